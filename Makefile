@@ -1,0 +1,53 @@
+# make niah   an executed notebook with the model inside, from a fresh clone
+# make test   lint, types, all tests, all notebooks
+
+PYTHON ?= python3
+LENGTH ?= 32768
+BIN := .venv/bin
+# Notebooks find kernels and commands in the virtual environment without its being activated.
+export PATH := $(CURDIR)/$(BIN):$(PATH)
+
+.PHONY: help niah test lint format benchmark clean
+
+help:
+	@sed -n 's/^# //p' Makefile | head -n 2
+	@echo "make lint   ruff, mypy, notebooks without outputs; make format mends what it can"
+	@echo "make benchmark   samples per second and memory of the datasets"
+
+$(BIN)/python:
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or later is needed: make PYTHON=python3.12 ...")'
+	$(PYTHON) -m venv .venv
+
+# What a run needs, and what the tests need besides.
+.venv/run.stamp: pyproject.toml constraints.txt | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[hf,words,notebook]'
+	touch $@
+
+.venv/test.stamp: .venv/run.stamp
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[hf,words,notebook,dev]'
+	touch $@
+
+niah: .venv/run.stamp
+	mkdir -p runs
+	papermill notebooks/niah.ipynb runs/niah-$(LENGTH).ipynb -p length $(LENGTH)
+	@echo "The executed notebook: runs/niah-$(LENGTH).ipynb"
+
+test: .venv/test.stamp lint
+	pytest --nbmake
+
+lint: .venv/test.stamp
+	ruff check .
+	ruff format --check rulerlib tests training benchmarks notebooks
+	mypy
+	nbstripout --verify --keep-id --extra-keys "$$(cat .nbstripout)" notebooks/*.ipynb
+
+format: .venv/test.stamp
+	ruff check --fix .
+	ruff format rulerlib tests training benchmarks notebooks
+	nbstripout --keep-id --extra-keys "$$(cat .nbstripout)" notebooks/*.ipynb
+
+benchmark: .venv/test.stamp
+	python benchmarks/generation.py
+
+clean:
+	rm -rf .venv runs _build

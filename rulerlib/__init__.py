@@ -1,0 +1,11 @@
+"""rulerlib: RULER in Danish and English, exact to the token.
+
+The small library behind the notebooks. Data flows one way::
+
+    parameters -> dataset -> predict -> metrics -> analysis -> plots
+
+Nothing heavy is imported here: models, plots and widgets come in where they
+are used.
+"""
+
+__version__ = "0.1.0"

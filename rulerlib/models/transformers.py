@@ -1,0 +1,220 @@
+"""The transformers engine: any folder or hub name, on whatever this machine has.
+
+>>> from rulerlib import models
+>>> model = models.load("lille", dtype="float32")         # doctest: +SKIP
+>>> next(model.generate(["..."], 16, special=True)).text  # doctest: +SKIP
+' 1234567.'
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from rulerlib import tokens
+from rulerlib.errors import MissingExtraError, ParameterError, one_of, whole_number
+from rulerlib.models import Generation
+
+DTYPES = ("auto", "float32", "bfloat16", "float16")
+DEVICES = ("auto", "cpu", "cuda", "mps")
+
+# Prompts are read together until their tokens reach this sum; a longer prompt is read alone.
+BATCH_TOKENS = {"cpu": 8_192, "cuda": 65_536, "mps": 16_384}
+
+# Weights up to this size are hashed whole, larger ones by name and size of their files.
+HASHED_BYTES = 200_000_000
+
+
+class Engine:
+    """A causal language model run by `transformers`.
+
+    Parameters
+    ----------
+    name
+        A local folder, a hub name, or ``"lille"``.
+    dtype
+        ``"auto"``: bfloat16 where this hardware is fast at it, else float32.
+    device
+        ``"auto"``: a GPU where there is one.
+    batch_size
+        Prompts read at a time; None: as many as is sensible for their length.
+    trust_remote_code
+        Whether code that comes with a model may run. Off unless you say so.
+
+    Raises
+    ------
+    ParameterError
+        If the model cannot be found or a setting is unknown.
+    MissingExtraError
+        If `torch` or `transformers` is not installed.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        dtype: str = "auto",
+        device: str = "auto",
+        batch_size: int | None = None,
+        trust_remote_code: bool = False,
+    ) -> None:
+        self.name = name
+        self._folder = tokens.resolve(name)
+        self._wanted_dtype = one_of("dtype", dtype, DTYPES)
+        self._wanted_device = one_of("device", device, DEVICES)
+        if batch_size is not None:
+            whole_number("batch_size", batch_size, 1)
+        self._batch_size = batch_size
+        self._trust = trust_remote_code
+
+    @cached_property
+    def tokenizer(self) -> tokens.Tokenizer:
+        return tokens.load(self.name, self._trust)
+
+    @cached_property
+    def limit(self) -> int | None:
+        return tokens.limit(self.name)
+
+    @cached_property
+    def device(self) -> str:
+        """``"cpu"``, ``"cuda"`` or ``"mps"``."""
+        torch = _torch()
+        if self._wanted_device != "auto":
+            return self._wanted_device
+        if torch.cuda.is_available():
+            return "cuda"
+        return "mps" if torch.backends.mps.is_available() else "cpu"
+
+    @cached_property
+    def dtype(self) -> str:
+        """``"float32"``, ``"bfloat16"`` or ``"float16"``."""
+        if self._wanted_dtype != "auto":
+            return self._wanted_dtype
+        return "bfloat16" if _fast_bfloat16(self.device) else "float32"
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        return {
+            "engine": "transformers",
+            "weights": self._fingerprint,
+            "dtype": self.dtype,
+            "decoding": "greedy",
+        }
+
+    def batch_size(self, length: int) -> int:
+        if self._batch_size is not None:
+            return self._batch_size
+        return max(1, BATCH_TOKENS[self.device] // max(1, length))
+
+    def generate(
+        self, prompts: Sequence[str], max_new_tokens: int, special: bool, truncate: bool = False
+    ) -> Iterator[Generation]:
+        torch = _torch()
+        backend = self.tokenizer.backend  # type: ignore[attr-defined]
+        encoded = [backend(text, add_special_tokens=special).input_ids for text in prompts]
+        kept = [-1] * len(encoded)
+        room = None if self.limit is None else self.limit - max_new_tokens
+        for number, ids in enumerate(encoded):
+            if room is not None and len(ids) > room:
+                if not truncate:
+                    raise ParameterError(
+                        "length", len(ids) + max_new_tokens,
+                        f"at most {self.limit}, what '{self.name}' can take",
+                    )  # fmt: skip
+                # The middle goes: the instruction and the question stand at the ends.
+                encoded[number] = ids[: room // 2] + ids[len(ids) - (room - room // 2) :]
+                kept[number] = room
+        width = max(len(ids) for ids in encoded)
+        padding = backend.pad_token_id if backend.pad_token_id is not None else 0
+        batch = torch.tensor([[padding] * (width - len(ids)) + ids for ids in encoded])
+        mask = torch.tensor([[0] * (width - len(ids)) + [1] * len(ids) for ids in encoded])
+        with torch.inference_mode():
+            # transformers asks for the logits of the last position alone during prefill.
+            output = self._model.generate(
+                input_ids=batch.to(self.device),
+                attention_mask=mask.to(self.device),
+                max_new_tokens=max_new_tokens,
+                do_sample=False,
+                num_beams=1,
+                pad_token_id=padding,
+            )
+        for number, row in enumerate(output[:, width:].tolist()):
+            length = next((at + 1 for at, token in enumerate(row) if token in self._ends), len(row))
+            text = backend.decode(row[:length], skip_special_tokens=True)
+            finished = length > 0 and row[length - 1] in self._ends
+            yield Generation(text, length, finished, kept[number])
+
+    @cached_property
+    def _ends(self) -> frozenset[int]:
+        ends = self._model.generation_config.eos_token_id
+        if ends is None:
+            ends = self.tokenizer.backend.eos_token_id  # type: ignore[attr-defined]
+        if ends is None:
+            return frozenset()
+        return frozenset(ends if isinstance(ends, list) else [ends])
+
+    @cached_property
+    def _model(self) -> Any:
+        torch = _torch()
+        transformers = _transformers()
+        # One line per weight file is no news to the reader of a notebook.
+        transformers.utils.logging.disable_progress_bar()
+        try:
+            model = transformers.AutoModelForCausalLM.from_pretrained(
+                self._folder,
+                dtype=getattr(torch, self.dtype),
+                trust_remote_code=self._trust,
+            )
+        except (OSError, ValueError) as error:
+            reason = str(error).strip().splitlines()[0]
+            raise ParameterError("model", self.name, f"a model that loads ({reason})") from error
+        config = model.generation_config
+        # Greedy decoding: sampling settings that came with the model would only warn.
+        config.do_sample, config.temperature, config.top_p, config.top_k = False, None, None, None
+        return model.to(self.device).eval()
+
+    @cached_property
+    def _fingerprint(self) -> str:
+        folder = Path(self._folder)
+        if not folder.is_dir():
+            config = _transformers().AutoConfig.from_pretrained(self._folder)
+            return f"{self._folder}@{getattr(config, '_commit_hash', None)}"
+        files = sorted(
+            path for pattern in ("config.json", "*.safetensors", "*.bin")
+            for path in folder.glob(pattern)
+        )  # fmt: skip
+        whole = sum(path.stat().st_size for path in files) <= HASHED_BYTES
+        digest = hashlib.sha256()
+        for path in files:
+            about = path.read_bytes() if whole else str(path.stat().st_size).encode()
+            digest.update(path.name.encode() + b"\0" + hashlib.sha256(about).digest())
+        return digest.hexdigest()[:16]
+
+
+def _torch() -> Any:
+    try:
+        import torch
+    except ImportError as error:
+        raise MissingExtraError("torch", "hf", "Running a model") from error
+    return torch
+
+
+def _transformers() -> Any:
+    try:
+        import transformers
+    except ImportError as error:
+        raise MissingExtraError("transformers", "hf", "Running a model") from error
+    return transformers
+
+
+def _fast_bfloat16(device: str) -> bool:
+    """Whether bfloat16 is computed in hardware; elsewhere it is emulated and slow."""
+    torch = _torch()
+    if device == "cuda":
+        return bool(torch.cuda.is_bf16_supported(including_emulation=False))
+    if device == "mps":
+        return False
+    probes = ("_is_amx_tile_supported", "_is_avx512_bf16_supported")
+    return any(getattr(torch.cpu, name, lambda: False)() for name in probes)

@@ -1,0 +1,180 @@
+"""Figures from tables.
+
+`heatmap` shows the share of needles found by depth and length, `curves` the
+accuracy against length with its interval. Both take a table of
+`rulerlib.analysis` and give a matplotlib figure.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+
+from rulerlib.errors import MissingExtraError, ParameterError, one_of
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+COLOURS = {
+    # Red low, green high; lightness rises with it, so that it also reads without red and green.
+    "red-green": ["#7f1d1d", "#c2410c", "#eab308", "#a3d65c", "#d9f7be"],
+    # Blue low, yellow high: readable with every kind of colour blindness.
+    "blue-yellow": "cividis",
+}
+UNMEASURED = "#d4d4d4"
+
+# Okabe and Ito's colours, told apart by all readers, with a marker for each.
+_LINES = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#999999"]
+_MARKERS = "os^Dv<>p"
+
+
+def heatmap(table: pd.DataFrame, colours: str = "red-green", title: str | None = None) -> Figure:
+    """Depth by length, one panel for each task.
+
+    Parameters
+    ----------
+    table
+        From `rulerlib.analysis.by_depth`, of one model and one language.
+    colours
+        ``"red-green"``, or ``"blue-yellow"`` for readers who do not tell those apart.
+
+    Returns
+    -------
+    Figure
+        Each cell carries its n; grey cells were not measured.
+    """
+    one_of("colours", colours, COLOURS)
+    if table.empty:
+        raise ParameterError("table", "empty", "a table with at least one measured cell")
+    plt = _pyplot()
+    from matplotlib.colors import LinearSegmentedColormap
+
+    chosen = COLOURS[colours]
+    shades = (
+        plt.get_cmap(chosen)
+        if isinstance(chosen, str)
+        else LinearSegmentedColormap.from_list(colours, chosen)
+    ).copy()
+    shades.set_bad(UNMEASURED)
+
+    names = list(dict.fromkeys(table["task"]))
+    columns = min(4, len(names))
+    rows = math.ceil(len(names) / columns)
+    lengths = sorted(table["length"].unique())
+    depths = sorted(table["depth"].unique())
+    width = max(3.2, 1.6 + 0.62 * len(lengths))
+    figure: Figure
+    figure, panels = plt.subplots(
+        rows,
+        columns,
+        figsize=(width * columns + 0.9, 3.7 * rows),
+        squeeze=False,
+        layout="constrained",
+    )
+    image = None
+    for panel, name in zip(panels.flat, names, strict=False):
+        part = table[table["task"] == name]
+        grid = part.pivot(index="depth", columns="length", values="found")
+        grid = grid.reindex(index=depths, columns=lengths)
+        counts = part.pivot(index="depth", columns="length", values="n").reindex_like(grid)
+        image = panel.imshow(grid.to_numpy(), cmap=shades, vmin=0, vmax=1, aspect="auto")
+        _write_counts(panel, grid, counts, shades)
+        panel.set_title(name, fontsize=10)
+        panel.set_xticks(range(len(lengths)), [_thousands(length) for length in lengths])
+        panel.set_yticks(range(len(depths)), [f"{depth:.0f}" for depth in depths])
+        panel.set_xlabel("length (tokens)")
+    for panel in panels[:, 0]:
+        panel.set_ylabel("depth (%): 0 start, 100 end")
+    for panel in list(panels.flat)[len(names) :]:
+        panel.set_axis_off()
+    assert image is not None
+    bar = figure.colorbar(image, ax=panels, shrink=0.9)
+    bar.set_label("share of needles found (n in each cell)")
+    if title:
+        figure.suptitle(title)
+    plt.close(figure)
+    return figure
+
+
+def curves(
+    table: pd.DataFrame,
+    metric: str = "all_match",
+    title: str | None = None,
+    trained: int | None = None,
+) -> Figure:
+    """Accuracy against length, one line for each task, with its interval.
+
+    Parameters
+    ----------
+    table
+        From `rulerlib.analysis.accuracy`, of one model and one language.
+    trained
+        A length to be marked: how far the model was trained.
+    """
+    if table.empty:
+        raise ParameterError("table", "empty", "a table with at least one measured length")
+    plt = _pyplot()
+    figure: Figure
+    figure, axes = plt.subplots(figsize=(7, 4), layout="constrained")
+    for number, name in enumerate(dict.fromkeys(table["task"])):
+        part = table[table["task"] == name]
+        colour = _LINES[number % len(_LINES)]
+        n = sorted(set(part["n"]))
+        said = f"n = {n[0]}" if len(n) == 1 else f"n = {n[0]} to {n[-1]}"
+        axes.plot(
+            part["length"],
+            part[metric],
+            color=colour,
+            marker=_MARKERS[number % len(_MARKERS)],
+            label=f"{name} ({said})",
+        )
+        axes.fill_between(part["length"], part["low"], part["high"], color=colour, alpha=0.15)
+    lengths = sorted(table["length"].unique())
+    axes.set_xscale("log", base=2)
+    axes.set_xticks(lengths, [_thousands(length) for length in lengths])
+    axes.minorticks_off()
+    axes.set_ylim(-0.03, 1.03)
+    axes.set_xlabel("length (tokens)")
+    axes.set_ylabel(f"{metric.replace('_', '-')} (band: 95 % interval)")
+    if trained is not None and lengths[0] <= trained <= lengths[-1]:
+        axes.axvline(trained, color="#777777", linestyle=":", linewidth=1)
+        axes.text(trained, 1.01, " trained length", fontsize=8, color="#555555", va="bottom")
+    axes.grid(alpha=0.3)
+    axes.legend(fontsize=8)
+    if title:
+        axes.set_title(title, fontsize=11, pad=14)
+    plt.close(figure)
+    return figure
+
+
+def _write_counts(panel: Axes, grid: pd.DataFrame, counts: pd.DataFrame, shades: Any) -> None:
+    for row, values in enumerate(grid.to_numpy()):
+        for column, value in enumerate(values):
+            if math.isnan(value):
+                continue
+            red, green, blue, _ = shades(value)
+            light = 0.299 * red + 0.587 * green + 0.114 * blue > 0.5
+            panel.text(
+                column,
+                row,
+                f"{counts.iat[row, column]:.0f}",
+                ha="center",
+                va="center",
+                fontsize=7,
+                color="black" if light else "white",
+            )
+
+
+def _thousands(length: int) -> str:
+    return f"{length // 1024}K" if length % 1024 == 0 else str(length)
+
+
+def _pyplot() -> Any:
+    try:
+        import matplotlib.pyplot as plt
+    except ImportError as error:
+        raise MissingExtraError("matplotlib", "notebook", "Drawing a figure") from error
+    return plt

@@ -1,0 +1,227 @@
+"""A dataset and a model become predictions; a killed run goes on where it stopped.
+
+Each prediction is appended to its file as soon as it is finished. What stands
+in the file counts, so that nothing is lost and nothing is done twice, and an
+interrupted run ends with the same bytes as one that was not.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from rulerlib import samples
+from rulerlib.dataset import METADATA, compare
+from rulerlib.errors import DataError, ParameterError, whole_number
+from rulerlib.models import Generation, Model
+from rulerlib.progress import Progress
+from rulerlib.samples import Prediction, Sample
+
+
+def predict(
+    dataset: str | Path,
+    model: Model,
+    output: str | Path,
+    num_samples: int | None = None,
+    tokens_to_generate: int | None = None,
+    chat: bool | None = None,
+    allow_truncation: bool = False,
+    progress: Progress | None = None,
+    weight: float = 1.0,
+) -> Path:
+    """Ask a model every question of a dataset.
+
+    Parameters
+    ----------
+    dataset
+        A ``validation.jsonl``, ours or one made by NVIDIA's RULER.
+    model
+        An engine, see `rulerlib.models.load`.
+    output
+        The file of predictions, ``pred/<task>.jsonl``. Its settings stand
+        beside it, in ``<task>.settings.json``.
+    num_samples
+        Only so many from the beginning; None: all.
+    tokens_to_generate, chat
+        None: as the dataset was made for; needed where it has no metadata.
+    allow_truncation
+        Cut prompts that the model cannot take, in the middle, instead of
+        refusing them; every such record says so in ``truncation``.
+    progress, weight
+        A bar to move on, and what each sample counts on it.
+
+    Returns
+    -------
+    Path
+        ``output``.
+
+    Raises
+    ------
+    ParameterError
+        If a prompt is longer than the model takes; before anything is loaded.
+    RunMismatchError
+        If ``output`` was begun with other settings.
+    DataError
+        If a file is damaged.
+    """
+    dataset, output = Path(dataset), Path(output)
+    about = _metadata(dataset)
+    if tokens_to_generate is None:
+        tokens_to_generate = about.get("tokens_to_generate")
+    whole_number("tokens_to_generate", tokens_to_generate, 1)
+    assert tokens_to_generate is not None
+    if num_samples is not None:
+        whole_number("num_samples", num_samples, 1)
+    frame = model.tokenizer.frame(about.get("chat") if chat is None else chat)
+
+    total, longest = _survey(dataset, model, frame.special, tokens_to_generate, num_samples)
+    if model.limit is not None and longest > model.limit and not allow_truncation:
+        raise ParameterError(
+            "length",
+            longest,
+            f"at most {model.limit}, what '{model.name}' can take (allow_truncation=True cuts"
+            " prompts in the middle and says so in every record)",
+        )
+
+    settings = {
+        "model": model.name,
+        **model.settings,
+        "chat": frame.chat,
+        "tokens_to_generate": tokens_to_generate,
+        "allow_truncation": allow_truncation,
+        "batch_size": model.batch_size(longest),
+        "dataset": {name: about[name] for name in sorted(about) if name != "num_samples"},
+    }
+    done = _resume(output, settings, dataset)
+    progress = progress or Progress(0, dataset.parent.name, quiet=True)
+    if done >= total:
+        progress.advance(weight * total, measured=False)
+        return output
+    with output.open("a", encoding="utf-8", newline="\n") as file:
+        for batch in _batches(samples.read(dataset, Sample), settings["batch_size"], total):
+            if batch[-1].index < done:
+                progress.advance(weight * len(batch), measured=False)
+                continue
+            # A batch that was half written is read again as a whole: the same prompts
+            # beside each other give the same numbers, and so the same bytes.
+            answers = model.generate(
+                [frame.prompt(sample.input, sample.answer_prefix) for sample in batch],
+                tokens_to_generate,
+                special=not frame.chat,
+                truncate=allow_truncation,
+            )
+            for sample, answer in zip(batch, answers, strict=True):
+                if sample.index >= done:
+                    _append(file, output, _record(sample, answer))
+                progress.advance(weight)
+    return output
+
+
+def cost(length: int) -> float:
+    """What a prompt costs in relation to others: its tokens, and their attention to each other."""
+    return length * (1 + length / 4096)
+
+
+def read(output: str | Path, num_samples: int | None = None) -> list[Prediction]:
+    """The predictions of a run, by index."""
+    return sorted(
+        islice(samples.read(output, Prediction), num_samples), key=lambda record: record.index
+    )
+
+
+def _survey(
+    dataset: Path, model: Model, special: int, tokens_to_generate: int, num_samples: int | None
+) -> tuple[int, int]:
+    """The number of samples, and the longest sequence in tokens, before anything is loaded."""
+    total = longest = 0
+    for sample in islice(samples.read(dataset, Sample), num_samples):
+        if sample.index != total:
+            raise DataError(
+                f"{dataset}, line {total + 1}: index {sample.index}, but {total} was expected."
+            )
+        total += 1
+        length = sample.length_w_model_temp
+        if not length:
+            # Made by another tool, for a tokenizer that we do not know.
+            text = sample.input + sample.answer_prefix
+            length = model.tokenizer.count(text) + special + tokens_to_generate
+        longest = max(longest, length)
+    if not total:
+        raise DataError(f"{dataset}: no samples.")
+    if num_samples is not None and total < num_samples:
+        raise ParameterError("num_samples", num_samples, f"at most {total}, what {dataset} holds")
+    return total, longest
+
+
+def _metadata(dataset: Path) -> dict[str, Any]:
+    path = dataset.parent / METADATA
+    if not path.exists():
+        return {}
+    try:
+        found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise DataError(f"{path}: damaged ({error}).") from error
+    return found
+
+
+def _resume(output: Path, settings: dict[str, Any], dataset: Path) -> int:
+    """How many predictions stand finished; what a kill left of a line is cut off."""
+    beside = output.with_suffix(".settings.json")
+    records, size = samples.read_unfinished(output, Prediction)
+    if records and not beside.exists():
+        raise DataError(f"{beside} is missing, so nobody can say how {output} was made.")
+    if beside.exists():
+        ignore = ("model",) if records else tuple(settings)
+        compare(beside, settings, ignore=ignore)
+    if not records:
+        with samples.replacing(beside) as file:
+            file.write(json.dumps(settings, ensure_ascii=False, indent=2) + "\n")
+        return 0
+    pairs = zip(records, samples.read(dataset, Sample), strict=False)
+    for place, (record, sample) in enumerate(pairs):
+        if record.index != place or record.outputs != sample.outputs:
+            raise DataError(f"{output}, line {place + 1}: not the answer to sample {place}.")
+    if output.stat().st_size > size:
+        os.truncate(output, size)
+    return len(records)
+
+
+def _batches(records: Iterable[Sample], size: int, total: int) -> Iterable[list[Sample]]:
+    stream = islice(records, total)
+    while batch := list(islice(stream, size)):
+        yield batch
+
+
+def _record(sample: Sample, answer: Generation) -> Prediction:
+    return Prediction(
+        index=sample.index,
+        input=sample.input,
+        outputs=sample.outputs,
+        pred=answer.text,
+        others={
+            "task": sample.task,
+            "language": sample.language,
+            "answer_prefix": sample.answer_prefix,
+            "depths": sample.depths,
+            "token_positions": sample.token_positions,
+            "tokens_generated": answer.tokens,
+            "finished": answer.finished,
+        },
+        truncation=answer.kept,
+        length=sample.length,
+    )
+
+
+def _append(file: Any, output: Path, record: Prediction) -> None:
+    try:
+        file.write(record.to_json() + "\n")
+        file.flush()
+        os.fsync(file.fileno())
+    except OSError as error:
+        raise ParameterError(
+            "output", str(output), f"a file that can be written ({error.strerror or error})"
+        ) from error

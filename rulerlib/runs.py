@@ -1,0 +1,328 @@
+"""A run: one model asked many tasks at many lengths, in one folder.
+
+``runs/<model>/<language>/<length>/data/<task>/validation.jsonl`` holds the
+questions, ``runs/<model>/<language>/<length>/pred/<task>.jsonl`` the answers.
+The notebooks are a skin over this class.
+
+>>> Run(tasks="niah_single_2", length=8192, num_lengths=3).lengths
+(2048, 4096, 8192)
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Self
+
+from rulerlib import haystack, languages, models, samples, tasks, tokens
+from rulerlib import predict as prediction
+from rulerlib.dataset import Dataset
+from rulerlib.errors import ParameterError, nearest, one_of, whole_number
+from rulerlib.progress import Progress
+from rulerlib.samples import Prediction, Sample
+
+# Where relative outputs stand, if not where the notebook runs.
+HOME = "RULERLIB_HOME"
+
+# Names that IPython itself puts beside the parameters of a notebook.
+_IPYTHON = {"In", "Out", "get_ipython", "exit", "quit", "open"}
+
+
+@dataclass(frozen=True)
+class Run:
+    """All parameters of a run, checked when it is made; nothing heavy is loaded.
+
+    Parameters
+    ----------
+    model
+        ``"lille"`` (the model inside), a folder, or a hub name.
+    engine
+        A name in `rulerlib.models.ENGINES`.
+    language
+        ``"da"``, ``"en"``, or any other pack.
+    length
+        The longest length in tokens, prompt and answer together.
+    num_lengths
+        How many lengths: ``length``, its half, the half of that, ...; lengths
+        too short for a task are left out.
+    tasks
+        Names, see `rulerlib.tasks.names`.
+    num_samples
+        Samples for each task and length.
+    seed
+        Another seed gives other samples.
+    output
+        The folder of all runs; relative to the folder that the environment
+        variable ``RULERLIB_HOME`` names, else to the current one.
+    texts
+        Your own text for essay haystacks: a file or a folder.
+    chat
+        Whether to use the model's chat template; None: where it has one.
+    allow_truncation
+        Cut prompts that the model cannot take, instead of refusing them.
+    engine_options
+        Further arguments of the engine, such as ``{"dtype": "float32"}``.
+    knobs
+        Settings of the tasks that differ from their rows in the table.
+
+    Raises
+    ------
+    ParameterError
+        If any of them cannot work.
+    """
+
+    tasks: str | Sequence[str]
+    model: str = "lille"
+    engine: str = "transformers"
+    language: str = "da"
+    length: int = 4096
+    num_lengths: int = 1
+    num_samples: int = 40
+    seed: int = 42
+    output: str = "runs"
+    texts: str | None = None
+    chat: bool | None = None
+    allow_truncation: bool = False
+    engine_options: dict[str, Any] = field(default_factory=dict)
+    knobs: dict[str, Any] = field(default_factory=dict)
+    family: str | None = None
+
+    def __post_init__(self) -> None:
+        set_ = object.__setattr__
+        set_(self, "tasks", tuple(tasks.names(self.tasks, self.family)))
+        for name in self.tasks:
+            tasks.resolve(name, **self.knobs)
+        one_of("engine", self.engine, models.ENGINES)
+        languages.load(self.language)
+        tokens.resolve(self.model)
+        whole_number("length", self.length, 1)
+        whole_number("num_lengths", self.num_lengths, 1)
+        whole_number("num_samples", self.num_samples, 1)
+        whole_number("seed", self.seed, 0)
+        for name in ("chat", "allow_truncation"):
+            value = getattr(self, name)
+            if not isinstance(value, bool) and not (name == "chat" and value is None):
+                raise ParameterError(name, value, "True or False")
+        if not isinstance(self.output, str) or not self.output.strip():
+            raise ParameterError("output", self.output, "the name of a folder")
+        if self._texts is not None and "essay" not in self._haystacks:
+            raise ParameterError(
+                "texts", self.texts, "left out, because none of the tasks has an essay haystack"
+            )
+
+    @classmethod
+    def from_notebook(cls, namespace: Mapping[str, Any], family: str) -> Self:
+        """A run with the parameters that stand in a notebook.
+
+        papermill accepts any ``-p name value`` and only warns of a name that
+        the notebook does not know; here such a name is an error.
+
+        Parameters
+        ----------
+        namespace
+            ``globals()``, before anything but parameters was set.
+        family
+            The tasks that the notebook may run; its knobs are parameters too.
+        """
+        known = [item.name for item in fields(cls) if item.name not in ("knobs", "family", "tasks")]
+        knobs = [item.name for item in fields(tasks.FAMILIES[family].Knobs)]
+        given = {
+            name: value
+            for name, value in namespace.items()
+            if not name.startswith("_") and name not in _IPYTHON and _is_data(value)
+        }
+        for name, value in given.items():
+            if name not in (*known, *knobs, "variants"):
+                raise ParameterError(
+                    "the parameter name", name, nearest(name, ["variants", *known, *knobs])
+                )
+            if isinstance(value, str) and value.strip().lower() in ("none", "null", ""):
+                # papermill's -p texts None arrives as text.
+                given[name] = None
+        set_knobs = {name: given.pop(name) for name in knobs if name in given}
+        made = cls(
+            tasks=given.pop("variants"),
+            knobs={name: value for name, value in set_knobs.items() if value is not None},
+            family=family,
+            **given,
+        )
+        made.check()
+        return made
+
+    def check(self) -> None:
+        """Find what can go wrong before anything expensive starts.
+
+        Raises
+        ------
+        ParameterError
+            If a length does not work for the model or a task, or the output
+            folder cannot be written.
+        """
+        _ = self.cells
+        trial = self.folder / ".trial"
+        with samples.replacing(trial) as file:
+            file.write("x" * 4096)
+        trial.unlink()
+
+    @property
+    def lengths(self) -> tuple[int, ...]:
+        """The lengths asked for, rising."""
+        halves = (self.length >> step for step in range(self.num_lengths))
+        return tuple(sorted({length for length in halves if length > 0}))
+
+    @property
+    def name(self) -> str:
+        """The model's short name: a folder on this machine is known by its last part."""
+        path = Path(self.model).expanduser()
+        return path.resolve().name if path.is_dir() else self.model.replace("/", "--")
+
+    @property
+    def folder(self) -> Path:
+        """Where this model's run in this language stands."""
+        home = Path(os.environ.get(HOME, "."))
+        return home / self.output / re.sub(r"[^\w.+-]", "_", self.name) / self.language
+
+    @cached_property
+    def engine_of(self) -> models.Model:
+        """The engine; its weights are loaded with the first prompt."""
+        return models.load(self.model, self.engine, **self.engine_options)
+
+    @cached_property
+    def _texts(self) -> tuple[str, ...] | None:
+        return None if self.texts is None else haystack.read_texts(self.texts)
+
+    @property
+    def _haystacks(self) -> set[str]:
+        return {
+            getattr(tasks.resolve(name, **self.knobs).knobs, "haystack", "") for name in self.tasks
+        }
+
+    def label(self, task: str) -> str:
+        """The task's name, and the knobs that differ from its row."""
+        changed = [f"{name}={value}" for name, value in sorted(self.knobs.items())]
+        return "+".join([task, *changed])
+
+    def dataset(self, task: str, length: int) -> Dataset:
+        """The samples of one task at one length."""
+        return Dataset(
+            task=task,
+            length=length,
+            language=self.language,
+            tokenizer=self.engine_of.tokenizer,
+            num_samples=self.num_samples,
+            seed=self.seed,
+            texts=self._texts if self._reads_texts(task) else None,
+            chat=self.chat,
+            knobs=self.knobs,
+        )
+
+    def _reads_texts(self, task: str) -> bool:
+        return getattr(tasks.resolve(task, **self.knobs).knobs, "haystack", "") == "essay"
+
+    @cached_property
+    def cells(self) -> tuple[tuple[str, int], ...]:
+        """Task and length of everything that is run, short lengths first.
+
+        Raises
+        ------
+        ParameterError
+            If ``length`` itself is too short for a task or too long for the model.
+        """
+        limit = self.engine_of.limit
+        if limit is not None and self.length > limit and not self.allow_truncation:
+            raise ParameterError(
+                "length",
+                self.length,
+                f"at most {limit}, what '{self.model}' can take (allow_truncation=True cuts"
+                " prompts in the middle and says so in every record)",
+            )
+        found = []
+        for length in self.lengths:
+            for task in self.tasks:
+                try:
+                    self.dataset(task, length)
+                except ParameterError as error:
+                    if error.parameter != "length" or length == self.length:
+                        raise
+                    continue
+                found.append((task, length))
+        return tuple(found)
+
+    def data_path(self, task: str, length: int) -> Path:
+        return self.folder / str(length) / "data" / self.label(task) / "validation.jsonl"
+
+    def prediction_path(self, task: str, length: int) -> Path:
+        return self.folder / str(length) / "pred" / f"{self.label(task)}.jsonl"
+
+    def overview(self) -> list[dict[str, Any]]:
+        """Task, length, number of samples and room for the answer of everything that is run."""
+        return [
+            {
+                "task": self.label(task),
+                "length": length,
+                "samples": self.num_samples,
+                "tokens to generate": self.dataset(task, length).tokens_to_generate,
+            }
+            for task, length in self.cells
+        ]
+
+    def make_data(self) -> list[Path]:
+        """Write the datasets, or reuse those that stand there."""
+        # All cells are checked before the first is written.
+        return [
+            self.dataset(task, length).write(self.data_path(task, length).parent)
+            for task, length in self.cells
+        ]
+
+    def predict(self) -> list[Path]:
+        """Ask the model all that it was not asked yet, with one bar for everything."""
+        data = self.make_data()
+        work = sum(prediction.cost(length) for _, length in self.cells) * self.num_samples
+        made = []
+        with Progress(work, f"{self.name}, {self.language}") as progress:
+            for (task, length), path in zip(self.cells, data, strict=True):
+                output = self.prediction_path(task, length)
+                made.append(
+                    prediction.predict(
+                        path,
+                        self.engine_of,
+                        output,
+                        num_samples=self.num_samples,
+                        allow_truncation=self.allow_truncation,
+                        progress=progress,
+                        weight=prediction.cost(length),
+                    )
+                )
+        return made
+
+    def predictions(self) -> Iterator[tuple[dict[str, Any], Prediction]]:
+        """Every prediction of this run, with what it belongs to."""
+        for task, length in self.cells:
+            path = self.prediction_path(task, length)
+            about = {
+                "model": self.name,
+                "language": self.language,
+                "task": self.label(task),
+                "metric": tasks.resolve(task).metric,
+                "length": length,
+            }
+            for record in prediction.read(path, self.num_samples):
+                yield about, record
+
+    def example(self, length: int = 512) -> Sample:
+        """A small sample of the first task, to be looked at."""
+        for size in range(length, 16 * length, 64):
+            try:
+                return self.dataset(self.tasks[0], size)[0]
+            except ParameterError as error:
+                if error.parameter != "length":
+                    raise
+        raise ParameterError("length", length, "longer")
+
+
+def _is_data(value: Any) -> bool:
+    return value is None or isinstance(value, (str, int, float, bool, list, tuple, dict))

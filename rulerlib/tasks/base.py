@@ -1,0 +1,325 @@
+"""From a draft to a sample that fills its budget to the token.
+
+A task says what must stand in the prompt (``Draft``); this module fills the
+rest with haystack, counts, and records where everything lies. It is the one
+place that knows how lengths add up:
+
+    special tokens + template and context + question + answer prefix + tokens to generate
+"""
+
+from __future__ import annotations
+
+import bisect
+import contextlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from rulerlib.errors import RulerError
+from rulerlib.haystack import ANCHOR, Filling, Haystack, Needled
+from rulerlib.samples import Sample
+from rulerlib.tokens import Frame, Tokenizer
+
+
+# How many drafts are tried, where drafts differ in length and the budget is all but too small.
+ATTEMPTS = 100
+
+
+class TooLongError(RulerError):
+    """What must stand in the prompt is longer than the budget."""
+
+    def __init__(self, needed: int, length: int) -> None:
+        super().__init__(f"The fixed part of the prompt needs {needed} tokens of {length}.")
+        self.needed = needed
+
+
+@dataclass(frozen=True)
+class Budget:
+    """How long a prompt may be, and for whom it is counted.
+
+    Attributes
+    ----------
+    length
+        Tokens of the whole sequence that the model sees, prompt and answer together.
+    tokens_to_generate
+        The part of ``length`` that is kept free for the answer.
+    """
+
+    tokenizer: Tokenizer
+    frame: Frame
+    length: int
+    tokens_to_generate: int
+
+    @property
+    def room(self) -> int:
+        """Tokens for the prompt, special tokens included."""
+        return self.length - self.tokens_to_generate
+
+
+@dataclass
+class Needle:
+    """A text to be put into the haystack at a depth; ``value_at`` is where its value begins."""
+
+    text: str
+    depth: float
+    value_at: int
+
+
+@dataclass
+class Draft:
+    """What a task wants in one prompt.
+
+    Attributes
+    ----------
+    head, tail
+        The template before and after the context.
+    answer_prefix
+        What the model continues.
+    outputs
+        The references.
+    needles
+        By rising depth.
+    order
+        Positions in ``needles``, in the order in which the sample records them:
+        first the needles of ``outputs``, then the others.
+    answer
+        The whole answer as a model is expected to write it; None: ``outputs``, enumerated.
+    least
+        Tokens that the context needs beside the needles.
+    """
+
+    head: str
+    tail: str
+    answer_prefix: str
+    outputs: list[str]
+    needles: list[Needle] = field(default_factory=list)
+    order: list[int] = field(default_factory=list)
+    answer: str | None = None
+    least: int = 0
+
+
+@dataclass
+class _Counted:
+    """The needles of a draft as their tokens stand after ``ANCHOR`` and a seam."""
+
+    costs: list[int]
+    starts: list[int]
+    values: list[int]
+
+
+def until_it_fits(attempt: Callable[[], Sample]) -> Sample:
+    """What ``attempt`` makes; a draft that is too long for the budget is drawn anew.
+
+    Raises
+    ------
+    TooLongError
+        If none of many drafts fits.
+    """
+    for _ in range(ATTEMPTS - 1):
+        with contextlib.suppress(TooLongError):
+            return attempt()
+    return attempt()
+
+
+class Composer:
+    """Fills drafts from one haystack for one budget.
+
+    Parameters
+    ----------
+    budget
+        What must not be exceeded.
+    haystack
+        Where the filling comes from.
+    exact
+        Tokenize every prompt as a whole. Slow, and needed only for tokenizers
+        that merge across the seams between units.
+    """
+
+    def __init__(self, budget: Budget, haystack: Haystack, exact: bool = False) -> None:
+        self.budget = budget
+        self.haystack = haystack
+        self.exact = exact
+        self._anchor = budget.tokenizer.count(ANCHOR)
+
+    def fixed(self, draft: Draft) -> int:
+        """Tokens that a draft needs without any haystack, the answer included."""
+        fixed = self._fixed(draft, self._count(draft)) + draft.least
+        return fixed + self.budget.tokens_to_generate
+
+    def compose(self, draft: Draft, take: Callable[[int], Filling]) -> Sample:
+        """Fill a draft.
+
+        Parameters
+        ----------
+        draft
+            What must stand in the prompt.
+        take
+            Takes a filling of at most so many tokens from the haystack.
+
+        Raises
+        ------
+        TooLongError
+            If the draft alone is longer than the budget.
+        """
+        counted = self._count(draft)
+        fixed = self._fixed(draft, counted)
+        room = self.budget.room - fixed
+        if room < draft.least:
+            needed = fixed + draft.least + self.budget.tokens_to_generate
+            raise TooLongError(needed, self.budget.length)
+        if self.exact:
+            return self._compose_exactly(draft, take, room, counted)
+        filling = take(room)
+        while True:
+            needled = self._insert(filling, draft, counted)
+            fed, plain = self._lengths(draft, needled)
+            if max(fed, plain) <= self.budget.room or not len(filling):
+                break
+            # The first unit has no seam before it and may cost a token more than its sum says.
+            filling = filling.first(len(filling) - 1)
+        if max(fed, plain) > self.budget.room:
+            raise TooLongError(fed + self.budget.tokens_to_generate, self.budget.length)
+        return self._sample(draft, needled, fed, plain, *self._places(draft, needled, counted))
+
+    def lengths_of(self, sample: Sample) -> tuple[int, int]:
+        """``length`` and ``length_w_model_temp`` of a sample, tokenized as a whole."""
+        budget, frame = self.budget, self.budget.frame
+        plain, fed = budget.tokenizer.counts(
+            [
+                sample.input + sample.answer_prefix,
+                frame.prompt(sample.input, sample.answer_prefix),
+            ]
+        )
+        generate = budget.tokens_to_generate
+        return plain + generate, fed + frame.special + generate
+
+    def _count(self, draft: Draft) -> _Counted:
+        before = ANCHOR + self.haystack.seam
+        spans = self.budget.tokenizer.spans([before + needle.text for needle in draft.needles])
+        ends = [[end for _, end in each] for each in spans]
+        return _Counted(
+            costs=[len(each) - self._anchor for each in ends],
+            starts=[bisect.bisect_right(each, len(before)) - self._anchor for each in ends],
+            values=[
+                bisect.bisect_right(each, len(before) + needle.value_at) - self._anchor
+                for each, needle in zip(ends, draft.needles, strict=True)
+            ],
+        )
+
+    def _after(self, draft: Draft) -> str:
+        frame = self.budget.frame
+        return draft.tail + frame.between + frame.prefix(draft.answer_prefix)
+
+    def _fixed(self, draft: Draft, counted: _Counted) -> int:
+        frame = self.budget.frame
+        head, tail = self.budget.tokenizer.counts(
+            [frame.before + draft.head + ANCHOR, ANCHOR + self._after(draft)]
+        )
+        return frame.special + head + tail - 2 * self._anchor + sum(counted.costs)
+
+    def _insert(self, filling: Filling, draft: Draft, counted: _Counted) -> Needled:
+        return filling.insert(
+            [needle.text for needle in draft.needles],
+            [needle.depth for needle in draft.needles],
+            counted.costs,
+        )
+
+    def _lengths(self, draft: Draft, needled: Needled) -> tuple[int, int]:
+        """Tokens of the prompt as it is fed and as plain text, by addition."""
+        frame = self.budget.frame
+        first, last = self._ends(needled)
+        texts = [last, draft.head + first, last + draft.tail + draft.answer_prefix]
+        if frame.chat:
+            texts += [frame.before + draft.head + first, last + self._after(draft)]
+        counts = self.budget.tokenizer.counts(texts)
+        middle = sum(needled.costs[1:]) - counts[0]
+        plain = counts[1] + middle + counts[2]
+        fed = counts[3] + middle + counts[4] if frame.chat else plain + frame.special
+        return fed, plain
+
+    @staticmethod
+    def _ends(needled: Needled) -> tuple[str, str]:
+        return (needled.pieces[0], needled.pieces[-1]) if needled.pieces else ("", "")
+
+    def _places(
+        self, draft: Draft, needled: Needled, counted: _Counted
+    ) -> tuple[list[int], list[int]]:
+        """The token positions of the needles and of their values, by addition."""
+        tokenizer = self.budget.tokenizer
+        if not needled.places:
+            return [], []
+        starts, values = [], []
+        opening = tokenizer.count(draft.head + needled.pieces[0]) - needled.costs[0]
+        for number, before in enumerate(needled.tokens_before()):
+            if needled.places[number] == 0:
+                text, at = draft.head + needled.pieces[0], len(draft.head)
+                starts.append(tokenizer.token_at(text, at))
+                values.append(tokenizer.token_at(text, at + draft.needles[number].value_at))
+            else:
+                starts.append(opening + before + counted.starts[number])
+                values.append(opening + before + counted.values[number])
+        return starts, values
+
+    def _compose_exactly(
+        self, draft: Draft, take: Callable[[int], Filling], room: int, counted: _Counted
+    ) -> Sample:
+        """The largest number of units whose prompt, tokenized as a whole, fits the budget."""
+        filling = take(room + 64)
+
+        def tried(count: int) -> tuple[Needled, int, int]:
+            needled = self._insert(filling.first(count), draft, counted)
+            text = draft.head + needled.text + draft.tail
+            plain, fed = self.budget.tokenizer.counts(
+                [text + draft.answer_prefix, self.budget.frame.prompt(text, draft.answer_prefix)]
+            )
+            return needled, fed + self.budget.frame.special, plain
+
+        low, high = 0, len(filling)
+        best = tried(0)
+        if max(best[1:]) > self.budget.room:
+            raise TooLongError(best[1] + self.budget.tokens_to_generate, self.budget.length)
+        # Tokens that hold several units make their sum too large: take more until it does not fit.
+        while max(tried(high)[1:]) <= self.budget.room:
+            room *= 2
+            filling = take(room + 64)
+            if len(filling) <= high:
+                # All there is.
+                break
+            high = len(filling)
+        while low < high:
+            middle = (low + high + 1) // 2
+            now = tried(middle)
+            if max(now[1:]) <= self.budget.room:
+                low, best = middle, now
+            else:
+                high = middle - 1
+        needled, fed, plain = best
+        text = draft.head + needled.text + draft.tail
+        ends = [end for _, end in self.budget.tokenizer.spans([text])[0]]
+        starts, values = [], []
+        for number, needle in enumerate(draft.needles):
+            at = len(draft.head) + needled.character_of(number)
+            starts.append(bisect.bisect_right(ends, at))
+            values.append(bisect.bisect_right(ends, at + needle.value_at))
+        return self._sample(draft, needled, fed, plain, starts, values)
+
+    def _sample(
+        self,
+        draft: Draft,
+        needled: Needled,
+        fed: int,
+        plain: int,
+        starts: Sequence[int],
+        values: Sequence[int],
+    ) -> Sample:
+        generate = self.budget.tokens_to_generate
+        return Sample(
+            index=-1,
+            input=draft.head + needled.text + draft.tail,
+            outputs=draft.outputs,
+            length=plain + generate,
+            length_w_model_temp=fed + generate,
+            answer_prefix=draft.answer_prefix,
+            token_position_answer=values[draft.order[0]] if draft.order else None,
+            depths=[draft.needles[number].depth for number in draft.order],
+            token_positions=[starts[number] for number in draft.order],
+        )

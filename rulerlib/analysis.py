@@ -12,6 +12,8 @@ Every table says n, and every mean has an interval.
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -34,13 +36,15 @@ def scores(predictions: Iterable[tuple[Mapping[str, Any], Prediction]]) -> pd.Da
     Returns
     -------
     DataFrame
-        Those columns, and ``index``, ``all_match``, ``recall``, ``part_match``,
-        ``pred``, ``outputs``, ``depths``, ``finished``, ``truncation``.
+        Those columns, and ``index``, ``metric`` (the task's strict rule), ``all_match``,
+        ``recall``, ``part_match``, ``pred``, ``outputs``, ``depths``, ``finished``,
+        ``truncation``, ``copied``; ``setting`` too where a study sets it.
     """
     rows = []
     for about, record in predictions:
-        row = {name: about[name] for name in BY}
+        row = {name: about[name] for name in (*BY, "setting") if name in about}
         row["index"] = record.index
+        row["metric"] = about.get("metric", "all_match")
         for name, metric in metrics.METRICS.items():
             row[name] = metric(record.pred, record.outputs)
         row |= {
@@ -49,9 +53,25 @@ def scores(predictions: Iterable[tuple[Mapping[str, Any], Prediction]]) -> pd.Da
             "depths": record.others.get("depths", []),
             "finished": record.others.get("finished", True),
             "truncation": record.truncation,
+            "copied": copied(record),
         }
         rows.append(row)
     return pd.DataFrame(rows)
+
+
+def copied(record: Prediction) -> float:
+    """The share of the words in the prompt's worked example that the answer repeats.
+
+    Models copy from the example at long lengths (RULER, section 5). NaN where
+    the prompt has no example with the same beginning of an answer.
+    """
+    prefix = record.others.get("answer_prefix", "")
+    _, shown, rest = record.input.partition(prefix) if prefix else ("", "", "")
+    words = set(re.findall(r"[^\W\d_]{3,}", metrics.normalize(rest.partition("\n\n")[0])))
+    if not shown or not words:
+        return math.nan
+    said = set(re.findall(r"[^\W\d_]{3,}", metrics.normalize(record.pred)))
+    return len(words & said) / len(words)
 
 
 def accuracy(
@@ -74,25 +94,28 @@ def accuracy(
         ``by``, ``n``, the metric, ``low``, ``high``; mean ``recall`` beside all-match,
         because RULER's script reports it under the same name.
     """
-    grouped = table.groupby(list(by), sort=True, observed=True)
+    grouped = _grouped(table, by)
     made = grouped.agg(n=(metric, "size"), **{metric: (metric, "mean")}).reset_index()
     made = _with_interval(made, metric)
     if metric == "all_match" and "recall" in table:
         made["recall"] = grouped["recall"].mean().to_numpy()
-    return made
+    return _plain(made, by)
 
 
 def needles(table: pd.DataFrame) -> pd.DataFrame:
-    """One row for each needle that was asked for: its depth, and whether its value was found."""
-    rows = [
-        {
-            **{name: row[name] for name in BY},
-            "depth": depth,
-            "found": metrics.recall(row["pred"], [output]),
-        }
-        for row in table.to_dict("records")
-        for depth, output in zip(row["depths"], row["outputs"], strict=False)
-    ]
+    """One row for each needle that was asked for: its depth, and whether its value was found.
+
+    Where any one reference suffices (question answering), the needle is the
+    document with the answer.
+    """
+    rows = []
+    for row in table.to_dict("records"):
+        wanted = [[output] for output in row["outputs"]]
+        if row["metric"] == "part_match":
+            wanted = [row["outputs"]]
+        for depth, references in zip(row["depths"], wanted, strict=False):
+            found = metrics.part_match(row["pred"], references)
+            rows.append({**{name: row[name] for name in BY}, "depth": depth, "found": found})
     return pd.DataFrame(rows, columns=[*BY, "depth", "found"])
 
 
@@ -102,7 +125,8 @@ def by_depth(table: pd.DataFrame, bins: int = 10, by: Sequence[str] = BY) -> pd.
     Parameters
     ----------
     bins
-        Into how many equal parts 0 to 100 is cut; 40 is each of RULER's depths by itself.
+        Into how many equal parts 0 to 100 is cut. A depth on a seam belongs to the part
+        towards the middle, so that each of 10 parts holds four of RULER's 40 depths.
 
     Returns
     -------
@@ -110,11 +134,13 @@ def by_depth(table: pd.DataFrame, bins: int = 10, by: Sequence[str] = BY) -> pd.
         ``by``, ``depth`` (the middle of its part), ``n``, ``found``, ``low``, ``high``.
     """
     found = needles(table)
-    part = (found["depth"] * bins // 100).clip(upper=bins - 1)
+    part = (found["depth"] * bins // 100).where(
+        found["depth"] <= 50, bins - 1 - (100 - found["depth"]) * bins // 100
+    )
     found["depth"] = (part + 0.5) * 100 / bins
-    grouped = found.groupby([*by, "depth"], sort=True, observed=True)
+    grouped = _grouped(found, [*by, "depth"])
     made = grouped.agg(n=("found", "size"), found=("found", "mean")).reset_index()
-    return _with_interval(made, "found")
+    return _plain(_with_interval(made, "found"), by)
 
 
 def wrong(table: pd.DataFrame, metric: str = "all_match", count: int = 3) -> pd.DataFrame:
@@ -124,6 +150,18 @@ def wrong(table: pd.DataFrame, metric: str = "all_match", count: int = 3) -> pd.
     rest = failed.drop(first.index)
     chosen = pd.concat([first, rest]).head(count)
     return chosen[["task", "length", "index", "depths", "outputs", "pred"]]
+
+
+def _grouped(table: pd.DataFrame, by: Sequence[str]) -> Any:
+    """Groups in the order in which names first appear, and numbers rising."""
+    names = [name for name in by if not pd.api.types.is_numeric_dtype(table[name])]
+    ordered = {name: pd.Categorical(table[name], table[name].unique()) for name in names}
+    return table.assign(**ordered).groupby(list(by), sort=True, observed=True)
+
+
+def _plain(table: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
+    names = [name for name in by if isinstance(table[name].dtype, pd.CategoricalDtype)]
+    return table.astype(dict.fromkeys(names, object))
 
 
 def _with_interval(table: pd.DataFrame, metric: str) -> pd.DataFrame:

@@ -16,7 +16,7 @@ import math
 import random
 import warnings
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -185,8 +185,8 @@ class Dataset:
             )
         return made
 
-    def _make_family(self, tokens_to_generate: int) -> Any:
-        budget = Budget(self._tokenizer, self.frame, self.length, tokens_to_generate)
+    def _make_family(self, tokens_to_generate: int, length: int | None = None) -> Any:
+        budget = Budget(self._tokenizer, self.frame, length or self.length, tokens_to_generate)
         texts = self._texts if self._texts is not None else self._language.essays
         return self.row.module.Family(
             self.row.knobs, self._language, budget, texts, f"{self.seed} {self._stream}"
@@ -212,11 +212,18 @@ class Dataset:
     def _drafts(self, family: Any) -> list[Any]:
         return [family.draft(index, self._rng(index)) for index in range(PROBES)]
 
+    def _smallest(self, family: Any) -> int:
+        composer = family.composer
+        needed = max(composer.fixed(draft) for draft in self._drafts(family))
+        return int(needed + family.haystack.longest)
+
     def _check_length(self) -> None:
-        composer = self._made.composer
-        needed = max(composer.fixed(draft) for draft in self._drafts(self._made))
-        smallest = needed + self._made.haystack.longest
+        smallest = self._smallest(self._made)
         if self.length < smallest:
+            # A longer prompt draws from more distractors, one of which may be longer.
+            generate = self.tokens_to_generate
+            while (more := self._smallest(self._make_family(generate, smallest))) > smallest:
+                smallest = more
             raise ParameterError(
                 "length",
                 self.length,
@@ -239,6 +246,7 @@ class Dataset:
             "chat": self.frame.chat,
             "tokens_to_generate": self.tokens_to_generate,
             "texts": digest(self._texts) if self._texts is not None else None,
+            "source": getattr(self._trial, "digest", None),
             "rulerlib": rulerlib.__version__,
         }
 
@@ -264,20 +272,27 @@ class Dataset:
         """
         folder = Path(folder)
         path, about = folder / "validation.jsonl", folder / METADATA
-        if path.exists() and about.exists():
+        if path.exists() and not about.exists():
+            raise RunMismatchError(
+                f"{path} stands there without {METADATA}, so another tool made it: choose another"
+                " output folder."
+            )
+        if path.exists():
             compare(about, self.metadata, ignore=("tokenizer", "rulerlib", "num_samples"))
             stated = json.loads(about.read_text(encoding="utf-8")).get("num_samples", 0)
             if stated >= self.num_samples:
                 return path
+        else:
+            # First of all, so that a run that is killed here knows its own samples again.
+            self._state(about, 0)
         samples.write(path, self)
-        settings = {**self.metadata, "num_samples": self.num_samples}
-        with samples.replacing(about) as file:
-            file.write(json.dumps(settings, ensure_ascii=False, indent=2) + "\n")
+        self._state(about, self.num_samples)
         return path
 
-    def resized(self, num_samples: int) -> Dataset:
-        """The same dataset with another number of samples."""
-        return replace(self, num_samples=num_samples)
+    def _state(self, about: Path, num_samples: int) -> None:
+        settings = {**self.metadata, "num_samples": num_samples}
+        with samples.replacing(about) as file:
+            file.write(json.dumps(settings, ensure_ascii=False, indent=2) + "\n")
 
 
 def compare(path: Path, wanted: dict[str, Any], ignore: tuple[str, ...] = ()) -> None:
@@ -298,7 +313,17 @@ def compare(path: Path, wanted: dict[str, Any], ignore: tuple[str, ...] = ()) ->
         raise DataError(f"{path}: damaged (not a JSON object).")
     for name, value in wanted.items():
         if name not in ignore and found.get(name) != value:
+            name, was, value = _difference(name, found.get(name), value)
             raise RunMismatchError(
-                f"{path.parent} was made with {name} = {found.get(name)!r}, and now {name} ="
+                f"{path.parent} was made with {name} = {was!r}, and now {name} ="
                 f" {value!r} is asked for: choose another output folder, or delete this one."
             )
+
+
+def _difference(name: str, was: Any, value: Any) -> tuple[str, Any, Any]:
+    """The innermost setting that differs: ``dataset.seed``, not all of ``dataset``."""
+    if isinstance(was, dict) and isinstance(value, dict):
+        for inner in {**was, **value}:
+            if was.get(inner) != value.get(inner):
+                return _difference(f"{name}.{inner}", was.get(inner), value.get(inner))
+    return name, was, value

@@ -61,7 +61,7 @@ def nearest(value: Any, choices: Iterable[str]) -> str:
     "one of niah_single_1, vt (did you mean 'niah_single_1'?)"
     """
     names = list(choices)
-    close = difflib.get_close_matches(str(value), names, n=1, cutoff=0.5)
+    close = difflib.get_close_matches(str(value), names, n=1, cutoff=0.4)
     hint = f" (did you mean '{close[0]}'?)" if close else ""
     return f"one of {', '.join(names)}{hint}"
 
@@ -77,6 +77,18 @@ def one_of(parameter: str, value: Any, choices: Iterable[str]) -> str:
     names = list(choices)
     if not isinstance(value, str) or value not in names:
         raise ParameterError(parameter, value, nearest(value, names))
+    return value
+
+
+def flag(parameter: str, value: Any) -> bool:
+    """Return ``value`` if it is True or False.
+
+    Raises
+    ------
+    ParameterError
+    """
+    if not isinstance(value, bool):
+        raise ParameterError(parameter, value, "True or False")
     return value
 
 

@@ -29,6 +29,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 from rulerlib.errors import DataError, ParameterError
 from rulerlib.tokens import Tokenizer
@@ -58,6 +59,20 @@ def depth_of(index: int) -> int:
     tenth = index * 3 % 10
     within = (round(tenth * 3 / 9) + index // 10) % 4
     return DEPTHS[tenth * 4 + within]
+
+
+def one_depth(value: Any) -> float:
+    """Return a depth that a user has set.
+
+    Raises
+    ------
+    ParameterError
+        If it is no number from 0 to 100.
+    """
+    number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    if not number or not 0 <= value <= 100:
+        raise ParameterError("depth", value, "a number from 0 (start) to 100 (end)")
+    return float(value)
 
 
 @dataclass
@@ -280,7 +295,7 @@ class Pool(Haystack):
 _NO_TEXT = re.compile("[\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f\ud800-\udfff\ufffe\uffff]")
 
 # A sentence ends at . ! or ? (with closing quotes or brackets) before a space.
-_END = re.compile(r"(?<=[.!?…])[\"”’»)\]]*\s+")
+_END = re.compile(r"(?<=[.!?…])[\"'“”’«»)\]]*\s+")
 
 
 def sentences(texts: Iterable[str]) -> list[str]:

@@ -44,7 +44,9 @@ def _found(pred: str, references: Sequence[str]) -> list[bool]:
 
 def all_match(pred: str, references: Sequence[str]) -> float:
     """1 if every reference appears in the prediction, else 0: the strict rule."""
-    return float(all(_found(pred, references)))
+    found = _found(pred, references)
+    # Without references nothing was asked for, and nothing is found, as in `recall`.
+    return float(bool(found) and all(found))
 
 
 def recall(pred: str, references: Sequence[str]) -> float:

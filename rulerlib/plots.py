@@ -150,7 +150,39 @@ def curves(
     return figure
 
 
+def study(table: pd.DataFrame, metric: str = "all_match", title: str | None = None) -> Figure:
+    """One row for each setting of a study: the mean, its interval, its n.
+
+    Parameters
+    ----------
+    table
+        From `rulerlib.analysis.accuracy`, by ``setting``.
+    """
+    if table.empty:
+        raise ParameterError("table", "empty", "a table with at least one measured setting")
+    plt = _pyplot()
+    figure: Figure
+    figure, axes = plt.subplots(figsize=(7, 1.1 + 0.36 * len(table)), layout="constrained")
+    rows = range(len(table))
+    axes.hlines(rows, table["low"], table["high"], color=_LINES[0], linewidth=5, alpha=0.3)
+    axes.plot(table[metric], rows, "o", color=_LINES[0])
+    axes.set_yticks(rows, [f"{name} (n = {n})" for name, n in zip(*_columns(table), strict=True)])
+    axes.invert_yaxis()
+    axes.set_xlim(-0.03, 1.03)
+    axes.set_xlabel(f"{metric.replace('_', '-')} (bar: 95 % interval)")
+    axes.grid(alpha=0.3, axis="x")
+    if title:
+        axes.set_title(title, fontsize=11)
+    plt.close(figure)
+    return figure
+
+
+def _columns(table: pd.DataFrame) -> tuple[list[str], list[int]]:
+    return table["setting"].astype(str).tolist(), table["n"].tolist()
+
+
 def _write_counts(panel: Axes, grid: pd.DataFrame, counts: pd.DataFrame, shades: Any) -> None:
+    numbers = counts.fillna(0).to_numpy(dtype=int)
     for row, values in enumerate(grid.to_numpy()):
         for column, value in enumerate(values):
             if math.isnan(value):
@@ -160,7 +192,7 @@ def _write_counts(panel: Axes, grid: pd.DataFrame, counts: pd.DataFrame, shades:
             panel.text(
                 column,
                 row,
-                f"{counts.iat[row, column]:.0f}",
+                f"{int(numbers[row, column])}",
                 ha="center",
                 va="center",
                 fontsize=7,

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,7 @@ from rulerlib.errors import DataError, ParameterError, whole_number
 from rulerlib.models import Generation, Model
 from rulerlib.progress import Progress
 from rulerlib.samples import Prediction, Sample
+from rulerlib.tokens import Frame
 
 
 def predict(
@@ -78,7 +79,12 @@ def predict(
         whole_number("num_samples", num_samples, 1)
     frame = model.tokenizer.frame(about.get("chat") if chat is None else chat)
 
-    total, longest = _survey(dataset, model, frame.special, tokens_to_generate, num_samples)
+    if model.limit is not None and tokens_to_generate >= model.limit:
+        raise ParameterError(
+            "tokens_to_generate", tokens_to_generate,
+            f"less than {model.limit}, what '{model.name}' can take together with a prompt",
+        )  # fmt: skip
+    total, longest = _survey(dataset, about, model, frame, tokens_to_generate, num_samples)
     if model.limit is not None and longest > model.limit and not allow_truncation:
         raise ParameterError(
             "length",
@@ -93,7 +99,8 @@ def predict(
         "chat": frame.chat,
         "tokens_to_generate": tokens_to_generate,
         "allow_truncation": allow_truncation,
-        "batch_size": model.batch_size(longest),
+        # Of the length asked for, so that further samples do not change it.
+        "batch_size": model.batch_size(max(longest, about.get("length", 0))),
         "dataset": {name: about[name] for name in sorted(about) if name != "num_samples"},
     }
     done = _resume(output, settings, dataset)
@@ -101,23 +108,22 @@ def predict(
     if done >= total:
         progress.advance(weight * total, measured=False)
         return output
-    with output.open("a", encoding="utf-8", newline="\n") as file:
-        for batch in _batches(samples.read(dataset, Sample), settings["batch_size"], total):
-            if batch[-1].index < done:
-                progress.advance(weight * len(batch), measured=False)
-                continue
-            # A batch that was half written is read again as a whole: the same prompts
-            # beside each other give the same numbers, and so the same bytes.
-            answers = model.generate(
-                [frame.prompt(sample.input, sample.answer_prefix) for sample in batch],
-                tokens_to_generate,
-                special=not frame.chat,
-                truncate=allow_truncation,
-            )
-            for sample, answer in zip(batch, answers, strict=True):
-                if sample.index >= done:
-                    _append(file, output, _record(sample, answer))
-                progress.advance(weight)
+    for batch in _batches(_numbered(dataset, about), settings["batch_size"], total):
+        if batch[-1].index < done:
+            progress.advance(weight * len(batch), measured=False)
+            continue
+        # A batch that was half written is read again as a whole: the same prompts
+        # beside each other give the same numbers, and so the same bytes.
+        answers = model.generate(
+            [frame.prompt(sample.input, sample.answer_prefix) for sample in batch],
+            tokens_to_generate,
+            special=not frame.chat,
+            truncate=allow_truncation,
+        )
+        for sample, answer in zip(batch, answers, strict=True):
+            if sample.index >= done:
+                _append(output, _record(sample, answer))
+            progress.advance(weight)
     return output
 
 
@@ -134,21 +140,27 @@ def read(output: str | Path, num_samples: int | None = None) -> list[Prediction]
 
 
 def _survey(
-    dataset: Path, model: Model, special: int, tokens_to_generate: int, num_samples: int | None
+    dataset: Path,
+    about: dict[str, Any],
+    model: Model,
+    frame: Frame,
+    tokens_to_generate: int,
+    num_samples: int | None,
 ) -> tuple[int, int]:
     """The number of samples, and the longest sequence in tokens, before anything is loaded."""
+    # The lengths in the file hold for the tokenizer, template and answer it was made for.
+    counted = (
+        about.get("tokenizer_fingerprint") == model.tokenizer.fingerprint
+        and about.get("chat") == frame.chat
+        and about.get("tokens_to_generate") == tokens_to_generate
+    )
     total = longest = 0
-    for sample in islice(samples.read(dataset, Sample), num_samples):
-        if sample.index != total:
-            raise DataError(
-                f"{dataset}, line {total + 1}: index {sample.index}, but {total} was expected."
-            )
+    for sample in islice(_numbered(dataset, about), num_samples):
         total += 1
         length = sample.length_w_model_temp
-        if not length:
-            # Made by another tool, for a tokenizer that we do not know.
-            text = sample.input + sample.answer_prefix
-            length = model.tokenizer.count(text) + special + tokens_to_generate
+        if not (counted and length):
+            text = frame.prompt(sample.input, sample.answer_prefix)
+            length = model.tokenizer.count(text) + frame.special + tokens_to_generate
         longest = max(longest, length)
     if not total:
         raise DataError(f"{dataset}: no samples.")
@@ -157,14 +169,31 @@ def _survey(
     return total, longest
 
 
+def _numbered(dataset: Path, about: dict[str, Any]) -> Iterator[Sample]:
+    """The samples of a dataset, numbered by their places in it.
+
+    Ours have that number in ``index``. NVIDIA's scripts put the character position of the
+    answer there, which says nothing about which sample it is.
+    """
+    for place, sample in enumerate(samples.read(dataset, Sample)):
+        if about and sample.index != place:
+            raise DataError(
+                f"{dataset}, line {place + 1}: index {sample.index}, but {place} was expected."
+            )
+        sample.index = place
+        yield sample
+
+
 def _metadata(dataset: Path) -> dict[str, Any]:
     path = dataset.parent / METADATA
     if not path.exists():
         return {}
     try:
-        found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        found: Any = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise DataError(f"{path}: damaged ({error}).") from error
+    if not isinstance(found, dict):
+        raise DataError(f"{path}: damaged (not a JSON object).")
     return found
 
 
@@ -180,12 +209,11 @@ def _resume(output: Path, settings: dict[str, Any], dataset: Path) -> int:
     if not records:
         with samples.replacing(beside) as file:
             file.write(json.dumps(settings, ensure_ascii=False, indent=2) + "\n")
-        return 0
     pairs = zip(records, samples.read(dataset, Sample), strict=False)
     for place, (record, sample) in enumerate(pairs):
         if record.index != place or record.outputs != sample.outputs:
             raise DataError(f"{output}, line {place + 1}: not the answer to sample {place}.")
-    if output.stat().st_size > size:
+    if output.exists() and output.stat().st_size > size:
         os.truncate(output, size)
     return len(records)
 
@@ -216,11 +244,12 @@ def _record(sample: Sample, answer: Generation) -> Prediction:
     )
 
 
-def _append(file: Any, output: Path, record: Prediction) -> None:
+def _append(output: Path, record: Prediction) -> None:
     try:
-        file.write(record.to_json() + "\n")
-        file.flush()
-        os.fsync(file.fileno())
+        with output.open("a", encoding="utf-8", newline="\n") as file:
+            file.write(record.to_json() + "\n")
+            file.flush()
+            os.fsync(file.fileno())
     except OSError as error:
         raise ParameterError(
             "output", str(output), f"a file that can be written ({error.strerror or error})"

@@ -13,7 +13,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Self
@@ -68,6 +68,11 @@ class Run:
         Further arguments of the engine, such as ``{"dtype": "float32"}``.
     knobs
         Settings of the tasks that differ from their rows in the table.
+    family
+        Only tasks of this family are allowed.
+    study, study_length, study_samples
+        Settings to be compared at one length: for each row its knobs, and
+        ``task`` where it is not the first of ``tasks``.
 
     Raises
     ------
@@ -90,6 +95,9 @@ class Run:
     engine_options: dict[str, Any] = field(default_factory=dict)
     knobs: dict[str, Any] = field(default_factory=dict)
     family: str | None = None
+    study: Sequence[Mapping[str, Any]] = ()
+    study_length: int = 1024
+    study_samples: int = 10
 
     def __post_init__(self) -> None:
         set_ = object.__setattr__
@@ -103,12 +111,24 @@ class Run:
         whole_number("num_lengths", self.num_lengths, 1)
         whole_number("num_samples", self.num_samples, 1)
         whole_number("seed", self.seed, 0)
+        whole_number("study_length", self.study_length, 1)
+        whole_number("study_samples", self.study_samples, 1)
+        rows = self.study if isinstance(self.study, (list, tuple)) else [None]
+        if not all(isinstance(row, Mapping) for row in rows):
+            raise ParameterError("study", self.study, "a list of settings, each {knob: value}")
         for name in ("chat", "allow_truncation"):
             value = getattr(self, name)
             if not isinstance(value, bool) and not (name == "chat" and value is None):
                 raise ParameterError(name, value, "True or False")
         if not isinstance(self.output, str) or not self.output.strip():
             raise ParameterError("output", self.output, "the name of a folder")
+        options = self.engine_options
+        if not isinstance(options, dict) or not all(isinstance(name, str) for name in options):
+            raise ParameterError(
+                "engine_options", options, 'a dictionary such as {"dtype": "float32"}'
+            )
+        if self.texts is not None and not isinstance(self.texts, str):
+            raise ParameterError("texts", self.texts, "the name of a file or folder")
         if self._texts is not None and "essay" not in self._haystacks:
             raise ParameterError(
                 "texts", self.texts, "left out, because none of the tasks has an essay haystack"
@@ -162,7 +182,8 @@ class Run:
             If a length does not work for the model or a task, or the output
             folder cannot be written.
         """
-        _ = self.cells
+        for run in (self, *self._studies):
+            _ = run.cells
         trial = self.folder / ".trial"
         with samples.replacing(trial) as file:
             file.write("x" * 4096)
@@ -171,7 +192,8 @@ class Run:
     @property
     def lengths(self) -> tuple[int, ...]:
         """The lengths asked for, rising."""
-        halves = (self.length >> step for step in range(self.num_lengths))
+        steps = range(min(self.num_lengths, self.length.bit_length()))
+        halves = (self.length >> step for step in steps)
         return tuple(sorted({length for length in halves if length > 0}))
 
     @property
@@ -208,6 +230,15 @@ class Run:
 
     def dataset(self, task: str, length: int) -> Dataset:
         """The samples of one task at one length."""
+        if (task, length) not in self._datasets:
+            self._datasets[task, length] = self._dataset(task, length)
+        return self._datasets[task, length]
+
+    @cached_property
+    def _datasets(self) -> dict[tuple[str, int], Dataset]:
+        return {}
+
+    def _dataset(self, task: str, length: int) -> Dataset:
         return Dataset(
             task=task,
             length=length,
@@ -278,26 +309,25 @@ class Run:
             for task, length in self.cells
         ]
 
-    def predict(self) -> list[Path]:
+    def predict(self, progress: Progress | None = None) -> list[Path]:
         """Ask the model all that it was not asked yet, with one bar for everything."""
+        if progress is None:
+            work = sum(prediction.cost(length) for _, length in self.cells) * self.num_samples
+            with Progress(work, f"{self.name}, {self.language}") as bar:
+                return self.predict(bar)
         data = self.make_data()
-        work = sum(prediction.cost(length) for _, length in self.cells) * self.num_samples
-        made = []
-        with Progress(work, f"{self.name}, {self.language}") as progress:
-            for (task, length), path in zip(self.cells, data, strict=True):
-                output = self.prediction_path(task, length)
-                made.append(
-                    prediction.predict(
-                        path,
-                        self.engine_of,
-                        output,
-                        num_samples=self.num_samples,
-                        allow_truncation=self.allow_truncation,
-                        progress=progress,
-                        weight=prediction.cost(length),
-                    )
-                )
-        return made
+        return [
+            prediction.predict(
+                path,
+                self.engine_of,
+                self.prediction_path(task, length),
+                num_samples=self.num_samples,
+                allow_truncation=self.allow_truncation,
+                progress=progress,
+                weight=prediction.cost(length),
+            )
+            for (task, length), path in zip(self.cells, data, strict=True)
+        ]
 
     def predictions(self) -> Iterator[tuple[dict[str, Any], Prediction]]:
         """Every prediction of this run, with what it belongs to."""
@@ -312,6 +342,43 @@ class Run:
             }
             for record in prediction.read(path, self.num_samples):
                 yield about, record
+
+    def predict_study(self) -> None:
+        """Ask the model what the study asks, with one bar for everything."""
+        work = prediction.cost(self.study_length) * self.study_samples * len(self._studies)
+        with Progress(work, f"{self.name}, {self.language}, study") as progress:
+            for run in self._studies:
+                run.predict(progress)
+
+    def study_predictions(self) -> Iterator[tuple[dict[str, Any], Prediction]]:
+        """Every prediction of the study, with the setting that it belongs to."""
+        for run, setting in zip(self._studies, self.study, strict=True):
+            name = ", ".join(f"{knob} = {value}" for knob, value in setting.items())
+            for about, record in run.predictions():
+                yield {**about, "setting": name}, record
+
+    @cached_property
+    def _studies(self) -> tuple[Run, ...]:
+        made = []
+        for setting in self.study:
+            # A row's own knobs alone: those of this run may not go with all of them.
+            knobs = dict(setting)
+            task = knobs.pop("task", self.tasks[0])
+            haystack_of = getattr(tasks.resolve(task, **knobs).knobs, "haystack", "")
+            run = replace(
+                self,
+                tasks=task,
+                knobs=knobs,
+                texts=self.texts if haystack_of == "essay" else None,
+                length=self.study_length,
+                num_lengths=1,
+                num_samples=self.study_samples,
+                study=(),
+            )
+            # One engine for all settings: a large model is loaded once.
+            run.__dict__["engine_of"] = self.engine_of
+            made.append(run)
+        return tuple(made)
 
     def example(self, length: int = 512) -> Sample:
         """A small sample of the first task, to be looked at."""

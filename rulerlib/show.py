@@ -6,6 +6,7 @@ What a model wrote is text: everything is escaped before it becomes HTML.
 from __future__ import annotations
 
 import html
+import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -106,13 +107,11 @@ def table(values: pd.DataFrame, percent: Iterable[str] = ()) -> Any:
         if name in shown and shown[name].nunique() == 1 and len(shown):
             caption.append(f"{name}: {shown[name].iloc[0]}")
             shown = shown.drop(columns=name)
+    # As text: a second format() of a style would undo the escaping of the first.
+    for name in shares:
+        shown[name] = [f"{100 * share:.1f} %" for share in shown[name]]
     styler = shown.style.hide(axis="index").format(escape="html", thousands=",")
-    styler = styler.format(dict.fromkeys(shares, _percent))
-    return styler.set_caption("; ".join(caption)) if caption else styler
-
-
-def _percent(share: Any) -> str:
-    return f"{100 * share:.1f} %"
+    return styler.set_caption(html.escape("; ".join(caption))) if caption else styler
 
 
 def _sentences_with(text: str, values: Sequence[str]) -> list[tuple[int, int, str]]:
@@ -122,10 +121,11 @@ def _sentences_with(text: str, values: Sequence[str]) -> list[tuple[int, int, st
         at = text.find(value)
         if at < 0:
             continue
-        start = max(text.rfind(end, 0, at) + len(end) for end in ("\n", ". ", "! ", "? "))
-        stops = [text.find(end, at) for end in (".", "\n")]
+        ends = ("\n", ". ", "! ", "? ")
+        starts = [text.rfind(end, 0, at) + len(end) for end in ends if end in text[:at]]
+        stops = [text.find(end, at + len(value)) for end in (".", "\n")]
         end = min((stop + 1 for stop in stops if stop >= 0), default=len(text))
-        spans.append((start if start > 0 and start <= at else 0, end, value))
+        spans.append((max(starts, default=0), end, value))
     return sorted(spans)
 
 
@@ -142,16 +142,19 @@ def _merged(spans: Iterable[tuple[int, int]], size: int) -> list[tuple[int, int]
 def _marked(
     text: str, start: int, end: int, spans: Sequence[tuple[int, int, str]], values: Sequence[str]
 ) -> str:
+    longest_first = "(" + "|".join(map(re.escape, sorted(values, key=len, reverse=True))) + ")"
     markup, at = [], start
     for begin, stop, _ in spans:
         if begin < at or stop > end:
             continue
         markup.append(html.escape(text[at:begin]))
-        needle = html.escape(text[begin:stop])
-        for value in values:
-            shown = html.escape(value)
-            needle = needle.replace(shown, f"<span style='{_VALUE}'>{shown}</span>")
-        markup.append(f"<mark style='{_MARK}'>{needle}</mark>")
+        needle = [
+            f"<span style='{_VALUE}'>{html.escape(part)}</span>"
+            if part in values
+            else html.escape(part)
+            for part in re.split(longest_first, text[begin:stop])
+        ]
+        markup.append(f"<mark style='{_MARK}'>{''.join(needle)}</mark>")
         at = stop
     markup.append(html.escape(text[at:end]))
     return "".join(markup)

@@ -273,7 +273,12 @@ def limit(name: str) -> int | None:
     else:
         if not (folder / "config.json").exists():
             return None
-        config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+        try:
+            config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+        except (OSError, ValueError) as error:
+            raise ParameterError(
+                "model", name, f"a folder whose config.json can be read ({error})"
+            ) from error
     config = {**config, **(config.get("text_config") or {})}
     found = config.get("max_position_embeddings") or config.get("n_positions")
     return int(found) if found else None

@@ -8,11 +8,12 @@ a finished run needs no model at all.
 from __future__ import annotations
 
 import importlib
+import inspect
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
-from rulerlib.errors import one_of
+from rulerlib.errors import ParameterError, nearest, one_of
 from rulerlib.tokens import Tokenizer
 
 ENGINES = {"transformers": "rulerlib.models.transformers"}
@@ -80,16 +81,20 @@ class Model(Protocol):
         ...
 
 
-def load(name: str, engine: str = "transformers", **options: Any) -> Model:
+def load(name: str, engine: str = "transformers", /, **options: Any) -> Model:
     """An engine for a model.
 
     Raises
     ------
     ParameterError
-        If there is no such engine or model.
+        If there is no such engine, model or option.
     MissingExtraError
         If the engine's package is not installed.
     """
     module = importlib.import_module(ENGINES[one_of("engine", engine, ENGINES)])
+    known = [option for option in inspect.signature(module.Engine).parameters if option != "name"]
+    for option in options:
+        if option not in known:
+            raise ParameterError("engine option", option, nearest(option, known))
     made: Model = module.Engine(name, **options)
     return made

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from rulerlib import tokens
-from rulerlib.errors import MissingExtraError, ParameterError, one_of, whole_number
+from rulerlib.errors import MissingExtraError, ParameterError, flag, one_of, whole_number
 from rulerlib.models import Generation
 
 DTYPES = ("auto", "float32", "bfloat16", "float16")
@@ -67,7 +67,9 @@ class Engine:
         if batch_size is not None:
             whole_number("batch_size", batch_size, 1)
         self._batch_size = batch_size
-        self._trust = trust_remote_code
+        self._trust = flag("trust_remote_code", trust_remote_code)
+        if device in ("cuda", "mps") and not _available(device):
+            raise ParameterError("device", device, "a device that this machine has, or 'auto'")
 
     @cached_property
     def tokenizer(self) -> tokens.Tokenizer:
@@ -80,12 +82,9 @@ class Engine:
     @cached_property
     def device(self) -> str:
         """``"cpu"``, ``"cuda"`` or ``"mps"``."""
-        torch = _torch()
         if self._wanted_device != "auto":
             return self._wanted_device
-        if torch.cuda.is_available():
-            return "cuda"
-        return "mps" if torch.backends.mps.is_available() else "cpu"
+        return next((name for name in ("cuda", "mps") if _available(name)), "cpu")
 
     @cached_property
     def dtype(self) -> str:
@@ -159,6 +158,8 @@ class Engine:
     def _model(self) -> Any:
         torch = _torch()
         transformers = _transformers()
+        import safetensors
+
         # One line per weight file is no news to the reader of a notebook.
         transformers.utils.logging.disable_progress_bar()
         try:
@@ -167,8 +168,8 @@ class Engine:
                 dtype=getattr(torch, self.dtype),
                 trust_remote_code=self._trust,
             )
-        except (OSError, ValueError) as error:
-            reason = str(error).strip().splitlines()[0]
+        except (OSError, ValueError, RuntimeError, safetensors.SafetensorError) as error:
+            reason = next(iter(str(error).strip().splitlines()), type(error).__name__)
             raise ParameterError("model", self.name, f"a model that loads ({reason})") from error
         config = model.generation_config
         # Greedy decoding: sampling settings that came with the model would only warn.
@@ -207,6 +208,12 @@ def _transformers() -> Any:
     except ImportError as error:
         raise MissingExtraError("transformers", "hf", "Running a model") from error
     return transformers
+
+
+def _available(device: str) -> bool:
+    torch = _torch()
+    found = torch.cuda if device == "cuda" else torch.backends.mps
+    return bool(found.is_available())
 
 
 def _fast_bfloat16(device: str) -> bool:

@@ -13,9 +13,15 @@ from types import ModuleType
 from typing import Any
 
 from rulerlib.errors import ParameterError, nearest, one_of
-from rulerlib.tasks import niah
+from rulerlib.tasks import common_words, frequent_words, niah, qa, variable_tracking
 
-FAMILIES: dict[str, ModuleType] = {"niah": niah}
+FAMILIES: dict[str, ModuleType] = {
+    "niah": niah,
+    "variable_tracking": variable_tracking,
+    "common_words": common_words,
+    "frequent_words": frequent_words,
+    "qa": qa,
+}
 
 
 @dataclass(frozen=True)
@@ -96,6 +102,8 @@ def names(chosen: str | Sequence[str], family: str | None = None) -> list[str]:
     if isinstance(chosen, str):
         # papermill's -p x [a,b] arrives as text.
         chosen = [part.strip(" '\"") for part in chosen.strip("[] ").split(",")]
+    if not isinstance(chosen, (list, tuple)):
+        raise ParameterError("variants", chosen, "a name, several with commas between, or 'all'")
     found = [one_of("variants", name, allowed) for name in chosen]
     if not found:
         raise ParameterError("variants", chosen, "at least one name, or 'all'")

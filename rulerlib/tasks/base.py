@@ -13,12 +13,12 @@ import bisect
 import contextlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from rulerlib.errors import RulerError
-from rulerlib.haystack import ANCHOR, Filling, Haystack, Needled
+from rulerlib.haystack import ANCHOR, Filling, Needled
 from rulerlib.samples import Sample
 from rulerlib.tokens import Frame, Tokenizer
-
 
 # How many drafts are tried, where drafts differ in length and the budget is all but too small.
 ATTEMPTS = 100
@@ -97,13 +97,10 @@ class Draft:
     least: int = 0
 
 
-@dataclass
-class _Counted:
-    """The needles of a draft as their tokens stand after ``ANCHOR`` and a seam."""
-
-    costs: list[int]
-    starts: list[int]
-    values: list[int]
+def value_at(needled: Needled, number: int, draft: Draft) -> int:
+    """Where a needle's value begins in its piece, before which a filling may put a label."""
+    needle = draft.needles[number]
+    return len(needled.pieces[needled.places[number]]) - len(needle.text) + needle.value_at
 
 
 def until_it_fits(attempt: Callable[[], Sample]) -> Sample:
@@ -120,6 +117,13 @@ def until_it_fits(attempt: Callable[[], Sample]) -> Sample:
     return attempt()
 
 
+class Joined(Protocol):
+    """What a composer must know of a haystack: what joins its units."""
+
+    @property
+    def seam(self) -> str: ...
+
+
 class Composer:
     """Fills drafts from one haystack for one budget.
 
@@ -134,7 +138,7 @@ class Composer:
         that merge across the seams between units.
     """
 
-    def __init__(self, budget: Budget, haystack: Haystack, exact: bool = False) -> None:
+    def __init__(self, budget: Budget, haystack: Joined, exact: bool = False) -> None:
         self.budget = budget
         self.haystack = haystack
         self.exact = exact
@@ -142,7 +146,7 @@ class Composer:
 
     def fixed(self, draft: Draft) -> int:
         """Tokens that a draft needs without any haystack, the answer included."""
-        fixed = self._fixed(draft, self._count(draft)) + draft.least
+        fixed = self._fixed(draft, self._costs(draft)) + draft.least
         return fixed + self.budget.tokens_to_generate
 
     def compose(self, draft: Draft, take: Callable[[int], Filling]) -> Sample:
@@ -160,17 +164,17 @@ class Composer:
         TooLongError
             If the draft alone is longer than the budget.
         """
-        counted = self._count(draft)
-        fixed = self._fixed(draft, counted)
+        costs = self._costs(draft)
+        fixed = self._fixed(draft, costs)
         room = self.budget.room - fixed
         if room < draft.least:
             needed = fixed + draft.least + self.budget.tokens_to_generate
             raise TooLongError(needed, self.budget.length)
         if self.exact:
-            return self._compose_exactly(draft, take, room, counted)
+            return self._compose_exactly(draft, take, room, costs)
         filling = take(room)
         while True:
-            needled = self._insert(filling, draft, counted)
+            needled = self._insert(filling, draft, costs)
             fed, plain = self._lengths(draft, needled)
             if max(fed, plain) <= self.budget.room or not len(filling):
                 break
@@ -178,7 +182,7 @@ class Composer:
             filling = filling.first(len(filling) - 1)
         if max(fed, plain) > self.budget.room:
             raise TooLongError(fed + self.budget.tokens_to_generate, self.budget.length)
-        return self._sample(draft, needled, fed, plain, *self._places(draft, needled, counted))
+        return self._sample(draft, needled, fed, plain, *self._places(draft, needled))
 
     def lengths_of(self, sample: Sample) -> tuple[int, int]:
         """``length`` and ``length_w_model_temp`` of a sample, tokenized as a whole."""
@@ -192,35 +196,28 @@ class Composer:
         generate = budget.tokens_to_generate
         return plain + generate, fed + frame.special + generate
 
-    def _count(self, draft: Draft) -> _Counted:
+    def _costs(self, draft: Draft) -> list[int]:
+        """What each needle adds in tokens, its seam included."""
         before = ANCHOR + self.haystack.seam
-        spans = self.budget.tokenizer.spans([before + needle.text for needle in draft.needles])
-        ends = [[end for _, end in each] for each in spans]
-        return _Counted(
-            costs=[len(each) - self._anchor for each in ends],
-            starts=[bisect.bisect_right(each, len(before)) - self._anchor for each in ends],
-            values=[
-                bisect.bisect_right(each, len(before) + needle.value_at) - self._anchor
-                for each, needle in zip(ends, draft.needles, strict=True)
-            ],
-        )
+        counts = self.budget.tokenizer.counts([before + needle.text for needle in draft.needles])
+        return [count - self._anchor for count in counts]
 
     def _after(self, draft: Draft) -> str:
         frame = self.budget.frame
         return draft.tail + frame.between + frame.prefix(draft.answer_prefix)
 
-    def _fixed(self, draft: Draft, counted: _Counted) -> int:
+    def _fixed(self, draft: Draft, costs: Sequence[int]) -> int:
         frame = self.budget.frame
         head, tail = self.budget.tokenizer.counts(
             [frame.before + draft.head + ANCHOR, ANCHOR + self._after(draft)]
         )
-        return frame.special + head + tail - 2 * self._anchor + sum(counted.costs)
+        return frame.special + head + tail - 2 * self._anchor + sum(costs)
 
-    def _insert(self, filling: Filling, draft: Draft, counted: _Counted) -> Needled:
+    def _insert(self, filling: Filling, draft: Draft, costs: Sequence[int]) -> Needled:
         return filling.insert(
             [needle.text for needle in draft.needles],
             [needle.depth for needle in draft.needles],
-            counted.costs,
+            costs,
         )
 
     def _lengths(self, draft: Draft, needled: Needled) -> tuple[int, int]:
@@ -240,33 +237,40 @@ class Composer:
     def _ends(needled: Needled) -> tuple[str, str]:
         return (needled.pieces[0], needled.pieces[-1]) if needled.pieces else ("", "")
 
-    def _places(
-        self, draft: Draft, needled: Needled, counted: _Counted
-    ) -> tuple[list[int], list[int]]:
+    def _places(self, draft: Draft, needled: Needled) -> tuple[list[int], list[int]]:
         """The token positions of the needles and of their values, by addition."""
-        tokenizer = self.budget.tokenizer
         if not needled.places:
             return [], []
-        starts, values = [], []
+        tokenizer, seam = self.budget.tokenizer, ANCHOR + needled.seam
         opening = tokenizer.count(draft.head + needled.pieces[0]) - needled.costs[0]
-        for number, before in enumerate(needled.tokens_before()):
-            if needled.places[number] == 0:
-                text, at = draft.head + needled.pieces[0], len(draft.head)
-                starts.append(tokenizer.token_at(text, at))
-                values.append(tokenizer.token_at(text, at + draft.needles[number].value_at))
-            else:
-                starts.append(opening + before + counted.starts[number])
-                values.append(opening + before + counted.values[number])
+        # What stands before each needle when its tokens are looked at.
+        before = [draft.head if place == 0 else seam for place in needled.places]
+        found = tokenizer.spans(
+            [
+                text + needled.pieces[place]
+                for text, place in zip(before, needled.places, strict=True)
+            ]
+        )
+        starts, values = [], []
+        for number, (place, tokens_before) in enumerate(
+            zip(needled.places, needled.tokens_before(), strict=True)
+        ):
+            ends = [end for _, end in found[number]]
+            base = 0 if place == 0 else opening + tokens_before - self._anchor
+            at = len(before[number])
+            starts.append(base + bisect.bisect_right(ends, at))
+            at += value_at(needled, number, draft)
+            values.append(base + bisect.bisect_right(ends, at))
         return starts, values
 
     def _compose_exactly(
-        self, draft: Draft, take: Callable[[int], Filling], room: int, counted: _Counted
+        self, draft: Draft, take: Callable[[int], Filling], room: int, costs: Sequence[int]
     ) -> Sample:
         """The largest number of units whose prompt, tokenized as a whole, fits the budget."""
         filling = take(room + 64)
 
         def tried(count: int) -> tuple[Needled, int, int]:
-            needled = self._insert(filling.first(count), draft, counted)
+            needled = self._insert(filling.first(count), draft, costs)
             text = draft.head + needled.text + draft.tail
             plain, fed = self.budget.tokenizer.counts(
                 [text + draft.answer_prefix, self.budget.frame.prompt(text, draft.answer_prefix)]
@@ -296,10 +300,10 @@ class Composer:
         text = draft.head + needled.text + draft.tail
         ends = [end for _, end in self.budget.tokenizer.spans([text])[0]]
         starts, values = [], []
-        for number, needle in enumerate(draft.needles):
+        for number in range(len(draft.needles)):
             at = len(draft.head) + needled.character_of(number)
             starts.append(bisect.bisect_right(ends, at))
-            values.append(bisect.bisect_right(ends, at + needle.value_at))
+            values.append(bisect.bisect_right(ends, at + value_at(needled, number, draft)))
         return self._sample(draft, needled, fed, plain, starts, values)
 
     def _sample(

@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from functools import cached_property, partial
 
 from rulerlib.errors import DataError, ParameterError, one_of, whole_number
-from rulerlib.haystack import DEPTHS, Haystack, Pool, depth_of, sentences
+from rulerlib.haystack import DEPTHS, Haystack, Pool, depth_of, one_depth, sentences
 from rulerlib.languages import VALUE_TYPES, Language
 from rulerlib.samples import Sample
 from rulerlib.tasks.base import Budget, Composer, Draft, Needle, TooLongError
@@ -80,9 +80,7 @@ class Knobs:
                 f"at most {len(DEPTHS)}, the number of depths",
             )
         if self.depth is not None:
-            number = isinstance(self.depth, (int, float)) and not isinstance(self.depth, bool)
-            if not number or not 0 <= self.depth <= 100:
-                raise ParameterError("depth", self.depth, "a number from 0 (start) to 100 (end)")
+            one_depth(self.depth)
             if self.num_needles > 1:
                 raise ParameterError("depth", self.depth, "None where there are several needles")
 

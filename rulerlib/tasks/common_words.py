@@ -1,0 +1,433 @@
+"""Common words: a long numbered list in which a few words stand more often than the others.
+
+An example of ``cwe`` (Danish, shortened, without the worked example that precedes it)::
+
+    Her er en nummereret liste over ord. Nogle af ordene står der flere gange end andre. ...
+    1. herpå 2. mia 3. høflig 4. vand 5. opsøgte 6. skyderi 7. vor 8. kurt 9. kendt
+    10. brev 11. anklager 12. sydlige 13. ødelægge ... 18. opsøgte 19. strækningen
+    20. sydlige 21. college 22. koblet ...
+    Spørgsmål: Hvilke 10 ord står der flest gange i listen ovenfor?
+
+    outputs: ["kendt", "sydlige", "ødelægge", "befriet", ...]
+
+RULER's test of aggregation (Hsieh et al. 2024, "RULER: What's the Real Context
+Size of Your Long-Context Language Models?", section 3.3): the number of common
+words stays the same, and the longer the list, the more uncommon words hide them.
+
+Every word of the list is another one, those of the example included. A list
+that ran out of words and began again would change the counts, so a length that
+needs more words than there are is refused.
+"""
+
+from __future__ import annotations
+
+import bisect
+import itertools
+import random
+import re
+import unicodedata
+import warnings
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cache, cached_property
+
+from rulerlib.errors import MissingExtraError, ParameterError, flag, one_of, whole_number
+from rulerlib.haystack import Filling, Haystack, Pool, Sized, largest
+from rulerlib.languages import Language
+from rulerlib.samples import Sample
+from rulerlib.tasks.base import Budget, Composer, Draft, until_it_fits
+from rulerlib.tokens import Tokenizer
+
+SOURCES = ("wordfreq", "text")
+
+# Letters of a word.
+SHORTEST, LONGEST = 3, 14
+
+# So many of a language's most frequent words; rarer ones only where the length needs them.
+TOP = 15_000
+
+# More than any language has.
+EVERY = 10**7
+
+# An entry has no fewer tokens than a number, a full stop and a word.
+LEAST_ENTRY = 3
+
+# Below this length RULER makes its lighter list.
+LIGHT_BELOW = 4096
+
+# What the heavier list must leave free of a length, so that every sample's words fit.
+SPARE = 0.05
+
+# Numbers are counted so many at a time.
+CHUNK = 2048
+
+
+@dataclass(frozen=True)
+class Setting:
+    """How often words stand in the list and in the example, in RULER's numbers.
+
+    ``example_uncommon`` is the number of uncommon words in the example, for each common one.
+    """
+
+    freq_cw: int
+    freq_ucw: int
+    example_cw: int
+    example_ucw: int
+    example_uncommon: int
+
+
+HEAVY = Setting(30, 3, example_cw=10, example_ucw=3, example_uncommon=3)
+LIGHT = Setting(6, 1, example_cw=3, example_ucw=1, example_uncommon=1)
+
+
+@dataclass(frozen=True)
+class Knobs:
+    """What can be set about common words.
+
+    Attributes
+    ----------
+    num_cw
+        Number of common words: those that are asked for.
+    freq_cw, freq_ucw
+        How often each common and each uncommon word stands in the list. With
+        neither of them: 30 and 3, as RULER, or 6 and 1 below 4096 tokens and
+        where a tokenizer needs so many tokens for a word that 30 and 3 do not
+        fit. With one of them, the other is 30 or 3.
+    few_shot
+        Whether an example with its answer comes first, as in RULER.
+    words
+        ``"wordfreq"``: the most frequent words of the language; ``"text"``: the
+        words of the dataset's texts, which may be a file with one word a line.
+        Either way lower case, letters only, 3 to 14 of them.
+    """
+
+    num_cw: int = 10
+    freq_cw: int | None = None
+    freq_ucw: int | None = None
+    few_shot: bool = True
+    words: str = "wordfreq"
+
+    def __post_init__(self) -> None:
+        whole_number("num_cw", self.num_cw, 1, 1000)
+        for name in ("freq_cw", "freq_ucw"):
+            if getattr(self, name) is not None:
+                whole_number(name, getattr(self, name), 1, 10_000)
+        common, uncommon = self.frequencies(HEAVY)
+        if common <= uncommon:
+            raise ParameterError("freq_cw", common, f"more than freq_ucw ({uncommon})")
+        flag("few_shot", self.few_shot)
+        one_of("words", self.words, SOURCES)
+
+    @property
+    def automatic(self) -> bool:
+        """Whether the length decides how often the words stand in the list."""
+        return self.freq_cw is None and self.freq_ucw is None
+
+    def frequencies(self, setting: Setting) -> tuple[int, int]:
+        """How often a common and an uncommon word stand in the list."""
+        if self.automatic:
+            return setting.freq_cw, setting.freq_ucw
+        return self.freq_cw or HEAVY.freq_cw, self.freq_ucw or HEAVY.freq_ucw
+
+
+def proper(words: Iterable[str]) -> tuple[str, ...]:
+    """Those that the list may hold, each once, in their order.
+
+    >>> proper(["house", "House", "cat's", "of", "b12", "ant"])
+    ('house', 'ant')
+    """
+    lowered = dict.fromkeys(word.lower() for word in words)
+    return tuple(word for word in lowered if word.isalpha() and SHORTEST <= len(word) <= LONGEST)
+
+
+@cache
+def frequent(code: str, letters: str) -> tuple[str, ...]:
+    """All words of a language that `wordfreq` knows, the most frequent first.
+
+    Words in another script than ``letters`` are left out: the English list has Greek ones.
+
+    Raises
+    ------
+    MissingExtraError
+        If `wordfreq` is not installed.
+    ParameterError
+        If it does not know the language.
+    """
+    try:
+        import wordfreq
+    except ImportError as error:
+        raise MissingExtraError("wordfreq", "words", "Making a list of common words") from error
+    try:
+        # Its data are frozen (version 3.1 is the last), so the same words come every time.
+        listed = wordfreq.top_n_list(code, EVERY)
+    except LookupError as error:
+        raise ParameterError("words", "wordfreq", f"'text', as wordfreq has no {code}") from error
+    found = proper(listed)
+    scripts = {_script(letter) for letter in letters if letter.isalpha()}
+    strange = {letter for letter in set("".join(found)) if _script(letter) not in scripts}
+    return tuple(word for word in found if strange.isdisjoint(word))
+
+
+def _script(letter: str) -> str:
+    """``"LATIN"``, ``"GREEK"``: the first word of a letter's name."""
+    return unicodedata.name(letter, "").partition(" ")[0]
+
+
+class Numbers:
+    """``"1. "``, ``"2. "``, ...: the texts and the tokens of as many as a list needs."""
+
+    def __init__(self, tokenizer: Tokenizer) -> None:
+        self._tokenizer = tokenizer
+        self.texts: list[str] = []
+        self.costs: list[int] = []
+        self.sums = [0]
+
+    def fill(self, room: int, word: int) -> int:
+        """How many numbers are too many for ``room``, each before a word of ``word`` tokens."""
+        while self.sums[-1] + len(self.texts) * word <= room:
+            self.reach(len(self.texts) + CHUNK)
+        return bisect.bisect_right(
+            range(len(self.sums)), room, key=lambda count: self.sums[count] + count * word
+        )
+
+    def reach(self, count: int) -> None:
+        """Have at least ``count`` numbers ready."""
+        first = len(self.texts) + 1
+        if count < first:
+            return
+        plain = [f"{number}." for number in range(first, count + 1)]
+        self.costs += Haystack(plain, " ", self._tokenizer).costs
+        self.texts += [number + " " for number in plain]
+        self.sums = list(itertools.accumulate(self.costs, initial=0))
+
+
+@dataclass
+class Choice:
+    """The words of one sample, as positions in the pool.
+
+    ``uncommon`` are as many as the smallest list has; a longer one takes more.
+    """
+
+    common: list[int]
+    uncommon: list[int]
+    example_common: list[int]
+    example_uncommon: list[int]
+
+    @property
+    def all(self) -> list[int]:
+        return self.common + self.uncommon + self.example_common + self.example_uncommon
+
+
+class Family:
+    """Makes the samples of one setting of the knobs.
+
+    Parameters
+    ----------
+    knobs, language, budget
+        What to make, in which language, how long.
+    texts
+        Where the words are from, if not from `wordfreq`.
+    seed
+        Not used: all that this family draws belongs to a sample.
+    """
+
+    def __init__(
+        self, knobs: Knobs, language: Language, budget: Budget, texts: tuple[str, ...], seed: str
+    ) -> None:
+        self.knobs, self.language, self.budget = knobs, language, budget
+        self._texts = texts
+        self.exact = False
+        self._numbers = Numbers(budget.tokenizer)
+
+    @cached_property
+    def haystack(self) -> Pool:
+        """All words there are, counted once."""
+        if self.knobs.words == "text":
+            words = proper(re.findall(r"\w+", " ".join(self._texts)))
+        else:
+            _, uncommon = self.knobs.frequencies(HEAVY)
+            top = max(TOP, self.budget.length // (LEAST_ENTRY * uncommon))
+            words = frequent(self.language.code, self.language.noise)[:top]
+        needed = sum(self._sizes(HEAVY))
+        if len(words) < needed:
+            raise ParameterError(
+                "words",
+                self.knobs.words,
+                f"a source of at least {needed} different words of {SHORTEST} to {LONGEST}"
+                f" letters, and this has {len(words)}",
+            )
+        return Pool(words, " ", self.budget.tokenizer)
+
+    @property
+    def composer(self) -> Composer:
+        return Composer(self.budget, self.haystack, self.exact)
+
+    @cached_property
+    def setting(self) -> Setting:
+        """RULER's lighter list for short lengths, or its heavier one."""
+        if self.budget.length < LIGHT_BELOW:
+            return LIGHT
+        if not self.knobs.automatic:
+            return HEAVY
+        # The same trial for every seed: a seed gives other words, not another setting.
+        rng = random.Random("trial")
+        needed = max(
+            self.composer.fixed(self._ask(self._choose(HEAVY, rng), HEAVY, rng)) for _ in range(8)
+        )
+        if needed * (1 + SPARE) <= self.budget.length:
+            return HEAVY
+        warnings.warn(
+            f"{self.budget.length} tokens of '{self.budget.tokenizer.name}' do not hold RULER's"
+            f" list of common words ({HEAVY.freq_cw} and {HEAVY.freq_ucw} times); its lighter one"
+            f" is made ({LIGHT.freq_cw} and {LIGHT.freq_ucw} times). Set freq_cw and freq_ucw to"
+            " decide yourself.",
+            stacklevel=2,
+        )
+        return LIGHT
+
+    def draft(self, index: int, rng: random.Random) -> Draft:
+        """The question about a list of words, and the example.
+
+        Raises
+        ------
+        ParameterError
+            If there are not words enough for the length: names the longest that works.
+        """
+        if self.budget.length > self.longest:
+            raise ParameterError(
+                "length",
+                self.budget.length,
+                f"at most {self.longest}: there are {len(self.haystack.units)} words, and none"
+                ' may come twice (more texts with words="text" or a higher freq_ucw go further)',
+            )
+        return self._ask(self._choose(self.setting, rng), self.setting, rng)
+
+    def sample(self, index: int, rng: random.Random) -> Sample:
+        """One sample.
+
+        Raises
+        ------
+        TooLongError
+            If none of many drafts fits.
+        """
+
+        def attempt() -> Sample:
+            choice = self._choose(self.setting, rng)
+            draft = self._ask(choice, self.setting, rng)
+            return self.composer.compose(draft, lambda room: self._fill(choice, room, rng))
+
+        return until_it_fits(attempt)
+
+    @cached_property
+    def longest(self) -> int:
+        """A length for which the words suffice in every sample.
+
+        The prompt that takes in all words is the shortest when the cheapest words are those
+        that stand in it most often; so long may a prompt be, whatever a sample draws.
+        """
+        setting, rng = self.setting, random.Random("longest")
+        common, uncommon = self.knobs.frequencies(setting)
+        choice = self._choose(setting, rng)
+        costs = self.haystack.costs
+        entries = self._entries(choice)
+        more = entries + (len(costs) - len(choice.all)) * uncommon
+        if self._numbers.fill(self.budget.room, self._cheapest) <= more:
+            return self.budget.length
+        times = [common] * len(choice.common) + [uncommon] * len(choice.uncommon)
+        # The example's answer names its common words once more.
+        times += [setting.example_cw + 1] * len(choice.example_common)
+        times += [setting.example_ucw] * len(choice.example_uncommon)
+        drawn = sum(costs[word] * often for word, often in zip(choice.all, times, strict=True))
+        times += [uncommon] * (len(costs) - len(times))
+        times.sort(reverse=True)
+        whole = sum(cost * often for cost, often in zip(sorted(costs), times, strict=True))
+        fixed = self.composer.fixed(self._ask(choice, setting, rng))
+        sums = self._numbers.sums
+        return fixed - drawn + whole + sums[more] - sums[entries]
+
+    @cached_property
+    def _cheapest(self) -> int:
+        return min(self.haystack.costs)
+
+    def _sizes(self, setting: Setting) -> list[int]:
+        """How many words of each kind a ``Choice`` has."""
+        count = self.knobs.num_cw
+        # The smallest list has an uncommon word for each common one.
+        shown = [count, count * setting.example_uncommon] if self.knobs.few_shot else [0, 0]
+        return [count, count, *shown]
+
+    def _choose(self, setting: Setting, rng: random.Random) -> Choice:
+        sizes = self._sizes(setting)
+        drawn = iter(rng.sample(range(len(self.haystack.units)), sum(sizes)))
+        return Choice(*(list(itertools.islice(drawn, size)) for size in sizes))
+
+    def _entries(self, choice: Choice) -> int:
+        """The length of the smallest list."""
+        common, uncommon = self.knobs.frequencies(self.setting)
+        return len(choice.common) * common + len(choice.uncommon) * uncommon
+
+    def _listed(self, order: Sequence[int]) -> tuple[list[str], list[int]]:
+        """Numbered words and what they cost."""
+        numbers, pool = self._numbers, self.haystack
+        numbers.reach(len(order))
+        words, costs = pool.units, pool.costs
+        return (
+            [number + words[word] for number, word in zip(numbers.texts, order, strict=False)],
+            [cost + costs[word] for cost, word in zip(numbers.costs, order, strict=False)],
+        )
+
+    def _ask(self, choice: Choice, setting: Setting, rng: random.Random) -> Draft:
+        """The draft of a choice of words."""
+        common, uncommon = self.knobs.frequencies(setting)
+        # The cost of the smallest list does not depend on its order.
+        _, costs = self._listed(choice.common * common + choice.uncommon * uncommon)
+        names = {"count": self.knobs.num_cw}
+        template = self.language.fill("common_words", "template", **names)
+        head, _, tail = template.partition("{context}")
+        prefix = self.language.fill("common_words", "answer_prefix", **names)
+        if self.knobs.few_shot:
+            order = choice.example_common * setting.example_cw
+            order += choice.example_uncommon * setting.example_ucw
+            rng.shuffle(order)
+            shown = " ".join(self._listed(order)[0])
+            answer = " ".join(self._listed(choice.example_common)[0])
+            head = f"{head}{shown}{tail}{prefix} {answer}\n\n{head}"
+        return Draft(
+            head,
+            tail,
+            prefix,
+            outputs=[self.haystack.units[word] for word in choice.common],
+            answer=" ".join(self._listed(choice.common)[0]),
+            least=sum(costs),
+        )
+
+    def _fill(self, choice: Choice, room: int, rng: random.Random) -> Filling:
+        """The longest list that ``room`` holds: so many more uncommon words, in a fresh order."""
+        common, uncommon = self.knobs.frequencies(self.setting)
+        numbers, pool = self._numbers, self.haystack
+        entries, taken = self._entries(choice), set(choice.all)
+        enough = max(0, numbers.fill(room, self._cheapest) - entries) // uncommon + 1
+        size = len(pool.units)
+        drawn = rng.sample(range(size), min(size, enough + len(taken)))
+        more = [word for word in drawn if word not in taken]
+        numbers.reach(entries + len(more) * uncommon)
+        start = sum(pool.costs[word] for word in choice.common) * common
+        start += sum(pool.costs[word] for word in choice.uncommon) * uncommon
+        words = list(itertools.accumulate((pool.costs[word] for word in more), initial=0))
+
+        def cost(count: int) -> int:
+            return start + words[count] * uncommon + numbers.sums[entries + count * uncommon]
+
+        def make(count: int) -> tuple[list[str], list[int]]:
+            order = choice.common * common + (choice.uncommon + more[:count]) * uncommon
+            rng.shuffle(order)
+            return self._listed(order)
+
+        return Sized(make, largest(cost, room, len(more)), " ")
+
+
+VARIANTS: dict[str, Knobs] = {"cwe": Knobs()}
+"""RULER's setting: ten common words, 30 times each, among words that stand there 3 times."""
+
+TOKENS_TO_GENERATE = 120
+METRIC = "all_match"

@@ -1,0 +1,229 @@
+"""Frequent words: a coded text, of which the three most frequent words are asked for.
+
+An example of ``fwe`` (Danish, shortened)::
+
+    Læs den følgende kodede tekst, og hold øje med, hvor tit hvert kodeord forekommer. ...
+    wtjrth wtjrth ... ... ... ... wtjrth ... ... ... sofnvq ... wtjrth ... cakokz ... ...
+    Spørgsmål: Giv ingen forklaring. Se bort fra prikkerne '...'. Hvilke tre kodeord
+    forekommer oftest i den kodede tekst ovenfor?
+
+    outputs: ["wtjrth", "sofnvq", "cakokz"]
+
+RULER's second test of aggregation (Hsieh et al. 2024, "RULER: What's the Real
+Context Size of Your Long-Context Language Models?", section 3.3). The word of
+rank k stands in proportion to k ** -alpha, a zeta distribution; rank 1 are the
+dots, which are noise, and ranks 2, 3 and 4 are the answer. What is in
+proportion to what the text's length decides, so any alpha above 0 will do.
+
+The answer must be unique. Where a short text or a small alpha would give two of
+the ranks 1 to 5 the same count, the higher rank gets one word more than the
+lower: from the fifth, which stands there at least once, up to the first.
+"""
+
+from __future__ import annotations
+
+import bisect
+import itertools
+import random
+import string
+from dataclasses import dataclass
+from functools import cached_property
+
+from rulerlib.errors import ParameterError, whole_number
+from rulerlib.haystack import Filling, Pool, Sized, largest
+from rulerlib.languages import Language
+from rulerlib.samples import Sample
+from rulerlib.tasks.base import Budget, Composer, Draft, until_it_fits
+
+NOISE = "..."
+
+ANSWERS = 3
+
+# The ranks whose counts must differ: the noise, the answers, and the first wrong answer.
+DISTINCT = ANSWERS + 2
+
+# There are this many times the words of one sample, so that two samples have other words.
+POOL_FACTOR = 4
+
+# A distribution is kept as whole numbers, so that no machine rounds otherwise.
+WEIGHT_BITS = 32
+
+# The text grows in such parts of one dot, so that words come in one at a time.
+SCALE_BITS = 8
+
+
+@dataclass(frozen=True)
+class Knobs:
+    """What can be set about frequent words.
+
+    Attributes
+    ----------
+    alpha
+        Exponent of the zeta distribution. The lower, the closer are the counts and the harder
+        is the task.
+    coded_wordlen
+        Letters of a coded word.
+    vocab_size
+        Different words that a text may have, the noise being one of them. Those whose count
+        would be less than one do not appear: at alpha 2, a few hundred do.
+    """
+
+    alpha: float = 2.0
+    coded_wordlen: int = 6
+    vocab_size: int = 2000
+
+    def __post_init__(self) -> None:
+        number = isinstance(self.alpha, (int, float)) and not isinstance(self.alpha, bool)
+        if not number or not 0 < self.alpha <= 100:
+            raise ParameterError("alpha", self.alpha, "a number above 0 and at most 100")
+        whole_number("coded_wordlen", self.coded_wordlen, 2, 40)
+        whole_number("vocab_size", self.vocab_size, DISTINCT, 50_000)
+        most = len(string.ascii_lowercase) ** self.coded_wordlen // (2 * POOL_FACTOR)
+        if self.vocab_size > most:
+            raise ParameterError(
+                "vocab_size",
+                self.vocab_size,
+                f"at most {most} with coded words of {self.coded_wordlen} letters",
+            )
+
+
+def weights_of(alpha: float, size: int) -> list[int]:
+    """``rank ** -alpha`` for ranks 1 to ``size``, in ``2 ** -WEIGHT_BITS``.
+
+    >>> [round(weight / 2**WEIGHT_BITS, 4) for weight in weights_of(2.0, 4)]
+    [1.0, 0.25, 0.1111, 0.0625]
+    """
+    return [round(rank**-alpha * 2**WEIGHT_BITS) for rank in range(1, size + 1)]
+
+
+def counts_of(scale: int, weights: list[int]) -> list[int]:
+    """How often each rank stands in a text of so many ``2 ** -SCALE_BITS`` dots.
+
+    Falling; the first ``DISTINCT`` are all different. Ranks that do not appear are left out.
+
+    >>> counts_of(100 << SCALE_BITS, weights_of(2.0, 2000))
+    [100, 25, 11, 6, 4, 2, 2, 1, 1, 1]
+    >>> counts_of(0, weights_of(2.0, 2000))
+    [5, 4, 3, 2, 1]
+    """
+    shift = WEIGHT_BITS + SCALE_BITS
+    ranks = bisect.bisect_left(weights, True, key=lambda weight: scale * weight >> shift == 0)
+    counts = [scale * weight >> shift for weight in weights[: max(ranks, DISTINCT)]]
+    below = 0
+    for rank in reversed(range(DISTINCT)):
+        counts[rank] = below = max(counts[rank], below + 1)
+    return counts
+
+
+class Family:
+    """Makes the samples of one setting of the knobs.
+
+    Parameters
+    ----------
+    knobs, language, budget
+        What to make, in which language, how long.
+    texts
+        Not used: the text is coded.
+    seed
+        A text from which the coded words are drawn.
+    """
+
+    def __init__(
+        self, knobs: Knobs, language: Language, budget: Budget, texts: tuple[str, ...], seed: str
+    ) -> None:
+        self.knobs, self.language, self.budget = knobs, language, budget
+        self._seed = seed
+        self.exact = False
+        self._weights = weights_of(knobs.alpha, knobs.vocab_size)
+
+    @cached_property
+    def haystack(self) -> Pool:
+        """The noise, and after it more coded words than one sample has, counted once."""
+        rng = random.Random(f"{self._seed} words")
+        wording = self._template.casefold()
+        words: dict[str, None] = {}
+        while len(words) < POOL_FACTOR * self.knobs.vocab_size:
+            word = "".join(rng.choices(string.ascii_lowercase, k=self.knobs.coded_wordlen))
+            if word not in wording:
+                words[word] = None
+        return Pool([NOISE, *words], " ", self.budget.tokenizer)
+
+    @property
+    def composer(self) -> Composer:
+        return Composer(self.budget, self.haystack, self.exact)
+
+    @cached_property
+    def _template(self) -> str:
+        return self.language.fill("frequent_words", "template", noise=NOISE)
+
+    def draft(self, index: int, rng: random.Random) -> Draft:
+        """The question about a coded text."""
+        return self._ask(self._vocabulary(rng))
+
+    def sample(self, index: int, rng: random.Random) -> Sample:
+        """One sample.
+
+        Raises
+        ------
+        TooLongError
+            If none of many drafts fits.
+        """
+
+        def attempt() -> Sample:
+            vocabulary = self._vocabulary(rng)
+            draft = self._ask(vocabulary)
+            return self.composer.compose(
+                draft, lambda room: self._fill(vocabulary, room, draft.least, rng)
+            )
+
+        return until_it_fits(attempt)
+
+    def _vocabulary(self, rng: random.Random) -> list[int]:
+        """Positions in the pool, by rank."""
+        coded = range(1, len(self.haystack.units))
+        return [0, *rng.sample(coded, self.knobs.vocab_size - 1)]
+
+    def _ask(self, vocabulary: list[int]) -> Draft:
+        head, _, tail = self._template.partition("{context}")
+        return Draft(
+            head,
+            tail,
+            self.language.fill("frequent_words", "answer_prefix", noise=NOISE),
+            outputs=[self.haystack.units[word] for word in vocabulary[1 : 1 + ANSWERS]],
+            least=self._cost(counts_of(0, self._weights), vocabulary),
+        )
+
+    def _cost(self, counts: list[int], vocabulary: list[int]) -> int:
+        costs = self.haystack.costs
+        return sum(count * costs[word] for count, word in zip(counts, vocabulary, strict=False))
+
+    def _fill(self, vocabulary: list[int], room: int, least: int, rng: random.Random) -> Filling:
+        """A text of ``room`` tokens, in a fresh order."""
+        units, costs = self.haystack.units, self.haystack.costs
+
+        def make(size: int) -> tuple[list[str], list[int]]:
+            tokens = least + size
+            scale = largest(
+                lambda scale: self._cost(counts_of(scale, self._weights), vocabulary),
+                tokens,
+                tokens << SCALE_BITS,
+            )
+            counts = counts_of(scale, self._weights)
+            # The next word would be too much; what is left goes to the noise.
+            counts[0] += (tokens - self._cost(counts, vocabulary)) // costs[0]
+            # A shuffle, but of the coded words alone: the noise, most of the text, stays.
+            order = [0] * sum(counts)
+            places = iter(rng.sample(range(len(order)), len(order) - counts[0]))
+            for count, word in zip(counts[1:], vocabulary[1:], strict=False):
+                for place in itertools.islice(places, count):
+                    order[place] = word
+            return [units[word] for word in order], [costs[word] for word in order]
+
+        return Sized(make, max(0, room - least), " ")
+
+
+VARIANTS: dict[str, Knobs] = {"fwe": Knobs()}
+"""RULER's setting: alpha 2, words of six letters."""
+
+TOKENS_TO_GENERATE = 50
+METRIC = "all_match"

@@ -1,0 +1,165 @@
+"""What the tests share: the tokenizers that a budget must hold for, and where real data lies.
+
+Five tokenizers stand for the kinds there are: ``words`` (standard library), ``llama2`` (the real
+SentencePiece tokenizer, skipped where it is not at hand), ``bytelevel`` and ``metaspace`` (small
+BPEs of the two usual kinds, trained here), and ``nasty``, whose tokens cross spaces, newlines
+and sentence ends, so that no sum of parts is the count of the whole.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+from rulerlib import languages, tokens
+from rulerlib.haystack import sentences
+
+ROOT = Path(__file__).resolve().parents[1]
+SHARED = Path(os.environ.get("RULERLIB_TEST_DATA", ROOT.parent / "shared" / "data"))
+
+os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+
+# The same examples on every run, and no time limit for one: machines differ.
+settings.register_profile(
+    "rulerlib", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.load_profile("rulerlib")
+
+TOKENIZERS = ("words", "bytelevel", "metaspace", "llama2", "nasty")
+
+CHAT_TEMPLATE = (
+    "{{ bos_token }}{% for message in messages %}<|{{ message['role'] }}|>\n"
+    "{{ message['content'] }}<|end|>\n{% endfor %}"
+    "{% if add_generation_prompt %}<|assistant|>\n{% endif %}"
+)
+
+
+def shared(name: str) -> Path:
+    """A file or folder of real data; the test is skipped where it is absent."""
+    path = SHARED / name
+    if not path.exists():
+        pytest.skip(f"needs {name} in {SHARED} (set RULERLIB_TEST_DATA to where it is)")
+    return path
+
+
+def python(
+    code: str, *, hash_seed: str = "random", flags: tuple[str, ...] = ()
+) -> subprocess.CompletedProcess[str]:
+    """Run code in a fresh interpreter that finds this rulerlib."""
+    paths = [str(ROOT), os.environ.get("PYTHONPATH", "")]
+    env = {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join(filter(None, paths)),
+        "PYTHONHASHSEED": hash_seed,
+    }
+    return subprocess.run(
+        [sys.executable, *flags, "-c", code], env=env, capture_output=True, text=True, timeout=300
+    )
+
+
+def prose() -> list[str]:
+    """Every sentence of both packs, to train tokenizers on."""
+    return [line for code in ("da", "en") for line in sentences(languages.load(code).essays)]
+
+
+def _backend(kind: str):
+    """A small tokenizer of a kind, as the transformers package wraps it."""
+    pytest.importorskip("tokenizers")
+    transformers = pytest.importorskip("transformers")
+    from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors, trainers
+
+    special = ["<unk>", "<s>", "</s>", "<|user|>", "<|assistant|>", "<|end|>"]
+    rust = Tokenizer(models.BPE(unk_token="<unk>"))
+    options = {"vocab_size": 1500, "special_tokens": special, "show_progress": False}
+    texts = prose()
+    if kind == "bytelevel":
+        rust.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+        rust.decoder = decoders.ByteLevel()
+        options["initial_alphabet"] = pre_tokenizers.ByteLevel.alphabet()
+    elif kind == "metaspace":
+        rust.pre_tokenizer = pre_tokenizers.Metaspace()
+        rust.decoder = decoders.Metaspace()
+    else:
+        # No pre-tokenizer: a token may be the end of one unit, the seam, and the next one's
+        # beginning. It is trained on the very seams of all three haystacks.
+        packs = [languages.load(code) for code in ("da", "en")]
+        seams = ["\n".join([pack.noise] * 4) for pack in packs]
+        needles = [
+            "\n".join(
+                pack.fill("niah", "needle", pack.label("numbers", 2), key="a-b", value=str(i))
+                for i in (1, 2)
+            )
+            for pack in packs
+        ]
+        texts = [" ".join(texts[i : i + 3]) for i in range(0, len(texts), 3)]
+        texts += (seams + needles) * 8
+        options["initial_alphabet"] = list("0123456789abcdefghijklmnopqrstuvwxyzæøåABCDEF-'\n")
+        options["vocab_size"] = 900
+    rust.train_from_iterator(texts, trainers.BpeTrainer(**options))
+    if kind != "nasty":
+        rust.post_processor = processors.TemplateProcessing(
+            single="<s> $A", special_tokens=[("<s>", rust.token_to_id("<s>"))]
+        )
+    return transformers.PreTrainedTokenizerFast(
+        tokenizer_object=rust,
+        unk_token="<unk>",
+        bos_token="<s>",
+        eos_token="</s>",
+        chat_template=CHAT_TEMPLATE,
+    )
+
+
+_made: dict[str, tokens.Tokenizer] = {}
+
+
+def make_tokenizer(kind: str) -> tokens.Tokenizer:
+    """One of ``TOKENIZERS``, made once."""
+    if kind not in _made:
+        if kind == "words":
+            _made[kind] = tokens.Words()
+        elif kind == "llama2":
+            pytest.importorskip("transformers")
+            loaded = tokens.load(str(shared("tokenizers/llama2")))
+            loaded.backend.chat_template = CHAT_TEMPLATE
+            _made[kind] = loaded
+        else:
+            _made[kind] = tokens.HuggingFace(_backend(kind), kind)
+    return _made[kind]
+
+
+@pytest.fixture(scope="session", params=TOKENIZERS)
+def tokenizer(request: pytest.FixtureRequest) -> tokens.Tokenizer:
+    """Each tokenizer in turn."""
+    return make_tokenizer(request.param)
+
+
+@pytest.fixture(scope="session", params=[name for name in TOKENIZERS if name != "words"])
+def real(request: pytest.FixtureRequest) -> tokens.HuggingFace:
+    """Each tokenizer of the transformers package in turn."""
+    return make_tokenizer(request.param)
+
+
+@pytest.fixture(scope="session")
+def words() -> tokens.Tokenizer:
+    return make_tokenizer("words")
+
+
+@pytest.fixture(scope="session")
+def bytelevel() -> tokens.HuggingFace:
+    return make_tokenizer("bytelevel")
+
+
+@pytest.fixture(scope="session")
+def nasty() -> tokens.HuggingFace:
+    return make_tokenizer("nasty")
+
+
+@pytest.fixture(scope="session")
+def danish_book() -> Path:
+    """A book of 1900 in the spelling of its time."""
+    return shared("danish_book.txt")

@@ -1,0 +1,206 @@
+"""What the tests of engines and runs share: tiny random models, and an engine that needs none.
+
+The models are two-layer Llamas with random weights and a byte-level BPE tokenizer trained on the
+packs' own essays: they say nonsense, deterministically, in a few milliseconds. ``Parrot`` is an
+engine for tests alone; no user can reach it.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+# Two threads that wait for each other cost more than these models do; set before torch starts.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+from rulerlib import languages, samples, tokens
+from rulerlib.haystack import sentences
+from rulerlib.models import Generation
+from rulerlib.samples import Sample
+
+ROOT = Path(__file__).resolve().parents[1]
+LILLE = ROOT / "rulerlib" / "models" / "lille"
+
+LIMIT = 2048
+"""The longest sequence that the tiny models take."""
+
+TEMPLATE = (
+    "{{ bos_token }}{% for message in messages %}[{{ message['role'] }}]\n"
+    "{{ message['content'] }}{{ eos_token }}\n{% endfor %}"
+    "{% if add_generation_prompt %}[assistant]\n{% endif %}"
+)
+
+
+def tiny_tokenizer(template: str | None = None) -> Any:
+    """A byte-level BPE of 600 tokens that puts ``<s>`` before a text."""
+    transformers = pytest.importorskip("transformers")
+    return transformers.PreTrainedTokenizerFast(
+        tokenizer_object=_trained(), bos_token="<s>", eos_token="</s>", chat_template=template
+    )
+
+
+@functools.cache
+def _trained() -> Any:
+    tokenizers = pytest.importorskip("tokenizers")
+    from tokenizers import decoders, models, pre_tokenizers, processors, trainers
+
+    rust = tokenizers.Tokenizer(models.BPE())
+    rust.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    rust.decoder = decoders.ByteLevel()
+    texts = [line for code in ("da", "en") for line in sentences(languages.load(code).essays)]
+    rust.train_from_iterator(
+        texts,
+        trainers.BpeTrainer(
+            vocab_size=600, special_tokens=["<s>", "</s>"], show_progress=False,
+            initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+        ),
+    )  # fmt: skip
+    rust.post_processor = processors.TemplateProcessing(
+        single="<s> $A", special_tokens=[("<s>", rust.token_to_id("<s>"))]
+    )
+    return rust
+
+
+def tiny_model(folder: Path, template: str | None = None, eos: int | list[int] | None = 1) -> Path:
+    """Save a random model and its tokenizer.
+
+    The weights are larger than usual, so that what it says changes from token to token and
+    depends on the whole prompt.
+    """
+    torch = pytest.importorskip("torch")
+    transformers = pytest.importorskip("transformers")
+    tokenizer = tiny_tokenizer(template)
+    config = transformers.LlamaConfig(
+        vocab_size=len(tokenizer), hidden_size=32, intermediate_size=64, num_hidden_layers=2,
+        num_attention_heads=2, num_key_value_heads=1, max_position_embeddings=LIMIT,
+        bos_token_id=0, eos_token_id=eos, tie_word_embeddings=False, initializer_range=0.4,
+    )  # fmt: skip
+    state = torch.random.get_rng_state()
+    torch.manual_seed(7)
+    model = transformers.LlamaForCausalLM(config)
+    torch.random.set_rng_state(state)
+    model.save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    return folder
+
+
+class Parrot:
+    """An engine whose answers are a function of the prompt, given as slowly as wanted."""
+
+    name = "parrot"
+
+    def __init__(
+        self, limit: int | None = None, batch: int = 4, seconds: float = 0.0, **settings: Any
+    ) -> None:
+        self.tokenizer = tokens.Words()
+        self.limit = limit
+        self.settings = {"engine": "parrot", "dtype": "float32", **settings}
+        self.asked: list[str] = []
+        self._batch, self._seconds = batch, seconds
+
+    def batch_size(self, length: int) -> int:
+        return self._batch
+
+    def generate(
+        self, prompts: Sequence[str], max_new_tokens: int, special: bool, truncate: bool = False
+    ) -> Iterator[Generation]:
+        for prompt in prompts:
+            self.asked.append(prompt)
+            time.sleep(self._seconds)
+            kept = -1
+            if truncate and self.limit is not None:
+                room = self.limit - max_new_tokens
+                kept = room if self.tokenizer.count(prompt) > room else -1
+            said = hashlib.sha256(prompt.encode()).hexdigest()[:12]
+            # All that is awkward in a line of JSON.
+            yield Generation(f' æøå "{said}"\n\u2028{{}}\\', 3, True, kept)
+
+
+class Unloadable(Parrot):
+    """An engine that may be asked for everything but an answer."""
+
+    def generate(self, *_: Any, **__: Any) -> Iterator[Generation]:
+        raise AssertionError("the weights were loaded")
+
+
+def some_samples(count: int, size: int = 200) -> list[Sample]:
+    """Samples that need no tokenizer of a model; no two are alike."""
+    words = tokens.Words()
+    made = []
+    for index in range(count):
+        text = f"Prøve {index}: " + "græs " * (size // 5 + index % 7) + "Hvad er tallet?"
+        answer = str(1_000_000 + index * 7919)
+        length = words.count(text + " Svaret er:") + 16
+        made.append(
+            Sample(
+                index=index,
+                input=text,
+                outputs=[answer],
+                length=length,
+                length_w_model_temp=length,
+                answer_prefix=" Svaret er:",
+                token_position_answer=2,
+                task="niah_single_2",
+                language="da",
+                depths=[index % 101],
+                token_positions=[2],
+            )
+        )
+    return made
+
+
+def write_dataset(folder: Path, records: Sequence[Sample], **changed: Any) -> Path:
+    """A dataset as `rulerlib.dataset` writes it, with the metadata that prediction reads."""
+    path = folder / "validation.jsonl"
+    samples.write(path, records)
+    about = {
+        "task": "niah_single_2", "language": "da", "length": 4096, "seed": 42, "chat": False,
+        "tokenizer_fingerprint": tokens.Words().fingerprint, "tokens_to_generate": 16,
+        "num_samples": len(records), **changed,
+    }  # fmt: skip
+    (folder / "metadata.json").write_text(json.dumps(about), encoding="utf-8")
+    return path
+
+
+def tree(folder: Path) -> dict[str, bytes]:
+    """Every file below a folder, with its bytes."""
+    return {
+        str(path.relative_to(folder)): path.read_bytes()
+        for path in sorted(folder.rglob("*"))
+        if path.is_file()
+    }
+
+
+def bare_environment(home: Path, **more: str) -> dict[str, str]:
+    """What a process sees in a virtual environment that was never activated, on a new machine."""
+    home.mkdir(parents=True, exist_ok=True)
+    kept = {
+        name: os.environ[name]
+        for name in ("LANG", "TMPDIR", "LD_LIBRARY_PATH")
+        if name in os.environ
+    }
+    return {
+        **kept, "PATH": "/usr/bin:/bin", "HOME": str(home), "HF_HUB_OFFLINE": "1",
+        "JUPYTER_DATA_DIR": str(home / "jupyter"), "IPYTHONDIR": str(home / "ipython"),
+        "TOKENIZERS_PARALLELISM": "false", "OMP_NUM_THREADS": "1", **more,
+    }  # fmt: skip
+
+
+def papermill(
+    home: Path, cwd: Path, *arguments: str, **more: str
+) -> subprocess.CompletedProcess[str]:
+    """``papermill notebooks/niah.ipynb <arguments>``, as a user without an activated venv."""
+    return subprocess.run(
+        [sys.executable, "-m", "papermill", str(ROOT / "notebooks" / "niah.ipynb"), *arguments],
+        cwd=cwd, env=bare_environment(home, **more), capture_output=True, text=True, timeout=540,
+    )  # fmt: skip

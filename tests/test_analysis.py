@@ -1,0 +1,196 @@
+"""Tables: checked against counts by hand and against a groupby of dictionaries."""
+
+from __future__ import annotations
+
+import random
+from collections import defaultdict
+
+import pytest
+
+from rulerlib import analysis, metrics
+from rulerlib.haystack import depth_of
+from rulerlib.samples import Prediction
+
+pd = pytest.importorskip("pandas")
+
+
+def about(length=1024, task="niah_single_2", **more):
+    return {"model": "m", "language": "da", "task": task, "length": length, **more}
+
+
+def answer(index, wanted, said, depths=(50,), **others):
+    return Prediction(index, "", list(wanted), said, {"depths": list(depths), **others})
+
+
+def random_run(seed, count=300):
+    rng = random.Random(seed)
+    rows = []
+    for index in range(count):
+        refs = [str(rng.randrange(10**6, 10**7)) for _ in range(rng.choice((1, 1, 4)))]
+        said = " and ".join(ref for ref in refs if rng.random() < 0.7)
+        depths = [rng.randrange(101) for _ in range(len(refs) + rng.randrange(2))]
+        where = about(rng.choice((512, 1024, 4096)), f"niah_{len(refs)}")
+        rows.append((where, answer(index, refs, said, depths)))
+    return rows
+
+
+def test_one_row_for_each_prediction():
+    rows = [
+        (about(), answer(0, ["12", "34"], "12.", (0, 100), finished=False)),
+        (about(2048), Prediction(1, "", ["56"], "56", truncation=77)),
+    ]
+    table = analysis.scores(rows).to_dict("records")
+    assert [row["all_match"] for row in table] == [0, 1]
+    assert [row["recall"] for row in table] == [0.5, 1]
+    assert [row["part_match"] for row in table] == [1, 1]
+    assert [row["depths"] for row in table] == [[0, 100], []]
+    assert [row["finished"] for row in table] == [False, True]
+    assert [row["truncation"] for row in table] == [-1, 77]
+    assert [row["length"] for row in table] == [1024, 2048]
+
+
+def test_accuracy_by_hand():
+    said = ["12", "no", "12", "12", "no"]
+    rows = [(about(length=1024), answer(i, ["12"], text)) for i, text in enumerate(said)]
+    rows += [(about(length=512), answer(0, ["12", "34"], "12"))]
+    table = analysis.accuracy(analysis.scores(rows))
+    assert table["length"].tolist() == [512, 1024]
+    assert table["n"].tolist() == [1, 5]
+    assert table["all_match"].tolist() == [0, pytest.approx(3 / 5)]
+    assert table["recall"].tolist() == [0.5, pytest.approx(3 / 5)]
+    # Wilson for 0 of 1 and 3 of 5, from Brown, Cai and DasGupta's formula by hand.
+    assert table["low"].tolist() == pytest.approx([0, 0.23072], abs=1e-5)
+    assert table["high"].tolist() == pytest.approx([0.79345, 0.88238], abs=1e-5)
+
+
+@pytest.mark.parametrize("metric", ["all_match", "recall", "part_match"])
+@pytest.mark.parametrize("by", [analysis.BY, ("length",), ("task", "length"), ("model",)])
+def test_accuracy_is_a_plain_grouping(metric, by):
+    rows = random_run(5)
+    groups = defaultdict(list)
+    for where, record in rows:
+        key = tuple(where[name] for name in by)
+        groups[key].append(metrics.METRICS[metric](record.pred, record.outputs))
+    table = analysis.accuracy(analysis.scores(rows), metric, by)
+    assert sorted(table[list(by)].itertuples(index=False, name=None)) == sorted(groups)
+    for row in table.to_dict("records"):
+        values = groups[tuple(row[name] for name in by)]
+        assert row["n"] == len(values)
+        assert row[metric] == pytest.approx(sum(values) / len(values))
+        assert (row["low"], row["high"]) == pytest.approx(metrics.wilson(sum(values), len(values)))
+    assert table["n"].sum() == len(rows)
+
+
+def test_every_table_says_n_and_has_an_interval():
+    scores = analysis.scores(random_run(6))
+    for table, mean in (
+        (analysis.accuracy(scores), "all_match"), (analysis.by_depth(scores), "found"),
+    ):  # fmt: skip
+        assert {"n", "low", "high"} <= set(table)
+        assert (table["n"] > 0).all()
+        assert ((table["low"] <= table[mean]) & (table[mean] <= table["high"])).all()
+
+
+def test_needles_are_counted_one_by_one():
+    """The second of three is missing; the fourth depth is that of a needle nobody asks for."""
+    table = analysis.scores([(about(), answer(0, ["11", "22", "33"], "33, 11", (90, 10, 50, 70)))])
+    found = analysis.needles(table)
+    assert list(zip(found["depth"], found["found"], strict=True)) == [(90, 1), (10, 0), (50, 1)]
+
+
+def part_of(depth, bins):
+    """The middle of the part that a depth lies in; of two at a seam, the one nearer to 50."""
+    middles = [(part + 0.5) * 100 / bins for part in range(bins)]
+    holds = [middle for middle in middles if abs(middle - depth) <= 50 / bins]
+    return min(holds, key=lambda middle: (abs(middle - 50), -middle))
+
+
+@pytest.mark.parametrize("bins", [1, 4, 5, 10, 20])
+def test_by_depth_is_a_plain_grouping(bins):
+    rows = random_run(8)
+    groups = defaultdict(list)
+    for where, record in rows:
+        for depth, wanted in zip(record.others["depths"], record.outputs, strict=False):
+            middle = part_of(depth, bins)
+            groups[where["task"], where["length"], middle].append(wanted in record.pred)
+    table = analysis.by_depth(analysis.scores(rows), bins)
+    assert len(table) == len(groups)
+    for row in table.to_dict("records"):
+        values = groups[row["task"], row["length"], row["depth"]]
+        assert (row["n"], row["found"]) == (len(values), pytest.approx(sum(values) / len(values)))
+
+
+@pytest.mark.parametrize(
+    ("depth", "bins", "middle"),
+    [
+        (0, 10, 5),
+        (9, 10, 5),
+        (10, 10, 15),
+        (90, 10, 85),
+        (91, 10, 95),
+        (100, 10, 95),
+        (100, 1, 50),
+        (50, 2, 75),
+        (89.5, 10, 85),
+    ],
+)
+def test_the_ends_of_the_bins(depth, bins, middle):
+    table = analysis.scores([(about(), answer(0, ["12"], "12", (depth,)))])
+    assert analysis.by_depth(table, bins)["depth"].tolist() == [middle]
+
+
+def test_ten_bins_share_rulers_forty_depths():
+    depths = [round(100 * step / 39) for step in range(40)]
+    rows = [(about(), answer(i, ["12"], "12", (depth,))) for i, depth in enumerate(depths)]
+    table = analysis.by_depth(analysis.scores(rows), bins=10)
+    assert table["n"].tolist() == [4] * 10, "every tenth has as many"
+
+
+@pytest.mark.parametrize("first", [0, 10, 70])
+def test_ten_samples_measure_every_tenth(first):
+    """Ten samples are the default of the notebook: no cell of its heatmap stays grey."""
+    rows = [
+        (about(), answer(i, ["12"], "12", (depth_of(i),))) for i in range(first, first + 10)
+    ]  # fmt: skip
+    assert analysis.by_depth(analysis.scores(rows), bins=10)["n"].tolist() == [1] * 10
+
+
+def test_samples_without_depths_have_no_needles():
+    """NVIDIA's files do not say where the needles lie."""
+    table = analysis.scores([(about(), Prediction(0, "", ["12"], "12"))])
+    assert analysis.by_depth(table).empty
+    assert {"depth", "n", "found", "low", "high"} <= set(analysis.by_depth(table))
+
+
+def test_tables_are_left_as_they_are():
+    scores = analysis.scores(random_run(9, 40))
+    before = scores.copy(deep=True)
+    analysis.accuracy(scores), analysis.by_depth(scores), analysis.wrong(scores)
+    pd.testing.assert_frame_equal(scores, before)
+
+
+def test_wrong_answers_come_from_different_lengths_first():
+    rows = [
+        (about(length), answer(index, ["77"], "77" if right else f"no {length} {index}"))
+        for length in (1024, 512, 2048)
+        for index, right in enumerate((True, False, False, length == 2048))
+    ]
+    table = analysis.scores(rows)
+    wrong = analysis.wrong(table)
+    assert wrong["pred"].tolist() == ["no 1024 1", "no 512 1", "no 2048 1"]
+    assert len(analysis.wrong(table, count=5)) == 5
+    every = analysis.wrong(table, count=99)
+    assert len(every) == sum(record.pred != "77" for _, record in rows)
+    assert every["pred"].is_unique
+
+
+def test_wrong_follows_its_metric():
+    table = analysis.scores([(about(), answer(0, ["12", "34"], "12"))])
+    assert len(analysis.wrong(table)) == 1
+    assert len(analysis.wrong(table, "recall")) == 1
+    assert analysis.wrong(table, "part_match").empty
+
+
+def test_nothing_wrong_is_an_empty_table():
+    table = analysis.scores([(about(), answer(0, ["12"], "12"))])
+    assert analysis.wrong(table).empty

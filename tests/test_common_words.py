@@ -1,0 +1,289 @@
+"""Common words: an independent reader counts the list and finds the gold answers.
+
+The reader knows only the published format of the prompts, written down below as patterns. It
+imports nothing from the task.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections import Counter
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from conftest import python
+from rulerlib import tasks
+from rulerlib.dataset import Dataset
+from rulerlib.errors import MissingExtraError, ParameterError
+from rulerlib.samples import Sample
+
+LANGUAGES = ("da", "en")
+
+# --- The reader -----------------------------------------------------------------------------
+
+OPENING = {
+    "da": "Her er en nummereret liste over ord. Nogle af ordene står der flere gange end andre."
+    " Læg mærke til dem, der står der flest gange.\n",
+    "en": "Here is a numbered list of words. Some of the words stand in it more often than"
+    " others. Take note of those that occur most often.\n",
+}
+QUESTION = {
+    "da": re.compile(r"\nSpørgsmål: Hvilke (\d+) ord står der flest gange i listen ovenfor\?"),
+    "en": re.compile(r"\nQuestion: Which (\d+) words occur most often in the list above\?"),
+}
+PREFIX = {
+    "da": re.compile(r" Svar: De (\d+) ord, der står flest gange i listen, er:"),
+    "en": re.compile(r" Answer: The (\d+) words that occur most often in the list are:"),
+}
+ENTRY = re.compile(r"(\d+)\. ([^\W\d_]{3,14})(?: |$)")
+
+
+def read(listing: str) -> list[str]:
+    """The words of a numbered list."""
+    entries = ENTRY.findall(listing)
+    assert " ".join(f"{number}. {word}" for number, word in entries) == listing
+    assert [int(number) for number, _ in entries] == list(range(1, len(entries) + 1))
+    assert all(word == word.lower() for _, word in entries)
+    return [word for _, word in entries]
+
+
+def parts(sample: Sample) -> tuple[str, str]:
+    """The worked example (or nothing) and the prompt proper."""
+    at = sample.input.rindex(OPENING[sample.language])
+    return sample.input[:at], sample.input[at:]
+
+
+def listed(prompt: str, language: str) -> tuple[list[str], int, str]:
+    """The list, how many words are asked for, and what follows the question."""
+    assert prompt.startswith(OPENING[language])
+    question = QUESTION[language].search(prompt)
+    assert question
+    words = read(prompt[len(OPENING[language]) : question.start()])
+    return words, int(question[1]), prompt[question.end() :]
+
+
+def check(data: Dataset, sample: Sample, frequencies: tuple[int, int] | None = None) -> list[str]:
+    """All that the text alone tells about a sample."""
+    example, prompt = parts(sample)
+    words, asked, rest = listed(prompt, sample.language)
+    assert rest == ""
+    prefix = PREFIX[sample.language].fullmatch(sample.answer_prefix)
+    assert prefix
+    assert int(prefix[1]) == asked == data.row.knobs.num_cw
+    counts = Counter(words)
+    ranked = counts.most_common()
+    assert {word for word, _ in ranked[:asked]} == set(sample.outputs)
+    assert len(sample.outputs) == asked
+    common = {count for _, count in ranked[:asked]}
+    uncommon = {count for _, count in ranked[asked:]}
+    assert len(common) == len(uncommon) == 1
+    assert min(common) > max(uncommon)
+    if frequencies:
+        assert (*common, *uncommon) == frequencies
+
+    assert bool(example) == data.row.knobs.few_shot
+    if example:
+        assert example.endswith("\n\n")
+        shown, number, answer = listed(example, sample.language)
+        prefix = PREFIX[sample.language].match(answer)
+        assert prefix
+        assert int(prefix[1]) == number == asked
+        answers = read(answer[prefix.end() :].strip())
+        assert {word for word, _ in Counter(shown).most_common(number)} == set(answers)
+        assert not set(shown) & set(words)
+    return words
+
+
+# --- Gold answers ---------------------------------------------------------------------------
+
+SETTINGS = [
+    ({}, 1500, (6, 1)),
+    ({}, 4500, (30, 3)),
+    ({"few_shot": False}, 900, (6, 1)),
+    ({"num_cw": 3, "freq_cw": 12, "freq_ucw": 2}, 1500, (12, 2)),
+    ({"num_cw": 2, "freq_cw": 5}, 1500, (5, 3)),
+    ({"num_cw": 20, "freq_ucw": 1}, 6000, (30, 1)),
+    ({"words": "text"}, 1500, (6, 1)),
+]
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+@pytest.mark.parametrize(("knobs", "length", "frequencies"), SETTINGS, ids=str)
+def test_the_reader_finds_the_answers(language, knobs, length, frequencies, words):
+    if "words" not in knobs:
+        pytest.importorskip("wordfreq")
+    for seed in range(4):
+        data = Dataset("cwe", length, language, words, num_samples=10, seed=seed, knobs=knobs)
+        for sample in data:
+            check(data, sample, frequencies)
+
+
+@settings(max_examples=20, deadline=None)
+@given(
+    count=st.integers(1, 12),
+    rare=st.integers(1, 4),
+    more=st.integers(1, 20),
+    length=st.integers(3000, 6000),
+    seed=st.integers(0, 10**9),
+    language=st.sampled_from(LANGUAGES),
+)
+def test_any_setting_that_fits(count, rare, more, length, seed, language):
+    knobs = {"num_cw": count, "freq_cw": rare + more, "freq_ucw": rare, "words": "text"}
+    data = Dataset("cwe", length, language, "words", num_samples=1, seed=seed, knobs=knobs)
+    check(data, data[0], (rare + more, rare))
+    # A number, a full stop and a word are three tokens, and a word comes in several at once.
+    assert length - 3 * rare < data[0].length <= length
+
+
+def test_the_order_gives_nothing_away(words):
+    """Common words stand as early in the list as uncommon ones."""
+    data = Dataset("cwe", 1500, "da", words, num_samples=200, knobs={"words": "text"})
+    places = []
+    for sample in data:
+        found = check(data, sample)
+        places += [at / len(found) for at, word in enumerate(found) if word in sample.outputs]
+    assert abs(sum(places) / len(places) - 0.5) < 0.02
+
+
+# --- Lengths --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+@pytest.mark.parametrize("knobs", [{}, {"freq_cw": 9, "freq_ucw": 1}], ids=str)
+@pytest.mark.filterwarnings("ignore:The tokenizer", "ignore:.*list of common words")
+def test_lengths_are_exact(language, knobs, tokenizer):
+    data = Dataset("cwe", 5000, language, tokenizer, 4, knobs={"words": "text", **knobs})
+    frame, generate = data.frame, data.tokens_to_generate
+    costs = data.family.haystack.longest + tokenizer.count(" 1000.")
+    for sample in data:
+        words = check(data, sample)
+        text, prefix = sample.input, sample.answer_prefix
+        assert sample.length == tokenizer.count(text + prefix) + generate
+        fed = tokenizer.count(frame.prompt(text, prefix)) + frame.special
+        assert sample.length_w_model_temp == fed + generate
+        longest = max(sample.length, sample.length_w_model_temp)
+        # A word that comes in, comes in as often as uncommon words do.
+        slack = costs * min(Counter(words).values())
+        assert data.length - slack < longest <= data.length
+
+
+@pytest.mark.parametrize("kind", ["words", "bytelevel"])
+def test_a_length_that_is_too_small_is_told_the_smallest(kind, request):
+    tokenizer = request.getfixturevalue(kind)
+    with pytest.raises(ParameterError, match="at least") as caught:
+        Dataset("cwe", 100, "da", tokenizer, knobs={"words": "text"})
+    smallest = int(re.search(r"at least (\d+)", str(caught.value))[1])
+    data = Dataset("cwe", smallest, "da", tokenizer, num_samples=100, knobs={"words": "text"})
+    for sample in data:
+        check(data, sample)
+        assert sample.length_w_model_temp <= smallest
+
+
+def listing(count: int) -> list[str]:
+    """A user's own words, one on each line."""
+    letters = "abcdefghij"
+    return ["\n".join("wo" + "".join(letters[int(digit)] for digit in f"{number:03}")
+                      for number in range(count))]  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", ["words", "bytelevel"])
+@pytest.mark.parametrize("knobs", [{}, {"freq_cw": 7, "freq_ucw": 4}], ids=str)
+def test_too_few_words_name_the_longest_length(kind, knobs, request):
+    tokenizer = request.getfixturevalue(kind)
+    knobs = {"words": "text", **knobs}
+    with pytest.raises(ParameterError, match="none may come twice") as caught:
+        Dataset("cwe", 100_000, "da", tokenizer, texts=listing(400), knobs=knobs)
+    longest = int(re.search(r"at most (\d+)", str(caught.value))[1])
+    data = Dataset("cwe", longest, "da", tokenizer, 10, texts=listing(400), knobs=knobs)
+    for sample in data:
+        words = check(data, sample)
+        # Nearly all the words there are stand in the longest prompt.
+        example = set(re.findall(r"wo[a-j]{3}", parts(sample)[0]))
+        assert 380 <= len(set(words) | example) <= 400
+    with pytest.raises(ParameterError, match=f"at most {longest}"):
+        Dataset("cwe", longest + 1, "da", tokenizer, texts=listing(400), knobs=knobs)
+
+
+def test_hardly_any_words():
+    with pytest.raises(ParameterError, match="at least 60 different words"):
+        Dataset("cwe", 4096, "da", "words", texts=listing(59), knobs={"words": "text"})
+    knobs = {"words": "text", "few_shot": False}
+    assert len(Dataset("cwe", 900, "da", "words", 1, texts=listing(400), knobs=knobs)[0].outputs)
+
+
+@pytest.mark.filterwarnings("ignore:.*list of common words")
+def test_the_lighter_list_says_so_where_the_heavier_does_not_fit(words):
+    pytest.importorskip("wordfreq")
+    with pytest.warns(UserWarning, match="its lighter one is made"):
+        # With so many common words, 30 times each is too much.
+        data = Dataset("cwe", 4096, "en", words, 2, knobs={"num_cw": 30})
+    for sample in data:
+        check(data, sample, (6, 1))
+
+
+# --- Words ----------------------------------------------------------------------------------
+
+
+def test_the_users_own_words(words):
+    texts = ["Æble og Pære\nÆBLE, b12 it's ab\n" + listing(400)[0]]
+    data = Dataset("cwe", 1400, "da", words, 20, texts=texts, knobs={"words": "text"})
+    seen = {word for sample in data for word in check(data, sample)}
+    assert seen <= {"æble", "pære", *listing(400)[0].split()}
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_words_of_the_language_are_of_its_script(language, words):
+    pytest.importorskip("wordfreq")
+    data = Dataset("cwe", 80_000, language, words, 1, knobs={"freq_ucw": 1})
+    letters = set("".join(check(data, data[0])))
+    assert all(letter < "\u0250" for letter in letters)
+    assert ("ø" in letters) or language != "da"
+
+
+def test_without_wordfreq(monkeypatch):
+    monkeypatch.setitem(sys.modules, "wordfreq", None)
+    tasks.common_words.frequent.cache_clear()
+    with pytest.raises(MissingExtraError, match=r"rulerlib\[words\]"):
+        Dataset("cwe", 4096, "da", "words")
+    assert Dataset("cwe", 4096, "da", "words", knobs={"words": "text"})[0].outputs
+
+
+# --- The same bytes -------------------------------------------------------------------------
+
+
+def test_the_same_bytes_in_every_process():
+    code = (
+        "from rulerlib.dataset import Dataset\n"
+        "knobs = {{'words': 'text', 'num_cw': 4}}\n"
+        "data = Dataset('cwe', 1900, 'da', 'words', num_samples={n}, knobs=knobs)\n"
+        "print(*(data[i].to_json() for i in range(3)), sep='\\n')"
+    )
+    one = python(code.format(n=3), hash_seed="1")
+    two = python(code.format(n=30), hash_seed="2")
+    assert one.returncode == 0, one.stderr
+    assert one.stdout == two.stdout != ""
+
+
+# --- What cannot work -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("knobs", "said"),
+    [
+        ({"num_cw": 0}, "num_cw is 0"),
+        ({"num_cw": "10"}, "num_cw is '10'"),
+        ({"freq_cw": 0}, "freq_cw is 0"),
+        ({"freq_cw": 2.5}, "freq_cw is 2.5"),
+        ({"freq_ucw": -1}, "freq_ucw is -1"),
+        ({"freq_cw": 3}, r"freq_cw is 3, but must be more than freq_ucw \(3\)"),
+        ({"freq_ucw": 30}, r"freq_cw is 30, but must be more than freq_ucw \(30\)"),
+        ({"few_shot": 1}, "few_shot is 1, but must be True or False"),
+        ({"words": "list.txt"}, "words is 'list.txt', but must be one of wordfreq, text"),
+    ],
+)
+def test_bad_knobs_are_named(knobs, said):
+    with pytest.raises(ParameterError, match=said):
+        Dataset("cwe", 4096, "da", "words", knobs=knobs)

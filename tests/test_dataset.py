@@ -1,0 +1,539 @@
+"""A dataset: the same bytes for the same parameters, kept on disk, refused where it differs.
+
+And the table of bad input: each row is a mistake, and the sentence that names it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import json
+import os
+import pkgutil
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+import rulerlib
+from conftest import ROOT, python
+from rulerlib import samples
+from rulerlib.dataset import METADATA, Dataset
+from rulerlib.errors import DataError, ParameterError, RulerError, RunMismatchError
+from rulerlib.haystack import digest
+from rulerlib.samples import Sample
+from rulerlib.tasks import TASKS, names, resolve
+
+VARIANTS = [name for name, task in TASKS.items() if task.family == "niah"]
+
+
+def made(task: str = "niah_single_2", length: int = 700, **options) -> Dataset:
+    """A small dataset for the tokenizer that needs nothing."""
+    return Dataset(task, length, **{"tokenizer": "words", "num_samples": 12, **options})
+
+
+# --- Same parameters, same bytes ------------------------------------------------------------
+
+
+def test_bytes_do_not_depend_on_the_process():
+    code = (
+        "import hashlib, sys\n"
+        "from rulerlib.dataset import Dataset\n"
+        f"for task in {VARIANTS!r}:\n"
+        "    whole = hashlib.sha256()\n"
+        "    for sample in Dataset(task, 700, 'da', 'words', num_samples=10):\n"
+        "        whole.update(sample.to_json().encode())\n"
+        "    print(task, whole.hexdigest())\n"
+    )
+    first, second = (python(code, hash_seed=seed) for seed in ("0", "4711"))
+    assert first.stderr == second.stderr == ""
+    assert first.stdout == second.stdout
+    here = {}
+    for task in VARIANTS:
+        whole = hashlib.sha256()
+        for sample in made(task, num_samples=10):
+            whole.update(sample.to_json().encode())
+        here[task] = whole.hexdigest()
+    assert dict(line.split() for line in first.stdout.splitlines()) == here
+
+
+@pytest.mark.parametrize("task", VARIANTS)
+def test_a_sample_depends_on_its_index_alone(task):
+    straight = list(made(task, num_samples=30))
+    other = made(task, num_samples=1000)
+    for index in (29, 3, 17, 3, 0):
+        assert other[index] == straight[index]
+    assert list(made(task, num_samples=5)) == straight[:5]
+
+
+def test_the_state_of_the_global_generator_does_not_matter():
+    import random
+
+    random.seed(1)
+    before = random.getstate()
+    first = list(made())
+    assert random.getstate() == before, "and it is left alone"
+    random.seed(2)
+    assert list(made()) == first
+
+
+def test_parameters_matter():
+    base = made()[0]
+    assert made(seed=1)[0].input != base.input
+    assert made(language="en")[0].input != base.input
+    assert made(length=900)[0].input != base.input
+    assert made("niah_single_3")[0].input != base.input
+
+
+def test_a_dataset_is_a_sequence():
+    data = made(num_samples=3)
+    assert len(data) == 3
+    assert [sample.index for sample in data] == [0, 1, 2]
+    assert {(sample.task, sample.language) for sample in data} == {("niah_single_2", "da")}
+    for outside in (3, -1, 10**9):
+        with pytest.raises(IndexError, match=f"sample {outside} of 3"):
+            data[outside]
+
+
+# --- On disk --------------------------------------------------------------------------------
+
+
+def listing(folder) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+def test_what_is_written_is_read_back(tmp_path):
+    data = made()
+    path = data.write(tmp_path / "a" / "b")
+    assert path == tmp_path / "a" / "b" / "validation.jsonl"
+    assert list(samples.read(path, Sample)) == list(data)
+    assert sorted(listing(path.parent)) == [METADATA, "validation.jsonl"]
+
+
+def test_two_folders_get_the_same_bytes(tmp_path):
+    made().write(tmp_path / "one")
+    made().write(tmp_path / "two")
+    assert listing(tmp_path / "one") == listing(tmp_path / "two")
+
+
+def test_a_finished_dataset_is_reused(tmp_path):
+    path = made().write(tmp_path)
+    stamps = {file: file.stat().st_mtime_ns for file in tmp_path.iterdir()}
+    time.sleep(0.01)
+    assert made().write(tmp_path) == path
+    assert made(num_samples=5).write(tmp_path) == path, "fewer samples are there already"
+    assert {file: file.stat().st_mtime_ns for file in tmp_path.iterdir()} == stamps
+
+
+def test_a_dataset_grows(tmp_path):
+    path = made(num_samples=5).write(tmp_path)
+    before = path.read_bytes()
+    made(num_samples=9).write(tmp_path)
+    assert path.read_bytes().startswith(before)
+    assert list(samples.read(path, Sample)) == list(made(num_samples=9))
+    assert json.loads((tmp_path / METADATA).read_text(encoding="utf-8"))["num_samples"] == 9
+
+
+@pytest.mark.parametrize(
+    ("other", "setting"),
+    [
+        ({"task": "niah_single_3"}, "task = 'niah_single_2', and now task = 'niah_single_3'"),
+        ({"length": 800}, "length = 700, and now length = 800"),
+        ({"seed": 7}, "seed = 42, and now seed = 7"),
+        ({"language": "en"}, "language = 'da', and now language = 'en'"),
+        ({"knobs": {"depth": 50}}, "knobs.depth = None, and now knobs.depth = 50"),
+        ({"texts": ["Et andet sted. Et andet ord."]}, "texts = None, and now texts = '"),
+    ],
+)
+def test_another_dataset_in_the_folder_is_refused(other, setting, tmp_path):
+    made().write(tmp_path)
+    before = listing(tmp_path)
+    with pytest.raises(RunMismatchError) as caught:
+        made(**other).write(tmp_path)
+    message = str(caught.value)
+    assert message.startswith(f"{tmp_path} was made with ")
+    assert setting in message
+    assert message.endswith("is asked for: choose another output folder, or delete this one.")
+    assert listing(tmp_path) == before
+
+
+def test_another_tokenizer_is_refused(tmp_path, bytelevel):
+    made().write(tmp_path)
+    with pytest.raises(RunMismatchError, match="was made with tokenizer_fingerprint = "):
+        made(tokenizer=bytelevel, chat=False).write(tmp_path)
+    with pytest.raises(RunMismatchError, match="was made with "):
+        made(tokenizer=bytelevel, chat=True).write(tmp_path)
+
+
+@pytest.mark.parametrize("damage", ['{"task": "niah', "[]", "17", "", "\\"])
+def test_damaged_metadata_is_named(damage, tmp_path):
+    made().write(tmp_path)
+    (tmp_path / METADATA).write_text(damage, encoding="utf-8")
+    with pytest.raises(DataError, match=r"metadata\.json: damaged \("):
+        made().write(tmp_path)
+
+
+def test_metadata_without_a_number_of_samples_is_written_anew(tmp_path):
+    path = made().write(tmp_path)
+    about = tmp_path / METADATA
+    stated = json.loads(about.read_text(encoding="utf-8"))
+    del stated["num_samples"]
+    about.write_text(json.dumps(stated), encoding="utf-8")
+    made().write(tmp_path)
+    assert json.loads(about.read_text(encoding="utf-8"))["num_samples"] == 12
+    assert list(samples.read(path, Sample)) == list(made())
+
+
+def test_metadata_says_all_that_decides(tmp_path):
+    made(knobs={"num_needle_k": 3}).write(tmp_path)
+    stated = json.loads((tmp_path / METADATA).read_text(encoding="utf-8"))
+    assert stated["task"] == "niah_single_2"
+    assert stated["knobs"]["num_needle_k"] == 3
+    assert (stated["language"], stated["length"], stated["seed"]) == ("da", 700, 42)
+    assert (stated["tokenizer"], stated["chat"], stated["texts"]) == ("words", False, None)
+    assert stated["rulerlib"] == rulerlib.__version__
+    assert str(tmp_path) not in json.dumps(stated)
+
+
+def test_metadata_cites_the_user_s_texts_by_hash(tmp_path):
+    prose = "Toget kom for sent. Ingen blev vrede. " * 20
+    own = tmp_path / "own.txt"
+    own.write_text(prose, encoding="utf-8")
+    from_file = made(texts=own)
+    assert from_file.metadata["texts"] == digest([prose])
+    assert "Toget kom for sent." in from_file[0].input
+    assert made(texts=[prose]).metadata == from_file.metadata
+    assert list(made(texts=iter([prose]))) == list(from_file)
+    assert made(texts=[prose + "Slut."]).metadata["texts"] != from_file.metadata["texts"]
+
+
+@pytest.mark.parametrize("grown", [False, True])
+def test_a_kill_leaves_nothing_half(grown, tmp_path):
+    """Killed at five moments, the folder always holds a whole dataset or none."""
+    code = (
+        "from rulerlib.dataset import Dataset\n"
+        "data = Dataset('niah_single_1', 4000, 'da', 'words', num_samples=3000)\n"
+        "data[0]\n"
+        "print('begun', flush=True)\n"
+        f"data.write({str(tmp_path)!r})\n"
+    )
+    first = Dataset("niah_single_1", 4000, "da", "words", num_samples=3)
+    if grown:
+        first.write(tmp_path)
+    for moment in range(5):
+        process = subprocess.Popen(
+            [sys.executable, "-c", code],
+            stdout=subprocess.PIPE,
+            text=True,
+            env={**os.environ, "PYTHONPATH": str(ROOT)},
+        )
+        try:
+            assert process.stdout.readline() == "begun\n"
+            time.sleep(0.02 * moment)
+            process.send_signal(signal.SIGKILL)
+        finally:
+            process.kill()
+            process.wait(10)
+            process.stdout.close()
+        path = tmp_path / "validation.jsonl"
+        assert path.exists() or not grown
+        if path.exists():
+            assert len(list(samples.read(path, Sample))) in (3, 3000)
+    path = first.write(tmp_path)
+    assert list(itertools.islice(samples.read(path, Sample), 3)) == list(first)
+
+
+def test_an_unwritable_folder_is_one_sentence(tmp_path):
+    blocked = tmp_path / "file"
+    blocked.write_text("not a folder", encoding="utf-8")
+    with pytest.raises(ParameterError, match=r"^output is '.*', but must be a file that can be "):
+        made().write(blocked)
+    assert blocked.read_text(encoding="utf-8") == "not a folder"
+    if os.name != "nt" and os.geteuid() != 0:
+        tmp_path.chmod(0o555)
+        try:
+            with pytest.raises(ParameterError, match="Permission denied"):
+                made().write(tmp_path / "new")
+        finally:
+            tmp_path.chmod(0o755)
+
+
+def test_a_disk_that_fills_up_leaves_the_old_dataset(tmp_path, monkeypatch):
+    made(num_samples=4).write(tmp_path)
+    before = listing(tmp_path)
+
+    def full(_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(ParameterError, match="No space left on device"):
+        made(num_samples=8).write(tmp_path)
+    assert listing(tmp_path) == before
+
+
+# --- Bad input ------------------------------------------------------------------------------
+
+WHOLE = "must be a whole number, at least {minimum}."
+
+BAD = [
+    # What the user wrote, and what the sentence must say: parameter, value, what is allowed.
+    (
+        {"task": "niah_singel_2"},
+        [
+            "task is 'niah_singel_2', but must be one of niah_single_1,",
+            "(did you mean 'niah_single_2'?).",
+        ],
+    ),
+    ({"task": "NIAH_SINGLE_2"}, ["task is 'NIAH_SINGLE_2', but must be one of "]),
+    ({"task": 3}, ["task is 3, but must be one of niah_single_1, niah_single_2,"]),
+    ({"language": "dk"}, ["language is 'dk', but must be one of da, en (did you mean 'da'?)."]),
+    ({"language": "english"}, ["language is 'english'", "(did you mean 'en'?)"]),
+    ({"language": None}, ["language is None, but must be one of da, en."]),
+    ({"tokenizer": "lile"}, ["model is 'lile', but must be 'lille', a folder that exists, or"]),
+    ({"tokenizer": "./gone"}, ["model is './gone', but must be 'lille', a folder that exists"]),
+    ({"tokenizer": None}, ["model is None, but must be 'lille', a folder, or a hub name."]),
+    ({"length": "4096"}, ["length is '4096', but " + WHOLE.format(minimum=1)]),
+    ({"length": 4096.0}, ["length is 4096.0, but " + WHOLE.format(minimum=1)]),
+    ({"length": True}, ["length is True, but " + WHOLE.format(minimum=1)]),
+    ({"length": None}, ["length is None, but " + WHOLE.format(minimum=1)]),
+    ({"length": 0}, ["length is 0, but " + WHOLE.format(minimum=1)]),
+    ({"length": -8192}, ["length is -8192, but " + WHOLE.format(minimum=1)]),
+    (
+        {"length": 100},
+        [
+            "length is 100, but must be at least ",
+            " for niah_single_2: 128 tokens to generate and the fixed part of the prompt.",
+        ],
+    ),
+    ({"num_samples": 0}, ["num_samples is 0, but " + WHOLE.format(minimum=1)]),
+    ({"num_samples": -1}, ["num_samples is -1, but " + WHOLE.format(minimum=1)]),
+    ({"num_samples": "40"}, ["num_samples is '40', but " + WHOLE.format(minimum=1)]),
+    ({"seed": -1}, ["seed is -1, but " + WHOLE.format(minimum=0)]),
+    ({"seed": "x"}, ["seed is 'x', but " + WHOLE.format(minimum=0)]),
+    (
+        {"chat": True},
+        ["chat is True, but must be false, because the tokenizer 'words' has no chat template."],
+    ),
+    ({"chat": "yes"}, ["chat is 'yes', but must be true, false, or None."]),
+    (
+        {"texts": "/no/such/file.txt"},
+        ["text is '/no/such/file.txt', but must be a file or folder that exists."],
+    ),
+    ({"texts": []}, ["text is [], but must be at least one text."]),
+    ({"texts": ["Godt.", "a\x00b"]}, ["text 2: control character U+0000 at character 2."]),
+    ({"texts": [" \n"]}, ["text 1: empty."]),
+    (
+        {"knobs": {"num_needles": 2}},
+        ["knob is 'num_needles', but must be one of haystack, ", "(did you mean 'num_needle_"],
+    ),
+    (
+        {"knobs": {"haystack": "esay"}},
+        ["haystack is 'esay', but must be one of noise, essay, needle (did you mean 'essay'?)."],
+    ),
+    ({"knobs": {"haystack": ["essay"]}}, ["haystack is ['essay'], but must be one of noise"]),
+    ({"knobs": {"type_needle_k": "word"}}, ["type_needle_k is 'word'", "(did you mean 'words'?)"]),
+    ({"knobs": {"type_needle_v": "uuid"}}, ["type_needle_v is 'uuid'", "(did you mean 'uuids'?)"]),
+    (
+        {"knobs": {"num_needle_k": 0}},
+        ["num_needle_k is 0, but must be a whole number, at least 1 and at most 40."],
+    ),
+    ({"knobs": {"num_needle_k": 41}}, ["num_needle_k is 41, but must be", "at most 40."]),
+    ({"knobs": {"num_needle_v": "4"}}, ["num_needle_v is '4', but must be a whole number"]),
+    (
+        {"knobs": {"num_needle_k": 7, "num_needle_v": 6}},
+        ["num_needle_k * num_needle_v is 42, but must be at most 40, the number of"],
+    ),
+    ({"knobs": {"num_needle_q": 2}}, ["num_needle_q is 2, but must be at most num_needle_k (1)"]),
+    ({"knobs": {"depth": 101}}, ["depth is 101, but must be a number from 0 (start) to 100 (end)"]),
+    ({"knobs": {"depth": "50"}}, ["depth is '50', but must be a number from 0"]),
+    ({"knobs": {"depth": float("nan")}}, ["depth is nan, but must be a number from 0"]),
+    ({"knobs": {"depth": 50, "num_needle_k": 2}}, ["depth is 50, but must be None where there"]),
+]
+
+
+@pytest.mark.parametrize(
+    ("options", "parts"), BAD, ids=[", ".join(f"{k}={v!r}" for k, v in o.items()) for o, _ in BAD]
+)
+def test_bad_input_is_one_sentence(options, parts):
+    began = time.process_time()
+    with pytest.raises(RulerError) as caught:
+        made(**options)
+    assert time.process_time() - began < 1
+    message = str(caught.value)
+    for part in parts:
+        assert part in message
+    assert message.endswith(".")
+    assert "\n" not in message
+    assert len(message) < 400
+
+
+def test_a_needle_haystack_that_needs_more_keys_than_there_are_says_so():
+    """It does not look for them for ever, as RULER does."""
+    from rulerlib import languages
+
+    few = languages.load("da")
+    few = type(few)(few.code, few.name, few.noise, few.articles, few.templates, few.folder)
+    vars(few).update(adjectives=("blå", "grøn"), nouns=tuple(f"n{chr(97 + i)}" for i in range(26)))
+    began = time.process_time()
+    with pytest.raises(ParameterError, match=r"must be shorter: only \d\d different words were"):
+        made("niah_multikey_2", 3000, language=few)
+    assert time.process_time() - began < 1
+
+
+def test_a_text_of_one_endless_word_is_refused_or_fits():
+    with pytest.raises(ParameterError, match="length is 700, but must be at least "):
+        made(texts=["- " * 40_000 + "a" + ",b" * 2000])
+
+
+def test_long_values_are_shortened_in_messages():
+    with pytest.raises(ParameterError) as caught:
+        made(language="x" * 10_000)
+    assert len(str(caught.value)) < 250
+
+
+@pytest.mark.parametrize(
+    ("chosen", "expected"),
+    [
+        ("niah_single_1", ["niah_single_1"]),
+        ("niah_single_2, niah_single_1", ["niah_single_2", "niah_single_1"]),
+        ("['niah_single_1', 'niah_multikey_1']", ["niah_single_1", "niah_multikey_1"]),
+        (["niah_multiquery"], ["niah_multiquery"]),
+        ("all", VARIANTS),
+    ],
+)
+def test_names_as_papermill_hands_them_over(chosen, expected):
+    assert names(chosen, "niah") == expected
+
+
+@pytest.mark.parametrize(
+    ("chosen", "sentence"),
+    [
+        ("niah_single_9", "(did you mean 'niah_single_"),
+        ("", "variants is '', but must be one of"),
+        ([], "variants is [], but must be at least one name, or 'all'."),
+        ("niah_single_1,niah_single_1", "but must be names that differ."),
+        (["niah_single_1", 2], "variants is 2, but must be one of"),
+    ],
+)
+def test_bad_names(chosen, sentence):
+    with pytest.raises(ParameterError) as caught:
+        names(chosen, "niah")
+    assert sentence in str(caught.value)
+
+
+def test_the_table_holds_ruler_s_settings():
+    expected = {
+        "niah_single_1": ("noise", "words", "numbers", 1, 1, 1),
+        "niah_single_2": ("essay", "words", "numbers", 1, 1, 1),
+        "niah_single_3": ("essay", "words", "uuids", 1, 1, 1),
+        "niah_multikey_1": ("essay", "words", "numbers", 4, 1, 1),
+        "niah_multikey_2": ("needle", "words", "numbers", 1, 1, 1),
+        "niah_multikey_3": ("needle", "uuids", "uuids", 1, 1, 1),
+        "niah_multivalue": ("essay", "words", "numbers", 1, 4, 1),
+        "niah_multiquery": ("essay", "words", "numbers", 4, 1, 4),
+    }
+    for name, row in expected.items():
+        task = resolve(name)
+        assert tuple(task.settings().values())[:6] == row
+        assert (task.tokens_to_generate, task.metric) == (128, "all_match")
+    assert set(VARIANTS) == set(expected)
+
+
+# --- The ground floor -----------------------------------------------------------------------
+
+GROUND = [
+    "rulerlib",
+    "rulerlib.errors",
+    "rulerlib.samples",
+    "rulerlib.languages",
+    "rulerlib.tokens",
+    "rulerlib.haystack",
+    "rulerlib.tasks",
+    "rulerlib.dataset",
+    "rulerlib.metrics",
+]
+
+
+def test_importing_is_instant():
+    code = (
+        "import time\nbegan = time.process_time()\nimport rulerlib\n"
+        "print(time.process_time() - began)"
+    )
+    # The best of three: a busy machine is not the library's fault.
+    assert min(float(python(code).stdout) for _ in range(3)) < 0.2
+
+
+def test_the_ground_floor_needs_the_standard_library_alone():
+    code = (
+        "import sys\n"
+        "before = set(sys.modules)\n"
+        f"for name in {GROUND!r}:\n"
+        "    __import__(name)\n"
+        "from rulerlib.dataset import Dataset\n"
+        "Dataset('niah_multiquery', 700, 'da', 'words')[0]\n"
+        "new = {name.partition('.')[0] for name in set(sys.modules) - before}\n"
+        "print(sorted(new - set(sys.stdlib_module_names) - {'rulerlib'}))\n"
+    )
+    done = python(code, flags=("-W", "error"))
+    assert done.stderr == ""
+    assert done.stdout == "[]\n"
+
+
+def test_it_runs_where_nothing_is_installed():
+    """Without site-packages at all, and every ground-floor module imported cleanly."""
+    code = (
+        f"import sys; sys.path.insert(0, {str(ROOT)!r})\n"
+        f"for name in {GROUND!r}:\n"
+        "    __import__(name)\n"
+        "from rulerlib.dataset import Dataset\n"
+        "print(len(list(Dataset('niah_single_1', 700, 'en', 'words', num_samples=3))))\n"
+    )
+    done = python(code, flags=("-I", "-S", "-W", "error"))
+    assert (done.stdout, done.stderr) == ("3\n", "")
+
+
+def modules() -> list[str]:
+    found = pkgutil.walk_packages(rulerlib.__path__, "rulerlib.")
+    return ["rulerlib", *(module.name for module in found)]
+
+
+@pytest.mark.parametrize("name", modules())
+def test_the_examples_in_the_documentation_are_true(name, monkeypatch, tmp_path):
+    import doctest
+    import importlib
+
+    try:
+        module = importlib.import_module(name)
+    except ImportError as error:
+        pytest.skip(f"needs {error.name}")
+    monkeypatch.chdir(tmp_path)
+    result = doctest.testmod(module)
+    assert result.failed == 0
+
+
+def test_a_missing_package_is_a_sentence_that_says_what_to_install():
+    code = (
+        "import sys\n"
+        "sys.modules['transformers'] = None\n"
+        "from rulerlib import errors, tokens\n"
+        "try:\n"
+        "    tokens.load('owner/name')\n"
+        "except errors.MissingExtraError as error:\n"
+        "    print(error)\n"
+    )
+    expected = (
+        "Reading a model's tokenizer needs the package 'transformers':"
+        " pip install 'rulerlib[hf]'.\n"
+    )
+    assert python(code).stdout == expected
+
+
+def test_no_path_of_any_machine_is_in_a_dataset(tmp_path):
+    made().write(tmp_path / "run")
+    whole = "".join(text.decode() for text in listing(tmp_path / "run").values())
+    assert not re.search(rf"{re.escape(str(ROOT))}|/home/|/tmp/|[A-Z]:\\", whole)
+    shutil.rmtree(tmp_path / "run")

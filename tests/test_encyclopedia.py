@@ -1,0 +1,434 @@
+"""The fictional encyclopedia: a world that is consistent, unknown to all, and well written.
+
+The tests read what a model would read: the paragraphs. What stands where is found by searching
+the texts, not by asking the generator.
+"""
+
+from __future__ import annotations
+
+import doctest
+import itertools
+import re
+import tomllib
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from conftest import python
+from rulerlib import languages
+from rulerlib.errors import DataError, ParameterError
+from rulerlib.tasks import encyclopedia
+from rulerlib.tasks.encyclopedia import FACTS, REGION, World, hotpot, squad
+
+HERE = Path(languages.__file__).parent
+CODES = sorted(path.parent.name for path in HERE.glob("*/encyclopedia.toml"))
+YEAR = re.compile(r"\b\d{4}\b")
+
+
+@pytest.fixture(scope="module", params=CODES)
+def world(request: pytest.FixtureRequest) -> World:
+    return World(request.param, seed=4, num_entries=2000)
+
+
+def wording(code: str) -> dict:
+    return tomllib.loads((HERE / code / "encyclopedia.toml").read_text(encoding="utf-8"))
+
+
+def year(world: World, index: int, fact: str) -> int:
+    return int(YEAR.findall(world.facts(index)[fact][0])[-1])
+
+
+# ------------------------------------------------------------- the wording
+
+
+def test_both_languages_are_there() -> None:
+    assert {"da", "en"} <= set(CODES)
+
+
+@pytest.mark.parametrize("code", CODES)
+def test_twelve_facts_with_five_phrasings_each(code: str) -> None:
+    kinds = wording(code)["kinds"]
+    assert len(kinds) >= 8
+    facts = [fact for kind in kinds.values() for fact in kind["facts"].values()]
+    assert len(facts) >= 12
+    for fact in facts:
+        assert len(set(fact["say"])) >= 5
+        assert len(set(fact["ask"])) >= 3
+        assert all("{value}" in line for line in fact["say"])
+        assert all("{subject}" in line and line.endswith("?") for line in fact["ask"])
+        assert "hop" not in fact or len(set(fact["hop"])) >= 2
+    for kind in kinds.values():
+        assert len(set(kind["opening"])) >= 4
+        assert len(set(kind["filler"])) >= 12
+        assert all("{name}" in line for line in kind["opening"])
+        assert not any("{value}" in line for line in kind["filler"])
+
+
+def test_all_languages_have_the_same_keys() -> None:
+    def shape(code: str) -> dict:
+        table = wording(code)
+        return {
+            "top": sorted(table),
+            "names": sorted(table["names"]["endings"]),
+            "pronouns": sorted(table["pronouns"]),
+            "kinds": {kind: sorted(facts["facts"]) for kind, facts in table["kinds"].items()},
+            "roles": {one["role"] for one in table["kinds"]["person"]["types"]},
+            "hops": sorted(
+                (kind, name)
+                for kind, facts in table["kinds"].items()
+                for name, fact in facts["facts"].items()
+                if "hop" in fact
+            ),
+        }
+
+    shapes = [shape(code) for code in CODES]
+    assert all(one == shapes[0] for one in shapes)
+    assert shapes[0]["kinds"] == {kind: sorted(facts) for kind, facts in FACTS.items()}
+
+
+@pytest.mark.parametrize("code", CODES)
+def test_every_word_of_the_wording_is_used(code: str) -> None:
+    table = wording(code)
+    text = str(table["kinds"])
+    for name in table["lists"]:
+        assert f"{{{name}}}" in text, name
+    for kind in table["kinds"].values():
+        for key in {key for one in kind.get("types", ()) for key in one} - {"role", "filler"}:
+            assert f"{{{key}}}" in str(kind), key
+
+
+@pytest.mark.parametrize("code", CODES)
+def test_no_name_can_stand_inside_another(code: str) -> None:
+    """All words that the parts can make, not only those of one world."""
+    names = wording(code)["names"]
+    words = [
+        "".join(parts).casefold()
+        for endings in names["endings"].values()
+        for parts in itertools.product(names["onsets"], names["rimes"], endings)
+    ]
+    every = set(words)
+    assert len(every) == len(words)
+    shortest = min(map(len, words))
+    for word in words:
+        for start in range(len(word) - shortest + 1):
+            for end in range(start + shortest, len(word) + 1):
+                assert end - start == len(word) or word[start:end] not in every
+
+
+def test_a_damaged_wording_is_named(tmp_path: Path) -> None:
+    source = HERE / "en"
+    (tmp_path / "xx.toml").write_text((HERE / "en.toml").read_text(encoding="utf-8"), "utf-8")
+    language = languages.read(tmp_path / "xx.toml")
+    with pytest.raises(DataError, match=r"xx.*encyclopedia\.toml"):
+        World(language)
+    text = (source / "encyclopedia.toml").read_text(encoding="utf-8")
+    (tmp_path / "xx").mkdir()
+    file = tmp_path / "xx" / "encyclopedia.toml"
+    for old, new, message in [
+        ("[kinds.river.facts.source]", "[kinds.river.facts.spring]", "'source'"),
+        ('role = "captain"', 'role = "cook"', "captain"),
+        ("{coloured} sails", "{colored} sails", "colored"),
+        ("[format]", "[format", "encyclopedia"),
+    ]:
+        assert old in text
+        file.write_text(text.replace(old, new), encoding="utf-8")
+        encyclopedia._read.cache_clear()
+        with pytest.raises(DataError, match=message):
+            World(language)
+    encyclopedia._read.cache_clear()
+
+
+def test_a_new_language_needs_no_python(tmp_path: Path) -> None:
+    (tmp_path / "xx").mkdir()
+    (tmp_path / "xx.toml").write_text((HERE / "da.toml").read_text(encoding="utf-8"), "utf-8")
+    text = (HERE / "da" / "encyclopedia.toml").read_text(encoding="utf-8")
+    (tmp_path / "xx" / "encyclopedia.toml").write_text(text.replace("marts", "tordmåned"), "utf-8")
+    world = World(languages.read(tmp_path / "xx.toml"), seed=4, num_entries=200)
+    texts = [world.entry(index).text for index in range(200)]
+    assert any("tordmåned" in text for text in texts)
+    assert not any("marts" in text for text in texts)
+
+
+# ------------------------------------------------------------- the paragraphs
+
+
+def test_paragraphs(world: World) -> None:
+    for entry in map(world.entry, range(len(world))):
+        assert 80 <= len(entry.text.split()) <= 200
+        assert entry.title in entry.sentences[0]
+        assert not re.search(r"[{}]|  |\.\.|,,| [,.]|\b(\w+) \1\b", entry.text), entry.text
+        assert len(set(entry.sentences)) == len(entry.sentences)
+        for sentence in entry.sentences:
+            assert sentence[0].isupper()
+            assert sentence.endswith(".")
+        for fact, answers in world.facts(entry.index).items():
+            assert answers[0] in entry.sentences[entry.stated[fact]]
+
+
+def test_english_articles() -> None:
+    world = World("en", seed=9, num_entries=2000)
+    text = " ".join(world.entry(index).text for index in range(2000))
+    wrong = re.findall(r"\b(?:a [aeiou]\w*|an [^aeiou\W]\w*)", text, re.IGNORECASE)
+    assert set(wrong) <= {"an hour"}
+
+
+def test_titles_are_unique(world: World) -> None:
+    titles = [world.entry(index).title.casefold() for index in range(len(world))]
+    assert len(set(titles)) == len(titles)
+    joined = "\n".join(titles)
+    assert all(joined.count(title) == 1 for title in titles)
+
+
+def test_ten_thousand_entries_have_their_own_titles_and_texts() -> None:
+    world = World("da", seed=0, num_entries=10_000)
+    entries = [world.entry(index) for index in range(10_000)]
+    assert len({entry.title for entry in entries}) == 10_000
+    assert len({entry.text for entry in entries}) == 10_000
+
+
+def test_an_entry_depends_on_language_seed_and_index_only() -> None:
+    small, large = World("da", 3, 100), World("da", 3, 24_000)
+    assert [small.entry(i) for i in reversed(range(100))][::-1] == [
+        large.entry(i) for i in range(100)
+    ]
+    other = World("da", 4, 100)
+    common = set.intersection(*({w.entry(i).title for i in range(100)} for w in (small, other)))
+    assert len(common) < 5
+
+
+def test_same_bytes_in_another_process() -> None:
+    code = (
+        "import hashlib; from rulerlib.tasks.encyclopedia import World\n"
+        "w = World('da', 7, 400)\n"
+        "t = [w.entry(i).text for i in range(400)]\n"
+        "t += [repr(w.question(i, h)) for h in (1, 2) for i in range(100)]\n"
+        "print(hashlib.sha256('\\n'.join(t).encode()).hexdigest())\n"
+    )
+    outs = {python(code, hash_seed=seed).stdout for seed in ("1", "2")}
+    assert len(outs) == 1
+    assert outs.pop().strip()
+
+
+def test_the_standard_library_is_enough() -> None:
+    done = python(
+        "from rulerlib.tasks.encyclopedia import World; World('en', 1, 20).entry(3)", flags=("-S",)
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def test_everyone_lives_when_they_act(world: World) -> None:
+    """A person named by another entry was grown up, and alive, in each year of that entry."""
+    people = {
+        world.entry(index).title: index
+        for index in range(len(world))
+        if world.entry(index).kind == "person"
+    }
+    deeds = 0
+    dated = {"ship": "launch_date", "expedition": "departure_date", "company": "founding_date",
+             "invention": "patent_date", "festival": "first_date", "museum": "opening_date",
+             "school": "opening_date", "bridge": "opening_date"}  # fmt: skip
+    for entry in map(world.entry, range(len(world))):
+        if entry.kind == "person":
+            age = year(world, entry.index, "death_date") - year(world, entry.index, "birth_date")
+            assert 29 <= age <= 90
+        if entry.kind not in dated:
+            continue
+        when = year(world, entry.index, dated[entry.kind])
+        for answers in world.facts(entry.index).values():
+            if answers[0] in people:
+                person = people[answers[0]]
+                assert year(world, person, "birth_date") + 26 <= when
+                assert when + 3 <= year(world, person, "death_date")
+                deeds += 1
+    assert deeds == len(people) == len(world) // REGION * 8
+
+
+def test_things_happen_in_their_order(world: World) -> None:
+    by_title = {world.entry(index).title: index for index in range(len(world))}
+    checked = Counter()
+    for entry in map(world.entry, range(len(world))):
+        facts = world.facts(entry.index)
+        if entry.kind == "expedition":
+            ship = by_title[facts["ship"][0]]
+            assert year(world, ship, "launch_date") < year(world, entry.index, "departure_date")
+            checked["ship"] += 1
+        if "town" in facts:
+            town = by_title[facts["town"][0]]
+            opening = next(fact for fact in facts if fact.endswith("date"))
+            assert year(world, town, "charter_date") < year(world, entry.index, opening)
+            checked["town"] += 1
+    assert checked == {"ship": 100, "town": 400}
+
+
+# ------------------------------------------------------------- the questions
+
+
+@pytest.fixture(scope="module")
+def texts(world: World) -> list[str]:
+    """What a reader has: every paragraph, in small letters."""
+    return [world.entry(index).text.lower() for index in range(len(world))]
+
+
+@pytest.mark.parametrize("hops", [1, 2])
+def test_questions_are_well_formed_and_distinct(world: World, hops: int) -> None:
+    questions = [world.question(index, hops) for index in range(2000)]
+    assert len({question.text for question in questions}) == 2000
+    for question in questions:
+        assert not re.search(r"[{}]|  |,,|,\?| [,?]|\b(\w+) \1\b", question.text), question.text
+        assert question.text[0].isupper()
+        assert question.text.count("?") == 1
+        assert question.text.endswith("?")
+        assert not any(answer.lower() in question.text.lower() for answer in question.answers)
+        assert world.entry(question.entries[0]).title in question.text
+
+
+@pytest.mark.parametrize("hops", [1, 2])
+def test_all_kinds_of_facts_are_asked_equally_often(world: World, hops: int) -> None:
+    kinds = World.kinds(hops)
+    assert len(kinds) == len(set(kinds)) >= 12
+    counts = Counter(world.question(index, hops).fact for index in range(5 * len(kinds)))
+    assert counts == dict.fromkeys(kinds, 5)
+
+
+def test_a_question_depends_on_seed_and_index_only(world: World) -> None:
+    fresh = World(world.language, world.seed, len(world))
+    for hops in (2, 1):
+        for index in (77, 3, 1500):
+            assert fresh.question(index, hops) == world.question(index, hops)
+
+
+def test_one_hop_needs_the_one_document(world: World, texts: list[str]) -> None:
+    alone = 0
+    for question in (world.question(index) for index in range(100)):
+        (target,) = question.entries
+        assert world.entry(target).text.count(question.answers[0]) == 1
+        found = [index for index, text in enumerate(texts) if question.answers[0].lower() in text]
+        assert target in found
+        assert set(found) <= set(world.mentions(question))
+        alone += found == [target]
+    # The others ask for an entry (a town, a founder), which has a document of its own.
+    assert alone > 50
+
+
+def test_two_hops_need_both_documents(world: World) -> None:
+    for question in (world.question(index, hops=2) for index in range(800)):
+        first, second = (world.entry(index) for index in question.entries)
+        assert second.title in first.text
+        assert first.title not in second.text
+        assert second.title not in question.text
+        assert question.answers[0] in second.text
+        assert not any(answer.lower() in first.text.lower() for answer in question.answers)
+        assert not question.answered_by(first)
+        assert question.answered_by(second)
+
+
+def test_two_hop_answers_stand_in_one_document(world: World) -> None:
+    for index in range(100):
+        question = world.question(index, hops=2)
+        mentioned = world.mentions(question)
+        assert question.entries[1] in mentioned
+        assert len(mentioned) <= 6
+
+
+@pytest.mark.parametrize("hops", [1, 2])
+def test_related_documents_are_near_and_give_nothing_away(world: World, hops: int) -> None:
+    for index in range(100):
+        question = world.question(index, hops)
+        related = world.related(question)
+        assert len(set(related)) == len(related) >= 10
+        assert not set(related) & set(question.entries)
+        assert related[0] // REGION == question.entries[0] // REGION
+        for other in related:
+            text = world.entry(other).text.lower()
+            assert not any(answer.lower() in text for answer in question.answers)
+
+
+def test_spellings_of_answers() -> None:
+    """A date, a number and a name may be given as people write them."""
+    world = World("en", seed=4, num_entries=400)
+    found = {}
+    for index in range(3 * len(World.kinds(1))):
+        question = world.question(index)
+        found[question.fact] = question.answers
+    day, month, when = found["person.birth_date"][0].split()
+    assert f"{month} {day}, {when}" in found["person.birth_date"]
+    assert found["town.population"][1] == found["town.population"][0].replace(",", "")
+    assert found["river.length"][0].split()[0] in found["river.length"]
+    assert found["bridge.river"] == (f"River {found['bridge.river'][1]}", found["bridge.river"][1])
+    assert len(found["company.founder"]) == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "named"),
+    [
+        ({"seed": "1"}, "seed"),
+        ({"num_entries": 19}, "num_entries"),
+        ({"num_entries": 10**9}, "num_entries"),
+        ({"language": "xx"}, "language"),
+    ],
+)
+def test_impossible_worlds(arguments: dict, named: str) -> None:
+    with pytest.raises(ParameterError, match=named):
+        World(**{"language": "da", **arguments})
+
+
+def test_impossible_questions(world: World) -> None:
+    with pytest.raises(ParameterError, match="hops"):
+        world.question(0, hops=3)
+    with pytest.raises(ParameterError, match="index"):
+        world.question(-1)
+    with pytest.raises(ParameterError, match="index"):
+        world.entry(len(world))
+
+
+def test_the_smallest_and_the_largest_world() -> None:
+    small = World("en", seed=2, num_entries=REGION)
+    for index, hops in itertools.product(range(200), (1, 2)):
+        assert max(small.question(index, hops).entries) < REGION
+    limit = small.limit
+    large = World("en", seed=2, num_entries=limit)
+    assert limit >= 20_000
+    assert large.entry(limit - 1).text
+    assert max(large.question(5, hops=2).entries) < limit
+
+
+# ------------------------------------------------------------- known schemas
+
+
+def test_squad_schema(world: World) -> None:
+    data = squad(world, 150)
+    asked = {}
+    for article in data["data"]:
+        assert article["title"]
+        assert len(article["paragraphs"]) == REGION
+        for paragraph in article["paragraphs"]:
+            for qa in paragraph["qas"]:
+                (answer,) = qa["answers"]
+                start = answer["answer_start"]
+                assert paragraph["context"][start:].startswith(answer["text"])
+                assert qa["is_impossible"] is False
+                asked[qa["id"]] = qa["question"]
+    assert sorted(asked.values()) == sorted(world.question(index).text for index in range(150))
+
+
+def test_hotpot_schema(world: World) -> None:
+    for index, record in enumerate(hotpot(world, 60)):
+        question = world.question(index, hops=2)
+        assert (record["question"], record["answer"]) == (question.text, question.answers[0])
+        assert record["type"] == "bridge"
+        paragraphs = dict(record["context"])
+        assert len(paragraphs) == 10
+        (first, at_first), (second, at_second) = record["supporting_facts"]
+        assert second in paragraphs[first][at_first]
+        assert record["answer"] in paragraphs[second][at_second]
+        assert "".join(paragraphs[first]) == world.entry(question.entries[0]).text
+        for title, sentences in record["context"]:
+            assert title == second or record["answer"] not in "".join(sentences)
+    assert len({record["_id"] for record in hotpot(world, 60)}) == 60
+
+
+def test_the_worked_example_is_real() -> None:
+    done = doctest.testmod(encyclopedia)
+    assert done.attempted
+    assert not done.failed

@@ -1,0 +1,183 @@
+"""Frequent words: an independent reader counts them and finds the gold answers.
+
+The reader knows only the published format of the prompts, written down below as patterns. It
+imports nothing from the task.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from conftest import python
+from rulerlib.dataset import Dataset
+from rulerlib.errors import ParameterError
+from rulerlib.samples import Sample
+
+LANGUAGES = ("da", "en")
+
+# --- The reader -----------------------------------------------------------------------------
+
+PROMPT = {
+    "da": re.compile(
+        r"Læs den følgende kodede tekst, .+\. Find de tre kodeord, der forekommer oftest\.\n"
+        r"([a-z. ]+)\n"
+        r"Spørgsmål: Giv ingen forklaring\. Se bort fra prikkerne '\.\.\.'\. Hvilke tre kodeord"
+        r" forekommer oftest i den kodede tekst ovenfor\?"
+    ),
+    "en": re.compile(
+        r"Read the coded text that follows .+\. Find the three coded words that occur most"
+        r" often\.\n([a-z. ]+)\n"
+        r"Question: Give no explanation\. Leave out the dots '\.\.\.'\. Which three coded words"
+        r" occur most often in the coded text above\?"
+    ),
+}
+
+
+def read(sample: Sample) -> Counter[str]:
+    """How often each word stands in the text."""
+    found = PROMPT[sample.language].fullmatch(sample.input)
+    assert found
+    return Counter(found[1].split(" "))
+
+
+def check(data: Dataset, sample: Sample) -> Counter[str]:
+    """All that the text alone tells about a sample."""
+    counts = read(sample)
+    noise, *ranked = counts.most_common()
+    assert noise[0] == "..."
+    assert [word for word, _ in ranked[:3]] == sample.outputs
+    top = [count for _, count in [noise, *ranked[:4]]]
+    assert sorted(set(top), reverse=True) == top, "two of the first five are equally frequent"
+    coded = re.compile(rf"[a-z]{{{data.row.knobs.coded_wordlen}}}")
+    assert all(coded.fullmatch(word) for word, _ in ranked)
+    assert len(counts) <= data.row.knobs.vocab_size
+    return counts
+
+
+# --- Gold answers ---------------------------------------------------------------------------
+
+SETTINGS = [
+    {},
+    {"alpha": 1.0},
+    {"alpha": 0.2, "vocab_size": 50},
+    {"alpha": 3.5},
+    {"alpha": 40},
+    {"coded_wordlen": 4, "vocab_size": 5},
+]
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+@pytest.mark.parametrize("knobs", SETTINGS, ids=str)
+def test_the_reader_finds_the_answers(language, knobs, words):
+    for seed in range(4):
+        data = Dataset("fwe", 700, language, words, num_samples=30, seed=seed, knobs=knobs)
+        for sample in data:
+            check(data, sample)
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    alpha=st.floats(0.05, 5),
+    size=st.integers(5, 400),
+    length=st.integers(250, 6000),
+    seed=st.integers(0, 10**9),
+    language=st.sampled_from(LANGUAGES),
+)
+def test_any_setting(alpha, size, length, seed, language):
+    knobs = {"alpha": alpha, "vocab_size": size}
+    data = Dataset("fwe", length, language, "words", num_samples=1, seed=seed, knobs=knobs)
+    check(data, data[0])
+    # The words tokenizer sees three tokens in the dots.
+    assert length - 3 < data[0].length <= length
+
+
+@pytest.mark.parametrize("alpha", [1.0, 2.0])
+def test_counts_follow_the_zeta_distribution(alpha, words):
+    data = Dataset("fwe", 60_000, "en", words, num_samples=1, knobs={"alpha": alpha})
+    counts = [count for _, count in read(data[0]).most_common()]
+    for rank in range(2, 40):
+        assert abs(counts[rank - 1] - counts[0] * rank**-alpha) < 2 + counts[0] * 0.002
+
+
+def test_words_and_order_are_fresh_in_each_sample(words):
+    data = Dataset("fwe", 700, "da", words, num_samples=40)
+    texts = [read(sample) for sample in data]
+    seen = {word for counts in texts for word in counts}
+    assert len(seen) > 0.8 * sum(map(len, texts)) - 40
+    # The answers stand in no order of their own.
+    first = []
+    for sample in data:
+        text = sample.input.split("\n")[1].split(" ")
+        first.append(min(sample.outputs, key=text.index) == sample.outputs[0])
+    assert 0 < sum(first) < len(first)
+
+
+# --- Lengths --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+@pytest.mark.parametrize("knobs", [{}, {"alpha": 1.1}], ids=str)
+@pytest.mark.filterwarnings("ignore:The tokenizer")
+def test_lengths_are_exact(language, knobs, tokenizer):
+    data = Dataset("fwe", 2600, language, tokenizer, num_samples=4, knobs=knobs)
+    frame, generate = data.frame, data.tokens_to_generate
+    for sample in data:
+        check(data, sample)
+        text, prefix = sample.input, sample.answer_prefix
+        assert sample.length == tokenizer.count(text + prefix) + generate
+        fed = tokenizer.count(frame.prompt(text, prefix)) + frame.special
+        assert sample.length_w_model_temp == fed + generate
+        longest = max(sample.length, sample.length_w_model_temp)
+        assert data.length - data.family.haystack.longest < longest <= data.length
+
+
+def test_a_length_that_is_too_small_is_told_the_smallest(bytelevel):
+    with pytest.raises(ParameterError, match="at least") as caught:
+        Dataset("fwe", 100, "da", bytelevel)
+    smallest = int(re.search(r"at least (\d+)", str(caught.value))[1])
+    data = Dataset("fwe", smallest, "da", bytelevel, num_samples=100)
+    for sample in data:
+        check(data, sample)
+        assert sample.length_w_model_temp <= smallest
+
+
+# --- The same bytes -------------------------------------------------------------------------
+
+
+def test_the_same_bytes_in_every_process():
+    code = (
+        "from rulerlib.dataset import Dataset\n"
+        "data = Dataset('fwe', 900, 'da', 'words', num_samples={n}, knobs={{'alpha': 1.3}})\n"
+        "print(*(data[i].to_json() for i in range(3)), sep='\\n')"
+    )
+    one = python(code.format(n=3), hash_seed="1")
+    two = python(code.format(n=30), hash_seed="2")
+    assert one.returncode == 0, one.stderr
+    assert one.stdout == two.stdout != ""
+
+
+# --- What cannot work -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("knobs", "said"),
+    [
+        ({"alpha": 0}, "alpha is 0, but must be a number above 0"),
+        ({"alpha": float("nan")}, "alpha is nan"),
+        ({"alpha": float("inf")}, "alpha is inf"),
+        ({"alpha": "2.0"}, "alpha is '2.0'"),
+        ({"alpha": True}, "alpha is True"),
+        ({"coded_wordlen": 1}, "coded_wordlen is 1"),
+        ({"coded_wordlen": 6.0}, "coded_wordlen is 6.0"),
+        ({"vocab_size": 4}, "vocab_size is 4"),
+        ({"vocab_size": 2000, "coded_wordlen": 2}, "at most 84 with coded words of 2 letters"),
+    ],
+)
+def test_bad_knobs_are_named(knobs, said):
+    with pytest.raises(ParameterError, match=said):
+        Dataset("fwe", 4096, "da", "words", knobs=knobs)

@@ -1,0 +1,362 @@
+"""Language packs: the same keys in each, honest word lists, prose that hides no needle.
+
+And a third language, made here as pure data, runs through every NIAH variant.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+import tomllib
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from rulerlib import languages
+from rulerlib.dataset import Dataset
+from rulerlib.errors import DataError, ParameterError
+from rulerlib.haystack import sentences
+from rulerlib.tasks import TASKS
+
+CODES = languages.available()
+HERE = Path(languages.__file__).parent
+
+GERMAN = '''
+code = "de"
+name = "Deutsch"
+noise = "Das Gras ist grün. Der Himmel ist blau. Die Sonne ist gelb. Los geht es. Hin und zurück."
+articles = ["der", "die", "das"]
+
+[list]
+separator = ", "
+last = " und "
+
+[types.numbers]
+one = { type = "Zahl", a = "Eine magische", ask = "Welche magische", it = "sie" }
+many = { type = "Zahlen", a = "Magische", ask = "Welche magischen", it = "sie" }
+
+[types.words]
+one = { type = "Wort", a = "Ein magisches", ask = "Welches magische", it = "es" }
+many = { type = "Wörter", a = "Magische", ask = "Welche magischen", it = "sie" }
+
+[types.uuids]
+one = { type = "UUID", a = "Eine magische", ask = "Welche magische", it = "sie" }
+many = { type = "UUIDs", a = "Magische", ask = "Welche magischen", it = "sie" }
+
+[niah]
+needle = "Aus der Reihe der magischen {type}: {key} hat {value}."
+
+[niah.one]
+template = """
+{a} {type} steht im Text. Merke {it} dir.
+{context}
+{ask} {type} hat {query} im Text?"""
+answer_prefix = " {query} hat:"
+
+[niah.many]
+template = """
+{a} {type} stehen im Text. Merke {it} dir.
+{context}
+{ask} {type} haben {query} im Text?"""
+answer_prefix = " {query} haben:"
+'''
+
+
+@pytest.fixture
+def german(tmp_path) -> Path:
+    """A language of one TOML file and three kinds of texts."""
+    folder = tmp_path / "de"
+    (folder / "essays").mkdir(parents=True)
+    (tmp_path / "de.toml").write_text(GERMAN, encoding="utf-8")
+    adjectives = ["rot", "blau", "grün", "alt", "neu", "groß", "klein", "hell", "rund", "flach"]
+    nouns = [
+        "baum",
+        "haus",
+        "boot",
+        "tisch",
+        "stuhl",
+        "ofen",
+        "berg",
+        "wald",
+        "feld",
+        "bach",
+        "dorf",
+        "turm",
+        "tür",
+        "brot",
+    ]
+    (folder / "adjectives.txt").write_text("\n".join(adjectives), encoding="utf-8")
+    (folder / "nouns.txt").write_text("\n".join(nouns), encoding="utf-8")
+    for number in range(3):
+        prose = " ".join(f"Im Jahr {number}{i} fiel viel Schnee." for i in range(40))
+        (folder / "essays" / f"{number}.txt").write_text(f"Titel\n\n{prose}\n", encoding="utf-8")
+    return tmp_path / "de.toml"
+
+
+def shape(table: dict, path: tuple[str, ...] = ()) -> set[tuple[str, ...]]:
+    """The keys of a pack; the words that types define are its own business."""
+    found = set()
+    for key, value in table.items():
+        here = (*path, key)
+        inside = isinstance(value, dict) and path[:1] != ("types",)
+        found |= {here} | (shape(value, here) if inside else set())
+    return found
+
+
+def table(code: str) -> dict:
+    return tomllib.loads((HERE / f"{code}.toml").read_text(encoding="utf-8"))
+
+
+# --- Templates ------------------------------------------------------------------------------
+
+
+def test_danish_and_english_are_there():
+    assert {"da", "en"} <= set(CODES)
+
+
+@pytest.mark.parametrize("code", CODES)
+def test_packs_have_the_same_keys(code):
+    assert shape(table(code)) == shape(table("da"))
+
+
+@pytest.mark.parametrize("code", CODES)
+def test_templates_name_what_is_filled_in(code):
+    pack = languages.load(code)
+    label = set(pack.label("numbers", 1))
+    for form in ("one", "many"):
+        names = languages.placeholders(pack.text("niah", form, "template"))
+        assert {"context", "query"} <= names <= {"context", "query"} | label
+        names = languages.placeholders(pack.text("niah", form, "answer_prefix"))
+        assert {"query"} <= names <= {"query"} | label
+    assert languages.placeholders(pack.text("niah", "needle")) == {"type", "key", "value"}
+    labels = [set(pack.label(kind, n)) for kind in languages.VALUE_TYPES for n in (1, 2)]
+    assert all(each == labels[0] for each in labels)
+
+
+@pytest.mark.parametrize("code", CODES)
+@pytest.mark.parametrize(
+    "section",
+    [
+        "niah.one",
+        "niah.many",
+        "variable_tracking",
+        "common_words",
+        "frequent_words",
+        "question_answering",
+    ],
+)
+def test_answer_prefixes_begin_with_a_space_and_end_without(code, section):
+    prefix = languages.load(code).text(*section.split("."), "answer_prefix")
+    assert re.fullmatch(r" \S.*\S", prefix)
+
+
+def test_needles_are_worded_as_published():
+    needles = {
+        (code, kind): languages.load(code).fill(
+            "niah", "needle", languages.load(code).label(kind, 2), key="K", value="V"
+        )
+        for code in ("da", "en")
+        for kind in languages.VALUE_TYPES
+    }
+    assert needles == {
+        ("da", "numbers"): "Et af de særlige magiske tal for K er: V.",
+        ("da", "words"): "Et af de særlige magiske ord for K er: V.",
+        ("da", "uuids"): "Et af de særlige magiske UUID'er for K er: V.",
+        ("en", "numbers"): "One of the special magic numbers for K is: V.",
+        ("en", "words"): "One of the special magic words for K is: V.",
+        ("en", "uuids"): "One of the special magic uuids for K is: V.",
+    }
+
+
+@pytest.mark.parametrize(
+    ("items", "danish", "english"),
+    [
+        ([], "", ""),
+        (["a"], "a", "a"),
+        (["a", "b"], "a og b", "a and b"),
+        (["a", "b", "c", "d"], "a, b, c og d", "a, b, c and d"),
+    ],
+)
+def test_lists_are_joined(items, danish, english):
+    assert languages.load("da").join(items) == danish
+    assert languages.load("en").join(items) == english
+
+
+def test_filling_leaves_unknown_names_and_braces_in_values_alone():
+    danish = languages.load("da")
+    filled = danish.fill("niah", "one", "template", type="{query}", query="{type}")
+    assert "{context}" in filled
+    assert "magisk {query} er" in filled
+    assert "for {type}, som" in filled
+
+
+# --- Words ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("code", CODES)
+@pytest.mark.parametrize(("kind", "fewest"), [("adjectives", 300), ("nouns", 600)])
+def test_word_lists_keep_their_rules(code, kind, fewest):
+    lines = (HERE / code / f"{kind}.txt").read_text(encoding="utf-8").splitlines()
+    assert len(lines) >= fewest
+    assert lines == sorted(lines)
+    assert [word for word, count in Counter(lines).items() if count > 1] == []
+    letters = "a-zæøåé" if code == "da" else "a-z"
+    assert [word for word in lines if not re.fullmatch(f"[{letters}]{{2,}}", word)] == []
+    assert tuple(lines) == getattr(languages.load(code), kind)
+
+
+@pytest.mark.parametrize("code", CODES)
+def test_no_word_is_adjective_and_noun(code):
+    pack = languages.load(code)
+    assert set(pack.adjectives) & set(pack.nouns) == set()
+
+
+# --- Essays ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("code", CODES)
+def test_there_are_essays_enough(code):
+    essays = languages.load(code).essays
+    assert len(essays) >= 25
+    assert sum(len(essay.split()) for essay in essays) >= 15_000
+    assert min(len(essay.split()) for essay in essays) > 300
+
+
+@pytest.mark.parametrize("code", CODES)
+def test_no_sentence_is_repeated(code):
+    counted = Counter(sentence.casefold() for sentence in sentences(languages.load(code).essays))
+    assert [sentence for sentence, count in counted.items() if count > 1] == []
+
+
+@pytest.mark.parametrize("code", CODES)
+def test_nothing_looks_like_a_needle(code):
+    pack = languages.load(code)
+    wordings = [
+        re.split(r"\{\w+\}", pack.text("niah", "needle"))[0].strip().casefold(),
+        "uuid",
+        "magisk",
+        "magic",
+    ]
+    for essay in pack.essays:
+        folded = essay.casefold()
+        assert not [wording for wording in wordings if wording in folded]
+        assert not re.search(r"\d{5}|[0-9a-f]{8}-", folded)
+        assert not re.search(r"[{}<>|\\_\x00-\x09]|https?:", essay), "plain prose"
+
+
+@pytest.mark.parametrize("code", CODES)
+def test_few_pairs_of_words_stand_in_the_essays(code):
+    """A key that stood in the text would be drawn anew; that must stay rare."""
+    pack = languages.load(code)
+    prose = " ".join(pack.essays).casefold()
+    pairs = set(re.findall(r"\b\w+-\w+\b", prose))
+    ours = {f"{a}-{n}" for a, n in itertools.product(pack.adjectives, pack.nouns)}
+    assert len(pairs & ours) < 10
+
+
+# --- Loading --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("code", "hint"),
+    [
+        ("dk", " (did you mean 'da'?)"),
+        ("eng", " (did you mean 'en'?)"),
+        ("xyz", ""),
+        (5, ""),
+        (None, ""),
+        (["da"], " (did you mean 'da'?)"),
+    ],
+)
+def test_unknown_languages_are_refused(code, hint):
+    with pytest.raises(ParameterError) as caught:
+        languages.load(code)
+    expected = f"language is {code!r}, but must be one of {', '.join(CODES)}{hint}."
+    assert str(caught.value) == expected
+
+
+def test_a_language_is_loaded_once():
+    assert languages.load("da") is languages.load("da")
+    assert languages.load("da").fingerprint != languages.load("en").fingerprint
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        (("noise = ", "silence = "), "'noise' is missing"),
+        (("[types.uuids]", "[types.ids]"), "[types.uuids] needs 'one' and 'many'"),
+        (('code = "de"', 'code = "de'), "cannot be read as a language pack"),
+    ],
+)
+def test_an_incomplete_pack_is_named(change, sentence, german):
+    german.write_text(GERMAN.replace(*change), encoding="utf-8")
+    with pytest.raises(DataError) as caught:
+        languages.read(german)
+    assert str(caught.value).startswith(f"{german}: ")
+    assert sentence in str(caught.value)
+
+
+def test_a_missing_template_is_named(german, words):
+    german.write_text(GERMAN.replace("[niah.many]", "[niah.lots]"), encoding="utf-8")
+    pack = languages.read(german)
+    assert Dataset("niah_single_1", 600, pack, words)[0].outputs
+    with pytest.raises(DataError, match=r"de\.toml: \[niah\.many\.template\] is missing\."):
+        Dataset("niah_multivalue", 600, pack, words)
+
+
+@pytest.mark.parametrize("missing", ["nouns.txt", "adjectives.txt", "essays/*.txt"])
+def test_a_missing_text_is_named(missing, german, words):
+    for path in (german.parent / "de").glob(missing):
+        path.unlink()
+    with pytest.raises(DataError, match=re.escape(missing.split("/")[0])):
+        Dataset("niah_single_2", 600, languages.read(german), words)
+
+
+# --- A third language -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("task", [name for name, task in TASKS.items() if task.family == "niah"])
+def test_a_third_language_is_only_data(task, german, words):
+    data = Dataset(task, 700, languages.read(german), words, num_samples=40)
+    several = task in ("niah_multivalue", "niah_multiquery")
+    for sample in data:
+        found = {value: key for key, value in re.findall(r": (\S+) hat (\S+)\.", sample.input)}
+        verb = "haben" if several else "hat"
+        asked = re.search(rf" {verb} ([^\n]+) im Text\?$", sample.input)[1]
+        keys = re.split(", | und ", asked)
+        assert {found[value] for value in sample.outputs} == set(keys)
+        assert len(sample.outputs) == (4 if several else 1)
+        assert sample.length <= 700
+        assert sample.language == "de"
+        assert sample.answer_prefix == f" {asked} {verb}:"
+
+
+def test_gender_comes_from_the_labels(german, words):
+    pack = languages.read(german)
+    questions = {
+        (kind, keys): Dataset(
+            "niah_multikey_1",
+            700,
+            pack,
+            words,
+            knobs={"type_needle_v": kind, "num_needle_q": keys},
+        )[0].input
+        for kind in ("numbers", "words")
+        for keys in (1, 2)
+    }
+    assert questions["numbers", 1].startswith("Eine magische Zahl steht")
+    assert "\nWelche magische Zahl hat" in questions["numbers", 1]
+    assert questions["words", 1].startswith("Ein magisches Wort steht")
+    assert "Merke es dir" in questions["words", 1]
+    assert "\nWelche magischen Wörter haben" in questions["words", 2]
+
+
+def test_a_pack_put_into_the_package_is_found_by_its_code(german, monkeypatch, words):
+    monkeypatch.setattr(languages, "_HERE", german.parent)
+    languages._load.cache_clear()
+    try:
+        assert languages.available() == ["de"]
+        assert Dataset("niah_single_2", 600, "de", words)[0].language == "de"
+    finally:
+        languages._load.cache_clear()

@@ -1,0 +1,218 @@
+"""Scores: RULER's formula to its last digit, letters however encoded, honest intervals."""
+
+from __future__ import annotations
+
+import math
+import random
+import unicodedata
+from itertools import pairwise
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from rulerlib import analysis, metrics
+from rulerlib.errors import ParameterError
+from rulerlib.samples import Prediction
+
+# --- RULER's published formula (Apache-2.0, NVIDIA), as its script evaluates it ---------------
+
+
+def string_match_all(preds, refs):
+    score = sum(
+        [
+            sum([1.0 if r.lower() in pred.lower() else 0.0 for r in ref]) / len(ref)
+            for pred, ref in zip(preds, refs, strict=True)
+        ]
+    ) / len(preds) * 100  # fmt: skip
+    return round(score, 2)
+
+
+def string_match_part(preds, refs):
+    score = sum(
+        [
+            max([1.0 if r.lower() in pred.lower() else 0.0 for r in ref])
+            for pred, ref in zip(preds, refs, strict=True)
+        ]
+    ) / len(preds) * 100  # fmt: skip
+    return round(score, 2)
+
+
+def postprocess(pred):
+    """Control characters become newlines, as the script does before it scores."""
+    return "".join("\n" if ord(mark) < 32 else mark for mark in pred.strip()).strip()
+
+
+LETTERS = "aAbBæÆøØåÅéÉ0123 -.,:\n\t"
+references = st.lists(st.text("abæøåé019-", min_size=1, max_size=3), min_size=1, max_size=5)
+records = st.lists(
+    st.tuples(st.text(LETTERS, max_size=20), references), min_size=1, max_size=12
+)  # fmt: skip
+
+
+def percent(metric, pairs):
+    return round(sum(metric(pred, refs) for pred, refs in pairs) / len(pairs) * 100, 2)
+
+
+@given(records)
+@example([("\x00 Tallene er\x1b12\x0034.", ["12", "34", "1234"])])
+def test_recall_and_part_match_are_rulers_formula(pairs):
+    preds = [postprocess(pred) for pred, _ in pairs]
+    refs = [refs for _, refs in pairs]
+    assert percent(metrics.recall, pairs) == string_match_all(preds, refs)
+    assert percent(metrics.part_match, pairs) == string_match_part(preds, refs)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_the_table_prints_rulers_number(seed):
+    """Through `analysis` too, whose means are summed by pandas: 3 to 7 values, any n."""
+    rng = random.Random(seed)
+    pairs = []
+    for _ in range(rng.randrange(1, 801)):
+        refs = [str(rng.randrange(10**6, 10**7)) for _ in range(rng.randrange(1, 8))]
+        pairs.append((", ".join(rng.sample(refs, rng.randrange(len(refs) + 1))), refs))
+    about = {"model": "m", "language": "da", "task": "t", "length": 1}
+    rows = [(about, Prediction(index, "", refs, pred)) for index, (pred, refs) in enumerate(pairs)]
+    table = analysis.accuracy(analysis.scores(rows))
+    wanted = string_match_all(*zip(*pairs, strict=True))
+    assert round(table["recall"].item() * 100, 2) == wanted
+
+
+@given(st.text(LETTERS, max_size=20), references)
+def test_the_rules_are_ordered(pred, refs):
+    strict, share, any_one = (
+        rule(pred, refs) for rule in (metrics.all_match, metrics.recall, metrics.part_match)
+    )
+    assert 0 <= strict <= share <= any_one <= 1
+    assert (strict == 1) == (share == 1)
+    assert (any_one == 0) == (share == 0)
+
+
+@pytest.mark.parametrize("form", ["NFC", "NFD", "NFKC", "NFKD"])
+@pytest.mark.parametrize("other", ["NFC", "NFD"])
+@pytest.mark.parametrize("word", ["rødgrød", "Ærø", "blåbærøl", "ÅRHUS", "crème brûlée"])
+def test_letters_match_however_encoded(word, form, other):
+    pred = unicodedata.normalize(form, f"Ordet er {word.upper()}, ikke andet.")
+    assert metrics.all_match(pred, [unicodedata.normalize(other, word)]) == 1
+
+
+@pytest.mark.parametrize(
+    ("pred", "refs", "wanted"),
+    [
+        ("1234567", ["1234567"], 1),
+        ("123456", ["1234567"], 0),
+        ("1234567", ["1234567", "7654321"], 0),
+        ("Aarhus", ["Århus"], 0),
+        ("rodgrod", ["rødgrød"], 0),
+        ("１２３", ["123"], 1),  # full-width digits are the same digits to NFKC
+        ("Straße", ["STRASSE"], 1),
+        ("", ["1"], 0),
+        ("12\x0034", ["1234"], 0),  # a control character parts what stands around it
+    ],
+)
+def test_all_match_by_hand(pred, refs, wanted):
+    assert metrics.all_match(pred, refs) == wanted
+
+
+@pytest.mark.parametrize("rule", metrics.METRICS.values(), ids=metrics.METRICS)
+def test_nothing_asked_for_is_nothing_found(rule):
+    assert rule("anything", []) == 0
+
+
+# --- The interval --------------------------------------------------------------------------
+
+
+def independent_wilson(successes, n, z=1.959963984540054):
+    """The two roots in p of (phat - p)^2 = z^2 p (1 - p) / n, which is where Wilson starts."""
+    phat = successes / n
+    a, b, c = 1 + z * z / n, -(2 * phat + z * z / n), phat * phat
+    root = math.sqrt(max(0.0, b * b - 4 * a * c))
+    return (-b - root) / (2 * a), (-b + root) / (2 * a)
+
+
+@given(st.integers(1, 5000).flatmap(lambda n: st.tuples(st.floats(0, n), st.just(n))))
+def test_wilson_is_the_root_of_its_equation(case):
+    successes, n = case
+    low, high = metrics.wilson(successes, n)
+    assert (low, high) == pytest.approx(independent_wilson(successes, n), abs=1e-7)
+    assert 0 <= low <= successes / n + 1e-12
+    assert successes / n - 1e-12 <= high <= 1
+
+
+@pytest.mark.parametrize(
+    ("successes", "n", "low", "high"),
+    [
+        # Newcombe 1998, Statistics in Medicine 17, table I, method 3.
+        (81, 263, 0.2553, 0.3662),
+        (15, 148, 0.0624, 0.1605),
+        (0, 20, 0.0, 0.1611),
+        (1, 29, 0.0061, 0.1718),
+    ],
+)
+def test_wilson_has_the_published_values(successes, n, low, high):
+    assert metrics.wilson(successes, n) == pytest.approx((low, high), abs=5e-5)
+
+
+@pytest.mark.parametrize("n", [1, 10, 40, 500])
+def test_wilson_at_its_ends(n):
+    assert metrics.wilson(0, n)[0] == 0
+    assert metrics.wilson(n, n)[1] == 1
+    for successes in range(n + 1):
+        low, high = metrics.wilson(successes, n)
+        mirrored = metrics.wilson(n - successes, n)
+        assert (1 - high, 1 - low) == pytest.approx(mirrored, abs=1e-12)
+        assert high - low > 0
+
+
+def test_wilson_says_that_nothing_is_known_of_nothing():
+    assert metrics.wilson(0, 0) == (0, 1)
+
+
+@pytest.mark.parametrize(("successes", "n"), [(-1, 10), (11, 10), (math.nan, 10), (1, 0)])
+def test_wilson_refuses_what_is_no_proportion(successes, n):
+    with pytest.raises(ParameterError, match="successes"):
+        metrics.wilson(successes, n)
+
+
+@given(st.integers(1, 300), st.floats(0.5, 0.98), st.floats(0.5, 0.98))
+def test_more_confidence_is_wider(n, some, more):
+    low, high = sorted((some, more))
+    narrow, wide = metrics.wilson(n // 2, n, low), metrics.wilson(n // 2, n, high)
+    assert wide[0] <= narrow[0] + 1e-12
+    assert narrow[1] <= wide[1] + 1e-12
+
+
+@given(st.integers(2, 60))
+@settings(max_examples=20)
+def test_wilson_rises_with_successes(n):
+    intervals = [metrics.wilson(successes, n) for successes in range(n + 1)]
+    assert all(a[0] < b[0] and a[1] < b[1] for a, b in pairwise(intervals))
+
+
+@pytest.mark.parametrize("n", [10, 40, 100])
+def test_wilson_covers_as_often_as_it_says(n):
+    """Exact sums of the binomial: 95 % on average over p, and nowhere far below it."""
+    intervals = [metrics.wilson(successes, n) for successes in range(n + 1)]
+
+    def coverage(p):
+        return sum(
+            math.comb(n, k) * p**k * (1 - p) ** (n - k)
+            for k, (low, high) in enumerate(intervals)
+            if low <= p <= high
+        )
+
+    covered = [coverage(step / 500) for step in range(5, 496)]
+    assert 0.945 < sum(covered) / len(covered) < 0.96
+    assert min(covered) > 0.83
+
+
+def test_wilson_of_a_mean_recall_covers_too():
+    """Shares of four values vary less than yes and no, so that their interval is not too narrow."""
+    rng = random.Random(1)
+    for p in (0.2, 0.5, 0.9):
+        inside = 0
+        for _ in range(400):
+            total = sum(sum(rng.random() < p for _ in range(4)) / 4 for _ in range(40))
+            low, high = metrics.wilson(total, 40)
+            inside += low <= p <= high
+        assert inside >= 0.95 * 400

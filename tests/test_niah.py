@@ -1,0 +1,418 @@
+"""Needles: an independent reader finds the gold answers, and they lie where they are said to lie.
+
+The reader knows only the published format of the prompts, written down below as patterns. It
+imports nothing from the task.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import re
+from collections import Counter
+from dataclasses import dataclass
+
+import pytest
+
+from rulerlib import languages
+from rulerlib.dataset import Dataset
+from rulerlib.samples import Sample
+
+LANGUAGES = ("da", "en")
+TYPES = ("words", "numbers", "uuids")
+VARIANTS = {
+    "niah_single_1": ("words", "numbers", 1, 1, 1),
+    "niah_single_2": ("words", "numbers", 1, 1, 1),
+    "niah_single_3": ("words", "uuids", 1, 1, 1),
+    "niah_multikey_1": ("words", "numbers", 4, 1, 1),
+    "niah_multikey_2": ("words", "numbers", 1, 1, 1),
+    "niah_multikey_3": ("uuids", "uuids", 1, 1, 1),
+    "niah_multivalue": ("words", "numbers", 1, 4, 1),
+    "niah_multiquery": ("words", "numbers", 4, 1, 4),
+}
+"""RULER's settings: key type, value type, keys, values a key, keys asked for."""
+
+HAYSTACK_OF = dict.fromkeys(VARIANTS, "essay") | {
+    "niah_single_1": "noise",
+    "niah_multikey_2": "needle",
+    "niah_multikey_3": "needle",
+}
+
+LENGTH = 900
+
+
+# --- The reader -----------------------------------------------------------------------------
+
+FORMS = {
+    "words": r"[^\W\d_]+-[^\W\d_]+",
+    "numbers": r"[1-9]\d{6}",
+    "uuids": r"[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}",
+}
+ANY = "|".join(FORMS.values())
+
+NEEDLE = {
+    "da": re.compile(
+        rf"Et af de særlige magiske (?:tal|ord|UUID'er) for ({ANY}) er: ({ANY})\.(?=\s)"
+    ),
+    "en": re.compile(
+        rf"One of the special magic (?:numbers|words|uuids) for ({ANY}) is: ({ANY})\.(?=\s)"
+    ),
+}
+QUESTION = {
+    "da": re.compile(
+        r"\nHvad er (?:det|alle de) særlige magiske \S+ for (.+), som er nævnt i teksten\?$"
+    ),
+    "en": re.compile(r"\nWhat (?:is|are all) the special magic \w+ for (.+) given in the text\?$"),
+}
+BETWEEN_KEYS = {"da": re.compile(", | og "), "en": re.compile(", | and ")}
+
+
+@dataclass
+class Reading:
+    """What a careful reader takes from a prompt."""
+
+    needles: list[tuple[str, str]]
+    queries: list[str]
+    context: str
+
+    @property
+    def answers(self) -> list[str]:
+        """The values of each key asked for, in the order of the text."""
+        return [value for query in self.queries for key, value in self.needles if key == query]
+
+
+def read(prompt: str, language: str) -> Reading:
+    """Read a prompt as published: an instruction, a context, a question."""
+    asked = QUESTION[language].search(prompt)
+    assert asked, f"no question in ...{prompt[-200:]!r}"
+    context = prompt[prompt.index("\n") + 1 : asked.start()]
+    return Reading(
+        NEEDLE[language].findall(context + "\n"),
+        BETWEEN_KEYS[language].split(asked[1]),
+        context,
+    )
+
+
+def check(sample: Sample, language: str) -> Reading:
+    """All that must hold for any sample of the family."""
+    reading = read(sample.input, language)
+    assert reading.answers == sample.outputs
+    keys = Counter(key.casefold() for key, _ in reading.needles)
+    per_key = len(sample.outputs) // len(reading.queries)
+    for query in reading.queries:
+        assert keys.pop(query.casefold()) == per_key
+    values = [value.casefold() for _, value in reading.needles]
+    assert len(set(values)) == len(values)
+    assert not set(values) & set(keys)
+    for value in sample.outputs:
+        assert sample.input.casefold().count(value.casefold()) == 1
+        assert value not in sample.answer_prefix
+    # No part of a needle is left over from one that was cut.
+    rest = NEEDLE[language].sub("", reading.context + "\n")
+    assert not re.search(r"magisk|magic|\d{7}|[0-9a-f]{8}-", rest)
+    for query in reading.queries:
+        assert query in sample.answer_prefix
+    return reading
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+@pytest.mark.parametrize("task", VARIANTS)
+def test_reader_recovers_every_variant(task, language, words):
+    key_type, value_type, num_keys, num_values, num_asked = VARIANTS[task]
+    for seed in range(8):
+        for sample in Dataset(task, LENGTH, language, words, num_samples=25, seed=seed):
+            reading = check(sample, language)
+            assert len(sample.outputs) == num_values * num_asked
+            assert len(sample.depths) == len(sample.token_positions) == num_keys * num_values
+            assert all(re.fullmatch(FORMS[key_type], key) for key, _ in reading.needles)
+            assert all(re.fullmatch(FORMS[value_type], value) for _, value in reading.needles)
+            if HAYSTACK_OF[task] == "needle":
+                distractors = NEEDLE[language].sub("", reading.context + "\n")
+                assert not distractors.strip(), "a needle haystack holds needles only"
+                assert len(reading.needles) > 10
+            else:
+                assert len(reading.needles) == num_keys * num_values
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+@pytest.mark.parametrize("value_type", TYPES)
+@pytest.mark.parametrize("key_type", TYPES)
+@pytest.mark.parametrize("haystack", ["noise", "essay", "needle"])
+def test_reader_recovers_every_combination(haystack, key_type, value_type, language, words):
+    knobs = {
+        "haystack": haystack,
+        "type_needle_k": key_type,
+        "type_needle_v": value_type,
+        "num_needle_k": 3,
+        "num_needle_v": 2,
+        "num_needle_q": 2,
+    }
+    several = Dataset("niah_single_2", 1500, language, words, num_samples=15, knobs=knobs)
+    for sample in several:
+        check(sample, language)
+        assert len(sample.outputs) == 4
+    knobs |= {"num_needle_k": 1, "num_needle_v": 1, "num_needle_q": 1}
+    for sample in Dataset("niah_single_2", 1500, language, words, num_samples=15, knobs=knobs):
+        check(sample, language)
+        assert len(sample.outputs) == 1
+
+
+def test_the_longest_list_of_needles(words):
+    knobs = {"num_needle_k": 8, "num_needle_v": 5, "num_needle_q": 8}
+    sample = Dataset("niah_multiquery", 4000, "da", words, knobs=knobs)[0]
+    check(sample, "da")
+    assert len(sample.outputs) == len(set(sample.depths)) == 40
+
+
+# --- Wording --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("language", "task", "question", "prefix"),
+    [
+        ("da", "niah_single_1", "Hvad er det særlige magiske tal for", " Det særlige magiske tal"),
+        (
+            "da",
+            "niah_multivalue",
+            "Hvad er alle de særlige magiske tal for",
+            " De særlige magiske tal",
+        ),
+        (
+            "da",
+            "niah_single_3",
+            "Hvad er det særlige magiske UUID for",
+            " Det særlige magiske UUID",
+        ),
+        (
+            "en",
+            "niah_single_1",
+            "What is the special magic number for",
+            " The special magic number for",
+        ),
+        (
+            "en",
+            "niah_multiquery",
+            "What are all the special magic numbers for",
+            " The special magic numbers for",
+        ),
+    ],
+)
+def test_one_needle_reads_as_one_and_several_as_several(language, task, question, prefix, words):
+    sample = Dataset(task, LENGTH, language, words)[0]
+    assert question in sample.input
+    assert sample.answer_prefix.startswith(prefix)
+    assert not sample.answer_prefix.endswith(" ")
+
+
+def test_the_instruction_agrees_with_the_number(words):
+    one = Dataset("niah_single_1", LENGTH, "da", words)[0].input
+    many = Dataset("niah_multivalue", LENGTH, "da", words)[0].input
+    assert one.startswith("Et særligt magisk tal er gemt")
+    assert "om tallet bagefter" in one
+    assert many.startswith("Nogle særlige magiske tal er gemt")
+    assert "om tallene bagefter" in many
+
+
+def test_several_keys_are_joined_as_one_writes_them(words):
+    danish = Dataset("niah_multiquery", LENGTH, "da", words)[0]
+    key = FORMS["words"]
+    assert re.search(rf" for {key}, {key}, {key} og {key}, som er", danish.input)
+    english = Dataset("niah_multiquery", LENGTH, "en", words)[0]
+    assert re.search(rf" for {key}, {key}, {key} and {key} given", english.input)
+
+
+# --- Depths ---------------------------------------------------------------------------------
+
+# round(linspace(0, 100, 40)), written out.
+DEPTHS = [
+    0,
+    3,
+    5,
+    8,
+    10,
+    13,
+    15,
+    18,
+    21,
+    23,
+    26,
+    28,
+    31,
+    33,
+    36,
+    38,
+    41,
+    44,
+    46,
+    49,
+    51,
+    54,
+    56,
+    59,
+    62,
+    64,
+    67,
+    69,
+    72,
+    74,
+    77,
+    79,
+    82,
+    85,
+    87,
+    90,
+    92,
+    95,
+    97,
+    100,
+]
+
+
+@pytest.mark.parametrize("haystack", ["noise", "essay", "needle"])
+def test_any_40_samples_in_a_row_cover_each_depth_once(haystack, words):
+    data = Dataset(
+        "niah_single_1", LENGTH, "da", words, num_samples=100, knobs={"haystack": haystack}
+    )
+    stated = [data[index].depths for index in range(100)]
+    assert all(len(depths) == 1 for depths in stated)
+    for first in range(60):
+        window = [depths[0] for depths in stated[first : first + 40]]
+        assert sorted(window) == DEPTHS
+
+
+@pytest.mark.parametrize("task", ["niah_multikey_1", "niah_multivalue", "niah_multiquery"])
+def test_several_needles_take_distinct_depths(task, words):
+    seen = set()
+    for sample in Dataset(task, LENGTH, "da", words, num_samples=100):
+        assert len(set(sample.depths)) == len(sample.depths) == 4
+        assert set(sample.depths) <= set(DEPTHS)
+        seen.add(tuple(sorted(sample.depths)))
+    assert len(seen) > 80
+    assert set(itertools.chain(*seen)) == set(DEPTHS)
+
+
+def longest_unit(haystack: str, language: str, words) -> int:
+    """Tokens of the longest unit that a needle can be moved by, counted without the haystack."""
+    pack = languages.load(language)
+    if haystack == "noise":
+        return words.count("\n" + pack.noise)
+    if haystack == "needle":
+        return 60
+    units = [unit for text in pack.essays for unit in re.split(r"(?<=[.!?])\s+", text)]
+    return max(words.counts(units)) + 1
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+@pytest.mark.parametrize("task", VARIANTS)
+def test_needles_lie_where_the_record_says(task, language, words):
+    haystack = HAYSTACK_OF[task]
+    unit = longest_unit(haystack, language, words)
+    for sample in Dataset(task, 2000, language, words, num_samples=40):
+        reading = read(sample.input, language)
+        begin = sample.input.index(reading.context)
+        spans = [
+            (match.start(), match.end(), match[2])
+            for match in NEEDLE[language].finditer(reading.context + "\n")
+        ]
+        if haystack == "needle":
+            spans = [span for span in spans if span[2] == sample.outputs[0]]
+        needle_tokens = [words.count(reading.context[a:b]) for a, b, _ in spans]
+        hay = words.count(reading.context) - sum(needle_tokens)
+        measured = {}
+        for number, (start, _, value) in enumerate(spans):
+            before = words.count(reading.context[:start]) - sum(needle_tokens[:number])
+            measured[value] = (before, words.count(sample.input[: begin + start]))
+        for value, depth, position in zip(
+            sample.outputs, sample.depths, sample.token_positions, strict=False
+        ):
+            before, tokens_before = measured[value]
+            assert abs(before - hay * depth / 100) <= unit
+            # The space before a needle is part of its first token with this tokenizer.
+            assert tokens_before - position in (0, 1)
+        # What nobody asks for is recorded behind the answers.
+        others = sorted(sample.depths[len(sample.outputs) :])
+        unasked = [before for value, (before, _) in measured.items() if value not in sample.outputs]
+        for before, depth in zip(sorted(unasked), others, strict=True):
+            assert abs(before - hay * depth / 100) <= unit
+
+
+@pytest.mark.parametrize("task", ["niah_single_1", "niah_single_2", "niah_multikey_2"])
+def test_depth_0_is_the_beginning_and_100_the_end(task, words):
+    for sample in Dataset(task, LENGTH, "da", words, num_samples=40):
+        context = read(sample.input, "da").context
+        found = next(m for m in NEEDLE["da"].finditer(context + "\n") if m[2] in sample.outputs)
+        assert (found.start() == 0) == (sample.depths == [0])
+        assert (found.end() == len(context)) == (sample.depths == [100])
+
+
+def test_a_depth_can_be_chosen(words):
+    for depth in (0, 12.5, 100):
+        data = Dataset("niah_single_2", LENGTH, "da", words, num_samples=5, knobs={"depth": depth})
+        assert [sample.depths for sample in data] == [[depth]] * 5
+
+
+# --- Chance ---------------------------------------------------------------------------------
+
+
+def test_samples_differ_from_each_other(words):
+    """RULER shuffles the needles of every sample in the same way."""
+    places = Counter()
+    for sample in Dataset("niah_multiquery", LENGTH, "da", words, num_samples=200):
+        reading = read(sample.input, "da")
+        places[tuple(reading.queries.index(key) for key, _ in reading.needles)] += 1
+    assert len(places) == 24, "every order of four needles occurs"
+    assert max(places.values()) < 25
+
+
+def test_distractors_differ_between_samples(words):
+    data = Dataset("niah_multikey_2", LENGTH, "da", words, num_samples=20)
+    contexts = [read(sample.input, "da").needles for sample in data]
+    assert len({tuple(needles[:3]) for needles in contexts}) == 20
+    order = [[key for key, _ in needles] for needles in contexts]
+    common = [key for key in order[0] if key in order[1]]
+    assert common != [key for key in order[1] if key in order[0]] or len(common) < 3
+
+
+def test_essay_samples_begin_in_different_places(words):
+    data = Dataset("niah_single_2", LENGTH, "da", words, num_samples=20)
+    assert len({read(sample.input, "da").context[:60] for sample in data}) >= 19
+
+
+def test_other_seeds_give_other_needles(words):
+    answers = {
+        Dataset("niah_single_2", LENGTH, "da", words, seed=seed)[0].outputs[0] for seed in range(20)
+    }
+    assert len(answers) == 20
+
+
+def test_lengths_share_their_needles(words):
+    """A comparison of lengths is a paired one."""
+    for task in VARIANTS:
+        short, long = (Dataset(task, length, "da", words)[3] for length in (800, 3000))
+        assert short.outputs == long.outputs
+        assert short.depths == long.depths
+
+
+def test_what_stands_in_the_users_text_is_never_a_key_or_value(words):
+    """Of 30 pairs of words the text holds 24, in capitals: only the other six may be taken."""
+    pack = dataclasses.replace(languages.load("da"))
+    vars(pack).update(
+        adjectives=("blå", "grøn", "rød", "gul", "sort"),
+        nouns=("bil", "hus", "kop", "bord", "stol", "ovn"),
+    )
+    pairs = [f"{adjective}-{noun}" for adjective in pack.adjectives for noun in pack.nouns]
+    text = " ".join(f"Her står {pair.upper()} skrevet." for pair in pairs[6:])
+    data = Dataset(
+        "niah_single_2",
+        600,
+        pack,
+        words,
+        num_samples=60,
+        texts=[text],
+        knobs={"type_needle_v": "words"},
+    )
+    taken = set()
+    for sample in data:
+        check(sample, "da")
+        taken |= {*read(sample.input, "da").queries, *sample.outputs}
+    assert taken == set(pairs[:6])

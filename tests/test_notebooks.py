@@ -1,0 +1,214 @@
+"""The notebook as it lies in the repository, and as papermill executes it on a bare machine."""
+
+from __future__ import annotations
+
+import ast
+import json
+import subprocess
+import sys
+
+import pytest
+from helpers_model import ROOT, bare_environment, papermill, tiny_model, tree
+
+pytest.importorskip("papermill")
+pytest.importorskip("ipykernel")
+nbformat = pytest.importorskip("nbformat")
+pytest.importorskip("torch")
+
+NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
+NIAH = ROOT / "notebooks" / "niah.ipynb"
+
+
+def cells(path, kind=None):
+    return [cell for cell in nbformat.read(path, as_version=4).cells
+            if kind in (None, cell.cell_type)]  # fmt: skip
+
+
+# --- As it lies there ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.name)
+def test_one_cell_of_parameters(path):
+    tagged = [cell for cell in cells(path) if "parameters" in cell.metadata.get("tags", [])]
+    assert len(tagged) == 1
+    names = [
+        node.targets[0].id for node in ast.parse(tagged[0].source).body
+        if isinstance(node, ast.Assign)
+    ]  # fmt: skip
+    assert len(names) == len(set(names)) == len(ast.parse(tagged[0].source).body)
+    # It comes before all other code, so that papermill's values follow it and win.
+    assert cells(path, "code")[0] == tagged[0]
+
+
+def test_the_niah_notebook_has_the_parameters_it_promises():
+    source = cells(NIAH, "code")[0].source
+    promised = {
+        "model", "engine", "language", "length", "variants", "num_samples", "seed", "output",
+        "haystack", "type_needle_k", "type_needle_v", "num_needle_k", "num_needle_v",
+        "num_needle_q",
+    }  # fmt: skip
+    assert promised <= {node.targets[0].id for node in ast.parse(source).body}
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.name)
+def test_nothing_but_source_is_stored(path):
+    notebook = nbformat.read(path, as_version=4)
+    nbformat.validate(notebook)
+    assert notebook.metadata.kernelspec.name == "python3"
+    assert set(notebook.metadata) <= {"kernelspec", "language_info"}
+    assert len({cell.id for cell in notebook.cells}) == len(notebook.cells)
+    for cell in cells(path, "code"):
+        assert cell.outputs == []
+        assert cell.execution_count is None
+        assert set(cell.metadata) <= {"tags"}
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.name)
+def test_a_notebook_tells_and_the_library_works(path):
+    """A cell with a loop that has an ``if`` in it belongs in rulerlib; each cell has its words."""
+    for cell in cells(path, "code"):
+        for node in ast.walk(ast.parse(cell.source)):
+            if isinstance(node, (ast.For, ast.While)):
+                assert not any(isinstance(inner, ast.If) for inner in ast.walk(node))
+    kinds = [cell.cell_type for cell in cells(path)]
+    assert kinds[0] == "markdown"
+    assert cells(path)[0].source.startswith("# ")
+
+
+# --- Executed --------------------------------------------------------------------------------
+
+
+SMALL = [
+    *("-p", "model", "tiny"), *("-p", "output", "results"), *("-p", "num_samples", "4"),
+    *("-p", "length", "2048"), *("-p", "num_lengths", "2"), *("-p", "study_samples", "1"),
+    *("-p", "variants", "niah_single_2,niah_multivalue"),
+    *("-y", "study: [{num_needle_k: 2}, {haystack: needle}]"),
+]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def workplace(tmp_path_factory):
+    """A folder with a tiny model, and a run that papermill has finished in it."""
+    folder = tmp_path_factory.mktemp("work")
+    tiny_model(folder / "tiny")
+    done = papermill(
+        folder / "home",
+        folder,
+        str(folder / "out.ipynb"),
+        "--no-progress-bar",
+        *SMALL,
+    )
+    return folder, done
+
+
+def outputs(path):
+    return [output for cell in cells(path, "code") for output in cell.outputs]
+
+
+def test_papermill_runs_it_without_an_activated_environment(workplace):
+    folder, done = workplace
+    assert done.returncode == 0, done.stderr[-3000:]
+    for length in (1024, 2048):
+        for task in ("niah_single_2", "niah_multivalue"):
+            path = folder / "results" / "tiny" / "da" / str(length) / "pred" / f"{task}.jsonl"
+            records = [json.loads(line) for line in path.read_text("utf-8").splitlines()]
+            assert [record["index"] for record in records] == list(range(4))
+
+
+def test_the_executed_notebook_shows_everything(workplace):
+    folder, _ = workplace
+    found = outputs(folder / "out.ipynb")
+    assert not [output for output in found if output.output_type == "error"]
+    assert not [output for output in found if output.get("name") == "stderr"], "no warnings"
+    data = [output.data for output in found if "data" in output]
+    assert sum("image/png" in each for each in data) >= 2, "the curve and the heatmap"
+    markup = "".join(each.get("text/html", "") for each in data)
+    assert "<mark" in markup, "the needle of the example"
+    assert "95 % interval" in markup
+    assert "wanted:" in markup, "a random model is wrong"
+    bars = [each["text/plain"] for each in data if "100% |" in each.get("text/plain", "")]
+    assert bars, "the bar stays readable in the page"
+    widgets = [each for each in data if "application/vnd.jupyter.widget-view+json" in each]
+    assert not widgets, "a widget is blank in a static page"
+
+
+BAD = [
+    ("lenght", "5", "did you mean 'length'"),
+    ("length", "abc", "length is 'abc'"),
+    ("num_samples", "0", "num_samples is 0"),
+    ("variants", "nope", "variants is 'nope'"),
+    ("output", "/proc/nope", "output is"),
+    ("length", "99999999", "length is 99999999"),
+]
+
+
+@pytest.mark.parametrize(("name", "value", "said"), BAD, ids=lambda value: str(value)[:12])
+def test_a_bad_parameter_stops_it_with_one_sentence(workplace, name, value, said):
+    folder, _ = workplace
+    before = tree(folder / "results")
+    given = {"model": "tiny", "length": "1024", "output": "results", name: value}
+    arguments = [part for key, text in given.items() for part in ("-p", key, text)]
+    done = papermill(
+        folder / "home", folder, str(folder / "bad.ipynb"), "--no-progress-bar", *arguments
+    )
+    assert done.returncode != 0
+    assert tree(folder / "results") == before
+    errors = [each for each in outputs(folder / "bad.ipynb") if each.output_type == "error"]
+    assert len(errors) == 1
+    assert said in errors[0].evalue
+    assert "\n" not in errors[0].evalue
+    assert len(errors[0].traceback) == 1, "a sentence, no pages of code"
+    # The terminal ends with the sentence, too.
+    last = [line for line in done.stderr.splitlines() if line.strip()][-1]
+    assert said in last
+    assert last.startswith("ParameterError: ")
+
+
+def test_other_settings_do_not_touch_what_is_there(workplace):
+    folder, _ = workplace
+    before = tree(folder / "results")
+    done = papermill(
+        folder / "home", folder, str(folder / "other.ipynb"), "--no-progress-bar",
+        *("-p", "model", "tiny"), *("-p", "length", "1024"),
+        *("-p", "num_lengths", "1"), *("-p", "num_samples", "4"),
+        *("-p", "seed", "43"), *("-p", "output", "results"),
+    )  # fmt: skip
+    assert done.returncode != 0
+    assert "RunMismatchError" in done.stderr
+    assert "seed" in done.stderr.splitlines()[-1] + done.stderr.splitlines()[-2]
+    assert tree(folder / "results") == before
+
+
+def test_a_second_run_gives_the_same_bytes(workplace):
+    """Nothing is asked again, and what stands in the folder stays as it is."""
+    folder, _ = workplace
+    before = tree(folder / "results")
+    stamps = {path: path.stat().st_mtime_ns for path in (folder / "results").rglob("pred/*")}
+    done = papermill(
+        folder / "home",
+        folder,
+        str(folder / "again.ipynb"),
+        "--no-progress-bar",
+        *SMALL,
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert tree(folder / "results") == before
+    assert stamps == {path: path.stat().st_mtime_ns for path in stamps}
+
+
+# --- What a notebook may rely on -------------------------------------------------------------
+
+
+def test_rulerlib_alone_is_instant_and_needs_nothing(tmp_path):
+    """`import rulerlib` loads none of the heavy packages."""
+    code = (
+        "import sys, time\nbegin = time.perf_counter()\nimport rulerlib\n"
+        "took = time.perf_counter() - begin\n"
+        "heavy = {'torch', 'transformers', 'numpy', 'pandas', 'matplotlib', 'IPython'}\n"
+        "print(sorted(heavy & set(sys.modules)), took < 0.2)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60,
+        env=bare_environment(tmp_path, PYTHONPATH=str(ROOT)),
+    )  # fmt: skip
+    assert done.stdout.split("\n")[0] == "[] True", done.stderr

@@ -1,0 +1,510 @@
+"""Prediction: nothing lost, nothing doubled, nothing mixed, nothing loaded in vain."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+from helpers_model import ROOT, Parrot, Unloadable, some_samples, write_dataset
+
+from rulerlib import predict as prediction
+from rulerlib import samples
+from rulerlib.errors import DataError, ParameterError, RulerError, RunMismatchError
+from rulerlib.predict import predict
+from rulerlib.samples import Prediction
+
+COUNT = 24
+
+
+@pytest.fixture
+def dataset(tmp_path):
+    return write_dataset(tmp_path / "data" / "niah_single_2", some_samples(COUNT))
+
+
+@pytest.fixture
+def output(tmp_path):
+    return tmp_path / "pred" / "niah_single_2.jsonl"
+
+
+@pytest.fixture
+def whole(tmp_path, dataset):
+    """The bytes of a run that nothing interrupted."""
+    return predict(dataset, Parrot(), tmp_path / "whole.jsonl").read_bytes()
+
+
+def one_sentence(error):
+    text = str(error.value)
+    assert "\n" not in text
+    assert text.endswith(".")
+    assert len(text) < 500
+    return text
+
+
+# --- What stands in the file -----------------------------------------------------------------
+
+
+def test_every_sample_is_answered_in_its_place(dataset, output):
+    model = Parrot()
+    assert predict(dataset, model, output) == output
+    asked = some_samples(COUNT)
+    assert model.asked == [sample.input + sample.answer_prefix for sample in asked]
+    made = prediction.read(output)
+    assert [record.index for record in made] == list(range(COUNT))
+    for sample, record in zip(asked, made, strict=True):
+        assert (record.input, record.outputs) == (sample.input, sample.outputs)
+        assert (record.length, record.truncation) == (sample.length, -1)
+        assert record.others["depths"] == sample.depths
+        assert record.others["finished"] is True
+    assert len({record.pred for record in made}) == COUNT
+
+
+def test_fields_are_rulers(dataset, output):
+    predict(dataset, Parrot(), output)
+    fields = set(json.loads(output.read_text(encoding="utf-8").split("\n")[0]))
+    assert fields == {"index", "input", "outputs", "pred", "others", "truncation", "length"}
+
+
+def test_settings_stand_beside(dataset, output):
+    predict(dataset, Parrot(weights="abc"), output)
+    beside = json.loads(output.with_suffix(".settings.json").read_text(encoding="utf-8"))
+    assert beside["weights"] == "abc"
+    assert beside["tokens_to_generate"] == 16
+    assert beside["dataset"]["seed"] == 42
+
+
+def test_a_finished_run_needs_no_model(dataset, output, whole):
+    predict(dataset, Parrot(), output)
+    before = output.stat()
+    predict(dataset, Unloadable(), output)
+    assert output.read_bytes() == whole
+    assert output.stat().st_mtime_ns == before.st_mtime_ns
+
+
+def test_more_samples_extend_the_file(tmp_path, output, whole):
+    folder = tmp_path / "growing"
+    for count in (3, 10, COUNT):
+        dataset = write_dataset(folder, some_samples(count))
+        begun = output.read_bytes() if output.exists() else b""
+        predict(dataset, Parrot(), output)
+        assert output.read_bytes().startswith(begun)
+    assert output.read_bytes() == whole
+
+
+def test_num_samples_takes_the_first(dataset, output, whole):
+    model = Parrot()
+    predict(dataset, model, output, num_samples=5)
+    assert len(model.asked) == 5
+    assert whole.startswith(output.read_bytes())
+    predict(dataset, Parrot(), output)
+    assert output.read_bytes() == whole
+    assert len(prediction.read(output, 7)) == 7
+
+
+def test_the_batch_does_not_depend_on_num_samples(tmp_path, output):
+    """Further samples may be a little longer; the batch is that of the length asked for."""
+
+    class Fitting(Parrot):
+        def batch_size(self, length):
+            return 8192 // length
+
+    records = some_samples(12)
+    records[-1].length_w_model_temp += 40
+    dataset = write_dataset(tmp_path / "data", records, length=200)
+    predict(dataset, Fitting(), output, num_samples=4)
+    predict(dataset, Fitting(), output)
+    assert len(prediction.read(output)) == 12
+
+
+# --- Killed, and going on --------------------------------------------------------------------
+
+CHILD = """
+import sys
+from helpers_model import Parrot
+from rulerlib.predict import predict
+print("ready", flush=True)
+predict(sys.argv[1], Parrot(seconds=0.002), sys.argv[2])
+"""
+
+
+def child(dataset, output):
+    paths = [str(ROOT), str(ROOT / "tests"), os.environ.get("PYTHONPATH", "")]
+    return subprocess.Popen(
+        [sys.executable, "-c", CHILD, str(dataset), str(output)],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths))},
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    )  # fmt: skip
+
+
+def test_killed_thirty_times_it_ends_with_the_same_bytes(tmp_path):
+    """kill -9 at random moments, again and again, on records long enough to be torn apart."""
+    count = 40
+    dataset = write_dataset(tmp_path / "data", some_samples(count, size=30_000))
+    whole = predict(dataset, Parrot(), tmp_path / "whole.jsonl").read_bytes()
+    rng = random.Random(2)
+    kills = finished = 0
+    progressed = set()
+    process = None
+    while kills < 30 or process.returncode != 0:
+        output = tmp_path / f"killed-{finished}.jsonl"
+        process = child(dataset, output)
+        assert process.stdout.readline() == b"ready\n"
+        # The first runs are shot early, so that some of them find nothing done.
+        time.sleep(rng.uniform(0, 0.02 if kills < 4 else 0.12) if kills < 30 else 0)
+        if kills < 30 and process.poll() is None:
+            process.send_signal(signal.SIGKILL)
+        errors = process.communicate(timeout=60)[1].decode()
+        if process.returncode == -signal.SIGKILL:
+            kills += 1
+            data = output.read_bytes() if output.exists() else b""
+            assert whole.startswith(data), "what stands there is a beginning of the whole"
+            progressed.add(data.count(b"\n"))
+        else:
+            assert process.returncode == 0, errors
+            finished += 1
+            assert output.read_bytes() == whole
+    indices = [record.index for record in prediction.read(output)]
+    assert indices == list(range(count))
+    assert len(progressed) >= 5, "the kills came at different moments"
+
+
+def test_cut_off_anywhere_it_ends_with_the_same_bytes(dataset, output, whole):
+    rng = random.Random(3)
+    lines = [at + 1 for at, byte in enumerate(whole) if byte == 10]
+    ends = [0, 1, lines[0] - 1, lines[0], lines[0] + 1, len(whole) - 1, len(whole)]
+    # A cut within a letter of several bytes leaves what is not even UTF-8.
+    letter = whole.index("ø".encode())
+    for size in ends + [letter + 1] + [rng.randrange(len(whole)) for _ in range(40)]:
+        predict(dataset, Parrot(), output, num_samples=1)
+        output.write_bytes(whole[:size])
+        model = Parrot(batch=1)
+        model.batch_size = lambda _: 4
+        predict(dataset, model, output)
+        assert output.read_bytes() == whole, size
+        # No more is asked again than the batch that was begun.
+        done = whole[:size].count(b"\n")
+        assert len(model.asked) == (COUNT - done // 4 * 4 if done < COUNT else 0)
+        output.unlink()
+        output.with_suffix(".settings.json").unlink()
+
+
+def test_an_engine_that_fails_leaves_what_it_answered(dataset, output, whole):
+    class Failing(Parrot):
+        def generate(self, *arguments, **options):
+            for number, answer in enumerate(super().generate(*arguments, **options)):
+                if len(self.asked) == 7 and number == 2:
+                    raise RuntimeError("out of memory")
+                yield answer
+
+    with pytest.raises(RuntimeError, match="out of memory"):
+        predict(dataset, Failing(), output)
+    assert whole.startswith(output.read_bytes())
+    assert output.read_bytes().count(b"\n") == 6
+    predict(dataset, Parrot(), output)
+    assert output.read_bytes() == whole
+
+
+# --- Other settings --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("named", "model", "options", "changed"),
+    [
+        ("dtype", Parrot(dtype="bfloat16"), {}, {}),
+        ("weights", Parrot(weights="another"), {}, {}),
+        ("batch_size", Parrot(batch=2), {}, {}),
+        ("tokens_to_generate", Parrot(), {"tokens_to_generate": 17}, {}),
+        ("allow_truncation", Parrot(), {"allow_truncation": True}, {}),
+        ("dataset.seed", Parrot(), {}, {"seed": 43}),
+        ("dataset.knobs.depth", Parrot(), {}, {"knobs": {"haystack": "essay", "depth": 50}}),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_other_settings_are_refused_by_name(tmp_path, output, named, model, options, changed):
+    knobs = {"knobs": {"haystack": "essay", "depth": None}}
+    dataset = write_dataset(tmp_path / "data", some_samples(COUNT), **knobs)
+    predict(dataset, Parrot(), output, num_samples=5)
+    before = output.read_bytes()
+    write_dataset(tmp_path / "data", some_samples(COUNT), **{**knobs, **changed})
+    model.generate = Unloadable().generate
+    with pytest.raises(RunMismatchError) as error:
+        predict(dataset, model, output, **options)
+    assert f"{named} = " in one_sentence(error)
+    assert output.read_bytes() == before
+
+
+def test_a_run_without_answers_takes_new_settings(dataset, output):
+    class Broken(Parrot):
+        def generate(self, *_, **__):
+            raise RuntimeError("no memory")
+
+    with pytest.raises(RuntimeError):
+        predict(dataset, Broken(dtype="bfloat16"), output)
+    predict(dataset, Parrot(), output)
+    assert len(prediction.read(output)) == COUNT
+
+
+def test_answers_to_other_questions_are_refused(tmp_path, output):
+    records = some_samples(COUNT)
+    dataset = write_dataset(tmp_path / "data", records)
+    predict(dataset, Parrot(), output, num_samples=5)
+    records[3].outputs = ["7777777"]
+    write_dataset(tmp_path / "data", records)
+    with pytest.raises(DataError, match=r"jsonl, line 4: not the answer to sample 3"):
+        predict(dataset, Unloadable(), output)
+
+
+# --- Prompts that are too long ---------------------------------------------------------------
+
+
+def test_a_prompt_too_long_is_refused_before_anything_is_loaded(dataset, output):
+    longest = max(sample.length for sample in some_samples(COUNT))
+    with pytest.raises(ParameterError) as error:
+        predict(dataset, Unloadable(limit=longest - 1), output)
+    assert f"length is {longest}, but must be at most {longest - 1}" in one_sentence(error)
+    assert not output.exists()
+    predict(dataset, Parrot(limit=longest), output)
+
+
+def test_truncation_that_is_allowed_stands_in_every_record(dataset, output):
+    limit = sorted(sample.length for sample in some_samples(COUNT))[COUNT // 2]
+    predict(dataset, Parrot(limit=limit), output, allow_truncation=True)
+    for sample, record in zip(some_samples(COUNT), prediction.read(output), strict=True):
+        assert record.truncation == (limit - 16 if sample.length > limit else -1)
+
+
+@pytest.mark.parametrize("allow", [True, False])
+def test_an_answer_needs_less_than_the_limit(dataset, output, allow):
+    with pytest.raises(ParameterError, match="tokens_to_generate is 64"):
+        predict(
+            dataset, Unloadable(limit=64), output, tokens_to_generate=64, allow_truncation=allow
+        )
+
+
+def test_more_tokens_to_generate_count_against_the_limit(dataset, output):
+    longest = max(sample.length for sample in some_samples(COUNT))
+    with pytest.raises(ParameterError, match="length is"):
+        predict(dataset, Unloadable(limit=longest), output, tokens_to_generate=17)
+
+
+# --- Files of others, and damaged ones -------------------------------------------------------
+
+
+def nvidia(folder, count=6, words=20):
+    """As NVIDIA's niah.py writes it: ``index`` is a character position, and nothing beside."""
+    lines = []
+    for number in range(count):
+        text = "The grass is green. " * words + f"magic number for k{number} is: {number}42."
+        lines.append(json.dumps({
+            "index": text.index("42"), "input": text, "outputs": [f"{number}42"],
+            "length": 60, "length_w_model_temp": 60,
+            "answer_prefix": " The special magic number is", "token_position_answer": 7,
+        }))  # fmt: skip
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / "validation.jsonl"
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return path
+
+
+def test_a_file_of_nvidias_is_read_as_it_is(tmp_path, output):
+    dataset = nvidia(tmp_path / "niah")
+    model = Parrot()
+    predict(dataset, model, output, tokens_to_generate=32)
+    made = prediction.read(output)
+    assert [record.index for record in made] == list(range(6))
+    assert [record.outputs for record in made] == [[f"{number}42"] for number in range(6)]
+    assert all(asked.endswith(" The special magic number is") for asked in model.asked)
+    # ... and resumed.
+    whole = output.read_bytes()
+    output.write_bytes(whole[: len(whole) // 2])
+    predict(dataset, Parrot(), output, tokens_to_generate=32)
+    assert output.read_bytes() == whole
+
+
+def test_a_file_of_nvidias_needs_tokens_to_generate(tmp_path, output):
+    with pytest.raises(ParameterError, match="tokens_to_generate is None"):
+        predict(nvidia(tmp_path / "niah"), Unloadable(), output)
+
+
+def test_lengths_counted_by_another_tokenizer_are_not_believed(tmp_path, output):
+    with pytest.raises(ParameterError, match="length is") as error:
+        predict(
+            nvidia(tmp_path / "niah", words=400), Unloadable(limit=500), output,
+            tokens_to_generate=32,
+        )  # fmt: skip
+    assert error.value.value > 400 * 5
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        (b'{"index": 2, "input": "x"', "not valid JSON"),
+        (b"[1, 2]", "not a JSON object"),
+        (b'{"index": 2, "input": "x"}', "'outputs'"),
+        (b'{"index": 2, "input": "\xff", "outputs": []}', "UTF-8"),
+        (b'{"index": 9, "input": "x", "outputs": []}', "index 9"),
+    ],
+)
+def test_a_damaged_dataset_names_file_and_line(dataset, output, line, said):
+    lines = dataset.read_bytes().split(b"\n")
+    lines[2] = line
+    dataset.write_bytes(b"\n".join(lines))
+    with pytest.raises(DataError) as error:
+        predict(dataset, Unloadable(), output)
+    text = one_sentence(error)
+    assert f"{dataset}, line 3" in text
+    assert said in text
+    assert not output.exists()
+
+
+@pytest.mark.parametrize("line", [b"{", b"\x80\x81", b'{"index": 2}', b""])
+def test_damaged_predictions_name_file_and_line(dataset, output, line):
+    predict(dataset, Parrot(), output)
+    lines = output.read_bytes().split(b"\n")
+    lines[2] = line
+    output.write_bytes(b"\n".join(lines))
+    before = output.read_bytes()
+    with pytest.raises(DataError) as error:
+        predict(dataset, Unloadable(), output)
+    assert f"{output}, line 3" in one_sentence(error)
+    assert output.read_bytes() == before
+
+
+@pytest.mark.parametrize("text", ["{", "[]", ""])
+def test_damaged_settings_are_named(dataset, output, text):
+    predict(dataset, Parrot(), output)
+    output.with_suffix(".settings.json").write_text(text)
+    with pytest.raises(DataError, match=r"niah_single_2\.settings\.json: damaged"):
+        predict(dataset, Unloadable(), output)
+
+
+@pytest.mark.parametrize("text", ["{", "", "[]"])
+def test_damaged_metadata_is_named(dataset, output, text):
+    (dataset.parent / "metadata.json").write_text(text)
+    with pytest.raises(DataError, match=r"metadata\.json: damaged"):
+        predict(dataset, Unloadable(), output)
+
+
+def test_answers_without_settings_are_refused(dataset, output):
+    predict(dataset, Parrot(), output)
+    output.with_suffix(".settings.json").unlink()
+    with pytest.raises(DataError, match="settings"):
+        predict(dataset, Unloadable(), output)
+
+
+@pytest.mark.parametrize(
+    ("options", "named"),
+    [
+        ({"num_samples": 0}, "num_samples"),
+        ({"num_samples": COUNT + 1}, "num_samples"),
+        ({"num_samples": "5"}, "num_samples"),
+        ({"tokens_to_generate": 0}, "tokens_to_generate"),
+        ({"tokens_to_generate": 1.5}, "tokens_to_generate"),
+        ({"chat": True}, "chat"),
+    ],
+)
+def test_bad_parameters_are_named(dataset, output, options, named):
+    with pytest.raises(ParameterError) as error:
+        predict(dataset, Unloadable(), output, **options)
+    assert error.value.parameter == named
+    one_sentence(error)
+
+
+@pytest.mark.parametrize("content", [None, ""])
+def test_no_dataset_or_an_empty_one(tmp_path, output, content):
+    path = tmp_path / "validation.jsonl"
+    if content is not None:
+        path.write_text(content)
+    with pytest.raises(RulerError) as error:
+        predict(path, Unloadable(), output, tokens_to_generate=4)
+    assert str(path) in one_sentence(error)
+
+
+# --- No room ---------------------------------------------------------------------------------
+
+
+def test_a_full_disk_is_one_sentence_and_loses_nothing(dataset, output, whole, monkeypatch):
+    written = []
+
+    def full(descriptor):
+        written.append(descriptor)
+        if len(written) > 6:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(ParameterError, match=r"output is .*No space left") as error:
+        predict(dataset, Parrot(), output)
+    one_sentence(error)
+    monkeypatch.undo()
+    assert whole.startswith(output.read_bytes())
+    predict(dataset, Parrot(), output)
+    assert output.read_bytes() == whole
+
+
+FULL = """
+import resource, signal, sys
+from helpers_model import Parrot
+from rulerlib.errors import ParameterError
+from rulerlib.predict import predict
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[3]),) * 2)
+try:
+    predict(sys.argv[1], Parrot(), sys.argv[2])
+except ParameterError as error:
+    sys.exit(f"ONE SENTENCE: {error}")
+"""
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGXFSZ"), reason="needs a limit on the size of files")
+def test_a_file_that_cannot_grow(dataset, output, whole):
+    """The kernel refuses in the middle of a line, as a really full disk does."""
+    paths = [str(ROOT), str(ROOT / "tests"), os.environ.get("PYTHONPATH", "")]
+    done = subprocess.run(
+        [sys.executable, "-c", FULL, str(dataset), str(output), str(len(whole) // 2 + 17)],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths))},
+        capture_output=True, text=True, timeout=60,
+    )  # fmt: skip
+    assert done.returncode == 1
+    assert done.stderr.startswith("ONE SENTENCE: output is "), done.stderr
+    data = output.read_bytes()
+    assert whole.startswith(data)
+    assert 0 < len(data) <= len(whole) // 2 + 17
+    predict(dataset, Parrot(), output)
+    assert output.read_bytes() == whole
+
+
+@pytest.mark.parametrize("place", ["/proc/nope/x.jsonl", "folder"])
+def test_an_output_that_cannot_be_written(tmp_path, dataset, place):
+    if place == "folder":
+        (tmp_path / "file").write_text("")
+        place = tmp_path / "file" / "x.jsonl"
+    with pytest.raises(ParameterError, match="output is") as error:
+        predict(dataset, Unloadable(), place)
+    one_sentence(error)
+
+
+def test_the_bar_reaches_its_end(dataset, output):
+    from rulerlib.progress import Progress
+
+    for resumed in (False, True):
+        bar = Progress(COUNT * 2.5, "x", quiet=True)
+        predict(dataset, Unloadable() if resumed else Parrot(), output, progress=bar, weight=2.5)
+        assert bar.done == COUNT * 2.5
+
+
+def test_cost_grows_faster_than_length():
+    costs = [prediction.cost(length) / length for length in (1024, 4096, 32768)]
+    assert costs == sorted(costs)
+    assert costs[0] < 2 < costs[2]
+
+
+def test_predictions_are_read_by_index(tmp_path):
+    records = [Prediction(index, "", ["1"], "1") for index in (2, 0, 1)]
+    samples.write(tmp_path / "x.jsonl", records)
+    assert [record.index for record in prediction.read(tmp_path / "x.jsonl")] == [0, 1, 2]

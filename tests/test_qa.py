@@ -1,0 +1,525 @@
+"""Questions: an independent reader finds the documents, and those that answer lie where it is said.
+
+The reader knows only the published format of the prompts, written down below as patterns. It
+imports nothing from the task.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from itertools import pairwise
+
+import pytest
+
+from conftest import make_tokenizer, python, shared
+from rulerlib.dataset import Dataset
+from rulerlib.errors import DataError, MissingExtraError, ParameterError, RunMismatchError
+from rulerlib.samples import Sample
+from rulerlib.tokens import Words
+
+LANGUAGES = ("da", "en")
+TASKS = ("qa_1", "qa_2")
+
+# --- The reader -----------------------------------------------------------------------------
+
+INSTRUCTION = {
+    "da": "Besvar spørgsmålet ud fra de givne dokumenter. Skriv kun svaret og ikke andet.\n\n",
+    "en": "Answer the question from the documents given. Write the answer only and nothing "
+    "else.\n\n",
+}
+OPENING = {"da": "Her er dokumenterne.\n\n", "en": "Here are the documents.\n\n"}
+LABEL = {
+    "da": re.compile(r"(?:^|(?<=\n\n))Dokument (\d+):\n"),
+    "en": re.compile(r"(?:^|(?<=\n\n))Document (\d+):\n"),
+}
+QUESTION = {"da": "Spørgsmål: ", "en": "Question: "}
+PREFIX = {"da": " Svar:", "en": " Answer:"}
+NO_CONTEXT = {
+    "da": "Besvar spørgsmålet. Skriv kun svaret og ikke andet.\n\n",
+    "en": "Answer the question. Write the answer only and nothing else.\n\n",
+}
+
+
+@dataclass
+class Document:
+    """One document: where its label begins in the prompt, and its text."""
+
+    start: int
+    text: str
+
+    @property
+    def title(self) -> str:
+        return self.text.partition("\n")[0]
+
+    def holds(self, *answers: str) -> bool:
+        return any(answer.casefold() in self.text.casefold() for answer in answers)
+
+
+@dataclass
+class Reading:
+    """What a careful reader takes from one prompt."""
+
+    documents: list[Document]
+    question: str
+
+    def at(self, text: str, tokenizer, position: int) -> Document:
+        """The document that begins with a token."""
+        start = tokenizer.spans([text])[0][position][0]
+        return next(document for document in self.documents if document.start == start)
+
+
+def read(prompt: str, language: str) -> Reading:
+    """Read a prompt as published: an instruction, documents, the instruction, a question."""
+    start = INSTRUCTION[language] + OPENING[language]
+    assert prompt.startswith(start)
+    end = prompt.rindex("\n\n" + INSTRUCTION[language] + QUESTION[language])
+    context = prompt[len(start) : end]
+    labels = list(LABEL[language].finditer(context))
+    assert [int(label[1]) for label in labels] == list(range(1, len(labels) + 1))
+    assert labels[0].start() == 0
+    ends = [label.start() - 2 for label in labels[1:]] + [len(context)]
+    documents = [
+        Document(len(start) + label.start(), context[label.end() : last])
+        for label, last in zip(labels, ends, strict=True)
+    ]
+    assert len({document.text for document in documents}) == len(documents)
+    assert all(document.text == document.text.strip() != "" for document in documents)
+    return Reading(documents, prompt[end:].rpartition(QUESTION[language])[2])
+
+
+def check(sample: Sample, language: str, tokenizer) -> Reading:
+    """All that must hold for any sample from the fictional encyclopedia."""
+    reading = read(sample.input, language)
+    assert sample.answer_prefix == PREFIX[language]
+    assert len(sample.depths) == len(sample.token_positions)
+    targets = [reading.at(sample.input, tokenizer, place) for place in sample.token_positions]
+    # Any answer stands in the first recorded document, and in no other, target or not.
+    assert [document for document in reading.documents if document.holds(*sample.outputs)] == [
+        targets[0]
+    ]
+    assert targets[0].text.count(sample.outputs[0]) == 1
+    assert not any(answer in reading.question for answer in sample.outputs)
+    at = tokenizer.spans([sample.input])[0][sample.token_position_answer]
+    assert at[0] <= sample.input.index(sample.outputs[0], targets[0].start) < at[1]
+    # The question names the document to begin with; from there the way leads to the answer.
+    assert targets[-1].title in reading.question
+    if len(targets) == 2:
+        answering, first = targets
+        assert answering is not first
+        assert first.holds(answering.title)
+        assert not answering.holds(first.title)
+        assert answering.title not in reading.question
+    return reading
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+@pytest.mark.parametrize("task", TASKS)
+def test_reader_recovers_every_variant(task, language, words):
+    for seed in range(60):
+        for sample in Dataset(task, 1300, language, words, num_samples=3, seed=seed):
+            reading = check(sample, language, words)
+            assert len(sample.depths) == {"qa_1": 1, "qa_2": 2}[task]
+            assert len(reading.documents) >= 4
+            assert 0 < sample.length == sample.length_w_model_temp <= 1300
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_a_long_prompt_repeats_no_document(task, words):
+    sample = Dataset(task, 300_000, "da", words, num_samples=1)[0]
+    reading = check(sample, "da", words)
+    assert len(reading.documents) > 1500
+    assert sample.length > 299_700
+
+
+def test_most_questions_differ(words):
+    data = Dataset("qa_1", 600, "en", words, num_samples=400)
+    asked = [read(data[index].input, "en").question for index in range(0, 400, 4)]
+    assert len(set(asked)) == len(asked)
+
+
+# --- Lengths and places ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "knobs", [{}, {"num_documents": 3}, {"context": False}], ids=["full", "few", "none"]
+)
+@pytest.mark.parametrize("task", TASKS)
+@pytest.mark.filterwarnings("ignore:The tokenizer")
+def test_lengths_and_places_are_exact(task, knobs, tokenizer):
+    data = Dataset(task, 5000, "da", tokenizer, num_samples=3, knobs=knobs)
+    frame, generate = data.frame, data.tokens_to_generate
+    for sample in data:
+        text, prefix = sample.input, sample.answer_prefix
+        assert sample.length == tokenizer.count(text + prefix) + generate
+        fed = tokenizer.count(frame.prompt(text, prefix)) + frame.special
+        assert sample.length_w_model_temp == fed + generate
+        longest = max(sample.length, sample.length_w_model_temp)
+        assert longest <= data.length
+        if knobs:
+            continue
+        documents = read(text, "da").documents
+        # The document that was left out may be longer than those that stand here.
+        most = 1.5 * max(tokenizer.count(document.text) for document in documents) + 20
+        assert data.length - most < longest
+        starts = [tokenizer.token_at(text, document.start) for document in documents]
+        assert set(sample.token_positions) <= set(starts)
+        answering = documents[starts.index(sample.token_positions[0])]
+        at = text.index(sample.outputs[0], answering.start)
+        assert sample.token_position_answer == tokenizer.token_at(text, at)
+
+
+class Merging(Words):
+    """Makes one token of a punctuation mark and the newlines after it, as Llama 3 does."""
+
+    name = "merging"
+    _token = re.compile(r" ?\w+| ?[^\w\s]+\n*|\s+")
+
+
+def test_documents_may_end_in_anything(tmp_path):
+    """A budget holds also where an empty line costs more after a letter than after a full stop."""
+    endings = [".", "", " (so)", ' "so"', " 1874", ":", " – æ"]
+    rows = [
+        {
+            "context": f"Town {number}x lies by lake {number}y{endings[number % len(endings)]}",
+            "question": f"By which lake lies town {number}x?",
+            "answers": [f"{number}y"],
+        }
+        for number in range(300)
+    ]
+    path = tmp_path / "rows.json"
+    path.write_text(json.dumps(rows), encoding="utf-8")
+    merging = Merging()
+    for length in range(800, 812):
+        data = Dataset("qa_1", length, "en", merging, 4, knobs={"source": str(path)})
+        for sample in data:
+            text = sample.input
+            counted = merging.count(text + sample.answer_prefix) + data.tokens_to_generate
+            assert length - 30 < sample.length == counted <= length
+            documents = read(text, "en").documents
+            starts = [merging.token_at(text, document.start) for document in documents]
+            assert sample.token_positions[0] in starts
+            target = documents[starts.index(sample.token_positions[0])]
+            assert target.holds(sample.outputs[0])
+        assert not data.family.exact
+
+
+DEPTHS = [round(step * 100 / 39) for step in range(40)]
+
+
+def test_any_40_samples_in_a_row_cover_each_depth_once(words):
+    data = Dataset("qa_1", 900, "da", words, num_samples=90)
+    stated = [sample.depths for sample in data]
+    assert all(len(depths) == 1 for depths in stated)
+    for first in range(50):
+        assert sorted(depths[0] for depths in stated[first : first + 40]) == DEPTHS
+
+
+def test_two_documents_take_two_depths_in_any_order(words):
+    stated = [tuple(sample.depths) for sample in Dataset("qa_2", 900, "da", words, num_samples=80)]
+    assert all(first != second for first, second in stated)
+    rising = sum(first < second for first, second in stated)
+    assert 20 < rising < 60
+    assert {depth for pair in stated for depth in pair} <= set(DEPTHS)
+    assert len(set(stated)) > 70
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_documents_lie_where_the_record_says(task, words):
+    for sample in Dataset(task, 3000, "en", words, num_samples=40):
+        reading = check(sample, "en", words)
+        targets = [reading.at(sample.input, words, place) for place in sample.token_positions]
+        others = [document for document in reading.documents if document not in targets]
+        costs = {document.start: words.count(document.text) for document in others}
+        for target, depth in zip(targets, sample.depths, strict=True):
+            before = sum(cost for start, cost in costs.items() if start < target.start)
+            assert abs(before - sum(costs.values()) * depth / 100) <= max(costs.values()) + 5
+            if depth in (0, 100) and task == "qa_1":
+                assert target is reading.documents[0 if depth == 0 else -1]
+
+
+def test_a_depth_can_be_chosen(words):
+    for depth in (0, 12.5, 100):
+        data = Dataset("qa_1", 900, "da", words, num_samples=3, knobs={"depth": depth})
+        assert [sample.depths for sample in data] == [[depth]] * 3
+
+
+# --- Knobs ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("count", [2, 5, 12])
+@pytest.mark.parametrize("task", TASKS)
+def test_the_number_of_documents_can_be_chosen(task, count, words):
+    data = Dataset(task, 3000, "da", words, num_samples=10, knobs={"num_documents": count})
+    for sample in data:
+        assert len(check(sample, "da", words).documents) == count
+
+
+def test_one_document_alone(words):
+    data = Dataset("qa_1", 1000, "da", words, num_samples=5, knobs={"num_documents": 1})
+    for sample in data:
+        assert len(check(sample, "da", words).documents) == 1
+
+
+@pytest.mark.parametrize("kind", ["words", "bytelevel"])
+def test_too_many_documents_for_a_length_are_told_the_length(kind, request):
+    tokenizer = request.getfixturevalue(kind)
+    knobs = {"num_documents": 10}
+    with pytest.raises(ParameterError, match="at least") as caught:
+        Dataset("qa_1", 1000, "da", tokenizer, knobs=knobs)
+    smallest = int(re.search(r"at least (\d+)", str(caught.value))[1])
+    for sample in Dataset("qa_1", smallest, "da", tokenizer, num_samples=20, knobs=knobs):
+        assert len(read(sample.input, "da").documents) == 10
+        assert sample.length_w_model_temp <= smallest
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_a_length_that_is_too_small_is_told_the_smallest(task, words):
+    with pytest.raises(ParameterError, match="at least") as caught:
+        Dataset(task, 100, "da", words)
+    smallest = int(re.search(r"at least (\d+)", str(caught.value))[1])
+    for sample in Dataset(task, smallest, "da", words, num_samples=60):
+        check(sample, "da", words)
+        assert sample.length <= smallest
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+@pytest.mark.parametrize("task", TASKS)
+def test_without_documents(task, language, words):
+    knobs = {"context": False}
+    alone = Dataset(task, 1000, language, words, num_samples=10, knobs=knobs)
+    for sample, full in zip(alone, Dataset(task, 1000, language, words, 10), strict=True):
+        asked = read(full.input, language).question
+        assert sample.input == NO_CONTEXT[language] + QUESTION[language] + asked
+        assert sample.outputs == full.outputs
+        assert sample.depths == sample.token_positions == []
+        assert sample.token_position_answer is None
+
+
+@pytest.mark.parametrize(
+    ("task", "knobs", "said"),
+    [
+        ("qa_1", {"hops": 0}, "hops is 0"),
+        ("qa_1", {"hops": 3}, "hops is 3"),
+        ("qa_1", {"hops": True}, "hops is True"),
+        ("qa_1", {"num_documents": 0}, "num_documents is 0"),
+        ("qa_1", {"num_documents": "4"}, "num_documents is '4'"),
+        ("qa_2", {"num_documents": 1}, "num_documents is 1"),
+        ("qa_1", {"num_documents": 10**12}, "must be at most 24000, all that there are"),
+        ("qa_1", {"context": "no"}, "context is 'no'"),
+        ("qa_1", {"depth": 101}, "depth is 101"),
+        ("qa_1", {"depth": float("nan")}, "depth is nan"),
+        ("qa_2", {"depth": 50}, "None where an answer needs 2 documents"),
+        ("qa_1", {"source": ""}, "source is ''"),
+        ("qa_1", {"source": 7}, "source is 7"),
+        ("qa_1", {"source": "nowhere.json"}, "a file that exists, or a hub name"),
+        ("qa_1", {"source": "no/where.json"}, "a file that exists, or a hub name"),
+        ("qa_1", {"source": "x" * 5000}, "a file that exists, or a hub name"),
+        ("qa_1", {"source": "~no-such-user/a/b"}, "a file that exists, or a hub name"),
+        ("qa_1", {"sauce": "x"}, "did you mean 'source'"),
+    ],
+)
+def test_bad_knobs_are_named(task, knobs, said):
+    with pytest.raises(ParameterError, match=said):
+        Dataset(task, 2048, "da", "words", knobs=knobs)
+
+
+def test_the_hub_needs_a_package(monkeypatch):
+    monkeypatch.setitem(__import__("sys").modules, "datasets", None)
+    with pytest.raises(MissingExtraError, match=r"'owner/name' from the hub.*rulerlib\[hub\]"):
+        Dataset("qa_1", 2048, "da", "words", knobs={"source": "owner/name"})
+
+
+# --- Sources --------------------------------------------------------------------------------
+
+
+def articles(count: int, each: int = 5) -> dict:
+    """A small source in the schema of SQuAD; its questions differ in length."""
+    return {
+        "data": [
+            {
+                "title": f"A{one}",
+                "paragraphs": [
+                    {
+                        "context": f"Item {one}-{two} is {'very ' * (two + one)}old. Its code is"
+                        f" {one * 100 + two + 7_000}.",
+                        "qas": [
+                            {
+                                "question": f"What is{' please' * two} the code of {one}-{two}?",
+                                "answers": [{"text": str(one * 100 + two + 7_000)}],
+                            }
+                        ],
+                    }
+                    for two in range(each)
+                ],
+            }
+            for one in range(count)
+        ]
+    }
+
+
+def written(folder, content) -> str:
+    path = folder / "source.json"
+    path.write_text(json.dumps(content), encoding="utf-8")
+    return str(path)
+
+
+@pytest.mark.parametrize("kind", ["words", "bytelevel", "nasty"])
+@pytest.mark.filterwarnings("ignore:The tokenizer")
+def test_a_source_that_is_too_small_names_the_longest_length(kind, request, tmp_path):
+    tokenizer = request.getfixturevalue(kind)
+    knobs = {"source": written(tmp_path, articles(4))}
+    with pytest.raises(ParameterError, match="no more than 20 documents") as caught:
+        Dataset("qa_1", 6000, "en", tokenizer, knobs=knobs)[0]
+    longest = int(re.search(r"at most (\d+)", str(caught.value))[1])
+    for sample in Dataset("qa_1", longest, "en", tokenizer, num_samples=20, knobs=knobs):
+        assert len(read(sample.input, "en").documents) >= 18
+        assert sample.length_w_model_temp <= longest
+    # Fewer documents than that fit any length.
+    knobs["num_documents"] = 20
+    assert len(
+        read(Dataset("qa_1", 6000, "en", tokenizer, 1, knobs=knobs)[0].input, "en").documents
+    )
+    knobs["num_documents"] = 21
+    with pytest.raises(ParameterError, match="num_documents is 21, but must be at most 20"):
+        Dataset("qa_1", 6000, "en", tokenizer, knobs=knobs)[0]
+
+
+def test_distractors_come_from_the_same_article_first(words, tmp_path):
+    knobs = {"source": written(tmp_path, articles(30)), "num_documents": 5}
+    for sample in Dataset("qa_1", 2000, "en", words, num_samples=30, knobs=knobs):
+        reading = read(sample.input, "en")
+        assert len({re.match(r"Item (\d+)-", one.text)[1] for one in reading.documents}) == 1
+
+
+def test_each_question_comes_once_before_any_comes_again(words, tmp_path):
+    knobs = {"source": written(tmp_path, articles(4)), "num_documents": 8}
+    samples = list(Dataset("qa_1", 2000, "en", words, num_samples=40, knobs=knobs))
+    asked = [read(sample.input, "en").question for sample in samples]
+    assert len(set(asked[:20])) == 20
+    assert asked[:20] == asked[20:]
+    assert all(one.input != two.input for one, two in zip(samples, samples[20:], strict=False))
+
+
+def test_hops_and_source_must_fit(tmp_path):
+    knobs = {"source": written(tmp_path, articles(4))}
+    with pytest.raises(ParameterError, match="hops is 2, but must be 1, the number of documents"):
+        Dataset("qa_2", 800, "en", "words", knobs=knobs)
+    knobs = {"source": str(shared("hotpotqa_sample.json"))}
+    with pytest.raises(ParameterError, match="hops is 1, but must be 2, the number of documents"):
+        Dataset("qa_1", 2000, "en", "words", knobs=knobs)
+
+
+def test_a_source_is_cited_by_its_hash(words, tmp_path):
+    knobs = {"source": written(tmp_path, articles(4))}
+    one = Dataset("qa_1", 500, "en", words, num_samples=2, knobs=knobs)
+    one.write(tmp_path / "out")
+    assert (
+        one.metadata["source"]
+        == Dataset("qa_1", 500, "en", words, 9, knobs=knobs).metadata["source"]
+    )
+    written(tmp_path, articles(5))
+    with pytest.raises(RunMismatchError, match="source = "):
+        Dataset("qa_1", 500, "en", words, num_samples=2, knobs=knobs).write(tmp_path / "out")
+    fictional = [Dataset("qa_1", 700, code, words).metadata["source"] for code in LANGUAGES]
+    assert len({*fictional, one.metadata["source"]}) == 3
+    assert Dataset("vt", 700, "en", words).metadata["source"] is None
+
+
+def test_a_damaged_source_is_named(tmp_path):
+    path = tmp_path / "bad.jsonl"
+    path.write_text('{"context": "a", "question": "b", "answers": ["a"]}\n{"con', encoding="utf-8")
+    with pytest.raises(DataError, match=r"bad\.jsonl, line 2: not valid JSON"):
+        Dataset("qa_1", 800, "en", "words", knobs={"source": str(path)})
+
+
+def test_real_squad(words):
+    path = shared("squad_v2_sample.json")
+    content = json.loads(path.read_text(encoding="utf-8"))
+    parts = [part for article in content["data"] for part in article["paragraphs"]]
+    answerable = {
+        asked["question"].strip()
+        for part in parts
+        for asked in part["qas"]
+        if not asked["is_impossible"] and asked["answers"]
+    }
+    number = sum(not asked["is_impossible"] for part in parts for asked in part["qas"])
+    data = Dataset("qa_1", 1800, "en", words, number, knobs={"source": str(path)})
+    seen = set()
+    for index in range(0, number, 12):
+        sample = data[index]
+        reading = read(sample.input, "en")
+        target = reading.at(sample.input, words, sample.token_positions[0])
+        assert any(target.text == part["context"].strip() for part in parts)
+        # Every reference is a span of its paragraph.
+        assert all(answer in target.text for answer in sample.outputs)
+        assert reading.question in answerable
+        seen.add(reading.question)
+        at = words.spans([sample.input])[0][sample.token_position_answer]
+        place = sample.input.index(sample.outputs[0], target.start)
+        assert at[0] <= place < at[1]
+    assert len(seen) > 0.95 * len(range(0, number, 12))
+
+
+def test_real_hotpot(words):
+    path = shared("hotpotqa_sample.json")
+    rows = {row["question"].strip(): row for row in json.loads(path.read_text(encoding="utf-8"))}
+    data = Dataset("qa_2", 3000, "en", words, 100, knobs={"source": str(path)})
+    for index in range(0, 100, 3):
+        sample = data[index]
+        reading = read(sample.input, "en")
+        row = rows[reading.question]
+        targets = [reading.at(sample.input, words, place) for place in sample.token_positions]
+        assert {one.title for one in targets} == set(row["supporting_facts"]["title"])
+        assert sample.outputs == [row["answer"].strip()]
+        # The document with the answer is recorded first, if there is one.
+        assert targets[0].holds(*sample.outputs) or not targets[1].holds(*sample.outputs)
+        # The documents of the question come first, and others only where those do not suffice.
+        near, titles = set(row["context"]["title"]), {one.title for one in reading.documents}
+        assert near <= titles or titles <= near
+
+
+# --- The same bytes -------------------------------------------------------------------------
+
+
+def test_the_same_bytes_in_every_process():
+    code = (
+        "from rulerlib.dataset import Dataset\n"
+        "for task in ('qa_1', 'qa_2'):\n"
+        "    data = Dataset(task, 1500, 'da', 'words', num_samples={n})\n"
+        "    print(*(data[i].to_json() for i in {order}), sep='\\n')"
+    )
+    one = python(code.format(n=3, order="(0, 1, 2)"), hash_seed="1")
+    two = python(code.format(n=30, order="sorted(range(3), key=lambda i: 0)"), hash_seed="2")
+    assert one.returncode == 0, one.stderr
+    assert one.stdout == two.stdout != ""
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_a_sample_depends_on_its_index_alone(task, words):
+    forwards = [sample.to_json() for sample in Dataset(task, 1500, "en", words, num_samples=8)]
+    data = Dataset(task, 1500, "en", words, num_samples=100)
+    assert [data[index].to_json() for index in reversed(range(8))] == forwards[::-1]
+
+
+def test_lengths_and_tokenizers_share_their_questions(words):
+    """A comparison of lengths is a paired one."""
+    for task in TASKS:
+        made = [
+            Dataset(task, 1300, "da", words, 4),
+            Dataset(task, 40_000, "da", words, 4),
+            Dataset(task, 9000, "da", make_tokenizer("bytelevel"), 4),
+        ]
+        for one, two in pairwise(made):
+            assert one[3].outputs == two[3].outputs
+            assert one[3].depths == two[3].depths
+            assert read(one[3].input, "da").question == read(two[3].input, "da").question
+
+
+def test_other_seeds_ask_about_other_worlds(words):
+    asked = [
+        read(Dataset("qa_1", 800, "da", words, 1, seed=seed)[0].input, "da").question
+        for seed in range(8)
+    ]
+    assert len(set(asked)) == 8

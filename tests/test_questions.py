@@ -1,0 +1,558 @@
+"""Sources of questions: every schema is read alike, and what is damaged is named."""
+
+from __future__ import annotations
+
+import copy
+import json
+import sys
+import types
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from conftest import shared
+from rulerlib.errors import DataError, MissingExtraError, ParameterError
+from rulerlib.languages import load
+from rulerlib.tasks.encyclopedia import World, hotpot, squad
+from rulerlib.tasks.questions import Fiction, Rows, open_source
+
+SQUAD = {
+    "version": "v2.0",
+    "data": [
+        {
+            "title": "Normans",
+            "paragraphs": [
+                {
+                    "context": "The Normans gave their name to Normandy. ",
+                    "qas": [
+                        {
+                            "id": "1",
+                            "question": " Who named Normandy?",
+                            "answers": [
+                                {"text": "The Normans", "answer_start": 0},
+                                {"text": "Normans", "answer_start": 4},
+                                {"text": "Normans", "answer_start": 4},
+                            ],
+                            "is_impossible": False,
+                        },
+                        {
+                            "id": "2",
+                            "question": "Who named Spain?",
+                            "answers": [],
+                            "plausible_answers": [{"text": "Normans", "answer_start": 4}],
+                            "is_impossible": True,
+                        },
+                    ],
+                },
+                {"context": "They spoke Norman French.", "qas": []},
+            ],
+        },
+        {
+            "title": "Oxygen",
+            "paragraphs": [
+                {
+                    "context": "Oxygen is element 8.",
+                    "qas": [
+                        {"id": "3", "question": "Which?", "answers": [{"text": "8"}]},
+                    ],
+                }
+            ],
+        },
+    ],
+}
+
+# The same as rows, as hubs have them; a row for each question.
+ROWS = [
+    {
+        "title": "Normans",
+        "context": "The Normans gave their name to Normandy.",
+        "question": "Who named Normandy?",
+        "answers": {"text": ["The Normans", "Normans", "Normans"], "answer_start": [0, 4, 4]},
+    },
+    {
+        "title": "Normans",
+        "context": "They spoke Norman French.",
+        "question": "Who?",
+        "answers": {"text": [], "answer_start": []},
+    },
+    {
+        "title": "Oxygen",
+        "context": "Oxygen is element 8.",
+        "question": "Which?",
+        "answers": {"text": ["8"], "answer_start": [18]},
+    },
+]
+
+HOTPOT = [
+    {
+        "_id": "1",
+        "question": "Where was the founder of Acme born?",
+        "answer": "Ribe",
+        "supporting_facts": [["Acme", 0], ["Wile", 1], ["Wile", 0]],
+        "context": [
+            ["Roads", ["Roads are long."]],
+            ["Wile", ["Wile made traps.", " He was born in Ribe."]],
+            ["Acme", ["Acme was founded by Wile."]],
+        ],
+    },
+    {
+        "_id": "2",
+        "question": "What needs a document that is not here?",
+        "answer": "Roads",
+        "supporting_facts": [["Roads", 0], ["Nowhere", 0]],
+        "context": [["Roads", ["Roads are long."]]],
+    },
+]
+
+
+def columns(rows: list[dict]) -> list[dict]:
+    """HotpotQA as released, in the schema of its copy on the hub."""
+    return [
+        {
+            **row,
+            "supporting_facts": {
+                "title": [title for title, _ in row["supporting_facts"]],
+                "sent_id": [number for _, number in row["supporting_facts"]],
+            },
+            "context": {
+                "title": [title for title, _ in row["context"]],
+                "sentences": [sentences for _, sentences in row["context"]],
+            },
+        }
+        for row in rows
+    ]
+
+
+def pairs(rows: list[dict]) -> list[dict]:
+    """HotpotQA of the hub, in the schema in which it was released."""
+    return [
+        {
+            **row,
+            "supporting_facts": [
+                list(pair)
+                for pair in zip(
+                    row["supporting_facts"]["title"],
+                    row["supporting_facts"]["sent_id"],
+                    strict=True,
+                )
+            ],
+            "context": [
+                list(pair)
+                for pair in zip(row["context"]["title"], row["context"]["sentences"], strict=True)
+            ],
+        }
+        for row in rows
+    ]
+
+
+def opened(folder, content, name: str = "source.json") -> Rows:
+    path = folder / name
+    if not isinstance(content, (str, bytes)):
+        content = json.dumps(content)
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    return open_source(str(path))
+
+
+def everything(source: Rows) -> list[tuple]:
+    """All questions with what they point to, as text."""
+    return [
+        (
+            asked.text,
+            asked.answers,
+            tuple(source.document(target) for target in asked.targets),
+            tuple(source.document(near) for near in source.related(number)),
+        )
+        for number in range(source.num_questions)
+        for asked in [source.question(number)]
+    ]
+
+
+NORMANS = (
+    "Who named Normandy?",
+    ("The Normans", "Normans"),
+    ("The Normans gave their name to Normandy.",),
+    ("The Normans gave their name to Normandy.", "They spoke Norman French."),
+)
+OXYGEN = ("Which?", ("8",), ("Oxygen is element 8.",), ("Oxygen is element 8.",))
+
+
+# --- Schemas --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        SQUAD,
+        {"data": ROWS},
+        ROWS,
+        "\n".join(map(json.dumps, ROWS)),
+        "\r\n\r\n".join(map(json.dumps, ROWS)) + "\n\n",
+        "\n".join(map(json.dumps, SQUAD["data"])),
+        "\ufeff" + json.dumps(SQUAD, indent=2),
+    ],
+    ids=["squad", "data", "rows", "lines", "crlf", "articles", "bom"],
+)
+def test_squad_in_every_shape(content, tmp_path):
+    source = opened(tmp_path, content)
+    assert everything(source) == [NORMANS, OXYGEN]
+    assert source.num_documents == 3
+    assert source.digest == opened(tmp_path, ROWS).digest
+
+
+@pytest.mark.parametrize(
+    "answers",
+    [["8"], "8", [{"text": "8"}], {"text": "8"}, {"text": ["8"]}, {"text": [" 8 ", "", "8"]}],
+    ids=str,
+)
+def test_answers_in_every_shape(answers, tmp_path):
+    source = opened(tmp_path, [{**ROWS[2], "answers": answers}])
+    assert everything(source) == [OXYGEN]
+
+
+def test_rows_without_a_title_stand_alone(tmp_path):
+    rows = [{key: value for key, value in row.items() if key != "title"} for row in ROWS]
+    assert everything(opened(tmp_path, rows))[0][3] == NORMANS[2]
+
+
+def test_one_row_alone(tmp_path):
+    assert everything(opened(tmp_path, ROWS[2])) == [OXYGEN]
+
+
+def test_what_no_text_answers_is_left_out(tmp_path):
+    empty = {**ROWS[2], "context": " "}
+    impossible = {**ROWS[2], "is_impossible": True}
+    assert everything(opened(tmp_path, [empty, impossible, ROWS[2]])) == [OXYGEN]
+    with pytest.raises(DataError, match="no question that has an answer"):
+        opened(tmp_path, [empty, impossible])
+
+
+@pytest.mark.parametrize("shape", [list, columns])
+def test_hotpot_in_both_schemas(shape, tmp_path):
+    source = opened(tmp_path, shape(HOTPOT))
+    ((question, answers, targets, near),) = everything(source)
+    assert question == "Where was the founder of Acme born?"
+    assert answers == ("Ribe",)
+    assert targets == (
+        "Acme\nAcme was founded by Wile.",
+        "Wile\nWile made traps. He was born in Ribe.",
+    )
+    assert near == ("Roads\nRoads are long.", targets[1], targets[0])
+    assert source.digest == opened(tmp_path, HOTPOT).digest
+
+
+def test_a_line_may_hold_any_character(tmp_path):
+    text = "One\u2028two\u2029three\x85four\x0cfive."
+    rows = "\n".join(json.dumps({**ROWS[2], "context": text}, ensure_ascii=False) for _ in "ab")
+    rows = rows.replace("\\f", "\\u000c")
+    source = opened(tmp_path, rows)
+    assert source.num_questions == 2
+    assert source.document(0) == text
+
+
+def test_letters_are_written_in_one_way(tmp_path):
+    row = {"context": "A\u030alborg ligger her.", "question": "Hvor?", "answers": ["A\u030alborg"]}
+    asked = opened(tmp_path, [row]).question(0)
+    assert asked.answers == ("Ålborg",)
+
+
+def test_a_digest_changes_with_what_is_read(tmp_path):
+    found = set()
+    for change in ({}, {"question": "What?"}, {"answers": ["element"]}, {"context": "8"}):
+        found.add(opened(tmp_path, [*ROWS, {**ROWS[2], **change}]).digest)
+    found.add(opened(tmp_path, ROWS).digest)
+    assert len(found) == 5
+
+
+def test_hops_choose_among_questions(tmp_path):
+    source = opened(tmp_path, [*ROWS, *HOTPOT])
+    assert [asked[0] for asked in everything(source.asking(1, "x"))] == [NORMANS[0], "Which?"]
+    assert [asked[0] for asked in everything(source.asking(2, "x"))] == [HOTPOT[0]["question"]]
+    with pytest.raises(ParameterError, match="hops is 2, but must be 1"):
+        opened(tmp_path, ROWS).asking(2, "x")
+
+
+def test_a_pool_holds_each_document_once(tmp_path):
+    rows = [
+        {"context": f"Item {number}.", "question": "Which?", "answers": [f"{number}"]}
+        for number in range(1500)
+    ]
+    source = opened(tmp_path, rows)
+    pool = source.pool(10, "42")
+    assert len(set(pool)) == len(pool) == 1000
+    assert source.pool(10, "42") == pool != source.pool(10, "43")
+    assert sorted(source.pool(9999, "42")) == list(range(1500))
+
+
+# --- Real data ------------------------------------------------------------------------------
+
+
+def test_real_squad_is_read_completely():
+    path = shared("squad_v2_sample.json")
+    data = json.loads(path.read_text(encoding="utf-8"))["data"]
+    parts = [part for article in data for part in article["paragraphs"]]
+    answerable = sum(bool(asked["answers"]) for part in parts for asked in part["qas"])
+    source = open_source(str(path))
+    assert source.num_questions == answerable > 500
+    assert source.num_documents == len({part["context"] for part in parts}) == len(parts)
+    for number in range(source.num_questions):
+        asked = source.question(number)
+        (target,) = asked.targets
+        assert all(answer in source.document(target) for answer in asked.answers)
+        assert target in source.related(number)
+
+
+def test_real_hotpot_is_the_same_in_both_schemas(tmp_path):
+    path = shared("hotpotqa_sample.json")
+    rows = json.loads(path.read_text(encoding="utf-8"))
+    source = open_source(str(path))
+    assert source.num_questions == len(rows) == 100
+    released = opened(tmp_path, pairs(rows))
+    assert everything(released) == everything(source)
+    assert released.digest == source.digest
+    for number in range(100):
+        asked = source.question(number)
+        assert len(asked.targets) == 2
+        held = any(asked.answers[0] in source.document(target) for target in asked.targets)
+        assert held or asked.answers[0] in ("yes", "no")
+
+
+# --- The fictional encyclopedia -------------------------------------------------------------
+
+
+@pytest.mark.parametrize("language", ["da", "en"])
+def test_fiction_in_the_schema_of_squad(language, tmp_path):
+    source = opened(tmp_path, squad(World(language, 5, 400), 60))
+    assert source.num_questions == 60
+    for number in range(60):
+        asked = source.question(number)
+        (target,) = asked.targets
+        assert asked.answers[0] in source.document(target)
+        assert len(source.related(number)) == 20
+
+
+@pytest.mark.parametrize("language", ["da", "en"])
+def test_fiction_in_the_schema_of_hotpot(language, tmp_path):
+    source = opened(tmp_path, hotpot(World(language, 5, 400), 60))
+    assert source.num_questions == 60
+    for number in range(60):
+        asked = source.question(number)
+        first, last = (source.document(target) for target in asked.targets)
+        assert asked.answers[0] in last
+        assert asked.answers[0] not in first
+        assert last.partition("\n")[0].casefold() in first.casefold()
+        assert len(source.related(number)) == 10
+
+
+@pytest.mark.parametrize("hops", [1, 2])
+def test_fiction_is_one_world(hops):
+    """Questions are asked about the beginning of the world that distractors are drawn from."""
+    source = Fiction(load("en"), hops, 9)
+    world = World("en", 9, source.num_documents)
+    for number in range(0, 100, 9):
+        asked = source.question(number)
+        entry = world.entry(asked.targets[-1])
+        assert source.document(entry.index) == f"{entry.title}\n{entry.text}"
+        assert entry.text.count(asked.answers[0]) == 1
+        assert not set(asked.targets) & set(source.related(number))
+    assert source.document(23_999).count("\n") == 1
+
+
+# --- The hub --------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def hub(monkeypatch):
+    """A stand-in for the package `datasets`; no network is used."""
+    asked = []
+    splits = {"train": ROWS[2:], "validation": ROWS}
+
+    def load_dataset(repository, configuration, revision=None):
+        asked.append((repository, configuration, revision))
+        if repository == "no/thing":
+            raise ConnectionError("cannot reach the hub\nand more")
+        return {} if repository == "no/splits" else splits
+
+    module = types.SimpleNamespace(load_dataset=load_dataset)
+    monkeypatch.setitem(sys.modules, "datasets", module)
+    return asked
+
+
+def test_a_data_set_of_the_hub(hub):
+    assert everything(open_source("owner/some.set")) == [NORMANS, OXYGEN]
+    assert everything(open_source("owner/name:da")) == [NORMANS, OXYGEN]
+    assert everything(open_source("owner/name:da@refs/pr/1")) == [NORMANS, OXYGEN]
+    assert hub == [
+        ("owner/some.set", None, None),
+        ("owner/name", "da", None),
+        ("owner/name", "da", "refs/pr/1"),
+    ]
+    with pytest.raises(ParameterError, match=r"can be loaded \(cannot reach the hub\)"):
+        open_source("no/thing")
+    with pytest.raises(DataError, match="no split"):
+        open_source("no/splits")
+
+
+def test_without_the_package(monkeypatch):
+    monkeypatch.setitem(sys.modules, "datasets", None)
+    with pytest.raises(MissingExtraError, match=r"pip install 'rulerlib\[hub\]'"):
+        open_source("alexandrainst/scandi-qa:da")
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "x",
+        "a/b/c",
+        "./a",
+        "a/b.json",
+        "a/b.jsonl",
+        "/etc",
+        "~/x",
+        "a/",
+        "/a",
+        "a b/c",
+        "a/b:",
+        "\0",
+    ],
+)
+def test_what_is_no_name(name):
+    with pytest.raises(ParameterError, match="a file that exists, or a hub name"):
+        open_source(name)
+
+
+# --- Damage ---------------------------------------------------------------------------------
+
+GOOD = json.dumps(ROWS[2])
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        ("", "source.json: empty"),
+        (" \n", "source.json: empty"),
+        (b"\xff\xfe{}", "not UTF-8"),
+        ("[1, 2", "line 1: not valid JSON"),
+        ('{"data": [\n  {"title": "x",\n  oops}]}', "line 3: not valid JSON"),
+        (f"{GOOD}\n\n{GOOD[:-4]}", "line 3: not valid JSON"),
+        (f"{GOOD}\nabc", "line 2: not valid JSON"),
+        ("[" * 100_000, "line 1: not valid JSON"),
+        (f"{GOOD}\n{'[' * 100_000}", "line 2: not valid JSON"),
+        ("1" * 5000, "line 1: not valid JSON"),
+        ("7", "no list"),
+        ("null", "no list"),
+        ('"text"', "no list"),
+        ({"data": {"title": "x"}}, "no list"),
+        ([], "no question that has an answer"),
+        ({}, r"row 1: .*'context' is missing"),
+        ([[1]], "row 1: .*no JSON object but list"),
+        ([ROWS[0], {**ROWS[1], "answers": 3}], "row 2: .*answers is no list but int"),
+        ([{**ROWS[0], "answers": [3]}], "an answer is no text but int"),
+        ([{**ROWS[0], "question": None}], "question is no text but NoneType"),
+        ([{**ROWS[0], "context": 5}], "row 1: .*'supporting_facts' is missing"),
+        ([{**ROWS[0], "context": "\ud800"}], r"context holds half a character, U\+D800"),
+        ({"data": [SQUAD["data"][0], {"title": "x"}]}, "article 2: .*'context' is missing"),
+        ({"data": [{"paragraphs": {"context": "x"}}]}, "paragraphs is no list but dict"),
+        ({"data": [{"paragraphs": [{"context": "x"}]}]}, "article 1: .*'qas' is missing"),
+        ([{**HOTPOT[0], "context": [["only a title"]]}], "row 1: not in the schema"),
+        ([{**HOTPOT[0], "context": [["a", "text"]]}], "sentences is no list but str"),
+        ([{**HOTPOT[0], "supporting_facts": [1]}], "row 1: not in the schema"),
+        ([{**columns(HOTPOT)[0], "context": {"title": ["a"], "sentences": []}}], "row 1: not in"),
+        (f"{GOOD}\n{GOOD}\n{json.dumps({'context': 'x'})}", "line 3: .*'answers' is missing"),
+    ],
+    ids=str,
+)
+def test_damage_is_named(content, said, tmp_path):
+    with pytest.raises(DataError, match=said) as caught:
+        opened(tmp_path, content)
+    assert str(caught.value).startswith(str(tmp_path / "source.json"))
+
+
+def test_a_file_that_cannot_be_read(tmp_path, monkeypatch):
+    path = tmp_path / "source.json"
+    path.write_text(GOOD, encoding="utf-8")
+
+    def locked(*_args, **_options):
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr("pathlib.Path.read_text", locked)
+    with pytest.raises(DataError, match="cannot be read"):
+        open_source(str(path))
+
+
+ANYTHING = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=4),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(st.sampled_from(["text", "title", "x"]), inner, max_size=2)
+    ),
+    max_leaves=5,
+)
+
+
+def spots(content, path=()) -> list[tuple]:
+    """Every place in a JSON value."""
+    inner = content.items() if isinstance(content, dict) else enumerate(content)
+    found = [path] if path else []
+    if isinstance(content, (dict, list)):
+        for key, value in inner:
+            if isinstance(value, (dict, list)):
+                found += spots(value, (*path, key))
+            else:
+                found.append((*path, key))
+    return found
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("damaged")
+
+
+@settings(max_examples=150)
+@given(
+    st.sampled_from([SQUAD, ROWS, HOTPOT, columns(HOTPOT)]),
+    st.integers(0, 10_000),
+    st.none() | st.just("delete") | ANYTHING,
+)
+def test_a_damaged_value_is_read_or_named(folder, content, number, value):
+    content = copy.deepcopy(content)
+    places = spots(content)
+    *way, last = places[number % len(places)]
+    part = content
+    for key in way:
+        part = part[key]
+    if value == "delete":
+        del part[last]
+    else:
+        part[last] = value
+    try:
+        source = opened(folder, content)
+    except DataError as error:
+        assert str(folder / "source.json") in str(error)  # noqa: PT017
+    else:
+        assert source.num_questions > 0
+        assert source.digest
+        for _, answers, targets, _ in everything(source):
+            assert answers
+            assert all(answers)
+            assert all(targets)
+
+
+@settings(max_examples=150)
+@given(
+    st.sampled_from(
+        [json.dumps(SQUAD, indent=1), json.dumps(HOTPOT), "\n".join(map(json.dumps, ROWS))]
+    ),
+    st.integers(0, 10_000),
+    st.integers(0, 40),
+    st.binary(max_size=4),
+)
+def test_damaged_bytes_are_read_or_named(folder, text, start, size, instead):
+    raw = text.encode()
+    start %= len(raw)
+    try:
+        source = opened(folder, raw[:start] + instead + raw[start + size :])
+    except DataError as error:
+        assert str(folder / "source.json") in str(error)  # noqa: PT017
+    else:
+        assert source.num_questions > 0

@@ -1,0 +1,407 @@
+"""A run: every mistake is found before an engine loads, and files lie where they should."""
+
+from __future__ import annotations
+
+import ast
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from helpers_model import LILLE, LIMIT, ROOT, TEMPLATE, tiny_model, tree
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+pytest.importorskip("torch")
+
+from rulerlib import predict as prediction
+from rulerlib import tokens
+from rulerlib.errors import ParameterError, RulerError, RunMismatchError
+from rulerlib.models import transformers as engine_module
+from rulerlib.runs import Run
+
+PARAMETERS = next(
+    cell["source"]
+    for cell in json.loads((ROOT / "notebooks" / "niah.ipynb").read_text("utf-8"))["cells"]
+    if "parameters" in cell["metadata"].get("tags", [])
+)
+
+
+@pytest.fixture(scope="session")
+def tiny(tmp_path_factory):
+    return str(tiny_model(tmp_path_factory.mktemp("models") / "tiny"))
+
+
+@pytest.fixture(scope="session")
+def talker(tmp_path_factory):
+    return str(tiny_model(tmp_path_factory.mktemp("models") / "talker", TEMPLATE))
+
+
+@pytest.fixture
+def unloaded(monkeypatch):
+    """Loading weights is an error; each tokenizer is read from disk only once."""
+    read = tokens.load
+    known: dict[object, tokens.Tokenizer] = {}
+
+    def load(name, trust=False):
+        return known.setdefault(name, read(name, trust))
+
+    def refuse(self):
+        raise AssertionError("the weights were loaded")
+
+    monkeypatch.setattr(engine_module.tokens, "load", load)
+    monkeypatch.setattr(engine_module.Engine, "_model", property(refuse))
+
+
+@pytest.fixture
+def notebook(tiny, tmp_path, unloaded) -> Callable[..., Run]:
+    """The notebook's own parameters cell, with some of them set as papermill would."""
+
+    def made(**given):
+        namespace: dict[str, object] = {"In": [""], "Out": {}, "_ih": [""], "json": json}
+        exec("".join(PARAMETERS), namespace)
+        small = {"model": tiny, "length": 1024, "num_lengths": 1, "output": str(tmp_path / "runs")}
+        namespace |= {**small, **given}
+        return Run.from_notebook(namespace, family="niah")
+
+    return made
+
+
+def refused(make, named, **given):
+    with pytest.raises(RulerError) as error:
+        make(**given)
+    text = str(error.value)
+    assert "\n" not in text
+    assert text.endswith(".")
+    assert named in text
+    return text
+
+
+# --- Parameters of a notebook ----------------------------------------------------------------
+
+
+def test_the_notebooks_own_parameters_are_a_run(notebook, tmp_path):
+    run = notebook()
+    assert run.tasks == ("niah_single_2",)
+    assert run.cells == (("niah_single_2", 1024),)
+    assert run.knobs == {}
+    assert list(tree(tmp_path / "runs")) == [], "trying the folder leaves nothing behind"
+
+
+@pytest.mark.skipif(
+    not (LILLE / "model.safetensors").exists(), reason="rulerlib/models/lille is not trained yet"
+)
+def test_the_notebooks_defaults_work_as_they_are(tmp_path, unloaded, monkeypatch):
+    monkeypatch.setenv("RULERLIB_HOME", str(tmp_path))
+    namespace: dict[str, object] = {}
+    exec("".join(PARAMETERS), namespace)
+    run = Run.from_notebook(namespace, family="niah")
+    assert len(run.cells) >= 4
+    assert run.folder == tmp_path / "runs" / "lille" / "da"
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [
+        ("lenght", "length"), ("num_sample", "num_samples"), ("variant", "variants"),
+        ("lang", "language"), ("type_needle_key", "type_needle_k"), ("Model", "model"),
+        ("knobs", "one of"), ("family", "one of"), ("tasks", "one of"),
+    ],
+)  # fmt: skip
+def test_an_unknown_parameter_is_named_with_its_neighbour(notebook, name, meant):
+    text = refused(notebook, repr(name), **{name: 5})
+    assert meant in text
+    if meant != "one of":
+        assert f"did you mean '{meant}'" in text
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        *(("length", value) for value in ("abc", "[1,2]", 0, -5, 1.5, True, None, "4096", 20,
+                                          LIMIT + 1, 99_999_999, [1024], 10**30)),
+        *(("num_samples", value) for value in (0, -1, "ten", 2.0, None, True)),
+        *(("num_lengths", value) for value in (0, "x", None, 1.0)),
+        *(("seed", value) for value in (-1, "x", None, 0.5)),
+        *(("language", value) for value in ("dk", "", None, 5, "../en", ["da"])),
+        *(("engine", value) for value in ("vlmm", "", None, 5)),
+        *(("model", value) for value in ("nope", "/nope", "", None, 5, "a/b/c", "lile")),
+        *(("variants", value) for value in ("nope", "niah_single_4", "", None, 5, [], {}, "[1,2]",
+                                            "niah_single_1,niah_single_1", [None])),
+        *(("chat", value) for value in ("maybe", 1, True)),
+        *(("allow_truncation", value) for value in ("yes", None, 1)),
+        *(("output", value) for value in ("", None, 5, "/proc/nope")),
+        *(("texts", value) for value in ("/nope", "no such.txt", 5, True)),
+        *(("engine_options", value) for value in ("abc", "[1,2]", 5, [1])),
+        ("haystack", "hay"), ("haystack", 5), ("type_needle_k", "emoji"), ("type_needle_v", "x"),
+        ("num_needle_k", 0), ("num_needle_k", "four"), ("num_needle_k", 41), ("num_needle_v", -1),
+        ("num_needle_q", 2), ("num_needle_q", 1.5),
+        ("depth", 101), ("depth", -1), ("depth", "middle"), ("depth", float("nan")),
+        ("depth", True),
+    ],
+    ids=lambda value: str(value)[:20],
+)  # fmt: skip
+def test_a_bad_value_is_named(notebook, name, value, tmp_path):
+    refused(notebook, name.rstrip("s") if name in ("texts",) else name, **{name: value})
+    assert not (tmp_path / "runs").exists()
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"dtpye": "float32"}, "did you mean 'dtype'"),
+        ({"dtype": "float23"}, "did you mean 'float32'"),
+        ({"batch_size": 0}, "batch_size is 0"),
+        ({"device": "gpu"}, "device is 'gpu'"),
+        ({"trust_remote_code": "no"}, "trust_remote_code is 'no'"),
+        ({"name": "x"}, "name"),
+        ({5: 5}, "5"),
+    ],
+    ids=str,
+)
+def test_bad_engine_options_are_named(notebook, options, said):
+    refused(notebook, said, engine_options=options)
+
+
+def test_too_many_needles_for_the_depths(notebook):
+    refused(notebook, "num_needle_k * num_needle_v is 45", num_needle_k=9, num_needle_v=5)
+
+
+def test_a_length_that_is_too_small_says_the_smallest_that_works(notebook):
+    text = refused(notebook, "length is 64", length=64)
+    smallest = int(text.split("at least ")[1].split()[0])
+    assert notebook(length=smallest).cells == (("niah_single_2", smallest),)
+    refused(notebook, "length", length=smallest - 1)
+
+
+def test_a_length_that_is_too_large_says_the_largest(notebook):
+    assert f"at most {LIMIT}" in refused(notebook, "length", length=LIMIT + 1)
+    assert notebook(length=LIMIT).cells
+    assert notebook(length=LIMIT + 1, allow_truncation=True).cells
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [(b"", "empty"), (b" \n\t", "empty"), (b"abc\x00def", "control"), (b"abc\xff", "UTF-8")],
+)
+def test_a_bad_text_is_named(notebook, tmp_path, content, said):
+    path = tmp_path / "bad.txt"
+    path.write_bytes(content)
+    text = refused(notebook, str(path), texts=str(path))
+    assert said in text
+
+
+def test_ones_own_text_needs_an_essay_haystack(notebook, tmp_path):
+    path = tmp_path / "own.txt"
+    path.write_text("Min egen tekst er her. " * 50, encoding="utf-8")
+    refused(notebook, "texts", texts=str(path), variants="niah_single_1")
+    run = notebook(texts=str(path))
+    assert "Min egen tekst" in run.dataset("niah_single_2", 1024)[0].input
+
+
+@pytest.mark.parametrize("none", ["None", "none", "null", "", None])
+def test_none_may_arrive_as_text(notebook, none):
+    run = notebook(texts=none, chat=none, depth=none, haystack=none)
+    assert (run.texts, run.chat, run.knobs) == (None, None, {})
+
+
+@pytest.mark.parametrize(
+    ("given", "wanted"),
+    [
+        ("niah_single_1", 1), ("niah_single_1,niah_multikey_1", 2), ("[niah_single_1]", 1),
+        ("['niah_single_1', 'niah_multivalue']", 2), (["niah_single_1"], 1), ("all", 8),
+    ],
+)  # fmt: skip
+def test_variants_as_papermill_hands_them_over(notebook, given, wanted):
+    assert len(notebook(variants=given, length=2048).tasks) == wanted
+
+
+def papermills(value: str) -> object:
+    """What ``papermill -p name value`` makes of a text; its own code."""
+    cli = pytest.importorskip("papermill.cli")
+    return cli._resolve_type(value)
+
+
+@given(
+    name=st.sampled_from([node.targets[0].id for node in ast.parse("".join(PARAMETERS)).body
+                          if isinstance(node, ast.Assign)]),
+    value=st.one_of(
+        st.sampled_from(["abc", "[1,2]", "0", "-1", "1e9", "None", "True", "nan", "inf", " ",
+                         "'", "{}", "1.0", "ÆØÅ", "../x", "\x00", "x" * 300, "all", "*"]),
+        st.text(max_size=8), st.integers(-3, 300).map(str), st.floats().map(str),
+    ),
+)  # fmt: skip
+@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+def test_whatever_p_brings_is_a_run_or_one_sentence(notebook, name, value):
+    said = ""
+    try:
+        notebook(**{name: papermills(value)})
+    except RulerError as error:
+        said = str(error)
+    assert "\n" not in said
+    assert len(said) < 1000
+
+
+# --- Folders ---------------------------------------------------------------------------------
+
+
+def run(tiny, tmp_path, **more):
+    given = {"tasks": "niah_single_2", "model": tiny, "length": 600, "num_samples": 3}
+    options = {"engine_options": {"dtype": "float32", "device": "cpu"}}
+    return Run(output=str(tmp_path / "runs"), **{**given, **options, **more})
+
+
+def test_files_lie_where_the_house_says(tiny, tmp_path):
+    made = run(tiny, tmp_path)
+    made.predict()
+    there = set(tree(tmp_path / "runs"))
+    assert there == {
+        "tiny/da/600/data/niah_single_2/validation.jsonl",
+        "tiny/da/600/data/niah_single_2/metadata.json",
+        "tiny/da/600/pred/niah_single_2.jsonl",
+        "tiny/da/600/pred/niah_single_2.settings.json",
+    }
+
+
+@pytest.mark.parametrize(
+    ("model", "name"),
+    [("lille", "lille"), ("owner/Some-Model.v1", "owner--Some-Model.v1"), ("o w/n:e", "o_w--n_e")],
+)
+def test_a_models_folder_has_its_name(model, name, tmp_path):
+    made = Run(tasks="niah_single_2", model=model, language="en", output=str(tmp_path))
+    assert made.folder == tmp_path / name / "en"
+
+
+@pytest.mark.parametrize("ending", ["", "/", "/.", "/../tiny"])
+def test_a_model_on_this_machine_is_known_by_its_last_part(tiny, tmp_path, ending):
+    assert run(tiny + ending, tmp_path).folder.parent.name == "tiny"
+
+
+def test_relative_outputs_have_a_home(tiny, tmp_path, monkeypatch):
+    made = Run(tasks="niah_single_2", model=tiny, output="here")
+    monkeypatch.setenv("RULERLIB_HOME", str(tmp_path))
+    assert made.folder == tmp_path / "here" / "tiny" / "da"
+    monkeypatch.delenv("RULERLIB_HOME")
+    assert made.folder == Path("here/tiny/da")
+
+
+def test_knobs_stand_in_the_name(tiny, tmp_path):
+    made = run(tiny, tmp_path, knobs={"haystack": "noise", "depth": 50})
+    assert made.label("niah_single_2") == "niah_single_2+depth=50+haystack=noise"
+
+
+@pytest.mark.parametrize(
+    ("length", "count", "lengths"),
+    [(8192, 1, (8192,)), (8192, 3, (2048, 4096, 8192)), (100, 3, (25, 50, 100)),
+     (5, 10**9, (1, 2, 5))],
+)  # fmt: skip
+def test_lengths_are_halves(length, count, lengths):
+    assert Run(tasks="niah_single_2", length=length, num_lengths=count).lengths == lengths
+
+
+def test_lengths_too_short_for_a_task_are_left_out(tiny, tmp_path):
+    made = run(tiny, tmp_path, tasks="niah_single_1,niah_multikey_3", length=1600, num_lengths=4)
+    lengths = {task: [size for name, size in made.cells if name == task] for task in made.tasks}
+    assert all(sizes[-1] == 1600 for sizes in lengths.values())
+    assert min(lengths["niah_single_1"]) < min(lengths["niah_multikey_3"])
+    assert [size for _, size in made.cells] == sorted(size for _, size in made.cells)
+    assert {(row["task"], row["length"]) for row in made.overview()} == set(made.cells)
+
+
+# --- From end to end -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("language", ["da", "en"])
+def test_a_run_from_end_to_end(tiny, tmp_path, language):
+    made = run(tiny, tmp_path, language=language, tasks="niah_single_2,niah_multivalue",
+               length=800, num_samples=4)  # fmt: skip
+    made.predict()
+    found = list(made.predictions())
+    assert len(found) == 2 * 4
+    for about, record in found:
+        sample = made.dataset(about["task"], about["length"])[record.index]
+        assert (record.input, record.outputs) == (sample.input, sample.outputs)
+        assert about["metric"] == "all_match"
+        assert about["language"] == language
+    before = tree(tmp_path / "runs")
+    run(tiny, tmp_path, language=language, tasks="niah_single_2,niah_multivalue",
+        length=800, num_samples=4).predict()  # fmt: skip
+    assert tree(tmp_path / "runs") == before
+
+
+def test_a_finished_run_loads_nothing(tiny, tmp_path, monkeypatch):
+    run(tiny, tmp_path).predict()
+
+    def refuse(self):
+        raise AssertionError("the weights were loaded")
+
+    monkeypatch.setattr(engine_module.Engine, "_model", property(refuse))
+    made = run(tiny, tmp_path)
+    made.predict()
+    assert len(list(made.predictions())) == 3
+
+
+def test_further_samples_and_fewer(tiny, tmp_path):
+    run(tiny, tmp_path, num_samples=2).predict()
+    run(tiny, tmp_path, num_samples=5).predict()
+    fewer = run(tiny, tmp_path, num_samples=3)
+    fewer.predict()
+    assert [record.index for _, record in fewer.predictions()] == [0, 1, 2]
+    path = fewer.prediction_path("niah_single_2", 600)
+    assert len(prediction.read(path)) == 5
+
+
+@pytest.mark.parametrize(
+    ("named", "changed"),
+    [
+        ("seed", {"seed": 7}),
+        ("dtype", {"engine_options": {"dtype": "bfloat16", "device": "cpu"}}),
+        ("batch_size", {"engine_options": {"dtype": "float32", "device": "cpu", "batch_size": 1}}),
+        ("allow_truncation", {"allow_truncation": True}),
+    ],
+)
+def test_other_settings_in_the_same_folder_are_refused(tiny, tmp_path, named, changed):
+    run(tiny, tmp_path).predict()
+    before = tree(tmp_path / "runs")
+    with pytest.raises(RunMismatchError) as error:
+        run(tiny, tmp_path, **changed).predict()
+    text = str(error.value)
+    assert f"{named} = " in text
+    assert "another output folder" in text
+    assert len(text) < 500
+    assert tree(tmp_path / "runs") == before
+
+
+def test_a_chat_model_is_asked_with_its_template(talker, tmp_path):
+    made = run(talker, tmp_path, num_samples=2, length=700)
+    made.predict()
+    settings_ = made.prediction_path("niah_single_2", 700).with_suffix(".settings.json")
+    assert json.loads(settings_.read_text(encoding="utf-8"))["chat"] is True
+    for sample in made.dataset("niah_single_2", 700):
+        frame = made.engine_of.tokenizer.frame()
+        fed = made.engine_of.tokenizer.count(frame.prompt(sample.input, sample.answer_prefix))
+        assert fed + made.dataset("niah_single_2", 700).tokens_to_generate \
+            == sample.length_w_model_temp <= 700  # fmt: skip
+
+
+def test_the_example_is_small_and_real(tiny, tmp_path):
+    sample = run(tiny, tmp_path, tasks="niah_multiquery").example()
+    assert sample.length <= 4096
+    assert all(output in sample.input for output in sample.outputs)
+
+
+def test_a_full_folder_is_found_beforehand(notebook, monkeypatch):
+    import os
+
+    def full(descriptor):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    assert "No space left" in refused(notebook, "output")
+
+
+def test_parameters_are_errors_of_values():
+    with pytest.raises(ValueError, match="length"):
+        Run(tasks="niah_single_2", length=0)
+    with pytest.raises(ParameterError, match="depth"):
+        Run(tasks="niah_single_2", knobs={"depth": 500})

@@ -1,0 +1,219 @@
+"""What a notebook shows: the needle is marked, and nothing a model says becomes markup."""
+
+from __future__ import annotations
+
+import re
+from html.parser import HTMLParser
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+pd = pytest.importorskip("pandas")
+pytest.importorskip("jinja2")
+
+from rulerlib import analysis, show  # noqa: E402
+from rulerlib.dataset import Dataset  # noqa: E402
+from rulerlib.samples import Prediction, Sample  # noqa: E402
+
+EVIL = "<script>alert(1)</script><img src=x onerror='alert(2)'>&lt;b&gt;"
+OURS = {"div", "b", "i", "mark", "span", "p"}
+
+
+class Reader(HTMLParser):
+    """Reads markup as a browser does: its elements, its text, and the text of each mark."""
+
+    def __init__(self, markup):
+        super().__init__(convert_charrefs=True)
+        self.tags, self.text, self.open = [], "", []
+        self.marks, self.values = [], []
+        self.feed(markup)
+        self.close()
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append((tag, dict(attrs)))
+        self.open.append(tag)
+        if tag in ("mark", "span"):
+            (self.marks if tag == "mark" else self.values).append("")
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        self.text += data
+        if "mark" in self.open:
+            self.marks[-1] += data
+        if "span" in self.open:
+            self.values[-1] += data
+
+
+def read(shown):
+    reader = Reader(shown._repr_html_())
+    assert {tag for tag, _ in reader.tags} <= OURS
+    assert all(set(attrs) <= {"style"} for _, attrs in reader.tags)
+    assert not reader.open
+    return reader
+
+
+def sample(text, outputs, **more):
+    return Sample(0, text, outputs, length=10, answer_prefix=" Svar:", **more)
+
+
+# --- A sample --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("variant", ["niah_single_1", "niah_multikey_2", "niah_multiquery"])
+@pytest.mark.parametrize("language", ["da", "en"])
+def test_the_needles_are_marked_with_their_values(variant, language):
+    record = Dataset(variant, 2000, language, "words")[3]
+    reader = read(show.sample(record))
+    assert sorted(reader.values) == sorted(record.outputs)
+    assert len(reader.marks) == len(record.outputs)
+    for mark in reader.marks:
+        assert any(value in mark for value in record.outputs)
+        assert mark.count(" ") < 20, "the sentence alone, not all of the text"
+        assert mark in record.input
+    assert record.answer_prefix.strip() in reader.text
+
+
+def test_a_short_sample_is_shown_whole():
+    record = sample("Himlen er blå.\nTallet for a-b er: 12. Græs er grønt.\nHvad?", ["12"])
+    reader = read(show.sample(record))
+    assert reader.text.startswith(record.input + record.answer_prefix)
+    assert reader.marks == ["Tallet for a-b er: 12."]
+    assert reader.values == ["12"]
+
+
+def test_a_needle_at_the_very_beginning_is_marked_from_its_first_letter():
+    reader = read(show.sample(sample("Øen har tallet: 12. Og så videre.", ["12"])))
+    assert reader.marks == ["Øen har tallet: 12."]
+
+
+def test_a_long_sample_is_shortened_around_what_matters():
+    text = "Ord og ord. " * 3000 + "Tallet for a-b er: 12. " + "Ord og ord. " * 3000 + "Hvad?"
+    reader = read(show.sample(sample(text, ["12"]), context=300))
+    assert len(reader.text) < 2000
+    assert reader.marks == ["Tallet for a-b er: 12."]
+    assert reader.text.startswith("Ord og ord.")
+    assert "Hvad? Svar:" in reader.text
+    numbers = re.findall(r"… ([\d,]+) char", reader.text)
+    hidden = [int(number.replace(",", "")) for number in numbers]
+    shown = reader.text.split("Wanted:")[0]
+    markers = sum(len(found) for found in re.findall(r" \[… [\d,]+ characters …\] ", shown))
+    assert sum(hidden) + len(shown) - markers == len(text + " Svar:")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"Før. Tallet for {EVIL} er: 12. Efter.",
+        f"{EVIL}\nTallet er: 12.\n{EVIL}",
+        "Tallet</mark></div> er: 12. <div>",
+    ],
+)
+def test_a_needle_with_markup_is_text(text):
+    reader = read(show.sample(sample(text, ["12"])))
+    assert text in reader.text
+    assert reader.values == ["12"]
+
+
+@pytest.mark.parametrize("outputs", [[EVIL], ["12", EVIL], ["a & b"], ["<b>"]])
+def test_a_value_with_markup_is_text(outputs):
+    text = "Først. " + " ".join(f"Tallet er: {output}." for output in outputs)
+    reader = read(show.sample(sample(text, outputs)))
+    assert text in reader.text
+    assert ", ".join(outputs) in reader.text
+
+
+@pytest.mark.parametrize("outputs", [["12", "123"], ["span", "600"], ["mark", "style"], ["a", "&"]])
+def test_values_within_values_and_within_our_markup(outputs):
+    text = f"Først. De er {' og '.join(outputs)}. Så."
+    reader = read(show.sample(sample(text, outputs)))
+    assert reader.text.startswith(text)
+    assert set(reader.values) >= set(outputs)
+
+
+@given(st.text("ab<>&\"'. \n12", max_size=60), st.lists(st.text("12ab<&", min_size=1), max_size=3))
+def test_any_text_is_shown_as_it_is(text, outputs):
+    reader = read(show.sample(sample(text, outputs), context=500))
+    assert reader.text.startswith(text + " Svar:")
+
+
+def test_as_text_there_is_no_markup():
+    shown = repr(show.sample(sample("Tallet er: 12. Hvad?", ["12"], depths=[50])))
+    assert "Tallet er: 12." in shown
+    assert "<" not in shown
+
+
+# --- Answers ---------------------------------------------------------------------------------
+
+
+def wrong(pred, outputs=("12",), task="niah_single_2", depths=(0,)):
+    about = {"model": "m", "language": "da", "task": task, "length": 4096}
+    record = Prediction(7, "", list(outputs), pred, {"depths": list(depths)})
+    return analysis.wrong(analysis.scores([(about, record)]))
+
+
+@pytest.mark.parametrize("pred", [EVIL, "</div></div><h1>x", "a\nb < c & d", "&amp;"])
+def test_an_answer_is_text(pred):
+    reader = read(show.answers(wrong(pred)))
+    assert pred in reader.text
+
+
+def test_an_answer_says_where_it_belongs():
+    reader = read(show.answers(wrong("nej", ["12", "34"], depths=(0, 100))))
+    for part in ("niah_single_2", "4,096 tokens", "sample 7", "0, 100", "12, 34", "nej"):
+        assert part in reader.text
+
+
+def test_markup_in_references_and_tasks_is_text():
+    reader = read(show.answers(wrong("nej", [EVIL], task="<i>x")))
+    assert EVIL in reader.text
+    assert "<i>x" in reader.text
+
+
+def test_an_empty_answer_and_none():
+    assert "nothing" in read(show.answers(wrong(" \n"))).text
+    assert "No wrong answers" in read(show.answers(wrong("12"))).text
+
+
+# --- Tables ----------------------------------------------------------------------------------
+
+
+def rows(**changed):
+    about = {"model": "m", "language": "da", "task": "niah_single_2", "length": 32768, **changed}
+    records = [(about, Prediction(i, "", ["12"], "12" if i else "x")) for i in range(1500)]
+    return analysis.accuracy(analysis.scores(records))
+
+
+def test_a_table_shows_percentages_intervals_and_n():
+    markup = show.table(rows()).to_html()
+    for part in ("99.9 %", "99.6 – 100.0", "95 % interval", "1,500", "32,768"):
+        assert part in markup
+    assert "low" not in re.findall(r"<th[^>]*>([^<]*)<", markup)
+
+
+def test_what_is_the_same_everywhere_moves_to_the_caption():
+    markup = show.table(rows()).to_html()
+    assert re.search(r"<caption>model: m; language: da</caption>", markup)
+    several = pd.concat([rows(), rows(language="en")])
+    assert "model: m</caption>" in show.table(several).to_html()
+
+
+@pytest.mark.parametrize("column", ["model", "language", "task"])
+@pytest.mark.parametrize("several", [False, True])
+def test_markup_in_a_table_is_text(column, several):
+    table = rows(**{column: EVIL})
+    if several:
+        table = pd.concat([table, rows(model="other", language="en", task="niah_single_1")])
+    markup = show.table(table).to_html()
+    assert "<script" not in markup
+    assert "<img" not in markup
+    assert "alert(1)" in markup
+
+
+def test_a_table_is_left_as_it_is():
+    table = rows()
+    before = table.copy()
+    show.table(table)
+    pd.testing.assert_frame_equal(table, before)

@@ -1,0 +1,422 @@
+"""The transformers engine on tiny random models, against a greedy loop written here."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+
+import pytest
+from helpers_model import LILLE, LIMIT, ROOT, TEMPLATE, bare_environment, tiny_model
+
+torch = pytest.importorskip("torch")
+transformers = pytest.importorskip("transformers")
+
+from rulerlib import models, tokens  # noqa: E402
+from rulerlib.errors import ParameterError  # noqa: E402
+from rulerlib.models.transformers import Engine  # noqa: E402
+
+PROMPTS = [
+    "Hvad er det særlige magiske tal?",
+    "Æblerne er røde. " * 12 + "Hvad er",
+    "x",
+    "The grass is green.\n" * 30 + "What is the number? It is",
+    "Solen skinner, og det er sommer i haven.",
+]
+NEW = 24
+
+
+@pytest.fixture(scope="session")
+def base(tmp_path_factory):
+    return str(tiny_model(tmp_path_factory.mktemp("models") / "base"))
+
+
+@pytest.fixture(scope="session")
+def talker(tmp_path_factory):
+    return str(tiny_model(tmp_path_factory.mktemp("models") / "chat", TEMPLATE))
+
+
+@pytest.fixture(scope="session")
+def engine(base):
+    return Engine(base, dtype="float32", device="cpu")
+
+
+def greedy(folder, ids, new, ends=()):
+    """Token after token, each from a fresh pass over everything: no cache, no padding."""
+    model = transformers.AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32).eval()
+    said = []
+    with torch.no_grad():
+        while len(said) < new and (not said or said[-1] not in ends):
+            said.append(model(torch.tensor([ids + said])).logits[0, -1].argmax().item())
+    return said
+
+
+def ids_of(folder, text, special=True):
+    backend = transformers.AutoTokenizer.from_pretrained(folder)
+    return backend(text, add_special_tokens=special).input_ids
+
+
+def decode(folder, ids):
+    backend = transformers.AutoTokenizer.from_pretrained(folder)
+    return backend.decode(ids, skip_special_tokens=True)
+
+
+def with_end(folder, target, ends):
+    """The same model, told to stop at other tokens."""
+    shutil.copytree(folder, target)
+    for name in ("config.json", "generation_config.json"):
+        about = json.loads((target / name).read_text())
+        (target / name).write_text(json.dumps({**about, "eos_token_id": ends}))
+    return str(target)
+
+
+@pytest.fixture
+def fed(monkeypatch):
+    """What is handed to the model: the input ids and the mask of every call."""
+    calls = []
+
+    def spy(engine):
+        real = engine._model.generate
+
+        def generate(**arguments):
+            calls.append(arguments)
+            return real(**arguments)
+
+        monkeypatch.setattr(engine._model, "generate", generate)
+        return calls
+
+    return spy
+
+
+# --- The answers -----------------------------------------------------------------------------
+
+
+def test_it_is_an_engine(engine):
+    assert isinstance(engine, models.Model)
+
+
+@pytest.mark.parametrize("special", [True, False])
+def test_a_batch_says_what_a_greedy_loop_says(engine, base, special):
+    answers = list(engine.generate(PROMPTS, NEW, special=special))
+    assert len(answers) == len(PROMPTS)
+    for prompt, answer in zip(PROMPTS, answers, strict=True):
+        said = greedy(base, ids_of(base, prompt, special), NEW, ends={1})
+        assert answer.text == decode(base, said)
+        assert answer.tokens == len(said)
+        assert answer.finished == (said[-1] == 1)
+        assert answer.kept == -1
+    assert len({answer.text for answer in answers}) == len(PROMPTS), "it reads its prompts"
+
+
+def test_a_batch_says_what_each_prompt_says_alone(engine):
+    together = list(engine.generate(PROMPTS, NEW, special=True))
+    alone = [next(engine.generate([prompt], NEW, special=True)) for prompt in PROMPTS]
+    reverse = list(engine.generate(PROMPTS[::-1], NEW, special=True))[::-1]
+    assert together == alone == reverse
+
+
+def test_padding_is_on_the_left_and_masked(base, fed):
+    engine = Engine(base, dtype="float32", device="cpu")
+    calls = fed(engine)
+    list(engine.generate(PROMPTS, 2, special=True))
+    ids, mask = calls[0]["input_ids"].tolist(), calls[0]["attention_mask"].tolist()
+    for prompt, row, seen in zip(PROMPTS, ids, mask, strict=True):
+        wanted = ids_of(base, prompt)
+        assert row[len(row) - len(wanted) :] == wanted
+        assert seen == [0] * (len(row) - len(wanted)) + [1] * len(wanted)
+
+
+def test_no_logits_but_those_of_the_last_position(base):
+    """The logits of 128K positions would need more memory than the model itself."""
+    engine = Engine(base, dtype="float32", device="cpu")
+    shapes = []
+    hook = engine._model.lm_head.register_forward_hook(
+        lambda _, arguments, output: shapes.append((arguments[0].shape[1], output.shape[1]))
+    )
+    list(engine.generate(PROMPTS[:2], 5, special=True))
+    hook.remove()
+    assert shapes == [(1, 1)] * len(shapes)
+    assert 1 <= len(shapes) <= 5
+
+
+# --- Where it stops --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("form", [int, list])
+def test_it_stops_at_the_end_and_leaves_it_out(base, tmp_path, form):
+    prompt = PROMPTS[0]
+    free = greedy(base, ids_of(base, prompt), NEW)
+    # A token that comes late enough and was not said before.
+    at = next(at for at in range(3, NEW) if free[at] not in free[:at])
+    ends = free[at] if form is int else [5, free[at]]
+    folder = with_end(base, tmp_path / "model", ends)
+    engine = Engine(folder, dtype="float32", device="cpu")
+    answers = list(engine.generate([prompt, PROMPTS[3]], NEW, special=True))
+    assert answers[0].finished
+    assert answers[0].tokens == at + 1
+    assert answers[0].text.startswith(decode(base, free[:at]))
+    # What the neighbour that goes on adds as padding does not count.
+    assert answers[0] == next(engine.generate([prompt], NEW, special=True))
+
+
+def test_cut_off_by_the_limit_it_is_not_finished(base, tmp_path):
+    folder = with_end(base, tmp_path / "model", None)
+    engine = Engine(folder, dtype="float32", device="cpu")
+    for new in (1, 3, 9):
+        answer = next(engine.generate(PROMPTS[:1], new, special=True))
+        ends = engine._ends
+        assert answer.tokens <= new
+        assert answer.finished == (answer.tokens < new or greedy(
+            base, ids_of(base, PROMPTS[0]), new, ends)[-1] in ends)  # fmt: skip
+
+
+def test_sampling_settings_of_a_model_are_not_used(base, tmp_path):
+    folder = tmp_path / "model"
+    shutil.copytree(base, folder)
+    path = folder / "generation_config.json"
+    about = json.loads(path.read_text())
+    sampling = {"do_sample": True, "temperature": 5.0, "top_k": 50, "top_p": 0.9}
+    path.write_text(json.dumps({**about, **sampling}))
+    greedily = list(Engine(base, dtype="float32").generate(PROMPTS, NEW, special=True))
+    assert list(Engine(str(folder), dtype="float32").generate(PROMPTS, NEW, True)) == greedily
+
+
+# --- Chat ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("text", ["Hvad er tallet?", " [user]\n æøå ", "{{ 1 + 1 }}", "x" * 500])
+@pytest.mark.parametrize("prefix", [" Svaret er:", "", "Tallet er"])
+def test_the_chat_frame_is_the_template_and_the_prefix(talker, text, prefix, fed):
+    engine = Engine(talker, dtype="float32", device="cpu")
+    backend = transformers.AutoTokenizer.from_pretrained(talker)
+    wanted = backend.apply_chat_template(
+        [{"role": "user", "content": text}], tokenize=False, add_generation_prompt=True
+    ) + prefix.lstrip()  # fmt: skip
+    frame = engine.tokenizer.frame()
+    assert frame.chat
+    assert frame.prompt(text, prefix) == wanted
+    calls = fed(engine)
+    list(engine.generate([frame.prompt(text, prefix)], 1, special=not frame.chat))
+    ids = calls[0]["input_ids"][0].tolist()
+    assert ids == backend(wanted, add_special_tokens=False).input_ids
+    assert ids.count(0) == 1, "one beginning of text, not two"
+
+
+def test_a_base_model_is_fed_plain_text(base, talker):
+    for folder, chat in ((base, None), (base, False), (talker, False)):
+        frame = Engine(folder).tokenizer.frame(chat)
+        assert not frame.chat
+        assert frame.prompt("a", " b") == "a b"
+        assert frame.special == 1
+    with pytest.raises(ParameterError, match="chat template"):
+        Engine(base).tokenizer.frame(True)
+
+
+# --- Too long --------------------------------------------------------------------------------
+
+
+def test_the_limit_is_that_of_the_configuration(engine):
+    assert engine.limit == LIMIT
+
+
+def test_too_long_is_refused_or_cut_in_the_middle(base, fed):
+    engine = Engine(base, dtype="float32", device="cpu")
+    text = "Begyndelsen. " + "græs " * 4000 + "Slutningen."
+    ids = ids_of(base, text)
+    with pytest.raises(ParameterError, match=f"length is {len(ids) + 4}, .*at most {LIMIT}"):
+        list(engine.generate([text], 4, special=True))
+    calls = fed(engine)
+    long, short = engine.generate([text, "kort"], 4, special=True, truncate=True)
+    assert (long.kept, short.kept) == (LIMIT - 4, -1)
+    row = calls[0]["input_ids"][0].tolist()
+    half = (LIMIT - 4) // 2
+    assert row == ids[:half] + ids[-(LIMIT - 4 - half) :]
+
+
+# --- Settings --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"dtype": "bfloat61"}, "dtype is 'bfloat61'.*did you mean 'bfloat16'"),
+        ({"dtype": 16}, "dtype is 16"),
+        ({"device": "gpu"}, "device is 'gpu'.*auto, cpu, cuda, mps"),
+        ({"device": None}, "device is None"),
+        ({"batch_size": 0}, "batch_size is 0"),
+        ({"batch_size": "8"}, "batch_size is '8'"),
+        ({"batch_size": 2.0}, "batch_size is 2.0"),
+        ({"trust_remote_code": "False"}, "trust_remote_code is 'False'"),
+        ({"dtpye": "float32"}, "dtpye.*did you mean 'dtype'"),
+    ],
+    ids=str,
+)
+def test_bad_settings_are_named(base, options, said):
+    with pytest.raises(ParameterError, match=said):
+        models.load(base, **options)
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="this machine has a GPU")
+def test_a_device_that_is_not_there_is_refused_at_once(base):
+    with pytest.raises(ParameterError, match="device is 'cuda'"):
+        models.load(base, device="cuda")
+
+
+@pytest.mark.parametrize("engine", ["transformer", "vlmm", None, 3])
+def test_an_unknown_engine_is_named(base, engine):
+    with pytest.raises(ParameterError, match=r"engine is .*transformers"):
+        models.load(base, engine)
+
+
+@pytest.mark.parametrize("name", ["nope", "/nope/nope", "./nope", "a/b/c", "", None, 5])
+def test_an_unknown_model_is_named(name):
+    with pytest.raises(ParameterError, match="model is"):
+        models.load(name)
+
+
+def test_a_folder_without_weights_is_one_sentence(base, tmp_path):
+    folder = tmp_path / "model"
+    shutil.copytree(base, folder)
+    (folder / "model.safetensors").unlink()
+    with pytest.raises(ParameterError, match=r"model is .*a model that loads") as error:
+        list(Engine(str(folder), dtype="float32").generate(["x"], 1, special=True))
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("name", ["model.safetensors", "config.json", "tokenizer.json"])
+def test_a_damaged_file_is_one_sentence(base, tmp_path, name):
+    folder = tmp_path / "model"
+    shutil.copytree(base, folder)
+    (folder / name).write_bytes((folder / name).read_bytes()[:100])
+
+    def used():
+        engine = Engine(str(folder), dtype="float32")
+        return engine.limit, list(engine.generate(["x"], 1, special=True))
+
+    with pytest.raises(ParameterError, match="model is") as error:
+        used()
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_the_dtype_is_that_of_the_weights(base, dtype):
+    engine = Engine(base, dtype=dtype, device="cpu")
+    assert {str(weight.dtype) for weight in engine._model.parameters()} == {f"torch.{dtype}"}
+    assert engine.settings["dtype"] == dtype
+    assert next(engine.generate(PROMPTS[:1], 3, special=True)).tokens
+
+
+def test_auto_says_what_it_chose(base):
+    engine = Engine(base)
+    assert engine.device in ("cpu", "cuda", "mps")
+    assert engine.settings["dtype"] in ("float32", "bfloat16")
+
+
+def test_settings_know_the_weights(base, talker, tmp_path):
+    copied = tmp_path / "elsewhere"
+    shutil.copytree(base, copied)
+    weights = {name: Engine(str(name)).settings["weights"] for name in (base, talker, copied)}
+    assert weights[base] == weights[copied]
+    path = copied / "model.safetensors"
+    data = bytearray(path.read_bytes())
+    data[-1] ^= 1
+    path.write_bytes(data)
+    assert Engine(str(copied)).settings["weights"] != weights[base]
+
+
+def test_batches_are_by_length(base):
+    engine = Engine(base, device="cpu")
+    sizes = [engine.batch_size(length) for length in (64, 1024, 8192, 131_072)]
+    assert sizes == sorted(sizes, reverse=True)
+    assert sizes[-1] == 1
+    assert all(size * length <= 8192 for size, length in zip(sizes, (64, 1024, 8192), strict=False))
+    assert Engine(base, batch_size=3).batch_size(131_072) == 3
+
+
+def test_nothing_is_loaded_before_the_first_prompt(base, tmp_path):
+    """Limit, tokenizer, settings and batch size work without the weights."""
+    folder = tmp_path / "model"
+    shutil.copytree(base, folder)
+    (folder / "model.safetensors").write_bytes(b"")
+    engine = Engine(str(folder))
+    assert engine.limit == LIMIT
+    assert engine.tokenizer.count("abc") > 0
+    assert engine.settings["engine"] == "transformers"
+    assert engine.batch_size(100) > 0
+    assert "_model" not in vars(engine)
+
+
+# --- Code from elsewhere ---------------------------------------------------------------------
+
+
+def test_code_of_a_model_does_not_run(base, tmp_path):
+    """A model that brings its own classes is refused, and its files are not executed."""
+    folder = tmp_path / "model"
+    shutil.copytree(base, folder)
+    proof = tmp_path / "executed"
+    code = f"open({str(proof)!r}, 'w').close()\n"
+    for name in ("modeling_own.py", "configuration_own.py", "tokenization_own.py"):
+        (folder / name).write_text(code)
+    for name, classes in (
+        ("config.json", {"AutoConfig": "configuration_own.C",
+                         "AutoModelForCausalLM": "modeling_own.M"}),
+        ("tokenizer_config.json", {"AutoTokenizer": [None, "tokenization_own.T"]}),
+    ):  # fmt: skip
+        about = json.loads((folder / name).read_text())
+        about |= {"auto_map": classes, "model_type": "own", "tokenizer_class": "T"}
+        (folder / name).write_text(json.dumps(about))
+    script = (
+        "import sys\nfrom rulerlib import models\nfrom rulerlib.errors import ParameterError\n"
+        "try:\n"
+        f"    engine = models.load({str(folder)!r}, dtype='float32')\n"
+        "    list(engine.generate(['x'], 1, special=True))\n"
+        "except ParameterError as error:\n    print(error)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script], input="y\n" * 9, capture_output=True, text=True,
+        env=bare_environment(tmp_path / "home", PYTHONPATH=str(ROOT)), timeout=120,
+    )  # fmt: skip
+    assert "model is" in done.stdout, done.stderr
+    assert not proof.exists()
+
+
+def test_remote_code_is_off_unless_one_says_so(base):
+    assert Engine(base)._trust is False
+    assert Engine(base, trust_remote_code=True)._trust is True
+
+
+# --- The model inside ------------------------------------------------------------------------
+
+needs_lille = pytest.mark.skipif(
+    not (LILLE / "model.safetensors").exists(), reason="rulerlib/models/lille is not trained yet"
+)
+
+
+@needs_lille
+def test_lille_is_what_was_promised():
+    size = sum(path.stat().st_size for path in LILLE.rglob("*"))
+    assert size <= 12_000_000
+    assert not list(LILLE.rglob("*.bin")), "safetensors alone"
+    engine = models.load("lille", dtype="float32")
+    assert 2e6 <= sum(weight.numel() for weight in engine._model.parameters()) <= 6e6
+    assert engine.limit >= 4096
+
+
+@needs_lille
+def test_lille_copies_danish_and_english_without_loss():
+    tokenizer = tokens.load("lille")
+    for text in ("Rødgrød med fløde på Ærø: 1234567.", "Grass is green.\n\nÜber 漢字 🙂"):
+        ids = tokenizer.backend(text, add_special_tokens=False).input_ids
+        assert tokenizer.backend.decode(ids, skip_special_tokens=True) == text
+        assert tokenizer.count(text) == len(ids)
+
+
+@needs_lille
+def test_lille_says_what_a_greedy_loop_says():
+    engine = models.load("lille", dtype="float32", device="cpu")
+    prompts = ["Hvad er det særlige magiske tal?", "Et af de særlige magiske tal for a-b er: 12"]
+    ends = engine._ends
+    for prompt, answer in zip(prompts, engine.generate(prompts, 8, special=True), strict=True):
+        said = greedy(LILLE, ids_of(LILLE, prompt), 8, ends)
+        assert answer.text == decode(LILLE, said)

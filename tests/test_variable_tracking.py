@@ -1,0 +1,264 @@
+"""Chains of variables: an independent reader follows them and finds the gold answers.
+
+The reader knows only the published format of the prompts, written down below as patterns. It
+imports nothing from the task.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from conftest import make_tokenizer, python
+from rulerlib.dataset import Dataset
+from rulerlib.errors import ParameterError
+from rulerlib.samples import Sample
+
+LANGUAGES = ("da", "en")
+
+# --- The reader -----------------------------------------------------------------------------
+
+OPENING = {
+    "da": "Følg kæden eller kæderne af variable, der får tildelt en værdi i den følgende "
+    "tekst.\n\n",
+    "en": "Follow the chain or chains of variables that are given a value in the text that "
+    "follows.\n\n",
+}
+ASSIGNMENT = re.compile(r"VAR ([A-Z]{5}) = (?:VAR ([A-Z]{5})|([1-9]\d{4}))\.(?=\s)")
+QUESTION = {
+    "da": re.compile(
+        r"\nSpørgsmål: Find alle de variable, der har fået tildelt værdien (\d+) i teksten"
+        r" ovenfor\."
+    ),
+    "en": re.compile(
+        r"\nQuestion: Find all the variables that were given the value (\d+) in the text above\."
+    ),
+}
+PREFIX = {
+    "da": re.compile(
+        r" Svar: Ifølge tildelingerne i teksten ovenfor har (\d+) variable fået tildelt værdien"
+        r" (\d+), nemlig:"
+    ),
+    "en": re.compile(
+        r" Answer: By the assignments in the text above, (\d+) variables were given the value"
+        r" (\d+), namely:"
+    ),
+}
+NAME = re.compile(r"\b[A-Z]{5}\b")
+
+
+@dataclass
+class Reading:
+    """What a careful reader takes from one prompt."""
+
+    chains: dict[str, list[str]]
+    query: str
+    rest: str
+
+    @property
+    def answers(self) -> list[str]:
+        return self.chains[self.query]
+
+    @property
+    def names(self) -> set[str]:
+        return {name for chain in self.chains.values() for name in chain}
+
+
+def read(text: str, language: str) -> Reading:
+    """Follow every assignment of a prompt, in the order in which they stand there."""
+    question = QUESTION[language].search(text)
+    assert question
+    value_of: dict[str, str] = {}
+    chains: dict[str, list[str]] = {}
+    for name, other, number in ASSIGNMENT.findall(text[: question.start() + 1]):
+        assert name not in value_of, "a variable is given a value twice"
+        assert not number or number not in chains, "two chains have one value"
+        value = number or value_of[other]
+        if other:
+            assert chains[value][-1] == other, "not the variable before it in its chain"
+        value_of[name] = value
+        chains.setdefault(value, []).append(name)
+    return Reading(chains, question[1], text[question.end() :])
+
+
+def parts(sample: Sample) -> tuple[str, str]:
+    """The worked example (or nothing) and the prompt proper."""
+    opening = OPENING[sample.language]
+    at = sample.input.rindex(opening)
+    return sample.input[:at], sample.input[at:]
+
+
+def check(data: Dataset, sample: Sample) -> None:
+    """All that the text alone tells about a sample."""
+    knobs = data.row.knobs
+    example, prompt = parts(sample)
+    reading = read(prompt, sample.language)
+    assert reading.answers == sample.outputs
+    assert reading.rest == ""
+    assert {len(chain) for chain in reading.chains.values()} == {knobs.num_hops + 1}
+    assert len(reading.chains) == knobs.num_chains
+    prefix = PREFIX[sample.language].fullmatch(sample.answer_prefix)
+    assert prefix
+    assert prefix.groups() == (str(knobs.num_hops + 1), reading.query)
+    # Each name stands in its own assignment, in the next one of its chain, and nowhere else.
+    for chain in reading.chains.values():
+        assert [sample.input.count(name) for name in chain] == [2] * knobs.num_hops + [1]
+    assert bool(example) == knobs.few_shot
+    if example:
+        assert example.endswith("\n\n")
+        shown = read(example, sample.language)
+        prefix = PREFIX[sample.language].match(shown.rest)
+        assert prefix
+        assert prefix.groups() == (str(len(shown.answers)), shown.query)
+        assert NAME.findall(shown.rest[prefix.end() :]) == shown.answers
+        assert not shown.names & reading.names
+        assert not shown.chains.keys() & reading.chains.keys()
+
+
+# --- Gold answers ---------------------------------------------------------------------------
+
+SETTINGS = [
+    {},
+    {"haystack": "essay"},
+    {"num_hops": 1},
+    {"num_hops": 8, "few_shot": False},
+    {"num_chains": 4, "num_hops": 2},
+    {"num_chains": 3, "haystack": "essay"},
+]
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+@pytest.mark.parametrize("knobs", SETTINGS, ids=str)
+def test_the_reader_finds_the_answers(language, knobs, words):
+    for seed in range(4 if "haystack" in knobs else 20):
+        data = Dataset("vt", 1400, language, words, 10, seed=seed, knobs=knobs)
+        for sample in data:
+            check(data, sample)
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    chains=st.integers(1, 6),
+    hops=st.integers(1, 9),
+    length=st.integers(1800, 5000),
+    seed=st.integers(0, 10**9),
+    language=st.sampled_from(LANGUAGES),
+)
+def test_any_setting_that_fits(chains, hops, length, seed, language):
+    knobs = {"num_chains": chains, "num_hops": hops}
+    data = Dataset("vt", length, language, "words", num_samples=1, seed=seed, knobs=knobs)
+    check(data, data[0])
+    assert data[0].length <= length
+
+
+def test_chains_interleave_at_random(words):
+    data = Dataset("vt", 1200, "en", words, num_samples=40, knobs={"num_chains": 2, "num_hops": 1})
+    orders = set()
+    for sample in data:
+        reading = read(parts(sample)[1], "en")
+        names = [match[0] for match in ASSIGNMENT.findall(parts(sample)[1])]
+        orders.add(tuple(name in reading.answers for name in names))
+    assert len(orders) == 6
+
+
+# --- Places and lengths ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+@pytest.mark.parametrize("knobs", [{}, {"num_chains": 2, "haystack": "essay"}], ids=str)
+@pytest.mark.filterwarnings("ignore:The tokenizer")
+def test_lengths_are_exact_and_places_are_true(language, knobs, tokenizer):
+    data = Dataset("vt", 2600, language, tokenizer, num_samples=4, knobs=knobs)
+    frame, generate = data.frame, data.tokens_to_generate
+    for sample in data:
+        check(data, sample)
+        text, prefix = sample.input, sample.answer_prefix
+        assert sample.length == tokenizer.count(text + prefix) + generate
+        fed = tokenizer.count(frame.prompt(text, prefix)) + frame.special
+        assert sample.length_w_model_temp == fed + generate
+        longest = max(sample.length, sample.length_w_model_temp)
+        assert data.length - data.family.haystack.longest <= longest <= data.length
+
+        size = data.row.knobs.num_hops + 1
+        assert len(sample.depths) == len(sample.token_positions) == data.row.knobs.num_chains * size
+        for start in range(0, len(sample.depths), size):
+            if data.row.knobs.num_chains == 1 or start == 0:
+                assert sample.depths[start : start + size] == sorted(
+                    sample.depths[start : start + size]
+                )
+        # The chain that is asked for first, then the others as they stand in the text.
+        names = [match[0] for match in ASSIGNMENT.findall(parts(sample)[1])]
+        others = [name for name in names if name not in sample.outputs]
+        for name, position in zip([*sample.outputs, *others], sample.token_positions, strict=True):
+            assert position == tokenizer.token_at(text, text.index(f"VAR {name} ="))
+        first = text.index(f"VAR {sample.outputs[0]} =") + len("VAR ")
+        assert sample.token_position_answer == tokenizer.token_at(text, first)
+
+
+@pytest.mark.parametrize("kind", ["bytelevel", "llama2"])
+def test_answers_fit_with_room(kind):
+    data = Dataset("vt", 2000, "da", make_tokenizer(kind), num_samples=20, knobs={"num_hops": 7})
+    for sample in data:
+        answer = data.language.join(sample.outputs)
+        assert data.tokenizer.count(answer) * 1.2 <= data.tokens_to_generate
+
+
+def test_a_length_that_is_too_small_is_told_the_smallest(words):
+    with pytest.raises(ParameterError, match="at least") as caught:
+        Dataset("vt", 100, "da", words)
+    smallest = int(re.search(r"at least (\d+)", str(caught.value))[1])
+    data = Dataset("vt", smallest, "da", words, num_samples=100)
+    assert all(sample.length <= smallest for sample in data)
+
+
+# --- The same bytes -------------------------------------------------------------------------
+
+
+def test_the_same_bytes_in_every_process():
+    code = (
+        "from rulerlib.dataset import Dataset\n"
+        "data = Dataset('vt', 900, 'da', 'words', num_samples={n}, knobs={{'num_chains': 2}})\n"
+        "print(*(data[i].to_json() for i in range(3)), sep='\\n')"
+    )
+    one = python(code.format(n=3), hash_seed="1")
+    two = python(code.format(n=30), hash_seed="2")
+    assert one.returncode == 0, one.stderr
+    assert one.stdout == two.stdout != ""
+
+
+# --- What cannot work -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("knobs", "said"),
+    [
+        ({"haystack": "needle"}, "haystack is 'needle', but must be one of noise, essay"),
+        ({"num_chains": 0}, "num_chains is 0"),
+        ({"num_hops": 0}, "num_hops is 0"),
+        ({"num_hops": "4"}, "num_hops is '4'"),
+        ({"num_hops": True}, "num_hops is True"),
+        ({"few_shot": "yes"}, "few_shot is 'yes', but must be True or False"),
+        ({"num_chains": 100, "num_hops": 99}, r"num_chains \* \(num_hops \+ 1\) is 10000"),
+        ({"num_hop": 3}, "did you mean 'num_hops'"),
+    ],
+)
+def test_bad_knobs_are_named(knobs, said):
+    with pytest.raises(ParameterError, match=said):
+        Dataset("vt", 4096, "da", "words", knobs=knobs)
+
+
+def test_names_that_stand_in_the_text_are_not_drawn(words):
+    # Every name of the letters A to E.
+    letters = "ABCDE"
+    text = " ".join(a + b + c + d + e for a in letters for b in letters for c in letters
+                    for d in letters for e in letters).lower()  # fmt: skip
+    data = Dataset(
+        "vt", 900, "en", words, texts=[f"{text}."], num_samples=50, seed=3,
+        knobs={"haystack": "essay", "few_shot": False, "num_hops": 1},
+    )  # fmt: skip
+    for sample in data:
+        assert not any(name.lower() in text for name in sample.outputs)

@@ -1,0 +1,246 @@
+"""The training of the model inside, in miniature.
+
+These are the slow tests of the house (about half a minute): a model is really trained,
+because a loss that falls is the one thing that says that all parts fit together.
+"""
+
+from __future__ import annotations
+
+import csv
+import random
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rulerlib import languages
+
+torch = pytest.importorskip("torch")
+pytest.importorskip("tokenizers")
+pytest.importorskip("transformers")
+pytest.importorskip("wordfreq")
+
+from training import prose, tokenizer  # noqa: E402
+from training.data import KINDS, Source, a_value  # noqa: E402
+from training.export import export, sha256  # noqa: E402
+from training.model import Lille, Shape, rotate, structured_start  # noqa: E402
+from training.train import rate_at, read_recipe, total_steps, train  # noqa: E402
+
+SHIPPED = Path(languages.__file__).parent.parent / "models" / "lille"
+
+
+@pytest.fixture(scope="module")
+def built():
+    return tokenizer.build()
+
+
+@pytest.fixture(scope="module")
+def recipe():
+    """The real recipe, but tiny: 2 layers, 1,024 tokens a step, little prose."""
+    made = read_recipe()
+    made["shape"]["layers"] = 2
+    made["batch"]["tokens"] = 1024
+    made["data"]["sentences"] = 200
+    made["phases"] = [
+        {
+            "steps": 40,
+            "lengths": {"128": 1.0},
+            "jumps": 0.5,
+            "reach": 4096,
+            "tasks": {"lines": 0.1, "dense": 0.4, "niah": 0.5},
+        }
+    ]
+    return made
+
+
+@pytest.fixture(scope="module")
+def source(recipe, built):
+    return Source(recipe, built)
+
+
+# -- tokenizer -------------------------------------------------------------------------
+
+
+@given(st.text())
+def test_tokenizer_returns_every_text(built, text):
+    ids = built.encode(text, add_special_tokens=False).ids
+    assert built.decode(ids, skip_special_tokens=False) == text
+
+
+@given(st.sampled_from(("numbers", "uuids", "words")), st.integers(0, 2**32))
+def test_a_value_is_the_same_tokens_wherever_it_stands(built, kind, seed):
+    rng = random.Random(seed)
+    pack = languages.load(rng.choice(("da", "en")))
+    value = a_value(rng, kind, pack.adjectives + pack.nouns)
+    alone = built.encode(f" {value}", add_special_tokens=False).ids
+    for before, after in ((" er:", "."), (" for", ", som er"), ("\nOne", " is: 3.")):
+        ids = built.encode(before + " " + value + after, add_special_tokens=False).ids
+        start = len(built.encode(before, add_special_tokens=False).ids)
+        assert ids[start : start + len(alone)] == alone
+    # 16 pairs of hex digits, 4 hyphens and " "; the known flaws of the tokenizer cost a few.
+    if kind != "words":
+        assert len(alone) <= {"numbers": 6, "uuids": 23}[kind]
+
+
+def test_tokenizer_has_4096_tokens_and_is_the_same_every_time(built):
+    assert built.get_vocab_size() == 4096
+    assert tokenizer.build().to_str() == built.to_str()
+
+
+def test_chat_template_takes_the_answer_prefix_as_the_beginning_of_a_turn(built, tmp_path):
+    from transformers import AutoTokenizer
+
+    tokenizer.save_pretrained(built, tmp_path, 512)
+    loaded = AutoTokenizer.from_pretrained(tmp_path)
+    asked = [{"role": "user", "content": "Hvad?"}]
+    prompt = loaded.apply_chat_template(asked, tokenize=False, add_generation_prompt=True)
+    assert prompt == "<s><|user|>Hvad?<|assistant|>"
+    turns = [*asked, {"role": "assistant", "content": "Det er"}]
+    opened = loaded.apply_chat_template(turns, tokenize=False, continue_final_message=True)
+    assert opened == prompt + "Det er"
+    closed = loaded.apply_chat_template(turns, tokenize=False)
+    assert closed == prompt + "Det er</s>"
+    assert loaded("x").input_ids[0] == tokenizer.BOS
+
+
+# -- data ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("code", languages.available())
+def test_no_word_of_the_benchmark_is_trained_on(code):
+    for pack in map(languages.load, languages.available()):
+        assert not set(prose.words(code)[0]) & {*pack.adjectives, *pack.nouns}
+    assert len(prose.key_words(code)) > 5_000
+
+
+def test_a_batch_depends_on_the_recipe_and_the_step_alone(recipe, built, source):
+    source.batch(3)
+    other = Source(recipe, built)
+    for step in (7, 2):
+        ours, theirs = source.batch(step), other.batch(step)
+        for name in ("tokens", "positions", "places", "targets", "answer", "kinds"):
+            assert np.array_equal(getattr(ours, name), getattr(theirs, name))
+    assert not np.array_equal(source.batch(2).targets, source.batch(3).targets)
+
+
+@settings(deadline=None, max_examples=60)
+@given(
+    st.integers(0, 2**32),
+    st.sampled_from((256, 512, 1024)),
+    st.sampled_from(("dense", "niah", "multivalue")),
+)
+def test_every_answer_stands_in_its_haystack_and_nothing_else_is_learned(
+    source, built, seed, length, task
+):
+    example = source.example(random.Random(seed), length, {task: 1.0})
+    text = built.decode(example.tokens, skip_special_tokens=False)
+    # Put together from pieces, and yet the tokens that the whole text has.
+    assert built.encode(text, add_special_tokens=False).ids == example.tokens
+    assert len(example.tokens) <= length
+    needles = re.findall(
+        r"(?:Et af de særlige magiske|One of the special magic) \S+ for (\S+) (?:er|is): (\S+)\.",
+        text,
+    )
+    for start, end, kind in example.answers:
+        answer = built.decode(example.tokens[start:end], skip_special_tokens=False)
+        assert answer.endswith(".</s>")
+        assert kind in KINDS
+        before = built.decode(example.tokens[:start], skip_special_tokens=False)
+        prefix = re.split(r"\?|</s>|<\|assistant\|>", before)[-1]
+        asked = [key for key, _ in needles if re.search(rf" {re.escape(key)}[ ,]", prefix)]
+        wanted = [value for key, value in needles if key in asked]
+        assert wanted
+        assert sorted(re.findall(r" ([\w-]+)(?=[,.])", answer)) == sorted(wanted)
+        if kind == "value":
+            assert answer == " " + ", ".join(wanted) + ".</s>"
+
+
+@given(st.integers(0, 2**32), st.integers(8, 400), st.integers(0, 40_000))
+def test_positions_jump_at_seams_only(seed, length, reach):
+    rng = random.Random(seed)
+    seams = sorted(rng.sample(range(1, length), rng.randint(0, min(6, length - 1))))
+    positions = Source.positions(rng, seams, length, reach)
+    steps = np.diff(positions)
+    assert positions[0] == 0
+    assert all(step == 1 or place + 1 in seams for place, step in enumerate(steps))
+    assert (steps >= 1).all()
+    assert positions[-1] < max(length, reach)
+
+
+# -- model -----------------------------------------------------------------------------
+
+
+def test_structured_start_looks_back_one_and_two():
+    model = Lille(Shape(layers=2), torch.float32)
+    structured_start(model)
+    tokens = torch.randint(5, 4096, (1, 64))
+    attention = model.layers[0].self_attn
+    x = model.layers[0].input_layernorm(model.embed_tokens(tokens))
+    cos, sin = model.positions(torch.arange(64)[None])
+    heads = [
+        rotate(part(x).view(1, 64, 4, 64).transpose(1, 2), cos, sin)
+        for part in (attention.q_proj, attention.k_proj)
+    ]
+    weights = (heads[0] @ heads[1].transpose(2, 3) / 8)[0, :, -1].softmax(-1)
+    assert weights[0].argmax() == 63 - 1
+    assert weights[1].argmax() == 63 - 2
+    assert weights[0].max() > 0.5
+    assert weights[2, 63 - 11 : 63 - 2].sum() > 0.5
+
+
+def test_rate_rises_stays_and_falls():
+    made = read_recipe()
+    total, rate = total_steps(made), made["optimizer"]["rate"]
+    assert rate_at(made, 0) < rate / 10
+    assert rate_at(made, total // 2) == rate
+    assert rate_at(made, total - 1) == pytest.approx(rate * made["optimizer"]["floor"])
+
+
+def test_loss_falls_and_the_export_says_the_same(recipe, tmp_path):
+    model = train(recipe, tmp_path, threads=1, compiled=False, bfloat16=False, log_every=8)
+    with (tmp_path / "log.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+
+    def loss(steps: set[int]) -> float:
+        chosen = [row for row in rows if int(row["step"]) in steps and row["kind"] != "lines"]
+        weights = [int(row["answers"]) for row in chosen]
+        return float(np.average([float(row["loss"]) for row in chosen], weights=weights))
+
+    assert loss({32, 40}) < 0.8 * loss({8})
+
+    from transformers import AutoModelForCausalLM
+
+    export(tmp_path, tmp_path / "model")
+    llama = AutoModelForCausalLM.from_pretrained(tmp_path / "model", dtype=torch.float32)
+    tokens = torch.randint(5, 4096, (2, 50))
+    cos, sin = model.positions(torch.arange(50).expand(2, 50))
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.copy_(parameter.bfloat16())  # what the export holds
+        ours = model.logits(model.hidden(tokens, cos, sin), torch.arange(100))
+        theirs = llama(tokens).logits.reshape(100, -1)
+    assert torch.allclose(ours, theirs, atol=1e-3)
+
+
+def test_a_resumed_run_is_the_uninterrupted_run(recipe, tmp_path):
+    options = {"threads": 1, "compiled": False, "bfloat16": False, "log_every": 4}
+    whole = train(recipe, tmp_path / "whole", stop_at=8, **options)
+    train(recipe, tmp_path / "parts", stop_at=4, **options)
+    parts = train(recipe, tmp_path / "parts", stop_at=8, **options)
+    for ours, theirs in zip(whole.parameters(), parts.parameters(), strict=True):
+        assert torch.allclose(ours, theirs, atol=1e-6)
+    logs = []
+    for name in ("whole", "parts"):
+        with (tmp_path / name / "log.csv").open(newline="") as file:
+            logs.append([{**row, "seconds": ""} for row in csv.DictReader(file)])
+    assert logs[0] == logs[1]
+
+
+# -- what ships ------------------------------------------------------------------------
+
+
+def test_model_card_names_the_weights_that_ship():
+    assert sha256(SHIPPED / "model.safetensors") in (SHIPPED / "README.md").read_text("utf-8")

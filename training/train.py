@@ -1,0 +1,282 @@
+"""Train `lille` from nothing: ``python -m training.train``.
+
+Builds the tokenizer, trains by the recipe, and exports to the folder of checkpoints. The
+same command continues after a kill: from the last checkpoint, on the same stream of
+batches, with the same log. ``--export FOLDER`` also puts the result where it ships.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import multiprocessing as mp
+import os
+import tempfile
+import time
+import tomllib
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from queue import Full
+from typing import Any
+
+import numpy as np
+import torch
+from tokenizers import Tokenizer
+from torch.nn import functional
+
+from training import tokenizer as tokenizers
+from training.data import KINDS, Batch, Source
+from training.model import Lille, Shape, structured_start
+
+ROOT = Path(__file__).resolve().parent.parent
+RECIPE = Path(__file__).with_name("recipe.toml")
+COLUMNS = ("step", "tokens", "seconds", "length", "kind", "answers", "exact", "loss")
+
+# Steps between two lines of the log; checkpoints are written on such a step only, so that
+# a log that continues has no torn line.
+LOG_EVERY = 25
+CHECKPOINT_SECONDS = 120
+
+
+def read_recipe(path: Path = RECIPE) -> dict[str, Any]:
+    return tomllib.loads(path.read_text(encoding="utf-8"))
+
+
+def total_steps(recipe: Mapping[str, Any]) -> int:
+    return sum(phase["steps"] for phase in recipe["phases"])
+
+
+def rate_at(recipe: Mapping[str, Any], step: int) -> float:
+    """The learning rate of a step: a short rise, level, then down in a straight line."""
+    settings, total = recipe["optimizer"], total_steps(recipe)
+    rise = min(1.0, (step + 1) / settings["warmup"])
+    fall = (total - step) / (settings["decay"] * total)
+    return settings["rate"] * rise * max(settings["floor"], min(1.0, fall))
+
+
+def _produce(queue: Any, recipe: Mapping[str, Any], tokenizer: str, start: int) -> None:
+    source = Source(recipe, Tokenizer.from_str(tokenizer))
+    parent = mp.parent_process()
+    for step in range(start, total_steps(recipe)):
+        batch = source.batch(step)
+        while True:
+            try:
+                queue.put((step, batch), timeout=5)
+                break
+            except Full:
+                # A trainer that was killed takes nothing any more; do not outlive it.
+                if parent is not None and not parent.is_alive():
+                    os._exit(0)
+
+
+def batches(
+    recipe: Mapping[str, Any], tokenizer: Tokenizer, start: int
+) -> Iterator[tuple[int, Batch]]:
+    """Batches from `start` on, made ahead in a process of their own."""
+    context = mp.get_context("spawn")
+    queue = context.Queue(maxsize=8)
+    worker = context.Process(
+        target=_produce, args=(queue, recipe, tokenizer.to_str(), start), daemon=True
+    )
+    worker.start()
+    try:
+        for _ in range(start, total_steps(recipe)):
+            yield queue.get()
+    finally:
+        worker.terminate()
+        worker.join()
+
+
+def write_atomically(path: Path, write: Any) -> None:
+    """Call `write` with a temporary path beside `path`, then put it in place."""
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=path.name)
+    os.close(handle)
+    write(name)
+    os.chmod(name, 0o644)  # mkstemp makes files that only their owner reads
+    os.replace(name, path)
+
+
+def _kept_rows(log: Path, step: int) -> list[list[str]]:
+    if not log.exists():
+        return []
+    with log.open(newline="", encoding="utf-8") as file:
+        rows = list(csv.reader(file))[1:]
+    return [row for row in rows if len(row) == len(COLUMNS) and int(row[0]) <= step]
+
+
+def train(
+    recipe: Mapping[str, Any],
+    out: Path,
+    *,
+    threads: int = 2,
+    compiled: bool = True,
+    bfloat16: bool = True,
+    stop_at: int | None = None,
+    checkpoint_seconds: float = CHECKPOINT_SECONDS,
+    log_every: int = LOG_EVERY,
+) -> Lille:
+    """Train, or go on training, in a folder.
+
+    Parameters
+    ----------
+    recipe
+        The parsed recipe.
+    out
+        Folder for tokenizer.json, checkpoint.pt and log.csv.
+    threads
+        Of torch; one more process makes the batches.
+    compiled
+        Use torch.compile, which needs a C++ compiler and about half a minute a length.
+    bfloat16
+        Compute the layers in bfloat16.
+    stop_at
+        Stop after this many steps with a checkpoint, as if killed just then.
+    checkpoint_seconds, log_every
+        How often to save (on a logged step only) and to log (in steps).
+    """
+    torch.set_num_threads(threads)
+    out.mkdir(parents=True, exist_ok=True)
+    tokenizer_path, checkpoint, log = out / "tokenizer.json", out / "checkpoint.pt", out / "log.csv"
+    if tokenizer_path.exists():
+        tokenizer = Tokenizer.from_file(str(tokenizer_path))
+    else:
+        tokenizer = tokenizers.build(
+            recipe["seed"], recipe["shape"]["vocabulary"], tuple(recipe["data"]["languages"])
+        )
+        write_atomically(tokenizer_path, lambda name: tokenizer.save(str(name)))
+
+    model = Lille(Shape(**recipe["shape"]), torch.bfloat16 if bfloat16 else torch.float32)
+    structured_start(model, recipe["seed"])
+    settings = recipe["optimizer"]
+    # The biases that look back are large by design; at the full rate they wobble.
+    look = [p for n, p in model.named_parameters() if n.endswith(("q_proj.bias", "k_proj.bias"))]
+    rest = [p for p in model.parameters() if not any(p is bias for bias in look)]
+    groups = [{"params": rest, "share": 1.0}, {"params": look, "share": 0.5}]
+    optimizer = torch.optim.AdamW(
+        groups, lr=settings["rate"], betas=tuple(settings["betas"]), weight_decay=0.0, fused=True
+    )
+    start, tokens, before = 0, 0, 0.0
+    if checkpoint.exists():
+        state = torch.load(checkpoint, weights_only=True)
+        model.load_state_dict(state["model"])
+        optimizer.load_state_dict(state["optimizer"])
+        start, tokens, before = state["step"], state["tokens"], state["seconds"]
+        print(f"going on from step {start}", flush=True)
+    rows = _kept_rows(log, start)
+
+    def write_log(name: str) -> None:
+        with open(name, "w", newline="", encoding="utf-8") as file:
+            csv.writer(file, lineterminator="\n").writerows([COLUMNS, *rows])
+
+    def save(step: int) -> None:
+        state = {
+            "model": model.state_dict(),
+            "optimizer": optimizer.state_dict(),
+            "shape": model.shape.as_dict(),
+            "step": step,
+            "tokens": tokens,
+            "seconds": before + time.monotonic() - began,
+        }
+        write_atomically(checkpoint, lambda name: torch.save(state, name))
+
+    hidden = torch.compile(model.hidden, dynamic=False) if compiled else model.hidden
+    total = total_steps(recipe)
+    began = saved = ticked = time.monotonic()
+    ticked_tokens = tokens
+    window: dict[tuple[int, int], np.ndarray] = defaultdict(lambda: np.zeros(4))
+    step = start
+    for index, batch in batches(recipe, tokenizer, start):
+        if stop_at is not None and index >= stop_at:
+            break
+        for group in optimizer.param_groups:
+            group["lr"] = rate_at(recipe, index) * group["share"]
+        cos, sin = model.positions(torch.from_numpy(batch.positions))
+        states = hidden(torch.from_numpy(batch.tokens), cos, sin)
+        logits = model.logits(states, torch.from_numpy(batch.places))
+        targets = torch.from_numpy(batch.targets)
+        losses = functional.cross_entropy(logits, targets, reduction="none")
+        losses.mean().backward()
+        torch.nn.utils.clip_grad_norm_(model.parameters(), settings["clip"])
+        optimizer.step()
+        optimizer.zero_grad(set_to_none=True)
+        step, tokens = index + 1, tokens + batch.tokens.size
+
+        right = (logits.argmax(-1) == targets).numpy()
+        exact = np.ones(len(batch.kinds), dtype=bool)
+        np.logical_and.at(exact, batch.answer, right)
+        of_target = batch.kinds[batch.answer]
+        each = losses.detach().numpy()
+        for kind in np.unique(batch.kinds):
+            answers = exact[batch.kinds == kind]
+            cell = each[of_target == kind]
+            window[batch.length, int(kind)] += (len(answers), answers.sum(), cell.sum(), len(cell))
+
+        if step % log_every == 0 or step == total:
+            now = time.monotonic()
+            seconds = before + now - began
+            speed = (tokens - ticked_tokens) / (now - ticked)
+            said = []
+            for (length, kind), (count, good, loss, size) in sorted(window.items()):
+                rows.append(
+                    [
+                        str(cell)
+                        for cell in (
+                            step,
+                            tokens,
+                            round(seconds),
+                            length,
+                            KINDS[kind],
+                            int(count),
+                            round(good / count, 3),
+                            round(loss / size, 4),
+                        )
+                    ]
+                )
+                said.append(f"{KINDS[kind]}@{length} {good / count:.2f}")
+            window.clear()
+            left = (total - step) * recipe["batch"]["tokens"] / speed
+            print(
+                f"{step}/{total} {tokens / 1e6:.2f}M tokens {speed:.0f}/s "
+                f"{seconds / 60:.1f} min, {left / 60:.0f} left | {' '.join(said)}",
+                flush=True,
+            )
+            write_atomically(log, write_log)
+            ticked, ticked_tokens = now, tokens
+            if now - saved >= checkpoint_seconds or step == total:
+                save(step)
+                saved = now
+    if step > start and step != total:
+        save(step)
+    return model
+
+
+def main() -> None:
+    recipe = read_recipe()
+    parser = argparse.ArgumentParser(description="Train lille from nothing, or go on.")
+    parser.add_argument("--recipe", type=Path, default=RECIPE)
+    parser.add_argument("--out", type=Path, help="folder of the run (default: the recipe's)")
+    parser.add_argument("--threads", type=int, default=os.cpu_count() or 1)
+    parser.add_argument("--stop-at", type=int, help="stop after this many steps")
+    parser.add_argument("--no-compile", action="store_true", help="without torch.compile")
+    parser.add_argument("--float32", action="store_true", help="for processors without bfloat16")
+    parser.add_argument("--export", type=Path, help="where to put the finished model")
+    arguments = parser.parse_args()
+    recipe = read_recipe(arguments.recipe)
+    out = arguments.out or ROOT / recipe["out"]
+    train(
+        recipe,
+        out,
+        threads=arguments.threads,
+        compiled=not arguments.no_compile,
+        bfloat16=not arguments.float32,
+        stop_at=arguments.stop_at,
+    )
+    if arguments.stop_at is None:
+        from training.export import export
+
+        export(out, arguments.export or out / "lille")
+
+
+if __name__ == "__main__":
+    main()

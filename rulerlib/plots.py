@@ -57,8 +57,7 @@ def heatmap(table: pd.DataFrame, colours: str = "red-green", title: str | None =
         plt.get_cmap(chosen)
         if isinstance(chosen, str)
         else LinearSegmentedColormap.from_list(colours, chosen)
-    ).copy()
-    shades.set_bad(UNMEASURED)
+    ).with_extremes(bad=UNMEASURED)
 
     names = list(dict.fromkeys(table["task"]))
     columns = min(4, len(names))

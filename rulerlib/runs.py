@@ -182,8 +182,14 @@ class Run:
             If a length does not work for the model or a task, or the output
             folder cannot be written.
         """
-        for run in (self, *self._studies):
-            _ = run.cells
+        _ = self.cells
+        for run in self._studies:
+            try:
+                _ = run.cells
+            except ParameterError as error:
+                if error.parameter != "length":
+                    raise
+                raise ParameterError("study_length", error.value, error.allowed) from error
         trial = self.folder / ".trial"
         with samples.replacing(trial) as file:
             file.write("x" * 4096)
@@ -384,7 +390,8 @@ class Run:
         """A small sample of the first task, to be looked at."""
         for size in range(length, 16 * length, 64):
             try:
-                return self.dataset(self.tasks[0], size)[0]
+                # The second sample: the first one's needle stands at the very beginning.
+                return self.dataset(self.tasks[0], size)[min(1, self.num_samples - 1)]
             except ParameterError as error:
                 if error.parameter != "length":
                     raise

@@ -25,7 +25,7 @@ from rulerlib.errors import DataError, ParameterError, one_of, whole_number
 from rulerlib.haystack import DEPTHS, Haystack, Pool, depth_of, one_depth, sentences
 from rulerlib.languages import VALUE_TYPES, Language
 from rulerlib.samples import Sample
-from rulerlib.tasks.base import Budget, Composer, Draft, Needle, TooLongError
+from rulerlib.tasks.base import Budget, Composer, Draft, Needle, until_it_fits
 
 HAYSTACKS = ("noise", "essay", "needle")
 
@@ -175,13 +175,7 @@ class Family:
             If none of many drafts fits.
         """
         take = partial(self.haystack.draw, rng=rng)
-        for attempt in range(TRIES):
-            try:
-                return self.composer.compose(self.draft(index, rng), take)
-            except TooLongError:
-                if attempt == TRIES - 1:
-                    raise
-        raise AssertionError("unreachable")
+        return until_it_fits(lambda: self.composer.compose(self.draft(index, rng), take))
 
     def _needle(self, key: str, value: str) -> str:
         label = self.language.label(self.knobs.type_needle_v, 2)

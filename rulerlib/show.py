@@ -22,6 +22,10 @@ _MARK = "background:#fde68a;color:#1c1917;padding:0 .15em;border-radius:3px"
 _VALUE = "background:#f59e0b;color:#1c1917;padding:0 .15em;border-radius:3px;font-weight:600"
 
 
+# So many characters are shown rather than left out.
+SHORT_GAP = 80
+
+
 class Html:
     """HTML that a notebook shows; as text it is what stands in it, without the markup."""
 
@@ -132,7 +136,7 @@ def _sentences_with(text: str, values: Sequence[str]) -> list[tuple[int, int, st
 def _merged(spans: Iterable[tuple[int, int]], size: int) -> list[tuple[int, int]]:
     merged: list[tuple[int, int]] = []
     for start, end in sorted((max(0, start), min(size, end)) for start, end in spans):
-        if merged and start <= merged[-1][1]:
+        if merged and start <= merged[-1][1] + SHORT_GAP:
             merged[-1] = (merged[-1][0], max(merged[-1][1], end))
         elif start < end:
             merged.append((start, end))

@@ -7,10 +7,11 @@ BIN := .venv/bin
 # Notebooks find kernels and commands in the virtual environment without its being activated.
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
-.PHONY: help niah test lint format benchmark clean
+.PHONY: help niah results test lint format benchmark clean
 
 help:
 	@sed -n 's/^# //p' Makefile | head -n 2
+	@echo "make results   the book's own results, from nothing; resumes; many hours"
 	@echo "make lint   ruff, mypy, notebooks without outputs; make format mends what it can"
 	@echo "make benchmark   samples per second and memory of the datasets"
 
@@ -32,19 +33,23 @@ niah: .venv/run.stamp
 	papermill notebooks/niah.ipynb runs/niah-$(LENGTH).ipynb -p length $(LENGTH)
 	@echo "The executed notebook: runs/niah-$(LENGTH).ipynb"
 
+# Every number of the page of results. What was asked stays in runs/results.
+results: .venv/run.stamp
+	python -m rulerlib.results params/results.yaml book/results
+
 test: .venv/test.stamp lint
 	pytest --nbmake
 
 lint: .venv/test.stamp
 	ruff check .
-	ruff format --check rulerlib tests training benchmarks notebooks
+	ruff format --check rulerlib tests training benchmarks notebooks book
 	mypy
-	nbstripout --verify --keep-id --extra-keys "$$(cat .nbstripout)" notebooks/*.ipynb
+	nbstripout --verify --keep-id --extra-keys "$$(cat .nbstripout)" notebooks/*.ipynb book/*.ipynb
 
 format: .venv/test.stamp
 	ruff check --fix .
-	ruff format rulerlib tests training benchmarks notebooks
-	nbstripout --keep-id --extra-keys "$$(cat .nbstripout)" notebooks/*.ipynb
+	ruff format rulerlib tests training benchmarks notebooks book
+	nbstripout --keep-id --extra-keys "$$(cat .nbstripout)" notebooks/*.ipynb book/*.ipynb
 
 benchmark: .venv/test.stamp
 	python benchmarks/generation.py

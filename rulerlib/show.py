@@ -113,7 +113,16 @@ def table(values: pd.DataFrame, percent: Iterable[str] = (), precision: int = 1)
     shown = values.copy()
     shares: Sequence[str] = [
         name
-        for name in (*percent, "all_match", "part_match", "recall", "found", "accuracy", "share")
+        for name in (
+            *percent,
+            "all_match",
+            "part_match",
+            "recall",
+            "found",
+            "accuracy",
+            "share",
+            "cut_off",
+        )  # fmt: skip
         if name in shown
     ]
     shown = _intervals(shown, shares, precision)

@@ -1,7 +1,8 @@
 """A dataset and a model become predictions; a killed run goes on where it stopped.
 
-Each prediction is appended to its file as soon as it is finished. What stands
-in the file counts, so that nothing is lost and nothing is done twice, and an
+Each prediction is appended to its file as soon as it is finished, in whatever
+order. What stands in the file counts, so that nothing is lost and nothing is
+done twice. When all are there they are put in order, in one step, so that an
 interrupted run ends with the same bytes as one that was not.
 """
 
@@ -9,7 +10,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ from typing import Any
 from rulerlib import samples
 from rulerlib.dataset import METADATA, compare
 from rulerlib.errors import DataError, ParameterError, whole_number
-from rulerlib.models import Generation, Model
+from rulerlib.models import Generation, Model, Request
 from rulerlib.progress import Progress
 from rulerlib.samples import Prediction, Sample
 from rulerlib.tokens import Frame
@@ -105,25 +106,33 @@ def predict(
     }
     done = _resume(output, settings, dataset)
     progress = progress or Progress(0, dataset.parent.name, quiet=True)
-    if done >= total:
-        progress.advance(weight * total, measured=False)
-        return output
-    for batch in _batches(_numbered(dataset, about), settings["batch_size"], total):
-        if batch[-1].index < done:
-            progress.advance(weight * len(batch), measured=False)
-            continue
-        # A batch that was half written is read again as a whole: the same prompts
-        # beside each other give the same numbers, and so the same bytes.
-        answers = model.generate(
-            [frame.prompt(sample.input, sample.answer_prefix) for sample in batch],
-            tokens_to_generate,
+    progress.advance(weight * len(done.keys() & set(range(total))), measured=False)
+
+    def request(sample: Sample) -> Request:
+        return Request(
+            prompt=frame.prompt(sample.input, sample.answer_prefix),
             special=not frame.chat,
+            max_new_tokens=tokens_to_generate,
+            messages=frame.messages(sample.input, sample.answer_prefix),
+            group=sample.context_id,
             truncate=allow_truncation,
         )
-        for sample, answer in zip(batch, answers, strict=True):
-            if sample.index >= done:
-                _append(output, _record(sample, answer))
+
+    for batch in _calls(islice(_numbered(dataset, about), total), settings["batch_size"], done):
+        asked: list[Sample] = []
+
+        def requests(batch: Iterable[Sample] = batch, asked: list[Sample] = asked) -> Any:
+            for sample in batch:
+                asked.append(sample)
+                yield request(sample)
+
+        for position, answer in model.generate(requests()):
+            sample = asked[position]
+            if sample.index in done:
+                continue
+            done[sample.index] = _append(output, _record(sample, answer))
             progress.advance(weight)
+    _put_in_order(output, done)
     return output
 
 
@@ -197,31 +206,61 @@ def _metadata(dataset: Path) -> dict[str, Any]:
     return found
 
 
-def _resume(output: Path, settings: dict[str, Any], dataset: Path) -> int:
-    """How many predictions stand finished; what a kill left of a line is cut off."""
+def _resume(output: Path, settings: dict[str, Any], dataset: Path) -> dict[int, tuple[int, int]]:
+    """Where in the file the prediction of each index stands; what a kill left is cut off.
+
+    Returns
+    -------
+    dict
+        For each index, in the order of the file, the bytes [start, end) of its line.
+    """
     beside = output.with_suffix(".settings.json")
-    records, size = samples.read_unfinished(output, Prediction)
-    if records and not beside.exists():
+    done: dict[int, tuple[int, int]] = {}
+    outputs: dict[int, list[str]] = {}
+    start = 0
+    for number, (record, end) in enumerate(samples.read_unfinished(output, Prediction), 1):
+        if record.index in done:
+            raise DataError(f"{output}, line {number}: sample {record.index} stands there twice.")
+        done[record.index], start = (start, end), end
+        outputs[record.index] = record.outputs
+    if done and not beside.exists():
         raise DataError(f"{beside} is missing, so nobody can say how {output} was made.")
     if beside.exists():
-        ignore = ("model",) if records else tuple(settings)
+        ignore = ("model",) if done else tuple(settings)
         compare(beside, settings, ignore=ignore)
-    if not records:
+    if not done:
         with samples.replacing(beside) as file:
             file.write(json.dumps(settings, ensure_ascii=False, indent=2) + "\n")
-    pairs = zip(records, samples.read(dataset, Sample), strict=False)
-    for place, (record, sample) in enumerate(pairs):
-        if record.index != place or record.outputs != sample.outputs:
-            raise DataError(f"{output}, line {place + 1}: not the answer to sample {place}.")
-    if output.exists() and output.stat().st_size > size:
-        os.truncate(output, size)
-    return len(records)
+    for place, sample in enumerate(samples.read(dataset, Sample)):
+        if outputs.pop(place, sample.outputs) != sample.outputs:
+            raise _stranger(output, done, place)
+    if outputs:
+        raise _stranger(output, done, min(outputs))
+    if output.exists() and output.stat().st_size > start:
+        os.truncate(output, start)
+    return done
 
 
-def _batches(records: Iterable[Sample], size: int, total: int) -> Iterable[list[Sample]]:
-    stream = islice(records, total)
+def _stranger(output: Path, done: dict[int, Any], index: int) -> DataError:
+    line = list(done).index(index) + 1
+    return DataError(f"{output}, line {line}: not the answer to sample {index}.")
+
+
+def _calls(
+    records: Iterable[Sample], size: int | None, done: Container[int]
+) -> Iterator[Iterable[Sample]]:
+    """The samples of each call of the engine.
+
+    A batch that was half written is read again as a whole: the same prompts beside each other
+    give the same numbers, and so the same bytes.
+    """
+    if size is None:
+        yield (sample for sample in records if sample.index not in done)
+        return
+    stream = iter(records)
     while batch := list(islice(stream, size)):
-        yield batch
+        if any(sample.index not in done for sample in batch):
+            yield batch
 
 
 def _record(sample: Sample, answer: Generation) -> Prediction:
@@ -244,13 +283,27 @@ def _record(sample: Sample, answer: Generation) -> Prediction:
     )
 
 
-def _append(output: Path, record: Prediction) -> None:
+def _append(output: Path, record: Prediction) -> tuple[int, int]:
+    """Write a record at the end of the file, and say where it stands."""
+    line = (record.to_json() + "\n").encode()
     try:
-        with output.open("a", encoding="utf-8", newline="\n") as file:
-            file.write(record.to_json() + "\n")
+        with output.open("ab") as file:
+            start = file.tell()
+            file.write(line)
             file.flush()
             os.fsync(file.fileno())
     except OSError as error:
         raise ParameterError(
             "output", str(output), f"a file that can be written ({error.strerror or error})"
         ) from error
+    return start, start + len(line)
+
+
+def _put_in_order(output: Path, done: dict[int, tuple[int, int]]) -> None:
+    """Put the lines of a finished file in the order of their indices, in one step."""
+    if list(done) == sorted(done):
+        return
+    with output.open("rb") as file, samples.replacing(output) as ordered:
+        for _, (start, end) in sorted(done.items()):
+            file.seek(start)
+            ordered.write(file.read(end - start).decode("utf-8"))

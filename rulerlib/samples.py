@@ -162,14 +162,14 @@ def read(path: str | Path, kind: type[R]) -> Iterator[R]:
             raise DataError(f"{path}, line {number}: {error}.") from error
 
 
-def read_unfinished(path: str | Path, kind: type[R]) -> tuple[list[R], int]:
+def read_unfinished(path: str | Path, kind: type[R]) -> Iterator[tuple[R, int]]:
     """Read a file that a killed process may have left in the middle of a line.
 
-    Returns
-    -------
-    records, size
-        The whole records, and the size in bytes of the part that holds them.
-        A last line without its newline was never finished and does not count.
+    Yields
+    ------
+    record, end
+        One whole record at a time, and the size in bytes of the file up to its end. A last
+        line without its newline was never finished and does not count.
 
     Raises
     ------
@@ -177,17 +177,15 @@ def read_unfinished(path: str | Path, kind: type[R]) -> tuple[list[R], int]:
         If a line *within* the file is damaged; that no kill can do.
     """
     path = Path(path)
-    if not path.exists():
-        return [], 0
-    data = path.read_bytes()
-    size = data.rfind(b"\n") + 1
-    records = []
-    for number, line in enumerate(data[:size].split(b"\n")[:-1], 1):
+    end = 0
+    for number, line in _byte_lines(path) if path.exists() else ():
+        if not line.endswith(b"\n"):
+            return
+        end += len(line)
         try:
-            records.append(kind.from_json(line.decode("utf-8")))
+            yield kind.from_json(line.decode("utf-8")), end
         except (DataError, UnicodeDecodeError) as error:
             raise DataError(f"{path}, line {number}: {str(error).rstrip('.')}.") from error
-    return records, size
 
 
 def write(path: str | Path, records: Iterable[Record]) -> int:
@@ -253,15 +251,20 @@ def replacing(path: str | Path) -> Iterator[Any]:
 
 
 def _lines(path: Path) -> Iterator[tuple[int, str]]:
+    # Bytes, decoded line by line, so that a line that is no text is known by its number.
+    for number, line in _byte_lines(path):
+        try:
+            if line.strip():
+                yield number, line.decode("utf-8")
+        except UnicodeDecodeError as error:
+            raise DataError(
+                f"{path}, line {number}: not UTF-8 ({error.reason} at byte {error.start})."
+            ) from error
+
+
+def _byte_lines(path: Path) -> Iterator[tuple[int, bytes]]:
     try:
-        # Bytes, decoded line by line, so that a line that is no text is known by its number.
         with path.open("rb") as file:
-            for number, line in enumerate(file, 1):
-                if line.strip():
-                    yield number, line.decode("utf-8")
-    except UnicodeDecodeError as error:
-        raise DataError(
-            f"{path}, line {number}: not UTF-8 ({error.reason} at byte {error.start})."
-        ) from error
+            yield from enumerate(file, 1)
     except OSError as error:
         raise DataError(f"{path}: cannot be read ({error.strerror or error}).") from error

@@ -62,6 +62,16 @@ class Frame:
         """The whole text that the model reads."""
         return f"{self.before}{text}{self.between}{self.prefix(answer_prefix)}"
 
+    def messages(self, text: str, answer_prefix: str) -> tuple[dict[str, str], ...] | None:
+        """The same as chat messages; None where the model is fed plain text.
+
+        A last message of the assistant is one that the model continues.
+        """
+        if not self.chat:
+            return None
+        turns = [("user", text), ("assistant", self.prefix(answer_prefix))]
+        return tuple({"role": role, "content": content} for role, content in turns if content)
+
 
 class Tokenizer(ABC):
     """Counts tokens. Texts are counted as they are, without special tokens."""
@@ -164,6 +174,16 @@ class HuggingFace(Tokenizer):
             return [rust.encode(texts[0], add_special_tokens=False)]
         encodings: list[Any] = rust.encode_batch(list(texts), add_special_tokens=False)
         return encodings
+
+    def decode(self, ids: Sequence[int], tags: Sequence[str] = ()) -> str:
+        """The text of generated tokens, without special tokens other than ``tags``."""
+        left_out = {
+            token
+            for token, added in self.backend.added_tokens_decoder.items()
+            if added.special and added.content not in tags
+        }
+        text: str = self.backend.decode([token for token in ids if token not in left_out])
+        return text
 
     @property
     def fingerprint(self) -> str:

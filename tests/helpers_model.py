@@ -14,7 +14,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +25,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 from rulerlib import languages, samples, tokens
 from rulerlib.haystack import sentences
-from rulerlib.models import Generation
+from rulerlib.models import Generation, Request, in_order
 from rulerlib.samples import Sample
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -111,26 +111,31 @@ class Parrot:
     def batch_size(self, length: int) -> int:
         return self._batch
 
-    def generate(
-        self, prompts: Sequence[str], max_new_tokens: int, special: bool, truncate: bool = False
-    ) -> Iterator[Generation]:
-        for prompt in prompts:
-            self.asked.append(prompt)
+    def generate(self, requests: Iterable[Request]) -> Iterator[tuple[int, Generation]]:
+        for position, request in enumerate(requests):
+            self.asked.append(request.prompt)
             time.sleep(self._seconds)
             kept = -1
-            if truncate and self.limit is not None:
-                room = self.limit - max_new_tokens
-                kept = room if self.tokenizer.count(prompt) > room else -1
-            said = hashlib.sha256(prompt.encode()).hexdigest()[:12]
+            if request.truncate and self.limit is not None:
+                room = self.limit - request.max_new_tokens
+                kept = room if self.tokenizer.count(request.prompt) > room else -1
+            said = hashlib.sha256(request.prompt.encode()).hexdigest()[:12]
             # All that is awkward in a line of JSON.
-            yield Generation(f' æøå "{said}"\n\u2028{{}}\\', 3, True, kept)
+            yield position, Generation(f' æøå "{said}"\n\u2028{{}}\\', 3, True, kept)
 
 
 class Unloadable(Parrot):
     """An engine that may be asked for everything but an answer."""
 
-    def generate(self, *_: Any, **__: Any) -> Iterator[Generation]:
+    def generate(self, *_: Any, **__: Any) -> Iterator[tuple[int, Generation]]:
         raise AssertionError("the weights were loaded")
+
+
+def say(
+    model: Any, prompts: Sequence[str], max_new_tokens: int, special: bool = True, **more: Any
+) -> list[Generation]:
+    """What an engine says to some prompts, in their order."""
+    return in_order(model, [Request(text, special, max_new_tokens, **more) for text in prompts])
 
 
 def some_samples(count: int, size: int = 200) -> list[Sample]:

@@ -196,13 +196,13 @@ def test_cut_off_anywhere_it_ends_with_the_same_bytes(dataset, output, whole):
 
 def test_an_engine_that_fails_leaves_what_it_answered(dataset, output, whole):
     class Failing(Parrot):
-        def generate(self, *arguments, **options):
-            for number, answer in enumerate(super().generate(*arguments, **options)):
+        def generate(self, requests):
+            for number, answer in super().generate(requests):
                 if len(self.asked) == 7 and number == 2:
-                    raise RuntimeError("out of memory")
-                yield answer
+                    raise RuntimeError("no answer")
+                yield number, answer
 
-    with pytest.raises(RuntimeError, match="out of memory"):
+    with pytest.raises(RuntimeError, match="no answer"):
         predict(dataset, Failing(), output)
     assert whole.startswith(output.read_bytes())
     assert output.read_bytes().count(b"\n") == 6

@@ -8,7 +8,7 @@ import subprocess
 import sys
 
 import pytest
-from helpers_model import LILLE, LIMIT, ROOT, TEMPLATE, bare_environment, tiny_model
+from helpers_model import LILLE, LIMIT, ROOT, TEMPLATE, bare_environment, say, tiny_model
 
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
@@ -98,7 +98,7 @@ def test_it_is_an_engine(engine):
 
 @pytest.mark.parametrize("special", [True, False])
 def test_a_batch_says_what_a_greedy_loop_says(engine, base, special):
-    answers = list(engine.generate(PROMPTS, NEW, special=special))
+    answers = say(engine, PROMPTS, NEW, special=special)
     assert len(answers) == len(PROMPTS)
     for prompt, answer in zip(PROMPTS, answers, strict=True):
         said = greedy(base, ids_of(base, prompt, special), NEW, ends={1})
@@ -110,16 +110,16 @@ def test_a_batch_says_what_a_greedy_loop_says(engine, base, special):
 
 
 def test_a_batch_says_what_each_prompt_says_alone(engine):
-    together = list(engine.generate(PROMPTS, NEW, special=True))
-    alone = [next(engine.generate([prompt], NEW, special=True)) for prompt in PROMPTS]
-    reverse = list(engine.generate(PROMPTS[::-1], NEW, special=True))[::-1]
+    together = say(engine, PROMPTS, NEW)
+    alone = [say(engine, [prompt], NEW)[0] for prompt in PROMPTS]
+    reverse = say(engine, PROMPTS[::-1], NEW)[::-1]
     assert together == alone == reverse
 
 
 def test_padding_is_on_the_left_and_masked(base, fed):
     engine = Engine(base, dtype="float32", device="cpu")
     calls = fed(engine)
-    list(engine.generate(PROMPTS, 2, special=True))
+    say(engine, PROMPTS, 2)
     ids, mask = calls[0]["input_ids"].tolist(), calls[0]["attention_mask"].tolist()
     for prompt, row, seen in zip(PROMPTS, ids, mask, strict=True):
         wanted = ids_of(base, prompt)
@@ -134,7 +134,7 @@ def test_no_logits_but_those_of_the_last_position(base):
     hook = engine._model.lm_head.register_forward_hook(
         lambda _, arguments, output: shapes.append((arguments[0].shape[1], output.shape[1]))
     )
-    list(engine.generate(PROMPTS[:2], 5, special=True))
+    say(engine, PROMPTS[:2], 5)
     hook.remove()
     assert shapes == [(1, 1)] * len(shapes)
     assert 1 <= len(shapes) <= 5
@@ -152,19 +152,19 @@ def test_it_stops_at_the_end_and_leaves_it_out(base, tmp_path, form):
     ends = free[at] if form is int else [5, free[at]]
     folder = with_end(base, tmp_path / "model", ends)
     engine = Engine(folder, dtype="float32", device="cpu")
-    answers = list(engine.generate([prompt, PROMPTS[3]], NEW, special=True))
+    answers = say(engine, [prompt, PROMPTS[3]], NEW)
     assert answers[0].finished
     assert answers[0].tokens == at + 1
     assert answers[0].text.startswith(decode(base, free[:at]))
     # What the neighbour that goes on adds as padding does not count.
-    assert answers[0] == next(engine.generate([prompt], NEW, special=True))
+    assert answers[0] == say(engine, [prompt], NEW)[0]
 
 
 def test_cut_off_by_the_limit_it_is_not_finished(base, tmp_path):
     folder = with_end(base, tmp_path / "model", None)
     engine = Engine(folder, dtype="float32", device="cpu")
     for new in (1, 3, 9):
-        answer = next(engine.generate(PROMPTS[:1], new, special=True))
+        answer = say(engine, PROMPTS[:1], new)[0]
         ends = engine._ends
         assert answer.tokens <= new
         assert answer.finished == (answer.tokens < new or greedy(
@@ -178,8 +178,8 @@ def test_sampling_settings_of_a_model_are_not_used(base, tmp_path):
     about = json.loads(path.read_text())
     sampling = {"do_sample": True, "temperature": 5.0, "top_k": 50, "top_p": 0.9}
     path.write_text(json.dumps({**about, **sampling}))
-    greedily = list(Engine(base, dtype="float32").generate(PROMPTS, NEW, special=True))
-    assert list(Engine(str(folder), dtype="float32").generate(PROMPTS, NEW, True)) == greedily
+    greedily = say(Engine(base, dtype="float32"), PROMPTS, NEW)
+    assert say(Engine(str(folder), dtype="float32"), PROMPTS, NEW) == greedily
 
 
 # --- Chat ------------------------------------------------------------------------------------
@@ -197,7 +197,7 @@ def test_the_chat_frame_is_the_template_and_the_prefix(talker, text, prefix, fed
     assert frame.chat
     assert frame.prompt(text, prefix) == wanted
     calls = fed(engine)
-    list(engine.generate([frame.prompt(text, prefix)], 1, special=not frame.chat))
+    say(engine, [frame.prompt(text, prefix)], 1, special=not frame.chat)
     ids = calls[0]["input_ids"][0].tolist()
     assert ids == backend(wanted, add_special_tokens=False).input_ids
     assert ids.count(0) == 1, "one beginning of text, not two"
@@ -225,9 +225,9 @@ def test_too_long_is_refused_or_cut_in_the_middle(base, fed):
     text = "Begyndelsen. " + "græs " * 4000 + "Slutningen."
     ids = ids_of(base, text)
     with pytest.raises(ParameterError, match=f"length is {len(ids) + 4}, .*at most {LIMIT}"):
-        list(engine.generate([text], 4, special=True))
+        say(engine, [text], 4)
     calls = fed(engine)
-    long, short = engine.generate([text, "kort"], 4, special=True, truncate=True)
+    long, short = say(engine, [text, "kort"], 4, truncate=True)
     assert (long.kept, short.kept) == (LIMIT - 4, -1)
     row = calls[0]["input_ids"][0].tolist()
     half = (LIMIT - 4) // 2
@@ -280,7 +280,7 @@ def test_a_folder_without_weights_is_one_sentence(base, tmp_path):
     shutil.copytree(base, folder)
     (folder / "model.safetensors").unlink()
     with pytest.raises(ParameterError, match=r"model is .*a model that loads") as error:
-        list(Engine(str(folder), dtype="float32").generate(["x"], 1, special=True))
+        say(Engine(str(folder), dtype="float32"), ["x"], 1)
     assert "\n" not in str(error.value)
 
 
@@ -292,7 +292,7 @@ def test_a_damaged_file_is_one_sentence(base, tmp_path, name):
 
     def used():
         engine = Engine(str(folder), dtype="float32")
-        return engine.limit, list(engine.generate(["x"], 1, special=True))
+        return engine.limit, say(engine, ["x"], 1)
 
     with pytest.raises(ParameterError, match="model is") as error:
         used()
@@ -304,7 +304,7 @@ def test_the_dtype_is_that_of_the_weights(base, dtype):
     engine = Engine(base, dtype=dtype, device="cpu")
     assert {str(weight.dtype) for weight in engine._model.parameters()} == {f"torch.{dtype}"}
     assert engine.settings["dtype"] == dtype
-    assert next(engine.generate(PROMPTS[:1], 3, special=True)).tokens
+    assert say(engine, PROMPTS[:1], 3)[0].tokens
 
 
 def test_auto_says_what_it_chose(base):
@@ -370,7 +370,7 @@ def test_code_of_a_model_does_not_run(base, tmp_path):
         "import sys\nfrom rulerlib import models\nfrom rulerlib.errors import ParameterError\n"
         "try:\n"
         f"    engine = models.load({str(folder)!r}, dtype='float32')\n"
-        "    list(engine.generate(['x'], 1, special=True))\n"
+        "    models.in_order(engine, [models.Request('x', True, 1)])\n"
         "except ParameterError as error:\n    print(error)\n"
     )
     done = subprocess.run(
@@ -417,6 +417,6 @@ def test_lille_says_what_a_greedy_loop_says():
     engine = models.load("lille", dtype="float32", device="cpu")
     prompts = ["Hvad er det særlige magiske tal?", "Et af de særlige magiske tal for a-b er: 12"]
     ends = engine._ends
-    for prompt, answer in zip(prompts, engine.generate(prompts, 8, special=True), strict=True):
+    for prompt, answer in zip(prompts, say(engine, prompts, 8), strict=True):
         said = greedy(LILLE, ids_of(LILLE, prompt), 8, ends)
         assert answer.text == decode(LILLE, said)

@@ -42,15 +42,20 @@ def measure(
     )
     model = models.load(folder, dtype=dtype)
     samples = list(data)
-    prompts = [data.frame.prompt(sample.input, sample.answer_prefix) for sample in samples]
+    requests = [
+        models.Request(
+            data.frame.prompt(sample.input, sample.answer_prefix),
+            special=not data.frame.chat,
+            max_new_tokens=data.tokens_to_generate,
+        )
+        for sample in samples
+    ]
     began = time.monotonic()
-    size = model.batch_size(length)
+    size = model.batch_size(length) or count
     texts = [
         generation.text
         for start in range(0, count, size)
-        for generation in model.generate(
-            prompts[start : start + size], data.tokens_to_generate, special=not chat
-        )
+        for generation in models.in_order(model, requests[start : start + size])
     ]
     spent = time.monotonic() - began
     hits = [

@@ -122,6 +122,16 @@ class Language:
         return _lines(self.folder / "nouns.txt")
 
     @functools.cached_property
+    def refusals(self) -> tuple[str, ...]:
+        """Phrases by which models decline to answer, one a line; a pack may do without them.
+
+        They stand in no prompt, so they are no part of `fingerprint`.
+        """
+        path = self.folder / "refusals.txt"
+        lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
+        return tuple(line.strip() for line in lines if line.strip())
+
+    @functools.cached_property
     def essays(self) -> tuple[str, ...]:
         """The texts of the essay haystack, in the order of their file names, without titles."""
         files = sorted((self.folder / "essays").glob("*.txt"))

@@ -1,7 +1,7 @@
-"""Engines: prompts in, texts out, in order, as they finish.
+"""Engines: requests in, texts out, as they finish.
 
 Every engine is one module with a class ``Engine``; `load` makes one by name.
-Nothing is loaded before the first prompt, so that a mistake costs nothing and
+Nothing is loaded before the first request, so that a mistake costs nothing and
 a finished run needs no model at all.
 """
 
@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import importlib
 import inspect
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from operator import itemgetter
 from typing import Any, Protocol, runtime_checkable
 
 from rulerlib.errors import ParameterError, nearest, one_of
@@ -20,25 +21,75 @@ ENGINES = {"transformers": "rulerlib.models.transformers"}
 
 
 @dataclass(frozen=True)
+class Request:
+    """What a model is asked to continue.
+
+    Attributes
+    ----------
+    prompt
+        The whole text that the model continues: the chat template applied, the answer prefix
+        included.
+    special
+        Whether the tokenizer adds its special tokens; a chat template has them already.
+    max_new_tokens
+        Room for the answer in tokens, thinking included.
+    messages
+        The same as chat messages, for servers that take nothing else; a last one of the role
+        ``assistant`` is to be continued. None: the prompt is no chat.
+    template
+        What the chat template is given besides the messages, such as ``enable_thinking``.
+    tags
+        Special tokens that must stay in the text, because they say where thinking ends.
+    group
+        Neighbours with the same group share their context; None: none of them does.
+    shared
+        So many characters at the beginning of ``prompt`` are the same in the whole group.
+    truncate
+        Cut a prompt that is too long in its middle, instead of refusing it.
+    """
+
+    prompt: str
+    special: bool
+    max_new_tokens: int
+    messages: tuple[Mapping[str, str], ...] | None = None
+    template: Mapping[str, Any] = field(default_factory=dict)
+    tags: tuple[str, ...] = ()
+    group: int | None = None
+    shared: int = 0
+    truncate: bool = False
+
+
+@dataclass(frozen=True)
 class Generation:
-    """What came back for one prompt.
+    """What came back for one request.
 
     Attributes
     ----------
     text
         The generated text, without the prompt.
     tokens
-        How many tokens were generated.
+        How many tokens were generated, thinking included.
     finished
         Whether the model stopped by itself; False: it was cut off by the limit.
     kept
         -1 if the whole prompt was read, else how many of its tokens were kept.
+    prompt_tokens
+        Tokens of the prompt.
+    computed_tokens
+        So many of these were really computed; the rest came from a cache. 0 where the engine
+        cannot say.
+    thinking
+        What the engine itself told apart from the answer, as servers with a parser for
+        reasoning do; otherwise thinking stands in ``text``, between its tags.
     """
 
     text: str
     tokens: int
     finished: bool
     kept: int = -1
+    prompt_tokens: int = 0
+    computed_tokens: int = 0
+    thinking: str = ""
 
 
 @runtime_checkable
@@ -62,23 +113,36 @@ class Model(Protocol):
         """What decides the answers, as plain data, recorded with every run."""
         ...
 
-    def batch_size(self, length: int) -> int:
-        """How many prompts of this many tokens it reads at a time."""
-        ...
+    def batch_size(self, length: int) -> int | None:
+        """How many prompts of this many tokens it reads together.
 
-    def generate(
-        self, prompts: Sequence[str], max_new_tokens: int, special: bool, truncate: bool = False
-    ) -> Iterator[Generation]:
-        """Continue each prompt, greedily.
-
-        Parameters
-        ----------
-        special
-            Whether the tokenizer adds its special tokens; a chat template has them already.
-        truncate
-            Cut a prompt that is too long in its middle, instead of refusing it.
+        A number: each call of `generate` gets so many and reads them as one batch, and the same
+        ones again after an interruption, because the numbers that a model computes for a prompt
+        depend, in their last digits, on its neighbours. None: the engine takes all there is in
+        one call and schedules it itself.
         """
         ...
+
+    def generate(self, requests: Iterable[Request]) -> Iterator[tuple[int, Generation]]:
+        """Continue each prompt, greedily.
+
+        Yields
+        ------
+        position, generation
+            The request's place in ``requests``, and what came back, as they finish. The engine
+            decides how far it reads ahead.
+
+        Raises
+        ------
+        ParameterError
+            If a prompt is too long and may not be cut.
+        """
+        ...
+
+
+def in_order(model: Model, requests: Iterable[Request]) -> list[Generation]:
+    """All that comes back, by position."""
+    return [generation for _, generation in sorted(model.generate(requests), key=itemgetter(0))]
 
 
 def load(name: str, engine: str = "transformers", /, **options: Any) -> Model:

@@ -2,21 +2,22 @@
 
 >>> from rulerlib import models
 >>> model = models.load("lille", dtype="float32")         # doctest: +SKIP
->>> next(model.generate(["..."], 16, special=True)).text  # doctest: +SKIP
+>>> request = models.Request("...", special=True, max_new_tokens=16)
+>>> models.in_order(model, [request])[0].text             # doctest: +SKIP
 ' 1234567.'
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from rulerlib import tokens
 from rulerlib.errors import MissingExtraError, ParameterError, flag, one_of, whole_number
-from rulerlib.models import Generation
+from rulerlib.models import Generation, Request
 
 DTYPES = ("auto", "float32", "bfloat16", "float16")
 DEVICES = ("auto", "cpu", "cuda", "mps")
@@ -107,43 +108,51 @@ class Engine:
             return self._batch_size
         return max(1, BATCH_TOKENS[self.device] // max(1, length))
 
-    def generate(
-        self, prompts: Sequence[str], max_new_tokens: int, special: bool, truncate: bool = False
-    ) -> Iterator[Generation]:
+    def generate(self, requests: Iterable[Request]) -> Iterator[tuple[int, Generation]]:
         torch = _torch()
         backend = self.tokenizer.backend  # type: ignore[attr-defined]
-        encoded = [backend(text, add_special_tokens=special).input_ids for text in prompts]
-        kept = [-1] * len(encoded)
-        room = None if self.limit is None else self.limit - max_new_tokens
-        for number, ids in enumerate(encoded):
-            if room is not None and len(ids) > room:
-                if not truncate:
-                    raise ParameterError(
-                        "length", len(ids) + max_new_tokens,
-                        f"at most {self.limit}, what '{self.name}' can take",
-                    )  # fmt: skip
-                # The middle goes: the instruction and the question stand at the ends.
-                encoded[number] = ids[: room // 2] + ids[len(ids) - (room - room // 2) :]
-                kept[number] = room
+        batch = list(requests)
+        encoded, kept = [], []
+        for request in batch:
+            ids, left = self._fitting(request)
+            encoded.append(ids)
+            kept.append(left)
         width = max(len(ids) for ids in encoded)
         padding = backend.pad_token_id if backend.pad_token_id is not None else 0
-        batch = torch.tensor([[padding] * (width - len(ids)) + ids for ids in encoded])
+        padded = torch.tensor([[padding] * (width - len(ids)) + ids for ids in encoded])
         mask = torch.tensor([[0] * (width - len(ids)) + [1] * len(ids) for ids in encoded])
         with torch.inference_mode():
             # transformers asks for the logits of the last position alone during prefill.
             output = self._model.generate(
-                input_ids=batch.to(self.device),
+                input_ids=padded.to(self.device),
                 attention_mask=mask.to(self.device),
-                max_new_tokens=max_new_tokens,
+                max_new_tokens=max(request.max_new_tokens for request in batch),
                 do_sample=False,
                 num_beams=1,
                 pad_token_id=padding,
             )
         for number, row in enumerate(output[:, width:].tolist()):
+            request, read = batch[number], len(encoded[number])
+            row = row[: request.max_new_tokens]
             length = next((at + 1 for at, token in enumerate(row) if token in self._ends), len(row))
-            text = backend.decode(row[:length], skip_special_tokens=True)
+            text = self.tokenizer.decode(row[:length], request.tags)  # type: ignore[attr-defined]
             finished = length > 0 and row[length - 1] in self._ends
-            yield Generation(text, length, finished, kept[number])
+            yield number, Generation(text, length, finished, kept[number], read, read)
+
+    def _fitting(self, request: Request) -> tuple[list[int], int]:
+        """The tokens of a prompt, and how many were kept of it (-1: all)."""
+        backend = self.tokenizer.backend  # type: ignore[attr-defined]
+        ids = backend(request.prompt, add_special_tokens=request.special).input_ids
+        if self.limit is None or len(ids) + request.max_new_tokens <= self.limit:
+            return ids, -1
+        if not request.truncate:
+            raise ParameterError(
+                "length", len(ids) + request.max_new_tokens,
+                f"at most {self.limit}, what '{self.name}' can take",
+            )  # fmt: skip
+        # The middle goes: the instruction and the question stand at the ends.
+        room = self.limit - request.max_new_tokens
+        return ids[: room // 2] + ids[len(ids) - (room - room // 2) :], room
 
     @cached_property
     def _ends(self) -> frozenset[int]:

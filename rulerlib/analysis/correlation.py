@@ -1,0 +1,122 @@
+"""Which tasks move together: their correlation across models and lengths, and a tree of it.
+
+RULER's authors chose 13 tasks out of 18 in this way (Hsieh et al. 2024,
+"RULER: What's the Real Context Size of Your Long-Context Language Models?",
+appendix on task correlation): each task is the vector of all models' scores at
+all lengths, and tasks are clustered by the correlation of their vectors. Tasks
+that always move together measure the same thing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from rulerlib.analysis.tables import scipy
+from rulerlib.errors import ParameterError, one_of
+
+LEAST = 3
+
+METHODS = ("pearson", "spearman")
+
+
+@dataclass(frozen=True)
+class Correlation:
+    """Tasks, in the order of the tree's leaves.
+
+    Attributes
+    ----------
+    matrix
+        Correlations, tasks x tasks.
+    tree
+        The linkage matrix of `scipy.cluster.hierarchy.linkage` (average linkage over 1 minus
+        the correlation); leaf i is the task ``leaves[i]``.
+    leaves
+        The tasks in the order in which the tree knows them.
+    left_out
+        Tasks without a correlation, each with the reason.
+    observations
+        How many scores each task's vector has: cells of model, language and length.
+    models
+        Of how many models they are.
+    """
+
+    matrix: pd.DataFrame
+    tree: Any
+    leaves: tuple[str, ...]
+    left_out: dict[str, str]
+    observations: int
+    models: int
+
+    def groups(self, count: int) -> dict[int, list[str]]:
+        """The tree cut into at most so many groups of tasks."""
+        numbers = scipy("cluster.hierarchy").fcluster(self.tree, count, "maxclust")
+        found: dict[int, list[str]] = {}
+        for number, task in zip(numbers.tolist(), self.leaves, strict=True):
+            found.setdefault(number, []).append(task)
+        return found
+
+
+def correlation(
+    table: pd.DataFrame,
+    metric: str = "score",
+    tasks: Sequence[str] | None = None,
+    method: str = "pearson",
+) -> Correlation | str:
+    """Correlate the tasks' scores over models, languages and lengths.
+
+    Parameters
+    ----------
+    table
+        From `rulerlib.analysis.scores`.
+    tasks
+        Only these; None: all.
+    method
+        ``"pearson"``, as RULER, or ``"spearman"``, which looks at ranks alone.
+
+    Returns
+    -------
+    Correlation or str
+        One sentence in its place where the table cannot tell: fewer than two models, or fewer
+        than two tasks that vary, or fewer than three cells in which all tasks were asked.
+    """
+    one_of("method", method, METHODS)
+    if tasks is not None:
+        table = table[table["task"].isin(list(tasks))]
+        if table.empty:
+            raise ParameterError("tasks", list(tasks), "tasks that stand in the table")
+    models = int(table["model"].nunique()) if "model" in table else 0
+    if models < 2:
+        return (
+            "The correlation of tasks is taken across models, and there is only one here: add"
+            " runs of other models."
+        )
+    cells = table.pivot_table(
+        index=["model", "language", "length"], columns="task", values=metric, sort=False
+    )
+    whole = cells.dropna()
+    if len(whole) < LEAST:
+        return (
+            f"The correlation of tasks needs at least {LEAST} cells of model, language and length"
+            f" in which every task was asked, and there are {len(whole)}."
+        )
+    # Equal numbers may differ in their last digit, and would correlate with anything.
+    flat = [name for name in whole if np.ptp(whole[name].to_numpy()) < 1e-12]
+    left_out = {str(name): f"always {100 * whole[name].iloc[0]:.1f}" for name in flat}
+    whole = whole.drop(columns=flat)
+    if whole.shape[1] < 2:
+        return "The correlation of tasks needs at least two tasks whose scores vary."
+    matrix = whole.corr(method="spearman" if method == "spearman" else "pearson")
+    distance = np.clip(1 - matrix.to_numpy(copy=True), 0, 2)
+    np.fill_diagonal(distance, 0)
+    hierarchy = scipy("cluster.hierarchy")
+    flat_distance = scipy("spatial.distance").squareform(distance, checks=False)
+    tree = hierarchy.linkage(flat_distance, "average", optimal_ordering=True)
+    leaves = tuple(str(name) for name in whole)
+    order = [leaves[place] for place in hierarchy.leaves_list(tree)]
+    ordered = matrix.reindex(index=order, columns=order).rename_axis(index=None, columns=None)
+    return Correlation(ordered, tree, leaves, left_out, len(whole), models)

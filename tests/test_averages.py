@@ -1,0 +1,262 @@
+"""Averages, ranks and effective lengths, held against RULER's table and slow second versions."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections import defaultdict
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rulerlib import analysis
+from rulerlib.analysis import averages
+from rulerlib.errors import ParameterError
+from rulerlib.samples import Prediction
+
+np = pytest.importorskip("numpy")
+pd = pytest.importorskip("pandas")
+
+LENGTHS = (4096, 8192, 16384, 32768)
+
+
+def run(
+    rates, model="m", count=40, lengths=LENGTHS, tasks=("niah_single_1", "vt"), seed=1, group=0
+):
+    """Answers that are right at about these rates, one rate for each length."""
+    rng = random.Random(f"{seed} {model}")
+    rows = []
+    for task in tasks:
+        for length, rate in zip(lengths, rates, strict=True):
+            for index in range(count):
+                refs = ["1234567"] if task != "vt" else ["ABCDE", "FGHIJ"]
+                said = " ".join(ref for ref in refs if rng.random() < rate)
+                others = {"context_id": index // group} if group else {}
+                about = {"model": model, "language": "da", "task": task, "length": length}
+                rows.append((about, Prediction(index, "", refs, said, others)))
+    return rows
+
+
+def test_it_is_the_mean_over_tasks_not_over_samples():
+    rows = run([1, 1, 1, 1], tasks=("niah_single_1",), count=30)
+    rows += run([0, 0, 0, 0], tasks=("vt",), count=10)
+    table = averages.by_length(analysis.scores(rows))
+    assert table["average"].tolist() == [50] * 4
+    assert table["n"].tolist() == [40] * 4
+    assert table["tasks"].tolist() == [2] * 4
+
+
+def test_it_is_rulers_metric():
+    """Recall for lists, any one reference for questions."""
+    vt = {"model": "m", "language": "da", "task": "vt", "length": 4096}
+    qa = {**vt, "task": "qa_1"}
+    rows = [
+        (vt, Prediction(0, "", ["ABCDE", "FGHIJ"], "ABCDE")),
+        (qa, Prediction(0, "", ["Aarhus", "Århus"], "Århus")),
+    ]
+    scores = analysis.scores(rows)
+    assert averages.by_length(scores)["average"].tolist() == [75]
+    assert averages.by_length(scores, "strict")["average"].tolist() == [50]
+
+
+def test_a_length_without_all_tasks_stays_open():
+    rows = run([1, 1, 1, 1]) + run([1], lengths=(512,), tasks=("niah_single_1",))
+    table = averages.by_length(analysis.scores(rows)).set_index("length")
+    assert math.isnan(table.loc[512, "average"])
+    assert table.loc[512, "missing"] == "vt"
+    assert table.loc[4096, "average"] == 100
+    only = averages.by_length(analysis.scores(rows), tasks=["niah_single_1"]).set_index("length")
+    assert only.loc[512, "average"] == 100
+    row = analysis.summary(analysis.scores(rows)).iloc[0]
+    assert row["effective"] == "≥32K"
+    assert row["lengths"] == 4
+
+
+@given(st.lists(st.floats(0, 100), min_size=1, max_size=8))
+def test_weights_are_numpys(values):
+    k = len(values)
+    assert averages.weighted(values) == pytest.approx(np.mean(values))
+    rising = np.average(values, weights=np.arange(1, k + 1))
+    assert averages.weighted(values, "inc") == pytest.approx(rising)
+    assert averages.weighted(values, "dec") == pytest.approx(
+        np.average(values, weights=np.arange(k, 0, -1))
+    )
+    # Together they are twice the plain average.
+    both = averages.weighted(values, "inc") + averages.weighted(values, "dec")
+    assert both / 2 == pytest.approx(np.mean(values))
+
+
+def test_weights_over_the_lengths_measured():
+    assert averages.weighted([90, None, 60], "inc") == pytest.approx((90 + 2 * 60) / 3)
+    assert math.isnan(averages.weighted([None, math.nan]))
+
+
+READ = [
+    # averages at 4K to 32K, longest, unbroken
+    ([95, 90, 86, 85.7], "≥32K", "≥32K"),
+    ([95, 90, 86, 85.6], "16K", "16K"),
+    ([85.6, 80, 70, 60], "<4K", "<4K"),
+    ([95, 80, 90, 70], "16K", "4K"),
+    ([80, 90, 80, 70], "8K", "<4K"),
+    ([80, 80, 80, 90], "≥32K", "<4K"),
+    ([95, None, 90, 70], "16K", "≥4K"),
+    ([95, 90, None, None], "≥8K", "≥8K"),
+    ([95, 80, None, None], "4K", "4K"),
+    ([None, 90, 80, None], "8K", "8K"),
+    ([None, 80, None, None], "<8K", "<8K"),
+    ([None, 80, None, 90], "≥32K", "<8K"),
+    ([95, 90, None, 80], "8K", "≥8K"),
+]
+
+
+@pytest.mark.parametrize(("values", "longest", "unbroken"), READ)
+def test_both_readings(values, longest, unbroken):
+    given_ = dict(zip(LENGTHS, values, strict=True))
+    assert str(averages.effective(given_)) == longest
+    assert str(averages.effective(given_, reading="unbroken")) == unbroken
+
+
+@given(st.lists(st.one_of(st.none(), st.floats(0, 100)), min_size=1, max_size=7))
+def test_effective_lengths_by_their_definition(values):
+    known = {1024 << place: value for place, value in enumerate(values)}
+    measured = {length: value for length, value in known.items() if value is not None}
+    if not measured:
+        with pytest.raises(ParameterError, match="measured"):
+            averages.effective(known)
+        return
+    longest = averages.effective(known)
+    unbroken = averages.effective(known, reading="unbroken")
+    passed = [length for length, value in measured.items() if value > 85.6]
+    assert longest.length == max(passed, default=None)
+    for found in (longest, unbroken):
+        assert found.length is None or measured[found.length] > 85.6, "never guessed"
+    assert (unbroken.length or 0) <= (longest.length or 0)
+    if unbroken.length is not None:
+        before = [known[length] for length in known if min(measured) <= length <= unbroken.length]
+        assert all(value is not None and value > 85.6 for value in before)
+    if not unbroken.open and unbroken.length is not None:
+        assert known[unbroken.length * 2] <= 85.6
+
+
+def slow_bootstrap(scores, resamples, seed):
+    """Averages of resampled tables, one after another, with Python's own random numbers."""
+    rng = random.Random(seed)
+    cells = defaultdict(lambda: defaultdict(dict))
+    for row in scores.to_dict("records"):
+        cells[row["task"]][row["index"]][row["length"]] = row["score"]
+    found = []
+    for _ in range(resamples):
+        means = defaultdict(list)
+        for samples in cells.values():
+            drawn = rng.choices(list(samples.values()), k=len(samples))
+            for length in LENGTHS:
+                means[length].append(sum(one[length] for one in drawn) / len(drawn))
+        found.append([100 * sum(means[length]) / len(means[length]) for length in LENGTHS])
+    return np.array(found)
+
+
+def test_the_bootstrap_is_the_slow_one():
+    scores = analysis.scores(run([0.95, 0.9, 0.8, 0.5]))
+    slow = slow_bootstrap(scores, 3000, 7)
+    fast = averages.by_length(scores, resamples=3000)
+    low, high = np.quantile(slow, [0.025, 0.975], axis=0)
+    # Two bootstraps of 3000 differ by chance, by less than one percent of these widths' scale.
+    assert fast["low"].to_numpy() == pytest.approx(low, abs=1.3)
+    assert fast["high"].to_numpy() == pytest.approx(high, abs=1.3)
+    effective = averages.effective_lengths(scores, threshold=80, resamples=3000)
+    shares = effective.set_index("reading").loc["longest", "shares"]
+    slowly = defaultdict(int)
+    for row in slow:
+        slowly[str(averages.effective(dict(zip(LENGTHS, row, strict=True)), 80))] += 1
+    for name in {*shares, *slowly}:
+        assert shares.get(name, 0) == pytest.approx(slowly[name] / 3000, abs=0.04)
+
+
+def test_the_spread_is_that_of_theory():
+    """One task of right and wrong answers: the bootstrap's spread is sqrt(p (1 - p) / n)."""
+    scores = analysis.scores(run([0.7] * 4, tasks=("niah_single_1",), count=400))
+    for one in averages._measured(scores, "score", ("model", "language"), None, 4000, 1):
+        p = one.averages / 100
+        assert one.resampled.std(axis=0) / 100 == pytest.approx(np.sqrt(p * (1 - p) / 400), rel=0.06)
+
+
+def test_the_same_sample_is_drawn_at_all_lengths():
+    """If a sample is right at all lengths or none, all resampled averages are equal."""
+    rows = []
+    for length in LENGTHS:
+        about = {"model": "m", "language": "da", "task": "niah_single_1", "length": length}
+        rows += [(about, Prediction(i, "", ["12"], "12" if i % 3 else "")) for i in range(30)]
+    one = averages._measured(analysis.scores(rows), "score", ("model",), None, 200, 3)[0]
+    assert np.ptp(one.resampled, axis=1) == pytest.approx(0)
+    assert one.resampled.std() > 0
+
+
+def test_shared_contexts_are_drawn_as_a_whole():
+    """Ten equal answers to each of 20 contexts tell as much as 20 answers, not as 200."""
+    rows = []
+    for where, record in run([0.7] * 4, count=20, tasks=("niah_single_1",)):
+        for copy in range(10):
+            index, others = 10 * record.index + copy, {"context_id": record.index}
+            rows.append((where, Prediction(index, "", record.outputs, record.pred, others)))
+    one = averages._measured(analysis.scores(rows), "score", ("model",), None, 4000, 1)[0]
+    p = one.averages / 100
+    assert one.resampled.std(axis=0) / 100 == pytest.approx(np.sqrt(p * (1 - p) / 20), rel=0.06)
+
+
+def test_a_seed_gives_the_same_numbers_whoever_else_is_in_the_table():
+    ours, theirs = run([0.9, 0.8, 0.7, 0.6]), run([0.5] * 4, model="other")
+    alone = averages.by_length(analysis.scores(ours), seed=4)
+    beside = averages.by_length(analysis.scores(theirs + ours), seed=4)
+    beside = beside[beside["model"] == "m"].reset_index(drop=True)
+    pd.testing.assert_frame_equal(alone, beside)
+    other = averages.by_length(analysis.scores(ours), seed=5)
+    assert other["low"].tolist() != alone["low"].tolist()
+
+
+def test_a_model_at_the_threshold_has_no_sharp_effective_length():
+    scores = analysis.scores(run([0.99, 0.86, 0.86, 0.3], count=60))
+    found = analysis.effective_lengths(scores, threshold=85.6).set_index("reading").loc["longest"]
+    assert found["low"] != found["high"]
+    assert sum(found["shares"].values()) == pytest.approx(1)
+    sure = analysis.effective_lengths(analysis.scores(run([1, 1, 0, 0]))).iloc[0]
+    assert (sure["effective"], sure["low"], sure["high"]) == ("8K", "8K", "8K")
+    assert sure["shares"] == {"8K": 1.0}
+
+
+def test_one_row_for_each_model_with_ranks():
+    rows = run([1, 1, 1, 1], "best") + run([1, 1, 0, 0], "worst") + run([1, 1, 1, 0], "middle")
+    rows += run([1, 1], "short", lengths=LENGTHS[:2])
+    table = analysis.summary(analysis.scores(rows), claimed={"best": "1M"}).set_index("model")
+    ranks = table["Avg. rank"].fillna(0).to_dict()
+    assert ranks == {"best": 1, "middle": 2, "worst": 3, "short": 0}, "no rank by two lengths"
+    assert table["effective"].to_dict() == {
+        "best": "≥32K", "middle": "16K", "worst": "8K", "short": "≥8K"
+    }  # fmt: skip
+    assert table.loc["best", "claimed"] == "1M"
+    assert table.loc["middle", "wAvg. (inc)"] == pytest.approx(60)
+    assert table.loc["middle", "wAvg. (dec)"] == pytest.approx(90)
+    assert table.loc["short", "lengths"] == 2
+    assert math.isnan(table.loc["short", "16K"])
+    assert "unbroken" not in table, "both readings agree"
+    back = analysis.summary(analysis.scores(run([1, 0, 1, 0])))
+    assert back["effective"].tolist() == ["16K"]
+    assert back["unbroken"].tolist() == ["4K"]
+
+
+def test_equal_values_share_the_better_rank():
+    assert averages.ranks(pd.Series([0.1 + 0.2, 0.3, 0.5, math.nan])).tolist() == [2, 2, 1, pd.NA]
+
+
+@pytest.mark.parametrize("value", [-1, 100, "85.6", True, None])
+def test_a_threshold_is_a_percentage(value):
+    with pytest.raises(ParameterError, match="threshold"):
+        analysis.effective_lengths(analysis.scores(run([1] * 4)), threshold=value)
+
+
+def test_nothing_to_average_is_said():
+    with pytest.raises(ParameterError, match="table is 'empty'"):
+        analysis.by_length(pd.DataFrame())
+    found = analysis.effective_lengths(analysis.scores(run([1] * 4)), tasks=["cwe"])
+    assert found.empty
+    assert found.attrs["why"].startswith("At no length")

@@ -1,0 +1,175 @@
+"""The published table, recomputed: exact arithmetic, and every contradiction by name."""
+
+from __future__ import annotations
+
+import csv
+import math
+from decimal import ROUND_HALF_UP, Decimal
+from fractions import Fraction
+
+import pytest
+from conftest import ROOT, shared
+
+from rulerlib.analysis import leaderboard
+from rulerlib.errors import DataError
+
+pd = pytest.importorskip("pandas")
+
+FACTS = ROOT / "book" / "data" / "published_ruler.csv"
+LENGTHS = [str(length) for length in leaderboard.LENGTHS]
+
+
+@pytest.fixture(scope="module")
+def table():
+    return leaderboard.read(FACTS)
+
+
+def raw():
+    with FACTS.open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def test_the_facts_are_those_that_were_handed_down():
+    """All 44 models of the file that came with the project, cell by cell."""
+    with shared("published_ruler.csv").open(encoding="utf-8", newline="") as file:
+        theirs = list(csv.DictReader(file))
+    assert len(theirs) == 44
+    ours = {(row["model"], row["size"]): row for row in raw()}
+    for row in theirs:
+        known = ours[row["model"], row["size"]]
+        assert {name: known[name] for name in row} == row
+
+
+def exact(row):
+    """Averages in fractions, without a rounding error: plain, rising, falling."""
+    values = [Fraction(row[name]) for name in LENGTHS if row[name] != "-"]
+    k = len(values)
+    rising = sum(place * value for place, value in enumerate(values, 1))
+    falling = sum(place * value for place, value in zip(range(k, 0, -1), values, strict=True))
+    whole = Fraction(k * (k + 1), 2)
+    return sum(values) / k, rising / whole, falling / whole
+
+
+def test_every_average_is_exact(table):
+    made = leaderboard.recomputed(table)
+    for (_, row), printed in zip(made.iterrows(), raw(), strict=True):
+        for name, value in zip(("Avg.", "wAvg. (inc)", "wAvg. (dec)"), exact(printed), strict=True):
+            assert row[name] == pytest.approx(float(value), abs=1e-9)
+
+
+def test_every_rank_is_a_count_of_the_better(table):
+    made = leaderboard.recomputed(table)
+    rows = raw()
+    whole = [row for row in rows if "-" not in row.values()]
+    for place, name in enumerate(("Avg.", "wAvg. (inc)", "wAvg. (dec)")):
+        values = [exact(row)[place] for row in whole]
+        for row, rank in zip(rows, made[f"{name} rank"], strict=True):
+            if row in whole:
+                own = exact(row)[place]
+                assert rank == 1 + sum(value > own for value in values)
+            else:
+                assert rank is pd.NA, "five lengths are not six"
+
+
+def test_a_contradiction_is_whatever_does_not_round_to_what_is_printed(table):
+    """A second way: round the exact fraction to one decimal, both ways at a tie."""
+    found = leaderboard.contradictions(table)
+    wanted = set()
+    names = leaderboard.names(table)
+    for model, row in zip(names, raw(), strict=True):
+        for key, cell, value in zip(
+            ("avg", "wavg_inc", "wavg_dec"), leaderboard.AVERAGES.values(), exact(row), strict=True
+        ):
+            if row[key] and abs(Fraction(row[key]) - value) > Fraction(5, 100):
+                wanted.add((model, cell))
+        passed = [int(n) for n in LENGTHS if row[n] != "-" and Decimal(row[n]) > Decimal("85.6")]
+        said = row["effective_length"].upper()
+        mine = f"{max(passed) // 1024}K" if passed else "<4K"
+        mine = f">{mine}" if passed and max(passed) == 131072 else mine
+        if mine != said:
+            wanted.add((model, "Effective Length"))
+    averages = found[~found["cell"].str.startswith("rank")]
+    assert set(zip(averages["model"], averages["cell"], strict=True)) == wanted
+    assert len(wanted) == len(averages)
+
+
+def test_what_the_table_contradicts(table):
+    """Found by hand in the printed table; a change here is a change of facts."""
+    found = leaderboard.contradictions(table).set_index(["model", "cell"])
+    lengths = found.xs("Effective Length", level="cell")
+    assert {
+        model: (row["printed"], row["recomputed"]) for model, row in lengths.iterrows()
+    } == {
+        "Qwen3-14B": (">128K", "64K"),
+        "Qwen3-32B": (">128K", "64K"),
+        "Qwen2.5-7B-Instruct-1M": (">128K", "64K"),
+        "Qwen3-8B": ("64K", "32K"),
+        "Qwen3-4B": ("64K", "32K"),
+        "EXAONE-4.0-1.2B": ("32K", "16K"),
+    }  # fmt: skip
+    # 85.6 does not exceed 85.6, but 85.64 would; the others are too far away.
+    assert lengths.index[lengths["rounding"]].tolist() == ["Qwen3-32B"]
+    assert lengths["difference"].round(1).to_dict()["Qwen3-4B"] == -7.8
+    gross = found[~found["rounding"]].drop(index="Effective Length", level="cell")
+    assert gross.index.tolist() == [("Qwen2.5-14B-Instruct-1M", "Avg.")]
+    assert gross["difference"].round(2).tolist() == [0.5]
+
+
+def test_open_cells_are_filled(table):
+    filled = leaderboard.filled(table)
+    still = [row for row in raw() if "" in (row["avg"], row["wavg_inc"], row["wavg_dec"])]
+    assert len(filled) == len(still)
+    assert filled[["Avg.", "wAvg. (inc)", "wAvg. (dec)"]].notna().all(axis=None)
+
+
+def test_rounding_explains_no_more_than_it_can(table):
+    """The largest effect that one-decimal numbers can have on a weighted mean of six."""
+    found = leaderboard.contradictions(table)
+    for row in found.to_dict("records"):
+        if row["cell"] in leaderboard.AVERAGES.values():
+            assert row["rounding"] == (abs(row["difference"]) <= 0.1)
+            assert abs(row["difference"]) > 0.05
+
+
+def test_ranks_are_compared_among_those_that_have_one(table):
+    swapped = table.copy()
+    pair = swapped.index[swapped["wavg_inc_rank"].isin([7, 8])]
+    swapped.loc[pair, "wavg_inc_rank"] = swapped.loc[pair[::-1], "wavg_inc_rank"].to_numpy()
+    found = leaderboard.contradictions(swapped)
+    assert found[found["cell"] == "rank by wAvg. (inc)"]["printed"].tolist() == ["8", "7"]
+    assert not leaderboard.contradictions(table)["cell"].str.startswith("rank").any()
+
+
+def test_all_ranks_count_everyone(table):
+    ranks = leaderboard.all_ranks(table)
+    measured = ranks["wAvg. (inc) rank"].dropna()
+    assert sorted(measured) == list(range(1, len(measured) + 1))
+    assert ranks["wAvg. (inc) printed"].count() == 34
+
+
+@pytest.mark.parametrize("text", ["lots", "12", "3M"])
+def test_an_effective_length_that_is_none_is_named(table, text):
+    bad = table.copy()
+    bad.loc[0, "effective_length"] = text
+    with pytest.raises(DataError, match=text):
+        leaderboard.contradictions(bad)
+
+
+def test_a_file_without_its_columns_is_named(tmp_path):
+    path = tmp_path / "x.csv"
+    path.write_text("model,size\na,b\n")
+    with pytest.raises(DataError, match="claimed_length"):
+        leaderboard.read(path)
+    with pytest.raises(DataError, match="cannot be read"):
+        leaderboard.read(tmp_path / "none.csv")
+
+
+def test_a_printed_number_is_rounded_to_one_decimal(table):
+    """So that the tolerance of rounding is the right one."""
+    for row in raw():
+        for name in (*LENGTHS, "avg", "wavg_inc", "wavg_dec"):
+            if row[name] not in ("", "-"):
+                assert Decimal(row[name]) == Decimal(row[name]).quantize(
+                    Decimal("0.1"), ROUND_HALF_UP
+                )
+    assert math.isnan(table.set_index("model").loc["EXAONE-4.0-1.2B", 131072])

@@ -1,0 +1,217 @@
+"""Two models on the same samples: intervals, tests and sample sizes against second versions."""
+
+from __future__ import annotations
+
+import math
+import random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rulerlib import analysis
+from rulerlib.analysis import pairs
+from rulerlib.errors import ParameterError
+from rulerlib.samples import Prediction
+
+np = pytest.importorskip("numpy")
+pd = pytest.importorskip("pandas")
+
+
+def answers(model, right, task="niah_single_1", length=1024, groups=None, wanted="1234567"):
+    rows = []
+    for index, hit in enumerate(right):
+        about = {"model": model, "language": "da", "task": task, "length": length}
+        others = {"context_id": groups[index]} if groups else {}
+        rows.append((about, Prediction(index, "", [wanted], wanted if hit else "no", others)))
+    return rows
+
+
+def table(*parts):
+    return analysis.scores([row for part in parts for row in part])
+
+
+# --- Newcombe's interval ---------------------------------------------------------------------
+
+# Both, first only, second only, neither, and the limits that are published for them.
+PUBLISHED = [
+    # Fagerland, Lydersen and Laake 2014, Statistics in Medicine 33: airway hyper-responsiveness
+    # before and after stem cell transplantation (Bentur et al. 2009).
+    ((1, 1, 7, 12), (-0.507, -0.026)),
+]
+
+
+@pytest.mark.parametrize(("counts", "limits"), PUBLISHED)
+def test_published_examples(counts, limits):
+    assert pairs.newcombe(*counts) == pytest.approx(limits, abs=5e-4)
+
+
+counts = st.tuples(*[st.integers(0, 60)] * 4).filter(sum)
+
+
+@given(counts)
+def test_the_interval_holds_the_difference_and_mirrors(found):
+    both, first, second, neither = found
+    low, high = pairs.newcombe(*found)
+    difference = (first - second) / sum(found)
+    assert -1 <= low <= difference + 1e-9
+    assert difference - 1e-9 <= high <= 1
+    other = pairs.newcombe(both, second, first, neither)
+    assert other == pytest.approx((-high, -low))
+    # Wrong answers counted in place of right ones turn it around twice.
+    assert pairs.newcombe(neither, first, second, both) == pytest.approx((low, high))
+
+
+def test_without_correlation_it_is_the_interval_of_independent_proportions():
+    """With phi 0 it is Newcombe's hybrid score interval, which statsmodels has."""
+    proportion = pytest.importorskip("statsmodels.stats.proportion")
+    # 20 x 30 samples in a table whose rows and columns are independent: phi is exactly 0.
+    both, first, second, neither = 6 * 4, 6 * 6, 4 * 4, 4 * 6
+    n = both + first + second + neither
+    wanted = proportion.confint_proportions_2indep(
+        both + first, n, both + second, n, compare="diff", method="newcomb"
+    )
+    assert pairs.newcombe(both, first, second, neither) == pytest.approx(wanted, abs=1e-9)
+
+
+def test_it_covers_as_often_as_it_says():
+    """Over many drawn tables of 50 pairs, at three mixtures, about 95 % of the intervals hold."""
+    rng = np.random.default_rng(5)
+    for shares in ([0.5, 0.2, 0.1, 0.2], [0.85, 0.1, 0.03, 0.02], [0.3, 0.15, 0.15, 0.4]):
+        drawn = rng.multinomial(50, shares, 2000)
+        true = shares[1] - shares[2]
+        held = [low <= true <= high for low, high in (pairs.newcombe(*map(int, d)) for d in drawn)]
+        assert 0.93 < np.mean(held) < 0.985
+
+
+@pytest.mark.parametrize("bad", [(0, 0, 0, 0), (-1, 2, 3, 4)])
+def test_no_samples_are_named(bad):
+    with pytest.raises(ParameterError, match="counts"):
+        pairs.newcombe(*bad)
+
+
+# --- Sample sizes ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("difference", [0.02, 0.05, 0.2])
+@pytest.mark.parametrize("variance", [0.05, 0.2])
+@pytest.mark.parametrize("power", [0.5, 0.8, 0.95])
+def test_the_sample_size_is_that_of_statsmodels(difference, variance, power):
+    """Of a paired t-test, which needs a few more for not knowing the variance."""
+    tests = pytest.importorskip("statsmodels.stats.power")
+    theirs = tests.TTestPower().solve_power(
+        effect_size=difference / math.sqrt(variance), power=power, alpha=0.05
+    )
+    ours = pairs.samples_needed(difference, variance, power=power)
+    assert theirs - 4 < ours <= theirs + 1
+
+
+def test_the_sample_size_gives_its_power():
+    """Draw pairs of answers of that many samples again and again: 80 % are told apart."""
+    rng = np.random.default_rng(3)
+    shares = np.array([0.6, 0.15, 0.07, 0.18])
+    difference = shares[1] - shares[2]
+    variance = shares[1] + shares[2] - difference**2
+    n = int(pairs.samples_needed(difference, variance))
+    drawn = rng.multinomial(n, shares, 4000)
+    d = (drawn[:, 1] - drawn[:, 2]) / n
+    spread = np.sqrt((drawn[:, 1] + drawn[:, 2]) / n - d**2) / math.sqrt(n)
+    assert np.mean(d / spread > 1.96) == pytest.approx(0.8, abs=0.025)
+
+
+def test_equal_models_cannot_be_told_apart():
+    assert pairs.samples_needed(0.0, 0.3) == math.inf
+    same = answers("a", [1, 0, 1]), answers("b", [1, 0, 1])
+    row = analysis.paired(table(*same), "a", "b").iloc[0]
+    assert (row["difference"], row["needed"], row["p"]) == (0, math.inf, 1)
+
+
+# --- The table -------------------------------------------------------------------------------
+
+
+def test_it_pairs_sample_by_sample():
+    found = analysis.paired(
+        table(answers("a", [1, 1, 1, 0, 1]), answers("b", [1, 0, 0, 0, 1, 1])), "a", "b"
+    ).iloc[0]
+    assert (found["n"], found["only_first"], found["only_second"]) == (5, 2, 0)
+    assert (found["a"], found["b"], found["difference"]) == pytest.approx((0.8, 0.4, 0.4))
+    assert found["left_out"] == 1, "the sixth was asked of one of them"
+    assert (found["low"], found["high"]) == pairs.newcombe(2, 2, 0, 1)
+    assert found["method"] == "newcombe"
+
+
+def test_other_references_are_another_sample():
+    ours, theirs = answers("a", [1, 1, 1]), answers("b", [1, 1, 0], wanted="7654321")
+    found = analysis.paired(table(ours, theirs), "a", "b")
+    assert found.empty
+    assert found.attrs["why"] == "a and b were asked no sample in common."
+    mixed = analysis.paired(table(ours, theirs, answers("b", [1], length=2048)), "a", "b")
+    assert mixed.empty
+
+
+def test_the_test_is_statsmodels_mcnemar():
+    tables = pytest.importorskip("statsmodels.stats.contingency_tables")
+    rng = random.Random(4)
+    for _ in range(20):
+        ours = [rng.random() < 0.8 for _ in range(60)]
+        theirs = [rng.random() < 0.6 for _ in range(60)]
+        row = analysis.paired(table(answers("a", ours), answers("b", theirs)), "a", "b").iloc[0]
+        square = [[0, row["only_first"]], [row["only_second"], 0]]
+        assert row["p"] == pytest.approx(tables.mcnemar(square, exact=True).pvalue)
+
+
+def test_several_tasks_are_averaged_over_tasks():
+    rows = [
+        answers("a", [1] * 40), answers("b", [1] * 30 + [0] * 10),
+        answers("a", [1] * 5 + [0] * 5, task="cwe"), answers("b", [0] * 10, task="cwe"),
+    ]  # fmt: skip
+    row = analysis.paired(table(*rows), "a", "b", by=("language", "length")).iloc[0]
+    assert row["difference"] == pytest.approx((0.25 + 0.5) / 2)
+    assert row["method"] == "bootstrap"
+    assert math.isnan(row["p"])
+    assert row["low"] < 0.375 < row["high"]
+
+
+def test_the_bootstrap_is_as_wide_as_theory_says():
+    rng = random.Random(8)
+    lists = ["11 22", "11", ""]
+    rows = []
+    for model in "ab":
+        for index in range(300):
+            about = {"model": model, "language": "da", "task": "vt", "length": 1024}
+            rows.append((about, Prediction(index, "", ["11", "22"], rng.choice(lists))))
+    scores = analysis.scores(rows)
+    row = analysis.paired(scores, "a", "b", "score", resamples=5000).iloc[0]
+    wide = scores.pivot_table(index="index", columns="model", values="score")
+    d = wide["a"] - wide["b"]
+    half = 1.96 * d.std() / math.sqrt(300)
+    assert row["high"] - row["low"] == pytest.approx(2 * half, rel=0.06)
+    assert row["needed"] == pairs.samples_needed(d.mean(), d.var())
+
+
+def test_shared_contexts_count_as_one():
+    """Ten copies of each answer: as sure as one copy, and ten times the samples are needed."""
+    rng = random.Random(9)
+    ours, theirs = ([rng.random() < p for _ in range(40)] for p in (0.8, 0.5))
+    alone = analysis.paired(table(answers("a", ours), answers("b", theirs)), "a", "b").iloc[0]
+    groups = [index // 10 for index in range(400)]
+    copied = analysis.paired(
+        table(
+            answers("a", [hit for hit in ours for _ in range(10)], groups=groups),
+            answers("b", [hit for hit in theirs for _ in range(10)], groups=groups),
+        ),
+        "a", "b", resamples=4000,
+    ).iloc[0]  # fmt: skip
+    assert copied["method"] == "bootstrap"
+    assert copied["difference"] == pytest.approx(alone["difference"])
+    width = [row["high"] - row["low"] for row in (alone, copied)]
+    assert width[1] == pytest.approx(width[0], rel=0.15)
+    assert copied["needed"] / alone["needed"] == pytest.approx(10, rel=0.05)
+
+
+def test_models_are_named():
+    scores = table(answers("a", [1]), answers("b", [1]))
+    with pytest.raises(ParameterError, match="second is 'c'"):
+        analysis.paired(scores, "a", "c")
+    with pytest.raises(ParameterError, match="another model"):
+        analysis.paired(scores, "a", "a")

@@ -1,0 +1,333 @@
+"""Kinds of mistakes: answers made wrong on purpose, in the project's own prompts and in RULER's."""
+
+from __future__ import annotations
+
+import math
+import re
+import statistics
+
+import pytest
+
+from rulerlib import analysis, languages, tokens
+from rulerlib.analysis import error_analysis
+from rulerlib.analysis.error_analysis import KINDS, classify
+from rulerlib.dataset import Dataset
+from rulerlib.samples import Prediction
+
+pd = pytest.importorskip("pandas")
+
+
+def sample(task, language="da", index=3, length=1500, **knobs):
+    return Dataset(task, length, language, tokens.Words(), num_samples=index + 1, knobs=knobs)[index]
+
+
+def answer(record, said, **more):
+    others = {"answer_prefix": record.answer_prefix, "language": record.language}
+    return Prediction(record.index, record.input, record.outputs, said, others | more)
+
+
+def kind(record, said, family, cut_off=False, **more):
+    return classify(answer(record, said, **more), family, cut_off=cut_off)
+
+
+LANGUAGES = ("da", "en")
+both = pytest.mark.parametrize("language", LANGUAGES)
+
+
+# --- Every family ----------------------------------------------------------------------------
+
+FAMILIES = [
+    ("niah_single_2", "niah"), ("niah_multikey_2", "niah"), ("niah_multikey_3", "niah"),
+    ("niah_multivalue", "niah"), ("vt", "variable_tracking"), ("fwe", "frequent_words"),
+    ("qa_1", "qa"),
+]  # fmt: skip
+
+
+@both
+@pytest.mark.parametrize(("task", "family"), FAMILIES)
+def test_nothing_a_refusal_and_a_limit(task, family, language):
+    record = sample(task, language)
+    assert kind(record, "", family)["error"] == "empty"
+    assert kind(record, "  \n", family)["error"] == "empty"
+    assert kind(record, "", family, cut_off=True)["error"] == "cut off"
+    for said in ("I’m sorry, but I cannot find that.", "Jeg kan ikke finde tallet i teksten."):
+        assert kind(record, said, family)["error"] == "refused"
+    right = classify(answer(record, record.outputs[0]), family, right=True)
+    assert right["error"] == ""
+    assert not any(right[name] for name in error_analysis._COUNTS)
+
+
+@both
+def test_every_kind_has_its_words(language):
+    assert set(KINDS) >= {"empty", "refused", "distractor", "copied example", "cut off"}
+    assert languages.load(language).refusals
+
+
+def test_refusals_are_no_part_of_a_prompt():
+    """They may grow without making old datasets strangers."""
+    pack = languages.load("da")
+    assert pack.fingerprint == languages.read(pack.folder.with_suffix(".toml")).fingerprint
+    assert not any(phrase in repr(pack.templates) for phrase in pack.refusals)
+
+
+# --- Needles ---------------------------------------------------------------------------------
+
+
+def values(record):
+    """Every value in the prompt with its place, by the wording, read independently."""
+    end = {"da": r" er: (\S+)\.", "en": r" is: (\S+)\."}[record.language]
+    return {match[1]: match.start(1) for match in re.finditer(end, record.input)}
+
+
+@both
+@pytest.mark.parametrize("task", ["niah_multikey_1", "niah_multikey_2", "niah_multikey_3"])
+def test_the_value_of_a_distractor_and_how_near_it_stood(task, language):
+    record = sample(task, language)
+    there = values(record)
+    right = record.outputs[0]
+    others = [value for value in there if value != right]
+    scale = 100 / len(record.input)
+    away = {value: abs(there[value] - there[right]) * scale for value in others}
+    for taken in (others[0], min(others, key=away.get), others[-1]):
+        found = kind(record, f" {taken}.", "niah")
+        assert (found["error"], found["distractors"], found["missing"]) == ("distractor", 1, 1)
+        assert found["distance"] == pytest.approx(away[taken])
+        assert found["expected"] == pytest.approx(statistics.fmean(away.values()))
+
+
+@both
+@pytest.mark.parametrize("task", ["niah_single_2", "niah_single_3", "niah_multikey_3"])
+def test_a_value_that_stands_nowhere(task, language):
+    record = sample(task, language)
+    made_up = re.sub(r"\d", lambda m: str((int(m[0]) + 1) % 10), record.outputs[0])
+    found = kind(record, f" {made_up}.", "niah")
+    assert (found["error"], found["invented"]) == ("wrong value", 1)
+    assert math.isnan(found["distance"])
+    assert kind(record, " 12.", "niah")["error"] == "other", "not the form of a value"
+
+
+def test_the_key_that_was_asked_for_is_no_value():
+    """In a haystack of uuids the answer may repeat the question."""
+    record = sample("niah_multikey_3", "en")
+    key = re.search(r"uuid for (\S+) given", record.answer_prefix)[1]
+    assert kind(record, f" the uuid for {key}", "niah")["error"] == "other"
+
+
+@both
+def test_words_as_values(language):
+    record = sample("niah_single_2", language, type_needle_v="words", num_needle_k=3)
+    other = next(value for value in values(record) if value != record.outputs[0])
+    assert kind(record, f" {other}", "niah")["error"] == "distractor"
+    assert kind(record, " røde-hunde", "niah")["error"] == "wrong value"
+
+
+@both
+def test_lists_of_values(language):
+    record = sample("niah_multivalue", language)
+    one, two, *_ = record.outputs
+    assert kind(record, f" {one}, {two}.", "niah")["error"] == "incomplete"
+    assert kind(record, f" {one}, {two}.", "niah")["missing"] == 2
+    again = kind(record, f" {one}, {one}, {two}, {one}", "niah", cut_off=True)
+    assert (again["error"], again["repeated"]) == ("duplicates", 2)
+    assert kind(record, f" {one}, {two}, 12", "niah", cut_off=True)["error"] == "cut off"
+    found = kind(record, f" {one}, 1000000", "niah")
+    assert (found["error"], found["missing"], found["invented"]) == ("wrong value", 3, 1)
+
+
+def test_half_a_value_at_the_limit_is_not_held_against_it():
+    record = sample("fwe", "en")
+    one, two, three = record.outputs
+    assert kind(record, f" {one}, {two}, {three[:4]}", "frequent_words", True)["error"] == "cut off"
+
+
+def test_rulers_own_prompts_are_read():
+    """Files of NVIDIA's scripts name no language; their needle is the English sentence."""
+    context = " ".join(
+        f"One of the special magic numbers for {key} is: {value}." + " The grass is green." * 9
+        for key, value in (("a-b", 1111111), ("c-d", 2222222), ("e-f", 3333333))
+    )
+    record = Prediction(5, f"Some numbers 1234567 times. {context} What is it?", ["2222222"], "1111111.")
+    found = classify(record, "niah")
+    assert (found["error"], round(found["expected"] / found["distance"], 2)) == ("distractor", 1)
+    # A number that stands in the text, but in no needle, is no value.
+    assert classify(Prediction(5, record.input, ["2222222"], "1234567"), "niah")["error"] == (
+        "wrong value"
+    )
+
+
+def test_a_needle_of_another_wording_goes_by_its_form():
+    record = Prediction(0, "Der Code von A ist 1111111, von B 2222222.", ["2222222"], "1111111")
+    assert classify(record, "niah")["error"] == "distractor"
+    assert classify(record)["error"] == "distractor"
+
+
+# --- Variables -------------------------------------------------------------------------------
+
+
+def names(text):
+    return list(dict.fromkeys(re.findall(r"VAR ([A-Z]+) =", text)))
+
+
+@both
+def test_variables(language):
+    record = sample("vt", language, num_chains=2)
+    # The example is a prompt of its own: the question begins where its first line comes again.
+    start = record.input.rindex(record.input.split("\n")[0])
+    example, question = names(record.input[:start]), names(record.input[start:])
+    other = next(name for name in question if name not in record.outputs)
+    right = record.outputs
+    found = kind(record, f" {', '.join(right[:2])}, {other}", "variable_tracking")
+    assert (found["error"], found["missing"]) == ("distractor", 3)
+    assert found["distance"] > 0
+    copied = kind(record, f" {', '.join(example[:5])}", "variable_tracking")
+    assert copied["error"] == "copied example"
+    assert copied["from_example"] == len([name for name in example[:5] if name not in question])
+    assert kind(record, " QQQQQ, WWWWW", "variable_tracking")["error"] == "wrong value"
+    assert kind(record, f" {right[0]}", "variable_tracking")["error"] == "incomplete"
+    mixed = kind(record, f" {example[0]}, {other}, QQQQQ", "variable_tracking")
+    assert mixed["error"] == "distractor", "one of three is not the example's work"
+
+
+def test_without_an_example_nothing_is_copied():
+    record = sample("vt", "da", few_shot=False)
+    assert error_analysis._split(record.input) == ("", record.input)
+
+
+# --- Words -----------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def common():
+    pytest.importorskip("wordfreq")
+    return {code: sample("cwe", code, length=2500) for code in LANGUAGES}
+
+
+@both
+@pytest.mark.parametrize("form", ["numbered", "commas", "lines"])
+def test_common_words(common, language, form):
+    record = common[language]
+    start = record.input.rindex(record.input.split("\n")[0])
+    listed = re.findall(r"\d+\. (\S+)", record.input[start:])
+    uncommon = [word for word in dict.fromkeys(listed) if word not in record.outputs]
+    shown = [word for word in re.findall(r"\d+\. (\S+)", record.input[:start]) if word not in listed]
+
+    def said(words):
+        if form == "numbered":
+            return " " + " ".join(f"{n}. {word}" for n, word in enumerate(words, 1))
+        return ", ".join(words) if form == "commas" else "\n".join(words)
+
+    right = record.outputs
+    found = kind(record, said([*right[:7], *uncommon[:3]]), "common_words")
+    assert (found["error"], found["distractors"], found["missing"]) == ("distractor", 3, 3)
+    assert math.isnan(found["distance"]), "a word stands in many places"
+    assert kind(record, said(right[:6]), "common_words")["error"] == "incomplete"
+    assert kind(record, said([right[0]] * 10), "common_words")["error"] == "duplicates"
+    words = list(dict.fromkeys(shown))[:10]
+    copied = kind(record, said(words), "common_words")
+    assert (copied["error"], copied["from_example"]) == ("copied example", 10)
+    made_up = kind(record, said([*right[:9], "qwertyuiop"]), "common_words")
+    assert (made_up["error"], made_up["invented"]) == ("wrong value", 1)
+
+
+@both
+def test_frequent_words(language):
+    record = sample("fwe", language)
+    coded = [word for word in re.findall(r"(?<!\w)[a-z]{6}(?!\w)", record.input)]
+    rare = next(word for word in coded if coded.count(word) == 1 and word not in record.outputs)
+    right = record.outputs
+    assert kind(record, f" {right[0]}, {right[1]}, {rare}.", "frequent_words")["error"] == (
+        "distractor"
+    )
+    assert kind(record, f" {right[0]}, zzzzzz", "frequent_words")["error"] == "wrong value"
+    assert kind(record, f" {right[0]}.", "frequent_words")["error"] == "incomplete"
+
+
+# --- Questions -------------------------------------------------------------------------------
+
+
+@both
+def test_answers_to_questions(language):
+    record = sample("qa_1", language)
+    word = {"da": "Dokument", "en": "Document"}[language]
+    titles = re.findall(rf"{word} \d+:\n([^\n]+)\n", record.input)
+    found = kind(record, f" {titles[0]}.\n\nMore", "qa")
+    assert found["error"] == "distractor"
+    assert 0 <= found["distance"] <= 100
+    assert kind(record, " Kejser Napoleon den Fjerde\n", "qa")["error"] == "no context"
+    assert kind(record, " Kejser Napoleon den", "qa", cut_off=True)["error"] == "cut off"
+    assert kind(record, " ... \n\n", "qa")["error"] == "other"
+
+
+def test_what_a_place_at_random_would_give():
+    """``expected`` for questions is an integral; here it is summed up, place by place."""
+    text = "x" * 300 + "Aarhus" + "y" * 594 + " Odense " + "z" * 92
+    found = classify(Prediction(0, text, ["Aarhus"], "Odense"), "qa")
+    away = [abs(place - 300) for place in range(len(text))]
+    assert found["expected"] == pytest.approx(100 * statistics.fmean(away) / len(text), abs=0.2)
+    assert found["distance"] == pytest.approx(100 * (901 - 300) / len(text))
+
+
+def test_without_documents_every_answer_is_from_no_context():
+    record = sample("qa_1", "da", context=False)
+    assert kind(record, " Kolding", "qa")["error"] == "no context"
+
+
+# --- Tables ----------------------------------------------------------------------------------
+
+
+def rows():
+    record = sample("niah_multikey_1", "da")
+    other = next(value for value in values(record) if value != record.outputs[0])
+    made = []
+    for length, said in (
+        (512, [record.outputs[0], other, "", "1000000"]),
+        (1024, [other, other, other, record.outputs[0]]),
+    ):
+        about = {"model": "m", "language": "da", "task": "niah_multikey_1", "length": length}
+        for index, text in enumerate(said):
+            made.append(
+                (about, Prediction(index, record.input, record.outputs, text, {"language": "da"}))
+            )
+    return made
+
+
+def test_shares_by_length_add_up_to_the_error_rate():
+    scores = analysis.scores(rows())
+    table = analysis.errors(scores)
+    assert table["error"].unique().tolist() == ["empty", "distractor", "wrong value"]
+    for length, part in table.groupby("length"):
+        strict = scores[scores["length"] == length]["strict"]
+        assert part["share"].sum() == pytest.approx(1 - strict.mean())
+        assert (part["n"] == 4).all()
+        assert ((part["low"] <= part["share"]) & (part["share"] <= part["high"])).all()
+    taken = table.set_index(["length", "error"])["count"]
+    assert taken[1024, "distractor"] == 3
+    assert taken[1024, "empty"] == 0, "a kind that occurs elsewhere is a zero here, not a gap"
+
+
+def test_distances_by_length():
+    table = analysis.mistaken_places(analysis.scores(rows())).set_index("length")
+    assert table["n"].to_dict() == {512: 1, 1024: 3}
+    assert math.isnan(table.loc[512, "low"]), "one answer has no interval"
+    assert table.loc[1024, "low"] == pytest.approx(table.loc[1024, "distance"])
+    assert (table["expected"] > 0).all()
+
+
+def test_examples_of_every_kind_are_real():
+    scores = analysis.scores(rows())
+    shown = analysis.error_examples(scores, 2)
+    assert shown["error"].tolist() == ["empty", "distractor", "distractor", "wrong value"]
+    assert set(shown[shown["error"] == "distractor"]["length"]) == {512, 1024}
+    for row in shown.to_dict("records"):
+        same = scores[(scores["length"] == row["length"]) & (scores["index"] == row["index"])]
+        assert same["pred"].tolist() == [row["pred"]]
+
+
+def test_no_errors_are_one_sentence():
+    about = {"model": "m", "language": "da", "task": "niah_single_1", "length": 512}
+    scores = analysis.scores([(about, Prediction(0, "", ["12"], "12"))])
+    for table in (
+        analysis.errors(scores), analysis.mistaken_places(scores), analysis.error_examples(scores)
+    ):  # fmt: skip
+        assert table.empty
+        assert table.attrs["why"].endswith(".")

@@ -7,10 +7,11 @@ BIN := .venv/bin
 # Notebooks find kernels and commands in the virtual environment without its being activated.
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
-.PHONY: help niah test lint format benchmark clean
+.PHONY: help niah book test lint format benchmark clean
 
 help:
 	@sed -n 's/^# //p' Makefile | head -n 2
+	@echo "make book   the site, in _build/html; runs every notebook once"
 	@echo "make lint   ruff, mypy, notebooks without outputs; make format mends what it can"
 	@echo "make benchmark   samples per second and memory of the datasets"
 
@@ -23,8 +24,12 @@ $(BIN)/python:
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[hf,words,notebook]'
 	touch $@
 
-.venv/test.stamp: .venv/run.stamp
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[hf,words,notebook,dev]'
+.venv/book.stamp: .venv/run.stamp
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[hf,words,notebook,book]'
+	touch $@
+
+.venv/test.stamp: .venv/book.stamp
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[hf,words,notebook,book,dev]'
 	touch $@
 
 niah: .venv/run.stamp
@@ -32,18 +37,24 @@ niah: .venv/run.stamp
 	papermill notebooks/niah.ipynb runs/niah-$(LENGTH).ipynb -p length $(LENGTH)
 	@echo "The executed notebook: runs/niah-$(LENGTH).ipynb"
 
+# The notebooks are executed where something changed; what Sphinx warns of is an error.
+book: .venv/book.stamp
+	python -m book.execute
+	jupyter-book build . -W -n --keep-going $(if $(OUTPUT),--path-output $(OUTPUT))
+	@echo "The site: $(or $(OUTPUT),.)/_build/html/index.html"
+
 test: .venv/test.stamp lint
 	pytest --nbmake
 
 lint: .venv/test.stamp
 	ruff check .
-	ruff format --check rulerlib tests training benchmarks notebooks
+	ruff format --check rulerlib tests training benchmarks notebooks book
 	mypy
 	nbstripout --verify --keep-id --extra-keys "$$(cat .nbstripout)" notebooks/*.ipynb
 
 format: .venv/test.stamp
 	ruff check --fix .
-	ruff format rulerlib tests training benchmarks notebooks
+	ruff format rulerlib tests training benchmarks notebooks book
 	nbstripout --keep-id --extra-keys "$$(cat .nbstripout)" notebooks/*.ipynb
 
 benchmark: .venv/test.stamp

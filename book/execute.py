@@ -32,6 +32,9 @@ ROOT = Path(__file__).parent.parent
 # Where executions lie, if not in _build/executed.
 HOME = "RULER_BOOK_EXECUTED"
 
+# Where the pages' settings lie, if not in params/book.
+SETTINGS = "RULER_BOOK_SETTINGS"
+
 # The key in a notebook's metadata that says what it was executed from.
 KEY = "ruler_book"
 
@@ -64,7 +67,8 @@ def pages() -> list[str]:
 
 def settings_path(page: str) -> Path:
     """The papermill parameters with which a page is executed; without the file, the defaults."""
-    return ROOT / "params" / "book" / f"{Path(page).name}.yaml"
+    home = Path(os.environ.get(SETTINGS) or ROOT / "params" / "book")
+    return home / f"{Path(page).name}.yaml"
 
 
 def executed_path(page: str) -> Path:

@@ -21,9 +21,10 @@ from __future__ import annotations
 
 import os
 import re
+import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 import nbformat
 import yaml
@@ -87,14 +88,15 @@ def tidy(notebook: Any, settings: Path) -> None:
             words = plain(prose[0]) if prose else words
             continue
         if "injected-parameters" in cell.metadata.get("tags", []):
-            name = settings.relative_to(ROOT).as_posix()
+            name = "/".join(settings.parts[-3:])
             _, _, rest = cell.source.partition("\n")
             cell.source = f"# What this page was run with: {name}\n{rest}"
         for output in cell.get("outputs", []):
             data = output.get("data", {})
             if "image/png" in data:
-                text = plain(str(data.get("text/plain", "")))
-                if not text or text.startswith("<"):
+                # The figures of rulerlib.plots bring their words along.
+                text = output.metadata.get("image/png", {}).get("alt", "")
+                if not text:
                     text = f"Figure of the section “{section}”. {words}"
                 cell.metadata["mystnb"] = {"image": {"alt": text}}
 
@@ -128,6 +130,13 @@ class Generated(SphinxDirective):
         return node.children
 
 
+def in_language(code: str, lines: Iterator[str]) -> Iterator[str]:
+    """Tell a screen reader in which language to read."""
+    yield from ("", "``````{raw} html", f'<div lang="{code}">', "``````", "")
+    yield from lines
+    yield from ("", "``````{raw} html", "</div>", "``````", "")
+
+
 def fenced(text: str) -> Iterator[str]:
     """A text as it stands, in a block whose long lines are wrapped."""
     yield "``````{code-block} text"
@@ -143,9 +152,9 @@ class Tasks(Generated):
     files = ("rulerlib/tasks/*.py",)
 
     def lines(self) -> Iterator[str]:
-        yield "| task | notebook | settings | room for the answer | counts if |"
+        yield "| task | notebook | settings | room | needed |"
         yield "|---|---|---|---:|---|"
-        rules = {"all_match": "all references appear", "part_match": "one reference appears"}
+        rules = {"all_match": "all", "part_match": "any"}
         for task in tasks.TASKS.values():
             plain_knobs = type(task.knobs)()
             knobs = [
@@ -184,7 +193,8 @@ class Example(Generated):
             yield f"````````{{tab-item}} {language.name}"
             yield f":sync: {code}"
             yield ""
-            yield from fenced(shortened(sample.input + sample.answer_prefix, sample.outputs))
+            prompt = shortened(sample.input + sample.answer_prefix, sample.outputs)
+            yield from in_language(code, fenced(prompt))
             yield ""
             wanted = ", ".join(f"`{output}`" for output in sample.outputs)
             yield f"Wanted: {wanted}"
@@ -229,14 +239,16 @@ class Prompts(Generated):
         language = languages.load(self.arguments[0])
         yield "Noise haystack, one line:"
         yield ""
-        yield from fenced(language.noise)
+        yield from in_language(language.code, fenced(language.noise))
         yield ""
         for section, values in language.templates.items():
             if section in ("list", "types") or not isinstance(values, dict):
                 continue
-            yield f"**`[{section}]`**"
+            yield f"```{{rubric}} `[{section}]`"
+            yield ":heading-level: 3"
+            yield "```"
             yield ""
-            yield from self.table(section, values)
+            yield from self.table(section, values, language.code)
         joined = language.join(["a", "b", "c"])
         yield f"Several keys are enumerated as `{joined}`. Dropped when answers are compared word"
         yield f"by word: {', '.join(f'`{word}`' for word in language.articles)}."
@@ -248,15 +260,14 @@ class Prompts(Generated):
             shown = (", ".join(f"`{{{n}}}`: {w}" for n, w in form.items()) for form in forms)
             yield f"| `{kind}` | {' | '.join(shown)} |"
 
-    def table(self, name: str, values: dict[str, Any]) -> Iterator[str]:
+    def table(self, name: str, values: dict[str, Any], code: str) -> Iterator[str]:
         for key, value in values.items():
             if isinstance(value, dict):
-                yield from self.table(f"{name}.{key}", value)
+                yield from self.table(f"{name}.{key}", value, code)
             else:
                 yield f"`{name}.{key}`"
                 yield ""
-                yield from fenced(str(value))
-                yield ""
+                yield from in_language(code, fenced(str(value)))
 
 
 class Bibtex(Generated):
@@ -301,6 +312,24 @@ class Link(AutoLink):
         return found, messages
 
 
+def find_target(app: Sphinx, env: Any, node: Any, contnode: Any) -> nodes.Node | None:
+    """Link a name to the place where what it names is described.
+
+    ``rulerlib.analysis.scores`` is described where it is defined, in
+    ``rulerlib.analysis.tables``; a type variable in a signature is described nowhere.
+    """
+    module, _, name = node.get("reftarget", "").rpartition(".")
+    found = getattr(sys.modules.get(module), name, None)
+    if isinstance(found, TypeVar):
+        return contnode
+    defined = f"{getattr(found, '__module__', '')}.{getattr(found, '__qualname__', '')}"
+    if defined in (".", node.get("reftarget")):
+        return None
+    return env.get_domain("py").resolve_xref(
+        env, node["refdoc"], app.builder, "obj", defined, node, contnode
+    )
+
+
 # --- Setting up ------------------------------------------------------------------------------
 
 
@@ -319,6 +348,9 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.add_directive("ruler-prompts", Prompts)
     app.add_directive("ruler-bibtex", Bibtex)
     app.add_role("ruler-link", Link())
+    # Jupyter Book sets it whether or not the extension that reads it is loaded.
+    app.add_config_value("comments_config", {}, "")
+    app.connect("missing-reference", find_target)
     app.connect("config-inited", prepare)
     app.connect("source-read", show_execution)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

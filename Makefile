@@ -7,11 +7,12 @@ BIN := .venv/bin
 # Notebooks find kernels and commands in the virtual environment without its being activated.
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
-.PHONY: help niah book test lint format benchmark clean
+.PHONY: help niah results book test lint format benchmark clean
 
 help:
 	@sed -n 's/^# //p' Makefile | head -n 2
 	@echo "make book   the site, in _build/html; runs every notebook once"
+	@echo "make results   the book's own results, from nothing; resumes; many hours"
 	@echo "make lint   ruff, mypy, notebooks without outputs; make format mends what it can"
 	@echo "make benchmark   samples per second and memory of the datasets"
 
@@ -37,6 +38,10 @@ niah: .venv/run.stamp
 	papermill notebooks/niah.ipynb runs/niah-$(LENGTH).ipynb -p length $(LENGTH)
 	@echo "The executed notebook: runs/niah-$(LENGTH).ipynb"
 
+# Every number of the page of results. What was asked stays in runs/results.
+results: .venv/run.stamp
+	python -m rulerlib.results params/results.yaml book/results
+
 # The notebooks are executed where something changed; what Sphinx warns of is an error.
 book: .venv/book.stamp
 	python -m book.execute
@@ -50,12 +55,12 @@ lint: .venv/test.stamp
 	ruff check .
 	ruff format --check rulerlib tests training benchmarks notebooks book
 	mypy
-	nbstripout --verify --keep-id --extra-keys "$$(cat .nbstripout)" notebooks/*.ipynb
+	nbstripout --verify --keep-id --extra-keys "$$(cat .nbstripout)" notebooks/*.ipynb book/*.ipynb
 
 format: .venv/test.stamp
 	ruff check --fix .
 	ruff format rulerlib tests training benchmarks notebooks book
-	nbstripout --keep-id --extra-keys "$$(cat .nbstripout)" notebooks/*.ipynb
+	nbstripout --keep-id --extra-keys "$$(cat .nbstripout)" notebooks/*.ipynb book/*.ipynb
 
 benchmark: .venv/test.stamp
 	python benchmarks/generation.py

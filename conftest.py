@@ -3,5 +3,25 @@
 import os
 import tempfile
 
+HOME = "RULERLIB_HOME"
+
 # Set before any kernel starts: a run found in runs/ would be resumed, and nothing tested.
-os.environ["RULERLIB_HOME"] = tempfile.mkdtemp(prefix="rulerlib-")
+os.environ[HOME] = tempfile.mkdtemp(prefix="rulerlib-")
+
+_usual = os.environ[HOME]
+
+
+def pytest_runtest_setup(item):
+    """Give notebooks/analysis.ipynb, which asks no model, a small run to look at."""
+    if item.path.name == "analysis.ipynb":
+        os.environ[HOME] = tempfile.mkdtemp(prefix="rulerlib-analysis-")
+        # Not before it is needed: other tests have a say in how torch is loaded.
+        from rulerlib.runs import Run
+
+        for language in ("da", "en"):
+            names = ["niah_single_2", "niah_multikey_2", "qa_1"]
+            Run(names, language=language, length=1024, num_lengths=2, num_samples=2).predict()
+
+
+def pytest_runtest_teardown(item):
+    os.environ[HOME] = _usual

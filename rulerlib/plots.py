@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
+from rulerlib import tasks
 from rulerlib.errors import MissingExtraError, ParameterError, one_of
 
 if TYPE_CHECKING:
@@ -131,18 +132,28 @@ def curves(
     """
     if table.empty:
         raise ParameterError("table", "empty", "a table with at least one measured length")
-    names = list(dict.fromkeys(table["task"]))
-    figure, axes = _one(7 if len(names) <= len(_LINES) else 9, 4 + max(0, len(names) - 8) * 0.12)
-    for number, name in enumerate(names):
-        part = table[table["task"] == name]
-        _line(axes, number, part, metric, f"{name} ({_said_n(part)})")
-    _length_axis(axes, table["length"])
-    axes.set_ylim(-0.03, 1.03)
-    axes.set_ylabel(f"{metric.replace('_', '-')} (band: 95 % interval)")
-    _mark_trained(axes, trained, table["length"], 1.01)
-    _legend(axes, len(names))
-    if title:
-        axes.set_title(title, fontsize=11, pad=14)
+    groups = _together(list(dict.fromkeys(table["task"])))
+    columns = min(2, len(groups))
+    rows = math.ceil(len(groups) / columns)
+    figure, panels = _panels(
+        rows, columns, (7 if columns == 1 else 11, 4 if rows == 1 else 3.6 * rows)
+    )
+    for axes, names in zip(panels.flat, groups, strict=False):
+        for number, name in enumerate(names):
+            part = table[table["task"] == name]
+            _line(axes, number, part, metric, f"{name} ({_said_n(part)})")
+        _length_axis(axes, table["length"])
+        axes.set_ylim(-0.03, 1.03)
+        _mark_trained(axes, trained, table["length"])
+        _legend(axes, len(names))
+    for axes in panels[:, 0]:
+        axes.set_ylabel(f"{metric.replace('_', '-')} (band: 95 % interval)")
+    for axes in list(panels.flat)[len(groups) :]:
+        axes.set_axis_off()
+    if title and len(groups) == 1:
+        panels[0, 0].set_title(title, fontsize=11, pad=14)
+    elif title:
+        figure.suptitle(title)
     return _done(figure, _say_curves(table, "task", metric, 100), title)
 
 
@@ -179,10 +190,10 @@ def models(
     if threshold is not None:
         axes.axhline(threshold, color="#555555", linestyle=(0, (1, 2)), linewidth=1)
         axes.annotate(
-            f"threshold {threshold:g}", (0, threshold), xycoords=("axes fraction", "data"),
-            xytext=(3, 2), textcoords="offset points", fontsize=8, color="#555555",
+            f"threshold {threshold:g}", (1, threshold), xycoords=("axes fraction", "data"),
+            xytext=(-3, 2), textcoords="offset points", fontsize=8, color="#555555", ha="right",
         )  # fmt: skip
-    _mark_trained(axes, trained, table["length"], 101)
+    _mark_trained(axes, trained, table["length"])
     _legend(axes, len(names))
     if title:
         axes.set_title(title, fontsize=11, pad=14)
@@ -222,8 +233,7 @@ def effective(
     if table.empty:
         raise ParameterError("table", "empty", "a table with at least one model")
     rising = sorted({int(length) for length in lengths})
-    figure, axes = _one(7, 1.3 + 0.27 * len(table))
-    claims = False
+    figure, axes = _one(7, 1.5 + 0.27 * len(table))
     for row, record in enumerate(table.to_dict("records")):
         at = _place(record[value], rising)
         low, high = (_place(record.get(f"{value} {end}", record[value]), rising)
@@ -236,13 +246,12 @@ def effective(
         if other is not None and _place(record[other], rising) != at:
             axes.plot(_place(record[other], rising), row, "D", markerfacecolor="none",
                       color=_LINES[1], zorder=3)  # fmt: skip
-        claims = claims or bool(record.get("claimed"))
     labels = [
         f"{record[name]} (claims {record['claimed']})" if record.get("claimed") else record[name]
         for record in table.to_dict("records")
     ]
     axes.set_yticks(range(len(table)), labels, fontsize=8)
-    axes.invert_yaxis()
+    axes.set_ylim(len(table) - 0.4, -0.6)
     axes.set_xlim(-1.5, len(rising) - 0.3)
     ticks = [f"<{_thousands(rising[0])}", *map(_thousands, rising)]
     axes.set_xticks(range(-1, len(rising)), ticks)
@@ -256,7 +265,7 @@ def effective(
             Line2D([], [], marker="D", color=_LINES[1], markerfacecolor="none", linestyle="",
                    label=f"{other}, where it differs"),
         ]  # fmt: skip
-        axes.legend(handles=marks, fontsize=8, loc="lower right")
+        figure.legend(handles=marks, fontsize=8, loc="outside lower center", ncols=2)
     if title:
         axes.set_title(title, fontsize=11)
     said = [f"{record[name]} {record[value]}" for record in table.to_dict("records")]
@@ -462,6 +471,22 @@ def _done(figure: Any, alt: str, title: str | None) -> Figure:
     return made
 
 
+def _together(names: Sequence[str]) -> list[list[str]]:
+    """Tasks that share a panel: all, or where that is too many, those of one kind."""
+    if len(names) <= len(_LINES):
+        return [list(names)]
+    groups: dict[str, list[str]] = {}
+    for name in names:
+        task = tasks.TASKS.get(name.partition("+")[0])
+        family = task.family if task else "other"
+        # Word counts are two families of one task each; RULER calls both aggregation.
+        kind = "aggregation" if family.endswith("_words") else family
+        if family == "niah":
+            kind = "niah, one needle" if "single" in name else "niah, more needles"
+        groups.setdefault(kind, []).append(name)
+    return list(groups.values())
+
+
 def _line(axes: Axes, number: int, part: pd.DataFrame, value: str, label: str) -> None:
     colour = _LINES[number % len(_LINES)]
     axes.plot(
@@ -485,11 +510,12 @@ def _length_axis(axes: Axes, lengths: Iterable[int]) -> None:
     axes.grid(alpha=0.3)
 
 
-def _mark_trained(axes: Axes, trained: int | None, lengths: Iterable[int], height: float) -> None:
+def _mark_trained(axes: Axes, trained: int | None, lengths: Iterable[int]) -> None:
     known = sorted(set(lengths))
     if trained is not None and known[0] <= trained <= known[-1]:
         axes.axvline(trained, color="#777777", linestyle=":", linewidth=1)
-        axes.text(trained, height, " trained length", fontsize=8, color="#555555", va="bottom")
+        axes.text(trained, 0.02, " trained length", fontsize=8, color="#555555", va="bottom",
+                  transform=axes.get_xaxis_transform())  # fmt: skip
 
 
 def _legend(axes: Axes, count: int) -> None:

@@ -6,8 +6,9 @@ What a model wrote is text: everything is escaped before it becomes HTML.
 from __future__ import annotations
 
 import html
+import math
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import pandas as pd
@@ -71,13 +72,19 @@ def sample(record: Sample, context: int = 700) -> Html:
 
 
 def answers(table: pd.DataFrame) -> Html:
-    """Wrong answers in full, beside what was wanted; from `rulerlib.analysis.wrong`."""
+    """Wrong answers in full, beside what was wanted.
+
+    From `rulerlib.analysis.wrong`, or with their kinds from `rulerlib.analysis.error_examples`.
+    """
     if table.empty:
-        return Html("<p>No wrong answers.</p>", "No wrong answers.")
+        return sentence(table.attrs.get("why", "No wrong answers."))
     boxes, lines = [], []
     for row in table.to_dict("records"):
         depths = ", ".join(f"{depth:g}" for depth in row["depths"]) or "–"
         about = f"{row['task']}, {row['length']:,} tokens, sample {row['index']}, depth {depths}"
+        # Of several models, languages or kinds of mistakes, say which.
+        known = [str(row[name]) for name in ("error", "model", "language") if name in row]
+        about = ": ".join([*known, about])
         wanted = ", ".join(row["outputs"])
         boxes.append(
             f"<div style='{_BOX}'><b>{html.escape(about)}</b>\nwanted: {html.escape(wanted)}\n"
@@ -87,25 +94,29 @@ def answers(table: pd.DataFrame) -> Html:
     return Html("".join(boxes), "\n".join(lines))
 
 
-def table(values: pd.DataFrame, percent: Iterable[str] = ()) -> Any:
+def table(values: pd.DataFrame, percent: Iterable[str] = (), precision: int = 1) -> Any:
     """A table with shares as percentages and each interval in one column.
 
-    Columns ``low`` and ``high`` become one, ``95 % interval``; those that have
-    the same value in every row (one model, one language) move to the caption.
+    Columns ``low`` and ``high`` become one, ``95 % interval``, and so do ``x low`` and
+    ``x high``; those that have the same value in every row (one model, one language) move to the
+    caption. An empty table that knows why it is empty says so in its place.
+
+    Parameters
+    ----------
+    percent
+        Columns of shares, 0 to 1, beside those that are known to be.
+    precision
+        Decimals of other numbers.
     """
+    if values.empty and "why" in values.attrs:
+        return sentence(values.attrs["why"])
     shown = values.copy()
     shares: Sequence[str] = [
         name
-        for name in (*percent, "all_match", "part_match", "recall", "found", "accuracy")
+        for name in (*percent, "all_match", "part_match", "recall", "found", "accuracy", "share")
         if name in shown
     ]
-    if {"low", "high"} <= set(shown):
-        interval = [
-            f"{100 * low:.1f} – {100 * high:.1f}"
-            for low, high in zip(shown["low"], shown["high"], strict=True)
-        ]
-        shown["low"] = interval
-        shown = shown.drop(columns="high").rename(columns={"low": "95 % interval"})
+    shown = _intervals(shown, shares, precision)
     caption = []
     for name in ("model", "language"):
         if name in shown and shown[name].nunique() == 1 and len(shown):
@@ -113,9 +124,65 @@ def table(values: pd.DataFrame, percent: Iterable[str] = ()) -> Any:
             shown = shown.drop(columns=name)
     # As text: a second format() of a style would undo the escaping of the first.
     for name in shares:
-        shown[name] = [f"{100 * share:.1f} %" for share in shown[name]]
-    styler = shown.style.hide(axis="index").format(escape="html", thousands=",")
+        shown[name] = [
+            "–" if math.isnan(share) else f"{100 * share:.1f} %" for share in shown[name]
+        ]
+    styler = shown.style.hide(axis="index").format(
+        escape="html", thousands=",", precision=precision, na_rep="–"
+    )
     return styler.set_caption(html.escape("; ".join(caption))) if caption else styler
+
+
+def _intervals(shown: pd.DataFrame, shares: Sequence[str], precision: int) -> pd.DataFrame:
+    """Each pair of columns ``low`` and ``high`` as one column of text."""
+    pairs = [name for name in shown if str(name).endswith(("low",)) and _high(name) in shown]
+    for name in pairs:
+        # Alone they belong to the mean of the table, which is a share if the table has one.
+        scale = 100 if name == "low" and shares else 1
+        interval = [
+            _between(low, high, scale, precision)
+            for low, high in zip(shown[name], shown[_high(name)], strict=True)
+        ]
+        label = "95 % interval" if name == "low" else f"{name.removesuffix(' low')}, 95 %"
+        shown[name] = interval
+        shown = shown.drop(columns=_high(name)).rename(columns={name: label})
+    return shown
+
+
+def _high(name: str) -> str:
+    return name.removesuffix("low") + "high"
+
+
+def _between(low: Any, high: Any, scale: int, precision: int) -> str:
+    if isinstance(low, str):
+        return low if low == high else f"{low} – {high}"
+    if math.isnan(low) or math.isnan(high):
+        return "–"
+    return f"{scale * low:.{precision}f} – {scale * high:.{precision}f}"
+
+
+def sentence(text: str) -> Html:
+    """One sentence in the place of a table or a figure."""
+    return Html(f"<p>{html.escape(text)}</p>", text)
+
+
+def figure(draw: Callable[..., Any], found: Any, *arguments: Any, **options: Any) -> Any:
+    """What ``draw`` makes of a table, or the table's sentence where it has nothing to draw.
+
+    Parameters
+    ----------
+    draw
+        A function of `rulerlib.plots`.
+    found
+        What it takes: a table of `rulerlib.analysis`, or a sentence in its place.
+    arguments, options
+        What else it takes.
+    """
+    if isinstance(found, str):
+        return sentence(found)
+    if isinstance(found, pd.DataFrame) and found.empty and "why" in found.attrs:
+        return sentence(found.attrs["why"])
+    return draw(found, *arguments, **options)
 
 
 def _sentences_with(text: str, values: Sequence[str]) -> list[tuple[int, int, str]]:

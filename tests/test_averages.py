@@ -178,7 +178,9 @@ def test_the_spread_is_that_of_theory():
     scores = analysis.scores(run([0.7] * 4, tasks=("niah_single_1",), count=400))
     for one in averages._measured(scores, "score", ("model", "language"), None, 4000, 1):
         p = one.averages / 100
-        assert one.resampled.std(axis=0) / 100 == pytest.approx(np.sqrt(p * (1 - p) / 400), rel=0.06)
+        assert one.resampled.std(axis=0) / 100 == pytest.approx(
+            np.sqrt(p * (1 - p) / 400), rel=0.06
+        )
 
 
 def test_the_same_sample_is_drawn_at_all_lengths():

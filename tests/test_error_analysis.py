@@ -18,7 +18,9 @@ pd = pytest.importorskip("pandas")
 
 
 def sample(task, language="da", index=3, length=1500, **knobs):
-    return Dataset(task, length, language, tokens.Words(), num_samples=index + 1, knobs=knobs)[index]
+    return Dataset(task, length, language, tokens.Words(), num_samples=index + 1, knobs=knobs)[
+        index
+    ]
 
 
 def answer(record, said, **more):
@@ -146,7 +148,9 @@ def test_rulers_own_prompts_are_read():
         f"One of the special magic numbers for {key} is: {value}." + " The grass is green." * 9
         for key, value in (("a-b", 1111111), ("c-d", 2222222), ("e-f", 3333333))
     )
-    record = Prediction(5, f"Some numbers 1234567 times. {context} What is it?", ["2222222"], "1111111.")
+    record = Prediction(
+        5, f"Some numbers 1234567 times. {context} What is it?", ["2222222"], "1111111."
+    )
     found = classify(record, "niah")
     assert (found["error"], round(found["expected"] / found["distance"], 2)) == ("distractor", 1)
     # A number that stands in the text, but in no needle, is no value.
@@ -209,7 +213,9 @@ def test_common_words(common, language, form):
     start = record.input.rindex(record.input.split("\n")[0])
     listed = re.findall(r"\d+\. (\S+)", record.input[start:])
     uncommon = [word for word in dict.fromkeys(listed) if word not in record.outputs]
-    shown = [word for word in re.findall(r"\d+\. (\S+)", record.input[:start]) if word not in listed]
+    shown = [
+        word for word in re.findall(r"\d+\. (\S+)", record.input[:start]) if word not in listed
+    ]
 
     def said(words):
         if form == "numbered":
@@ -232,7 +238,7 @@ def test_common_words(common, language, form):
 @both
 def test_frequent_words(language):
     record = sample("fwe", language)
-    coded = [word for word in re.findall(r"(?<!\w)[a-z]{6}(?!\w)", record.input)]
+    coded = list(re.findall(r"(?<!\w)[a-z]{6}(?!\w)", record.input))
     rare = next(word for word in coded if coded.count(word) == 1 and word not in record.outputs)
     right = record.outputs
     assert kind(record, f" {right[0]}, {right[1]}, {rare}.", "frequent_words")["error"] == (

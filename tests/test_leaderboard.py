@@ -8,8 +8,8 @@ from decimal import ROUND_HALF_UP, Decimal
 from fractions import Fraction
 
 import pytest
-from conftest import ROOT, shared
 
+from conftest import ROOT, shared
 from rulerlib.analysis import leaderboard
 from rulerlib.errors import DataError
 

@@ -4,18 +4,23 @@ from __future__ import annotations
 
 import ast
 import json
+import random
 import subprocess
 import sys
 
 import pytest
 from helpers_model import ROOT, bare_environment, papermill, tiny_model, tree
 
+from rulerlib import samples
+from rulerlib.results import NONE_YET
+from rulerlib.samples import Prediction
+
 pytest.importorskip("papermill")
 pytest.importorskip("ipykernel")
 nbformat = pytest.importorskip("nbformat")
 pytest.importorskip("torch")
 
-NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
+NOTEBOOKS = sorted([*(ROOT / "notebooks").glob("*.ipynb"), *(ROOT / "book").glob("*.ipynb")])
 NIAH = ROOT / "notebooks" / "niah.ipynb"
 
 
@@ -194,6 +199,92 @@ def test_a_second_run_gives_the_same_bytes(workplace):
     assert done.returncode == 0, done.stderr[-3000:]
     assert tree(folder / "results") == before
     assert stamps == {path: path.stat().st_mtime_ns for path in stamps}
+
+
+# --- Notebooks that ask no model ---------------------------------------------------------------
+
+
+def runs_of(folder, models):
+    """Predictions of several models that never saw a prompt: they know the depth, or guess."""
+    for model, skill in models.items():
+        for length in (512, 1024, 2048):
+            for task in ("niah_single_2", "niah_multikey_1", "vt", "qa_1"):
+                path = folder / model / "da" / str(length) / "pred" / f"{task}.jsonl"
+                rng = random.Random(f"{model} {length} {task}")
+                records = []
+                for index in range(12):
+                    said = rng.choices(
+                        ["1234567", "7654321", "", "I cannot find it."],
+                        [skill, length / 1024, 0.1, 0.1],
+                    )[0]
+                    records.append(
+                        Prediction(index, "a 1234567 b 7654321 <b>c</b>", ["1234567"],
+                                   f"<script>{said}", {"depths": [8 * index]})
+                    )  # fmt: skip
+                samples.write(path, records)
+
+
+def executed(path, folder, **parameters):
+    """What a notebook shows after papermill, run from the repository as the book runs it."""
+    import papermill as library
+
+    done = library.execute_notebook(
+        path, folder / path.name, parameters, cwd=ROOT, progress_bar=False
+    )
+    cells = [cell for cell in done.cells if cell.cell_type == "code"]
+    found = [output for cell in cells for output in cell.outputs]
+    assert not [output for output in found if output.get("name") == "stderr"], "no warnings"
+    data = [output.data for output in found if "data" in output]
+    return data, [each.get("text/plain", "") for each in data]
+
+
+ANALYSIS = ROOT / "notebooks" / "analysis.ipynb"
+
+
+def test_the_analysis_of_three_models(tmp_path):
+    runs_of(tmp_path / "runs", {"small": 1, "middle": 3, "large": 9})
+    data, _ = executed(
+        ANALYSIS, tmp_path, runs=str(tmp_path / "runs"), threshold=60, claimed={"large": "4K"}
+    )
+    pictures = [each for each in data if "image/png" in each]
+    # Averages, effective lengths, correlation; and for each model curves, depths, errors.
+    assert len(pictures) == 3 + 3 * 3
+    assert all(len(each["text/plain"]) > 40 for each in pictures), "words for every figure"
+    whole = " ".join(each.get("text/html", "") for each in data)
+    assert "large − middle" in whole or "middle − large" in whole
+    assert "&lt;script&gt;" in whole
+    assert "<script>1234567" not in whole, "what a model wrote is text"
+    assert "95 % interval" in whole
+
+
+def test_the_analysis_of_one_model_says_what_it_cannot_tell(tmp_path):
+    runs_of(tmp_path / "runs", {"alone": 50})
+    _, texts = executed(ANALYSIS, tmp_path, runs=str(tmp_path / "runs"))
+    said = " ".join(texts)
+    assert said.count("There is one model here, alone, and a comparison needs two.") == 2
+    assert "only one here" in said
+    assert "differ in no knob" in said
+
+
+def test_the_analysis_stops_with_one_sentence(tmp_path):
+    library = pytest.importorskip("papermill")
+    with pytest.raises(library.PapermillExecutionError, match="a folder that exists"):
+        executed(ANALYSIS, tmp_path, runs=str(tmp_path / "nowhere"))
+
+
+def test_the_page_of_the_leaderboard(tmp_path):
+    data, texts = executed(ROOT / "book" / "leaderboard.ipynb", tmp_path)
+    assert texts[0].startswith("52 models; 13 printed cells do not follow from their rows")
+    assert sum("image/png" in each for each in data) == 1
+    whole = " ".join(each.get("text/html", "") for each in data)
+    assert "Qwen3-4B" in whole
+
+
+def test_the_page_of_results_without_results(tmp_path):
+    page = ROOT / "book" / "results.ipynb"
+    _, texts = executed(page, tmp_path, tables=str(tmp_path / "none"))
+    assert texts
+    assert set(texts) == {NONE_YET}
 
 
 # --- What a notebook may rely on -------------------------------------------------------------

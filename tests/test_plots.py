@@ -19,7 +19,8 @@ matplotlib.use("agg")
 
 from matplotlib.colors import to_rgb, to_rgba  # noqa: E402
 
-from rulerlib import analysis, plots  # noqa: E402
+from rulerlib import analysis, plots, tasks  # noqa: E402
+from rulerlib.analysis.report import Report  # noqa: E402
 from rulerlib.samples import Prediction  # noqa: E402
 
 LENGTHS = (512, 1000, 4096)
@@ -156,6 +157,168 @@ def test_curves_show_means_and_intervals():
 def test_the_trained_length_is_marked_where_it_lies(trained):
     axes = plots.curves(analysis.accuracy(scores()), trained=trained).axes[0]
     assert (len(axes.lines) == 2) == (trained == 1000)
+
+
+def test_many_tasks_share_panels_by_kind():
+    """Thirteen lines with their bands in one panel are a knot; a ninth would look like the first."""
+    names = list(tasks.TASKS)
+    figure = plots.curves(analysis.accuracy(scores(names, count=30)), title="all", trained=1000)
+    drawn = [[text.get_text().split()[0] for text in axes.get_legend().get_texts()]
+             for axes in figure.axes if axes.get_legend()]  # fmt: skip
+    assert sorted(name for names in drawn for name in names) == sorted(names)
+    assert max(map(len, drawn)) <= 8
+    for axes in figure.axes:
+        looks = [(line.get_color(), line.get_marker(), line.get_linestyle())
+                 for line in axes.lines if len(line.get_xdata()) > 2]  # fmt: skip
+        assert len(looks) == len(set(looks))
+    assert figure.get_suptitle() == "all"
+
+
+def averages(models=("a", "b"), languages=("da",)):
+    rng = random.Random(2)
+    rows = []
+    for model in models:
+        for language in languages:
+            for step, length in enumerate((512, 1024, 4096)):
+                for index in range(40):
+                    about = {"model": model, "language": language, "task": "vt", "length": length}
+                    said = "12" if rng.random() < 0.95 - 0.25 * step else "no"
+                    rows.append((about, Prediction(index, "", ["12"], said)))
+    return Report.of(rows, threshold=60)
+
+
+def test_models_are_lines_with_their_intervals():
+    table = averages().by_length
+    figure = plots.models(table, threshold=60, title="t", trained=1024)
+    axes = figure.axes[0]
+    for number, name in enumerate("ab"):
+        part = table[table["model"] == name]
+        assert axes.lines[number].get_ydata().tolist() == part["average"].tolist()
+        assert axes.get_legend().get_texts()[number].get_text() == f"{name} (n = 40)"
+    assert axes.lines[2].get_ydata() == [60, 60]
+    assert "threshold 60" in [text.get_text() for text in axes.texts]
+    two = plots.models(averages(languages=("da", "en")).by_length)
+    labels = [text.get_text().split(" (")[0] for text in two.axes[0].get_legend().get_texts()]
+    assert labels == ["a, da", "a, en", "b, da", "b, en"]
+
+
+def test_a_length_without_an_average_is_no_point():
+    table = averages(("a",)).by_length
+    table.loc[1, ["average", "low", "high"]] = float("nan")
+    line = plots.models(table).axes[0].lines[0]
+    assert line.get_xdata().tolist() == [512, 4096]
+
+
+def test_effective_lengths_are_dots_on_the_lengths():
+    report = averages()
+    chart = report.effective_chart()
+    chart.loc[0, ["effective", "effective low", "effective high", "unbroken"]] = [
+        "≥4K", "1K", "4K", "<512"
+    ]  # fmt: skip
+    figure = plots.effective(chart, report.lengths, other="unbroken", title="t")
+    axes = figure.axes[0]
+    assert [label.get_text() for label in axes.get_xticklabels()] == ["<512", "512", "1K", "4K"]
+    assert axes.lines[0].get_xdata().tolist() == [2]
+    (start, _), (end, _) = axes.collections[0].get_segments()[0]
+    assert (start, end) == (1, 2)
+    assert axes.lines[1].get_xdata().tolist() == [-1], "the other reading, where it differs"
+    low, high = axes.get_ylim()
+    assert low > high, "the first model is on top"
+    assert "a ≥4K" in figure.alt
+    with pytest.raises(ParameterError, match="effective length is '2K'"):
+        plots.effective(chart.assign(effective="2K"), report.lengths)
+
+
+def test_errors_are_as_high_as_the_error_rate():
+    rng = random.Random(5)
+    rows = []
+    for task in ("niah_single_1", "niah_single_2"):
+        for length in (512, 1024):
+            for index in range(30):
+                said = rng.choice(["1234567", "", "7654321", "1111111", "I cannot find it."])
+                about = {"model": "m", "language": "en", "task": task, "length": length}
+                text = "a 1234567 b 1111111 c"
+                rows.append((about, Prediction(index, text, ["1234567"], said)))
+    found = analysis.scores(rows)
+    table = analysis.errors(found)
+    figure = plots.errors(table, title="t")
+    shown = [axes for axes in figure.axes if axes.get_title()]
+    for axes in shown:
+        part = found[found["task"] == axes.get_title()]
+        for place, length in enumerate((512, 1024)):
+            bars = [
+                bar for bar in axes.patches if round(bar.get_x() + bar.get_width() / 2) == place
+            ]
+            top = max(bar.get_y() + bar.get_height() for bar in bars)
+            assert top == pytest.approx(1 - part[part["length"] == length]["strict"].mean())
+        assert axes.get_xticklabels()[0].get_text() == "512\nn=30"
+    looks = {(bar.get_facecolor(), bar.get_hatch()) for bar in shown[0].patches}
+    assert len(looks) == table["error"].nunique(), "each kind has its own look"
+
+
+def test_every_kind_of_mistake_has_a_look_of_its_own():
+    assert set(plots._KINDS) == set(analysis.KINDS)
+    assert len(set(plots._KINDS.values())) == len(plots._KINDS)
+
+
+def test_the_correlation_is_its_matrix():
+    pytest.importorskip("scipy")
+    rng = random.Random(6)
+    names = ("niah_single_1", "vt", "cwe", "fwe")
+    rows = []
+    for model in "abc":
+        for length in (512, 1024):
+            for task in names:
+                hits = rng.randrange(20)
+                about = {"model": model, "language": "da", "task": task, "length": length}
+                rows += [(about, Prediction(i, "", ["12"], "12" if i < hits else ""))
+                         for i in range(20)]  # fmt: skip
+    found = analysis.correlation(analysis.scores(rows))
+    figure = plots.correlation(found)
+    axes = next(axes for axes in figure.axes if axes.images)
+    np.testing.assert_allclose(axes.images[0].get_array(), found.matrix.to_numpy())
+    assert [text.get_text() for text in axes.get_yticklabels()] == found.matrix.index.tolist()
+    # The tree beside it has its leaves in the same order, from above.
+    tree = figure.axes[0]
+    low, high = tree.get_ylim()
+    assert low > high
+    assert all(name in figure.alt for name in names)
+    with pytest.raises(ParameterError, match="found"):
+        plots.correlation("Only one model.")
+
+
+def test_every_figure_says_what_it_shows():
+    table = analysis.accuracy(scores(("a", "b")))
+    figures = [
+        plots.curves(table, title="Title"),
+        plots.heatmap(analysis.by_depth(scores())),
+        plots.study(table.assign(setting=table["task"])),
+    ]
+    for figure in figures:
+        assert 40 < len(figure.alt) < 1500
+        assert figure.alt.endswith(".")
+        assert "%" in figure.alt
+    assert figures[0].alt.startswith("Title. Line chart of all-match")
+    first = table[table["task"] == "a"].iloc[0]
+    assert f"a: {100 * first['all_match']:.0f} % at 512" in figures[0].alt
+
+
+def test_a_notebook_stores_the_words_beside_the_picture():
+    """As Jupyter's own formatter asks, with and without its inline backend."""
+    formatters = pytest.importorskip("IPython.core.formatters")
+    figure = plots.curves(analysis.accuracy(scores()))
+    data, metadata = formatters.DisplayFormatter().format(figure)
+    assert data["text/plain"] == figure.alt
+    assert metadata["image/png"] == {"alt": figure.alt}
+    assert data["image/png"][:4] == b"\x89PNG"
+    inline = pytest.importorskip("IPython.core.pylabtools")
+    from IPython.core.interactiveshell import InteractiveShell
+
+    shell = InteractiveShell()
+    inline.select_figure_formats(shell, {"png"})
+    data, metadata = shell.display_formatter.format(figure)
+    assert data["text/plain"] == figure.alt
+    assert metadata["image/png"]["alt"] == figure.alt
 
 
 def test_one_length_is_enough_for_a_picture(tmp_path):

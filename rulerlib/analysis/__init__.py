@@ -6,12 +6,14 @@
     RULER's averages, ranks and effective length, with their intervals;
 ``pairs``
     two models on the same samples;
-``correlation``
+``correlations``
     which tasks move together across models;
 ``error_analysis``
     what kind of mistake a wrong answer is;
 ``leaderboard``
-    RULER's published table, recomputed.
+    RULER's published table, recomputed;
+``report``
+    all of it for a set of runs, as `notebooks/analysis.ipynb` shows it.
 
 The names that a notebook needs stand here: ``analysis.scores``, ``analysis.accuracy``, ...
 """
@@ -26,7 +28,7 @@ from rulerlib.analysis.averages import (
     summary,
     weighted,
 )
-from rulerlib.analysis.correlation import Correlation, correlation
+from rulerlib.analysis.correlations import Correlation, correlation
 from rulerlib.analysis.error_analysis import KINDS, classify
 from rulerlib.analysis.pairs import newcombe, paired, samples_needed
 from rulerlib.analysis.tables import (
@@ -35,6 +37,7 @@ from rulerlib.analysis.tables import (
     accuracy,
     base,
     by_depth,
+    changed_knobs,
     clusters,
     copied,
     error_examples,
@@ -61,6 +64,7 @@ __all__ = [
     "base",
     "by_depth",
     "by_length",
+    "changed_knobs",
     "classify",
     "clusters",
     "copied",

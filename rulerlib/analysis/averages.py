@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from rulerlib.analysis.tables import groups_of, clusters, nothing
+from rulerlib.analysis.tables import clusters, groups_of, nothing
 from rulerlib.errors import ParameterError, one_of, whole_number
 
 THRESHOLD = 85.6
@@ -104,7 +104,9 @@ def effective(
         passed = [length for length in row if stop is None or length < stop]
         longer = stop is None or math.isnan(known[stop])
     else:
-        longer = bool(passed) and not any(length in measured for length in known if length > passed[-1])
+        longer = bool(passed) and not any(
+            length in measured for length in known if length > passed[-1]
+        )
     if not passed:
         return Effective(None, False, measured[0])
     return Effective(passed[-1], longer, measured[0])
@@ -201,8 +203,8 @@ def _units(
     """
     names = clusters(table) if len(table) else pd.Series(dtype=object)
     grouped = table.assign(unit=names).groupby(["unit", "length"])[metric]
-    sums = grouped.sum().unstack("length").reindex(columns=list(lengths))  # noqa: PD010
-    counts = grouped.size().unstack("length").reindex(columns=list(lengths))  # noqa: PD010
+    sums = grouped.sum().unstack("length").reindex(columns=list(lengths))
+    counts = grouped.size().unstack("length").reindex(columns=list(lengths))
     measured = [length for length in lengths if counts[length].notna().any()]
     same = bool(counts[measured].notna().all(axis=None))
     return sums.fillna(0).to_numpy(dtype=float), counts.fillna(0).to_numpy(dtype=float), same
@@ -305,10 +307,7 @@ def effective_lengths(
     ParameterError
         If the threshold is not a percentage.
     """
-    if isinstance(threshold, bool) or not isinstance(threshold, (int, float)):
-        raise ParameterError("threshold", threshold, "a number, in percent")
-    if not 0 <= threshold < 100:
-        raise ParameterError("threshold", threshold, "from 0 to below 100, in percent")
+    check_threshold(threshold)
     rows = []
     for one in _measured(table, metric, by, tasks, resamples, seed):
         known = ~np.isnan(one.averages)
@@ -341,6 +340,13 @@ def effective_lengths(
     if not rows:
         return nothing("At no length was every task asked, so no average can be held against it.")
     return pd.DataFrame(rows)
+
+
+def check_threshold(value: Any) -> None:
+    """Raise ParameterError if this is not a percentage that an average could exceed."""
+    number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    if not number or not 0 <= value < 100:
+        raise ParameterError("threshold", value, "a number from 0 to below 100, in percent")
 
 
 def _places(above: np.ndarray[Any, Any], first: int, reading: str) -> np.ndarray[Any, Any]:

@@ -44,6 +44,8 @@ _COUNTS = ("missing", "distractors", "invented", "from_example", "repeated")
 
 _UUID = r"(?<![0-9a-fA-F-])[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}(?![0-9a-fA-F-])"
 
+_WORD = re.compile(r"(?<!\w)[^\W\d_]{2,}(?!\w)")
+
 # The line by which a prompt begins is looked for again by so many of its last characters: what
 # stands before it may be a chat template, which is not repeated with the worked example.
 _OPENING = 40
@@ -108,7 +110,7 @@ class _Answer:
         example, self._context = _split(record.input) if family in _WITH_EXAMPLE else (
             "", record.input
         )  # fmt: skip
-        form = _form(record.outputs)
+        form = _WORD if family == "common_words" else _form(record.outputs)
         if family == "niah":
             values, keys = _needles(self._context, record.others.get("language", ""), form)
         else:
@@ -135,13 +137,15 @@ class _Answer:
         self.distractors = [value for value in wrong if value in self._places]
         known = {*self.from_example, *self.distractors}
         self.invented = [value for value in wrong if value not in known]
+        self._known = len(set(self.said)) > len(self.invented)
         self.repeated = len(self.said) - len(set(self.said))
 
     def kind(self) -> str:
         wrong = len(self.distractors) + len(self.invented) + len(self.from_example)
         if not self._text:
             return "cut off" if self._cut_off else "empty"
-        if not self.said and refused(self._text):
+        # The words of a refusal may have the form of a value, but stand in no haystack.
+        if not self._known and refused(self._text):
             return "refused"
         if self.from_example and 2 * len(self.from_example) >= wrong:
             return "copied example"
@@ -190,7 +194,7 @@ def _question(record: Prediction, cut_off: bool) -> dict[str, Any]:
         if wanted:
             away = min(_nearest(wanted, place) for place in places)
             found["distance"] = 100 * away / len(prompt)
-            # Of a place anywhere in the prompt: a quarter to a half of it, by where the right one is.
+            # The mean over all places: a quarter to a half of the prompt, by where this one is.
             at = wanted[0] / len(prompt)
             found["expected"] = 50 * (at * at + (1 - at) * (1 - at))
         return {**found, "error": "distractor", "distractors": 1}
@@ -241,7 +245,7 @@ def _form(outputs: Sequence[str]) -> re.Pattern[str]:
             return re.compile(rf"(?<!{alone}){letters}{{{low},{high}}}(?!{alone})")
     if all("-" in value for value in values):
         return re.compile(r"(?<![\w-])[^\W\d_]+(?:-[^\W\d_]+)+(?![\w-])")
-    return re.compile(r"(?<!\w)[^\W\d_]{2,}(?!\w)")
+    return _WORD
 
 
 def _needles(

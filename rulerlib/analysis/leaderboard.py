@@ -213,9 +213,7 @@ def _printed(text: str) -> Effective | None:
     return Effective(length, text.strip()[0] in ">≥", LENGTHS[0])
 
 
-def _ranks_contradicted(
-    table: pd.DataFrame, again: pd.DataFrame, key: str
-) -> list[dict[str, Any]]:
+def _ranks_contradicted(table: pd.DataFrame, again: pd.DataFrame, key: str) -> list[dict[str, Any]]:
     printed, name = table[f"{key}_rank"], AVERAGES[key]
     has = printed.notna()
     first = int(printed[has].min())

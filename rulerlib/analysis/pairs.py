@@ -22,7 +22,7 @@ import pandas as pd
 
 from rulerlib import metrics
 from rulerlib.analysis.averages import RESAMPLES
-from rulerlib.analysis.tables import groups_of, plain, clusters, nothing, scipy
+from rulerlib.analysis.tables import clusters, groups_of, nothing, plain, scipy
 from rulerlib.errors import ParameterError, nearest, whole_number
 
 BY = ("language", "task", "length")
@@ -52,7 +52,9 @@ def newcombe(
     """
     n = both + first + second + neither
     if n == 0 or min(both, first, second, neither) < 0:
-        raise ParameterError("counts", (both, first, second, neither), "0 or more, not all of them 0")
+        raise ParameterError(
+            "counts", (both, first, second, neither), "0 or more, not all of them 0"
+        )
     p, q = (both + first) / n, (both + second) / n
     (p_low, p_high), (q_low, q_high) = (
         metrics.wilson(hits, n, confidence) for hits in (both + first, both + second)
@@ -170,9 +172,9 @@ def paired(
     if same.empty:
         return nothing(f"{first} and {second} were asked no sample in common.")
     rows = []
-    asked = table[table["model"].isin([first, second])].groupby(list(by), observed=True)[
-        "index"
-    ].size()
+    asked = (
+        table[table["model"].isin([first, second])].groupby(list(by), observed=True)["index"].size()
+    )
     rng = np.random.default_rng(seed)
     for names, part in groups_of(same.assign(unit=clusters(same)), by):
         row = dict(zip(by, names, strict=True))
@@ -206,10 +208,7 @@ def _compared(
         both = int(((part["own"] == 1) & (part["other"] == 1)).sum())
         low, high = newcombe(both, *only, len(part) - both - sum(only), confidence)
         method = "newcombe"
-        if sum(only):
-            p = float(scipy("stats").binomtest(only[0], sum(only)).pvalue)
-        else:
-            p = 1.0
+        p = float(scipy("stats").binomtest(only[0], sum(only)).pvalue) if sum(only) else 1.0
     else:
         drawn = np.mean([_bootstrap(own, resamples, rng) for own in tasks], axis=0)
         low, high = np.quantile(drawn, [0.5 - confidence / 2, 0.5 + confidence / 2])

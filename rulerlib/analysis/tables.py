@@ -70,19 +70,19 @@ def read(
         If a file is damaged.
     """
     chosen = {
-        "models": _wanted(models),
-        "languages": _wanted(languages),
-        "tasks": _wanted(task_names),
+        "models": wanted(models),
+        "languages": wanted(languages),
+        "tasks": wanted(task_names),
     }
     files = _files(folders)
-    known = list(zip(*((model, language, task) for _, model, language, _, task in files)))
-    for (name, wanted), there in zip(chosen.items(), known, strict=True):
-        for value in wanted or ():
+    known = [{file[place] for file in files} for place in (1, 2, 4)]
+    for (name, names), there in zip(chosen.items(), known, strict=True):
+        for value in names or ():
             if value not in there:
-                raise ParameterError(name, value, nearest(value, dict.fromkeys(there)))
+                raise ParameterError(name, value, nearest(value, sorted(there)))
     for path, model, language, length, task in files:
-        wanted = zip((model, language, task), chosen.values(), strict=True)
-        if any(names is not None and value not in names for value, names in wanted):
+        asked = zip((model, language, task), chosen.values(), strict=True)
+        if any(names is not None and value not in names for value, names in asked):
             continue
         about = {"model": model, "language": language, "task": task, "length": length}
         knobs = _knobs(path)
@@ -92,8 +92,12 @@ def read(
             yield about, record
 
 
-def _wanted(names: str | Sequence[str] | None) -> list[str] | None:
-    """papermill's -p x [a,b] arrives as text."""
+def wanted(names: str | Sequence[str] | None) -> list[str] | None:
+    """Names as a list: papermill's ``-p x [a,b]`` arrives as text; None where there are none.
+
+    >>> wanted("[a, b]"), wanted(["a"]), wanted(None)
+    (['a', 'b'], ['a'], None)
+    """
     if names is None or isinstance(names, str):
         parts = [part.strip(" '\"") for part in (names or "").strip("[] ").split(",")]
         return [part for part in parts if part] or None
@@ -256,6 +260,16 @@ def with_knobs(table: pd.DataFrame, *names: str) -> pd.DataFrame:
     has = knobs.map(lambda value: all(name in value for name in names)).astype(bool)
     columns = {name: knobs[has].map(lambda value, name=name: value[name]) for name in names}
     return table[has].assign(**columns)
+
+
+def changed_knobs(table: pd.DataFrame) -> list[str]:
+    """The knobs in which the runs of one task differ."""
+    seen: dict[tuple[str, str], set[str]] = {}
+    # A knob's value may be a list, which has no hash.
+    for task, values in zip(table["task"], table["knobs"], strict=True):
+        for name, value in values.items() if isinstance(values, Mapping) else ():
+            seen.setdefault((base(task), name), set()).add(repr(value))
+    return list(dict.fromkeys(name for (_, name), values in seen.items() if len(values) > 1))
 
 
 def accuracy(

@@ -30,7 +30,8 @@ def scores(models=("a", "b", "c"), lengths=(1024, 2048, 4096), tasks=TASKS, seed
             rate = 1 if task in flat else hidden[place > 1] * 0.9 + 0.1 * rng.random()
             about = {"model": model, "language": "da", "task": task, "length": length}
             rows += [
-                (about, Prediction(i, "", ["12"], "12" if i < rate * 100 else "")) for i in range(100)
+                (about, Prediction(i, "", ["12"], "12" if i < rate * 100 else ""))
+                for i in range(100)
             ]
     return analysis.scores(rows)
 
@@ -54,7 +55,7 @@ def test_it_is_pearsons_correlation_over_models_and_lengths():
 
 
 def slow_groups(table, tasks, count):
-    """Average linkage by its definition: join the two groups whose members are nearest on average."""
+    """Average linkage by its definition: join the groups whose members are nearest on average."""
     known = vectors(table, tasks)
     groups = [{task} for task in tasks]
     while len(groups) > count:

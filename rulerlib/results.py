@@ -1,0 +1,447 @@
+"""The book's own results: from one file of settings to small tables, and back to a page.
+
+``make results`` asks a model everything that a file such as
+``params/results.yaml`` says, in runs that resume, and writes the tables that the
+page of results shows. Raw runs stay where runs are written; the tables are small
+enough to be committed. Each cell of the accuracy keeps which samples were right,
+so that anyone can ask some of them again and compare.
+
+>>> plan = Plan(lengths={512: 4}, languages=["da"], tasks="niah_single_1")
+>>> plan.settings("da", 512)["num_samples"]
+4
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import importlib
+import json
+import platform
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import rulerlib
+from rulerlib import models, samples, tasks
+from rulerlib import predict as prediction
+from rulerlib.errors import (
+    DataError,
+    MissingExtraError,
+    ParameterError,
+    nearest,
+    whole_number,
+)
+from rulerlib.progress import Progress
+from rulerlib.runs import Run
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+ABOUT = "about"
+
+TABLES = (
+    "accuracy", "averages", "summary", "effective", "depths", "studies", "errors", "places",
+    "examples",
+)  # fmt: skip
+
+# Decimals of a committed number: more than anyone reads, few enough that machines agree.
+DECIMALS = 6
+
+# Characters of an answer that is quoted.
+QUOTED = 400
+
+NONE_YET = "No results are committed yet; `make results` makes them."
+
+WRITTEN_WITH = ("torch", "transformers", "tokenizers", "numpy", "pandas", "scipy", "wordfreq")
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is asked for the page of results, checked when it is made.
+
+    Parameters
+    ----------
+    model, engine, engine_options
+        As in `rulerlib.runs.Run`; float32 gives the same answers on every machine.
+    languages, tasks
+        What is asked; a task that does not fit a length is left out there.
+    lengths
+        For each length the number of samples.
+    trained
+        How far the model was trained, in tokens; marked in figures.
+    thresholds
+        What an average has to exceed to be effective, in percent; the first is the page's own.
+    studies
+        For each name ``task``, ``length``, ``samples`` and ``settings``: a list of knobs, as
+        `rulerlib.runs.Run` takes it for ``study``.
+    seed, output
+        As in `rulerlib.runs.Run`.
+    bins, examples
+        Parts into which depth is cut, and wrong answers quoted of each kind and language.
+
+    Raises
+    ------
+    ParameterError
+        If any of them cannot work.
+    """
+
+    model: str = "lille"
+    engine: str = "transformers"
+    engine_options: dict[str, Any] = field(default_factory=dict)
+    languages: Sequence[str] = ("da", "en")
+    tasks: str | Sequence[str] = "all"
+    lengths: Mapping[int, int] = field(default_factory=lambda: {1024: 100})
+    trained: int | None = None
+    thresholds: Sequence[float] = (85.6,)
+    studies: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    seed: int = 42
+    output: str = "runs/results"
+    bins: int = 10
+    examples: int = 1
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.lengths, Mapping) or not self.lengths:
+            raise ParameterError("lengths", self.lengths, "a number of samples for each length")
+        for name in ("languages", "thresholds"):
+            value = getattr(self, name)
+            if not isinstance(value, (list, tuple)) or not value:
+                raise ParameterError(name, value, "a list with at least one entry")
+        if self.trained is not None:
+            whole_number("trained", self.trained, 1)
+        whole_number("bins", self.bins, 1)
+        whole_number("examples", self.examples, 1)
+        if not isinstance(self.studies, Mapping):
+            raise ParameterError("studies", self.studies, "settings by name")
+        wanted = {"task", "length", "samples", "settings"}
+        for name, study in self.studies.items():
+            if not isinstance(study, Mapping) or set(study) != wanted:
+                raise ParameterError(f"studies.{name}", study, f"{', '.join(sorted(wanted))}")
+        # Runs check the rest.
+        for language in self.languages:
+            for length in self.lengths:
+                Run(tasks=self.tasks, **self.settings(language, length))
+            for _, run in self.study_runs(language):
+                _ = run
+
+    @classmethod
+    def read(cls, path: str | Path) -> Plan:
+        """A plan from a YAML file.
+
+        Raises
+        ------
+        DataError
+            If it cannot be read.
+        ParameterError
+            If a name in it is unknown, or a value cannot work.
+        """
+        try:
+            import yaml
+        except ImportError as error:
+            raise MissingExtraError("pyyaml", "notebook", "Reading a file of settings") from error
+        try:
+            found = yaml.safe_load(Path(path).read_text(encoding="utf-8"))
+        except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+            raise DataError(f"{path}: cannot be read ({error}).") from error
+        if not isinstance(found, dict):
+            raise DataError(f"{path}: not a list of settings.")
+        known = [item.name for item in fields(cls)]
+        for name in found:
+            if name not in known:
+                raise ParameterError("the parameter name", name, nearest(name, known))
+        return cls(**found)
+
+    def settings(self, language: str, length: int) -> dict[str, Any]:
+        """The arguments of the run in one language at one length, its tasks left out."""
+        return {
+            "model": self.model,
+            "engine": self.engine,
+            "engine_options": dict(self.engine_options),
+            "language": language,
+            "length": length,
+            "num_samples": self.lengths[length],
+            "seed": self.seed,
+            "output": self.output,
+        }
+
+    def study_runs(self, language: str) -> Iterator[tuple[str, Run]]:
+        """The studies in one language, as runs."""
+        for name, study in self.studies.items():
+            some = {**self.settings(language, min(self.lengths)), "length": study["length"]}
+            yield (
+                name,
+                Run(
+                    tasks=study["task"],
+                    study=study["settings"],
+                    study_length=study["length"],
+                    study_samples=study["samples"],
+                    **some,
+                ),
+            )
+
+    @functools.cached_property
+    def engine_of(self) -> models.Model:
+        """One engine for all runs: its weights are loaded once."""
+        return models.load(self.model, self.engine, **self.engine_options)
+
+    def fitting(self, language: str, length: int) -> Run | None:
+        """The run of all tasks that fit this length; None where none does."""
+        made = []
+        for name in tasks.names(self.tasks):
+            run = self._sharing(Run(tasks=name, **self.settings(language, length)))
+            try:
+                _ = run.cells
+            except ParameterError as error:
+                if error.parameter != "length":
+                    raise
+                continue
+            made.append(name)
+        if not made:
+            return None
+        return self._sharing(Run(tasks=made, **self.settings(language, length)))
+
+    def _sharing(self, run: Run) -> Run:
+        run.__dict__["engine_of"] = self.engine_of
+        return run
+
+
+def make(plan: Plan, folder: str | Path, quiet: bool = False) -> Path:
+    """Ask all that was not asked yet, and write the tables.
+
+    Parameters
+    ----------
+    folder
+        Where the tables go, ``book/results``; each takes the old one's place when it is whole.
+    quiet
+        Whether to draw no bar.
+
+    Returns
+    -------
+    Path
+        ``folder``.
+    """
+    main = [
+        run
+        for length in sorted(plan.lengths)
+        for language in plan.languages
+        if (run := plan.fitting(language, length)) is not None
+    ]
+    if not main:
+        raise ParameterError("lengths", dict(plan.lengths), "long enough for at least one task")
+    studies = [
+        (name, plan._sharing(run))
+        for language in plan.languages
+        for name, run in plan.study_runs(language)
+    ]
+    work = sum(prediction.cost(length) * run.num_samples for run in main for _, length in run.cells)
+    work += sum(
+        prediction.cost(run.study_length) * run.study_samples * len(run.study) for _, run in studies
+    )
+    # What cannot work is found before the first prompt is read.
+    for run in [*main, *(run for _, run in studies)]:
+        run.check()
+    with Progress(work, f"{plan.model}, results", quiet=quiet) as bar:
+        for run in main:
+            run.predict(bar)
+        for _, run in studies:
+            run.predict_study(bar)
+    found = tabulate(plan, main, studies)
+    folder = Path(folder)
+    for name, table in found.items():
+        with samples.replacing(folder / f"{name}.csv") as file:
+            table.round(DECIMALS).to_csv(file, index=False, lineterminator="\n")
+    return folder
+
+
+def tabulate(
+    plan: Plan, main: Sequence[Run], studies: Sequence[tuple[str, Run]]
+) -> dict[str, pd.DataFrame]:
+    """All tables, from predictions that stand on disk; names in ``TABLES``, and ``about``."""
+    import pandas as pd
+
+    from rulerlib import analysis
+
+    scores = analysis.scores(pair for run in main for pair in run.predictions())
+    accuracy = analysis.accuracy(scores, "strict").rename(columns={"strict": "accuracy"})
+    accuracy["recall"] = analysis.accuracy(scores, "score")["score"].to_numpy()
+    # The group's keys, not its place: the same order is no law.
+    cells = dict(list(scores.groupby(list(analysis.BY), sort=False)))
+    keys = list(accuracy[list(analysis.BY)].itertuples(index=False, name=None))
+    accuracy["right"] = [right(cells[key]) for key in keys]
+    accuracy["answers"] = [digest(cells[key]["pred"]) for key in keys]
+    made = {
+        (run.name, run.language, run.label(task), length): digest(
+            [json.dumps(run.dataset(task, length).metadata, sort_keys=True)]
+        )
+        for run in main
+        for task, length in run.cells
+    }
+    accuracy["dataset"] = [made[key] for key in keys]
+    effective = pd.concat(
+        [analysis.effective_lengths(scores, threshold) for threshold in plan.thresholds]
+    )
+    if "shares" in effective:
+        effective["shares"] = [
+            json.dumps(shares, ensure_ascii=False) for shares in effective["shares"]
+        ]
+    parts = [
+        analysis.accuracy(
+            analysis.scores(run.study_predictions()), "strict",
+            ("model", "language", "length", "setting"),
+        ).assign(study=name)
+        for name, run in studies
+    ]  # fmt: skip
+    studied = pd.concat(parts) if parts else pd.DataFrame()
+    examples = pd.concat(
+        [
+            analysis.error_examples(part, plan.examples)
+            for _, part in scores.groupby("language", sort=False)
+        ]
+    )
+    if len(examples):
+        examples["outputs"] = [json.dumps(refs, ensure_ascii=False) for refs in examples["outputs"]]
+        examples["depths"] = [json.dumps(depths) for depths in examples["depths"]]
+        examples["pred"] = examples["pred"].str.strip().str.slice(0, QUOTED)
+    return {
+        "accuracy": accuracy,
+        "averages": analysis.by_length(scores),
+        "summary": analysis.summary(scores, plan.thresholds[0]),
+        "effective": effective,
+        "depths": analysis.by_depth(scores, plan.bins),
+        "studies": studied.rename(columns={"strict": "accuracy"}),
+        "errors": analysis.errors(scores),
+        "places": analysis.mistaken_places(scores, ("model", "language", "task", "length")),
+        "examples": examples,
+        ABOUT: about(plan),
+    }
+
+
+def about(plan: Plan) -> pd.DataFrame:
+    """What made the tables: settings, weights, versions; ``name`` and ``value``."""
+    import pandas as pd
+
+    rows = {"rulerlib": rulerlib.__version__, "python": platform.python_version()}
+    rows |= {name: version for name in WRITTEN_WITH if (version := _version(name))}
+    rows |= {str(name): str(value) for name, value in plan.engine_of.settings.items()}
+    rows |= {name: json.dumps(value, ensure_ascii=False) for name, value in asdict(plan).items()}
+    return pd.DataFrame(rows.items(), columns=["name", "value"])
+
+
+def _version(package: str) -> str:
+    try:
+        return str(importlib.import_module(package).__version__)
+    except (ImportError, AttributeError):
+        from importlib import metadata
+
+        try:
+            return metadata.version(package)
+        except metadata.PackageNotFoundError:
+            return ""
+
+
+def right(table: pd.DataFrame) -> str:
+    """Which samples of a cell are right, by index: ``"1101"``."""
+    ordered = table.sort_values("index")["strict"]
+    return "".join("1" if value == 1 else "0" for value in ordered)
+
+
+def digest(texts: Any) -> str:
+    """A short hash of texts, in their order."""
+    whole = hashlib.sha256()
+    for text in texts:
+        whole.update(hashlib.sha256(text.encode()).digest())
+    return whole.hexdigest()[:16]
+
+
+class Tables:
+    """The committed tables, by name: ``tables.accuracy``, ``tables.about``, ...
+
+    Where none are committed each is empty, and says so when it is shown.
+    """
+
+    def __init__(self, folder: str | Path) -> None:
+        self._folder = Path(folder)
+
+    @property
+    def there(self) -> bool:
+        """Whether results are committed."""
+        return (self._folder / f"{ABOUT}.csv").exists()
+
+    def __getattr__(self, name: str) -> pd.DataFrame:
+        if name not in (*TABLES, ABOUT):
+            raise AttributeError(name)
+        return self._read(name)
+
+    def _read(self, name: str) -> pd.DataFrame:
+        import pandas as pd
+
+        from rulerlib import analysis
+
+        if not self.there:
+            return analysis.nothing(NONE_YET)
+        path = self._folder / f"{name}.csv"
+        texts = {
+            column: str
+            for column in ("right", "answers", "dataset", "setting", "value", "effective", "low",
+                           "high", "pred", "missing")
+            if name in ("effective",) or column not in ("low", "high")
+        }  # fmt: skip
+        try:
+            found = pd.read_csv(path, dtype=texts, keep_default_na=True)
+        except pd.errors.EmptyDataError:
+            return analysis.nothing("Nothing of this kind was found.")
+        except (OSError, ValueError) as error:
+            raise DataError(f"{path}: cannot be read ({error}).") from error
+        for column in ("outputs", "depths"):
+            if column in found:
+                found[column] = [json.loads(value) for value in found[column]]
+        for column in ("pred", "missing"):
+            if column in found:
+                found[column] = found[column].fillna("")
+        return found if len(found) else analysis.nothing("Nothing of this kind was found.")
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The plan's settings as they were; empty where no results are committed."""
+        if not self.there:
+            return {}
+        values = dict(self.about.itertuples(index=False, name=None))
+        return {
+            item.name: json.loads(values[item.name]) for item in fields(Plan) if item.name in values
+        }
+
+    @property
+    def plan(self) -> Plan:
+        """The plan that made them."""
+        found = self.settings
+        if not found:
+            raise DataError(f"{self._folder}: {NONE_YET}")
+        # JSON has only texts for names.
+        found["lengths"] = {int(length): count for length, count in found["lengths"].items()}
+        return Plan(**found)
+
+    def parts(self, name: str, *by: str) -> Iterator[tuple[str, pd.DataFrame]]:
+        """A table cut by some columns, each part with its title; an empty one stays whole."""
+        table = self._read(name)
+        if table.empty:
+            yield "", table
+            return
+        for names, part in table.groupby(list(by), sort=False):
+            yield ", ".join(map(str, names)), part
+
+
+def main(arguments: Sequence[str]) -> None:
+    """``python -m rulerlib.results params/results.yaml book/results``."""
+    if len(arguments) != 2:
+        sys.exit("Usage: python -m rulerlib.results SETTINGS.yaml FOLDER")
+    try:
+        folder = make(Plan.read(arguments[0]), arguments[1])
+    except rulerlib.errors.RulerError as error:
+        sys.exit(f"{type(error).__name__}: {error}")
+    print(f"The tables: {folder}")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,248 @@
+"""The book's results: made small here, and a sample of the committed cells asked again."""
+
+from __future__ import annotations
+
+import json
+import random
+
+import pytest
+from helpers_model import ROOT, tiny_model, tree
+
+from rulerlib import models, results, runs
+from rulerlib.errors import DataError, ParameterError
+from rulerlib.results import Plan, Tables
+from rulerlib.samples import Prediction, read
+
+pd = pytest.importorskip("pandas")
+pytest.importorskip("torch")
+pytest.importorskip("yaml")
+
+COMMITTED = Tables(ROOT / "book" / "results")
+
+# Samples asked again, and from how many cells, none longer than this.
+CELLS, SAMPLES, LONGEST = 6, 4, 2048
+
+
+# --- Those that are committed ----------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def committed():
+    if not COMMITTED.there:
+        pytest.skip("no tables are committed in book/results (make results)")
+    return COMMITTED
+
+
+def test_the_tables_are_of_the_weights_that_are_shipped(committed):
+    about = committed.about.set_index("name")["value"]
+    engine = models.load(committed.plan.model, dtype="float32")
+    assert about["weights"] == engine.settings["weights"], "make results: the model has changed"
+
+
+def test_the_tables_are_of_the_settings_that_are_committed(committed):
+    assert committed.plan == Plan.read(ROOT / "params" / "results.yaml")
+
+
+def test_a_sample_of_the_committed_cells_is_answered_again(committed, tmp_path, monkeypatch):
+    """Other samples of other cells each time that the tables change."""
+    monkeypatch.setenv(runs.HOME, str(tmp_path))
+    plan, table = committed.plan, committed.accuracy
+    cells = table[(table["length"] <= LONGEST) & (table["n"] >= SAMPLES)].to_dict("records")
+    rng = random.Random(" ".join(sorted(cell["answers"] for cell in cells)))
+    for cell in rng.sample(cells, min(CELLS, len(cells))):
+        run = plan.fitting(cell["language"], cell["length"])
+        data = run.dataset(cell["task"], cell["length"])
+        assert results.digest([json.dumps(data.metadata, sort_keys=True)]) == cell["dataset"], cell
+        chosen = rng.sample(range(cell["n"]), SAMPLES)
+        again = ask(plan, data, chosen)
+        assert again == "".join(cell["right"][index] for index in chosen), (cell, chosen)
+
+
+def ask(plan, data, chosen):
+    """Whether fresh answers to these samples are right, by the metric itself."""
+    from rulerlib import metrics
+
+    frame, said = data.frame, []
+    rule = metrics.METRICS[data.row.metric]
+    for index in chosen:
+        sample = data[index]
+        request = models.Request(
+            prompt=frame.prompt(sample.input, sample.answer_prefix),
+            special=not frame.chat,
+            max_new_tokens=data.tokens_to_generate,
+        )
+        ((_, answer),) = plan.engine_of.generate([request])
+        said.append("1" if rule(answer.text, sample.outputs) == 1 else "0")
+    return "".join(said)
+
+
+def test_the_committed_numbers_belong_together(committed):
+    table = committed.accuracy
+    for cell in table.to_dict("records"):
+        assert len(cell["right"]) == cell["n"]
+        assert cell["accuracy"] == pytest.approx(cell["right"].count("1") / cell["n"], abs=1e-5)
+    assert table.groupby("length")["n"].unique().map(list).to_dict() == {
+        length: [count] for length, count in committed.plan.lengths.items()
+    }
+    errors = committed.errors
+    wrong = errors.groupby(["language", "task", "length"])["count"].sum()
+    for cell in table.to_dict("records"):
+        key = cell["language"], cell["task"], cell["length"]
+        assert wrong[key] == cell["right"].count("0")
+
+
+# --- Made small ------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory):
+    """Tables of a tiny model: two languages, two lengths, a task that fits only one of them."""
+    folder = tmp_path_factory.mktemp("results")
+    tiny_model(folder / "tiny")
+    text = f"""
+model: {folder / "tiny"}
+engine_options: {{dtype: float32}}
+languages: [da, en]
+tasks: [niah_single_2, vt, qa_1]
+lengths: {{512: 4, 1024: 3}}
+thresholds: [50, 85.6]
+trained: 512
+studies:
+  needles: {{task: niah_single_2, length: 512, samples: 2, settings: [{{num_needle_k: 2}}, {{haystack: noise}}]}}
+"""
+    (folder / "plan.yaml").write_text(text, encoding="utf-8")
+    patch = pytest.MonkeyPatch()
+    patch.setenv(runs.HOME, str(folder / "home"))
+    plan = Plan.read(folder / "plan.yaml")
+    results.make(plan, folder / "tables", quiet=True)
+    yield plan, folder
+    patch.undo()
+
+
+def test_every_table_is_written(small):
+    plan, folder = small
+    assert {path.stem for path in (folder / "tables").iterdir()} == {*results.TABLES, "about"}
+    made = Tables(folder / "tables")
+    assert made.there
+    assert made.plan == plan
+    about = made.about.set_index("name")["value"]
+    assert about["dtype"] == "float32"
+    assert len(about["weights"]) == 16
+    assert about["torch"]
+    table = made.accuracy.set_index(["language", "task", "length"])
+    for language in ("da", "en"):
+        assert table.loc[(language, "niah_single_2", 512), "n"] == 4
+        assert table.loc[(language, "niah_single_2", 1024), "n"] == 3
+    assert {"low", "high", "recall", "right", "answers", "dataset"} <= set(table)
+    assert set(made.studies["setting"]) == {"num_needle_k = 2", "haystack = noise"}
+    assert (made.studies["n"] == 2).all()
+    assert made.effective["threshold"].unique().tolist() == [50, 85.6]
+
+
+def test_the_tables_are_the_predictions(small):
+    """Counted again from the files, with the metric alone."""
+    _, folder = small
+    made = Tables(folder / "tables").accuracy
+    for cell in made.to_dict("records"):
+        path = (
+            folder / "home" / "runs" / "results" / cell["model"] / cell["language"]
+            / str(cell["length"]) / "pred" / f"{cell['task']}.jsonl"
+        )  # fmt: skip
+        from rulerlib import metrics
+        from rulerlib.tasks import TASKS
+
+        rule = metrics.METRICS[TASKS[cell["task"]].metric]
+        records = list(read(path, Prediction))
+        said = "".join("1" if rule(r.pred, r.outputs) == 1 else "0" for r in records)
+        assert said == cell["right"]
+        assert results.digest([record.pred for record in records]) == cell["answers"]
+
+
+def test_a_fresh_answer_is_the_committed_one(small):
+    plan, folder = small
+    for cell in Tables(folder / "tables").accuracy.head(2).to_dict("records"):
+        run = plan.fitting(cell["language"], cell["length"])
+        data = run.dataset(cell["task"], cell["length"])
+        assert ask(plan, data, [2, 0]) == cell["right"][2] + cell["right"][0]
+        assert results.digest([json.dumps(data.metadata, sort_keys=True)]) == cell["dataset"]
+
+
+def test_a_second_time_asks_nothing_and_gives_the_same_bytes(small, monkeypatch):
+    plan, folder = small
+    before = tree(folder / "tables")
+    fresh = Plan.read(folder / "plan.yaml")
+    monkeypatch.setattr(type(fresh.engine_of), "generate", lambda *_: pytest.fail("asked"))
+    results.make(fresh, folder / "tables", quiet=True)
+    assert tree(folder / "tables") == before
+
+
+def test_a_task_that_does_not_fit_is_left_out_at_that_length(small):
+    plan, _ = small
+    short = Plan(model=plan.model, tasks=["niah_single_1", "qa_2"], lengths={320: 2})
+    assert short.fitting("da", 320).tasks == ("niah_single_1",)
+    none = Plan(model=plan.model, tasks="qa_2", lengths={64: 2})
+    assert none.fitting("da", 64) is None
+    with pytest.raises(ParameterError, match="long enough"):
+        results.make(none, "nowhere", quiet=True)
+
+
+BAD = [
+    ("lenghts: {512: 1}", "did you mean 'lengths'"),
+    ("lengths: {512: 0}", "num_samples is 0"),
+    ("lengths: 512", "a number of samples for each length"),
+    ("tasks: nope", "'nope'"),
+    ("languages: [de]", "language is 'de'"),
+    ("thresholds: 50", "thresholds is 50"),
+    ("studies: {a: {task: vt}}", r"studies\.a"),
+    (
+        "studies: {a: {task: vt, length: 512, samples: 0, settings: [{num_hops: 1}]}}",
+        "study_samples",
+    ),
+]
+
+
+@pytest.mark.parametrize(("text", "said"), BAD, ids=lambda value: value[:16])
+def test_a_bad_plan_is_one_sentence(tmp_path, text, said):
+    path = tmp_path / "plan.yaml"
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(ParameterError, match=said):
+        Plan.read(path)
+
+
+def test_a_file_that_is_no_plan_is_named(tmp_path):
+    for text in ("- a", "a: [", None):
+        path = tmp_path / "plan.yaml"
+        path.unlink(missing_ok=True)
+        if text is not None:
+            path.write_text(text, encoding="utf-8")
+        with pytest.raises(DataError, match=r"plan\.yaml"):
+            Plan.read(path)
+
+
+def test_the_projects_own_plan_can_work():
+    plan = Plan.read(ROOT / "params" / "results.yaml")
+    assert plan.model == "lille"
+    assert len(results.tasks.names(plan.tasks)) == 13
+    assert tuple(plan.languages) == ("da", "en")
+    assert plan.trained is not None
+    assert min(plan.lengths) < plan.trained < max(plan.lengths)
+    assert all(count >= 100 for length, count in plan.lengths.items() if length <= plan.trained)
+
+
+def test_without_tables_the_page_says_so(tmp_path):
+    none = Tables(tmp_path)
+    assert not none.there
+    assert none.accuracy.empty
+    assert none.accuracy.attrs["why"] == results.NONE_YET
+    assert none.settings == {}
+    assert [title for title, _ in none.parts("depths", "model")] == [""]
+    with pytest.raises(DataError, match="make results"):
+        _ = none.plan
+    with pytest.raises(AttributeError):
+        _ = none.nonsense
+
+
+def test_a_damaged_table_is_named(tmp_path):
+    (tmp_path / "about.csv").write_text("name,value\n")
+    with pytest.raises(DataError, match=r"accuracy\.csv"):
+        _ = Tables(tmp_path).accuracy

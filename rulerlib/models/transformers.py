@@ -17,7 +17,7 @@ from typing import Any
 
 from rulerlib import tokens
 from rulerlib.errors import MissingExtraError, ParameterError, flag, one_of, whole_number
-from rulerlib.models import Generation, Request
+from rulerlib.models import Generation, Model, Request
 
 DTYPES = ("auto", "float32", "bfloat16", "float16")
 DEVICES = ("auto", "cpu", "cuda", "mps")
@@ -90,9 +90,11 @@ class Engine:
     @cached_property
     def dtype(self) -> str:
         """``"float32"``, ``"bfloat16"`` or ``"float16"``."""
-        if self._wanted_dtype != "auto":
-            return self._wanted_dtype
-        return "bfloat16" if _fast_bfloat16(self.device) else "float32"
+        return choose_dtype(self._wanted_dtype, self.device)
+
+    @cached_property
+    def _fingerprint(self) -> str:
+        return fingerprint(self._folder)
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -114,7 +116,7 @@ class Engine:
         batch = list(requests)
         encoded, kept = [], []
         for request in batch:
-            ids, left = self._fitting(request)
+            ids, left = fitting(request, self)
             encoded.append(ids)
             kept.append(left)
         width = max(len(ids) for ids in encoded)
@@ -138,21 +140,6 @@ class Engine:
             text = self.tokenizer.decode(row[:length], request.tags)  # type: ignore[attr-defined]
             finished = length > 0 and row[length - 1] in self._ends
             yield number, Generation(text, length, finished, kept[number], read, read)
-
-    def _fitting(self, request: Request) -> tuple[list[int], int]:
-        """The tokens of a prompt, and how many were kept of it (-1: all)."""
-        backend = self.tokenizer.backend  # type: ignore[attr-defined]
-        ids = backend(request.prompt, add_special_tokens=request.special).input_ids
-        if self.limit is None or len(ids) + request.max_new_tokens <= self.limit:
-            return ids, -1
-        if not request.truncate:
-            raise ParameterError(
-                "length", len(ids) + request.max_new_tokens,
-                f"at most {self.limit}, what '{self.name}' can take",
-            )  # fmt: skip
-        # The middle goes: the instruction and the question stand at the ends.
-        room = self.limit - request.max_new_tokens
-        return ids[: room // 2] + ids[len(ids) - (room - room // 2) :], room
 
     @cached_property
     def _ends(self) -> frozenset[int]:
@@ -185,22 +172,52 @@ class Engine:
         config.do_sample, config.temperature, config.top_p, config.top_k = False, None, None, None
         return model.to(self.device).eval()
 
-    @cached_property
-    def _fingerprint(self) -> str:
-        folder = Path(self._folder)
-        if not folder.is_dir():
-            config = _transformers().AutoConfig.from_pretrained(self._folder)
-            return f"{self._folder}@{getattr(config, '_commit_hash', None)}"
-        files = sorted(
-            path for pattern in ("config.json", "*.safetensors", "*.bin")
-            for path in folder.glob(pattern)
+
+def fitting(request: Request, model: Model) -> tuple[list[int], int]:
+    """The tokens of a prompt, and how many were kept of it (-1: all).
+
+    Raises
+    ------
+    ParameterError
+        If it is too long for the model and may not be cut.
+    """
+    backend = model.tokenizer.backend  # type: ignore[attr-defined]
+    ids: list[int] = backend(request.prompt, add_special_tokens=request.special).input_ids
+    if model.limit is None or len(ids) + request.max_new_tokens <= model.limit:
+        return ids, -1
+    if not request.truncate:
+        raise ParameterError(
+            "length", len(ids) + request.max_new_tokens,
+            f"at most {model.limit}, what '{model.name}' can take",
         )  # fmt: skip
-        whole = sum(path.stat().st_size for path in files) <= HASHED_BYTES
-        digest = hashlib.sha256()
-        for path in files:
-            about = path.read_bytes() if whole else str(path.stat().st_size).encode()
-            digest.update(path.name.encode() + b"\0" + hashlib.sha256(about).digest())
-        return digest.hexdigest()[:16]
+    # The middle goes: the instruction and the question stand at the ends.
+    room = model.limit - request.max_new_tokens
+    return ids[: room // 2] + ids[len(ids) - (room - room // 2) :], room
+
+
+def fingerprint(name: str) -> str:
+    """A short hash of a model's weights; on the hub, its name and revision."""
+    folder = Path(name)
+    if not folder.is_dir():
+        config = _transformers().AutoConfig.from_pretrained(name)
+        return f"{name}@{getattr(config, '_commit_hash', None)}"
+    files = sorted(
+        path for pattern in ("config.json", "*.safetensors", "*.bin")
+        for path in folder.glob(pattern)
+    )  # fmt: skip
+    whole = sum(path.stat().st_size for path in files) <= HASHED_BYTES
+    digest = hashlib.sha256()
+    for path in files:
+        about = path.read_bytes() if whole else str(path.stat().st_size).encode()
+        digest.update(path.name.encode() + b"\0" + hashlib.sha256(about).digest())
+    return digest.hexdigest()[:16]
+
+
+def choose_dtype(wanted: str, device: str) -> str:
+    """``"auto"`` becomes bfloat16 where this hardware is fast at it, else float32."""
+    if wanted != "auto":
+        return wanted
+    return "bfloat16" if _fast_bfloat16(device) else "float32"
 
 
 def _torch() -> Any:

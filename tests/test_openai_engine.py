@@ -420,9 +420,7 @@ def test_a_prompt_too_long_is_refused_or_cut(serve):
 
 @given(st.text(max_size=60), st.integers(1, 40))
 def test_a_cut_text_fits(bytelevel, text, surplus):
-    model = models.load(
-        "parrot", "openai", base_url="http://localhost/v1", tokenizer="words"
-    )
+    model = models.load("parrot", "openai", base_url="http://localhost/v1", tokenizer="words")
     model.__dict__["tokenizer"] = bytelevel
     count = bytelevel.count(text)
     assert bytelevel.count(model._cut(text, surplus)) <= max(0, count - surplus)
@@ -489,9 +487,7 @@ def test_an_address_that_is_none(url):
 )
 def test_bad_options_are_named(options, named):
     with pytest.raises(ParameterError) as error:
-        models.load(
-            "gpt", "openai", **{"base_url": "http://x/v1", "tokenizer": "words", **options}
-        )
+        models.load("gpt", "openai", **{"base_url": "http://x/v1", "tokenizer": "words", **options})
     assert error.value.parameter == named
     one_sentence(error)
 

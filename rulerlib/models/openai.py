@@ -297,7 +297,9 @@ class Engine:
             raise _Fault("malformed", "an answer that is not JSON")
         return answer
 
-    def _refused(self, status: int, answer: Any, response: Any, body: Mapping[str, Any]) -> NoReturn:
+    def _refused(
+        self, status: int, answer: Any, response: Any, body: Mapping[str, Any]
+    ) -> NoReturn:
         message, code = _complaint(answer, response)
         said = self._said(message)
         if status == 429 and code == "insufficient_quota":
@@ -307,7 +309,9 @@ class Engine:
         if status in (401, 403):
             raise self._key_refused(status, said)
         if status == 404 and _names_model(message, code, self.name):
-            raise ParameterError("model", self.name, f"a model that the server has (it says: {said})")
+            raise ParameterError(
+                "model", self.name, f"a model that the server has (it says: {said})"
+            )
         if status in (404, 405):
             other = next(name for name in ENDPOINTS if name != self._endpoint)
             raise ParameterError(

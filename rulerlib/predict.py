@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Container, Iterable, Iterator
+from collections.abc import Callable, Container, Generator, Iterable, Iterator
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,7 @@ from typing import Any
 from rulerlib import samples
 from rulerlib.dataset import METADATA, compare
 from rulerlib.errors import DataError, ParameterError, whole_number
+from rulerlib.lock import alone
 from rulerlib.models import Generation, Model, Request
 from rulerlib.progress import Progress
 from rulerlib.samples import Prediction, Sample
@@ -69,6 +70,8 @@ def predict(
         If ``output`` was begun with other settings.
     DataError
         If a file is damaged.
+    BusyError
+        If another process is at the same output.
     """
     dataset, output = Path(dataset), Path(output)
     about = _metadata(dataset)
@@ -104,9 +107,11 @@ def predict(
         "batch_size": model.batch_size(max(longest, about.get("length", 0))),
         "dataset": {name: about[name] for name in sorted(about) if name != "num_samples"},
     }
-    done = _resume(output, settings, dataset)
     progress = progress or Progress(0, dataset.parent.name, quiet=True)
-    progress.advance(weight * len(done.keys() & set(range(total))), measured=False)
+    done = _standing(output, settings, dataset)
+    if list(done)[:total] == list(range(total)):
+        progress.advance(weight * total, measured=False)
+        return output
 
     def request(sample: Sample) -> Request:
         return Request(
@@ -118,21 +123,16 @@ def predict(
             truncate=allow_truncation,
         )
 
-    for batch in _calls(islice(_numbered(dataset, about), total), settings["batch_size"], done):
-        asked: list[Sample] = []
-
-        def requests(batch: Iterable[Sample] = batch, asked: list[Sample] = asked) -> Any:
-            for sample in batch:
-                asked.append(sample)
-                yield request(sample)
-
-        for position, answer in model.generate(requests()):
-            sample = asked[position]
-            if sample.index in done:
-                continue
-            done[sample.index] = _append(output, _record(sample, answer))
-            progress.advance(weight)
-    _put_in_order(output, done)
+    with alone(output):
+        done = _resume(output, settings, dataset)
+        progress.advance(weight * sum(index < total for index in done), measured=False)
+        asked = islice(_numbered(dataset, about), total)
+        for batch in _batches(asked, settings["batch_size"], done):
+            for sample, answer in _answers(model, batch, request):
+                if sample.index not in done:
+                    done[sample.index] = _append(output, _record(sample, answer))
+                    progress.advance(weight)
+        _put_in_order(output, done)
     return output
 
 
@@ -206,16 +206,20 @@ def _metadata(dataset: Path) -> dict[str, Any]:
     return found
 
 
-def _resume(output: Path, settings: dict[str, Any], dataset: Path) -> dict[int, tuple[int, int]]:
-    """Where in the file the prediction of each index stands; what a kill left is cut off.
+Places = dict[int, tuple[int, int]]
+"""For each index, in the order of the file, the bytes [start, end) of its line."""
 
-    Returns
-    -------
-    dict
-        For each index, in the order of the file, the bytes [start, end) of its line.
+
+def _standing(output: Path, settings: dict[str, Any], dataset: Path) -> Places:
+    """Where the predictions stand that were made already.
+
+    Raises
+    ------
+    RunMismatchError, DataError
+        If they were made with other settings, or are not the answers to these samples.
     """
     beside = output.with_suffix(".settings.json")
-    done: dict[int, tuple[int, int]] = {}
+    done: Places = {}
     outputs: dict[int, list[str]] = {}
     start = 0
     for number, (record, end) in enumerate(samples.read_unfinished(output, Prediction), 1):
@@ -226,18 +230,27 @@ def _resume(output: Path, settings: dict[str, Any], dataset: Path) -> dict[int, 
     if done and not beside.exists():
         raise DataError(f"{beside} is missing, so nobody can say how {output} was made.")
     if beside.exists():
-        ignore = ("model",) if done else tuple(settings)
-        compare(beside, settings, ignore=ignore)
-    if not done:
-        with samples.replacing(beside) as file:
-            file.write(json.dumps(settings, ensure_ascii=False, indent=2) + "\n")
+        compare(beside, settings, ignore=("model",) if done else tuple(settings))
     for place, sample in enumerate(samples.read(dataset, Sample)):
         if outputs.pop(place, sample.outputs) != sample.outputs:
             raise _stranger(output, done, place)
     if outputs:
         raise _stranger(output, done, min(outputs))
-    if output.exists() and output.stat().st_size > start:
-        os.truncate(output, start)
+    return done
+
+
+def _resume(output: Path, settings: dict[str, Any], dataset: Path) -> Places:
+    """The same, after what a kill left has been removed; only for who is alone at it."""
+    beside = output.with_suffix(".settings.json")
+    for path in (output, beside):
+        samples.remove_leftovers(path)
+    done = _standing(output, settings, dataset)
+    if not done:
+        with samples.replacing(beside) as file:
+            file.write(json.dumps(settings, ensure_ascii=False, indent=2) + "\n")
+    size = max((end for _, end in done.values()), default=0)
+    if output.exists() and output.stat().st_size > size:
+        os.truncate(output, size)
     return done
 
 
@@ -246,10 +259,10 @@ def _stranger(output: Path, done: dict[int, Any], index: int) -> DataError:
     return DataError(f"{output}, line {line}: not the answer to sample {index}.")
 
 
-def _calls(
+def _batches(
     records: Iterable[Sample], size: int | None, done: Container[int]
 ) -> Iterator[Iterable[Sample]]:
-    """The samples of each call of the engine.
+    """The samples of each call of the engine, as `rulerlib.models.Model.batch_size` says.
 
     A batch that was half written is read again as a whole: the same prompts beside each other
     give the same numbers, and so the same bytes.
@@ -261,6 +274,31 @@ def _calls(
     while batch := list(islice(stream, size)):
         if any(sample.index not in done for sample in batch):
             yield batch
+
+
+def _answers(
+    model: Model, batch: Iterable[Sample], request: Callable[[Sample], Request]
+) -> Iterator[tuple[Sample, Generation]]:
+    """What a model says to each sample, as it finishes."""
+    # Only what is asked and not answered yet is held in memory.
+    waiting: dict[int, Sample] = {}
+
+    def requests() -> Iterator[Request]:
+        for position, sample in enumerate(batch):
+            waiting[position] = sample
+            yield request(sample)
+
+    answers = model.generate(requests())
+    try:
+        for position, answer in answers:
+            yield waiting.pop(position), answer
+    finally:
+        # At once, not when Python collects it: a traceback that a notebook keeps would hold
+        # requests open, which cost money.
+        if isinstance(answers, Generator):
+            answers.close()
+    if waiting:
+        raise RuntimeError(f"{model.name} left {len(waiting)} requests without an answer")
 
 
 def _record(sample: Sample, answer: Generation) -> Prediction:
@@ -277,6 +315,8 @@ def _record(sample: Sample, answer: Generation) -> Prediction:
             "token_positions": sample.token_positions,
             "tokens_generated": answer.tokens,
             "finished": answer.finished,
+            # Its last digits are those of a smaller batch than the settings say.
+            **({"split": answer.split} if answer.split else {}),
         },
         truncation=answer.kept,
         length=sample.length,
@@ -299,7 +339,7 @@ def _append(output: Path, record: Prediction) -> tuple[int, int]:
     return start, start + len(line)
 
 
-def _put_in_order(output: Path, done: dict[int, tuple[int, int]]) -> None:
+def _put_in_order(output: Path, done: Places) -> None:
     """Put the lines of a finished file in the order of their indices, in one step."""
     if list(done) == sorted(done):
         return

@@ -20,7 +20,7 @@ from typing import Any, Self
 
 from rulerlib import haystack, languages, models, samples, tasks, tokens
 from rulerlib import predict as prediction
-from rulerlib.dataset import Dataset
+from rulerlib.dataset import Dataset, check_queries
 from rulerlib.errors import ParameterError, nearest, one_of, whole_number
 from rulerlib.progress import Progress
 from rulerlib.samples import Prediction, Sample
@@ -68,6 +68,9 @@ class Run:
         Further arguments of the engine, such as ``{"dtype": "float32"}``.
     knobs
         Settings of the tasks that differ from their rows in the table.
+    queries_per_context
+        So many samples in a row ask about one context, which a model then reads once; see
+        `rulerlib.dataset.Dataset`. A study has 1.
     family
         Only tasks of this family are allowed.
     study, study_length, study_samples
@@ -94,6 +97,7 @@ class Run:
     allow_truncation: bool = False
     engine_options: dict[str, Any] = field(default_factory=dict)
     knobs: dict[str, Any] = field(default_factory=dict)
+    queries_per_context: int = 1
     family: str | None = None
     study: Sequence[Mapping[str, Any]] = ()
     study_length: int = 1024
@@ -103,7 +107,7 @@ class Run:
         set_ = object.__setattr__
         set_(self, "tasks", tuple(tasks.names(self.tasks, self.family)))
         for name in self.tasks:
-            tasks.resolve(name, **self.knobs)
+            check_queries(name, self.queries_per_context, **self.knobs)
         one_of("engine", self.engine, models.ENGINES)
         languages.load(self.language)
         tokens.resolve(self.model)
@@ -217,6 +221,8 @@ class Run:
     def label(self, task: str) -> str:
         """The task's name, and the knobs that differ from its row."""
         changed = [f"{name}={value}" for name, value in sorted(self.knobs.items())]
+        if self.queries_per_context > 1:
+            changed.append(f"queries_per_context={self.queries_per_context}")
         return "+".join([task, *changed])
 
     def dataset(self, task: str, length: int) -> Dataset:
@@ -240,6 +246,7 @@ class Run:
             texts=self._texts if self._reads_texts(task) else None,
             chat=self.chat,
             knobs=self.knobs,
+            queries_per_context=self.queries_per_context,
         )
 
     def _reads_texts(self, task: str) -> bool:
@@ -367,6 +374,8 @@ class Run:
                 length=self.study_length,
                 num_lengths=1,
                 num_samples=self.study_samples,
+                # Few samples of short prompts, with knobs that may not allow for sharing.
+                queries_per_context=1,
                 study=(),
             )
             # One engine for all settings: a large model is loaded once.

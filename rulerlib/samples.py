@@ -12,6 +12,7 @@ True
 from __future__ import annotations
 
 import contextlib
+import glob
 import json
 import os
 import tempfile
@@ -145,6 +146,9 @@ class Prediction(Record):
 
 R = TypeVar("R", bound=Record)
 
+# How the names of files end that `replacing` has not finished.
+_UNFINISHED = ".unfinished"
+
 
 def read(path: str | Path, kind: type[R]) -> Iterator[R]:
     """Read the records of a JSONL file, one at a time.
@@ -228,6 +232,7 @@ def replacing(path: str | Path) -> Iterator[Any]:
             newline="\n",
             dir=path.parent,
             prefix=f".{path.name}.",
+            suffix=_UNFINISHED,
             delete=False,
         ) as file:
             temporary = file.name
@@ -240,6 +245,7 @@ def replacing(path: str | Path) -> Iterator[Any]:
         os.chmod(temporary, 0o666 & ~umask)
         os.replace(temporary, path)
         temporary = None
+        _sync(path.parent)
     except OSError as error:
         raise ParameterError(
             "output", str(path), f"a file that can be written ({error.strerror or error})"
@@ -248,6 +254,24 @@ def replacing(path: str | Path) -> Iterator[Any]:
         if temporary is not None:
             with contextlib.suppress(OSError):
                 os.unlink(temporary)
+
+
+def _sync(folder: Path) -> None:
+    """See to it that the names in a folder outlive a power cut, where a system can do that."""
+    with contextlib.suppress(OSError):
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+
+def remove_leftovers(path: str | Path) -> None:
+    """Remove what killed processes left of `replacing` a file; nobody may be writing it now."""
+    path = Path(path)
+    for left in path.parent.glob(f".{glob.escape(path.name)}.*{_UNFINISHED}"):
+        with contextlib.suppress(OSError):
+            left.unlink()
 
 
 def _lines(path: Path) -> Iterator[tuple[int, str]]:

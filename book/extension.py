@@ -46,6 +46,9 @@ LOGGER = logging.getLogger(__name__)
 # An example shows so many characters of a prompt's beginning and end.
 SHOWN = 420
 
+# Under this name what figures show waits until they are there.
+ALTS = "ruler-alts"
+
 NOT_EXECUTED = """\
 ```{note}
 This page was built without running its code, so it shows no results.
@@ -69,12 +72,19 @@ def show_execution(app: Sphinx, docname: str, source: list[str]) -> None:
         notebook.cells.insert(1, nbformat.v4.new_markdown_cell(NOT_EXECUTED))
     else:
         notebook = nbformat.from_dict(found)
-        tidy(notebook, execute.settings_path(docname))
+        app.env.temp_data[ALTS] = tidy(notebook, execute.settings_path(docname))
     source[0] = nbformat.writes(notebook)
 
 
-def tidy(notebook: Any, settings: Path) -> None:
-    """Leave out papermill's bookkeeping, say where settings come from, describe figures."""
+def tidy(notebook: Any, settings: Path) -> list[str]:
+    """Leave out papermill's bookkeeping, and say where settings come from.
+
+    Returns
+    -------
+    list of str
+        What each figure shows, in words, in their order.
+    """
+    alts = []
     for key in ("papermill", execute.KEY):
         notebook.metadata.pop(key, None)
     section, words = "", ""
@@ -98,7 +108,24 @@ def tidy(notebook: Any, settings: Path) -> None:
                 text = output.metadata.get("image/png", {}).get("alt", "")
                 if not text:
                     text = f"Figure of the section “{section}”. {words}"
-                cell.metadata["mystnb"] = {"image": {"alt": text}}
+                alts.append(text)
+    return alts
+
+
+def describe(app: Sphinx, doctree: nodes.document) -> None:
+    """Give the figures of a notebook their words; MyST-NB has one text for all of a cell."""
+    alts = app.env.temp_data.pop(ALTS, [])
+    figures = (
+        [
+            image
+            for block in doctree.findall(lambda node: "cell_output" in node.get("classes", []))
+            for image in block.findall(nodes.image)
+        ]
+        if alts
+        else []
+    )
+    for image, alt in zip(figures, alts, strict=True):
+        image["alt"] = alt
 
 
 def plain(markdown: str) -> str:
@@ -353,4 +380,5 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.connect("missing-reference", find_target)
     app.connect("config-inited", prepare)
     app.connect("source-read", show_execution)
+    app.connect("doctree-read", describe)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -77,7 +77,9 @@ def test_the_reference_has_every_module_once():
     }
     pages = (ROOT / "book" / "reference").glob("*.rst")
     found = [
-        name for page in pages for name in re.findall(r"automodule:: (\S+)", page.read_text("utf-8"))
+        name
+        for page in pages
+        for name in re.findall(r"automodule:: (\S+)", page.read_text("utf-8"))
     ]
     assert len(found) == len(set(found))
     assert set(found) == modules - {"rulerlib"}
@@ -231,8 +233,7 @@ def test_a_figure_keeps_its_words_and_one_without_gets_those_around_it():
         nbformat.v4.new_markdown_cell("# Page\n\n## By depth\n\nFrom *top* to bottom.\n\nMore."),
         *(nbformat.v4.new_code_cell("x", outputs=[figure]) for figure in figures),
     ])  # fmt: skip
-    extension.tidy(notebook, Path("params/book/page.yaml"))
-    found = [cell.metadata["mystnb"]["image"]["alt"] for cell in notebook.cells[1:]]
+    found = extension.tidy(notebook, Path("params/book/page.yaml"))
     assert found == ["A curve that falls.", "Figure of the section “By depth”. From top to bottom."]
 
 
@@ -282,7 +283,9 @@ def site(tmp_path_factory, toc):
     )
     there = {execute.HOME: str(place / "executed"), execute.SETTINGS: str(settings)}
     notebook, path = with_a_widget(place / "executed")
-    hashed = run(["-c", f"from book import execute; print(execute.fingerprint({WIDGET!r}))"], **there)
+    hashed = run(
+        ["-c", f"from book import execute; print(execute.fingerprint({WIDGET!r}))"], **there
+    )
     notebook.metadata[execute.KEY] = hashed.stdout.strip()
     nbformat.write(notebook, path)
     executed = run(["-m", "book.execute", "niah"], **there)
@@ -292,9 +295,10 @@ def site(tmp_path_factory, toc):
     options = ["build", str(ROOT), "-W", "-n", "--keep-going", "--path-output", str(place)]
     built = run(["-c", command, *options], **there)
     said = built.stdout + built.stderr
-    assert built.returncode == 0, "\n".join(
-        line for line in said.splitlines() if re.search("WARN|ERR|Err", line)
-    ) or said[-3000:]
+    assert built.returncode == 0, (
+        "\n".join(line for line in said.splitlines() if re.search("WARN|ERR|Err", line))
+        or said[-3000:]
+    )
     assert tracked() == before, "building leaves the sources as they are"
     return place / "_build" / "html"
 
@@ -456,8 +460,9 @@ def opened(browser, address, path, width=1280, scheme="light"):
     page.on("response", lambda answer: answer.status < 400 or wrong.append(answer.url))
     page.on(
         "request",
-        lambda request: request.url.startswith((address, "data:", "blob:"))
-        or wrong.append(request.url),
+        lambda request: (
+            request.url.startswith((address, "data:", "blob:")) or wrong.append(request.url)
+        ),
     )
     page.goto(f"{address}/{path}.html")
     return page, wrong

@@ -9,7 +9,6 @@ from __future__ import annotations
 import functools
 import http.server
 import io
-import json
 import os
 import re
 import shutil
@@ -279,7 +278,7 @@ def site(tmp_path_factory, toc):
     settings = place / "settings"
     settings.mkdir()
     (settings / "niah.yaml").write_text(
-        "length: 1024\nnum_lengths: 1\nnum_samples: 2\nstudy_samples: 1\nstudy: [{num_needle_k: 2}]\n"
+        "{length: 1024, num_lengths: 1, num_samples: 2, study_samples: 1, study: [{depth: 0}]}"
     )
     there = {execute.HOME: str(place / "executed"), execute.SETTINGS: str(settings)}
     notebook, path = with_a_widget(place / "executed")

@@ -12,7 +12,7 @@ export PATH := $(CURDIR)/$(BIN):$(PATH)
 help:
 	@sed -n 's/^# //p' Makefile | head -n 2
 	@echo "make book   the site, in _build/html; runs every notebook once"
-	@echo "make results   the book's own results, from nothing; resumes; many hours"
+	@echo "make results   the book's own results, from nothing; takes long, and resumes"
 	@echo "make lint   ruff, mypy, notebooks without outputs; make format mends what it can"
 	@echo "make benchmark   samples per second and memory of the datasets"
 

@@ -53,6 +53,13 @@ DECIMALS = 6
 # Characters of an answer that is quoted.
 QUOTED = 400
 
+# Columns that are text even where all of it looks like numbers.
+_TEXTS = (
+    "name", "value", "model", "language", "task", "study", "setting", "right", "answers",
+    "dataset", "missing", "effective", "effective low", "effective high", "unbroken", "reading",
+    "shares", "error", "outputs", "depths", "pred",
+)  # fmt: skip
+
 NONE_YET = "No results are committed yet; `make results` makes them."
 
 WRITTEN_WITH = ("torch", "transformers", "tokenizers", "numpy", "pandas", "scipy", "wordfreq")
@@ -190,17 +197,18 @@ class Plan:
         """The run of all tasks that fit this length; None where none does."""
         made = []
         for name in tasks.names(self.tasks):
-            run = self._sharing(Run(tasks=name, **self.settings(language, length)))
             try:
-                _ = run.cells
+                _ = self.run(name, language, length).cells
             except ParameterError as error:
                 if error.parameter != "length":
                     raise
                 continue
             made.append(name)
-        if not made:
-            return None
-        return self._sharing(Run(tasks=made, **self.settings(language, length)))
+        return self.run(made, language, length) if made else None
+
+    def run(self, names: str | Sequence[str], language: str, length: int) -> Run:
+        """The run of some tasks in one language at one length."""
+        return self._sharing(Run(tasks=names, **self.settings(language, length)))
 
     def _sharing(self, run: Run) -> Run:
         run.__dict__["engine_of"] = self.engine_of
@@ -382,14 +390,16 @@ class Tables:
         if not self.there:
             return analysis.nothing(NONE_YET)
         path = self._folder / f"{name}.csv"
-        texts = {
-            column: str
-            for column in ("right", "answers", "dataset", "setting", "value", "effective", "low",
-                           "high", "pred", "missing")
-            if name in ("effective",) or column not in ("low", "high")
-        }  # fmt: skip
+        texts = {*_TEXTS, *(("low", "high") if name == "effective" else ())}
         try:
-            found = pd.read_csv(path, dtype=texts, keep_default_na=True)
+            header = pd.read_csv(path, nrows=0).columns
+            # A text may well be "None" or "NA"; only a number may be missing.
+            found = pd.read_csv(
+                path,
+                dtype={column: str for column in header if column in texts},
+                keep_default_na=False,
+                na_values={column: [""] for column in header if column not in texts},
+            )
         except pd.errors.EmptyDataError:
             return analysis.nothing("Nothing of this kind was found.")
         except (OSError, ValueError) as error:
@@ -397,9 +407,6 @@ class Tables:
         for column in ("outputs", "depths"):
             if column in found:
                 found[column] = [json.loads(value) for value in found[column]]
-        for column in ("pred", "missing"):
-            if column in found:
-                found[column] = found[column].fillna("")
         return found if len(found) else analysis.nothing("Nothing of this kind was found.")
 
     @property

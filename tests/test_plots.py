@@ -160,7 +160,7 @@ def test_the_trained_length_is_marked_where_it_lies(trained):
 
 
 def test_many_tasks_share_panels_by_kind():
-    """Thirteen lines with their bands in one panel are a knot; a ninth would look like the first."""
+    """Thirteen lines with their bands in one panel are a knot, and only eight differ in colour."""
     names = list(tasks.TASKS)
     figure = plots.curves(analysis.accuracy(scores(names, count=30)), title="all", trained=1000)
     drawn = [[text.get_text().split()[0] for text in axes.get_legend().get_texts()]

@@ -78,6 +78,11 @@ def test_several_folders_are_one_set(folder, tmp_path):
     lay(tmp_path / "more", "c", [1, 0])
     found = analysis.scores(analysis.read([folder, tmp_path / "more", folder]))
     assert len(found) == 20 * 25 + 2, "the same file counts once"
+    lay(folder / "older", "a", [1, 0])
+    assert len(analysis.scores(analysis.read(folder))) == 20 * 25, "other runs inside are others"
+    lay(tmp_path / "again", "a", [1, 0])
+    with pytest.raises(ParameterError, match="of the same model and task"):
+        list(analysis.read([folder, tmp_path / "again"]))
 
 
 def test_what_a_kill_left_does_not_count(folder):
@@ -122,11 +127,12 @@ BAD = [
 
 @pytest.mark.parametrize(("given", "said"), BAD, ids=lambda value: str(value)[:20])
 def test_bad_parameters_are_one_sentence(folder, given, said):
-    with pytest.raises(ParameterError, match=said) as error:
+    def everything():
         report = Report(**{"runs": str(folder), **given})
-        _ = report.scores
-        report.pairs()
-        report.by_knob()
+        return report.scores, report.pairs(), report.by_knob()
+
+    with pytest.raises(ParameterError, match=said) as error:
+        everything()
     assert "\n" not in str(error.value)
 
 

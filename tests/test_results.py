@@ -50,7 +50,7 @@ def test_a_sample_of_the_committed_cells_is_answered_again(committed, tmp_path, 
     cells = table[(table["length"] <= LONGEST) & (table["n"] >= SAMPLES)].to_dict("records")
     rng = random.Random(" ".join(sorted(cell["answers"] for cell in cells)))
     for cell in rng.sample(cells, min(CELLS, len(cells))):
-        run = plan.fitting(cell["language"], cell["length"])
+        run = plan.run(cell["task"], cell["language"], cell["length"])
         data = run.dataset(cell["task"], cell["length"])
         assert results.digest([json.dumps(data.metadata, sort_keys=True)]) == cell["dataset"], cell
         chosen = rng.sample(range(cell["n"]), SAMPLES)
@@ -108,7 +108,9 @@ lengths: {{512: 4, 1024: 3}}
 thresholds: [50, 85.6]
 trained: 512
 studies:
-  needles: {{task: niah_single_2, length: 512, samples: 2, settings: [{{num_needle_k: 2}}, {{haystack: noise}}]}}
+  needles:
+    {{task: niah_single_2, length: 512, samples: 2,
+      settings: [{{num_needle_k: 2}}, {{haystack: noise}}]}}
 """
     (folder / "plan.yaml").write_text(text, encoding="utf-8")
     patch = pytest.MonkeyPatch()
@@ -161,14 +163,14 @@ def test_the_tables_are_the_predictions(small):
 def test_a_fresh_answer_is_the_committed_one(small):
     plan, folder = small
     for cell in Tables(folder / "tables").accuracy.head(2).to_dict("records"):
-        run = plan.fitting(cell["language"], cell["length"])
+        run = plan.run(cell["task"], cell["language"], cell["length"])
         data = run.dataset(cell["task"], cell["length"])
         assert ask(plan, data, [2, 0]) == cell["right"][2] + cell["right"][0]
         assert results.digest([json.dumps(data.metadata, sort_keys=True)]) == cell["dataset"]
 
 
 def test_a_second_time_asks_nothing_and_gives_the_same_bytes(small, monkeypatch):
-    plan, folder = small
+    folder = small[1]
     before = tree(folder / "tables")
     fresh = Plan.read(folder / "plan.yaml")
     monkeypatch.setattr(type(fresh.engine_of), "generate", lambda *_: pytest.fail("asked"))
@@ -195,7 +197,7 @@ BAD = [
     ("thresholds: 50", "thresholds is 50"),
     ("studies: {a: {task: vt}}", r"studies\.a"),
     (
-        "studies: {a: {task: vt, length: 512, samples: 0, settings: [{num_hops: 1}]}}",
+        "studies: {a: {task: vt, length: 1, samples: 0, settings: [{num_hops: 1}]}}",
         "study_samples",
     ),
 ]
@@ -240,6 +242,18 @@ def test_without_tables_the_page_says_so(tmp_path):
         _ = none.plan
     with pytest.raises(AttributeError):
         _ = none.nonsense
+
+
+def test_a_text_that_looks_like_nothing_is_a_text(tmp_path):
+    (tmp_path / "about.csv").write_text("name,value\ntrained,null\nrulerlib,1.0\n")
+    (tmp_path / "examples.csv").write_text('error,outputs,depths,pred\nempty,"[""1""]",[],None\n')
+    (tmp_path / "effective.csv").write_text("effective,low,length\n512,<512,\n")
+    made = Tables(tmp_path)
+    assert made.settings == {"trained": None}
+    assert made.examples["pred"].tolist() == ["None"]
+    assert made.examples["outputs"].tolist() == [["1"]]
+    assert made.effective["effective"].tolist() == ["512"]
+    assert made.effective["length"].isna().tolist() == [True]
 
 
 def test_a_damaged_table_is_named(tmp_path):

@@ -144,8 +144,8 @@ def paired(
         ``method``: `newcombe` for right-or-wrong answers to independent samples of one task,
         else ``bootstrap`` (percentile); ``only_first``, ``only_second``: samples that only one
         has right; ``p``: of McNemar's exact test, for the former; ``needed``: samples of each
-        task that would tell them apart at this difference with this power (80 %), see
-        `samples_needed`, which is no less than what the data say by chance; ``left_out``.
+        task that would tell them apart with this power (80 %) if they differ by what was seen,
+        which is itself uncertain, see `samples_needed`; ``left_out``.
 
     Raises
     ------

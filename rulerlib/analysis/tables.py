@@ -110,11 +110,14 @@ def _files(
     """Path, model, language, length and task of every file of predictions; lengths rising."""
     if isinstance(folders, (str, Path)):
         folders = [folders]
-    found = []
+    found: dict[tuple[str, str, int, str], Path] = {}
     for folder in map(Path, folders):
         if not folder.is_dir():
             raise ParameterError("runs", str(folder), "a folder that exists")
-        paths = [path for path in folder.resolve().rglob("pred/*.jsonl") if path.name[0] != "."]
+        # So deep and no deeper: a folder of runs may hold another one, of other runs.
+        paths = [
+            path for path in folder.resolve().glob("*/*/*/pred/*.jsonl") if path.stem[0] != "."
+        ]
         if not paths:
             raise ParameterError(
                 "runs", str(folder), "a folder with <model>/<language>/<length>/pred/<task>.jsonl"
@@ -123,20 +126,20 @@ def _files(
             *_, model, language, length, _, _ = path.parts
             if not length.isdecimal():
                 raise DataError(f"{path}: the folder '{length}' should be a length in tokens.")
-            found.append((path, model, language, int(length), path.stem))
-    order = list(tasks.TASKS)
+            cell = model, language, int(length), path.stem
+            if found.setdefault(cell, path) != path:
+                raise ParameterError(
+                    "runs",
+                    [str(folder) for folder in folders],
+                    f"folders with one answer to each question, and {found[cell]} and {path} are"
+                    " of the same model and task",
+                )
+    order = {name: place for place, name in enumerate(tasks.TASKS)}
     # Tasks in RULER's order, those with knobs after the task that they change.
-    return sorted(
-        set(found),
-        key=lambda file: (
-            file[1],
-            file[2],
-            file[3],
-            order.index(base(file[4])) if base(file[4]) in order else len(order),
-            file[4],
-            file[0],
-        ),
+    cells = sorted(
+        found, key=lambda cell: (*cell[:3], order.get(base(cell[3]), len(order)), cell[3])
     )
+    return [(found[cell], *cell) for cell in cells]
 
 
 def _records(path: Path) -> Iterator[Prediction]:

@@ -8,13 +8,17 @@ interrupted run ends with the same bytes as one that was not.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import platform
 from collections.abc import Callable, Container, Generator, Iterable, Iterator, Sequence
+from importlib import metadata
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
+import rulerlib
 from rulerlib import samples
 from rulerlib.dataset import METADATA, compare
 from rulerlib.errors import DataError, ParameterError, whole_number
@@ -23,6 +27,9 @@ from rulerlib.models import Generation, Model, Request
 from rulerlib.progress import Progress
 from rulerlib.samples import Prediction, Sample
 from rulerlib.tokens import TAGS, Frame, check_tags, check_thinking
+
+# Other versions of these may give other numbers.
+PACKAGES = ("torch", "transformers", "tokenizers", "vllm", "openai")
 
 
 def predict(
@@ -129,6 +136,7 @@ def predict(
         "allow_truncation": allow_truncation,
         # Of the length asked for, so that further samples do not change it.
         "batch_size": model.batch_size(max(longest, about.get("length", 0) + thinking_tokens)),
+        "versions": _versions(),
         "dataset": {name: about[name] for name in sorted(about) if name != "num_samples"},
     }
     progress = progress or Progress(0, dataset.parent.name, quiet=True)
@@ -209,6 +217,15 @@ def _survey(
     return total, longest
 
 
+def _versions() -> dict[str, str]:
+    """What was installed when the first answer was asked for; noted, not compared."""
+    found = {"python": platform.python_version(), "rulerlib": rulerlib.__version__}
+    for name in PACKAGES:
+        with contextlib.suppress(metadata.PackageNotFoundError):
+            found[name] = metadata.version(name)
+    return found
+
+
 def _numbered(dataset: Path, about: dict[str, Any]) -> Iterator[Sample]:
     """The samples of a dataset, numbered by their places in it.
 
@@ -261,7 +278,7 @@ def _standing(output: Path, settings: dict[str, Any], dataset: Path) -> Places:
     if done and not beside.exists():
         raise DataError(f"{beside} is missing, so nobody can say how {output} was made.")
     if beside.exists():
-        compare(beside, settings, ignore=("model",) if done else tuple(settings))
+        compare(beside, settings, ignore=("model", "versions") if done else tuple(settings))
     for place, sample in enumerate(samples.read(dataset, Sample)):
         if outputs.pop(place, sample.outputs) != sample.outputs:
             raise _stranger(output, done, place)

@@ -121,7 +121,8 @@ class Frame:
         # An end without a beginning: the server or the template has kept the beginning.
         first_end = text.split(begin, 1)[0].find(end)
         inside = self.thinks or first_end >= 0
-        thought, said = [], []
+        thought: list[str] = []
+        said: list[str] = []
         while text:
             piece, found, text = text.partition(end if inside else begin)
             (thought if inside else said).append(piece.replace(begin, ""))

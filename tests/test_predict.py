@@ -9,6 +9,7 @@ import json
 import os
 import platform
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -770,6 +771,43 @@ def test_a_file_that_cannot_grow(dataset, output, whole):
     assert 0 < len(data) <= len(whole) // 2 + 17
     predict(dataset, Parrot(), output)
     assert output.read_bytes() == whole
+
+
+def test_a_disk_that_is_really_full(tmp_path):
+    """A file system with room for one copy of the answers, and not for two."""
+    dataset = write_dataset(tmp_path / "data", some_samples(30, size=3000))
+    whole = predict(dataset, Parrot(), tmp_path / "whole.jsonl").read_bytes()
+    disk = tmp_path / "disk"
+    disk.mkdir()
+
+    def mount(kilobytes, how="size"):
+        return subprocess.run(
+            ["mount", "-t", "tmpfs", "-o", f"{how}={kilobytes}k", "tmpfs", str(disk)],
+            capture_output=True,
+        ).returncode  # fmt: skip
+
+    size = len(whole) // 1024
+    if shutil.which("mount") is None or mount(size // 2) != 0:
+        pytest.skip("needs the right to mount a file system")
+    try:
+        output = disk / "pred.jsonl"
+        for room in (size // 2, size * 5 // 4):
+            assert mount(room, "remount,size") == 0
+            # Out of order, so that the answers must be put in order at the end.
+            with pytest.raises(ParameterError, match=r"output is .*No space left") as error:
+                predict(dataset, Flock(), output)
+            one_sentence(error)
+            names = sorted(path.name for path in disk.iterdir())
+            assert names == ["pred.jsonl", "pred.settings.json"], "nothing is left lying about"
+        # All is there; only the order was not to be had. No model is needed for it.
+        assert sorted(output.read_bytes().splitlines()) == sorted(whole.splitlines())
+        assert mount(size * 4, "remount,size") == 0
+        model = Flock()
+        model.generate = Unloadable().generate
+        predict(dataset, model, output)
+        assert output.read_bytes() == whole
+    finally:
+        subprocess.run(["umount", str(disk)], check=True)
 
 
 @pytest.mark.parametrize("place", ["/proc/nope/x.jsonl", "folder"])

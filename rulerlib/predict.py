@@ -8,10 +8,12 @@ interrupted run ends with the same bytes as one that was not.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 from collections.abc import Callable, Container, Generator, Iterable, Iterator
-from itertools import islice
+from itertools import groupby, islice
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +25,9 @@ from rulerlib.models import Generation, Model, Request
 from rulerlib.progress import Progress
 from rulerlib.samples import Prediction, Sample
 from rulerlib.tokens import Frame
+
+# Samples whose first so many characters are the same have the same haystack.
+OPENING = 2048
 
 
 def predict(
@@ -126,7 +131,10 @@ def predict(
     with alone(output):
         done = _resume(output, settings, dataset)
         progress.advance(weight * sum(index < total for index in done), measured=False)
-        asked = islice(_numbered(dataset, about), total)
+        if settings["batch_size"] is None:
+            asked = _in_reading_order(dataset, total)
+        else:
+            asked = islice(_numbered(dataset, about), total)
         for batch in _batches(asked, settings["batch_size"], done):
             for sample, answer in _answers(model, batch, request):
                 if sample.index not in done:
@@ -191,6 +199,29 @@ def _numbered(dataset: Path, about: dict[str, Any]) -> Iterator[Sample]:
             )
         sample.index = place
         yield sample
+
+
+def _in_reading_order(dataset: Path, total: int) -> Iterator[Sample]:
+    """The samples in the order in which an engine that keeps what it read has least to read.
+
+    Of samples that begin alike, which have the same haystack (noise above all), those whose
+    first needle lies deepest come first: all that precedes a needle was then read already.
+    Samples that share a whole context stay together. The rest keep their places.
+    """
+    order: list[tuple[int, float, int, int]] = []
+    first: dict[Any, int] = {}
+    for place, (start, line) in enumerate(islice(samples.offsets(dataset), total)):
+        sample = Sample.from_json(line.decode("utf-8"))
+        begins = hashlib.sha256(sample.input[:OPENING].encode()).digest()
+        alike: Any = begins if sample.context_id is None else sample.context_id
+        deepest = -min(sample.depths, default=0) if sample.context_id is None else 0
+        order.append((first.setdefault(alike, place), deepest, place, start))
+    with dataset.open("rb") as file:
+        for _, _, place, start in sorted(order):
+            file.seek(start)
+            sample = Sample.from_json(file.readline().decode("utf-8"))
+            sample.index = place
+            yield sample
 
 
 def _metadata(dataset: Path) -> dict[str, Any]:
@@ -270,10 +301,11 @@ def _batches(
     if size is None:
         yield (sample for sample in records if sample.index not in done)
         return
-    stream = iter(records)
-    while batch := list(islice(stream, size)):
-        if any(sample.index not in done for sample in batch):
-            yield batch
+    for context, run in groupby(records, key=attrgetter("context_id")):
+        # All questions on a context are one call, which the engine divides: it reads it once.
+        while batch := list(run if context is not None else islice(run, size)):
+            if any(sample.index not in done for sample in batch):
+                yield batch
 
 
 def _answers(
@@ -315,6 +347,7 @@ def _record(sample: Sample, answer: Generation) -> Prediction:
             "token_positions": sample.token_positions,
             "tokens_generated": answer.tokens,
             "finished": answer.finished,
+            **({"context_id": sample.context_id} if sample.context_id is not None else {}),
             # Its last digits are those of a smaller batch than the settings say.
             **({"split": answer.split} if answer.split else {}),
         },

@@ -274,6 +274,21 @@ def remove_leftovers(path: str | Path) -> None:
             left.unlink()
 
 
+def offsets(path: Path) -> Iterator[tuple[int, bytes]]:
+    """Where each line of a JSONL file begins, in bytes, and the line; empty ones are left out.
+
+    Raises
+    ------
+    DataError
+        If the file cannot be read.
+    """
+    start = 0
+    for _, line in _byte_lines(path):
+        if line.strip():
+            yield start, line
+        start += len(line)
+
+
 def _lines(path: Path) -> Iterator[tuple[int, str]]:
     # Bytes, decoded line by line, so that a line that is no text is known by its number.
     for number, line in _byte_lines(path):

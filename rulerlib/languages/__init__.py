@@ -12,7 +12,7 @@ no Python changes.
 'Et af de særlige magiske tal for grøn-lampe er: 1234567.'
 
 A template asks after ``{context}``: what stands before it must not name the ``query``, or no two
-questions could share a context (``queries_per_context`` of `rulerlib.dataset.Dataset` then says so).
+questions could share a context (``queries_per_context`` of `rulerlib.dataset.Dataset` says so).
 
 What the templates may name in braces:
 

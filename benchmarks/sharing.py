@@ -10,7 +10,7 @@ and in time of the processor (which is steadier where the machine does other thi
 answers differ; and the accuracy with its cluster-robust interval and design effect. The table is
 Markdown and goes to standard output, progress to standard error.
 
-Both ways are taken in turns, ``--rounds`` times, in one process, after a short prompt that loads
+Both ways are taken in turns, context by context, in one process, after a short prompt that loads
 the model; only their ratio is meant to be read.
 """
 
@@ -46,7 +46,7 @@ COLUMNS = (
 
 @dataclasses.dataclass
 class Way:
-    """One way to ask: its engine, and what all its rounds took together."""
+    """One way to ask: its engine, what it took so far, and the answers."""
 
     name: str
     model: Model
@@ -63,7 +63,6 @@ class Way:
         if self.grouped or size is None:
             size = len(requests)
         clock, processor = time.perf_counter(), time.process_time()
-        self.answers = []
         for start in range(0, len(requests), size):
             self.answers += models.in_order(self.model, requests[start : start + size])
         took = time.perf_counter() - clock
@@ -101,9 +100,9 @@ def measure(data: Dataset, options: argparse.Namespace, dtype: str) -> list[str]
     ways = two_ways(options.model, options.engine, dtype)
     for way in ways:
         models.in_order(way.model, [Request("Once, to load.", True, 2)])
-    for _ in range(options.rounds):
+    for start in range(0, len(requests), options.queries):
         for way in ways:
-            way.ask(requests, options.length)
+            way.ask(requests[start : start + options.queries], options.length)
     anew, once = ways
     right = [
         metrics.all_match(answer.text, sample.outputs)
@@ -145,7 +144,6 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--length", type=int, default=8192)
     parser.add_argument("--queries", type=int, default=20, help="per context (default: 20)")
     parser.add_argument("--contexts", type=int, default=2)
-    parser.add_argument("--rounds", type=int, default=1)
     options = parser.parse_args(arguments)
     try:
         data = Dataset(

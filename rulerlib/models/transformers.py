@@ -23,7 +23,7 @@ from typing import Any
 
 from rulerlib import tokens
 from rulerlib.errors import MissingExtraError, ParameterError, flag, one_of, whole_number
-from rulerlib.models import Generation, Request
+from rulerlib.models import Generation, Model, Request
 
 DTYPES = ("auto", "float32", "bfloat16", "float16")
 DEVICES = ("auto", "cpu", "cuda", "mps")
@@ -98,9 +98,11 @@ class Engine:
     @cached_property
     def dtype(self) -> str:
         """``"float32"``, ``"bfloat16"`` or ``"float16"``."""
-        if self._wanted_dtype != "auto":
-            return self._wanted_dtype
-        return "bfloat16" if _fast_bfloat16(self.device) else "float32"
+        return choose_dtype(self._wanted_dtype, self.device)
+
+    @cached_property
+    def _fingerprint(self) -> str:
+        return fingerprint(self._folder)
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -124,7 +126,7 @@ class Engine:
         """
         _ = self._model
         read = [
-            (number, request, *self._fitting(request)) for number, request in enumerate(requests)
+            (number, request, *fitting(request, self)) for number, request in enumerate(requests)
         ]
         for group, members in itertools.groupby(read, key=lambda item: item[1].group):
             batch = list(members)
@@ -293,21 +295,6 @@ class Engine:
         self._model(input_ids=read, past_key_values=cache, use_cache=True, **last)
         return cache
 
-    def _fitting(self, request: Request) -> tuple[list[int], int]:
-        """The tokens of a prompt, and how many were kept of it (-1: all)."""
-        backend = self.tokenizer.backend  # type: ignore[attr-defined]
-        ids = backend(request.prompt, add_special_tokens=request.special).input_ids
-        if self.limit is None or len(ids) + request.max_new_tokens <= self.limit:
-            return ids, -1
-        if not request.truncate:
-            raise ParameterError(
-                "length", len(ids) + request.max_new_tokens,
-                f"at most {self.limit}, what '{self.name}' can take",
-            )  # fmt: skip
-        # The middle goes: the instruction and the question stand at the ends.
-        room = self.limit - request.max_new_tokens
-        return ids[: room // 2] + ids[len(ids) - (room - room // 2) :], room
-
     @cached_property
     def _ends(self) -> frozenset[int]:
         ends = self._model.generation_config.eos_token_id
@@ -346,22 +333,52 @@ class Engine:
                 "model", self.name, f"one whose weights fit into the memory of '{self.device}'"
             ) from error
 
-    @cached_property
-    def _fingerprint(self) -> str:
-        folder = Path(self._folder)
-        if not folder.is_dir():
-            config = _transformers().AutoConfig.from_pretrained(self._folder)
-            return f"{self._folder}@{getattr(config, '_commit_hash', None)}"
-        files = sorted(
-            path for pattern in ("config.json", "*.safetensors", "*.bin")
-            for path in folder.glob(pattern)
+
+def fitting(request: Request, model: Model) -> tuple[list[int], int]:
+    """The tokens of a prompt, and how many were kept of it (-1: all).
+
+    Raises
+    ------
+    ParameterError
+        If it is too long for the model and may not be cut.
+    """
+    backend = model.tokenizer.backend  # type: ignore[attr-defined]
+    ids: list[int] = backend(request.prompt, add_special_tokens=request.special).input_ids
+    if model.limit is None or len(ids) + request.max_new_tokens <= model.limit:
+        return ids, -1
+    if not request.truncate:
+        raise ParameterError(
+            "length", len(ids) + request.max_new_tokens,
+            f"at most {model.limit}, what '{model.name}' can take",
         )  # fmt: skip
-        whole = sum(path.stat().st_size for path in files) <= HASHED_BYTES
-        digest = hashlib.sha256()
-        for path in files:
-            about = path.read_bytes() if whole else str(path.stat().st_size).encode()
-            digest.update(path.name.encode() + b"\0" + hashlib.sha256(about).digest())
-        return digest.hexdigest()[:16]
+    # The middle goes: the instruction and the question stand at the ends.
+    room = model.limit - request.max_new_tokens
+    return ids[: room // 2] + ids[len(ids) - (room - room // 2) :], room
+
+
+def fingerprint(name: str) -> str:
+    """A short hash of a model's weights; on the hub, its name and revision."""
+    folder = Path(name)
+    if not folder.is_dir():
+        config = _transformers().AutoConfig.from_pretrained(name)
+        return f"{name}@{getattr(config, '_commit_hash', None)}"
+    files = sorted(
+        path for pattern in ("config.json", "*.safetensors", "*.bin")
+        for path in folder.glob(pattern)
+    )  # fmt: skip
+    whole = sum(path.stat().st_size for path in files) <= HASHED_BYTES
+    digest = hashlib.sha256()
+    for path in files:
+        about = path.read_bytes() if whole else str(path.stat().st_size).encode()
+        digest.update(path.name.encode() + b"\0" + hashlib.sha256(about).digest())
+    return digest.hexdigest()[:16]
+
+
+def choose_dtype(wanted: str, device: str) -> str:
+    """``"auto"`` becomes bfloat16 where this hardware is fast at it, else float32."""
+    if wanted != "auto":
+        return wanted
+    return "bfloat16" if _fast_bfloat16(device) else "float32"
 
 
 @dataclass

@@ -127,7 +127,8 @@ class Prediction(Record):
         The text that the model generated, without the prompt.
     others
         A dictionary with what else is known: the sample's ``task``, ``depths``,
-        ``token_positions``, and the number of tokens generated.
+        ``token_positions``, ``context_id`` where it shares its context, and the number of
+        tokens generated.
     truncation
         -1 if the whole prompt was read (RULER's convention), else the number of
         tokens that were kept.

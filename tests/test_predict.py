@@ -740,8 +740,8 @@ def test_of_one_haystack_the_deeper_needles_are_read_first(tmp_path, output):
     engine = Flock()
     assert predict(path, engine, output).read_bytes() == whole, "the records keep their order"
     depths = {sample.input: sample.depths[0] for sample in samples.read(path, Sample)}
-    asked = [next(depths[text] for text in depths if prompt.startswith(text))
-             for prompt in engine.asked]  # fmt: skip
+    texts = [next(text for text in depths if prompt.startswith(text)) for prompt in engine.asked]
+    asked = [depths[text] for text in texts]
     assert sorted(asked) == sorted(depths.values())
     # Those whose needle comes soon have another beginning, and keep their places.
     deep = [depth for depth in asked if depth > 20]
@@ -754,7 +754,7 @@ def test_of_one_haystack_the_deeper_needles_are_read_first(tmp_path, output):
                      for place, one in enumerate(prompts) if place)]  # fmt: skip
         return sum(map(len, prompts)) - sum(kept)
 
-    assert unread(engine.asked) <= unread(list(depths))
+    assert unread(texts) < unread(list(depths))
 
 
 def test_engines_that_are_handed_batches_get_them_in_order(tmp_path, output):

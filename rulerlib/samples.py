@@ -127,8 +127,10 @@ class Prediction(Record):
         The text that the model generated, without the prompt.
     others
         A dictionary with what else is known: the sample's ``task``, ``depths``,
-        ``token_positions``, ``context_id`` where it shares its context, and the number of
-        tokens generated.
+        ``token_positions``, ``context_id`` where it shares its context, the number of tokens
+        generated, what the model thought before it answered (``thinking``), and whether the
+        limit struck while it was thinking or answering (``cut_off``: ``"thinking"``,
+        ``"answer"`` or None).
     truncation
         -1 if the whole prompt was read (RULER's convention), else the number of
         tokens that were kept.

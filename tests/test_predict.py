@@ -29,7 +29,7 @@ from helpers_model import (
 )
 from helpers_sharing import same_beginning
 
-from rulerlib import models, samples
+from rulerlib import models, samples, tokens
 from rulerlib import predict as prediction
 from rulerlib.dataset import Dataset
 from rulerlib.errors import BusyError, DataError, ParameterError, RulerError, RunMismatchError
@@ -258,8 +258,10 @@ def test_interrupted_in_a_notebook_the_same_kernel_goes_on(tmp_path):
             assert time.monotonic() < until
             time.sleep(0.05)
         manager.interrupt_kernel()
+        # What the client asked when it started may be answered first.
         reply = client.get_shell_msg(timeout=60)
-        assert reply["parent_header"]["msg_id"] == asked
+        while reply["parent_header"]["msg_id"] != asked:
+            reply = client.get_shell_msg(timeout=60)
         assert reply["content"]["ename"] == "KeyboardInterrupt"
         assert 3 <= output.read_bytes().count(b"\n") < 40
         reply = client.execute(cell.replace("SECONDS", "0"), reply=True, timeout=60)
@@ -445,6 +447,112 @@ def test_answers_to_other_questions_are_refused(tmp_path, output):
     write_dataset(tmp_path / "data", records)
     with pytest.raises(DataError, match=r"jsonl, line 4: not the answer to sample 3"):
         predict(dataset, Unloadable(), output)
+
+
+# --- Chat and thinking -----------------------------------------------------------------------
+
+
+class Thinker(Parrot):
+    """Says what it is told to, word for word as a template wants it."""
+
+    def __init__(self, said, between="[assistant]", limit=None, **settings):
+        super().__init__(limit, **settings)
+        self.said, self.requests = said, []
+        frame_of = self.tokenizer.frame
+
+        def frame(chat=None, answer_prefix="assistant", thinking=None, tags=tokens.TAGS):
+            if not chat:
+                return frame_of(chat, answer_prefix, thinking, tags)
+            switch = {} if thinking is None else {"enable_thinking": thinking}
+            return tokens.Frame(
+                "[user]", between, 0, True, answer_prefix, template=switch, tags=tags
+            )
+
+        self.tokenizer.frame = frame
+
+    def generate(self, requests):
+        for position, request in enumerate(requests):
+            self.requests.append(request)
+            yield position, models.Generation(*self.said)
+
+
+def thinking_run(tmp_path, said, changed=(), **options):
+    dataset = write_dataset(tmp_path / "data", some_samples(2), chat=True, **dict(changed))
+    model = options.pop("model", None) or Thinker(said)
+    options = {"answer_prefix": "user", "thinking_tokens": 50, **options}
+    output = predict(dataset, model, tmp_path / "pred.jsonl", **options)
+    return model, prediction.read(output)
+
+
+@pytest.mark.parametrize(
+    ("said", "pred", "thinking", "cut_off"),
+    [
+        (("<think>Is it 7?</think>\n\nIt is 8.", 9, True), "It is 8.", "Is it 7?", None),
+        (("<think>Is it 7?</think>\n\nIt is", 9, False), "It is", "Is it 7?", "answer"),
+        (("<think>Is it 7? Is it", 9, False), "", "Is it 7? Is it", "thinking"),
+        (("It is 8.", 9, True), "It is 8.", None, None),
+        (("It is", 9, False), "It is", None, "answer"),
+        # A server that tells them apart.
+        (("It is 8.", 9, True, -1, 0, 0, "Is it 7?"), "It is 8.", "Is it 7?", None),
+        (("", 9, False, -1, 0, 0, "Is it 7?"), "", "Is it 7?", "thinking"),
+    ],
+)
+def test_thinking_is_kept_and_not_scored(tmp_path, said, pred, thinking, cut_off):
+    _, records = thinking_run(tmp_path, said)
+    for record in records:
+        assert record.pred == pred
+        assert record.others.get("thinking") == thinking
+        assert record.others["cut_off"] == cut_off
+        assert record.others["tokens_generated"] == 9
+
+
+def test_thinking_has_its_own_room_and_is_asked_for(tmp_path):
+    model, _ = thinking_run(tmp_path, ("8", 1, True), thinking=True, thinking_tags=["<a>", "</a>"])
+    for request, sample in zip(model.requests, some_samples(2), strict=True):
+        assert request.max_new_tokens == 16 + 50
+        assert request.template == {"enable_thinking": True}
+        assert request.tags == ("<a>", "</a>")
+        assert request.prompt == f"[user]{sample.input} Svaret er:[assistant]"
+        assert request.messages == ({"role": "user", "content": sample.input + " Svaret er:"},)
+    beside = json.loads((tmp_path / "pred.settings.json").read_text())
+    assert beside["thinking_tokens"] == 50
+    assert beside["answer_prefix"] == "user"
+    with pytest.raises(RunMismatchError, match="thinking_tokens = 50"):
+        thinking_run(tmp_path, ("8", 1, True), thinking=True, thinking_tags=["<a>", "</a>"],
+                     thinking_tokens=51)  # fmt: skip
+
+
+def test_room_for_thinking_counts_against_the_limit(tmp_path):
+    longest = max(sample.length for sample in some_samples(2))
+    # Counted by the dataset for this very frame, so that the sum is exact.
+    for limit, fits in ((longest + 50, True), (longest + 49, False)):
+        model = Thinker(("8", 1, True), limit=limit)
+        options = {"changed": {"answer_prefix": "user"}, "model": model, "answer_prefix": None}
+        if fits:
+            thinking_run(tmp_path, None, **options)
+            (tmp_path / "pred.jsonl").unlink()
+        else:
+            with pytest.raises(ParameterError, match=f"length is {longest + 50}, .*{limit}"):
+                thinking_run(tmp_path, None, **options)
+
+
+def test_what_the_dataset_was_made_for_holds(tmp_path):
+    about = {"answer_prefix": "none", "thinking": True}
+    model, _ = thinking_run(tmp_path, ("8", 1, True), about, answer_prefix=None)
+    assert model.requests[0].template == {"enable_thinking": True}
+    assert model.requests[0].prompt.endswith("[assistant]")
+    assert "Svaret er" not in model.requests[0].prompt
+
+
+def test_predictions_from_before_there_was_a_choice_go_on(dataset, output, whole):
+    predict(dataset, Parrot(), output, num_samples=5)
+    beside = output.with_suffix(".settings.json")
+    about = json.loads(beside.read_text())
+    for name in ("answer_prefix", "thinking", "thinking_tokens", "thinking_tags"):
+        del about[name]
+    beside.write_text(json.dumps(about))
+    predict(dataset, Parrot(), output)
+    assert output.read_bytes() == whole
 
 
 # --- Prompts that are too long ---------------------------------------------------------------

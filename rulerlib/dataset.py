@@ -218,9 +218,9 @@ class Dataset:
         made = self._made
         made.exact = not made.haystack.additive
         if not made.exact:
-            for index in range(CHECKED):
+            for context in range(CHECKED):
                 try:
-                    sample = self._draw(made, index)
+                    sample = self._draw(made, context * self.queries_per_context)
                 except TooLongError:
                     continue
                 if (sample.length, sample.length_w_model_temp) != made.composer.lengths_of(sample):

@@ -50,6 +50,10 @@ class MissingExtraError(RulerError, ImportError):
         )
 
 
+class ServerError(RulerError):
+    """A server could not be asked to the end; what it answered is kept."""
+
+
 class RunMismatchError(RulerError):
     """A run on disk was made with other settings than those asked for now."""
 

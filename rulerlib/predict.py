@@ -9,12 +9,14 @@ interrupted run ends with the same bytes as one that was not.
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import json
 import os
 import platform
 from collections.abc import Callable, Container, Generator, Iterable, Iterator, Sequence
 from importlib import metadata
-from itertools import islice
+from itertools import groupby, islice
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +32,9 @@ from rulerlib.tokens import TAGS, Frame, check_tags, check_thinking
 
 # Other versions of these may give other numbers.
 PACKAGES = ("torch", "transformers", "tokenizers", "vllm", "openai")
+
+# Samples whose first so many characters are the same have the same haystack.
+OPENING = 2048
 
 
 def predict(
@@ -160,7 +165,10 @@ def predict(
     with alone(output):
         done = _resume(output, settings, dataset)
         progress.advance(weight * sum(index < total for index in done), measured=False)
-        asked = islice(_numbered(dataset, about), total)
+        if settings["batch_size"] is None:
+            asked = _in_reading_order(dataset, total)
+        else:
+            asked = islice(_numbered(dataset, about), total)
         for batch in _batches(asked, settings["batch_size"], done):
             for sample, answer in _answers(model, batch, request):
                 if sample.index not in done:
@@ -241,6 +249,29 @@ def _numbered(dataset: Path, about: dict[str, Any]) -> Iterator[Sample]:
         yield sample
 
 
+def _in_reading_order(dataset: Path, total: int) -> Iterator[Sample]:
+    """The samples in the order in which an engine that keeps what it read has least to read.
+
+    Of samples that begin alike, which have the same haystack (noise above all), those whose
+    first needle lies deepest come first: all that precedes a needle was then read already.
+    Samples that share a whole context stay together. The rest keep their places.
+    """
+    order: list[tuple[int, float, int, int]] = []
+    first: dict[Any, int] = {}
+    for place, (start, line) in enumerate(islice(samples.offsets(dataset), total)):
+        sample = Sample.from_json(line.decode("utf-8"))
+        begins = hashlib.sha256(sample.input[:OPENING].encode()).digest()
+        alike: Any = begins if sample.context_id is None else sample.context_id
+        deepest = -min(sample.depths, default=0) if sample.context_id is None else 0
+        order.append((first.setdefault(alike, place), deepest, place, start))
+    with dataset.open("rb") as file:
+        for _, _, place, start in sorted(order):
+            file.seek(start)
+            sample = Sample.from_json(file.readline().decode("utf-8"))
+            sample.index = place
+            yield sample
+
+
 def _metadata(dataset: Path) -> dict[str, Any]:
     path = dataset.parent / METADATA
     if not path.exists():
@@ -318,10 +349,11 @@ def _batches(
     if size is None:
         yield (sample for sample in records if sample.index not in done)
         return
-    stream = iter(records)
-    while batch := list(islice(stream, size)):
-        if any(sample.index not in done for sample in batch):
-            yield batch
+    for context, run in groupby(records, key=attrgetter("context_id")):
+        # All questions on a context are one call, which the engine divides: it reads it once.
+        while batch := list(run if context is not None else islice(run, size)):
+            if any(sample.index not in done for sample in batch):
+                yield batch
 
 
 def _answers(
@@ -368,6 +400,7 @@ def _record(sample: Sample, answer: Generation, frame: Frame) -> Prediction:
             "token_positions": sample.token_positions,
             "tokens_generated": answer.tokens,
             "finished": answer.finished,
+            **({"context_id": sample.context_id} if sample.context_id is not None else {}),
             # Where the limit struck; a model without an end of its own always goes on to it.
             "cut_off": None if answer.finished else where,
             **({"thinking": thinking} if thinking else {}),

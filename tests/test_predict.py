@@ -28,13 +28,15 @@ from helpers_model import (
     tiny_model,
     write_dataset,
 )
+from helpers_sharing import same_beginning
 
 from rulerlib import models, samples, tokens
 from rulerlib import predict as prediction
+from rulerlib.dataset import Dataset
 from rulerlib.errors import BusyError, DataError, ParameterError, RulerError, RunMismatchError
 from rulerlib.lock import alone
 from rulerlib.predict import predict
-from rulerlib.samples import Prediction
+from rulerlib.samples import Prediction, Sample
 
 COUNT = 24
 
@@ -839,3 +841,83 @@ def test_predictions_are_read_by_index(tmp_path):
     records = [Prediction(index, "", ["1"], "1") for index in (2, 0, 1)]
     samples.write(tmp_path / "x.jsonl", records)
     assert [record.index for record in prediction.read(tmp_path / "x.jsonl")] == [0, 1, 2]
+
+
+# --- Shared contexts and haystacks -----------------------------------------------------------
+
+
+class Recorder(Parrot):
+    """A parrot that remembers of which groups each call was."""
+
+    def __init__(self, **options):
+        super().__init__(**options)
+        self.calls = []
+
+    def generate(self, requests):
+        requests = list(requests)
+        self.calls.append([request.group for request in requests])
+        return super().generate(requests)
+
+
+def test_all_questions_on_a_context_are_one_call(tmp_path, output):
+    data = Dataset("niah_multikey_2", 800, "da", "words", num_samples=13, queries_per_context=6)
+    path = data.write(tmp_path / "data")
+    model = Recorder()
+    whole = predict(path, model, output).read_bytes()
+    assert model.calls == [[0] * 6, [1] * 6, [2]]
+    records = prediction.read(output)
+    assert [record.others["context_id"] for record in records] == [0] * 6 + [1] * 6 + [2]
+    # A context of which one answer is missing is asked all its questions again.
+    output.write_bytes(b"".join(whole.splitlines(keepends=True)[:8]))
+    model = Recorder()
+    assert predict(path, model, output).read_bytes() == whole
+    assert model.calls == [[1] * 6, [2]]
+
+
+def test_records_of_samples_of_their_own_say_nothing_of_contexts(dataset, output):
+    predict(dataset, Recorder(), output)
+    assert all("context_id" not in record.others for record in prediction.read(output))
+
+
+def test_of_one_haystack_the_deeper_needles_are_read_first(tmp_path, output):
+    """What precedes a needle is then read already, for an engine that keeps what it read."""
+    path = Dataset("niah_single_1", 4000, "da", "words", num_samples=20).write(tmp_path / "data")
+    whole = predict(path, Parrot(), tmp_path / "whole.jsonl").read_bytes()
+    engine = Flock()
+    assert predict(path, engine, output).read_bytes() == whole, "the records keep their order"
+    depths = {sample.input: sample.depths[0] for sample in samples.read(path, Sample)}
+    texts = [next(text for text in depths if prompt.startswith(text)) for prompt in engine.asked]
+    asked = [depths[text] for text in texts]
+    assert sorted(asked) == sorted(depths.values())
+    # Those whose needle comes soon have another beginning, and keep their places.
+    deep = [depth for depth in asked if depth > 20]
+    assert len(deep) > 10
+    assert deep == sorted(deep, reverse=True)
+
+    def unread(prompts):
+        """Characters that no earlier prompt began with."""
+        kept = [0, *(max(same_beginning([one, other]) for other in prompts[:place])
+                     for place, one in enumerate(prompts) if place)]  # fmt: skip
+        return sum(map(len, prompts)) - sum(kept)
+
+    assert unread(texts) < unread(list(depths))
+
+
+def test_engines_that_are_handed_batches_get_them_in_order(tmp_path, output):
+    path = Dataset("niah_single_1", 4000, "da", "words", num_samples=8).write(tmp_path / "data")
+    model = Parrot()
+    predict(path, model, output)
+    texts = [sample.input for sample in samples.read(path, Sample)]
+    assert all(one.startswith(text) for one, text in zip(model.asked, texts, strict=True))
+
+
+def test_a_context_stays_together_in_any_order(tmp_path, output):
+    data = Dataset("niah_multikey_1", 2000, "da", "words", num_samples=12, queries_per_context=4)
+    engine = Flock()
+    path = data.write(tmp_path / "data")
+    predict(path, engine, output)
+    contexts = [
+        next(one.context_id for one in data if prompt.startswith(one.input))
+        for prompt in engine.asked
+    ]
+    assert contexts == sorted(contexts)

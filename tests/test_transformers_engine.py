@@ -21,6 +21,7 @@ from helpers_model import (
     say,
     tiny_model,
 )
+from helpers_sharing import same_beginning
 
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
@@ -192,6 +193,131 @@ def test_sampling_settings_of_a_model_are_not_used(base, tmp_path):
     path.write_text(json.dumps({**about, **sampling}))
     greedily = say(Engine(base, dtype="float32"), PROMPTS, NEW)
     assert say(Engine(str(folder), dtype="float32"), PROMPTS, NEW) == greedily
+
+
+# --- Shared contexts -------------------------------------------------------------------------
+
+CONTEXT = "The grass is green. The sky is blue.\n" * 12
+QUESTIONS = ["Hvad?", "What is the number for the long and winding road?", "x", "Hvad er tallet?"]
+
+
+def asked_of(context, group=0, questions=QUESTIONS, new=NEW, **more):
+    return [models.Request(context + text, True, new, group=group, **more) for text in questions]
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 20])
+def test_questions_on_one_context_say_what_each_says_alone(base, fed, size):
+    engine = Engine(base, dtype="float32", device="cpu", batch_size=size)
+    requests = asked_of(CONTEXT)
+    calls = fed(engine)
+    together = models.in_order(engine, requests)
+    assert [len(call["input_ids"]) for call in calls] == [
+        min(size, len(requests) - start) for start in range(0, len(requests), size)
+    ]
+    for request, answer in zip(requests, together, strict=True):
+        said = greedy(base, ids_of(base, request.prompt), NEW, ends={1})
+        assert (answer.text, answer.tokens) == (decode(base, said), len(said))
+    assert len({answer.text for answer in together}) == len(QUESTIONS)
+    # Everything that is the same was computed once, whatever was in the batches.
+    ids = [ids_of(base, request.prompt) for request in requests]
+    common = same_beginning(ids)
+    assert [answer.prompt_tokens for answer in together] == [len(one) for one in ids]
+    assert [answer.computed_tokens for answer in together] == [
+        len(one) - common * (number > 0) for number, one in enumerate(ids)
+    ]
+
+
+def test_groups_come_one_after_another(base):
+    engine = Engine(base, dtype="float32", device="cpu", batch_size=3)
+    requests = [
+        *asked_of(CONTEXT, 0), *asked_of("Another one. " * 40, 1, QUESTIONS[:3]),
+        *asked_of("Alone. " * 9, 2, QUESTIONS[:1]), *asked_of("", None, PROMPTS),
+    ]  # fmt: skip
+    answers = models.in_order(engine, requests)
+    plain = [say(engine, [request.prompt], NEW)[0] for request in requests]
+    assert [answer.text for answer in answers] == [answer.text for answer in plain]
+    saved = [one.computed_tokens < one.prompt_tokens for one in answers]
+    assert saved == [False, True, True, True, False, True, True, False] + [False] * len(PROMPTS)
+
+
+def test_a_token_across_the_seam_belongs_to_the_question(base):
+    """The prompts are tokenized whole: half a word before the seam makes another token of it."""
+    questions = ["en skinner.", "e skal", "ens lys", "ede den"]
+    requests = asked_of(CONTEXT + "Sol", 0, questions)
+    ids = [ids_of(base, request.prompt) for request in requests]
+    context = ids_of(base, CONTEXT + "Sol")
+    assert any(one[: len(context)] != context for one in ids), "no token crosses the seam"
+    engine = Engine(base, dtype="float32", device="cpu")
+    for request, answer in zip(requests, models.in_order(engine, requests), strict=True):
+        said = greedy(base, ids_of(base, request.prompt), NEW, ends={1})
+        assert answer.text == decode(base, said)
+
+
+def test_the_same_prompt_twice_and_one_within_another(base):
+    engine = Engine(base, dtype="float32", device="cpu", batch_size=2)
+    requests = asked_of(CONTEXT, 0, ["Hvad?", "Hvad?", "Hvad? Hvad er tallet?"])
+    alone = [say(engine, [request.prompt], NEW)[0].text for request in requests]
+    assert [answer.text for answer in models.in_order(engine, requests)] == alone
+
+
+def test_a_group_that_is_cut_in_the_middle(base):
+    engine = Engine(base, dtype="float32", device="cpu")
+    requests = asked_of("Begyndelsen. " + "græs " * 4000, 0, new=4, truncate=True)
+    answers = models.in_order(engine, requests)
+    assert {answer.kept for answer in answers} == {LIMIT - 4}
+    alone = [say(engine, [one.prompt], 4, truncate=True)[0].text for one in requests]
+    assert [answer.text for answer in answers] == alone
+
+
+@pytest.mark.parametrize("kind", ["MistralConfig", "Gemma2Config"])
+def test_a_sliding_window_is_read_once_too(tmp_path, base, kind):
+    """Its cache cannot be cut back, and padding after the context would shift the window."""
+    config = getattr(transformers, kind)(
+        vocab_size=600, hidden_size=32, intermediate_size=64, num_hidden_layers=2, head_dim=16,
+        num_attention_heads=2, num_key_value_heads=1, max_position_embeddings=LIMIT,
+        sliding_window=24, bos_token_id=0, eos_token_id=1, initializer_range=0.4,
+    )  # fmt: skip
+    torch.manual_seed(7)
+    folder = tmp_path / "model"
+    transformers.AutoModelForCausalLM.from_config(config).save_pretrained(folder)
+    transformers.AutoTokenizer.from_pretrained(base).save_pretrained(folder)
+    engine = Engine(str(folder), dtype="float32", device="cpu", batch_size=4)
+    requests = asked_of(CONTEXT)
+    answers = models.in_order(engine, requests)
+    alone = [say(engine, [request.prompt], NEW)[0] for request in requests]
+    assert [answer.text for answer in answers] == [answer.text for answer in alone]
+    assert all(answer.computed_tokens < answer.prompt_tokens / 4 for answer in answers[1:])
+
+
+def test_no_logits_of_a_context_either(base):
+    engine = Engine(base, dtype="float32", device="cpu")
+    shapes = []
+    engine._model.lm_head.register_forward_hook(
+        lambda _, arguments, output: shapes.append(output.shape[1])
+    )
+    models.in_order(engine, asked_of(CONTEXT, new=2))
+    assert set(shapes) == {1}
+
+
+def test_what_failed_half_way_leaves_no_context_behind(base, monkeypatch):
+    """Too little memory for two questions: each is asked alone, of a context that is whole."""
+    engine = Engine(base, dtype="float32", device="cpu", batch_size=2)
+    real, failures = engine._model.generate, iter([True])
+
+    def generate(**arguments):
+        made = real(**arguments)
+        if next(failures, False):
+            raise torch.OutOfMemoryError("CUDA out of memory.")
+        return made
+
+    monkeypatch.setattr(engine._model, "generate", generate)
+    requests = asked_of(CONTEXT)
+    with pytest.warns(UserWarning, match="Out of memory"):
+        answers = models.in_order(engine, requests)
+    monkeypatch.undo()
+    assert [one.text for one in answers] == [
+        say(engine, [request.prompt], NEW)[0].text for request in requests
+    ]
 
 
 # --- Chat ------------------------------------------------------------------------------------

@@ -129,7 +129,8 @@ class Report:
         """What there is: models, languages, lengths, tasks, answers, and how they ended."""
         grouped = tables.groups_of(self.scores, ("model", "language", "length"))
         made = grouped.agg(
-            tasks=("task", "nunique"), n=("index", "size"), cut_off=("cut_off", "sum"),
+            tasks=("task", "nunique"), n=("index", "size"),
+            cut_off=("cut_off", lambda where: int((where != "").sum())),
             truncated=("truncation", lambda kept: int((kept >= 0).sum())),
         ).reset_index()  # fmt: skip
         if tables.shared(self.scores):

@@ -214,11 +214,12 @@ def scores(predictions: Iterable[tuple[Mapping[str, Any], Prediction]]) -> pd.Da
             "outputs": record.outputs,
             "depths": record.others.get("depths", []),
             "finished": finished,
-            "cut_off": bool(record.others.get("cut_off", not finished)),
+            # "thinking" or "answer", where the limit struck; RULER's own files do not say.
+            "cut_off": record.others.get("cut_off", "" if finished else "answer") or "",
             "truncation": record.truncation,
             "copied": copied(record),
         }
-        row |= error_analysis.classify(record, family, row["strict"] == 1, row["cut_off"])
+        row |= error_analysis.classify(record, family, row["strict"] == 1, bool(row["cut_off"]))
         rows.append(row)
     return pd.DataFrame(rows)
 
@@ -297,8 +298,11 @@ def accuracy(
     DataFrame
         ``by``, ``n``, the metric, ``low``, ``high``; mean ``recall`` beside all-match,
         because RULER's script reports it under the same name; where contexts are shared,
-        ``contexts`` (how many) and ``design_effect``.
+        ``contexts`` (how many) and ``design_effect``; and, where there are any, ``cut_off``:
+        the share of answers that are wrong and were cut off by the token limit.
     """
+    if "cut_off" in table:
+        table = table.assign(cut_off=table["cut_off"].astype(bool) & (table[metric] < 1))
     grouped = groups_of(table, by)
     made = grouped.agg(n=(metric, "size"), **{metric: (metric, "mean")}).reset_index()
     made = _with_interval(made, metric)
@@ -306,6 +310,8 @@ def accuracy(
         _with_clusters(made, grouped, metric)
     if metric == "all_match" and "recall" in table:
         made["recall"] = grouped["recall"].mean().to_numpy()
+    if "cut_off" in table and table["cut_off"].any():
+        made["cut_off"] = grouped["cut_off"].mean().to_numpy()
     return plain(made, by)
 
 

@@ -126,8 +126,9 @@ class Model(Protocol):
 
         A number: each call of `generate` gets so many and reads them as one batch, and the same
         ones again after an interruption, because the numbers that a model computes for a prompt
-        depend, in their last digits, on its neighbours. None: the engine takes all there is in
-        one call and schedules it itself.
+        depend, in their last digits, on its neighbours. Requests of one group are one call,
+        however many there are, which the engine divides by this number itself. None: the engine
+        takes all there is in one call and schedules it itself.
         """
         ...
 

@@ -7,10 +7,11 @@ BIN := .venv/bin
 # Notebooks find kernels and commands in the virtual environment without its being activated.
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
-.PHONY: help niah results test lint format benchmark clean
+.PHONY: help niah results book test lint format benchmark clean
 
 help:
 	@sed -n 's/^# //p' Makefile | head -n 2
+	@echo "make book   the site, in _build/html; runs every notebook once"
 	@echo "make results   the book's own results, from nothing; takes long, and resumes"
 	@echo "make lint   ruff, mypy, notebooks without outputs; make format mends what it can"
 	@echo "make benchmark   samples per second and memory of the datasets"
@@ -24,8 +25,12 @@ $(BIN)/python:
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[hf,words,notebook]'
 	touch $@
 
-.venv/test.stamp: .venv/run.stamp
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[hf,words,notebook,dev]'
+.venv/book.stamp: .venv/run.stamp
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[hf,words,notebook,book]'
+	touch $@
+
+.venv/test.stamp: .venv/book.stamp
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[hf,words,notebook,book,dev]'
 	touch $@
 
 niah: .venv/run.stamp
@@ -36,6 +41,12 @@ niah: .venv/run.stamp
 # Every number of the page of results. What was asked stays in runs/results.
 results: .venv/run.stamp
 	python -m rulerlib.results params/results.yaml book/results
+
+# The notebooks are executed where something changed; what Sphinx warns of is an error.
+book: .venv/book.stamp
+	python -m book.execute
+	jupyter-book build . -W -n --keep-going $(if $(OUTPUT),--path-output $(OUTPUT))
+	@echo "The site: $(or $(OUTPUT),.)/_build/html/index.html"
 
 test: .venv/test.stamp lint
 	pytest --nbmake

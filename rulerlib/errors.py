@@ -50,8 +50,16 @@ class MissingExtraError(RulerError, ImportError):
         )
 
 
+class ServerError(RulerError):
+    """A server could not be asked to the end; what it answered is kept."""
+
+
 class RunMismatchError(RulerError):
     """A run on disk was made with other settings than those asked for now."""
+
+
+class BusyError(RulerError):
+    """Another process is writing the same file; the message says which one, and since when."""
 
 
 def nearest(value: Any, choices: Iterable[str]) -> str:

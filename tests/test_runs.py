@@ -405,3 +405,24 @@ def test_parameters_are_errors_of_values():
         Run(tasks="niah_single_2", length=0)
     with pytest.raises(ParameterError, match="depth"):
         Run(tasks="niah_single_2", knobs={"depth": 500})
+
+
+# --- Shared contexts -------------------------------------------------------------------------
+
+
+def test_queries_per_context_reaches_data_and_folders(notebook):
+    run = notebook(variants="niah_multikey_2", queries_per_context=4, num_samples=8)
+    assert run.label("niah_multikey_2") == "niah_multikey_2+queries_per_context=4"
+    data = run.dataset("niah_multikey_2", 1024)
+    assert [sample.context_id for sample in data] == [0] * 4 + [1] * 4
+    assert run.data_path("niah_multikey_2", 1024) != notebook(variants="niah_multikey_2").data_path(
+        "niah_multikey_2", 1024
+    )
+    for study in run._studies:
+        assert study.queries_per_context == 1
+
+
+def test_tasks_that_cannot_share_are_named_before_anything_is_read(notebook):
+    refused(notebook, "must be 1 for niah_single_2", queries_per_context=4)
+    refused(notebook, "niah_single_1", queries_per_context=4, variants="all")
+    refused(notebook, "queries_per_context is '4'", queries_per_context="4")

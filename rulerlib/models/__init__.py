@@ -17,7 +17,11 @@ from typing import Any, Protocol, runtime_checkable
 from rulerlib.errors import ParameterError, nearest, one_of
 from rulerlib.tokens import Tokenizer
 
-ENGINES = {"transformers": "rulerlib.models.transformers"}
+ENGINES = {
+    "transformers": "rulerlib.models.transformers",
+    "vllm": "rulerlib.models.vllm",
+    "openai": "rulerlib.models.openai",
+}
 
 
 @dataclass(frozen=True)
@@ -81,6 +85,9 @@ class Generation:
     thinking
         What the engine itself told apart from the answer, as servers with a parser for
         reasoning do; otherwise thinking stands in ``text``, between its tags.
+    split
+        The memory was too small for the whole batch, and so many prompts were read together
+        instead; 0: it was large enough.
     """
 
     text: str
@@ -90,6 +97,7 @@ class Generation:
     prompt_tokens: int = 0
     computed_tokens: int = 0
     thinking: str = ""
+    split: int = 0
 
 
 @runtime_checkable
@@ -118,8 +126,9 @@ class Model(Protocol):
 
         A number: each call of `generate` gets so many and reads them as one batch, and the same
         ones again after an interruption, because the numbers that a model computes for a prompt
-        depend, in their last digits, on its neighbours. None: the engine takes all there is in
-        one call and schedules it itself.
+        depend, in their last digits, on its neighbours. Requests of one group are one call,
+        however many there are, which the engine divides by this number itself. None: the engine
+        takes all there is in one call and schedules it itself.
         """
         ...
 
@@ -156,9 +165,12 @@ def load(name: str, engine: str = "transformers", /, **options: Any) -> Model:
         If the engine's package is not installed.
     """
     module = importlib.import_module(ENGINES[one_of("engine", engine, ENGINES)])
-    known = [option for option in inspect.signature(module.Engine).parameters if option != "name"]
+    parameters = inspect.signature(module.Engine).parameters
+    # An engine that hands further arguments on knows their names itself.
+    open_ended = any(each.kind is each.VAR_KEYWORD for each in parameters.values())
+    known = [option for option in parameters if option != "name"]
     for option in options:
-        if option not in known:
+        if option not in known and not open_ended:
             raise ParameterError("engine option", option, nearest(option, known))
     made: Model = module.Engine(name, **options)
     return made

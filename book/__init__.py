@@ -1,0 +1,1 @@
+"""What turns the prose, the notebooks and `rulerlib` into a site: see `book/contribute/site.md`."""

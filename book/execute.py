@@ -1,0 +1,165 @@
+"""The notebooks of the book, executed once, for their pages.
+
+A notebook is committed without outputs, and a page without pictures tells
+little. So each is executed by papermill, with the model inside, into a folder
+outside the sources, and `book.extension` shows it from there::
+
+    python -m book.execute            # those whose code, settings or library changed
+    python -m book.execute niah qa    # only these
+
+What an execution depends on (the notebook's own cells, its settings in
+``params/book/``, all of rulerlib, the result tables) is hashed into it. A page
+shows an execution only while that hash is right, so that a number on the site
+always comes from the code beside it.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import json
+import os
+import shutil
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from rulerlib.errors import nearest
+
+ROOT = Path(__file__).parent.parent
+
+# Where executions lie, if not in _build/executed.
+HOME = "RULER_BOOK_EXECUTED"
+
+# Where the pages' settings lie, if not in params/book.
+SETTINGS = "RULER_BOOK_SETTINGS"
+
+# The key in a notebook's metadata that says what it was executed from.
+KEY = "ruler_book"
+
+
+def folder() -> Path:
+    """Where executed notebooks lie."""
+    return Path(os.environ.get(HOME) or ROOT / "_build" / "executed")
+
+
+def pages() -> list[str]:
+    """The notebooks in the table of contents, as paths from the root without ``.ipynb``."""
+    import yaml
+
+    found: list[str] = []
+
+    def walk(value: Any) -> None:
+        if isinstance(value, dict):
+            for name in ("root", "file"):
+                if name in value and (ROOT / f"{value[name]}.ipynb").exists():
+                    found.append(value[name])
+            for inner in value.values():
+                walk(inner)
+        elif isinstance(value, list):
+            for inner in value:
+                walk(inner)
+
+    walk(yaml.safe_load((ROOT / "_toc.yml").read_text(encoding="utf-8")))
+    return found
+
+
+def settings_path(page: str) -> Path:
+    """The papermill parameters with which a page is executed; without the file, the defaults."""
+    home = Path(os.environ.get(SETTINGS) or ROOT / "params" / "book")
+    return home / f"{Path(page).name}.yaml"
+
+
+def executed_path(page: str) -> Path:
+    """Where the execution of a page lies."""
+    return folder() / f"{page}.ipynb"
+
+
+@functools.cache
+def library() -> str:
+    """A hash of rulerlib and of the committed tables."""
+    whole = hashlib.sha256()
+    files = [*(ROOT / "rulerlib").rglob("*"), *(ROOT / "book").rglob("*.csv")]
+    for file in sorted(files):
+        if file.is_file() and "__pycache__" not in file.parts:
+            whole.update(str(file.relative_to(ROOT)).encode())
+            whole.update(hashlib.sha256(file.read_bytes()).digest())
+    return whole.hexdigest()[:16]
+
+
+def fingerprint(page: str) -> str:
+    """A hash of all that decides what a page's execution shows."""
+    notebook = json.loads((ROOT / f"{page}.ipynb").read_text(encoding="utf-8"))
+    code = [cell["source"] for cell in notebook["cells"] if cell["cell_type"] == "code"]
+    settings = settings_path(page)
+    parts = [library(), json.dumps(code), settings.read_text("utf-8") if settings.exists() else ""]
+    return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
+
+
+def executed(page: str) -> dict[str, Any] | None:
+    """The execution of a page, as it stands on disk; None where there is none or it is outdated."""
+    path = executed_path(page)
+    if not path.exists():
+        return None
+    notebook: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    if notebook["metadata"].get(KEY) != fingerprint(page):
+        return None
+    return notebook
+
+
+def execute(page: str) -> Path:
+    """Execute the notebook of a page, unless its execution is there and up to date.
+
+    Raises
+    ------
+    papermill.PapermillExecutionError
+        If a cell fails; what was there before stays.
+    """
+    import papermill
+    import yaml
+
+    path, settings = executed_path(page), settings_path(page)
+    if executed(page) is not None:
+        return path
+    # Runs of another state of the library would be resumed or refused; each state has its own.
+    runs = folder() / "runs" / library()
+    for old in runs.parent.glob("*"):
+        if old != runs:
+            shutil.rmtree(old)
+    runs.mkdir(parents=True, exist_ok=True)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    os.environ["RULERLIB_HOME"] = str(runs)
+    trial = path.with_suffix(".unfinished.ipynb")
+    papermill.execute_notebook(
+        ROOT / f"{page}.ipynb",
+        trial,
+        parameters=yaml.safe_load(settings.read_text("utf-8")) if settings.exists() else {},
+        cwd=ROOT,
+        progress_bar=False,
+        stdout_file=None,
+    )
+    notebook = json.loads(trial.read_text(encoding="utf-8"))
+    notebook["metadata"][KEY] = fingerprint(page)
+    trial.write_text(json.dumps(notebook, ensure_ascii=False), encoding="utf-8")
+    os.replace(trial, path)
+    return path
+
+
+def main(chosen: list[str]) -> None:
+    """Execute the pages whose last part is among ``chosen``, or all."""
+    found = pages()
+    names = [Path(page).name for page in found]
+    for name in chosen:
+        if name not in names:
+            sys.exit(f"The page is {name!r}, but must be {nearest(name, names)}.")
+    for page in found:
+        if chosen and Path(page).name not in chosen:
+            continue
+        begin, fresh = time.monotonic(), executed(page) is not None
+        execute(page)
+        print(f"{page}: {'as it was' if fresh else f'{time.monotonic() - begin:.0f} s'}")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,384 @@
+"""The Sphinx extension of the book: what a page shows that stands somewhere else already.
+
+No wording lives twice. Prompts come from the language packs, examples from
+`rulerlib.dataset`, the table of tasks from `rulerlib.tasks`, the citation from
+``CITATION.cff``, and a notebook's outputs from its execution (`book.execute`):
+
+``{ruler-tasks}``
+    The table of all tasks.
+``{ruler-example} niah_single_2``
+    A short sample of a task in every language.
+``{ruler-prompts} da``
+    Every template of a language pack, as it stands.
+``{ruler-bibtex}``
+    ``CITATION.cff`` as a BibTeX entry.
+
+It also lays the site's scripts into place (`book.vendor`) and gives every
+figure of a notebook a text for readers who do not see it.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, ClassVar, TypeVar
+
+import nbformat
+import yaml
+from docutils import nodes
+from docutils.parsers.rst import directives
+from docutils.statemachine import StringList
+from sphinx.application import Sphinx
+from sphinx.ext.autosummary import AutoLink
+from sphinx.util import logging
+from sphinx.util.docutils import SphinxDirective
+
+from book import execute, vendor
+from rulerlib import languages, tasks
+from rulerlib.dataset import Dataset
+
+ROOT = Path(__file__).parent.parent
+LOGGER = logging.getLogger(__name__)
+
+# An example shows so many characters of a prompt's beginning and end.
+SHOWN = 420
+
+# Under this name what figures show waits until they are there.
+ALTS = "ruler-alts"
+
+NOT_EXECUTED = """\
+```{note}
+This page was built without running its code, so it shows no results.
+`make book` runs every notebook once before it builds.
+```"""
+
+
+# --- Notebooks -------------------------------------------------------------------------------
+
+
+def show_execution(app: Sphinx, docname: str, source: list[str]) -> None:
+    """Give Sphinx the execution of a notebook in place of the notebook."""
+    if not str(app.env.doc2path(docname)).endswith(".ipynb"):
+        return
+    app.env.note_dependency(str(execute.executed_path(docname)))
+    app.env.note_dependency(str(execute.settings_path(docname)))
+    found = execute.executed(docname)
+    if found is None:
+        LOGGER.info("%s: not executed, shown without results", docname)
+        notebook = nbformat.reads(source[0], as_version=4)
+        notebook.cells.insert(1, nbformat.v4.new_markdown_cell(NOT_EXECUTED))
+    else:
+        notebook = nbformat.from_dict(found)
+        app.env.temp_data[ALTS] = tidy(notebook, execute.settings_path(docname))
+    source[0] = nbformat.writes(notebook)
+
+
+def tidy(notebook: Any, settings: Path) -> list[str]:
+    """Leave out papermill's bookkeeping, and say where settings come from.
+
+    Returns
+    -------
+    list of str
+        What each figure shows, in words, in their order.
+    """
+    alts = []
+    for key in ("papermill", execute.KEY):
+        notebook.metadata.pop(key, None)
+    section, words = "", ""
+    for cell in notebook.cells:
+        cell.metadata.pop("papermill", None)
+        if cell.cell_type == "markdown":
+            for line in cell.source.splitlines():
+                if line.startswith("#"):
+                    section = line.lstrip("# ")
+            prose = [line for line in cell.source.split("\n\n") if not line.startswith(("#", "`"))]
+            words = plain(prose[0]) if prose else words
+            continue
+        if "injected-parameters" in cell.metadata.get("tags", []):
+            name = "/".join(settings.parts[-3:])
+            _, _, rest = cell.source.partition("\n")
+            cell.source = f"# What this page was run with: {name}\n{rest}"
+        for output in cell.get("outputs", []):
+            data = output.get("data", {})
+            if "image/png" in data:
+                # The figures of rulerlib.plots bring their words along.
+                text = output.metadata.get("image/png", {}).get("alt", "")
+                if not text:
+                    text = f"Figure of the section “{section}”. {words}"
+                alts.append(text)
+    return alts
+
+
+def describe(app: Sphinx, doctree: nodes.document) -> None:
+    """Give the figures of a notebook their words; MyST-NB has one text for all of a cell."""
+    alts = app.env.temp_data.pop(ALTS, [])
+    figures = (
+        [
+            image
+            for block in doctree.findall(lambda node: "cell_output" in node.get("classes", []))
+            for image in block.findall(nodes.image)
+        ]
+        if alts
+        else []
+    )
+    for image, alt in zip(figures, alts, strict=True):
+        image["alt"] = alt
+
+
+def plain(markdown: str) -> str:
+    """Prose without its marks, in one line."""
+    return " ".join(re.sub(r"[*_`]|\[([^]]*)\]\([^)]*\)", r"\1", markdown).split())
+
+
+# --- Directives ------------------------------------------------------------------------------
+
+
+class Generated(SphinxDirective):
+    """A directive that writes Markdown."""
+
+    files: ClassVar[tuple[str, ...]] = ()
+
+    def lines(self) -> Iterator[str]:
+        raise NotImplementedError
+
+    def run(self) -> list[nodes.Node]:
+        for pattern in self.files:
+            for path in sorted(ROOT.glob(pattern)):
+                self.env.note_dependency(str(path))
+        text = "\n".join(self.lines())
+        node = nodes.container()
+        node.document = self.state.document
+        self.state.nested_parse(
+            StringList(text.splitlines(), self.get_source_info()[0]), self.content_offset, node
+        )
+        return node.children
+
+
+def in_language(code: str, lines: Iterator[str]) -> Iterator[str]:
+    """Tell a screen reader in which language to read."""
+    yield from ("", "``````{raw} html", f'<div lang="{code}">', "``````", "")
+    yield from lines
+    yield from ("", "``````{raw} html", "</div>", "``````", "")
+
+
+def fenced(text: str) -> Iterator[str]:
+    """A text as it stands, in a block whose long lines are wrapped."""
+    yield "``````{code-block} text"
+    yield ":class: wrapped"
+    yield ""
+    yield from text.strip("\n").splitlines()
+    yield "``````"
+
+
+class Tasks(Generated):
+    """The table of all tasks: a row each, with its knobs as the table of tasks has them."""
+
+    files = ("rulerlib/tasks/*.py",)
+
+    def lines(self) -> Iterator[str]:
+        yield "| task | notebook | settings | room | needed |"
+        yield "|---|---|---|---:|---|"
+        rules = {"all_match": "all", "part_match": "any"}
+        for task in tasks.TASKS.values():
+            plain_knobs = type(task.knobs)()
+            knobs = [
+                f"`{name}={value}`"
+                for name, value in task.settings().items()
+                if value != getattr(plain_knobs, name) or name == "haystack"
+            ]
+            yield (
+                f"| `{task.name}` | {{doc}}`{task.family} </notebooks/{task.family}>` "
+                f"| {', '.join(knobs) or 'the defaults'} | {task.tokens_to_generate} "
+                f"| {rules[task.metric]} |"
+            )
+
+
+class Example(Generated):
+    """A short sample of a task in every language, beginning and end in full."""
+
+    required_arguments = 1
+    option_spec: ClassVar[dict[str, Any]] = {
+        "length": directives.nonnegative_int,
+        "index": directives.nonnegative_int,
+    }
+    files = ("rulerlib/tasks/*.py", "rulerlib/languages/*.toml")
+
+    def lines(self) -> Iterator[str]:
+        yield "`````````{tab-set}"
+        for code in sorted(languages.available()):
+            language = languages.load(code)
+            data = Dataset(
+                self.arguments[0],
+                length=self.options.get("length", 512),
+                language=language,
+                tokenizer="words",
+            )
+            sample = data[self.options.get("index", 1)]
+            yield f"````````{{tab-item}} {language.name}"
+            yield f":sync: {code}"
+            yield ""
+            prompt = shortened(sample.input + sample.answer_prefix, sample.outputs)
+            yield from in_language(code, fenced(prompt))
+            yield ""
+            wanted = ", ".join(f"`{output}`" for output in sample.outputs)
+            yield f"Wanted: {wanted}"
+            yield "````````"
+        yield "`````````"
+
+
+def shortened(text: str, values: list[str]) -> str:
+    """The beginning and the end of a text, and the lines or sentences with the values."""
+    if len(text) <= 2 * SHOWN:
+        return text
+    keep = [(0, SHOWN), (len(text) - SHOWN, len(text))]
+    for value in values:
+        at = text.find(value)
+        if at >= 0:
+            keep.append((max(0, at - 120), min(len(text), at + len(value) + 60)))
+    pieces: list[str] = []
+    done = 0
+    for begin, end in sorted(keep):
+        if end <= done:
+            continue
+        begin = max(begin, done)
+        # Whole words only.
+        while begin > done and not text[begin - 1].isspace():
+            begin -= 1
+        while end < len(text) and not text[end].isspace():
+            end += 1
+        if begin > done:
+            pieces.append(" [...] ")
+        pieces.append(text[begin:end])
+        done = end
+    return "".join(pieces)
+
+
+class Prompts(Generated):
+    """Every template of a language pack, under the name that the pack gives it."""
+
+    required_arguments = 1
+    files = ("rulerlib/languages/*.toml",)
+
+    def lines(self) -> Iterator[str]:
+        language = languages.load(self.arguments[0])
+        yield "Noise haystack, one line:"
+        yield ""
+        yield from in_language(language.code, fenced(language.noise))
+        yield ""
+        for section, values in language.templates.items():
+            if section in ("list", "types") or not isinstance(values, dict):
+                continue
+            yield f"```{{rubric}} `[{section}]`"
+            yield ":heading-level: 3"
+            yield "```"
+            yield ""
+            yield from self.table(section, values, language.code)
+        joined = language.join(["a", "b", "c"])
+        yield f"Several keys are enumerated as `{joined}`. Dropped when answers are compared word"
+        yield f"by word: {', '.join(f'`{word}`' for word in language.articles)}."
+        yield ""
+        yield "| value type | one | several |"
+        yield "|---|---|---|"
+        for kind in languages.VALUE_TYPES:
+            forms = (language.label(kind, count) for count in (1, 2))
+            shown = (", ".join(f"`{{{n}}}`: {w}" for n, w in form.items()) for form in forms)
+            yield f"| `{kind}` | {' | '.join(shown)} |"
+
+    def table(self, name: str, values: dict[str, Any], code: str) -> Iterator[str]:
+        for key, value in values.items():
+            if isinstance(value, dict):
+                yield from self.table(f"{name}.{key}", value, code)
+            else:
+                yield f"`{name}.{key}`"
+                yield ""
+                yield from in_language(code, fenced(str(value)))
+
+
+class Bibtex(Generated):
+    """``CITATION.cff`` as a BibTeX entry."""
+
+    files = ("CITATION.cff",)
+
+    def lines(self) -> Iterator[str]:
+        yield "```bibtex"
+        yield bibtex(yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8")))
+        yield "```"
+
+
+def bibtex(citation: dict[str, Any]) -> str:
+    """A BibTeX entry from the fields of a ``CITATION.cff``."""
+    authors = " and ".join(
+        f"{{{author['name']}}}" if "name" in author
+        else f"{author['family-names']}, {author['given-names']}"
+        for author in citation["authors"]
+    )  # fmt: skip
+    fields = {
+        "title": f"{{{citation['title']}}}",
+        "author": authors,
+        "year": str(citation["date-released"])[:4],
+        "version": citation["version"],
+        "license": citation["license"],
+    }
+    body = ",\n".join(f"  {name} = {{{value}}}" for name, value in fields.items())
+    return f"@software{{ruler_book,\n{body}\n}}"
+
+
+# --- The reference ---------------------------------------------------------------------------
+
+
+class Link(AutoLink):
+    """What single backticks mean in a docstring: a link where there is something to link to."""
+
+    def run(self) -> tuple[list[nodes.Node], list[nodes.system_message]]:
+        found, messages = super().run()
+        if found and isinstance(found[0], nodes.emphasis):
+            found = [nodes.literal(self.rawtext, self.text)]
+        return found, messages
+
+
+def find_target(app: Sphinx, env: Any, node: Any, contnode: Any) -> nodes.Node | None:
+    """Link a name to the place where what it names is described.
+
+    ``rulerlib.analysis.scores`` is described where it is defined, in
+    ``rulerlib.analysis.tables``; a type variable in a signature is described nowhere.
+    """
+    module, _, name = node.get("reftarget", "").rpartition(".")
+    found = getattr(sys.modules.get(module), name, None)
+    if isinstance(found, TypeVar):
+        return contnode
+    defined = f"{getattr(found, '__module__', '')}.{getattr(found, '__qualname__', '')}"
+    if defined in (".", node.get("reftarget")):
+        return None
+    return env.get_domain("py").resolve_xref(
+        env, node["refdoc"], app.builder, "obj", defined, node, contnode
+    )
+
+
+# --- Setting up ------------------------------------------------------------------------------
+
+
+def prepare(app: Sphinx, config: Any) -> None:
+    """Scripts in place, and the address at which the site will stand, if it is known."""
+    if vendor.fetch():
+        LOGGER.info("book/_static/vendor: fetched")
+    # The publishing workflow knows it; a link rel=canonical is then on every page.
+    config.html_baseurl = os.environ.get("RULER_BOOK_URL", config.html_baseurl)
+
+
+def setup(app: Sphinx) -> dict[str, Any]:
+    """Called by Sphinx."""
+    app.add_directive("ruler-tasks", Tasks)
+    app.add_directive("ruler-example", Example)
+    app.add_directive("ruler-prompts", Prompts)
+    app.add_directive("ruler-bibtex", Bibtex)
+    app.add_role("ruler-link", Link())
+    # Jupyter Book sets it whether or not the extension that reads it is loaded.
+    app.add_config_value("comments_config", {}, "")
+    app.connect("missing-reference", find_target)
+    app.connect("config-inited", prepare)
+    app.connect("source-read", show_execution)
+    app.connect("doctree-read", describe)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}

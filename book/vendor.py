@@ -1,0 +1,176 @@
+"""The browser code that the site serves itself: MathJax, require.js, Jupyter's widgets.
+
+A page that fetches its scripts from somewhere else breaks when that place does,
+and tells that place who reads what. So the packages are fetched once, when the
+site is built, by npm, and laid into ``book/_static/vendor`` (not in git)::
+
+    python -m book.vendor
+
+Each package is pinned to a version and to the SHA-512 of its archive: what
+comes is these very bytes, or the build stops.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import io
+import json
+import shutil
+import subprocess
+import tarfile
+import tempfile
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from rulerlib.errors import DataError
+
+FOLDER = Path(__file__).parent / "_static" / "vendor"
+
+# Says which packages stand in FOLDER; written last.
+STAMP = "packages.json"
+
+
+@dataclass(frozen=True)
+class Package:
+    """One npm package, and what of it the site needs.
+
+    Attributes
+    ----------
+    name, version
+        As npm knows it.
+    integrity
+        The hash of its archive in the form of npm's own lock files: ``sha512-`` and base64.
+    folder
+        Where it stands in ``book/_static/vendor``.
+    keep
+        What is taken of the archive: files, and folders with ``/`` at the end.
+    strip
+        The beginning of the paths in the archive that is left out.
+    """
+
+    name: str
+    version: str
+    integrity: str
+    folder: str
+    keep: tuple[str, ...]
+    strip: str = "package/"
+
+
+PACKAGES = (
+    Package(
+        "mathjax",
+        "3.2.2",
+        "sha512-Bt+SSVU8eBG27zChVewOicYs7Xsdt40qm4+UpHyX7k0/O9NliPc+x77k1/FEsPsjKPZGJvtRZM1vO+geW0OhGw==",
+        "mathjax",
+        (
+            "package/LICENSE",
+            "package/es5/tex-chtml.js",
+            "package/es5/output/chtml/fonts/woff-v2/",
+            # What MathJax loads when a reader turns on its explorer or its speech.
+            "package/es5/a11y/",
+            "package/es5/input/mml.js",
+            "package/es5/input/tex/extensions/",
+            "package/es5/sre/mathmaps/base.json",
+            "package/es5/sre/mathmaps/en.json",
+            "package/es5/sre/mathmaps/nemeth.json",
+        ),
+        strip="package/es5/",
+    ),
+    Package(
+        "requirejs",
+        "2.3.8",
+        "sha512-7/cTSLOdYkNBNJcDMWf+luFvMriVm7eYxp4BcFCsAX0wF421Vyce5SXP17c+Jd5otXKGNehIonFlyQXSowL6Mw==",
+        "requirejs",
+        ("package/require.js",),
+    ),
+    Package(
+        "@jupyter-widgets/html-manager",
+        "1.0.15",
+        "sha512-5thBIV6ymNgmPVOHvzx+gGy8ZSKmSazhtGw4/c4xJDVzRhG9PTeQsRjF3FUTopvFi//SABeNz1yp47bCrJ3CQA==",
+        "html-manager",
+        ("package/dist/embed-amd.js", "package/dist/embed.js.LICENSE.txt"),
+        strip="package/dist/",
+    ),
+)
+
+
+def fetch(folder: Path = FOLDER) -> bool:
+    """Lay all packages into a folder, unless they stand there.
+
+    Returns
+    -------
+    bool
+        Whether anything was fetched.
+
+    Raises
+    ------
+    DataError
+        If npm is not there, or a package cannot be fetched, is not the one that was pinned,
+        or lacks a file.
+    """
+    wanted = [asdict(package) for package in PACKAGES]
+    stamp = folder / STAMP
+    if stamp.exists() and json.loads(stamp.read_text(encoding="utf-8")) == json.loads(
+        json.dumps(wanted)
+    ):
+        return False
+    npm = shutil.which("npm")
+    if npm is None:
+        raise DataError("npm is not there, which fetches the site's scripts: install Node.js.")
+    shutil.rmtree(folder, ignore_errors=True)
+    for package in PACKAGES:
+        unpack(package, archive(npm, package), folder / package.folder)
+    stamp.write_text(json.dumps(wanted, indent=2) + "\n", encoding="utf-8")
+    return True
+
+
+def archive(npm: str, package: Package) -> bytes:
+    """A package's archive as npm hands it out."""
+    name = f"{package.name}@{package.version}"
+    with tempfile.TemporaryDirectory() as place:
+        done = subprocess.run(
+            [npm, "pack", "--ignore-scripts", "--pack-destination", place, name],
+            capture_output=True,
+            text=True,
+            cwd=place,
+        )
+        found = list(Path(place).glob("*.tgz"))
+        if done.returncode or len(found) != 1:
+            said = " ".join(done.stderr.split())[-300:]
+            raise DataError(f"npm could not fetch {name}: {said}")
+        return found[0].read_bytes()
+
+
+def unpack(package: Package, data: bytes, target: Path) -> None:
+    """Check an archive and take from it what the site needs.
+
+    Raises
+    ------
+    DataError
+        If its hash is not the pinned one, or a file is missing.
+    """
+    digest = "sha512-" + base64.b64encode(hashlib.sha512(data).digest()).decode()
+    if digest != package.integrity:
+        raise DataError(f"{package.name} {package.version} is not what was pinned: {digest}.")
+    missing = set(package.keep)
+    with tarfile.open(fileobj=io.BytesIO(data)) as archived:
+        for member in archived:
+            kept = [
+                path
+                for path in package.keep
+                if member.name == path or (path.endswith("/") and member.name.startswith(path))
+            ]
+            content = archived.extractfile(member) if member.isfile() and kept else None
+            if content is None:
+                continue
+            missing -= set(kept)
+            path = target / member.name.removeprefix(package.strip).removeprefix("package/")
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(content.read())
+    if missing:
+        raise DataError(f"{package.name} {package.version} has no {sorted(missing)[0]}.")
+
+
+if __name__ == "__main__":
+    print(f"{FOLDER}: {'fetched' if fetch() else 'complete'}")

@@ -1,0 +1,242 @@
+"""A server that speaks as much of OpenAI's protocol as an evaluation needs, and fails on demand.
+
+Real sockets on loopback. What it does with a request is decided by a ``plan``: the name of a
+fault, or None for an answer. It counts what it did, how many requests it had at a time, and how
+often each prompt was answered, so that a test can say what was lost or doubled.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import email.utils
+import hashlib
+import json
+import random
+import socket
+import struct
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+from rulerlib import tokens
+
+KEY = "sk-a-key-that-nobody-may-see-0123456789"
+
+Plan = Callable[[str, int], str | None]
+"""From a prompt and the number of its attempt, from 0, to the name of a fault."""
+
+PASSING = (
+    "429", "429 date", "500", "502 html", "503", "drop", "drop half", "reset", "hang",
+    "malformed", "half json", "empty choices", "no choices", "null text", "error in 200",
+    "aborted",
+)  # fmt: skip
+
+
+def said(prompt: str) -> str:
+    """The answer to a prompt."""
+    return f' æøå "{hashlib.sha256(prompt.encode()).hexdigest()[:12]}"\n'
+
+
+def faulty(share: float, seed: int = 0, faults: tuple[str, ...] = PASSING) -> Plan:
+    """Fails that share of all attempts, decided by the prompt and the attempt alone."""
+
+    def plan(prompt: str, attempt: int) -> str | None:
+        rng = random.Random(f"{seed} {attempt} {prompt}")
+        return rng.choice(faults) if rng.random() < share else None
+
+    return plan
+
+
+class Server:
+    """The server; ``seconds``: how long it thinks, ``hang``: how long it hangs."""
+
+    def __init__(
+        self, plan: Plan, seconds: float = 0.0, hang: float = 1.0, retry_after: str = "0.05",
+        key: str | None = None, models: dict[str, Any] | None = None,
+    ) -> None:  # fmt: skip
+        self.plan, self.seconds, self.hang, self.retry_after = plan, seconds, hang, retry_after
+        self.key, self.models = key, models
+        self.lock = threading.Lock()
+        self.done: Counter[str] = Counter()
+        self.answered: Counter[str] = Counter()
+        self.attempts: Counter[str] = Counter()
+        self.bodies: list[dict[str, Any]] = []
+        self.times: list[float] = []
+        self.now = self.most = self.tokens_now = self.most_tokens = 0
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.http.server_address[1]}/v1"
+
+    @contextlib.contextmanager
+    def running(self) -> Iterator[Server]:
+        class Http(ThreadingHTTPServer):
+            request_queue_size = 256
+            daemon_threads = True
+
+            def handle_error(self, *_: Any) -> None:
+                """A client that was killed is no news."""
+
+        handler = type("Handler", (_Handler,), {"served": self})
+        with Http(("127.0.0.1", 0), handler) as self.http:
+            thread = threading.Thread(target=self.http.serve_forever, args=(0.01,), daemon=True)
+            thread.start()
+            yield self
+            self.http.shutdown()
+            thread.join()
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    served: Server
+
+    def log_message(self, *_: Any) -> None:
+        pass
+
+    def do_GET(self) -> None:
+        if self._authorized():
+            listed = self.served.models
+            if self.path != "/v1/models" or listed is None:
+                return self._send(404, {"detail": "Not Found"})
+            self._send(200, {"data": [{"id": name, **about} for name, about in listed.items()]})
+
+    def do_POST(self) -> None:
+        served = self.served
+        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        chat = self.path.endswith("/chat/completions")
+        prompt = json.dumps(body["messages"]) if chat else body["prompt"]
+        size = tokens.Words().count(prompt) + int(body.get("max_tokens") or 0)
+        with served.lock:
+            attempt = served.attempts[prompt]
+            served.attempts[prompt] += 1
+            served.bodies.append(body)
+            served.times.append(time.monotonic())
+            served.now += 1
+            served.tokens_now += size
+            served.most = max(served.most, served.now)
+            served.most_tokens = max(served.most_tokens, served.tokens_now)
+        try:
+            time.sleep(served.seconds)
+            if not self._authorized():
+                return
+            fault = served.plan(prompt, attempt)
+            with served.lock:
+                served.done[fault or "answered"] += 1
+                served.answered[prompt] += fault is None
+            self._do(fault, prompt, chat)
+        finally:
+            with served.lock:
+                served.now -= 1
+                served.tokens_now -= size
+
+    def _authorized(self) -> bool:
+        key = self.served.key
+        if key is None or self.headers["Authorization"] == f"Bearer {key}":
+            return True
+        # Some servers repeat the key that they were given.
+        about = f"Incorrect API key provided: {self.headers['Authorization']}"
+        with self.served.lock:
+            self.served.done["401"] += 1
+        self._error(401, about, "invalid_api_key")
+        return False
+
+    def _do(self, fault: str | None, prompt: str, chat: bool) -> None:
+        answer = _answer(prompt, chat)
+        whole = json.dumps(answer).encode()
+        choice = answer["choices"][0]
+        if fault is None:
+            self._send(200, answer)
+        elif fault == "429":
+            self._error(429, "slow down", "rate_limit", {"Retry-After": self.served.retry_after})
+        elif fault == "429 date":
+            now = email.utils.formatdate(usegmt=True)
+            self._error(429, "slow down", "rate_limit", {"Retry-After": now})
+        elif fault == "502 html":
+            self._raw(502, b"<html><h1>Bad Gateway</h1></html>", "text/html")
+        elif fault in ("500", "503"):
+            self._error(int(fault), "out of order")
+        elif fault == "drop":
+            self.close_connection = True
+        elif fault == "drop half":
+            self._raw(200, whole[: len(whole) // 2], length=len(whole))
+            self.close_connection = True
+        elif fault == "reset":
+            linger = struct.pack("ii", 1, 0)
+            self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
+            self.close_connection = True
+            self.connection.close()
+        elif fault == "hang":
+            time.sleep(self.served.hang)
+            self.close_connection = True
+        elif fault == "malformed":
+            self._raw(200, b'{"choices": [{"text": nope')
+        elif fault == "half json":
+            self._raw(200, whole[: len(whole) // 2])
+        elif fault == "empty choices":
+            self._send(200, {**answer, "choices": []})
+        elif fault == "no choices":
+            self._send(200, {"object": "text_completion"})
+        elif fault == "null text":
+            self._send(200, {"choices": [{"text": None, "message": None}]})
+        elif fault == "error in 200":
+            self._send(200, {"error": {"message": "upstream is gone", "code": 502}})
+        elif fault == "aborted":
+            self._send(200, {**answer, "choices": [{**choice, "finish_reason": "abort"}]})
+        elif fault == "404 model":
+            self._error(404, "The model `parrot` does not exist.", "model_not_found")
+        elif fault == "404 route":
+            self._send(404, {"detail": "Not Found"})
+        elif fault == "400 long":
+            about = "This model's maximum context length is 4096 tokens, you asked for more."
+            self._error(400, about, "context_length_exceeded")
+        elif fault == "400":
+            self._error(400, "temperature is not supported")
+        elif fault == "403":
+            self._error(403, "not in your country")
+        elif fault == "429 quota":
+            self._error(429, "You exceeded your current quota", "insufficient_quota")
+        elif fault == "302":
+            self._raw(302, b"", headers={"Location": "http://127.0.0.1:1/v1"})
+        else:
+            raise AssertionError(fault)
+
+    def _error(
+        self, status: int, message: str, code: str = "", headers: dict[str, str] | None = None
+    ) -> None:
+        whole = json.dumps({"error": {"message": message, "code": code}}).encode()
+        self._raw(status, whole, headers=headers)
+
+    def _send(self, status: int, answer: dict[str, Any]) -> None:
+        self._raw(status, json.dumps(answer).encode())
+
+    def _raw(
+        self, status: int, body: bytes, kind: str = "application/json",
+        length: int | None = None, headers: dict[str, str] | None = None,
+    ) -> None:  # fmt: skip
+        self.send_response(status)
+        self.send_header("Content-Type", kind)
+        self.send_header("Content-Length", str(len(body) if length is None else length))
+        for name, value in (headers or {}).items():
+            self.send_header(name, value)
+        self.end_headers()
+        self.wfile.write(body)
+        self.wfile.flush()
+
+
+def _answer(prompt: str, chat: bool) -> dict[str, Any]:
+    choice: dict[str, Any] = {"index": 0, "finish_reason": "stop"}
+    if chat:
+        choice["message"] = {"role": "assistant", "content": said(prompt)}
+    else:
+        choice["text"] = said(prompt)
+    count = tokens.Words().count(prompt)
+    return {
+        "choices": [choice],
+        "usage": {
+            "prompt_tokens": count, "completion_tokens": 3,
+            "prompt_tokens_details": {"cached_tokens": count // 2},
+        },
+    }  # fmt: skip

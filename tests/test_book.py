@@ -1,0 +1,503 @@
+"""The book: its parts agree with each other, and the site that they make needs no other host.
+
+The site is built once, with every warning an error, and then read by an HTML parser and by a
+real browser that can reach nothing but it.
+"""
+
+from __future__ import annotations
+
+import functools
+import http.server
+import io
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tarfile
+import threading
+import tomllib
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+import pytest
+
+import rulerlib
+from rulerlib.errors import DataError
+
+yaml = pytest.importorskip("yaml")
+pytest.importorskip("sphinx_book_theme", reason="the site needs rulerlib[book]")
+nbformat = pytest.importorskip("nbformat")
+bs4 = pytest.importorskip("bs4")
+
+from book import execute, extension, vendor  # noqa: E402
+
+ROOT = Path(__file__).resolve().parents[1]
+LARGEST = 1_000_000
+WIDGET = "notebooks/frequent_words"
+
+# Where other pages' scripts and fonts come from.
+OTHERS = re.compile(r"cdnjs|jsdelivr|unpkg|googleapis|gstatic|mybinder|plausible", re.IGNORECASE)
+
+
+def listed(value):
+    """All pages of a table of contents, and nothing else of it."""
+    if isinstance(value, dict):
+        found = [value[name] for name in ("root", "file") if name in value]
+        return found + [page for inner in value.values() for page in listed(inner)]
+    return [page for inner in value for page in listed(inner)] if isinstance(value, list) else []
+
+
+@pytest.fixture(scope="session")
+def toc():
+    return listed(yaml.safe_load((ROOT / "_toc.yml").read_text("utf-8")))
+
+
+# --- The parts -------------------------------------------------------------------------------
+
+
+def test_every_page_is_listed_once_and_is_there(toc):
+    assert len(toc) == len(set(toc))
+    pages = [
+        path
+        for folder in ("book", "notebooks")
+        for kind in ("*.md", "*.rst", "*.ipynb")
+        for path in (ROOT / folder).rglob(kind)
+        if not {"_static", "data", "results", ".ipynb_checkpoints"} & set(path.parts)
+    ]
+    assert {str(path.relative_to(ROOT).with_suffix("")) for path in pages} == set(toc)
+
+
+def test_the_reference_has_every_module_once():
+    modules = {
+        ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
+        for path in (ROOT / "rulerlib").rglob("*.py")
+        if not path.name.startswith("_") or path.name == "__init__.py"
+    }
+    pages = (ROOT / "book" / "reference").glob("*.rst")
+    found = [
+        name
+        for page in pages
+        for name in re.findall(r"automodule:: (\S+)", page.read_text("utf-8"))
+    ]
+    assert len(found) == len(set(found))
+    assert set(found) == modules - {"rulerlib"}
+
+
+def test_versions_and_licences_agree():
+    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text("utf-8"))
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    changes = re.findall(r"^## (\S+?),", (ROOT / "CHANGELOG.md").read_text("utf-8"), re.MULTILINE)
+    assert citation["version"] == rulerlib.__version__ == changes[0]
+    assert citation["license"] == project["license"] == "Apache-2.0"
+    assert "Apache License" in (ROOT / "LICENSE").read_text("utf-8")[:200]
+    for field in ("cff-version", "message", "title", "authors", "date-released"):
+        assert citation[field]
+
+
+def test_the_citation_is_bibtex_that_others_read():
+    pybtex = pytest.importorskip("pybtex.database")
+    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text("utf-8"))
+    entry = pybtex.parse_string(extension.bibtex(citation), "bibtex").entries["ruler_book"]
+    assert entry.fields["title"].strip("{}") == citation["title"]
+    assert entry.fields["year"] == str(citation["date-released"])[:4]
+    assert len(entry.persons["author"]) == len(citation["authors"])
+
+
+@pytest.mark.parametrize("name", ["tests", "book"])
+def test_workflows_do_what_the_makefile_does(name):
+    text = (ROOT / ".github" / "workflows" / f"{name}.yml").read_text("utf-8")
+    workflow = yaml.safe_load(text)
+    steps = [step for job in workflow["jobs"].values() for step in job["steps"]]
+    commands = [step["run"] for step in steps if "run" in step]
+    targets = re.findall(r"^(\w+):", (ROOT / "Makefile").read_text("utf-8"), re.MULTILINE)
+    assert [f"make {name.removesuffix('s')}"] == commands
+    assert all(command.removeprefix("make ") in targets for command in commands)
+    assert all("uses" in step or "run" in step for step in steps)
+    # YAML takes a bare `on` for a truth value.
+    triggers = workflow[True]
+    assert "push" in triggers
+    if name == "book":
+        assert triggers["push"]["branches"] == ["main"]
+        needed = {use.partition("@")[0] for step in steps if (use := step.get("uses"))}
+        assert {"actions/upload-pages-artifact", "actions/deploy-pages"} <= needed
+
+
+def test_settings_are_parameters_of_their_notebooks(toc):
+    names = {Path(page).name: page for page in toc}
+    for path in (ROOT / "params" / "book").glob("*.yaml"):
+        notebook = nbformat.read(ROOT / f"{names[path.stem]}.ipynb", as_version=4)
+        cell = next(c for c in notebook.cells if "parameters" in c.metadata.get("tags", []))
+        for name in yaml.safe_load(path.read_text("utf-8")):
+            assert re.search(rf"^{name} = ", cell.source, re.MULTILINE), f"{path.name}: {name}"
+
+
+# --- Scripts from npm ------------------------------------------------------------------------
+
+
+def packed(files):
+    """An archive as npm makes it, and its hash."""
+    held = io.BytesIO()
+    with tarfile.open(fileobj=held, mode="w:gz") as archive:
+        for name, text in files.items():
+            member = tarfile.TarInfo(name)
+            member.size = len(text)
+            archive.addfile(member, io.BytesIO(text.encode()))
+    return held.getvalue()
+
+
+def integrity(data):
+    """What OpenSSL, not we, says the hash is."""
+    openssl = shutil.which("openssl")
+    if not openssl:
+        pytest.skip("needs openssl")
+    run = functools.partial(subprocess.run, capture_output=True, check=True)
+    digest = run([openssl, "dgst", "-sha512", "-binary"], input=data).stdout
+    return "sha512-" + run([openssl, "base64", "-A"], input=digest).stdout.decode().strip()
+
+
+def test_only_what_is_wanted_is_taken_from_a_package(tmp_path):
+    data = packed({"package/a.js": "a", "package/dist/b/c.js": "c", "package/dist/d.js": "d"})
+    package = vendor.Package("x", "1", integrity(data), "x", ("package/dist/b/", "package/a.js"))
+    vendor.unpack(package, data, tmp_path)
+    found = {str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*") if path.is_file()}
+    assert found == {"a.js", "dist/b/c.js"}
+
+
+def test_another_archive_or_a_missing_file_is_refused(tmp_path):
+    data = packed({"package/a.js": "a"})
+    right = integrity(data)
+    with pytest.raises(DataError, match="not what was pinned"):
+        vendor.unpack(vendor.Package("x", "1", right, "x", ("package/a.js",)), data[:-1], tmp_path)
+    with pytest.raises(DataError, match=r"has no package/b\.js"):
+        vendor.unpack(vendor.Package("x", "1", right, "x", ("package/b.js",)), data, tmp_path)
+
+
+# --- Executions ------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def little_book(tmp_path, monkeypatch):
+    """A book of one notebook, with an execution of it."""
+    cells = [nbformat.v4.new_markdown_cell("# A page"), nbformat.v4.new_code_cell("1 + 1")]
+    (tmp_path / "notebooks").mkdir()
+    (tmp_path / "rulerlib").mkdir()
+    (tmp_path / "rulerlib" / "room.py").write_text("x = 1\n")
+    nbformat.write(nbformat.v4.new_notebook(cells=cells), tmp_path / "notebooks" / "page.ipynb")
+    (tmp_path / "_toc.yml").write_text("root: book/index\nchapters: [{file: notebooks/page}]\n")
+    monkeypatch.setattr(execute, "ROOT", tmp_path)
+    monkeypatch.delenv(execute.HOME, raising=False)
+    monkeypatch.delenv(execute.SETTINGS, raising=False)
+    execute.library.cache_clear()
+    page = "notebooks/page"
+    assert execute.pages() == [page]
+    notebook = nbformat.read(tmp_path / f"{page}.ipynb", as_version=4)
+    notebook.metadata[execute.KEY] = execute.fingerprint(page)
+    path = execute.executed_path(page)
+    path.parent.mkdir(parents=True)
+    nbformat.write(notebook, path)
+    yield tmp_path
+    execute.library.cache_clear()
+
+
+def test_an_execution_is_shown_while_nothing_changed(little_book):
+    assert execute.executed("notebooks/page") is not None
+
+
+def test_words_may_change_without_a_new_execution(little_book):
+    path = little_book / "notebooks" / "page.ipynb"
+    path.write_text(path.read_text().replace("# A page", "# Another heading"))
+    assert execute.executed("notebooks/page") is not None
+
+
+@pytest.mark.parametrize(
+    ("name", "old", "new"),
+    [("notebooks/page.ipynb", "1 + 1", "1 + 2"), ("rulerlib/room.py", "x = 1", "x = 2"),
+     ("params/book/page.yaml", "", "length: 1\n"), ("book/results/t.csv", "", "n\n1\n")],
+)  # fmt: skip
+def test_an_execution_of_something_else_is_not_shown(little_book, name, old, new):
+    path = little_book / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(path.read_text().replace(old, new) if path.exists() else new)
+    execute.library.cache_clear()
+    assert execute.executed("notebooks/page") is None
+
+
+def test_a_figure_keeps_its_words_and_one_without_gets_those_around_it():
+    figures = [
+        nbformat.v4.new_output("display_data", {"image/png": ""}, metadata={"image/png": about})
+        for about in ({"alt": "A curve that falls."}, {})
+    ]
+    notebook = nbformat.v4.new_notebook(cells=[
+        nbformat.v4.new_markdown_cell("# Page\n\n## By depth\n\nFrom *top* to bottom.\n\nMore."),
+        *(nbformat.v4.new_code_cell("x", outputs=[figure]) for figure in figures),
+    ])  # fmt: skip
+    found = extension.tidy(notebook, Path("params/book/page.yaml"))
+    assert found == ["A curve that falls.", "Figure of the section “By depth”. From top to bottom."]
+
+
+def test_a_shortened_prompt_keeps_both_ends_and_the_values():
+    text = "begin " + "hay " * 1000 + "the value is 1234567 here " + "hay " * 1000 + "end"
+    short = extension.shortened(text, ["1234567"])
+    assert short.startswith("begin hay")
+    assert short.endswith("hay end")
+    assert "the value is 1234567 here" in short
+    assert short.count("[...]") == 2
+    assert all(piece.strip() in text for piece in short.split("[...]"))
+
+
+# --- The site --------------------------------------------------------------------------------
+
+
+def run(command, **environment):
+    return subprocess.run(
+        [sys.executable, *command], capture_output=True, text=True, cwd=ROOT, timeout=1800,
+        env={**os.environ, "PYTHONPATH": str(ROOT), **environment},
+    )  # fmt: skip
+
+
+def with_a_widget(folder):
+    """An execution of a page that holds a widget, made by a real kernel."""
+    nbclient = pytest.importorskip("nbclient")
+    pytest.importorskip("ipywidgets")
+    code = "import ipywidgets\nipywidgets.IntSlider(value=7, description='depth')"
+    cells = [nbformat.v4.new_markdown_cell("# Frequent words"), nbformat.v4.new_code_cell(code)]
+    notebook = nbformat.v4.new_notebook(cells=cells)
+    nbclient.NotebookClient(notebook, kernel_name="python3", store_widget_state=True).execute()
+    path = folder / f"{WIDGET}.ipynb"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    return notebook, path
+
+
+@pytest.fixture(scope="session")
+def site(tmp_path_factory, toc):
+    """The built site: one page really executed, one with a widget, the others as they are."""
+    if not shutil.which("npm") and not (vendor.FOLDER / vendor.STAMP).exists():
+        pytest.skip("needs npm, which fetches the site's scripts")
+    place = tmp_path_factory.mktemp("site")
+    settings = place / "settings"
+    settings.mkdir()
+    (settings / "niah.yaml").write_text(
+        "{length: 1024, num_lengths: 1, num_samples: 2, study_samples: 1, study: [{depth: 0}]}"
+    )
+    there = {execute.HOME: str(place / "executed"), execute.SETTINGS: str(settings)}
+    notebook, path = with_a_widget(place / "executed")
+    hashed = run(
+        ["-c", f"from book import execute; print(execute.fingerprint({WIDGET!r}))"], **there
+    )
+    notebook.metadata[execute.KEY] = hashed.stdout.strip()
+    nbformat.write(notebook, path)
+    executed = run(["-m", "book.execute", "niah"], **there)
+    assert executed.returncode == 0, executed.stderr[-3000:]
+    before = tracked()
+    command = "import sys; from jupyter_book.cli.main import main; sys.exit(main())"
+    options = ["build", str(ROOT), "-W", "-n", "--keep-going", "--path-output", str(place)]
+    built = run(["-c", command, *options], **there)
+    said = built.stdout + built.stderr
+    assert built.returncode == 0, (
+        "\n".join(line for line in said.splitlines() if re.search("WARN|ERR|Err", line))
+        or said[-3000:]
+    )
+    assert tracked() == before, "building leaves the sources as they are"
+    return place / "_build" / "html"
+
+
+def tracked():
+    """Every file of the sources and when it changed; what is built and fetched left out."""
+    left_out = {".git", "_build", ".venv", "vendor", "runs", "__pycache__"}
+    return {
+        path: path.stat().st_mtime_ns
+        for folder in ("book", "notebooks", "rulerlib", "params")
+        for path in (ROOT / folder).rglob("*")
+        if path.is_file() and not left_out & set(path.parts)
+    }
+
+
+@functools.cache
+def parsed(path):
+    return bs4.BeautifulSoup(path.read_text("utf-8"), "html.parser")
+
+
+def pages_of(site):
+    return sorted(site.rglob("*.html"))
+
+
+@pytest.mark.slow
+def test_every_page_of_the_contents_is_built(site, toc):
+    assert all((site / f"{page}.html").exists() for page in toc)
+
+
+@pytest.mark.slow
+def test_no_link_is_dead(site):
+    dead = []
+    for path in pages_of(site):
+        for link in parsed(path).find_all(href=True):
+            parts = urlsplit(link["href"])
+            if parts.scheme or parts.netloc:
+                assert parts.scheme in ("http", "https", "mailto"), link["href"]
+                continue
+            target = path if not parts.path else (path.parent / unquote(parts.path)).resolve()
+            if not target.exists():
+                dead.append((path.name, link["href"]))
+            elif parts.fragment and target.suffix == ".html":
+                where = parsed(target)
+                name = unquote(parts.fragment)
+                if not where.find(id=name) and not where.find(attrs={"name": name}):
+                    dead.append((path.name, link["href"]))
+    assert not dead
+
+
+@pytest.mark.slow
+def test_no_page_asks_another_host(site):
+    for path in pages_of(site):
+        page = parsed(path)
+        resources = [tag["src"] for tag in page.find_all(src=True)]
+        resources += [
+            tag["href"] for tag in page.find_all("link", href=True) if "canonical" not in tag["rel"]
+        ]
+        for address in resources:
+            assert not urlsplit(address).netloc, f"{path.name}: {address}"
+            if not address.startswith("data:"):
+                local = (path.parent / unquote(urlsplit(address).path)).resolve()
+                assert local.exists(), f"{path.name}: {address}"
+        scripts = " ".join(tag.get_text() for tag in page.find_all(["script", "style"]))
+        assert not OTHERS.search(scripts), path.name
+    for path in site.rglob("*.css"):
+        for address in re.findall(r"url\(['\"]?([^'\")]+)", path.read_text("utf-8")):
+            assert address.startswith("data:") or not urlsplit(address).netloc, path.name
+
+
+@pytest.mark.slow
+def test_pages_are_light_and_can_be_read_without_seeing(site):
+    for path in pages_of(site):
+        assert path.stat().st_size < LARGEST, path.name
+        if path.parent == site and path.name == "index.html":
+            # Sends the reader on to the first page.
+            continue
+        page = parsed(path)
+        assert page.html["lang"] == "en"
+        assert page.title.get_text().strip()
+        assert len(page.select("article h1, main h1")) <= 1 or "_modules" in path.parts
+        for image in page.find_all("img"):
+            assert image.get("alt", "").strip(), f"{path.name}: {image.get('src')}"
+
+
+@pytest.mark.slow
+def test_the_executed_page_shows_results_and_the_others_say_they_have_none(site):
+    page = parsed(site / "notebooks" / "niah.html")
+    figures = page.select("article .cell_output img")
+    assert len(figures) >= 3
+    assert all("%" in figure["alt"] for figure in figures), "they describe themselves"
+    assert "built without running" not in page.get_text()
+    assert "settings/niah.yaml" in page.get_text()
+    assert "built without running" in parsed(site / "notebooks" / "qa.html").get_text()
+
+
+@pytest.mark.slow
+def test_every_prompt_of_every_language_stands_in_full(site):
+    shown = [" ".join(pre.get_text().split()) for pre in parsed(site / "book/prompts.html")("pre")]
+
+    def texts(value):
+        for inner in value.values():
+            yield from texts(inner) if isinstance(inner, dict) else [inner]
+
+    for path in (ROOT / "rulerlib" / "languages").glob("*.toml"):
+        pack = tomllib.loads(path.read_text("utf-8"))
+        for section, values in pack.items():
+            if isinstance(values, dict) and section not in ("list", "types"):
+                for text in texts(values):
+                    assert " ".join(str(text).split()) in shown, f"{path.name}: {text}"
+
+
+@pytest.mark.slow
+def test_there_is_an_example_of_every_task_in_every_language(site):
+    page = parsed(site / "book" / "tasks.html")
+    codes = sorted(path.stem for path in (ROOT / "rulerlib" / "languages").glob("*.toml"))
+    examples = [label.get_text().strip() for label in page.select("article .sd-tab-label")]
+    assert len(examples) == 13 * len(codes)
+
+
+# --- In a browser ----------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="session")
+def browser():
+    chromium = shutil.which("chromium") or shutil.which("chromium-browser")
+    if not chromium:
+        pytest.skip("needs Chromium")
+    sync_api = pytest.importorskip("playwright.sync_api")
+    with sync_api.sync_playwright() as playwright:
+        started = playwright.chromium.launch(
+            executable_path=chromium,
+            args=["--no-sandbox", "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1"],
+        )
+        yield started
+        started.close()
+
+
+@pytest.fixture(scope="session")
+def address(site):
+    class Handler(http.server.SimpleHTTPRequestHandler):
+        def log_message(self, *arguments):
+            pass
+
+    handler = functools.partial(Handler, directory=str(site))
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_port}"
+    server.shutdown()
+
+
+def opened(browser, address, path, width=1280, scheme="light"):
+    """A page in the browser, and what went wrong on it."""
+    context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme)
+    page = context.new_page()
+    page.set_default_timeout(120_000)
+    wrong = []
+    page.on("requestfailed", lambda request: wrong.append(request.url))
+    page.on("pageerror", lambda error: wrong.append(str(error)))
+    page.on("response", lambda answer: answer.status < 400 or wrong.append(answer.url))
+    page.on(
+        "request",
+        lambda request: (
+            request.url.startswith((address, "data:", "blob:")) or wrong.append(request.url)
+        ),
+    )
+    page.goto(f"{address}/{path}.html")
+    return page, wrong
+
+
+@pytest.mark.slow
+def test_mathematics_is_set(browser, address):
+    page, wrong = opened(browser, address, "book/methods")
+    page.wait_for_selector("mjx-container[jax]", state="attached")
+    assert page.locator("mjx-container mjx-assistive-mml").count() >= 3, "for screen readers"
+    assert not wrong
+
+
+@pytest.mark.slow
+def test_a_widget_is_drawn_from_its_stored_state(browser, address):
+    page, wrong = opened(browser, address, WIDGET)
+    page.wait_for_selector(".widget-slider")
+    assert "7" in page.locator(".widget-slider").inner_text()
+    assert not wrong
+
+
+@pytest.mark.slow
+def test_pages_fit_a_phone_and_ask_nobody_else(browser, address, toc):
+    for number, path in enumerate(toc):
+        page, wrong = opened(browser, address, path, 390, ("light", "dark")[number % 2])
+        wide = page.evaluate("document.documentElement.scrollWidth > window.innerWidth")
+        assert not wide, f"{path} is wider than a phone"
+        assert not wrong, path
+        page.context.close()
+
+
+@pytest.mark.slow
+def test_the_keyboard_reaches_the_text_first(browser, address):
+    page, _ = opened(browser, address, "book/index")
+    page.keyboard.press("Tab")
+    said = page.evaluate("document.activeElement.textContent.trim()")
+    assert "main content" in said.lower()
+    page.keyboard.press("Enter")
+    assert page.evaluate("location.hash") == "#main-content"

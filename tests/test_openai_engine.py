@@ -1,0 +1,598 @@
+"""The openai engine against a server that fails in every way: nothing lost, doubled or shown."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import copy
+import gc
+import json
+import os
+import pickle
+import random
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+import warnings
+
+import pytest
+from helpers_model import ROOT, some_samples, write_dataset
+from helpers_server import KEY, PASSING, Server, faulty, said
+from hypothesis import given
+from hypothesis import strategies as st
+
+pytest.importorskip("httpx2")
+
+from rulerlib import models
+from rulerlib import predict as prediction
+from rulerlib.errors import ParameterError, RulerError, ServerError
+from rulerlib.models import Request, in_order
+from rulerlib.models import openai as module
+from rulerlib.predict import predict
+
+COUNT = 24
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch):
+    """Waits short enough for a test; the environment of whoever runs it plays no part."""
+    monkeypatch.setattr(module, "FIRST_WAIT", 0.005)
+    monkeypatch.setattr(module, "LONGEST_WAIT", 0.02)
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
+
+
+@pytest.fixture
+def serve():
+    """Start a server that follows a plan; it ends with the test."""
+    with contextlib.ExitStack() as stack:
+        yield lambda plan=lambda *_: None, **options: stack.enter_context(
+            Server(plan, **options).running()
+        )
+
+
+def load(server, **options):
+    options = {"base_url": server.url, "tokenizer": "words", "timeout": 30.0, **options}
+    return models.load("parrot", "openai", **options)
+
+
+def asked(count, **more):
+    return [Request(f"Spørgsmål {number}: hvad?", False, 16, **more) for number in range(count)]
+
+
+def one_sentence(error):
+    text = str(error.value)
+    assert "\n" not in text
+    assert text.endswith(".")
+    assert KEY not in text
+    assert "127.0.0.1" not in text
+    return text
+
+
+# --- Faults that pass ------------------------------------------------------------------------
+
+
+def test_no_record_is_lost_or_doubled(serve):
+    """Half of all attempts fail, in sixteen ways."""
+    server = serve(faulty(0.5, seed=1), hang=5.0)
+    model = load(server, timeout=3.0, retries=40, concurrency=16)
+    requests = asked(200)
+    came = list(model.generate(iter(requests)))
+    assert sorted(position for position, _ in came) == list(range(200))
+    for position, generation in came:
+        assert generation.text == said(requests[position].prompt)
+        assert generation.finished
+    assert set(PASSING) | {"answered"} == set(server.done), "every fault came"
+    assert sum(model.faults.values()) >= sum(server.done[fault] for fault in PASSING)
+
+
+@pytest.mark.parametrize("fault", PASSING)
+def test_each_fault_alone_is_tried_again(serve, fault):
+    server = serve(lambda _, attempt: fault if attempt < 2 else None, hang=2.0)
+    model = load(server, timeout=1.0 if fault == "hang" else 30.0)
+    (answer,) = in_order(model, asked(1))
+    assert answer.text == said(asked(1)[0].prompt)
+    assert server.done == {fault: 2, "answered": 1}
+    assert sum(model.faults.values()) == 2
+
+
+def test_answers_come_as_they_finish(serve):
+    """A slow request holds nobody back."""
+    server = serve(lambda prompt, attempt: "hang" if " 0:" in prompt and attempt == 0 else None,
+                   hang=4.0)  # fmt: skip
+    first = next(position for position, _ in load(server, timeout=2.0).generate(asked(5)))
+    assert first != 0
+
+
+def test_retry_after_is_honoured_by_everybody(serve):
+    server = serve(lambda prompt, attempt: "429" if server.times[1:] == [] else None,
+                   retry_after="0.6")  # fmt: skip
+    list(load(server, concurrency=1).generate(asked(3)))
+    assert server.times[1] - server.times[0] >= 0.6
+    server = serve(lambda prompt, attempt: "429" if attempt == 0 and " 0:" in prompt else None,
+                   retry_after="0.6", seconds=0.05)  # fmt: skip
+    list(load(server, concurrency=2).generate(asked(4)))
+    later = [moment for moment in server.times if moment - server.times[0] > 0.2]
+    assert len(later) >= 2
+    assert min(later) - server.times[0] >= 0.6, "a limit holds for all"
+
+
+def test_a_limit_on_requests_is_a_queue_and_no_fault(serve):
+    """One request at a time gets through, and twenty wait; nobody's retries are used up."""
+    free = threading.Lock()
+
+    def plan(prompt, attempt):
+        if not free.acquire(blocking=False):
+            return "429"
+        time.sleep(0.02)
+        free.release()
+        return None
+
+    server = serve(plan, retry_after="0.01")
+    assert len(in_order(load(server, concurrency=20, retries=8), asked(40))) == 40
+    assert server.done["429"] > 40
+
+
+@pytest.mark.parametrize(
+    ("value", "seconds"),
+    [("7", 7), ("0.5", 0.5), ("-3", 0), ("soon", None), (None, None),
+     ("Wed, 21 Oct 2015 07:28:00 GMT", 0), ("Wed, 21 Oct 2015 07:28:00 -0000", 0)],
+)  # fmt: skip
+def test_retry_after_in_all_its_forms(value, seconds):
+    assert module._pause({} if value is None else {"retry-after": value}) == seconds
+
+
+def test_retries_end(serve):
+    server = serve(lambda *_: "500")
+    with pytest.raises(ServerError, match="failed 4 times on one request") as error:
+        list(load(server, retries=3, concurrency=1).generate(asked(3)))
+    assert "status 500 (out of order)" in one_sentence(error)
+    assert server.done == {"500": 4}
+
+
+def test_a_long_pause_ends_the_run(serve):
+    server = serve(lambda *_: "429", retry_after="3600")
+    with pytest.raises(ServerError, match="3,600 seconds") as error:
+        list(load(server).generate(asked(1)))
+    one_sentence(error)
+
+
+def test_a_server_that_is_not_there():
+    with socket.create_server(("127.0.0.1", 0)) as probe:
+        port = probe.getsockname()[1]
+    model = models.load(
+        "parrot", "openai", base_url=f"http://127.0.0.1:{port}/v1", tokenizer="words", retries=2
+    )
+    assert model.limit is None
+    with pytest.raises(ServerError, match="failed 3 times .* a broken connection") as error:
+        list(model.generate(asked(1)))
+    one_sentence(error)
+
+
+# --- Faults that are final -------------------------------------------------------------------
+
+
+FINAL = [
+    ("404 model", ParameterError, "model is 'parrot'"),
+    ("404 route", ParameterError, "endpoint is 'completions', but must be 'chat'"),
+    ("400 long", ParameterError, "maximum context length is 4096"),
+    ("400", ServerError, "status 400: temperature is not supported"),
+    ("403", ParameterError, "not in your country"),
+    ("429 quota", ServerError, "the account is used up"),
+    ("302", ServerError, "status 302"),
+]
+
+
+@pytest.mark.parametrize(("fault", "kind", "words"), FINAL, ids=[row[0] for row in FINAL])
+def test_a_final_fault_ends_at_once_with_one_sentence(serve, fault, kind, words):
+    server = serve(lambda *_: fault)
+    with pytest.raises(kind) as error:
+        list(load(server, api_key=KEY, concurrency=4).generate(asked(100)))
+    assert words in one_sentence(error)
+    assert sum(server.done.values()) <= 4, "nothing is sent after it, nothing is sent again"
+
+
+def test_what_is_on_its_way_is_not_thrown_away(serve):
+    """One sample is too long; the answers that were being written are delivered first."""
+    server = serve(lambda prompt, _: "400 long" if " 5:" in prompt else None, seconds=0.05)
+    came = []
+    with pytest.raises(ParameterError, match="length"):
+        for position, _ in load(server, concurrency=8).generate(asked(100)):
+            came.append(position)
+    assert set(range(8)) - {5} <= set(came)
+    assert server.done["answered"] == len(came)
+
+
+def test_a_wrong_key_is_known_before_anything_is_asked(serve):
+    server = serve(key=KEY, models={"parrot": {}})
+    for options in ({"api_key": "sk-wrong"}, {}):
+        with pytest.raises(ParameterError, match="OPENAI_API_KEY") as error:
+            _ = load(server, **options).limit
+        assert "sk-wrong" not in one_sentence(error)
+    assert load(server, api_key=KEY).limit is None
+    assert server.attempts == {}
+
+
+def test_a_wrong_key_ends_the_run(serve):
+    server = serve(key=KEY)
+    with pytest.raises(ParameterError, match="status 401") as error:
+        list(load(server, api_key="sk-wrong-1", max_model_len=512).generate(asked(9)))
+    assert "sk-wrong-1" not in one_sentence(error)
+
+
+# --- Bounds ----------------------------------------------------------------------------------
+
+
+def test_so_many_requests_at_a_time(serve):
+    server = serve(seconds=0.03)
+    list(load(server, concurrency=5).generate(asked(40)))
+    assert server.most == 5
+
+
+def test_sixty_four_by_default(serve):
+    server = serve(seconds=0.3)
+    list(load(server).generate(asked(130)))
+    assert 60 <= server.most <= 64
+
+
+def test_so_many_tokens_at_a_time(serve):
+    requests = [
+        Request(f"{number} " + "ord " * (20 * (number % 4)), False, 10) for number in range(30)
+    ]
+    server = serve(seconds=0.03)
+    list(load(server, tokens_in_flight=150).generate(requests))
+    assert 75 < server.most_tokens <= 150
+    # A request that is larger than that goes alone.
+    server = serve(seconds=0.03)
+    assert len(list(load(server, tokens_in_flight=1).generate(requests))) == 30
+    assert server.most == 1
+
+
+def test_it_does_not_read_further_ahead_than_it_sends(serve):
+    read = []
+
+    def requests():
+        for request in asked(1000):
+            read.append(request)
+            yield request
+
+    going = load(serve(), concurrency=4).generate(requests())
+    next(going)
+    assert len(read) <= 6
+    going.close()
+
+
+# --- Where it runs ---------------------------------------------------------------------------
+
+
+def test_it_runs_where_an_event_loop_runs_already(serve):
+    """As in Jupyter."""
+    model = load(serve())
+
+    async def cell():
+        return in_order(model, asked(3))
+
+    assert len(asyncio.run(cell())) == 3
+
+
+def test_nothing_stays_behind(serve):
+
+    def plan(prompt, attempt):
+        if len(server.attempts) == 3:
+            threading.Timer(0.1, signal.raise_signal, [signal.SIGINT]).start()
+        return "hang"
+
+    server = serve(plan, hang=30.0)
+    before = set(threading.enumerate())
+    going = load(server, timeout=60.0).generate(asked(3))
+    begin = time.monotonic()
+    with pytest.raises(KeyboardInterrupt):
+        next(going)
+    assert time.monotonic() - begin < 10, "Ctrl-C does not wait for the server"
+    del going
+    gc.collect()
+    mine = [each for each in set(threading.enumerate()) - before if "openai" in each.name]
+    assert mine == []
+
+
+# --- What is sent and what is read -----------------------------------------------------------
+
+
+def test_the_very_text_of_the_prompt_is_sent(serve):
+    server = serve()
+    requests = [
+        Request("Æ\n\n <|user|>", True, 7),
+        Request("<s>b", False, 9, tags=("</think>",)),
+    ]
+    in_order(load(server, concurrency=1, body={"top_k": 1}), requests)
+    both = {"model": "parrot", "temperature": 0, "top_k": 1}
+    assert server.bodies == [
+        {**both, "prompt": "Æ\n\n <|user|>", "max_tokens": 7},
+        {**both, "prompt": "<s>b", "max_tokens": 9, "add_special_tokens": False,
+         "skip_special_tokens": False},
+    ]  # fmt: skip
+
+
+def test_chat_takes_messages(serve):
+    server = serve()
+    user, assistant = ({"role": role, "content": role} for role in ("user", "assistant"))
+    model = load(
+        server, endpoint="chat", concurrency=1, body={"temperature": None},
+        max_tokens_field="max_completion_tokens",
+    )  # fmt: skip
+    in_order(model, [
+        Request("plain", True, 8),
+        Request("x", False, 8, messages=(user,), template={"enable_thinking": False}),
+        Request("y", False, 8, messages=(user, assistant)),
+    ])  # fmt: skip
+    both = {"model": "parrot", "max_completion_tokens": 8}
+    assert server.bodies == [
+        {**both, "messages": [{"role": "user", "content": "plain"}]},
+        {**both, "messages": [user], "chat_template_kwargs": {"enable_thinking": False}},
+        {**both, "messages": [user, assistant], "continue_final_message": True,
+         "add_generation_prompt": False},
+    ]  # fmt: skip
+
+
+def reading(answer, endpoint="completions", **ready):
+    model = models.load(
+        "parrot", "openai", base_url="http://localhost/v1", tokenizer="words", endpoint=endpoint
+    )
+    about = {"body": {}, "prompt_tokens": 4, "tokens": 9, "kept": -1, "tags": (), **ready}
+    return model._generation(answer, module._Ready(**about))
+
+
+def test_an_answer_is_read():
+    usage = {
+        "prompt_tokens": 4, "completion_tokens": 5, "prompt_tokens_details": {"cached_tokens": 3},
+    }  # fmt: skip
+    made = reading({"choices": [{"text": " 12", "finish_reason": "length"}], "usage": usage})
+    assert (made.text, made.tokens, made.finished) == (" 12", 5, False)
+    assert (made.prompt_tokens, made.computed_tokens, made.kept) == (4, 1, -1)
+    # A server that counts nothing: counted here, and what was cached is unknown.
+    made = reading({"choices": [{"text": " 12 13", "finish_reason": "stop"}]})
+    assert (made.tokens, made.prompt_tokens, made.computed_tokens) == (2, 4, 0)
+
+
+@pytest.mark.parametrize("name", ["reasoning_content", "reasoning"])
+def test_thinking_that_the_server_tells_apart(name):
+    message = {"content": "12", name: "hm"}
+    made = reading({"choices": [{"message": message, "finish_reason": "stop"}]}, "chat")
+    assert (made.text, made.thinking, made.finished) == ("12", "hm", True)
+    # Cut off while thinking: no text at all, which is an answer and no fault.
+    message["content"] = None
+    made = reading({"choices": [{"message": message, "finish_reason": "length"}]}, "chat")
+    assert (made.text, made.thinking, made.finished) == ("", "hm", False)
+
+
+def test_a_server_that_counts_otherwise_is_told_once(serve):
+    server = serve()
+    model = load(server)
+    model.tokenizer.count = lambda text: 1
+    try:
+        with pytest.warns(UserWarning, match="The server counts 5 tokens") as caught:
+            in_order(model, asked(3))
+        assert len(caught) == 1
+    finally:
+        del model.tokenizer.count
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        in_order(load(server), asked(3))
+
+
+# --- Lengths ---------------------------------------------------------------------------------
+
+
+def test_the_limit_is_the_servers(serve):
+    server = serve(models={"parrot": {"max_model_len": 4096}, "other": {"max_model_len": 8}})
+    assert load(server).limit == 4096
+    assert load(server, max_model_len=100).limit == 100
+    assert load(serve(models={"parrot": {}})).limit is None
+    assert load(serve()).limit is None
+    with pytest.raises(ParameterError, match=r"model is 'parrot'.*did you mean 'parrots'"):
+        _ = load(serve(models={"parrots": {"max_model_len": 8}})).limit
+    # Hosted servers list less than they have.
+    assert load(serve(models={"another": {}})).limit is None
+
+
+def test_a_prompt_too_long_is_refused_or_cut(serve):
+    server = serve()
+    model = load(server, max_model_len=40)
+    text = "Først. " + "græs " * 60 + "Til sidst?"
+    with pytest.raises(ParameterError, match=r"length is \d+, but must be at most 40"):
+        in_order(model, [Request(text, True, 10)])
+    (made,) = in_order(model, [Request(text, True, 10, truncate=True)])
+    sent = server.bodies[0]["prompt"]
+    assert made.kept == made.prompt_tokens == model.tokenizer.count(sent) == 30
+    assert sent.startswith("Først.")
+    assert sent.endswith("Til sidst?")
+    user = {"role": "user", "content": text}
+    request = Request(f"<{text}>", False, 10, messages=(user,), truncate=True)
+    (made,) = in_order(load(server, endpoint="chat", max_model_len=40), [request])
+    assert made.kept == 30
+    (message,) = server.bodies[1]["messages"]
+    assert model.tokenizer.count(message["content"]) <= 30
+    assert user["content"] == text, "the request itself stays as it is"
+
+
+@given(st.text(max_size=60), st.integers(1, 40))
+def test_a_cut_text_fits(bytelevel, text, surplus):
+    model = models.load("parrot", "openai", base_url="http://localhost/v1", tokenizer="words")
+    model.__dict__["tokenizer"] = bytelevel
+    count = bytelevel.count(text)
+    assert bytelevel.count(model._cut(text, surplus)) <= max(0, count - surplus)
+
+
+# --- What nobody may see ---------------------------------------------------------------------
+
+
+def test_the_key_is_sent_and_never_shown(serve, tmp_path, monkeypatch, capsys, caplog):
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    caplog.set_level(0)
+    server = serve(faulty(0.2), key=KEY, hang=2.0)
+    monkeypatch.setenv("OPENAI_BASE_URL", server.url + "/")
+    model = models.load("parrot", "openai", tokenizer="words", timeout=1.0, retries=30)
+    dataset = write_dataset(tmp_path / "data", some_samples(COUNT))
+    predict(dataset, model, tmp_path / "pred" / "x.jsonl")
+    shown = [repr(model), repr(vars(model)), str(model.settings), repr(dict(model.faults))]
+    files = [path.read_text("utf-8") for path in tmp_path.rglob("*") if path.is_file()]
+    captured = capsys.readouterr()
+    for text in [*shown, *files, captured.out, captured.err, caplog.text]:
+        assert KEY not in text
+    for text in [*files, *shown[:1], shown[2]]:
+        assert "127.0.0.1" not in text
+    for copied in (pickle.dumps, copy.deepcopy):
+        with pytest.raises((TypeError, AttributeError, pickle.PicklingError)) as error:
+            copied(model)
+        assert KEY not in str(error.value)
+
+
+@pytest.mark.parametrize("key", [f"{KEY} x", f"{KEY}\n", f"{KEY}ø"])
+def test_a_key_that_cannot_be_sent_is_not_shown_either(key):
+    with pytest.raises(ParameterError, match="api_key is ") as error:
+        models.load("parrot", "openai", base_url="http://x/v1", tokenizer="words", api_key=key)
+    one_sentence(error)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [None, "", "localhost:8000/v1", "ftp://x/v1", f"http://me:{KEY}@x/v1", f"http://x/v1?k={KEY}",
+     "http://", "http://[", 5],
+)  # fmt: skip
+def test_an_address_that_is_none(url):
+    with pytest.raises(ParameterError, match="base_url is .*OPENAI_BASE_URL") as error:
+        models.load("parrot", "openai", base_url=url, tokenizer="words")
+    one_sentence(error)
+
+
+@pytest.mark.parametrize(
+    ("options", "named"),
+    [
+        ({"endpoint": "chats"}, "endpoint"),
+        ({"concurrency": 0}, "concurrency"),
+        ({"tokens_in_flight": 0}, "tokens_in_flight"),
+        ({"timeout": 0}, "timeout"),
+        ({"timeout": True}, "timeout"),
+        ({"retries": -1}, "retries"),
+        ({"max_model_len": "4096"}, "max_model_len"),
+        ({"body": "x"}, "body"),
+        ({"tokenizer": "./nothing"}, "tokenizer"),
+        ({"tokenizer": None}, "tokenizer"),
+        ({"concurency": 3}, "engine option"),
+        ({"trust_remote_code": 1}, "trust_remote_code"),
+    ],
+)
+def test_bad_options_are_named(options, named):
+    with pytest.raises(ParameterError) as error:
+        models.load("gpt", "openai", **{"base_url": "http://x/v1", "tokenizer": "words", **options})
+    assert error.value.parameter == named
+    one_sentence(error)
+
+
+def test_settings_decide_the_answers_and_are_plain(serve):
+    model = load(serve(), endpoint="chat", body={"top_k": 1})
+    assert json.loads(json.dumps(model.settings)) == {
+        "engine": "openai", "endpoint": "chat", "body": {"top_k": 1}, "decoding": "greedy",
+    }  # fmt: skip
+    assert isinstance(model, models.Model)
+
+
+# --- Through prediction ----------------------------------------------------------------------
+
+
+@pytest.fixture
+def whole(serve, tmp_path):
+    """The bytes of a run in which nothing failed."""
+    dataset = write_dataset(tmp_path / "data", some_samples(COUNT))
+    return dataset, predict(dataset, load(serve()), tmp_path / "whole.jsonl").read_bytes()
+
+
+def test_faults_leave_no_trace_in_the_file(serve, whole, tmp_path):
+    dataset, wanted = whole
+    server = serve(faulty(0.4, seed=3), hang=2.0)
+    model = load(server, timeout=1.0, retries=30)
+    assert predict(dataset, model, tmp_path / "out.jsonl").read_bytes() == wanted
+    for record in prediction.read(tmp_path / "out.jsonl"):
+        assert server.answered[record.input + " Svaret er:"] >= 1
+
+
+def test_a_lost_connection_ends_and_the_next_run_goes_on(serve, whole, tmp_path):
+    dataset, wanted = whole
+    output = tmp_path / "out.jsonl"
+    runs = 0
+    while True:
+        # It falls silent after five answers, again and again, until all are there.
+        server = serve(lambda *_: "drop" if server.done["answered"] >= 5 else None)
+        runs += 1
+        try:
+            predict(dataset, load(server, retries=2, concurrency=3), output)
+            break
+        except RulerError as error:
+            assert isinstance(error, ServerError)
+            assert "start the run again" in str(error)
+            assert len(prediction.read(output)) == 5 * runs
+    assert runs == 5
+    assert output.read_bytes() == wanted
+
+
+CHILD = """
+import sys
+from rulerlib import models
+from rulerlib.models import openai
+from rulerlib.predict import predict
+openai.FIRST_WAIT, openai.LONGEST_WAIT = 0.005, 0.02
+dataset, output, url = sys.argv[1:]
+model = models.load("parrot", "openai", base_url=url, tokenizer="words", concurrency=6,
+                    timeout=1.0, retries=30)
+print("ready", flush=True)
+try:
+    predict(dataset, model, output)
+except KeyboardInterrupt:
+    sys.exit(130)
+"""
+
+
+def child(dataset, output, url):
+    paths = [str(ROOT), os.environ.get("PYTHONPATH", "")]
+    return subprocess.Popen(
+        [sys.executable, "-c", CHILD, str(dataset), str(output), url],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths))},
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(("sent", "times"), [(signal.SIGKILL, 16), (signal.SIGINT, 4)])
+def test_killed_again_and_again_it_ends_with_the_same_bytes(serve, tmp_path, sent, times):
+    """While the server fails, too: kill -9, and Ctrl-C."""
+    count = 80
+    dataset = write_dataset(tmp_path / "data", some_samples(count, size=3_000))
+    wanted = predict(dataset, load(serve()), tmp_path / "whole.jsonl").read_bytes()
+    lines = set(wanted.splitlines(keepends=True))
+    server = serve(faulty(0.25, seed=5), seconds=0.01, hang=1.5)
+    rng = random.Random(4)
+    kills = finished = 0
+    moments = set()
+    process = None
+    while kills < times or process.returncode != 0:
+        output = tmp_path / f"killed-{finished}.jsonl"
+        process = child(dataset, output, server.url)
+        assert process.stdout.readline() == b"ready\n"
+        if kills < times:
+            time.sleep(rng.uniform(0, 0.35))
+            process.send_signal(sent)
+        errors = process.communicate(timeout=60)[1].decode()
+        if process.returncode in (-signal.SIGKILL, 130):
+            kills += 1
+            data = output.read_bytes() if output.exists() else b""
+            done = data[: data.rfind(b"\n") + 1].splitlines(keepends=True)
+            assert len(done) == len(set(done)), "none is doubled"
+            assert set(done) <= lines, "and each is whole"
+            moments.add(len(done))
+        else:
+            assert process.returncode == 0, errors
+            finished += 1
+            assert output.read_bytes() == wanted
+    assert len(moments) >= times // 4

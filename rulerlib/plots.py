@@ -578,7 +578,7 @@ def _say_heatmap(table: pd.DataFrame, names: Sequence[str]) -> str:
     said = []
     for name in names:
         part = table[table["task"] == name]
-        worst = part.loc[part["found"].idxmin()]
+        worst = part.iloc[int(part["found"].to_numpy().argmin())]
         whole = (part["found"] * part["n"]).sum() / part["n"].sum()
         said.append(
             f"{name}: {100 * whole:.0f} % found in all, least at"
@@ -596,7 +596,7 @@ def _say_errors(table: pd.DataFrame, names: Sequence[str], lengths: Sequence[int
             said.append(f"{name}: no mistakes")
             continue
         longest = part[part["length"] == part["length"].max()]
-        worst = longest.loc[longest["share"].idxmax()]
+        worst = longest.iloc[int(longest["share"].to_numpy().argmax())]
         said.append(
             f"{name}: {100 * longest['share'].sum():.0f} % wrong at"
             f" {_thousands(int(worst['length']))} tokens, most often '{worst['error']}'"

@@ -127,7 +127,8 @@ def weighted(averages: Sequence[float | None], weights: str = "even") -> float:
     if not known:
         return math.nan
     shares = _weights(len(known), weights).tolist()
-    return math.fsum(w * average for w, average in zip(shares, known, strict=True)) / sum(shares)
+    total = math.fsum(w * average for w, average in zip(shares, known, strict=True))
+    return float(total / sum(shares))
 
 
 def _number(value: float | None) -> float:
@@ -430,7 +431,7 @@ def summary(
 
 def _add_effective(made: pd.DataFrame, found: pd.DataFrame, by: Sequence[str]) -> None:
     """Put the effective lengths beside the models; the second reading where it says otherwise."""
-    keys = pd.MultiIndex.from_frame(made[list(by)])
+    keys: pd.Index[Any] = pd.MultiIndex.from_frame(made[list(by)])
     longest, unbroken = (
         found[found["reading"] == reading].set_index(list(by)) for reading in READINGS
     )

@@ -15,7 +15,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from rulerlib import samples
+from rulerlib import models, samples
 from rulerlib.dataset import METADATA, compare
 from rulerlib.errors import DataError, ParameterError, whole_number
 from rulerlib.lock import alone
@@ -74,7 +74,7 @@ def predict(
         If another process is at the same output.
     """
     dataset, output = Path(dataset), Path(output)
-    about = _metadata(dataset)
+    about = metadata(dataset)
     if tokens_to_generate is None:
         tokens_to_generate = about.get("tokens_to_generate")
     whole_number("tokens_to_generate", tokens_to_generate, 1)
@@ -123,6 +123,7 @@ def predict(
             truncate=allow_truncation,
         )
 
+    models.reserve(model, longest)
     with alone(output):
         done = _resume(output, settings, dataset)
         progress.advance(weight * sum(index < total for index in done), measured=False)
@@ -193,7 +194,8 @@ def _numbered(dataset: Path, about: dict[str, Any]) -> Iterator[Sample]:
         yield sample
 
 
-def _metadata(dataset: Path) -> dict[str, Any]:
+def metadata(dataset: Path) -> dict[str, Any]:
+    """What stands beside a dataset of ours; empty for one made by others."""
     path = dataset.parent / METADATA
     if not path.exists():
         return {}
@@ -313,6 +315,7 @@ def _record(sample: Sample, answer: Generation) -> Prediction:
             "answer_prefix": sample.answer_prefix,
             "depths": sample.depths,
             "token_positions": sample.token_positions,
+            "prompt_tokens": answer.prompt_tokens,
             "tokens_generated": answer.tokens,
             "finished": answer.finished,
             # Its last digits are those of a smaller batch than the settings say.

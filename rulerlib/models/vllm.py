@@ -28,13 +28,25 @@ from rulerlib.models.transformers import DTYPES, choose_dtype, fingerprint, fitt
 
 # Arguments of vLLM that change how fast it is, and no answer beyond its last digits: another
 # value may go on with a run that was begun.
-SPEED = frozenset({
-    "cpu_offload_gb", "disable_custom_all_reduce", "disable_log_stats", "distributed_executor_backend",
-    "download_dir", "enable_chunked_prefill", "enforce_eager", "gpu_memory_utilization",
-    "kv_cache_memory_bytes", "load_format", "max_model_len", "max_num_batched_tokens",
-    "max_num_seqs", "max_parallel_loading_workers", "pipeline_parallel_size", "swap_space",
-    "use_tqdm_on_load",
-})  # fmt: skip
+SPEED = frozenset(
+    [
+        "cpu_offload_gb",
+        "disable_custom_all_reduce",
+        "disable_log_stats",
+        "distributed_executor_backend",
+        "download_dir",
+        "enable_chunked_prefill",
+        "enforce_eager",
+        "gpu_memory_utilization",
+        "kv_cache_memory_bytes",
+        "load_format",
+        "max_num_batched_tokens",
+        "max_num_seqs",
+        "max_parallel_loading_workers",
+        "pipeline_parallel_size",
+        "use_tqdm_on_load",
+    ]
+)
 
 # Requests that wait in vLLM's queue beyond those that it reads together.
 AHEAD = 8

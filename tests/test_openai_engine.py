@@ -233,9 +233,17 @@ def test_so_many_requests_at_a_time(serve):
 
 
 def test_sixty_four_by_default(serve):
-    server = serve(seconds=0.3)
-    list(load(server).generate(asked(130)))
-    assert 60 <= server.most <= 64
+    def plan(prompt, attempt):
+        # However slow the machine is: the first are answered when no more would come.
+        until = time.monotonic() + 30
+        while server.most < 64 and time.monotonic() < until:
+            time.sleep(0.02)
+        time.sleep(0.1)
+        return None
+
+    server = serve(plan)
+    list(load(server, timeout=120.0).generate(asked(80)))
+    assert server.most == 64
 
 
 def test_so_many_tokens_at_a_time(serve):

@@ -171,7 +171,7 @@ def test_it_makes_room_for_what_is_asked(tmp_path):
     in_order(model, [Request("Hej.", True, 4)])
     assert model._loaded.model_config.max_model_len == 100
     long = Request("Hej du der. " * 60, True, 4)
-    short, other = in_order(model, [Request("Hej.", True, 4), long])
+    _, other = in_order(model, [Request("Hej.", True, 4), long])
     assert model._loaded.model_config.max_model_len == other.prompt_tokens + 4
     with pytest.raises(ParameterError, match=r"length is .* at most 2048"):
         in_order(model, [Request("Hej du der. " * 2000, True, 4)])

@@ -10,18 +10,18 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import importlib.metadata
 import json
 import os
 import platform
 from collections.abc import Callable, Container, Generator, Iterable, Iterator, Sequence
-from importlib import metadata
-from itertools import groupby, islice
+from itertools import chain, groupby, islice
 from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
 import rulerlib
-from rulerlib import samples
+from rulerlib import models, samples
 from rulerlib.dataset import METADATA, compare
 from rulerlib.errors import DataError, ParameterError, whole_number
 from rulerlib.lock import alone
@@ -97,7 +97,7 @@ def predict(
         If another process is at the same output.
     """
     dataset, output = Path(dataset), Path(output)
-    about = _metadata(dataset)
+    about = metadata(dataset)
     if tokens_to_generate is None:
         tokens_to_generate = about.get("tokens_to_generate")
     whole_number("tokens_to_generate", tokens_to_generate, 1)
@@ -162,6 +162,7 @@ def predict(
             truncate=allow_truncation,
         )
 
+    models.reserve(model, longest)
     with alone(output):
         done = _resume(output, settings, dataset)
         progress.advance(weight * sum(index < total for index in done), measured=False)
@@ -229,8 +230,8 @@ def _versions() -> dict[str, str]:
     """What was installed when the first answer was asked for; noted, not compared."""
     found = {"python": platform.python_version(), "rulerlib": rulerlib.__version__}
     for name in PACKAGES:
-        with contextlib.suppress(metadata.PackageNotFoundError):
-            found[name] = metadata.version(name)
+        with contextlib.suppress(importlib.metadata.PackageNotFoundError):
+            found[name] = importlib.metadata.version(name)
     return found
 
 
@@ -272,7 +273,8 @@ def _in_reading_order(dataset: Path, total: int) -> Iterator[Sample]:
             yield sample
 
 
-def _metadata(dataset: Path) -> dict[str, Any]:
+def metadata(dataset: Path) -> dict[str, Any]:
+    """What stands beside a dataset of ours; empty for one made by others."""
     path = dataset.parent / METADATA
     if not path.exists():
         return {}
@@ -347,7 +349,10 @@ def _batches(
     give the same numbers, and so the same bytes.
     """
     if size is None:
-        yield (sample for sample in records if sample.index not in done)
+        left = (sample for sample in records if sample.index not in done)
+        # An engine that is asked for nothing would load its weights all the same.
+        for first in left:
+            yield chain([first], left)
         return
     for context, run in groupby(records, key=attrgetter("context_id")):
         # All questions on a context are one call, which the engine divides: it reads it once.
@@ -398,6 +403,7 @@ def _record(sample: Sample, answer: Generation, frame: Frame) -> Prediction:
             "answer_prefix": sample.answer_prefix,
             "depths": sample.depths,
             "token_positions": sample.token_positions,
+            "prompt_tokens": answer.prompt_tokens,
             "tokens_generated": answer.tokens,
             "finished": answer.finished,
             **({"context_id": sample.context_id} if sample.context_id is not None else {}),

@@ -296,6 +296,15 @@ def test_a_finished_file_out_of_order_is_put_in_order_without_a_model(dataset, o
     assert output.read_bytes() == whole
 
 
+def test_an_engine_that_is_asked_for_nothing_is_not_asked(dataset, output, whole):
+    predict(dataset, Flock(), output)
+    output.write_bytes(b"".join(reversed(whole.splitlines(keepends=True))))
+    model = Flock()
+    model.generate = Unloadable().generate
+    predict(dataset, model, output)
+    assert output.read_bytes() == whole
+
+
 def test_a_doubled_record_is_named(dataset, output, whole):
     predict(dataset, Parrot(), output)
     output.write_bytes(whole + whole.splitlines(keepends=True)[2])

@@ -1,8 +1,9 @@
 """The openai engine: any server that speaks OpenAI's protocol, vLLM's own and hosted ones.
 
 >>> from rulerlib import models
->>> model = models.load("owner/name", "openai", base_url="http://localhost:8000/v1")  # doctest: +SKIP
->>> model                                                                            # doctest: +SKIP
+>>> address = "http://localhost:8000/v1"
+>>> model = models.load("owner/name", "openai", base_url=address)  # doctest: +SKIP
+>>> model                                                          # doctest: +SKIP
 Engine('owner/name', endpoint='completions')
 
 The address and the key come from ``OPENAI_BASE_URL`` and ``OPENAI_API_KEY``, or from

@@ -579,12 +579,13 @@ def _checked_url(url: Any) -> str:
         raise ParameterError("base_url", None, allowed)
     httpx = _httpx()
     parsed = None
-    with contextlib.suppress(httpx.InvalidURL, TypeError):
+    with contextlib.suppress(httpx.InvalidURL, TypeError, ValueError):
         parsed = httpx.URL(url)
     if (
         parsed is None
         or parsed.scheme not in ("http", "https")
         or not parsed.host
+        or "%" in parsed.host
         or parsed.userinfo
         or parsed.query
     ):

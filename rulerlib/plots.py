@@ -233,22 +233,26 @@ def effective(
     if table.empty:
         raise ParameterError("table", "empty", "a table with at least one model")
     rising = sorted({int(length) for length in lengths})
+    records = table.to_dict("records")
+    # All of them before anything is drawn: one of them may lie on no length of the axis.
+    places = [_place(record[value], rising) for record in records]
+    ends = [
+        [_place(record.get(f"{value} {end}", record[value]), rising) for end in ("low", "high")]
+        for record in records
+    ]
+    others = places if other is None else [_place(record[other], rising) for record in records]
     figure, axes = _one(7, 1.5 + 0.27 * len(table))
-    for row, record in enumerate(table.to_dict("records")):
-        at = _place(record[value], rising)
-        low, high = (_place(record.get(f"{value} {end}", record[value]), rising)
-                     for end in ("low", "high"))  # fmt: skip
+    for row, (at, (low, high), elsewhere) in enumerate(zip(places, ends, others, strict=True)):
         axes.hlines(row, low, high, color=_LINES[0], linewidth=5, alpha=0.3)
         axes.plot(at, row, "o", color=_LINES[0], zorder=3)
-        if str(record[value]).startswith("≥"):
+        if str(records[row][value]).startswith("≥"):
             axes.annotate("", (at + 0.45, row), (at + 0.05, row),
                           arrowprops={"arrowstyle": "->", "color": _LINES[0]})  # fmt: skip
-        if other is not None and _place(record[other], rising) != at:
-            axes.plot(_place(record[other], rising), row, "D", markerfacecolor="none",
-                      color=_LINES[1], zorder=3)  # fmt: skip
+        if elsewhere != at:
+            axes.plot(elsewhere, row, "D", markerfacecolor="none", color=_LINES[1], zorder=3)
     labels = [
         f"{record[name]} (claims {record['claimed']})" if record.get("claimed") else record[name]
-        for record in table.to_dict("records")
+        for record in records
     ]
     axes.set_yticks(range(len(table)), labels, fontsize=8)
     axes.set_ylim(len(table) - 0.4, -0.6)
@@ -268,7 +272,7 @@ def effective(
         figure.legend(handles=marks, fontsize=8, loc="outside lower center", ncols=2)
     if title:
         axes.set_title(title, fontsize=11)
-    said = [f"{record[name]} {record[value]}" for record in table.to_dict("records")]
+    said = [f"{record[name]} {record[value]}" for record in records]
     alt = f"Effective length of {_count(len(table), 'model')}: {_some(said)}."
     return _done(figure, alt, title)
 
@@ -340,13 +344,14 @@ def correlation(found: Any, title: str | None = None) -> Figure:
     figure, (left, right) = _columns_of(size + 2.6, size, [1, 3])
     hierarchy.dendrogram(found.tree, orientation="left", ax=left, no_labels=True,
                          color_threshold=0, above_threshold_color="#333333")  # fmt: skip
-    # The tree counts its leaves from below.
-    left.invert_yaxis()
+    # The tree counts its leaves from below, ten units each.
+    left.set_ylim(10 * len(names), 0)
     left.set_xlabel("1 − correlation", fontsize=8)
     for side in ("left", "top", "right"):
         left.spines[side].set_visible(False)
     shades = plt.get_cmap("PuOr_r")
-    image = right.imshow(matrix.to_numpy(), cmap=shades, vmin=-1, vmax=1)
+    # As high as the tree beside it, so that each row is level with its leaf.
+    image = right.imshow(matrix.to_numpy(), cmap=shades, vmin=-1, vmax=1, aspect="auto")
     for row, values in enumerate(matrix.to_numpy()):
         for column, value in enumerate(values):
             light = abs(value) < 0.75

@@ -111,11 +111,8 @@ def table(values: pd.DataFrame, percent: Iterable[str] = (), precision: int = 1)
     if values.empty and "why" in values.attrs:
         return sentence(values.attrs["why"])
     shown = values.copy()
-    shares: Sequence[str] = [
-        name
-        for name in (*percent, "all_match", "part_match", "recall", "found", "accuracy", "share")
-        if name in shown
-    ]
+    known = ("all_match", "part_match", "recall", "found", "accuracy", "share", "cut_off")
+    shares: Sequence[str] = [name for name in (*percent, *known) if name in shown]
     shown = _intervals(shown, shares, precision)
     caption = []
     for name in ("model", "language"):

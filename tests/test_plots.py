@@ -280,8 +280,10 @@ def test_the_correlation_is_its_matrix():
     assert [text.get_text() for text in axes.get_yticklabels()] == found.matrix.index.tolist()
     # The tree beside it has its leaves in the same order, from above.
     tree = figure.axes[0]
-    low, high = tree.get_ylim()
-    assert low > high
+    figure.draw_without_rendering()
+    assert tree.get_window_extent().y0 == pytest.approx(axes.get_window_extent().y0)
+    assert tree.get_window_extent().y1 == pytest.approx(axes.get_window_extent().y1)
+    assert tree.get_ylim() == (10 * len(names), 0)
     assert all(name in figure.alt for name in names)
     with pytest.raises(ParameterError, match="found"):
         plots.correlation("Only one model.")

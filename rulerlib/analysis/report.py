@@ -130,8 +130,8 @@ class Report:
         grouped = tables.groups_of(self.scores, ("model", "language", "length"))
         made = grouped.agg(
             tasks=("task", "nunique"), n=("index", "size"),
-            cut_off=("cut_off", lambda where: int((where != "").sum())),
-            truncated=("truncation", lambda kept: int((kept >= 0).sum())),
+            answers_cut_off=("cut_off", lambda where: int((where != "").sum())),
+            prompts_cut=("truncation", lambda kept: int((kept >= 0).sum())),
         ).reset_index()  # fmt: skip
         if tables.shared(self.scores):
             names = tables.clusters(self.scores)

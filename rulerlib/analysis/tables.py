@@ -190,8 +190,8 @@ def scores(predictions: Iterable[tuple[Mapping[str, Any], Prediction]]) -> pd.Da
         - ``category``: RULER's; ``metric``: the task's strict rule;
         - ``all_match``, ``recall``, ``part_match``; ``strict``: the strict rule's value;
           ``score``: RULER's own number, recall, or part-match for question answering;
-        - ``index``, ``context_id``, ``pred``, ``outputs``, ``depths``, ``finished``, ``cut_off``,
-          ``truncation``, ``copied``;
+        - ``index``, ``context_id``, ``pred``, ``outputs``, ``depths``, ``finished``, ``cut_off``
+          (``"thinking"``, ``"answer"`` or ``""``), ``truncation``, ``copied``;
         - ``error`` and what goes with it, see `rulerlib.analysis.error_analysis.classify`;
         - ``setting`` and ``knobs`` where they are known.
     """
@@ -206,6 +206,8 @@ def scores(predictions: Iterable[tuple[Mapping[str, Any], Prediction]]) -> pd.Da
         for name, metric in metrics.METRICS.items():
             row[name] = metric(record.pred, record.outputs)
         finished = record.others.get("finished", True)
+        # Records that were written before it was known where the limit struck.
+        cut_off = record.others.get("cut_off", None if finished else "answer") or ""
         row |= {
             "strict": row[row["metric"]],
             "score": row["part_match" if row["metric"] == "part_match" else "recall"],
@@ -214,12 +216,11 @@ def scores(predictions: Iterable[tuple[Mapping[str, Any], Prediction]]) -> pd.Da
             "outputs": record.outputs,
             "depths": record.others.get("depths", []),
             "finished": finished,
-            # "thinking" or "answer", where the limit struck; RULER's own files do not say.
-            "cut_off": record.others.get("cut_off", "" if finished else "answer") or "",
+            "cut_off": cut_off,
             "truncation": record.truncation,
             "copied": copied(record),
         }
-        row |= error_analysis.classify(record, family, row["strict"] == 1, bool(row["cut_off"]))
+        row |= error_analysis.classify(record, family, row["strict"] == 1, bool(cut_off))
         rows.append(row)
     return pd.DataFrame(rows)
 
@@ -298,11 +299,11 @@ def accuracy(
     DataFrame
         ``by``, ``n``, the metric, ``low``, ``high``; mean ``recall`` beside all-match,
         because RULER's script reports it under the same name; where contexts are shared,
-        ``contexts`` (how many) and ``design_effect``; and, where there are any, ``cut_off``:
-        the share of answers that are wrong and were cut off by the token limit.
+        ``contexts`` (how many) and ``design_effect``; and ``cut_off``, where there are any, the
+        share of answers that are wrong and were cut off by the limit.
     """
     if "cut_off" in table:
-        table = table.assign(cut_off=table["cut_off"].astype(bool) & (table[metric] < 1))
+        table = table.assign(cut_off=(table["cut_off"] != "") & (table[metric] < 1))
     grouped = groups_of(table, by)
     made = grouped.agg(n=(metric, "size"), **{metric: (metric, "mean")}).reset_index()
     made = _with_interval(made, metric)

@@ -8,6 +8,7 @@ accuracy against length with its interval. Both take a table of
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
@@ -50,15 +51,7 @@ def heatmap(table: pd.DataFrame, colours: str = "red-green", title: str | None =
     if table.empty:
         raise ParameterError("table", "empty", "a table with at least one measured cell")
     plt = _pyplot()
-    from matplotlib.colors import LinearSegmentedColormap
-
-    chosen = COLOURS[colours]
-    shades = (
-        plt.get_cmap(chosen)
-        if isinstance(chosen, str)
-        else LinearSegmentedColormap.from_list(colours, chosen)
-    ).with_extremes(bad=UNMEASURED)
-
+    shades = _shades(colours)
     names = list(dict.fromkeys(table["task"]))
     columns = min(4, len(names))
     rows = math.ceil(len(names) / columns)
@@ -186,8 +179,6 @@ def _write_counts(panel: Axes, grid: pd.DataFrame, counts: pd.DataFrame, shades:
         for column, value in enumerate(values):
             if math.isnan(value):
                 continue
-            red, green, blue, _ = shades(value)
-            light = 0.299 * red + 0.587 * green + 0.114 * blue > 0.5
             panel.text(
                 column,
                 row,
@@ -195,8 +186,41 @@ def _write_counts(panel: Axes, grid: pd.DataFrame, counts: pd.DataFrame, shades:
                 ha="center",
                 va="center",
                 fontsize=7,
-                color="black" if light else "white",
+                color=_ink(shades(value)),
             )
+
+
+def shade(value: float, colours: str = "red-green") -> tuple[str, str]:
+    """The colour of a cell of `heatmap`, and of what is written on it, as ``#rrggbb``.
+
+    Parameters
+    ----------
+    value
+        From 0 to 1; NaN: not measured.
+    """
+    one_of("colours", colours, COLOURS)
+    if math.isnan(value):
+        return UNMEASURED, "black"
+    colour = _shades(colours)(value)
+    red, green, blue = (round(255 * part) for part in colour[:3])
+    return f"#{red:02x}{green:02x}{blue:02x}", _ink(colour)
+
+
+def _shades(colours: str) -> Any:
+    plt = _pyplot()
+    from matplotlib.colors import LinearSegmentedColormap
+
+    chosen = COLOURS[colours]
+    return (
+        plt.get_cmap(chosen)
+        if isinstance(chosen, str)
+        else LinearSegmentedColormap.from_list(colours, chosen)
+    ).with_extremes(bad=UNMEASURED)
+
+
+def _ink(colour: Sequence[float]) -> str:
+    red, green, blue = colour[:3]
+    return "black" if 0.299 * red + 0.587 * green + 0.114 * blue > 0.5 else "white"
 
 
 def _thousands(length: int) -> str:

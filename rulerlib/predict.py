@@ -130,7 +130,7 @@ def predict(
             sample = asked[position]
             if sample.index in done:
                 continue
-            done[sample.index] = _append(output, _record(sample, answer))
+            done[sample.index] = _append(output, record(sample, answer))
             progress.advance(weight)
     _put_in_order(output, done)
     return output
@@ -263,7 +263,8 @@ def _calls(
             yield batch
 
 
-def _record(sample: Sample, answer: Generation) -> Prediction:
+def record(sample: Sample, answer: Generation) -> Prediction:
+    """What is kept of an answer."""
     return Prediction(
         index=sample.index,
         input=sample.input,

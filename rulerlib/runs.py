@@ -150,19 +150,7 @@ class Run:
         """
         known = [item.name for item in fields(cls) if item.name not in ("knobs", "family", "tasks")]
         knobs = [item.name for item in fields(tasks.FAMILIES[family].Knobs)]
-        given = {
-            name: value
-            for name, value in namespace.items()
-            if not name.startswith("_") and name not in _IPYTHON and _is_data(value)
-        }
-        for name, value in given.items():
-            if name not in (*known, *knobs, "variants"):
-                raise ParameterError(
-                    "the parameter name", name, nearest(name, ["variants", *known, *knobs])
-                )
-            if isinstance(value, str) and value.strip().lower() in ("none", "null", ""):
-                # papermill's -p texts None arrives as text.
-                given[name] = None
+        given = parameters(namespace, ["variants", *known, *knobs])
         set_knobs = {name: given.pop(name) for name in knobs if name in given}
         made = cls(
             tasks=given.pop("variants"),
@@ -198,9 +186,7 @@ class Run:
     @property
     def lengths(self) -> tuple[int, ...]:
         """The lengths asked for, rising."""
-        steps = range(min(self.num_lengths, self.length.bit_length()))
-        halves = (self.length >> step for step in steps)
-        return tuple(sorted({length for length in halves if length > 0}))
+        return halves(self.length, self.num_lengths)
 
     @property
     def name(self) -> str:
@@ -396,6 +382,45 @@ class Run:
                 if error.parameter != "length":
                     raise
         raise ParameterError("length", length, "longer")
+
+
+def halves(length: int, num_lengths: int) -> tuple[int, ...]:
+    """``length``, its half, the half of that, ...; rising.
+
+    >>> halves(4096, 3)
+    (1024, 2048, 4096)
+    """
+    steps = range(min(num_lengths, length.bit_length()))
+    return tuple(sorted({length >> step for step in steps} - {0}))
+
+
+def parameters(namespace: Mapping[str, Any], known: Sequence[str]) -> dict[str, Any]:
+    """The parameters that stand in a notebook.
+
+    Parameters
+    ----------
+    namespace
+        ``globals()``, before anything but parameters was set.
+    known
+        The names that the notebook has.
+
+    Raises
+    ------
+    ParameterError
+        If papermill set another one, which it only warns of.
+    """
+    given = {
+        name: value
+        for name, value in namespace.items()
+        if not name.startswith("_") and name not in _IPYTHON and _is_data(value)
+    }
+    for name, value in given.items():
+        if name not in known:
+            raise ParameterError("the parameter name", name, nearest(name, known))
+        if isinstance(value, str) and value.strip().lower() in ("none", "null", ""):
+            # papermill's -p texts None arrives as text.
+            given[name] = None
+    return given
 
 
 def _is_data(value: Any) -> bool:

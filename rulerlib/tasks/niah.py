@@ -16,6 +16,7 @@ Real Context Size of Your Long-Context Language Models?", appendix B).
 
 from __future__ import annotations
 
+import bisect
 import random
 import uuid
 from dataclasses import dataclass
@@ -50,7 +51,8 @@ class Knobs:
     num_needle_k, num_needle_v, num_needle_q
         Number of keys, of values of each key, and of keys asked for.
     depth
-        None: depths as in RULER. A number from 0 to 100 puts a single needle there.
+        None: depths as in RULER. A number from 0 to 100 puts the needle that is asked for there;
+        of several, the first one, and the others stay where they would be without it.
     """
 
     haystack: str = "essay"
@@ -81,8 +83,6 @@ class Knobs:
             )
         if self.depth is not None:
             one_depth(self.depth)
-            if self.num_needles > 1:
-                raise ParameterError("depth", self.depth, "None where there are several needles")
 
     @property
     def num_needles(self) -> int:
@@ -146,6 +146,13 @@ class Family:
         if len(pairs) > 1:
             rng.shuffle(pairs)
             depths: list[float] = sorted(rng.sample(DEPTHS, len(pairs)))
+            if knobs.depth is not None:
+                place = next(at for at, (key, _) in enumerate(pairs) if key == keys[asked[0]])
+                moved = pairs.pop(place)
+                del depths[place]
+                place = bisect.bisect_left(depths, knobs.depth)
+                pairs.insert(place, moved)
+                depths.insert(place, knobs.depth)
         else:
             depths = [depth_of(index) if knobs.depth is None else knobs.depth]
         needles = []

@@ -71,7 +71,8 @@ def sample(
         markup.append(_marked(text, start, end, spans, record.outputs))
         at = end
     wanted = ", ".join(record.outputs)
-    facts = f"{record.length:,} tokens with room for the answer"
+    length = record.length_w_model_temp or record.length
+    facts = f"{length:,} tokens with room for the answer"
     if record.depths:
         facts += f"; depth {', '.join(f'{depth:g}' for depth in record.depths)}"
     return Html(

@@ -175,7 +175,7 @@ class Page:
     def _make_controls(self) -> dict[str, Any]:
         w, setting = self._w, self.play.setting
         wide = {
-            "style": {"description_width": "7.5em"},
+            "style": {"description_width": "8.5em"},
             "layout": w.Layout(width="auto", margin="2px 0"),
         }
 
@@ -233,28 +233,26 @@ class Page:
         def head(text: str) -> Any:
             return w.HTML(f"<h4>{text}</h4>", layout=w.Layout(margin="0"))
 
-        self.own = w.Accordion(
-            [
-                w.VBox(
-                    [
-                        w.HTML(
-                            "Write your own needle: put <code>{value}</code> where its value"
-                            " stands and <code>{key}</code> where its key stands, and both are"
-                            " drawn; or put your own value in braces: <i>The code of the shed is"
-                            " {4711}.</i> What you leave empty is the language pack's. Your own"
-                            " text is read if the haystack is <i>Your own text</i>."
-                        ),
-                        *(
-                            self.controls[name]
-                            for name in ("needle", "question", "answer_prefix", "text")
-                        ),
-                    ]
-                )
-            ],
-            titles=("Your own words",),
-            selected_index=None,
-            layout=w.Layout(margin="6px 0"),
+        hint = w.HTML(
+            "Write your own needle: put <code>{value}</code> where its value stands and"
+            " <code>{key}</code> where its key stands, and both are drawn; or put your own value"
+            " in braces: <i>The code of the shed is {4711}.</i> What you leave empty is the"
+            " language pack's. Your own text is read if the haystack is <i>Your own text</i>."
         )
+        names = ("needle", "question", "answer_prefix", "text")
+        words = w.VBox([hint, *(self.controls[name] for name in names)])
+
+        def unfold(_: Any = None) -> None:
+            words.layout.display = "" if self.own.value else "none"
+
+        # Not an accordion, whose title keyboards and screen readers do not find.
+        self.own = w.ToggleButton(
+            value=any(getattr(self.play.setting, name) for name in names),
+            description="Your own words",
+            tooltip="Show or hide the fields for your own needle, question and text",
+        )
+        self.own.observe(self._guarded(unfold), names="value")
+        unfold()
         first = [self.controls[name] for name in ("language", "haystack", "length")]
         second = [self.controls[name] for name in ("num_needles", "num_distractors")]
         third = [self.controls[name] for name in ("type_needle_k", "type_needle_v")]
@@ -264,6 +262,7 @@ class Page:
                 w.HTML(_STYLE, layout=w.Layout(display="none")),
                 row([column(first), column([*second, *third])]),
                 self.own,
+                words,
                 self.controls["depth"],
                 self.alert,
                 self.budget,
@@ -343,7 +342,7 @@ class Page:
             # A prompt that cannot be made cannot be asked; the last one stays on the page.
             self.ask.disabled = self.another.disabled = True
             if values["haystack"] == "text":
-                self.own.selected_index = 0
+                self.own.value = True
             self.play.set(**values)
             self._settled()
 

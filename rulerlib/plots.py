@@ -219,8 +219,12 @@ def _shades(colours: str) -> Any:
 
 
 def _ink(colour: Sequence[float]) -> str:
-    red, green, blue = colour[:3]
-    return "black" if 0.299 * red + 0.587 * green + 0.114 * blue > 0.5 else "white"
+    """Black or white, whichever stands out more: a contrast of at least 4.5, as WCAG 2 asks."""
+    red, green, blue = (
+        part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in colour[:3]
+    )
+    # Where the contrasts to both are the same: (1.05 / (l + .05)) = ((l + .05) / .05).
+    return "black" if 0.2126 * red + 0.7152 * green + 0.0722 * blue > 0.179 else "white"
 
 
 def _thousands(length: int) -> str:

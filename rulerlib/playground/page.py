@@ -65,7 +65,7 @@ _LABELS = {
     "needle": "Needle",
     "question": "Question",
     "answer_prefix": "Answer begins",
-    "text": "Haystack",
+    "text": "Text",
 }
 
 _HAYSTACK_NAMES = {

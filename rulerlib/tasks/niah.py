@@ -52,7 +52,7 @@ class Knobs:
         Number of keys, of values of each key, and of keys asked for.
     depth
         None: depths as in RULER. A number from 0 to 100 puts the needle that is asked for there;
-        of several, the first one, and the others stay where they would be without it.
+        of several, one of the first key's, and the others stay where they would be without it.
     """
 
     haystack: str = "essay"

@@ -38,7 +38,8 @@ def scores(predictions: Iterable[tuple[Mapping[str, Any], Prediction]]) -> pd.Da
     DataFrame
         Those columns, and ``index``, ``metric`` (the task's strict rule), ``all_match``,
         ``recall``, ``part_match``, ``pred``, ``outputs``, ``depths``, ``finished``,
-        ``truncation``, ``copied``; ``setting`` too where a study sets it.
+        ``cut_off`` (``"thinking"``, ``"answer"`` or ``""``), ``truncation``, ``copied``;
+        ``setting`` too where a study sets it.
     """
     rows = []
     for about, record in predictions:
@@ -52,6 +53,7 @@ def scores(predictions: Iterable[tuple[Mapping[str, Any], Prediction]]) -> pd.Da
             "outputs": record.outputs,
             "depths": record.others.get("depths", []),
             "finished": record.others.get("finished", True),
+            "cut_off": record.others.get("cut_off") or "",
             "truncation": record.truncation,
             "copied": copied(record),
         }
@@ -92,13 +94,18 @@ def accuracy(
     -------
     DataFrame
         ``by``, ``n``, the metric, ``low``, ``high``; mean ``recall`` beside all-match,
-        because RULER's script reports it under the same name.
+        because RULER's script reports it under the same name; and ``cut_off``, where there are
+        any, the share of answers that are wrong and were cut off by the limit.
     """
+    if "cut_off" in table:
+        table = table.assign(cut_off=(table["cut_off"] != "") & (table[metric] < 1))
     grouped = _grouped(table, by)
     made = grouped.agg(n=(metric, "size"), **{metric: (metric, "mean")}).reset_index()
     made = _with_interval(made, metric)
     if metric == "all_match" and "recall" in table:
         made["recall"] = grouped["recall"].mean().to_numpy()
+    if "cut_off" in table and table["cut_off"].any():
+        made["cut_off"] = grouped["cut_off"].mean().to_numpy()
     return _plain(made, by)
 
 

@@ -23,7 +23,7 @@ from typing import Any
 
 import rulerlib
 from rulerlib import languages, samples, tasks, tokens
-from rulerlib.errors import DataError, ParameterError, RunMismatchError, whole_number
+from rulerlib.errors import DataError, ParameterError, RunMismatchError, flag, whole_number
 from rulerlib.haystack import digest, read_texts
 from rulerlib.samples import Sample
 from rulerlib.tasks.base import Budget, TooLongError
@@ -34,7 +34,37 @@ PROBES = 64
 # Finished samples that are tokenized as a whole, to check the sums.
 CHECKED = 3
 
+# Contexts that are drawn beforehand, where each has many questions.
+PROBED_CONTEXTS = 8
+
 METADATA = "metadata.json"
+
+# What settings that were written before there was a choice would have said.
+UNSAID: dict[str, Any] = {
+    "queries_per_context": 1,
+    "answer_prefix": "assistant",
+    "thinking": None,
+    "thinking_tokens": 0,
+    "thinking_tags": list(tokens.TAGS),
+}
+
+
+def check_queries(task: str, queries_per_context: int, /, **knobs: Any) -> None:
+    """Check a task, its knobs, and that one context can be asked so many questions.
+
+    Raises
+    ------
+    ParameterError
+        If not: says how many it can be asked, and what decides it.
+    """
+    whole_number("queries_per_context", queries_per_context, 1)
+    row = tasks.resolve(task, **knobs)
+    most, why = row.module.most_queries(row.knobs)
+    if most is not None and queries_per_context > max(1, most):
+        allowed = "1" if most <= 1 else f"at most {most}"
+        raise ParameterError(
+            "queries_per_context", queries_per_context, f"{allowed} for {task}: {why}"
+        )
 
 
 @dataclass(frozen=True)
@@ -60,8 +90,21 @@ class Dataset:
         as `rulerlib.haystack.read_texts` takes them.
     chat
         Whether the budget counts the tokenizer's chat template; None: where there is one.
+    answer_prefix
+        Where the beginning of the answer stands: ``"assistant"``, the assistant's turn, which the
+        model continues; ``"user"``, at the end of the user's turn, for models that think first
+        and servers that begin every turn themselves; ``"none"``, nowhere.
+    thinking
+        Whether the chat template lets the model think before it answers; None: as the template
+        has it. Room for thinking comes on top of ``length``, so that the questions are the same.
     knobs
         Settings of the task that differ from its row in the table.
+    queries_per_context
+        So many samples in a row share one context, word for word up to what follows it, and ask
+        other questions about it; RULER has 1. A model that keeps what it has read then reads
+        the context once (`rulerlib.predict`), and means must allow for their dependence
+        (`rulerlib.metrics.clustered`). Their ``context_id`` is the same. Which tasks can share,
+        and how far, says the error: those with several needles, chains or documents to ask for.
 
     Raises
     ------
@@ -79,6 +122,9 @@ class Dataset:
     texts: str | Path | Iterable[str] | None = None
     chat: bool | None = None
     knobs: dict[str, Any] = field(default_factory=dict)
+    queries_per_context: int = 1
+    answer_prefix: str = "assistant"
+    thinking: bool | None = None
 
     def __post_init__(self) -> None:
         whole_number("length", self.length, 1)
@@ -86,7 +132,9 @@ class Dataset:
         whole_number("seed", self.seed, 0)
         if self.chat is not None and not isinstance(self.chat, bool):
             raise ParameterError("chat", self.chat, "true, false, or None")
-        tasks.resolve(self.task, **self.knobs)
+        if self.thinking is not None:
+            flag("thinking", self.thinking)
+        check_queries(self.task, self.queries_per_context, **self.knobs)
         set_ = object.__setattr__
         if self.texts is not None:
             set_(self, "texts", read_texts(self.texts))
@@ -120,7 +168,7 @@ class Dataset:
     @cached_property
     def frame(self) -> tokens.Frame:
         """What the model's template puts around each prompt."""
-        return self._tokenizer.frame(self.chat)
+        return self._tokenizer.frame(self.chat, self.answer_prefix, self.thinking)
 
     @property
     def _tokenizer(self) -> tokens.Tokenizer:
@@ -147,7 +195,8 @@ class Dataset:
         # Half as much again as the longest of many gold answers, and eight for a word before it.
         answers = [
             draft.answer or self._language.join([*draft.outputs])
-            for draft in self._drafts(self._trial)
+            for drafts in self._drafts(self._trial)
+            for draft in drafts
         ]
         return math.ceil(1.5 * max(self._tokenizer.counts(answers))) + 8
 
@@ -208,18 +257,50 @@ class Dataset:
         return random.Random(f"{self.seed} {self._stream} {index}")
 
     def _draw(self, family: Any, index: int) -> Sample:
-        sample: Sample = family.sample(index, self._rng(index))
+        sample: Sample
+        if self.queries_per_context == 1:
+            sample = family.sample(index, self._rng(index))
+        else:
+            context, number = divmod(index, self.queries_per_context)
+            sample = self._context(family, context)[number]
+            sample.context_id = context
         sample.index = index
         sample.task = self.task
         sample.language = self._language.code
         return sample
 
-    def _drafts(self, family: Any) -> list[Any]:
-        return [family.draft(index, self._rng(index)) for index in range(PROBES)]
+    def _context(self, family: Any, context: int) -> Any:
+        """The samples of one context; the last one is kept, because they are asked for in a row."""
+        key = (family, family.exact, context)
+        if self._last.get("key") != key:
+            made = family.shared(context, self._rng(context), self.queries_per_context)
+            self._last.update(key=key, made=made)
+        return self._last["made"]
+
+    @cached_property
+    def _last(self) -> dict[str, Any]:
+        return {}
+
+    def _drafts(self, family: Any) -> list[list[Any]]:
+        """The drafts of some contexts, one or more of each."""
+        queries = self.queries_per_context
+        if queries == 1:
+            return [[family.draft(index, self._rng(index))] for index in range(PROBES)]
+        contexts = range(max(PROBED_CONTEXTS, PROBES // queries))
+        return [family.drafts(context, self._rng(context), queries) for context in contexts]
 
     def _smallest(self, family: Any) -> int:
         composer = family.composer
-        needed = max(composer.fixed(draft) for draft in self._drafts(family))
+        needed = 0
+        for drafts in self._drafts(family):
+            if len({draft.head for draft in drafts}) > 1:
+                raise ParameterError(
+                    "queries_per_context",
+                    self.queries_per_context,
+                    f"1, because the language pack '{self._language.code}' names the question"
+                    " before the context, so that nothing could be shared",
+                )
+            needed = max(needed, *(composer.fixed(draft) for draft in drafts))
         return int(needed + family.haystack.longest)
 
     def _check_length(self) -> None:
@@ -249,11 +330,20 @@ class Dataset:
             "tokenizer": self._tokenizer.name,
             "tokenizer_fingerprint": self._tokenizer.fingerprint,
             "chat": self.frame.chat,
+            "answer_prefix": self.answer_prefix,
+            "thinking": self.thinking,
             "tokens_to_generate": self.tokens_to_generate,
             "texts": digest(self._texts) if self._texts is not None else None,
             "source": getattr(self._trial, "digest", None),
             "rulerlib": rulerlib.__version__,
+            # Only where it is not RULER's 1, so that a folder made before there was a choice
+            # stays what it is.
+            **{name: n for name, n in self._sharing.items() if n != UNSAID[name]},
         }
+
+    @property
+    def _sharing(self) -> dict[str, int]:
+        return {"queries_per_context": self.queries_per_context}
 
     def write(self, folder: str | Path) -> Path:
         """Write ``validation.jsonl`` and ``metadata.json``, or reuse what stands there.
@@ -283,7 +373,8 @@ class Dataset:
                 " output folder."
             )
         if path.exists():
-            compare(about, self.metadata, ignore=("tokenizer", "rulerlib", "num_samples"))
+            wanted = {**self.metadata, **self._sharing}
+            compare(about, wanted, ignore=("tokenizer", "rulerlib", "num_samples"))
             stated = json.loads(about.read_text(encoding="utf-8")).get("num_samples", 0)
             if stated >= self.num_samples:
                 return path
@@ -316,6 +407,7 @@ def compare(path: Path, wanted: dict[str, Any], ignore: tuple[str, ...] = ()) ->
         raise DataError(f"{path}: damaged ({error}).") from error
     if not isinstance(found, dict):
         raise DataError(f"{path}: damaged (not a JSON object).")
+    found = {**UNSAID, **found}
     for name, value in wanted.items():
         if name not in ignore and found.get(name) != value:
             name, was, value = _difference(name, found.get(name), value)

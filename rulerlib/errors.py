@@ -54,6 +54,10 @@ class RunMismatchError(RulerError):
     """A run on disk was made with other settings than those asked for now."""
 
 
+class BusyError(RulerError):
+    """Another process is writing the same file; the message says which one, and since when."""
+
+
 def nearest(value: Any, choices: Iterable[str]) -> str:
     """Say which names are allowed and which one was probably meant.
 

@@ -8,20 +8,28 @@ interrupted run ends with the same bytes as one that was not.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
-from collections.abc import Container, Iterable, Iterator
+import platform
+from collections.abc import Callable, Container, Generator, Iterable, Iterator, Sequence
+from importlib import metadata
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
+import rulerlib
 from rulerlib import samples
 from rulerlib.dataset import METADATA, compare
 from rulerlib.errors import DataError, ParameterError, whole_number
+from rulerlib.lock import alone
 from rulerlib.models import Generation, Model, Request
 from rulerlib.progress import Progress
 from rulerlib.samples import Prediction, Sample
-from rulerlib.tokens import Frame
+from rulerlib.tokens import TAGS, Frame, check_tags, check_thinking
+
+# Other versions of these may give other numbers.
+PACKAGES = ("torch", "transformers", "tokenizers", "vllm", "openai")
 
 
 def predict(
@@ -34,6 +42,10 @@ def predict(
     allow_truncation: bool = False,
     progress: Progress | None = None,
     weight: float = 1.0,
+    answer_prefix: str | None = None,
+    thinking: bool | None = None,
+    thinking_tokens: int = 0,
+    thinking_tags: Sequence[str] = TAGS,
 ) -> Path:
     """Ask a model every question of a dataset.
 
@@ -48,13 +60,20 @@ def predict(
         beside it, in ``<task>.settings.json``.
     num_samples
         Only so many from the beginning; None: all.
-    tokens_to_generate, chat
-        None: as the dataset was made for; needed where it has no metadata.
+    tokens_to_generate, chat, answer_prefix, thinking
+        None: as the dataset was made for; the first is needed where it has no metadata. What
+        they mean, see `rulerlib.dataset.Dataset`.
     allow_truncation
         Cut prompts that the model cannot take, in the middle, instead of
         refusing them; every such record says so in ``truncation``.
     progress, weight
         A bar to move on, and what each sample counts on it.
+    thinking_tokens
+        Room for thinking, in tokens, on top of ``tokens_to_generate``. Both are one room: an
+        answer may use what the thinking left.
+    thinking_tags
+        What stands before and after thinking. What is between them is kept in ``others``, and
+        only the rest is scored; an answer that the limit cut off says so there, in ``cut_off``.
 
     Returns
     -------
@@ -69,6 +88,8 @@ def predict(
         If ``output`` was begun with other settings.
     DataError
         If a file is damaged.
+    BusyError
+        If another process is at the same output.
     """
     dataset, output = Path(dataset), Path(output)
     about = _metadata(dataset)
@@ -78,14 +99,23 @@ def predict(
     assert tokens_to_generate is not None
     if num_samples is not None:
         whole_number("num_samples", num_samples, 1)
-    frame = model.tokenizer.frame(about.get("chat") if chat is None else chat)
+    if thinking is None:
+        thinking = about.get("thinking")
+    frame = model.tokenizer.frame(
+        about.get("chat") if chat is None else chat,
+        answer_prefix or about.get("answer_prefix", "assistant"),
+        thinking,
+        check_tags(thinking_tags),
+    )
+    check_thinking(model.name, frame, thinking, thinking_tokens)
+    room = tokens_to_generate + thinking_tokens
 
-    if model.limit is not None and tokens_to_generate >= model.limit:
+    if model.limit is not None and room >= model.limit:
         raise ParameterError(
-            "tokens_to_generate", tokens_to_generate,
+            "tokens_to_generate", room,
             f"less than {model.limit}, what '{model.name}' can take together with a prompt",
         )  # fmt: skip
-    total, longest = _survey(dataset, about, model, frame, tokens_to_generate, num_samples)
+    total, longest = _survey(dataset, about, model, frame, thinking, room, num_samples)
     if model.limit is not None and longest > model.limit and not allow_truncation:
         raise ParameterError(
             "length",
@@ -98,41 +128,35 @@ def predict(
         "model": model.name,
         **model.settings,
         "chat": frame.chat,
+        "answer_prefix": frame.answer_prefix,
+        "thinking": thinking,
+        "thinking_tokens": thinking_tokens,
+        "thinking_tags": list(frame.tags),
         "tokens_to_generate": tokens_to_generate,
         "allow_truncation": allow_truncation,
         # Of the length asked for, so that further samples do not change it.
-        "batch_size": model.batch_size(max(longest, about.get("length", 0))),
+        "batch_size": model.batch_size(max(longest, about.get("length", 0) + thinking_tokens)),
+        "versions": _versions(),
         "dataset": {name: about[name] for name in sorted(about) if name != "num_samples"},
     }
-    done = _resume(output, settings, dataset)
     progress = progress or Progress(0, dataset.parent.name, quiet=True)
-    progress.advance(weight * len(done.keys() & set(range(total))), measured=False)
+    done = _standing(output, settings, dataset)
+    if list(done)[:total] == list(range(total)):
+        progress.advance(weight * total, measured=False)
+        return output
 
-    def request(sample: Sample) -> Request:
-        return Request(
-            prompt=frame.prompt(sample.input, sample.answer_prefix),
-            special=not frame.chat,
-            max_new_tokens=tokens_to_generate,
-            messages=frame.messages(sample.input, sample.answer_prefix),
-            group=sample.context_id,
-            truncate=allow_truncation,
-        )
-
-    for batch in _calls(islice(_numbered(dataset, about), total), settings["batch_size"], done):
-        asked: list[Sample] = []
-
-        def requests(batch: Iterable[Sample] = batch, asked: list[Sample] = asked) -> Any:
-            for sample in batch:
-                asked.append(sample)
-                yield request(sample)
-
-        for position, answer in model.generate(requests()):
-            sample = asked[position]
-            if sample.index in done:
-                continue
-            done[sample.index] = _append(output, record(sample, answer))
-            progress.advance(weight)
-    _put_in_order(output, done)
+    with alone(output):
+        done = _resume(output, settings, dataset)
+        progress.advance(weight * sum(index < total for index in done), measured=False)
+        asked = islice(_numbered(dataset, about), total)
+        for batch in _batches(asked, settings["batch_size"], done):
+            for sample, answer in _answers(
+                model, batch, lambda sample: request(sample, frame, room, allow_truncation)
+            ):
+                if sample.index not in done:
+                    done[sample.index] = _append(output, record(sample, answer, frame))
+                    progress.advance(weight)
+        _put_in_order(output, done)
     return output
 
 
@@ -153,29 +177,43 @@ def _survey(
     about: dict[str, Any],
     model: Model,
     frame: Frame,
-    tokens_to_generate: int,
+    thinking: bool | None,
+    room: int,
     num_samples: int | None,
 ) -> tuple[int, int]:
     """The number of samples, and the longest sequence in tokens, before anything is loaded."""
-    # The lengths in the file hold for the tokenizer, template and answer it was made for.
+    # The lengths in the file hold for the tokenizer and template that it was made for.
+    generated = about.get("tokens_to_generate", 0)
     counted = (
-        about.get("tokenizer_fingerprint") == model.tokenizer.fingerprint
+        generated
+        and about.get("tokenizer_fingerprint") == model.tokenizer.fingerprint
         and about.get("chat") == frame.chat
-        and about.get("tokens_to_generate") == tokens_to_generate
+        and about.get("answer_prefix", "assistant") == frame.answer_prefix
+        and about.get("thinking") == thinking
     )
     total = longest = 0
     for sample in islice(_numbered(dataset, about), num_samples):
         total += 1
-        length = sample.length_w_model_temp
-        if not (counted and length):
+        if counted and sample.length_w_model_temp:
+            fed = sample.length_w_model_temp - generated
+        else:
             text = frame.prompt(sample.input, sample.answer_prefix)
-            length = model.tokenizer.count(text) + frame.special + tokens_to_generate
-        longest = max(longest, length)
+            fed = model.tokenizer.count(text) + frame.special
+        longest = max(longest, fed + room)
     if not total:
         raise DataError(f"{dataset}: no samples.")
     if num_samples is not None and total < num_samples:
         raise ParameterError("num_samples", num_samples, f"at most {total}, what {dataset} holds")
     return total, longest
+
+
+def _versions() -> dict[str, str]:
+    """What was installed when the first answer was asked for; noted, not compared."""
+    found = {"python": platform.python_version(), "rulerlib": rulerlib.__version__}
+    for name in PACKAGES:
+        with contextlib.suppress(metadata.PackageNotFoundError):
+            found[name] = metadata.version(name)
+    return found
 
 
 def _numbered(dataset: Path, about: dict[str, Any]) -> Iterator[Sample]:
@@ -206,16 +244,20 @@ def _metadata(dataset: Path) -> dict[str, Any]:
     return found
 
 
-def _resume(output: Path, settings: dict[str, Any], dataset: Path) -> dict[int, tuple[int, int]]:
-    """Where in the file the prediction of each index stands; what a kill left is cut off.
+Places = dict[int, tuple[int, int]]
+"""For each index, in the order of the file, the bytes [start, end) of its line."""
 
-    Returns
-    -------
-    dict
-        For each index, in the order of the file, the bytes [start, end) of its line.
+
+def _standing(output: Path, settings: dict[str, Any], dataset: Path) -> Places:
+    """Where the predictions stand that were made already.
+
+    Raises
+    ------
+    RunMismatchError, DataError
+        If they were made with other settings, or are not the answers to these samples.
     """
     beside = output.with_suffix(".settings.json")
-    done: dict[int, tuple[int, int]] = {}
+    done: Places = {}
     outputs: dict[int, list[str]] = {}
     start = 0
     for number, (record, end) in enumerate(samples.read_unfinished(output, Prediction), 1):
@@ -226,18 +268,27 @@ def _resume(output: Path, settings: dict[str, Any], dataset: Path) -> dict[int, 
     if done and not beside.exists():
         raise DataError(f"{beside} is missing, so nobody can say how {output} was made.")
     if beside.exists():
-        ignore = ("model",) if done else tuple(settings)
-        compare(beside, settings, ignore=ignore)
-    if not done:
-        with samples.replacing(beside) as file:
-            file.write(json.dumps(settings, ensure_ascii=False, indent=2) + "\n")
+        compare(beside, settings, ignore=("model", "versions") if done else tuple(settings))
     for place, sample in enumerate(samples.read(dataset, Sample)):
         if outputs.pop(place, sample.outputs) != sample.outputs:
             raise _stranger(output, done, place)
     if outputs:
         raise _stranger(output, done, min(outputs))
-    if output.exists() and output.stat().st_size > start:
-        os.truncate(output, start)
+    return done
+
+
+def _resume(output: Path, settings: dict[str, Any], dataset: Path) -> Places:
+    """The same, after what a kill left has been removed; only for who is alone at it."""
+    beside = output.with_suffix(".settings.json")
+    for path in (output, beside):
+        samples.remove_leftovers(path)
+    done = _standing(output, settings, dataset)
+    if not done:
+        with samples.replacing(beside) as file:
+            file.write(json.dumps(settings, ensure_ascii=False, indent=2) + "\n")
+    size = max((end for _, end in done.values()), default=0)
+    if output.exists() and output.stat().st_size > size:
+        os.truncate(output, size)
     return done
 
 
@@ -246,10 +297,10 @@ def _stranger(output: Path, done: dict[int, Any], index: int) -> DataError:
     return DataError(f"{output}, line {line}: not the answer to sample {index}.")
 
 
-def _calls(
+def _batches(
     records: Iterable[Sample], size: int | None, done: Container[int]
 ) -> Iterator[Iterable[Sample]]:
-    """The samples of each call of the engine.
+    """The samples of each call of the engine, as `rulerlib.models.Model.batch_size` says.
 
     A batch that was half written is read again as a whole: the same prompts beside each other
     give the same numbers, and so the same bytes.
@@ -263,13 +314,57 @@ def _calls(
             yield batch
 
 
-def record(sample: Sample, answer: Generation) -> Prediction:
+def _answers(
+    model: Model, batch: Iterable[Sample], request: Callable[[Sample], Request]
+) -> Iterator[tuple[Sample, Generation]]:
+    """What a model says to each sample, as it finishes."""
+    # Only what is asked and not answered yet is held in memory.
+    waiting: dict[int, Sample] = {}
+
+    def requests() -> Iterator[Request]:
+        for position, sample in enumerate(batch):
+            waiting[position] = sample
+            yield request(sample)
+
+    answers = model.generate(requests())
+    try:
+        for position, answer in answers:
+            yield waiting.pop(position), answer
+    finally:
+        # At once, not when Python collects it: a traceback that a notebook keeps would hold
+        # requests open, which cost money.
+        if isinstance(answers, Generator):
+            answers.close()
+    if waiting:
+        raise RuntimeError(f"{model.name} left {len(waiting)} requests without an answer")
+
+
+def request(sample: Sample, frame: Frame, room: int, allow_truncation: bool = False) -> Request:
+    """What a model is asked for a sample, with room for so many tokens of thinking and answer."""
+    return Request(
+        prompt=frame.prompt(sample.input, sample.answer_prefix),
+        special=not frame.chat,
+        max_new_tokens=room,
+        messages=frame.messages(sample.input, sample.answer_prefix),
+        template=frame.template,
+        tags=frame.tags if frame.chat else (),
+        group=sample.context_id,
+        truncate=allow_truncation,
+    )
+
+
+def record(sample: Sample, answer: Generation, frame: Frame) -> Prediction:
     """What is kept of an answer."""
+    thinking, said, unended = frame.split(answer.text)
+    # Some servers tell thinking apart themselves.
+    thinking = answer.thinking + thinking
+    unended = unended or bool(answer.thinking and not said)
+    where = "thinking" if unended else "answer"
     return Prediction(
         index=sample.index,
         input=sample.input,
         outputs=sample.outputs,
-        pred=answer.text,
+        pred=said,
         others={
             "task": sample.task,
             "language": sample.language,
@@ -278,6 +373,11 @@ def record(sample: Sample, answer: Generation) -> Prediction:
             "token_positions": sample.token_positions,
             "tokens_generated": answer.tokens,
             "finished": answer.finished,
+            # Where the limit struck; a model without an end of its own always goes on to it.
+            "cut_off": None if answer.finished else where,
+            **({"thinking": thinking} if thinking else {}),
+            # Its last digits are those of a smaller batch than the settings say.
+            **({"split": answer.split} if answer.split else {}),
         },
         truncation=answer.kept,
         length=sample.length,
@@ -300,7 +400,7 @@ def _append(output: Path, record: Prediction) -> tuple[int, int]:
     return start, start + len(line)
 
 
-def _put_in_order(output: Path, done: dict[int, tuple[int, int]]) -> None:
+def _put_in_order(output: Path, done: Places) -> None:
     """Put the lines of a finished file in the order of their indices, in one step."""
     if list(done) == sorted(done):
         return

@@ -20,7 +20,7 @@ from typing import Any, Self
 
 from rulerlib import haystack, languages, models, samples, tasks, tokens
 from rulerlib import predict as prediction
-from rulerlib.dataset import Dataset
+from rulerlib.dataset import Dataset, check_queries
 from rulerlib.errors import ParameterError, nearest, one_of, whole_number
 from rulerlib.progress import Progress
 from rulerlib.samples import Prediction, Sample
@@ -62,12 +62,21 @@ class Run:
         Your own text for essay haystacks: a file or a folder.
     chat
         Whether to use the model's chat template; None: where it has one.
+    answer_prefix, thinking
+        Where the answer prefix stands, and whether the model thinks before it answers; see
+        `rulerlib.dataset.Dataset`.
+    thinking_tokens, thinking_tags
+        Room for thinking on top of ``length``, and what stands around it; see
+        `rulerlib.predict.predict`.
     allow_truncation
         Cut prompts that the model cannot take, instead of refusing them.
     engine_options
         Further arguments of the engine, such as ``{"dtype": "float32"}``.
     knobs
         Settings of the tasks that differ from their rows in the table.
+    queries_per_context
+        So many samples in a row ask about one context, which a model then reads once; see
+        `rulerlib.dataset.Dataset`. A study has 1.
     family
         Only tasks of this family are allowed.
     study, study_length, study_samples
@@ -94,6 +103,11 @@ class Run:
     allow_truncation: bool = False
     engine_options: dict[str, Any] = field(default_factory=dict)
     knobs: dict[str, Any] = field(default_factory=dict)
+    queries_per_context: int = 1
+    answer_prefix: str = "assistant"
+    thinking: bool | None = None
+    thinking_tokens: int = 0
+    thinking_tags: Sequence[str] = tokens.TAGS
     family: str | None = None
     study: Sequence[Mapping[str, Any]] = ()
     study_length: int = 1024
@@ -103,7 +117,7 @@ class Run:
         set_ = object.__setattr__
         set_(self, "tasks", tuple(tasks.names(self.tasks, self.family)))
         for name in self.tasks:
-            tasks.resolve(name, **self.knobs)
+            check_queries(name, self.queries_per_context, **self.knobs)
         one_of("engine", self.engine, models.ENGINES)
         languages.load(self.language)
         tokens.resolve(self.model)
@@ -116,9 +130,13 @@ class Run:
         rows = self.study if isinstance(self.study, (list, tuple)) else [None]
         if not all(isinstance(row, Mapping) for row in rows):
             raise ParameterError("study", self.study, "a list of settings, each {knob: value}")
-        for name in ("chat", "allow_truncation"):
+        one_of("answer_prefix", self.answer_prefix, tokens.PLACES)
+        whole_number("thinking_tokens", self.thinking_tokens, 0)
+        set_(self, "thinking_tags", tokens.check_tags(self.thinking_tags))
+        for name in ("chat", "thinking", "allow_truncation"):
             value = getattr(self, name)
-            if not isinstance(value, bool) and not (name == "chat" and value is None):
+            may_be_none = name != "allow_truncation"
+            if not isinstance(value, bool) and not (may_be_none and value is None):
                 raise ParameterError(name, value, "True or False")
         if not isinstance(self.output, str) or not self.output.strip():
             raise ParameterError("output", self.output, "the name of a folder")
@@ -218,6 +236,8 @@ class Run:
     def label(self, task: str) -> str:
         """The task's name, and the knobs that differ from its row."""
         changed = [f"{name}={value}" for name, value in sorted(self.knobs.items())]
+        if self.queries_per_context > 1:
+            changed.append(f"queries_per_context={self.queries_per_context}")
         return "+".join([task, *changed])
 
     def dataset(self, task: str, length: int) -> Dataset:
@@ -240,7 +260,10 @@ class Run:
             seed=self.seed,
             texts=self._texts if self._reads_texts(task) else None,
             chat=self.chat,
+            answer_prefix=self.answer_prefix,
+            thinking=self.thinking,
             knobs=self.knobs,
+            queries_per_context=self.queries_per_context,
         )
 
     def _reads_texts(self, task: str) -> bool:
@@ -256,11 +279,17 @@ class Run:
             If ``length`` itself is too short for a task or too long for the model.
         """
         limit = self.engine_of.limit
-        if limit is not None and self.length > limit and not self.allow_truncation:
+        tokenizer = self.engine_of.tokenizer
+        tags = tokens.check_tags(self.thinking_tags)
+        frame = tokenizer.frame(self.chat, self.answer_prefix, self.thinking, tags)
+        tokens.check_thinking(self.model, frame, self.thinking, self.thinking_tokens)
+        room = None if limit is None else limit - self.thinking_tokens
+        if room is not None and self.length > room and not self.allow_truncation:
+            beside = f" beside {self.thinking_tokens} for thinking" if self.thinking_tokens else ""
             raise ParameterError(
                 "length",
                 self.length,
-                f"at most {limit}, what '{self.model}' can take (allow_truncation=True cuts"
+                f"at most {room}, what '{self.model}' can take{beside} (allow_truncation=True cuts"
                 " prompts in the middle and says so in every record)",
             )
         found = []
@@ -317,6 +346,8 @@ class Run:
                 allow_truncation=self.allow_truncation,
                 progress=progress,
                 weight=prediction.cost(length),
+                thinking_tokens=self.thinking_tokens,
+                thinking_tags=self.thinking_tags,
             )
             for (task, length), path in zip(self.cells, data, strict=True)
         ]
@@ -365,6 +396,8 @@ class Run:
                 length=self.study_length,
                 num_lengths=1,
                 num_samples=self.study_samples,
+                # Few samples of short prompts, with knobs that may not allow for sharing.
+                queries_per_context=1,
                 study=(),
             )
             # One engine for all settings: a large model is loaded once.
@@ -417,7 +450,9 @@ def parameters(namespace: Mapping[str, Any], known: Sequence[str]) -> dict[str, 
     for name, value in given.items():
         if name not in known:
             raise ParameterError("the parameter name", name, nearest(name, known))
-        if isinstance(value, str) and value.strip().lower() in ("none", "null", ""):
+        # "none" is a place for the answer prefix.
+        absent = ("null", "") if name == "answer_prefix" else ("none", "null", "")
+        if isinstance(value, str) and value.strip().lower() in absent:
             # papermill's -p texts None arrives as text.
             given[name] = None
     return given

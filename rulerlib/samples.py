@@ -12,6 +12,7 @@ True
 from __future__ import annotations
 
 import contextlib
+import glob
 import json
 import os
 import tempfile
@@ -126,7 +127,9 @@ class Prediction(Record):
         The text that the model generated, without the prompt.
     others
         A dictionary with what else is known: the sample's ``task``, ``depths``,
-        ``token_positions``, and the number of tokens generated.
+        ``token_positions``, the number of tokens generated, what the model thought before it
+        answered (``thinking``), and whether the limit struck while it was thinking or
+        answering (``cut_off``: ``"thinking"``, ``"answer"`` or None).
     truncation
         -1 if the whole prompt was read (RULER's convention), else the number of
         tokens that were kept.
@@ -144,6 +147,9 @@ class Prediction(Record):
 
 
 R = TypeVar("R", bound=Record)
+
+# How the names of files end that `replacing` has not finished.
+_UNFINISHED = ".unfinished"
 
 
 def read(path: str | Path, kind: type[R]) -> Iterator[R]:
@@ -228,6 +234,7 @@ def replacing(path: str | Path) -> Iterator[Any]:
             newline="\n",
             dir=path.parent,
             prefix=f".{path.name}.",
+            suffix=_UNFINISHED,
             delete=False,
         ) as file:
             temporary = file.name
@@ -240,6 +247,7 @@ def replacing(path: str | Path) -> Iterator[Any]:
         os.chmod(temporary, 0o666 & ~umask)
         os.replace(temporary, path)
         temporary = None
+        _sync(path.parent)
     except OSError as error:
         raise ParameterError(
             "output", str(path), f"a file that can be written ({error.strerror or error})"
@@ -248,6 +256,24 @@ def replacing(path: str | Path) -> Iterator[Any]:
         if temporary is not None:
             with contextlib.suppress(OSError):
                 os.unlink(temporary)
+
+
+def _sync(folder: Path) -> None:
+    """See to it that the names in a folder outlive a power cut, where a system can do that."""
+    with contextlib.suppress(OSError):
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+
+def remove_leftovers(path: str | Path) -> None:
+    """Remove what killed processes left of `replacing` a file; nobody may be writing it now."""
+    path = Path(path)
+    for left in path.parent.glob(f".{glob.escape(path.name)}.*{_UNFINISHED}"):
+        with contextlib.suppress(OSError):
+            left.unlink()
 
 
 def _lines(path: Path) -> Iterator[tuple[int, str]]:

@@ -9,12 +9,16 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import itertools
 import json
+import multiprocessing
 import os
+import random
+import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +30,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 from rulerlib import languages, samples, tokens
 from rulerlib.haystack import sentences
 from rulerlib.models import Generation, Request, in_order
+from rulerlib.predict import predict
 from rulerlib.samples import Sample
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -124,6 +129,24 @@ class Parrot:
             yield position, Generation(f' æøå "{said}"\n\u2028{{}}\\', 3, True, kept)
 
 
+class Flock(Parrot):
+    """A parrot for each request: many at once, which answer whenever they like."""
+
+    def batch_size(self, length: int) -> None:
+        return None
+
+    def generate(self, requests: Iterable[Request]) -> Iterator[tuple[int, Generation]]:
+        random_order = random.Random()
+        flying: list[tuple[int, Generation]] = []
+        for position, request in enumerate(requests):
+            ((_, said),) = super().generate([request])
+            flying.append((position, said))
+            if len(flying) == 8:
+                yield flying.pop(random_order.randrange(8))
+        random_order.shuffle(flying)
+        yield from flying
+
+
 class Unloadable(Parrot):
     """An engine that may be asked for everything but an answer."""
 
@@ -136,6 +159,58 @@ def say(
 ) -> list[Generation]:
     """What an engine says to some prompts, in their order."""
     return in_order(model, [Request(text, special, max_new_tokens, **more) for text in prompts])
+
+
+# Processes that are shot. Forked, so that torch is loaded once and not for each of them.
+PROCESSES = multiprocessing.get_context("fork")
+
+
+def predicting(
+    make: Callable[[], Any], dataset: Path, output: Path, step: int = 0, ready: Any = None
+) -> None:
+    """What such a process does: predict, or shoot itself at one step of its work with files.
+
+    Parameters
+    ----------
+    make
+        Makes the engine.
+    step
+        The number of the step before which it dies, in the order in which files below the
+        output's folder are opened, cut, renamed and removed; 0: it lives.
+    ready
+        An event that is set when the work begins.
+    """
+    steps = itertools.count(1)
+
+    def watch(event: str, arguments: tuple[Any, ...]) -> None:
+        counted = event in ("open", "os.truncate", "os.rename", "os.remove", "os.chmod")
+        if counted and str(output.parent) in str(arguments[0]) and next(steps) == step:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    model = make()
+    if step:
+        sys.addaudithook(watch)
+    if ready is not None:
+        ready.set()
+    try:
+        predict(dataset, model, output)
+    except KeyboardInterrupt:
+        sys.exit(130)
+
+
+def run_until_killed(
+    make: Callable[[], Any], dataset: Path, output: Path, seconds: float, how: int = signal.SIGKILL
+) -> int:
+    """Let a process predict for so long, then send it a signal; its exit code, 0 if it was done."""
+    ready = PROCESSES.Event()
+    process = PROCESSES.Process(target=predicting, args=(make, dataset, output, 0, ready))
+    process.start()
+    assert ready.wait(60)
+    process.join(seconds)
+    if process.is_alive():
+        os.kill(process.pid, how)
+    process.join(60)
+    return process.exitcode
 
 
 def some_samples(count: int, size: int = 200) -> list[Sample]:

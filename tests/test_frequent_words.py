@@ -181,3 +181,8 @@ def test_the_same_bytes_in_every_process():
 def test_bad_knobs_are_named(knobs, said):
     with pytest.raises(ParameterError, match=said):
         Dataset("fwe", 4096, "da", "words", knobs=knobs)
+
+
+def test_a_list_answers_one_question(words):
+    with pytest.raises(ParameterError, match="queries_per_context is 2, but must be 1 for fwe: "):
+        Dataset("fwe", 4096, "da", words, queries_per_context=2)

@@ -13,9 +13,12 @@ from collections import Counter
 from dataclasses import dataclass
 
 import pytest
+from helpers_sharing import check_sharing, contexts
 
+from conftest import make_tokenizer
 from rulerlib import languages
 from rulerlib.dataset import Dataset
+from rulerlib.errors import ParameterError
 from rulerlib.samples import Sample
 
 LANGUAGES = ("da", "en")
@@ -430,3 +433,125 @@ def test_what_stands_in_the_users_text_is_never_a_key_or_value(words):
         check(sample, "da")
         taken |= {*read(sample.input, "da").queries, *sample.outputs}
     assert taken == set(pairs[:6])
+
+
+# --- Shared contexts ------------------------------------------------------------------------
+
+SHARING = [
+    ("niah_multikey_2", {}, 20),
+    ("niah_multikey_2", {}, 60),  # more than there are depths
+    ("niah_multikey_3", {}, 10),
+    ("niah_multikey_1", {}, 4),
+    ("niah_multikey_1", {"num_needle_k": 20}, 20),
+    ("niah_multikey_1", {"num_needle_k": 5, "haystack": "noise"}, 3),
+    ("niah_multivalue", {"num_needle_k": 3}, 3),
+    ("niah_multiquery", {"num_needle_k": 9}, 2),
+    ("niah_multiquery", {"haystack": "needle"}, 5),
+]
+
+
+def question_at(sample: Sample) -> int:
+    return QUESTION[sample.language].search(sample.input).start()
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+@pytest.mark.parametrize(("task", "knobs", "queries"), SHARING)
+def test_reader_recovers_what_shares_a_context(task, knobs, queries, language, words):
+    knobs = {"num_needle_k": VARIANTS[task][2], **knobs}
+    length = 5000 if task == "niah_multikey_3" or queries == 60 else 2600
+    data = Dataset(
+        task, length, language, words, num_samples=queries + 2, knobs=knobs,
+        queries_per_context=queries,
+    )  # fmt: skip
+    unit = longest_unit(data.row.knobs.haystack, language, words)
+    groups = contexts(data)
+    assert [len(group) for group in groups] == [queries, 2]
+    assert groups[0][0].input[:400] != groups[1][0].input[:400]
+    # The whole context counts in the last group too, of which only a part is asked for.
+    for group in (groups[0], list(dataclasses.replace(data, num_samples=2 * queries))[queries:]):
+        check_sharing(data, group, question_at, unit)
+        answers = set()
+        for sample in group:
+            check(sample, language)
+            answers |= set(sample.outputs)
+        assert len(answers) == len(group) * data.row.knobs.num_values, "all are asked for once"
+    assert groups[1] == group[:2]
+
+
+@pytest.mark.parametrize(("task", "knobs", "queries"), SHARING)
+def test_needles_of_a_shared_context_lie_where_the_record_says(task, knobs, queries, words):
+    data = Dataset(
+        task, 5000, "en", words, num_samples=queries, knobs=knobs, queries_per_context=queries
+    )
+    unit = longest_unit(data.row.knobs.haystack, "en", words)
+    for group in contexts(data):
+        stated = {}
+        for sample in group:
+            reading = read(sample.input, "en")
+            spans = words.spans([sample.input])[0]
+            assert len(sample.depths) == len(sample.token_positions)
+            # Those that are asked for come first, in the order of the references.
+            for value, depth, position in zip(
+                sample.outputs, sample.depths, sample.token_positions, strict=False
+            ):
+                text = next(
+                    found[0] for found in NEEDLE["en"].finditer(sample.input) if found[2] == value
+                )
+                start = sample.input.index(text)
+                assert spans[position][0] <= start < spans[position][1]
+                assert stated.setdefault(value, (depth, position)) == (depth, position)
+                at = sample.input.index(value, start)
+                if value == sample.outputs[0]:
+                    where = spans[sample.token_position_answer]
+                    assert where[0] <= at < where[1]
+                before = len(words.spans([reading.context[: start - 100]])[0])
+                share = 100 * before / words.count(reading.context)
+                # The needles themselves are part of the context here, so this is a rough check.
+                assert abs(share - depth) < 12 + 100 * unit / data.length
+            others = sorted(zip(sample.token_positions, sample.depths, strict=True))
+            assert [depth for _, depth in others] == sorted(sample.depths)
+
+
+def test_needles_of_needle_haystacks_go_through_all_depths(words):
+    """Any 40 samples in a row take each depth once, however many of them share a context."""
+    data = Dataset("niah_multikey_2", 2000, "da", words, num_samples=80, queries_per_context=10)
+    stated = [sample.depths[0] for sample in data]
+    for first in range(40):
+        assert sorted(stated[first : first + 40]) == DEPTHS
+
+
+@pytest.mark.parametrize("kind", ["bytelevel", "metaspace", "nasty"])
+@pytest.mark.filterwarnings("ignore:The tokenizer")
+def test_shared_budgets_are_exact_for_every_tokenizer(kind):
+    tokenizer = make_tokenizer(kind)
+    for task, queries in (("niah_multikey_2", 6), ("niah_multikey_1", 4)):
+        data = Dataset(task, 2600, "da", tokenizer, num_samples=queries,
+                       queries_per_context=queries)  # fmt: skip
+        for group in contexts(data):
+            check_sharing(data, group, question_at, data.family.haystack.longest + 1)
+            for sample in group:
+                check(sample, "da")
+                needle = NEEDLE["da"]
+                at = [m.start() for m in needle.finditer(sample.input) if m[2] in sample.outputs]
+                assert sample.token_positions[0] == tokenizer.token_at(sample.input, at[0])
+
+
+@pytest.mark.parametrize(
+    ("task", "knobs", "queries", "said"),
+    [
+        ("niah_single_2", {}, 2, "queries_per_context is 2, but must be 1 for niah_single_2: a "
+         "second needle in the text would make another task (niah_multikey_1 has several"),
+        ("niah_single_1", {}, 20, "queries_per_context is 20, but must be 1 for niah_single_1"),
+        ("niah_multikey_1", {}, 5, "queries_per_context is 5, but must be at most 4 for "
+         "niah_multikey_1: each key is asked for once, and num_needle_k sets how many there are."),
+        ("niah_multivalue", {}, 2, "must be 1 for niah_multivalue: a second needle|each key"),
+        ("niah_multiquery", {}, 2, "must be 1 for niah_multiquery: each key is asked for once"),
+        ("niah_multikey_2", {"depth": 50}, 2, "must be 1 for niah_multikey_2: a depth that is set"),
+        ("niah_multikey_2", {}, 0, "must be a whole number, at least 1"),
+        ("niah_multikey_2", {}, "20", "queries_per_context is '20'"),
+    ],
+)  # fmt: skip
+def test_what_cannot_share_is_one_sentence(task, knobs, queries, said, words):
+    with pytest.raises(ParameterError) as caught:
+        Dataset(task, 4096, "da", words, knobs=knobs, queries_per_context=queries)
+    assert any(part in str(caught.value) for part in said.split("|"))

@@ -172,7 +172,7 @@ def test_texts_of_a_folder_are_read_where_nothing_is_typed(tmp_path):
 
 
 def test_your_own_needle_with_a_value_of_your_own():
-    play = make(language="en", depth=50, **SHED, answer_prefix="The code is")
+    play = make(language="en", depth=50, **SHED, prefix="The code is")
     sample = play.prompt.sample
     assert sample.outputs == ["4711"]
     assert sample.input.count("The code of the shed is 4711.") == 1
@@ -493,7 +493,7 @@ def test_what_users_and_models_write_is_text():
     page.controls["text"].value = EVIL + " Og mere."
     page.ask.click()
     page.check()
-    page.controls["answer_prefix"].value = EVIL
+    page.controls["prefix"].value = EVIL
     page.controls["needle"].value = EVIL
     for part in (page.alert, page.budget, page.prompt, page.answer, page.status):
         assert not {"script", "img"} & set(Seen(part.value).tags)
@@ -534,7 +534,7 @@ SPACE = {
     "num_distractors": st.integers(0, 8),
     "type_needle_k": st.sampled_from(["words", "numbers", "uuids"]),
     "type_needle_v": st.sampled_from(["words", "numbers", "uuids"]),
-    "needle": words, "question": words, "answer_prefix": words, "text": words,
+    "needle": words, "question": words, "prefix": words, "text": words,
 }  # fmt: skip
 
 _shared = {}

@@ -3,20 +3,36 @@
 from __future__ import annotations
 
 import errno
+import functools
+import itertools
 import json
 import os
+import platform
 import random
+import shutil
 import signal
 import subprocess
 import sys
 import time
 
 import pytest
-from helpers_model import ROOT, Parrot, Unloadable, some_samples, write_dataset
+from helpers_model import (
+    PROCESSES,
+    ROOT,
+    Flock,
+    Parrot,
+    Unloadable,
+    predicting,
+    run_until_killed,
+    some_samples,
+    tiny_model,
+    write_dataset,
+)
 
+from rulerlib import models, samples, tokens
 from rulerlib import predict as prediction
-from rulerlib import samples
-from rulerlib.errors import DataError, ParameterError, RulerError, RunMismatchError
+from rulerlib.errors import BusyError, DataError, ParameterError, RulerError, RunMismatchError
+from rulerlib.lock import alone
 from rulerlib.predict import predict
 from rulerlib.samples import Prediction
 
@@ -124,54 +140,226 @@ def test_the_batch_does_not_depend_on_num_samples(tmp_path, output):
 
 # --- Killed, and going on --------------------------------------------------------------------
 
-CHILD = """
-import sys
-from helpers_model import Parrot
-from rulerlib.predict import predict
-print("ready", flush=True)
-predict(sys.argv[1], Parrot(seconds=0.002), sys.argv[2])
-"""
+
+@pytest.fixture(scope="module")
+def tiny(tmp_path_factory):
+    return str(tiny_model(tmp_path_factory.mktemp("models") / "tiny"))
 
 
-def child(dataset, output):
-    paths = [str(ROOT), str(ROOT / "tests"), os.environ.get("PYTHONPATH", "")]
-    return subprocess.Popen(
-        [sys.executable, "-c", CHILD, str(dataset), str(output)],
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths))},
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-    )  # fmt: skip
+ENGINES = {
+    "in batches": lambda _: functools.partial(Parrot, seconds=0.002),
+    "in any order": lambda _: functools.partial(Flock, seconds=0.002),
+    "transformers": lambda tiny: functools.partial(
+        models.load, tiny, dtype="float32", device="cpu", batch_size=4
+    ),
+}
 
 
-def test_killed_thirty_times_it_ends_with_the_same_bytes(tmp_path):
-    """kill -9 at random moments, again and again, on records long enough to be torn apart."""
-    count = 40
-    dataset = write_dataset(tmp_path / "data", some_samples(count, size=30_000))
-    whole = predict(dataset, Parrot(), tmp_path / "whole.jsonl").read_bytes()
+@pytest.mark.parametrize("kind", ENGINES)
+def test_killed_fifty_times_it_ends_with_the_same_bytes(tmp_path, request, kind):
+    """kill -9 at random moments, again and again."""
+    real = kind == "transformers"
+    make = ENGINES[kind](request.getfixturevalue("tiny") if real else None)
+    # Stand-ins answer records that are long enough to be torn apart.
+    count, size = (12, 300) if real else (40, 30_000)
+    dataset = write_dataset(tmp_path / "data", some_samples(count, size=size))
+    began = time.monotonic()
+    whole_at = tmp_path / "whole.jsonl"
+    assert run_until_killed(make, dataset, whole_at, 60) == 0
+    lasting = time.monotonic() - began
+    whole = whole_at.read_bytes()
+    lines = set(whole.split(b"\n"))
     rng = random.Random(2)
     kills = finished = 0
     progressed = set()
-    process = None
-    while kills < 30 or process.returncode != 0:
+    code = -signal.SIGKILL
+    while kills < 50 or code != 0:
         output = tmp_path / f"killed-{finished}.jsonl"
-        process = child(dataset, output)
-        assert process.stdout.readline() == b"ready\n"
         # The first runs are shot early, so that some of them find nothing done.
-        time.sleep(rng.uniform(0, 0.02 if kills < 4 else 0.12) if kills < 30 else 0)
-        if kills < 30 and process.poll() is None:
-            process.send_signal(signal.SIGKILL)
-        errors = process.communicate(timeout=60)[1].decode()
-        if process.returncode == -signal.SIGKILL:
-            kills += 1
-            data = output.read_bytes() if output.exists() else b""
-            assert whole.startswith(data), "what stands there is a beginning of the whole"
-            progressed.add(data.count(b"\n"))
-        else:
-            assert process.returncode == 0, errors
+        seconds = rng.uniform(0, lasting * (0.2 if kills < 8 else 0.9))
+        code = run_until_killed(make, dataset, output, seconds if kills < 50 else 60)
+        data = output.read_bytes() if output.exists() else b""
+        if code == 0:
             finished += 1
-            assert output.read_bytes() == whole
-    indices = [record.index for record in prediction.read(output)]
-    assert indices == list(range(count))
-    assert len(progressed) >= 5, "the kills came at different moments"
+            assert data == whole
+            continue
+        assert code == -signal.SIGKILL
+        kills += 1
+        kept = data.split(b"\n")[:-1]
+        assert len(kept) == len(set(kept)), "nothing is doubled"
+        assert lines.issuperset(kept), "what stands there is a part of the whole"
+        progressed.add(len(kept))
+    assert [record.index for record in prediction.read(output)] == list(range(count))
+    assert len(progressed) >= 4, "the kills came at different moments"
+    assert not [path for path in tmp_path.iterdir() if path.suffix == ".unfinished"]
+
+
+@pytest.mark.parametrize("kind", ["in batches", "in any order"])
+def test_killed_at_every_step_it_ends_with_the_same_bytes(tmp_path, kind):
+    """Before each single opening, cutting, renaming and removing of a file, in turn."""
+    make = ENGINES[kind]("")
+    dataset = write_dataset(tmp_path / "data", some_samples(6))
+    whole = predict(dataset, Parrot(), tmp_path / "whole.jsonl").read_bytes()
+    for step in itertools.count(1):
+        output = tmp_path / str(step) / "killed.jsonl"
+        process = PROCESSES.Process(target=predicting, args=(make, dataset, output, step))
+        process.start()
+        process.join(60)
+        predict(dataset, make(), output)
+        assert output.read_bytes() == whole, step
+        # An empty lock may stay behind a run that was killed after its last record.
+        beside = {path.name for path in output.parent.iterdir()} - {".killed.jsonl.lock"}
+        assert beside == {"killed.jsonl", "killed.settings.json"}
+        if process.exitcode == 0:
+            break
+        assert process.exitcode == -signal.SIGKILL
+    # Six records are six steps; the lock, the settings and, out of order, the ordering are more.
+    assert step > 12
+
+
+@pytest.mark.parametrize("kind", ["in batches", "in any order"])
+def test_interrupted_it_goes_on(tmp_path, kind):
+    """Ctrl-C: KeyboardInterrupt wherever it strikes."""
+    make = ENGINES[kind]("")
+    dataset = write_dataset(tmp_path / "data", some_samples(30, size=30_000))
+    whole = predict(dataset, Parrot(), tmp_path / "whole.jsonl").read_bytes()
+    rng = random.Random(4)
+    output = tmp_path / "interrupted.jsonl"
+    codes = []
+    while 0 not in codes:
+        seconds = rng.uniform(0.005, 0.04) if len(codes) < 12 else 60
+        codes.append(run_until_killed(make, dataset, output, seconds, signal.SIGINT))
+        if codes[-1] == 0:
+            break
+        assert codes[-1] == 130
+        assert not list(tmp_path.glob(".*lock")), "the lock is given back"
+    assert len(codes) >= 3
+    assert output.read_bytes() == whole
+
+
+def test_interrupted_in_a_notebook_the_same_kernel_goes_on(tmp_path):
+    """The stop button of a real kernel, then the same cell again."""
+    jupyter_client = pytest.importorskip("jupyter_client")
+    dataset = write_dataset(tmp_path / "data", some_samples(40))
+    whole = predict(dataset, Parrot(), tmp_path / "whole.jsonl").read_bytes()
+    output = tmp_path / "pred.jsonl"
+    cell = (
+        "from helpers_model import Flock\nfrom rulerlib.predict import predict\n"
+        f"predict({str(dataset)!r}, Flock(seconds=SECONDS), {str(output)!r}).name"
+    )
+    paths = [str(ROOT), str(ROOT / "tests"), os.environ.get("PYTHONPATH", "")]
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths))}
+    manager, client = jupyter_client.manager.start_new_kernel(env=env)
+    try:
+        asked = client.execute(cell.replace("SECONDS", "0.2"))
+        until = time.monotonic() + 60
+        while not (output.exists() and output.read_bytes().count(b"\n") >= 3):
+            assert time.monotonic() < until
+            time.sleep(0.05)
+        manager.interrupt_kernel()
+        # What the client asked when it started may be answered first.
+        reply = client.get_shell_msg(timeout=60)
+        while reply["parent_header"]["msg_id"] != asked:
+            reply = client.get_shell_msg(timeout=60)
+        assert reply["content"]["ename"] == "KeyboardInterrupt"
+        assert 3 <= output.read_bytes().count(b"\n") < 40
+        reply = client.execute(cell.replace("SECONDS", "0"), reply=True, timeout=60)
+        assert reply["content"]["status"] == "ok", reply["content"]
+    finally:
+        client.stop_channels()
+        manager.shutdown_kernel(now=True)
+    assert output.read_bytes() == whole
+
+
+def test_answers_may_come_in_any_order(dataset, output, whole):
+    predict(dataset, Flock(), output)
+    assert output.read_bytes() == whole
+
+
+def test_a_stream_is_asked_for_nothing_twice(dataset, output, whole):
+    """Without batches, a gap in the file is exactly what is asked for."""
+    predict(dataset, Flock(), output)
+    lines = whole.splitlines(keepends=True)
+    output.write_bytes(b"".join(lines[at] for at in (20, 3, 4, 11)))
+    model = Flock()
+    predict(dataset, model, output)
+    assert len(model.asked) == COUNT - 4
+    assert output.read_bytes() == whole
+
+
+def test_a_finished_file_out_of_order_is_put_in_order_without_a_model(dataset, output, whole):
+    predict(dataset, Parrot(), output)
+    output.write_bytes(b"".join(reversed(whole.splitlines(keepends=True))))
+    predict(dataset, Unloadable(), output)
+    assert output.read_bytes() == whole
+
+
+def test_a_doubled_record_is_named(dataset, output, whole):
+    predict(dataset, Parrot(), output)
+    output.write_bytes(whole + whole.splitlines(keepends=True)[2])
+    with pytest.raises(DataError, match=rf"line {COUNT + 1}: sample 2 stands there twice"):
+        predict(dataset, Unloadable(), output)
+
+
+def test_an_engine_that_forgets_a_request_is_no_success(dataset, output):
+    class Forgetful(Parrot):
+        def generate(self, requests):
+            yield from list(super().generate(requests))[1:]
+
+    with pytest.raises(RuntimeError, match="parrot left 1 requests without an answer"):
+        predict(dataset, Forgetful(), output)
+
+
+def test_an_engine_is_closed_at_once_when_something_fails(dataset, output, monkeypatch):
+    closed = []
+
+    class Closing(Flock):
+        def generate(self, requests):
+            try:
+                yield from super().generate(requests)
+            finally:
+                closed.append(len(self.asked))
+
+    monkeypatch.setattr(os, "fsync", lambda _: (_ for _ in ()).throw(OSError(5, "broken")))
+    model = Closing()
+    with pytest.raises(ParameterError) as error:
+        predict(dataset, model, output)
+    assert error.value.__traceback__ is not None
+    assert closed in ([], [8])
+
+
+# --- Two at one output -----------------------------------------------------------------------
+
+
+def test_the_second_process_says_who_is_at_it_and_stops(tmp_path, dataset, output, whole):
+    ready = PROCESSES.Event()
+    make = functools.partial(Parrot, seconds=0.5)
+    first = PROCESSES.Process(target=predicting, args=(make, dataset, output, 0, ready))
+    first.start()
+    until = time.monotonic() + 60
+    while not output.exists():
+        assert time.monotonic() < until
+        time.sleep(0.01)
+    with pytest.raises(BusyError) as error:
+        predict(dataset, Unloadable(), output)
+    text = one_sentence(error)
+    assert f"process {first.pid} on {platform.node()} since 20" in text
+    assert str(output) in text
+    # A killed holder holds nothing.
+    first.kill()
+    first.join()
+    assert (output.parent / f".{output.name}.lock").exists()
+    predict(dataset, Parrot(), output)
+    assert output.read_bytes() == whole
+    assert sorted(path.name for path in output.parent.iterdir()) == [
+        output.name, output.with_suffix(".settings.json").name,
+    ]  # fmt: skip
+
+
+def test_a_finished_output_needs_no_lock(dataset, output):
+    predict(dataset, Parrot(), output)
+    with alone(output):
+        predict(dataset, Unloadable(), output)
 
 
 def test_cut_off_anywhere_it_ends_with_the_same_bytes(dataset, output, whole):
@@ -258,6 +446,112 @@ def test_answers_to_other_questions_are_refused(tmp_path, output):
     write_dataset(tmp_path / "data", records)
     with pytest.raises(DataError, match=r"jsonl, line 4: not the answer to sample 3"):
         predict(dataset, Unloadable(), output)
+
+
+# --- Chat and thinking -----------------------------------------------------------------------
+
+
+class Thinker(Parrot):
+    """Says what it is told to, word for word as a template wants it."""
+
+    def __init__(self, said, between="[assistant]", limit=None, **settings):
+        super().__init__(limit, **settings)
+        self.said, self.requests = said, []
+        frame_of = self.tokenizer.frame
+
+        def frame(chat=None, answer_prefix="assistant", thinking=None, tags=tokens.TAGS):
+            if not chat:
+                return frame_of(chat, answer_prefix, thinking, tags)
+            switch = {} if thinking is None else {"enable_thinking": thinking}
+            return tokens.Frame(
+                "[user]", between, 0, True, answer_prefix, template=switch, tags=tags
+            )
+
+        self.tokenizer.frame = frame
+
+    def generate(self, requests):
+        for position, request in enumerate(requests):
+            self.requests.append(request)
+            yield position, models.Generation(*self.said)
+
+
+def thinking_run(tmp_path, said, changed=(), **options):
+    dataset = write_dataset(tmp_path / "data", some_samples(2), chat=True, **dict(changed))
+    model = options.pop("model", None) or Thinker(said)
+    options = {"answer_prefix": "user", "thinking_tokens": 50, **options}
+    output = predict(dataset, model, tmp_path / "pred.jsonl", **options)
+    return model, prediction.read(output)
+
+
+@pytest.mark.parametrize(
+    ("said", "pred", "thinking", "cut_off"),
+    [
+        (("<think>Is it 7?</think>\n\nIt is 8.", 9, True), "It is 8.", "Is it 7?", None),
+        (("<think>Is it 7?</think>\n\nIt is", 9, False), "It is", "Is it 7?", "answer"),
+        (("<think>Is it 7? Is it", 9, False), "", "Is it 7? Is it", "thinking"),
+        (("It is 8.", 9, True), "It is 8.", None, None),
+        (("It is", 9, False), "It is", None, "answer"),
+        # A server that tells them apart.
+        (("It is 8.", 9, True, -1, 0, 0, "Is it 7?"), "It is 8.", "Is it 7?", None),
+        (("", 9, False, -1, 0, 0, "Is it 7?"), "", "Is it 7?", "thinking"),
+    ],
+)
+def test_thinking_is_kept_and_not_scored(tmp_path, said, pred, thinking, cut_off):
+    _, records = thinking_run(tmp_path, said)
+    for record in records:
+        assert record.pred == pred
+        assert record.others.get("thinking") == thinking
+        assert record.others["cut_off"] == cut_off
+        assert record.others["tokens_generated"] == 9
+
+
+def test_thinking_has_its_own_room_and_is_asked_for(tmp_path):
+    model, _ = thinking_run(tmp_path, ("8", 1, True), thinking=True, thinking_tags=["<a>", "</a>"])
+    for request, sample in zip(model.requests, some_samples(2), strict=True):
+        assert request.max_new_tokens == 16 + 50
+        assert request.template == {"enable_thinking": True}
+        assert request.tags == ("<a>", "</a>")
+        assert request.prompt == f"[user]{sample.input} Svaret er:[assistant]"
+        assert request.messages == ({"role": "user", "content": sample.input + " Svaret er:"},)
+    beside = json.loads((tmp_path / "pred.settings.json").read_text())
+    assert beside["thinking_tokens"] == 50
+    assert beside["answer_prefix"] == "user"
+    with pytest.raises(RunMismatchError, match="thinking_tokens = 50"):
+        thinking_run(tmp_path, ("8", 1, True), thinking=True, thinking_tags=["<a>", "</a>"],
+                     thinking_tokens=51)  # fmt: skip
+
+
+def test_room_for_thinking_counts_against_the_limit(tmp_path):
+    longest = max(sample.length for sample in some_samples(2))
+    # Counted by the dataset for this very frame, so that the sum is exact.
+    for limit, fits in ((longest + 50, True), (longest + 49, False)):
+        model = Thinker(("8", 1, True), limit=limit)
+        options = {"changed": {"answer_prefix": "user"}, "model": model, "answer_prefix": None}
+        if fits:
+            thinking_run(tmp_path, None, **options)
+            (tmp_path / "pred.jsonl").unlink()
+        else:
+            with pytest.raises(ParameterError, match=f"length is {longest + 50}, .*{limit}"):
+                thinking_run(tmp_path, None, **options)
+
+
+def test_what_the_dataset_was_made_for_holds(tmp_path):
+    about = {"answer_prefix": "none", "thinking": True}
+    model, _ = thinking_run(tmp_path, ("8", 1, True), about, answer_prefix=None)
+    assert model.requests[0].template == {"enable_thinking": True}
+    assert model.requests[0].prompt.endswith("[assistant]")
+    assert "Svaret er" not in model.requests[0].prompt
+
+
+def test_predictions_from_before_there_was_a_choice_go_on(dataset, output, whole):
+    predict(dataset, Parrot(), output, num_samples=5)
+    beside = output.with_suffix(".settings.json")
+    about = json.loads(beside.read_text())
+    for name in ("answer_prefix", "thinking", "thinking_tokens", "thinking_tags"):
+        del about[name]
+    beside.write_text(json.dumps(about))
+    predict(dataset, Parrot(), output)
+    assert output.read_bytes() == whole
 
 
 # --- Prompts that are too long ---------------------------------------------------------------
@@ -477,6 +771,43 @@ def test_a_file_that_cannot_grow(dataset, output, whole):
     assert 0 < len(data) <= len(whole) // 2 + 17
     predict(dataset, Parrot(), output)
     assert output.read_bytes() == whole
+
+
+def test_a_disk_that_is_really_full(tmp_path):
+    """A file system with room for one copy of the answers, and not for two."""
+    dataset = write_dataset(tmp_path / "data", some_samples(30, size=3000))
+    whole = predict(dataset, Parrot(), tmp_path / "whole.jsonl").read_bytes()
+    disk = tmp_path / "disk"
+    disk.mkdir()
+
+    def mount(kilobytes, how="size"):
+        return subprocess.run(
+            ["mount", "-t", "tmpfs", "-o", f"{how}={kilobytes}k", "tmpfs", str(disk)],
+            capture_output=True,
+        ).returncode  # fmt: skip
+
+    size = len(whole) // 1024
+    if shutil.which("mount") is None or mount(size // 2) != 0:
+        pytest.skip("needs the right to mount a file system")
+    try:
+        output = disk / "pred.jsonl"
+        for room in (size // 2, size * 5 // 4):
+            assert mount(room, "remount,size") == 0
+            # Out of order, so that the answers must be put in order at the end.
+            with pytest.raises(ParameterError, match=r"output is .*No space left") as error:
+                predict(dataset, Flock(), output)
+            one_sentence(error)
+            names = sorted(path.name for path in disk.iterdir())
+            assert names == ["pred.jsonl", "pred.settings.json"], "nothing is left lying about"
+        # All is there; only the order was not to be had. No model is needed for it.
+        assert sorted(output.read_bytes().splitlines()) == sorted(whole.splitlines())
+        assert mount(size * 4, "remount,size") == 0
+        model = Flock()
+        model.generate = Unloadable().generate
+        predict(dataset, model, output)
+        assert output.read_bytes() == whole
+    finally:
+        subprocess.run(["umount", str(disk)], check=True)
 
 
 @pytest.mark.parametrize("place", ["/proc/nope/x.jsonl", "folder"])

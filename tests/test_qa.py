@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 import pytest
+from helpers_sharing import check_sharing, contexts
 
 from conftest import make_tokenizer, python, shared
 from rulerlib.dataset import Dataset
@@ -243,6 +244,90 @@ def test_a_depth_can_be_chosen(words):
     for depth in (0, 12.5, 100):
         data = Dataset("qa_1", 900, "da", words, num_samples=3, knobs={"depth": depth})
         assert [sample.depths for sample in data] == [[depth]] * 3
+
+
+# --- Shared contexts ------------------------------------------------------------------------
+
+
+def question_at(sample: Sample) -> int:
+    return sample.input.rindex(QUESTION[sample.language]) + len(QUESTION[sample.language])
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+@pytest.mark.parametrize("task", TASKS)
+def test_questions_on_the_same_documents(task, language, words):
+    for seed in range(2):
+        data = Dataset(task, 6000, language, words, num_samples=10, seed=seed,
+                       queries_per_context=10)  # fmt: skip
+        for group in contexts(data):
+            longest = max(
+                words.count(document.text) for document in read(group[0].input, language).documents
+            )
+            check_sharing(data, group, question_at, int(1.5 * longest) + 20)
+            readings = [check(sample, language, words) for sample in group]
+            assert len({reading.question for reading in readings}) == len(group)
+            for sample, reading in zip(group, readings, strict=True):
+                assert len(sample.depths) == {"qa_1": 1, "qa_2": 2}[task]
+                # No answer to one question stands in the documents that answer another.
+                held = [d.title for d in reading.documents if d.holds(*sample.outputs)]
+                assert len(held) == 1
+                targets = [
+                    reading.at(sample.input, words, place) for place in sample.token_positions
+                ]
+                costs = {one.start: words.count(one.text) for one in reading.documents}
+                for target, depth in zip(targets, sample.depths, strict=True):
+                    before = sum(cost for start, cost in costs.items() if start < target.start)
+                    assert abs(before / sum(costs.values()) - depth / 100) < 0.25
+
+
+def test_questions_of_a_file_may_share_a_document(tmp_path, words):
+    """Each document answers four questions, as in SQuAD: it stands in the context once."""
+    rows = [
+        {
+            "context": f"Town {number}x has "
+            + ", ".join(f"a {thing} {number}y{at}" for at, thing in enumerate(THINGS))
+            + ".",
+            "question": f"Which {thing} has town {number}x?",
+            "answers": [f"{number}y{at}"],
+        }
+        for number in range(60)
+        for at, thing in enumerate(THINGS)
+    ]  # fmt: skip
+    path = tmp_path / "rows.json"
+    path.write_text(json.dumps(rows), encoding="utf-8")
+    data = Dataset("qa_1", 900, "en", words, num_samples=40, knobs={"source": str(path)},
+                   queries_per_context=20)  # fmt: skip
+    shared_one = 0
+    for group in contexts(data):
+        check_sharing(data, group, question_at, 40)
+        places = []
+        for sample in group:
+            reading = read(sample.input, "en")
+            target = reading.at(sample.input, words, sample.token_positions[0])
+            number = re.search(r"town (\d+)x", reading.question)[1]
+            assert target.text.startswith(f"Town {number}x ")
+            assert target.holds(sample.outputs[0])
+            at = words.spans([sample.input])[0][sample.token_position_answer]
+            assert at[0] <= sample.input.index(sample.outputs[0], target.start) < at[1]
+            places.append(target.start)
+        shared_one += len(places) - len(set(places))
+    assert shared_one, "some questions are about one document"
+
+
+THINGS = ("lake", "mill", "church", "bridge")
+
+
+@pytest.mark.parametrize(
+    ("knobs", "said"),
+    [
+        ({"context": False}, "must be 1 for qa_1: context=False leaves no context to share"),
+        ({"depth": 50}, "must be 1 for qa_1: a depth that is set holds for one document alone"),
+        ({"num_documents": 3}, "num_documents is 3, but must be at least 20, which the questions"),
+    ],
+)
+def test_questions_that_cannot_share_are_one_sentence(knobs, said, words):
+    with pytest.raises(ParameterError, match=said):
+        Dataset("qa_1", 8192, "en", words, knobs=knobs, queries_per_context=20)[0]
 
 
 # --- Knobs ----------------------------------------------------------------------------------

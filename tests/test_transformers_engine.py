@@ -3,12 +3,24 @@
 from __future__ import annotations
 
 import json
+import resource
 import shutil
 import subprocess
 import sys
+import warnings
+from pathlib import Path
 
 import pytest
-from helpers_model import LILLE, LIMIT, ROOT, TEMPLATE, bare_environment, say, tiny_model
+from helpers_model import (
+    LILLE,
+    LIMIT,
+    PROCESSES,
+    ROOT,
+    TEMPLATE,
+    bare_environment,
+    say,
+    tiny_model,
+)
 
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
@@ -232,6 +244,98 @@ def test_too_long_is_refused_or_cut_in_the_middle(base, fed):
     row = calls[0]["input_ids"][0].tolist()
     half = (LIMIT - 4) // 2
     assert row == ids[:half] + ids[-(LIMIT - 4 - half) :]
+
+
+# --- Too little memory -----------------------------------------------------------------------
+
+SHORTAGES = [
+    torch.cuda.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB."),
+    RuntimeError("MPS backend out of memory (MPS allocated: 18.13 GB)"),
+    RuntimeError("[enforce fail at alloc_cpu.cpp:121] DefaultCPUAllocator: can't allocate memory"),
+    MemoryError(),
+]
+
+
+@pytest.fixture
+def small(base, monkeypatch):
+    """An engine that has room for so many prompts at a time, and the sizes it was asked for."""
+
+    def made(room, error):
+        engine = Engine(base, dtype="float32", device="cpu")
+        real, asked = engine._model.generate, []
+
+        def generate(**arguments):
+            asked.append(len(arguments["input_ids"]))
+            if asked[-1] > room:
+                raise error
+            return real(**arguments)
+
+        monkeypatch.setattr(engine._model, "generate", generate)
+        return engine, asked
+
+    return made
+
+
+@pytest.mark.parametrize("error", SHORTAGES, ids=lambda error: type(error).__name__)
+def test_where_memory_is_short_it_goes_on_with_half_the_batch(engine, small, error):
+    poor, asked = small(2, error)
+    with pytest.warns(UserWarning, match="Out of memory with 5 prompts .* going on with 2"):
+        answers = say(poor, PROMPTS, NEW)
+    assert asked[0] == 5
+    assert sum(size for size in asked if size <= 2) == 5, "nothing is asked twice"
+    assert [answer.text for answer in answers] == [one.text for one in say(engine, PROMPTS, NEW)]
+    assert all(0 < answer.split <= 2 for answer in answers)
+    # What was learnt holds for the next batch, which is not tried as a whole again.
+    del asked[:]
+    say(poor, PROMPTS, NEW)
+    assert max(asked) <= 2
+    assert not any(answer.split for answer in say(engine, PROMPTS, NEW))
+
+
+def test_a_prompt_too_large_for_the_memory_alone_is_one_sentence(small):
+    poor, asked = small(0, SHORTAGES[0])
+    with (
+        pytest.warns(UserWarning, match="Out of memory"),
+        pytest.raises(ParameterError, match=r"length is \d+, .*a single prompt needs more memory"),
+    ):
+        say(poor, PROMPTS, NEW)
+    assert asked == [5, 2, 1]
+
+
+def test_another_failure_is_no_shortage(small):
+    poor, asked = small(0, RuntimeError("a tensor has the wrong shape"))
+    with pytest.raises(RuntimeError, match="wrong shape"):
+        say(poor, PROMPTS, NEW)
+    assert asked == [5]
+
+
+def _with_little_memory(folder, prompts, room, results):
+    """In a process of its own: what is said, and what is warned of, with so many bytes left."""
+    engine = Engine(folder, dtype="float32", device="cpu")
+    say(engine, prompts[:1], 2)
+    pages = int(Path("/proc/self/statm").read_text().split()[0])
+    most = pages * resource.getpagesize() + room
+    resource.setrlimit(resource.RLIMIT_AS, (most, most))
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        said = [answer.text for answer in say(engine, prompts, 4)]
+    results.put((said, [str(one.message) for one in caught]))
+
+
+@pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="needs Linux's /proc")
+def test_a_real_shortage_is_survived(engine, base):
+    """The kernel refuses memory to torch's own allocator."""
+    prompts = [f"Tallet er {number}. " + "Solen skinner. " * 90 for number in range(32)]
+    results = PROCESSES.Queue()
+    process = PROCESSES.Process(
+        target=_with_little_memory, args=(base, prompts, 60_000_000, results)
+    )
+    process.start()
+    said, caught = results.get(timeout=240)
+    process.join(60)
+    assert [line for line in caught if "Out of memory with 32 prompts" in line], caught
+    assert said == [say(engine, [prompt], 4)[0].text for prompt in prompts[:3]] + said[3:]
+    assert len(said) == 32
 
 
 # --- Settings --------------------------------------------------------------------------------

@@ -10,6 +10,7 @@ import re
 from dataclasses import dataclass
 
 import pytest
+from helpers_sharing import check_sharing, contexts
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -213,6 +214,46 @@ def test_a_length_that_is_too_small_is_told_the_smallest(words):
     smallest = int(re.search(r"at least (\d+)", str(caught.value))[1])
     data = Dataset("vt", smallest, "da", words, num_samples=100)
     assert all(sample.length <= smallest for sample in data)
+
+
+# --- Shared contexts ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+@pytest.mark.parametrize(
+    "knobs", [{"num_chains": 5}, {"num_chains": 3, "num_hops": 2, "haystack": "essay"}], ids=str
+)
+@pytest.mark.parametrize("kind", ["words", "bytelevel"])
+def test_each_chain_of_a_context_is_asked_for(kind, knobs, language):
+    tokenizer, queries = make_tokenizer(kind), knobs["num_chains"]
+    data = Dataset("vt", 4200, language, tokenizer, num_samples=queries, knobs=knobs,
+                   queries_per_context=queries)  # fmt: skip
+    for group in contexts(data):
+        check_sharing(
+            data,
+            group,
+            lambda sample: [*QUESTION[language].finditer(sample.input)][-1].start(),
+            data.family.haystack.longest + 1,
+        )
+        asked = [read(parts(sample)[1], language).query for sample in group]
+        assert len(set(asked)) == len(group)
+        for sample in group:
+            check(data, sample)
+            assert len({parts(one)[0] for one in group}) == 1, "one example"
+            names = [match[0] for match in ASSIGNMENT.findall(parts(sample)[1])]
+            others = [name for name in names if name not in sample.outputs]
+            for name, position in zip(
+                [*sample.outputs, *others], sample.token_positions, strict=True
+            ):
+                at = sample.input.index(f"VAR {name} =")
+                assert position == tokenizer.token_at(sample.input, at)
+
+
+def test_more_questions_than_chains_are_refused(words):
+    with pytest.raises(ParameterError, match="at most 3 for vt: each chain is asked for once, and"):
+        Dataset("vt", 4096, "da", words, knobs={"num_chains": 3}, queries_per_context=4)
+    with pytest.raises(ParameterError, match="must be 1 for vt: each chain is asked for once"):
+        Dataset("vt", 4096, "da", words, queries_per_context=2)
 
 
 # --- The same bytes -------------------------------------------------------------------------

@@ -81,6 +81,9 @@ class Generation:
     thinking
         What the engine itself told apart from the answer, as servers with a parser for
         reasoning do; otherwise thinking stands in ``text``, between its tags.
+    split
+        The memory was too small for the whole batch, and so many prompts were read together
+        instead; 0: it was large enough.
     """
 
     text: str
@@ -90,6 +93,7 @@ class Generation:
     prompt_tokens: int = 0
     computed_tokens: int = 0
     thinking: str = ""
+    split: int = 0
 
 
 @runtime_checkable

@@ -9,8 +9,10 @@
 
 from __future__ import annotations
 
+import gc
 import hashlib
-from collections.abc import Iterable, Iterator
+import warnings
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -69,6 +71,8 @@ class Engine:
             whole_number("batch_size", batch_size, 1)
         self._batch_size = batch_size
         self._trust = flag("trust_remote_code", trust_remote_code)
+        # Padded tokens that fit into memory together; 0: that is not known yet.
+        self._fits = 0
         if device in ("cuda", "mps") and not _available(device):
             raise ParameterError("device", device, "a device that this machine has, or 'auto'")
 
@@ -109,35 +113,79 @@ class Engine:
         return max(1, BATCH_TOKENS[self.device] // max(1, length))
 
     def generate(self, requests: Iterable[Request]) -> Iterator[tuple[int, Generation]]:
+        """See `rulerlib.models.Model`; where memory is short, in smaller batches, said aloud."""
+        _ = self._model
+        left = [
+            (number, request, *self._fitting(request)) for number, request in enumerate(requests)
+        ]
+        whole = len(left)
+        while left:
+            width = max(len(ids) for _, _, ids, _ in left)
+            size = min(len(left), max(1, self._fits // width)) if self._fits else len(left)
+            part = left[:size]
+            shortage: Exception | None = None
+            try:
+                said = self._together([(request, ids) for _, request, ids, _ in part])
+            except (RuntimeError, MemoryError) as error:
+                if not _out_of_memory(error):
+                    raise
+                shortage = error.with_traceback(None)
+            if shortage is not None:
+                # Outside of the handler, whose traceback holds the tensors.
+                self._halve(size, width, shortage)
+                continue
+            left = left[size:]
+            split = size if size < whole else 0
+            for (number, _, ids, kept), (text, length, finished) in zip(part, said, strict=True):
+                yield (
+                    number,
+                    Generation(text, length, finished, kept, len(ids), len(ids), split=split),
+                )
+
+    def _halve(self, size: int, width: int, shortage: BaseException) -> None:
+        """Remember that so many prompts of so many tokens do not fit; free what they held."""
+        if size == 1:
+            raise ParameterError(
+                "length", width,
+                f"shorter, because a single prompt needs more memory than '{self.device}' has",
+            ) from shortage  # fmt: skip
+        self._fits = (size // 2) * width
+        gc.collect()
+        if self.device == "cuda":
+            _torch().cuda.empty_cache()
+        elif self.device == "mps":
+            _torch().mps.empty_cache()
+        warnings.warn(
+            f"Out of memory with {size} prompts of {width} tokens together; going on with"
+            f" {size // 2}. Their records say so in others['split'].",
+            stacklevel=3,
+        )
+
+    def _together(self, batch: Sequence[tuple[Request, list[int]]]) -> list[tuple[str, int, bool]]:
+        """Read prompts as one batch: for each the text, its tokens, and whether it ended."""
         torch = _torch()
         backend = self.tokenizer.backend  # type: ignore[attr-defined]
-        batch = list(requests)
-        encoded, kept = [], []
-        for request in batch:
-            ids, left = self._fitting(request)
-            encoded.append(ids)
-            kept.append(left)
-        width = max(len(ids) for ids in encoded)
+        width = max(len(ids) for _, ids in batch)
         padding = backend.pad_token_id if backend.pad_token_id is not None else 0
-        padded = torch.tensor([[padding] * (width - len(ids)) + ids for ids in encoded])
-        mask = torch.tensor([[0] * (width - len(ids)) + [1] * len(ids) for ids in encoded])
+        padded = torch.tensor([[padding] * (width - len(ids)) + ids for _, ids in batch])
+        mask = torch.tensor([[0] * (width - len(ids)) + [1] * len(ids) for _, ids in batch])
         with torch.inference_mode():
             # transformers asks for the logits of the last position alone during prefill.
             output = self._model.generate(
                 input_ids=padded.to(self.device),
                 attention_mask=mask.to(self.device),
-                max_new_tokens=max(request.max_new_tokens for request in batch),
+                max_new_tokens=max(request.max_new_tokens for request, _ in batch),
                 do_sample=False,
                 num_beams=1,
                 pad_token_id=padding,
             )
-        for number, row in enumerate(output[:, width:].tolist()):
-            request, read = batch[number], len(encoded[number])
+        said = []
+        for (request, _), row in zip(batch, output[:, width:].tolist(), strict=True):
             row = row[: request.max_new_tokens]
             length = next((at + 1 for at, token in enumerate(row) if token in self._ends), len(row))
             text = self.tokenizer.decode(row[:length], request.tags)  # type: ignore[attr-defined]
-            finished = length > 0 and row[length - 1] in self._ends
-            yield number, Generation(text, length, finished, kept[number], read, read)
+            said.append((text, length, length > 0 and row[length - 1] in self._ends))
+        return said
 
     def _fitting(self, request: Request) -> tuple[list[int], int]:
         """The tokens of a prompt, and how many were kept of it (-1: all)."""
@@ -183,7 +231,14 @@ class Engine:
         config = model.generation_config
         # Greedy decoding: sampling settings that came with the model would only warn.
         config.do_sample, config.temperature, config.top_p, config.top_k = False, None, None, None
-        return model.to(self.device).eval()
+        try:
+            return model.to(self.device).eval()
+        except RuntimeError as error:
+            if not _out_of_memory(error):
+                raise
+            raise ParameterError(
+                "model", self.name, f"one whose weights fit into the memory of '{self.device}'"
+            ) from error
 
     @cached_property
     def _fingerprint(self) -> str:
@@ -217,6 +272,15 @@ def _transformers() -> Any:
     except ImportError as error:
         raise MissingExtraError("transformers", "hf", "Running a model") from error
     return transformers
+
+
+def _out_of_memory(error: BaseException) -> bool:
+    """Whether an error of torch is one of memory: on the processor it has no class of its own."""
+    said = str(error).lower()
+    signs = ("out of memory", "can't allocate memory", "not enough memory")
+    return isinstance(error, (MemoryError, _torch().cuda.OutOfMemoryError)) or any(
+        sign in said for sign in signs
+    )
 
 
 def _available(device: str) -> bool:

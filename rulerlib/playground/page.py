@@ -64,7 +64,7 @@ _LABELS = {
     "type_needle_v": "Values",
     "needle": "Needle",
     "question": "Question",
-    "answer_prefix": "Answer begins",
+    "prefix": "Answer begins",
     "text": "Text",
 }
 
@@ -203,7 +203,7 @@ class Page:
             "type_needle_v": w.Dropdown(options=types, **wide),
             "needle": w.Text(continuous_update=False, **wide),
             "question": w.Text(continuous_update=False, **wide),
-            "answer_prefix": w.Text(continuous_update=False, **wide),
+            "prefix": w.Text(continuous_update=False, **wide),
             "text": w.Textarea(continuous_update=False, rows=5, **wide),
         }
         for name, control in made.items():
@@ -239,7 +239,7 @@ class Page:
             " in braces: <i>The code of the shed is {4711}.</i> What you leave empty is the"
             " language pack's. Your own text is read if the haystack is <i>Your own text</i>."
         )
-        names = ("needle", "question", "answer_prefix", "text")
+        names = ("needle", "question", "prefix", "text")
         words = w.VBox([hint, *(self.controls[name] for name in names)])
 
         def unfold(_: Any = None) -> None:

@@ -73,7 +73,7 @@ class Setting:
     needle
         Your own sentence, with ``{value}`` where its value stands and ``{key}`` where its key
         stands; or with a value of your own in braces: ``The code is {4711}.`` Empty: the pack's.
-    question, answer_prefix
+    question, prefix
         Your own question, with ``{key}`` where the key stands, and the beginning of its answer.
         Empty: the pack's; the answer to a question of your own begins with nothing.
     text
@@ -99,7 +99,7 @@ class Setting:
     type_needle_v: str = "numbers"
     needle: str = ""
     question: str = ""
-    answer_prefix: str = ""
+    prefix: str = ""
     text: str = ""
     index: int = 0
 
@@ -113,7 +113,7 @@ class Setting:
         one_of("type_needle_k", self.type_needle_k, VALUE_TYPES)
         one_of("type_needle_v", self.type_needle_v, VALUE_TYPES)
         whole_number("index", self.index, 0)
-        for name in ("needle", "question", "answer_prefix", "text"):
+        for name in ("needle", "question", "prefix", "text"):
             text = getattr(self, name)
             if not isinstance(text, str):
                 raise ParameterError(name, text, "a text")
@@ -154,8 +154,8 @@ class Setting:
             named.append(f"{self.num_distractors} distractor{'s' * (self.num_distractors > 1)}")
         named.append(f"{self.type_needle_k}: {self.type_needle_v}")
         named += [
-            f"own {name.replace('_', ' ')}{_short(text)}"
-            for name in ("needle", "question", "answer_prefix")
+            f"own {name}{_short(text)}"
+            for name in ("needle", "question", "prefix")
             if (text := getattr(self, name))
         ]
         return ", ".join(named)
@@ -163,7 +163,7 @@ class Setting:
     def pack(self) -> Language:
         """The language pack, with the wording of one's own in it."""
         language = languages.load(self.language)
-        if not (self.needle or self.question or self.answer_prefix):
+        if not (self.needle or self.question or self.prefix):
             return language
         wording = copy.deepcopy(language.templates["niah"])
         if self.needle:
@@ -176,8 +176,8 @@ class Setting:
                 head, _, _ = wording[form]["template"].partition("{context}")
                 question = self.question.replace("{key}", "{query}")
                 wording[form]["template"] = f"{head}{{context}}\n{question}"
-            if self.question or self.answer_prefix:
-                prefix = self.answer_prefix.replace("{key}", "{query}")
+            if self.question or self.prefix:
+                prefix = self.prefix.replace("{key}", "{query}")
                 wording[form]["answer_prefix"] = f" {prefix}" if prefix else ""
         return replace(language, templates={**language.templates, "niah": wording})
 
@@ -251,8 +251,8 @@ class _Family(niah.Family):
         self.drafted = super().draft(index, rng)
         return self.drafted
 
-    def _draw(self, rng: random.Random) -> tuple[list[str], list[list[str]]]:
-        keys, values = super()._draw(rng)
+    def _draw(self, rng: random.Random, count: int) -> tuple[list[str], list[list[str]]]:
+        keys, values = super()._draw(rng, count)
         if self._own is None:
             return keys, values
         if self.haystack.contains(self._own):
@@ -292,8 +292,6 @@ class Prompt:
         What was set, and what was made of it.
     fed
         The whole text that the model reads, chat template included.
-    special
-        Whether the tokenizer adds its special tokens to it.
     tokens
         For each token of ``fed``, the characters [start, end) that it covers.
     parts
@@ -307,7 +305,6 @@ class Prompt:
     setting: Setting
     sample: Sample
     fed: str
-    special: bool
     tokens: Sequence[tuple[int, int]]
     parts: Sequence[str]
     needles: Sequence[tuple[str, bool]]
@@ -669,17 +666,11 @@ class Playground:
 
     def _ask(self, prompt: Prompt) -> Answer:
         frame = self.model.tokenizer.frame(self.chat)
-        sample = prompt.sample
-        request = models.Request(
-            prompt=prompt.fed,
-            special=prompt.special,
-            max_new_tokens=prompt.room,
-            messages=frame.messages(sample.input, sample.answer_prefix),
-        )
+        request = predict.request(prompt.sample, frame, prompt.room)
         begin = time.perf_counter()
         (generation,) = models.in_order(self.model, [request])
         seconds = time.perf_counter() - begin
-        record = predict.record(sample, generation)
+        record = predict.record(prompt.sample, generation, frame)
         with self._lock:
             said = self.model.tokenizer.spans([record.pred])[0]
         return Answer(prompt, record, self.name, _sources(record.pred, said, prompt), seconds)
@@ -767,7 +758,6 @@ def _prompt(setting: Setting, sample: Sample, draft: Draft, data: _Data) -> Prom
         setting=setting,
         sample=sample,
         fed=fed,
-        special=not frame.chat,
         tokens=whole,
         parts=parts,
         needles=[(text, wanted) for _, text, wanted in sorted(needles)],

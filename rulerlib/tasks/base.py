@@ -13,7 +13,7 @@ import bisect
 import contextlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from rulerlib.errors import RulerError
 from rulerlib.haystack import ANCHOR, Filling, Needled
@@ -103,7 +103,10 @@ def value_at(needled: Needled, number: int, draft: Draft) -> int:
     return len(needled.pieces[needled.places[number]]) - len(needle.text) + needle.value_at
 
 
-def until_it_fits(attempt: Callable[[], Sample]) -> Sample:
+Made = TypeVar("Made")
+
+
+def until_it_fits(attempt: Callable[[], Made]) -> Made:
     """What ``attempt`` makes; a draft that is too long for the budget is drawn anew.
 
     Raises
@@ -115,6 +118,39 @@ def until_it_fits(attempt: Callable[[], Sample]) -> Sample:
         with contextlib.suppress(TooLongError):
             return attempt()
     return attempt()
+
+
+@dataclass(frozen=True)
+class Shared:
+    """One context, and a sample for each question about it, made when it is asked for.
+
+    The drafts of one context differ in what follows it (``tail``, ``answer_prefix``), in their
+    references, and in which of the needles these are. All else is the same: ``head``, and the
+    needles' texts and depths.
+
+    Attributes
+    ----------
+    drafts, needled
+        The questions, and the context that they share.
+    lengths
+        For each question the tokens of the prompt as it is fed, and as plain text.
+    """
+
+    composer: Composer
+    drafts: Sequence[Draft]
+    needled: Needled
+    lengths: Sequence[tuple[int, int]]
+
+    def __len__(self) -> int:
+        return len(self.drafts)
+
+    def __getitem__(self, number: int) -> Sample:
+        return self.composer.sample(self.drafts[number], self.needled, *self.lengths[number])
+
+    @property
+    def longest(self) -> int:
+        """The tokens of the longest of its samples, the answer included."""
+        return max(map(max, self.lengths)) + self.composer.budget.tokens_to_generate
 
 
 class Joined(Protocol):
@@ -150,39 +186,50 @@ class Composer:
         return fixed + self.budget.tokens_to_generate
 
     def compose(self, draft: Draft, take: Callable[[int], Filling]) -> Sample:
-        """Fill a draft.
+        """Fill a draft, as `share` fills several."""
+        return self.share([draft], take)[0]
+
+    def share(self, drafts: Sequence[Draft], take: Callable[[int], Filling]) -> Shared:
+        """Fill drafts with one context, up to the budget of the longest of them.
 
         Parameters
         ----------
-        draft
-            What must stand in the prompt.
+        drafts
+            What must stand in the prompts; see `Shared` for what they have in common.
         take
             Takes a filling of at most so many tokens from the haystack.
 
         Raises
         ------
         TooLongError
-            If the draft alone is longer than the budget.
+            If a draft alone is longer than the budget.
         """
-        costs = self._costs(draft)
-        fixed = self._fixed(draft, costs)
+        first = drafts[0]
+        costs = self._costs(first)
+        fixed = max(self._fixed(draft, costs) for draft in drafts)
         room = self.budget.room - fixed
-        if room < draft.least:
-            needed = fixed + draft.least + self.budget.tokens_to_generate
+        if room < first.least:
+            needed = fixed + first.least + self.budget.tokens_to_generate
             raise TooLongError(needed, self.budget.length)
         if self.exact:
-            return self._compose_exactly(draft, take, room, costs)
+            return self._share_exactly(drafts, take, room, costs)
         filling = take(room)
         while True:
-            needled = self._insert(filling, draft, costs)
-            fed, plain = self._lengths(draft, needled)
-            if max(fed, plain) <= self.budget.room or not len(filling):
+            needled = self._insert(filling, first, costs)
+            lengths = [self._lengths(draft, needled) for draft in drafts]
+            if max(map(max, lengths)) <= self.budget.room or not len(filling):
                 break
             # The first unit has no seam before it and may cost a token more than its sum says.
             filling = filling.first(len(filling) - 1)
-        if max(fed, plain) > self.budget.room:
+        return self._checked(drafts, needled, lengths)
+
+    def _checked(
+        self, drafts: Sequence[Draft], needled: Needled, lengths: Sequence[tuple[int, int]]
+    ) -> Shared:
+        if max(map(max, lengths)) > self.budget.room:
+            fed = max(fed for fed, _ in lengths)
             raise TooLongError(fed + self.budget.tokens_to_generate, self.budget.length)
-        return self._sample(draft, needled, fed, plain, *self._places(draft, needled))
+        return Shared(self, drafts, needled, lengths)
 
     def lengths_of(self, sample: Sample) -> tuple[int, int]:
         """``length`` and ``length_w_model_temp`` of a sample, tokenized as a whole."""
@@ -204,7 +251,11 @@ class Composer:
 
     def _after(self, draft: Draft) -> str:
         frame = self.budget.frame
-        return draft.tail + frame.between + frame.prefix(draft.answer_prefix)
+        return draft.tail + frame.after(draft.answer_prefix)
+
+    def _prefix(self, draft: Draft) -> str:
+        """The answer prefix as a sample has it: none where none is asked with."""
+        return "" if self.budget.frame.answer_prefix == "none" else draft.answer_prefix
 
     def _fixed(self, draft: Draft, costs: Sequence[int]) -> int:
         frame = self.budget.frame
@@ -224,7 +275,7 @@ class Composer:
         """Tokens of the prompt as it is fed and as plain text, by addition."""
         frame = self.budget.frame
         first, last = self._ends(needled)
-        texts = [last, draft.head + first, last + draft.tail + draft.answer_prefix]
+        texts = [last, draft.head + first, last + draft.tail + self._prefix(draft)]
         if frame.chat:
             texts += [frame.before + draft.head + first, last + self._after(draft)]
         counts = self.budget.tokenizer.counts(texts)
@@ -263,26 +314,34 @@ class Composer:
             values.append(base + bisect.bisect_right(ends, at))
         return starts, values
 
-    def _compose_exactly(
-        self, draft: Draft, take: Callable[[int], Filling], room: int, costs: Sequence[int]
-    ) -> Sample:
-        """The largest number of units whose prompt, tokenized as a whole, fits the budget."""
+    def _share_exactly(
+        self,
+        drafts: Sequence[Draft],
+        take: Callable[[int], Filling],
+        room: int,
+        costs: Sequence[int],
+    ) -> Shared:
+        """The largest number of units whose prompts, tokenized as a whole, fit the budget."""
         filling = take(room + 64)
 
-        def tried(count: int) -> tuple[Needled, int, int]:
-            needled = self._insert(filling.first(count), draft, costs)
-            text = draft.head + needled.text + draft.tail
-            plain, fed = self.budget.tokenizer.counts(
-                [text + draft.answer_prefix, self.budget.frame.prompt(text, draft.answer_prefix)]
-            )
-            return needled, fed + self.budget.frame.special, plain
+        def tried(count: int) -> tuple[Needled, list[tuple[int, int]]]:
+            needled = self._insert(filling.first(count), drafts[0], costs)
+            lengths = []
+            for draft in drafts:
+                text = draft.head + needled.text + draft.tail
+                prompt = self.budget.frame.prompt(text, draft.answer_prefix)
+                plain, fed = self.budget.tokenizer.counts([text + self._prefix(draft), prompt])
+                lengths.append((fed + self.budget.frame.special, plain))
+            return needled, lengths
+
+        def fits(made: tuple[Needled, list[tuple[int, int]]]) -> bool:
+            return max(map(max, made[1])) <= self.budget.room
 
         low, high = 0, len(filling)
         best = tried(0)
-        if max(best[1:]) > self.budget.room:
-            raise TooLongError(best[1] + self.budget.tokens_to_generate, self.budget.length)
+        self._checked(drafts, *best)
         # Tokens that hold several units make their sum too large: take more until it does not fit.
-        while max(tried(high)[1:]) <= self.budget.room:
+        while fits(tried(high)):
             room *= 2
             filling = take(room + 64)
             if len(filling) <= high:
@@ -292,11 +351,14 @@ class Composer:
         while low < high:
             middle = (low + high + 1) // 2
             now = tried(middle)
-            if max(now[1:]) <= self.budget.room:
+            if fits(now):
                 low, best = middle, now
             else:
                 high = middle - 1
-        needled, fed, plain = best
+        return Shared(self, drafts, *best)
+
+    def _exact_places(self, draft: Draft, needled: Needled) -> tuple[list[int], list[int]]:
+        """The same as `_places`, from the tokens of the whole text."""
         text = draft.head + needled.text + draft.tail
         ends = [end for _, end in self.budget.tokenizer.spans([text])[0]]
         starts, values = [], []
@@ -304,17 +366,12 @@ class Composer:
             at = len(draft.head) + needled.character_of(number)
             starts.append(bisect.bisect_right(ends, at))
             values.append(bisect.bisect_right(ends, at + value_at(needled, number, draft)))
-        return self._sample(draft, needled, fed, plain, starts, values)
+        return starts, values
 
-    def _sample(
-        self,
-        draft: Draft,
-        needled: Needled,
-        fed: int,
-        plain: int,
-        starts: Sequence[int],
-        values: Sequence[int],
-    ) -> Sample:
+    def sample(self, draft: Draft, needled: Needled, fed: int, plain: int) -> Sample:
+        """A draft with its context, which makes so many tokens as it is fed and as plain text."""
+        places = self._exact_places if self.exact else self._places
+        starts, values = places(draft, needled)
         generate = self.budget.tokens_to_generate
         return Sample(
             index=-1,
@@ -322,7 +379,7 @@ class Composer:
             outputs=draft.outputs,
             length=plain + generate,
             length_w_model_temp=fed + generate,
-            answer_prefix=draft.answer_prefix,
+            answer_prefix=self._prefix(draft),
             token_position_answer=values[draft.order[0]] if draft.order else None,
             depths=[draft.needles[number].depth for number in draft.order],
             token_positions=[starts[number] for number in draft.order],

@@ -218,6 +218,11 @@ class Choice:
         return self.common + self.uncommon + self.example_common + self.example_uncommon
 
 
+def most_queries(knobs: Knobs) -> tuple[int | None, str]:
+    """How many questions one context can be asked, and what decides it."""
+    return 1, "what stands most often can be asked once"
+
+
 class Family:
     """Makes the samples of one setting of the knobs.
 

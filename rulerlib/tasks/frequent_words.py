@@ -115,6 +115,11 @@ def counts_of(scale: int, weights: list[int]) -> list[int]:
     return counts
 
 
+def most_queries(knobs: Knobs) -> tuple[int | None, str]:
+    """How many questions one context can be asked, and what decides it."""
+    return 1, "what stands most often can be asked once"
+
+
 class Family:
     """Makes the samples of one setting of the knobs.
 

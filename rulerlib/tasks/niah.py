@@ -19,6 +19,7 @@ from __future__ import annotations
 import bisect
 import random
 import uuid
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 
@@ -26,7 +27,7 @@ from rulerlib.errors import DataError, ParameterError, one_of, whole_number
 from rulerlib.haystack import DEPTHS, Haystack, Pool, depth_of, one_depth, sentences
 from rulerlib.languages import VALUE_TYPES, Language
 from rulerlib.samples import Sample
-from rulerlib.tasks.base import Budget, Composer, Draft, Needle, until_it_fits
+from rulerlib.tasks.base import Budget, Composer, Draft, Needle, Shared, until_it_fits
 
 HAYSTACKS = ("noise", "essay", "needle")
 
@@ -95,6 +96,25 @@ class Knobs:
         return self.num_needle_q * self.num_needle_v
 
 
+def most_queries(knobs: Knobs) -> tuple[int | None, str]:
+    """How many questions one context can be asked (None: any number), and what decides it.
+
+    A needle more changes nothing in a haystack of needles, where it stands among distractors of
+    its own form. In prose or noise it makes another task.
+    """
+    if knobs.depth is not None:
+        return 1, "a depth that is set holds for one needle alone"
+    if knobs.haystack == "needle" and knobs.num_needle_v == 1:
+        return None, ""
+    if knobs.num_needles == 1:
+        return 1, (
+            "a second needle in the text would make another task (niah_multikey_1 has several,"
+            " and num_needle_k sets how many)"
+        )
+    most = knobs.num_needle_k // knobs.num_needle_q
+    return most, "each key is asked for once, and num_needle_k sets how many there are"
+
+
 def value_of(kind: str, language: Language, rng: random.Random) -> str:
     """A key or a value: a word pair, a 7-digit number or a version 4 UUID."""
     if kind == "numbers":
@@ -139,13 +159,30 @@ class Family:
 
     def draft(self, index: int, rng: random.Random) -> Draft:
         """Keys, values and depths of one sample, and the question about them."""
-        knobs, language = self.knobs, self.language
-        keys, values = self._draw(rng)
-        asked = rng.sample(range(knobs.num_needle_k), knobs.num_needle_q)
+        return self.drafts(index, rng, 1)[0]
+
+    def drafts(self, index: int, rng: random.Random, queries: int) -> list[Draft]:
+        """Keys, values and depths of one context, and so many questions about them.
+
+        No key is asked for twice. In a haystack of needles each question brings its keys.
+        """
+        knobs = self.knobs
+        asked_for = queries * knobs.num_needle_q
+        keys, values = self._draw(rng, max(knobs.num_needle_k, asked_for))
+        asked = rng.sample(range(len(keys)), asked_for)
         pairs = [(key, value) for key, own in zip(keys, values, strict=True) for value in own]
-        if len(pairs) > 1:
+        depths: list[float]
+        if len(pairs) == 1:
+            depths = [depth_of(index) if knobs.depth is None else knobs.depth]
+        elif knobs.num_needles == 1:
+            # Each needle where it would be if it were alone, in the order of the text.
+            placed = sorted((depth_of(index * queries + at), key) for at, key in enumerate(asked))
+            pairs, depths = [pairs[key] for _, key in placed], [depth for depth, _ in placed]
+        else:
             rng.shuffle(pairs)
-            depths: list[float] = sorted(rng.sample(DEPTHS, len(pairs)))
+            # Each depth once, or as evenly as can be where there are more needles than depths.
+            laps = -(-len(pairs) // len(DEPTHS))
+            depths = sorted(rng.sample(DEPTHS * laps, len(pairs)))
             if knobs.depth is not None:
                 place = next(at for at, (key, _) in enumerate(pairs) if key == keys[asked[0]])
                 moved = pairs.pop(place)
@@ -153,21 +190,29 @@ class Family:
                 place = bisect.bisect_left(depths, knobs.depth)
                 pairs.insert(place, moved)
                 depths.insert(place, knobs.depth)
-        else:
-            depths = [depth_of(index) if knobs.depth is None else knobs.depth]
         needles = []
         for (key, value), depth in zip(pairs, depths, strict=True):
             text = self._needle(key, value)
             needles.append(Needle(text, depth, text.rindex(value)))
+        each = range(0, asked_for, knobs.num_needle_q)
+        return [
+            self._ask([keys[place] for place in asked[start : start + knobs.num_needle_q]],
+                      pairs, needles)
+            for start in each
+        ]  # fmt: skip
+
+    def _ask(
+        self, queries: list[str], pairs: list[tuple[str, str]], needles: list[Needle]
+    ) -> Draft:
+        """The question about some keys of a context."""
+        knobs, language = self.knobs, self.language
         # Answers: key by key as asked, the values of one key as they stand in the text.
-        order = [
-            place for number in asked for place, (key, _) in enumerate(pairs) if key == keys[number]
-        ]
+        order = [place for query in queries for place, (key, _) in enumerate(pairs) if key == query]
         outputs = [pairs[place][1] for place in order]
         order += [place for place in range(len(pairs)) if place not in order]
         form = "one" if knobs.num_values == 1 else "many"
         label = language.label(knobs.type_needle_v, knobs.num_values)
-        query = language.join([keys[number] for number in asked])
+        query = language.join(queries)
         template = language.fill("niah", form, "template", label, query=query)
         head, _, tail = template.partition("{context}")
         prefix = language.fill("niah", form, "answer_prefix", label, query=query)
@@ -181,21 +226,42 @@ class Family:
         TooLongError
             If none of many drafts fits.
         """
+        return self.shared(index, rng, 1)[0]
+
+    def shared(self, index: int, rng: random.Random, queries: int) -> Shared:
+        """One context with so many questions, drawn as `sample` draws one.
+
+        Raises
+        ------
+        TooLongError
+            If none of many drafts fits.
+        """
         take = partial(self.haystack.draw, rng=rng)
-        return until_it_fits(lambda: self.composer.compose(self.draft(index, rng), take))
+        return until_it_fits(lambda: self.composer.share(self.drafts(index, rng, queries), take))
 
     def _needle(self, key: str, value: str) -> str:
         label = self.language.label(self.knobs.type_needle_v, 2)
         return self.language.fill("niah", "needle", label, key=key, value=value)
 
-    def _draw(self, rng: random.Random) -> tuple[list[str], list[list[str]]]:
+    def _draw(self, rng: random.Random, count: int) -> tuple[list[str], list[list[str]]]:
         """Keys, and for each its values: none stands in another or in the haystack."""
+        keys, values = self._draw_some(rng, self.knobs.num_needle_k, ())
+        while len(keys) < count:
+            # One by one: of many at once, one or another would always stand in a long haystack.
+            taken = [*keys, *(value for own in values for value in own)]
+            key, own = self._draw_some(rng, 1, taken)
+            keys += key
+            values += own
+        return keys, values
+
+    def _draw_some(
+        self, rng: random.Random, count: int, taken: Sequence[str]
+    ) -> tuple[list[str], list[list[str]]]:
+        """Keys and their values, none of which stands in any of ``taken`` or holds one."""
         knobs = self.knobs
         wording = self._needle("", "").casefold()
         for _ in range(TRIES):
-            keys = [
-                value_of(knobs.type_needle_k, self.language, rng) for _ in range(knobs.num_needle_k)
-            ]
+            keys = [value_of(knobs.type_needle_k, self.language, rng) for _ in range(count)]
             values = [
                 [
                     value_of(knobs.type_needle_v, self.language, rng)
@@ -207,8 +273,8 @@ class Family:
             alone = all(
                 name not in other
                 for place, name in enumerate(names)
-                for other in (*names[:place], *names[place + 1 :], wording)
-            )
+                for other in (*names[:place], *names[place + 1 :], *taken, wording)
+            ) and not any(old in name for old in taken for name in names)
             if alone and not any(self.haystack.contains(name) for name in names):
                 return keys, values
         raise DataError(

@@ -34,7 +34,7 @@ import itertools
 import math
 import random
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache, partial
 
@@ -42,7 +42,7 @@ from rulerlib.errors import ParameterError, flag, whole_number
 from rulerlib.haystack import ANCHOR, DEPTHS, Filling, Needled, depth_of, one_depth
 from rulerlib.languages import Language
 from rulerlib.samples import Sample
-from rulerlib.tasks.base import Budget, Composer, Draft, Needle, until_it_fits
+from rulerlib.tasks.base import Budget, Composer, Draft, Needle, Shared, until_it_fits
 from rulerlib.tasks.questions import Fiction, Question, Rows, Source, file, open_source
 
 # Documents whose length tells how long one is.
@@ -90,6 +90,22 @@ class Knobs:
             one_depth(self.depth)
             if self.hops > 1:
                 raise ParameterError("depth", self.depth, "None where an answer needs 2 documents")
+
+
+def most_queries(knobs: Knobs) -> tuple[int | None, str]:
+    """How many questions one context can be asked (None: any number), and what decides it."""
+    if not knobs.context:
+        return 1, "context=False leaves no context to share"
+    if knobs.depth is not None:
+        return 1, "a depth that is set holds for one document alone"
+    return None, ""
+
+
+# Questions of the encyclopedia that take the place of those that do not go with others.
+OTHERS = range(1_000_000, 2_000_000)
+
+# How many of them are tried.
+TRIES = 1000
 
 
 class Documents:
@@ -299,7 +315,11 @@ class Family:
 
     def draft(self, index: int, rng: random.Random) -> Draft:
         """The question of one sample, and its target documents at their depths."""
-        return self._draft(self.source.question(self._number(index)), index, rng)
+        return self.drafts(index, rng, 1)[0]
+
+    def drafts(self, index: int, rng: random.Random, queries: int) -> list[Draft]:
+        """So many questions, and the target documents of all of them at their depths."""
+        return self._drafts(self._numbers(index, rng, queries), index, rng)
 
     def sample(self, index: int, rng: random.Random) -> Sample:
         """One sample.
@@ -309,15 +329,24 @@ class Family:
         TooLongError
             If its target documents do not fit the budget.
         """
-        number = self._number(index)
-        question = self.source.question(number)
+        return self.shared(index, rng, 1)[0]
 
-        def attempt() -> Sample:
-            draft = self._draft(question, index, rng)
-            return self.composer.compose(draft, partial(self._take, number, rng))
+    def shared(self, index: int, rng: random.Random, queries: int) -> Shared:
+        """So many questions on the same documents, drawn as `sample` draws one.
 
-        sample = until_it_fits(attempt)
-        left = self.budget.length - max(sample.length, sample.length_w_model_temp)
+        Raises
+        ------
+        TooLongError
+            If their target documents do not fit the budget.
+        """
+
+        def attempt() -> Shared:
+            numbers = self._numbers(index, rng, queries)
+            drafts = self._drafts(numbers, index, rng)
+            return self.composer.share(drafts, partial(self._take, numbers, rng))
+
+        made = until_it_fits(attempt)
+        left = self.budget.length - made.longest
         if self.knobs.context and self.knobs.num_documents is None and left > self.haystack.most:
             raise ParameterError(
                 "length",
@@ -326,7 +355,47 @@ class Family:
                 f" {self.knobs.source or 'the encyclopedia'} has no more than"
                 f" {self.source.num_documents} documents",
             )
-        return sample
+        return made
+
+    def _numbers(self, index: int, rng: random.Random, queries: int) -> list[int]:
+        """The questions on one context.
+
+        Where an answer must stand in its own target documents alone, a question whose answer
+        stands in another's target, or the other way round, gives way to one that is drawn.
+        """
+        source, numbers = self.source, list[int]()
+        if source.num_questions is not None and queries > source.num_questions:
+            raise ParameterError(
+                "queries_per_context",
+                queries,
+                f"at most {source.num_questions}, the number of questions in {self.knobs.source}",
+            )
+        for place in range(queries):
+            number = self._number(index * queries + place)
+            tries = 0
+            while source.exclusive and any(self._clash(number, other) for other in numbers):
+                tries += 1
+                if tries > TRIES:
+                    raise ParameterError(
+                        "queries_per_context",
+                        queries,
+                        f"less: no more than {place} questions were found whose answers stand in"
+                        " no other's documents",
+                    )
+                number = rng.choice(OTHERS)
+            numbers.append(number)
+        return numbers
+
+    def _clash(self, one: int, other: int) -> bool:
+        """Whether an answer to one of two questions stands in the other's targets, not its own."""
+        asked = self.source.question(one), self.source.question(other)
+        return asked[0].text == asked[1].text or any(
+            answer.casefold() in self.haystack.folded(target)
+            for mine, yours in (asked, asked[::-1])
+            for target in yours.targets
+            if target not in mine.targets
+            for answer in mine.answers
+        )
 
     def _number(self, index: int) -> int:
         """The question of a sample."""
@@ -341,7 +410,25 @@ class Family:
         random.Random(f"{self._seed} order").shuffle(order)
         return order
 
-    def _draft(self, question: Question, index: int, rng: random.Random) -> Draft:
+    def _drafts(self, numbers: Sequence[int], index: int, rng: random.Random) -> list[Draft]:
+        questions = [self.source.question(number) for number in numbers]
+        placed: dict[int, float] = {}
+        if self.knobs.context:
+            for at, question in enumerate(questions, index * len(numbers)):
+                targets = list(question.targets)
+                if len(targets) == 1:
+                    depths = [depth_of(at) if self.knobs.depth is None else self.knobs.depth]
+                else:
+                    depths = sorted(rng.sample(DEPTHS, len(targets)))
+                rng.shuffle(targets)
+                for target, depth in zip(targets, depths, strict=True):
+                    # A document that several questions need stands there once.
+                    placed.setdefault(target, depth)
+        placed = dict(sorted(placed.items(), key=lambda item: item[1]))
+        return [self._draft(question, placed) for question in questions]
+
+    def _draft(self, question: Question, placed: Mapping[int, float]) -> Draft:
+        """One question, where the target documents of all are at these depths."""
         template = "template" if self.knobs.context else "no_context_template"
         text = self.language.fill("question_answering", template, query=question.text)
         head, _, tail = text.partition("{context}")
@@ -351,19 +438,14 @@ class Family:
         )
         if not self.knobs.context:
             return draft
-        if len(question.targets) == 1:
-            depths = [depth_of(index) if self.knobs.depth is None else self.knobs.depth]
-        else:
-            depths = sorted(rng.sample(DEPTHS, len(question.targets)))
-        targets = list(question.targets)
-        rng.shuffle(targets)
-        answered = []
-        for target, depth in zip(targets, depths, strict=True):
+        targets, answered = list(placed), []
+        for target, depth in placed.items():
             document = self.haystack.text(target)
-            at = _place(document, question.answers)
+            at = _place(document, question.answers) if target in question.targets else None
             answered.append(at is not None)
             draft.needles.append(Needle(document, depth, at or 0))
-        # The document with the answer first, then the one that leads to it.
+        # The document with the answer first, then the one that leads to it. Those of other
+        # questions are distractors to this one.
         hops = [targets.index(target) for target in reversed(question.targets)]
         draft.order = sorted(hops, key=lambda place: not answered[place])
         count = self.knobs.num_documents or len(targets)
@@ -375,21 +457,30 @@ class Family:
         draft.least += max(0, count - len(targets)) * self.haystack.mean
         return draft
 
-    def _take(self, number: int, rng: random.Random, room: int) -> Filling:
+    def _take(self, numbers: Sequence[int], rng: random.Random, room: int) -> Filling:
         """Distractors: first those on the same matter, then any."""
         documents, source, wanted = self.haystack, self.source, self.knobs.num_documents
         if not self.knobs.context:
             return Filling([], [], "\n\n")
-        question = source.question(number)
-        targets = len(question.targets)
+        questions = [source.question(number) for number in numbers]
+        seen = {target for question in questions for target in question.targets}
+        targets = len(seen)
         if wanted is not None and wanted < targets:
             raise ParameterError(
-                "num_documents", wanted, f"at least {targets}, which a question needs"
+                "num_documents",
+                wanted,
+                f"at least {targets}, which a question needs"
+                if len(numbers) == 1
+                else f"at least {targets}, which the questions of this context need",
             )
-        answers = [answer.casefold() for answer in question.answers] if source.exclusive else []
-        related = list(source.related(number))
+        answers = [
+            answer.casefold()
+            for question in questions
+            for answer in question.answers
+            if source.exclusive
+        ]
+        related = list(dict.fromkeys(index for one in numbers for index in source.related(one)))
         rng.shuffle(related)
-        seen = set(question.targets)
         chosen: list[int] = []
         labels = documents.label_costs(targets)
         used = sum(labels[:targets])

@@ -33,7 +33,7 @@ from rulerlib.errors import DataError, ParameterError, flag, one_of, whole_numbe
 from rulerlib.haystack import DEPTHS, Filling, Haystack, sentences
 from rulerlib.languages import Language
 from rulerlib.samples import Sample
-from rulerlib.tasks.base import Budget, Composer, Draft, Needle, until_it_fits
+from rulerlib.tasks.base import Budget, Composer, Draft, Needle, Shared, until_it_fits
 
 HAYSTACKS = ("noise", "essay")
 
@@ -87,6 +87,11 @@ class Knobs:
             )
 
 
+def most_queries(knobs: Knobs) -> tuple[int | None, str]:
+    """How many questions one context can be asked, and what decides it."""
+    return knobs.num_chains, "each chain is asked for once, and num_chains sets how many there are"
+
+
 @dataclass
 class Chain:
     """Variables that all have one value."""
@@ -128,6 +133,13 @@ class Family:
 
     def draft(self, index: int, rng: random.Random) -> Draft:
         """Chains, their places, and the question about the first of them."""
+        return self.drafts(index, rng, 1)[0]
+
+    def drafts(self, index: int, rng: random.Random, queries: int) -> list[Draft]:
+        """Chains, their places, and a question about each of the first so many.
+
+        The worked example comes before the context, and is one and the same for all of them.
+        """
         knobs = self.knobs
         examples = min(knobs.num_chains, EXAMPLE_CHAINS) if knobs.few_shot else 0
         sizes = [knobs.num_hops + 1] * knobs.num_chains
@@ -135,12 +147,15 @@ class Family:
         # Drawn together, so that nothing in the example stands in the question.
         chains = self._chains(sizes, rng)
         asked, shown = chains[: knobs.num_chains], chains[knobs.num_chains :]
-        needles, own = self._scatter(asked, rng)
-        order = own + [place for place in range(len(needles)) if place not in own]
-        head, tail, prefix = self._question(asked[0])
-        if shown:
-            head = self._example(shown, rng) + "\n\n" + head
-        return Draft(head, tail, prefix, asked[0].names, needles, order)
+        needles, turns = self._scatter(asked, rng)
+        example = self._example(shown, rng) + "\n\n" if shown else ""
+        made = []
+        for number, chain in enumerate(asked[:queries]):
+            own = [place for place, turn in enumerate(turns) if turn == number]
+            order = own + [place for place, turn in enumerate(turns) if turn != number]
+            head, tail, prefix = self._question(chain)
+            made.append(Draft(example + head, tail, prefix, chain.names, needles, order))
+        return made
 
     def sample(self, index: int, rng: random.Random) -> Sample:
         """One sample.
@@ -150,8 +165,18 @@ class Family:
         TooLongError
             If none of many drafts fits.
         """
+        return self.shared(index, rng, 1)[0]
+
+    def shared(self, index: int, rng: random.Random, queries: int) -> Shared:
+        """One context with so many questions, drawn as `sample` draws one.
+
+        Raises
+        ------
+        TooLongError
+            If none of many drafts fits.
+        """
         take = partial(self.haystack.draw, rng=rng)
-        return until_it_fits(lambda: self.composer.compose(self.draft(index, rng), take))
+        return until_it_fits(lambda: self.composer.share(self.drafts(index, rng, queries), take))
 
     def _chains(self, sizes: list[int], rng: random.Random) -> list[Chain]:
         """Chains of so many variables: names and values are all different and stand nowhere else.
@@ -178,7 +203,7 @@ class Family:
         return [Chain([fresh("name") for _ in range(size)], fresh("value")) for size in sizes]
 
     def _scatter(self, chains: list[Chain], rng: random.Random) -> tuple[list[Needle], list[int]]:
-        """Assignments at random depths, and which of them are the first chain's.
+        """Assignments at random depths, and for each the number of its chain.
 
         The chains interleave at random; each keeps its own order.
         """
@@ -194,7 +219,7 @@ class Family:
             text = self._assignment(chain, hop)
             needles.append(Needle(text, depth, text.index(chain.names[hop])))
             hops[number] += 1
-        return needles, [place for place, number in enumerate(turns) if number == 0]
+        return needles, turns
 
     def _assignment(self, chain: Chain, hop: int) -> str:
         name, fill = chain.names[hop], self.language.fill

@@ -1,0 +1,125 @@
+"""One process at a time on a file: a lock that names its holder and ends with it.
+
+>>> import pathlib, tempfile
+>>> path = pathlib.Path(tempfile.mkdtemp()) / "niah.jsonl"
+>>> with alone(path):
+...     [file.name for file in path.parent.iterdir()]
+['.niah.jsonl.lock']
+>>> list(path.parent.iterdir())
+[]
+"""
+
+from __future__ import annotations
+
+import contextlib
+import datetime
+import errno
+import json
+import os
+import platform
+import threading
+import time
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+
+from rulerlib.errors import BusyError, ParameterError
+
+# What this process holds, with its number: a forked process finds its parent's here.
+_held: set[tuple[Path, int]] = set()
+_guard = threading.Lock()
+
+
+@contextlib.contextmanager
+def alone(path: str | Path) -> Iterator[None]:
+    """Be the only one, in this process and all others, that writes a file.
+
+    The lock is the operating system's own, on a file beside ``path`` that says who holds it. It
+    ends with the process that took it, however that process ends.
+
+    Raises
+    ------
+    BusyError
+        If somebody else is at it: names the process, its machine and since when.
+    ParameterError
+        If the folder cannot be written.
+    """
+    path = Path(path)
+    lock = path.parent.resolve() / f".{path.name}.lock"
+    mine = (lock, os.getpid())
+    with _guard:
+        if mine in _held:
+            # Such a lock does not keep its own process out, and closing it twice would end it.
+            raise BusyError(f"{path} is being written by this very process: wait until it is done.")
+        _held.add(mine)
+    try:
+        descriptor = _taken(lock, path)
+        try:
+            since = datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+            about = {"process": os.getpid(), "host": platform.node(), "since": since}
+            os.truncate(descriptor, 0)
+            os.pwrite(descriptor, json.dumps(about).encode(), 0)
+            yield
+        finally:
+            with contextlib.suppress(OSError):
+                lock.unlink()
+            os.close(descriptor)
+    finally:
+        _held.discard(mine)
+
+
+def _taken(lock: Path, path: Path) -> int:
+    """The descriptor of a lock file that is ours."""
+    while True:
+        try:
+            lock.parent.mkdir(parents=True, exist_ok=True)
+            descriptor = os.open(lock, os.O_RDWR | os.O_CREAT, 0o666)
+        except OSError as error:
+            raise ParameterError(
+                "output", str(path), f"a file that can be written ({error.strerror or error})"
+            ) from error
+        if not _try(descriptor, path):
+            holder = _holder(descriptor)
+            os.close(descriptor)
+            raise BusyError(
+                f"{path} is being written by {holder}: wait until it is done, or choose another"
+                " output folder."
+            )
+        # Who held it before may have removed it after we opened it and before we took it.
+        with contextlib.suppress(FileNotFoundError):
+            if os.path.samestat(os.fstat(descriptor), os.stat(lock)):
+                return descriptor
+        os.close(descriptor)
+
+
+def _try(descriptor: int, path: Path) -> bool:
+    """Take the lock if nobody has it; a system without locks is warned of."""
+    try:
+        import fcntl
+    except ImportError:
+        reason = "this operating system has no fcntl"
+    else:
+        try:
+            # Unlike flock, this kind does not live on in processes that a killed one had forked
+            # off, and it holds between machines on a network file system.
+            fcntl.lockf(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return True
+        except OSError as error:
+            if error.errno in (errno.EACCES, errno.EAGAIN):
+                return False
+            reason = error.strerror or str(error)
+    warnings.warn(
+        f"{path} cannot be locked ({reason}): see to it that no other process writes it.",
+        stacklevel=4,
+    )
+    return True
+
+
+def _holder(descriptor: int) -> str:
+    # Whoever has just taken the lock may not have said yet who it is.
+    for _ in range(20):
+        with contextlib.suppress(ValueError, KeyError):
+            about = json.loads(os.pread(descriptor, 1000, 0))
+            return f"process {about['process']} on {about['host']} since {about['since']}"
+        time.sleep(0.01)
+    return "another process"

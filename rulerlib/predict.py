@@ -150,18 +150,6 @@ def predict(
         progress.advance(weight * total, measured=False)
         return output
 
-    def request(sample: Sample) -> Request:
-        return Request(
-            prompt=frame.prompt(sample.input, sample.answer_prefix),
-            special=not frame.chat,
-            max_new_tokens=room,
-            messages=frame.messages(sample.input, sample.answer_prefix),
-            template=frame.template,
-            tags=frame.tags if frame.chat else (),
-            group=sample.context_id,
-            truncate=allow_truncation,
-        )
-
     models.reserve(model, longest)
     with alone(output):
         done = _resume(output, settings, dataset)
@@ -171,9 +159,11 @@ def predict(
         else:
             asked = islice(_numbered(dataset, about), total)
         for batch in _batches(asked, settings["batch_size"], done):
-            for sample, answer in _answers(model, batch, request):
+            for sample, answer in _answers(
+                model, batch, lambda sample: request(sample, frame, room, allow_truncation)
+            ):
                 if sample.index not in done:
-                    done[sample.index] = _append(output, _record(sample, answer, frame))
+                    done[sample.index] = _append(output, record(sample, answer, frame))
                     progress.advance(weight)
         _put_in_order(output, done)
     return output
@@ -386,7 +376,22 @@ def _answers(
         raise RuntimeError(f"{model.name} left {len(waiting)} requests without an answer")
 
 
-def _record(sample: Sample, answer: Generation, frame: Frame) -> Prediction:
+def request(sample: Sample, frame: Frame, room: int, allow_truncation: bool = False) -> Request:
+    """What a model is asked for a sample, with room for so many tokens of thinking and answer."""
+    return Request(
+        prompt=frame.prompt(sample.input, sample.answer_prefix),
+        special=not frame.chat,
+        max_new_tokens=room,
+        messages=frame.messages(sample.input, sample.answer_prefix),
+        template=frame.template,
+        tags=frame.tags if frame.chat else (),
+        group=sample.context_id,
+        truncate=allow_truncation,
+    )
+
+
+def record(sample: Sample, answer: Generation, frame: Frame) -> Prediction:
+    """What is kept of an answer."""
     thinking, said, unended = frame.split(answer.text)
     # Some servers tell thinking apart themselves.
     thinking = answer.thinking + thinking

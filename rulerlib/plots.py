@@ -74,7 +74,6 @@ def heatmap(table: pd.DataFrame, colours: str = "red-green", title: str | None =
     one_of("colours", colours, COLOURS)
     if table.empty:
         raise ParameterError("table", "empty", "a table with at least one measured cell")
-    plt = _pyplot()
     shades = _shades(colours)
     names = list(dict.fromkeys(table["task"]))
     columns = min(4, len(names))

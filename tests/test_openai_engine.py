@@ -226,35 +226,38 @@ def test_a_wrong_key_ends_the_run(serve):
 # --- Bounds ----------------------------------------------------------------------------------
 
 
-def test_so_many_requests_at_a_time(serve):
-    server = serve(seconds=0.03)
-    list(load(server, concurrency=5).generate(asked(40)))
-    assert server.most == 5
+def holding(count):
+    """A plan: the first are answered when so many are there, however slow the machine is."""
+    until = time.monotonic() + 30
 
-
-def test_sixty_four_by_default(serve):
     def plan(prompt, attempt):
-        # However slow the machine is: the first are answered when no more would come.
-        until = time.monotonic() + 30
-        while server.most < 64 and time.monotonic() < until:
+        while plan.server.most < count and time.monotonic() < until:
             time.sleep(0.02)
-        time.sleep(0.1)
+        # ... and when more would have come, if more were sent.
+        time.sleep(0.05)
         return None
 
-    server = serve(plan)
-    list(load(server, timeout=120.0).generate(asked(80)))
-    assert server.most == 64
+    return plan
+
+
+@pytest.mark.parametrize(("options", "most"), [({"concurrency": 5}, 5), ({}, 64)])
+def test_so_many_requests_at_a_time(serve, options, most):
+    plan = holding(most)
+    plan.server = server = serve(plan)
+    list(load(server, timeout=120.0, **options).generate(asked(most + 15)))
+    assert server.most == most
 
 
 def test_so_many_tokens_at_a_time(serve):
     requests = [
         Request(f"{number} " + "ord " * (20 * (number % 4)), False, 10) for number in range(30)
     ]
-    server = serve(seconds=0.03)
-    list(load(server, tokens_in_flight=150).generate(requests))
+    plan = holding(3)
+    plan.server = server = serve(plan)
+    list(load(server, tokens_in_flight=150, timeout=120.0).generate(requests))
     assert 75 < server.most_tokens <= 150
     # A request that is larger than that goes alone.
-    server = serve(seconds=0.03)
+    server = serve()
     assert len(list(load(server, tokens_in_flight=1).generate(requests))) == 30
     assert server.most == 1
 
@@ -319,9 +322,21 @@ def test_the_very_text_of_the_prompt_is_sent(serve):
     both = {"model": "parrot", "temperature": 0, "top_k": 1}
     assert server.bodies == [
         {**both, "prompt": "Æ\n\n <|user|>", "max_tokens": 7},
-        {**both, "prompt": "<s>b", "max_tokens": 9, "add_special_tokens": False,
-         "skip_special_tokens": False},
-    ]  # fmt: skip
+        {**both, "prompt": "<s>b", "max_tokens": 9, "add_special_tokens": False},
+    ]
+
+
+def test_tags_of_thinking_stay_where_they_are_special_tokens(serve, bytelevel):
+    server = serve()
+    model = load(server, concurrency=1)
+    model.__dict__["tokenizer"] = bytelevel
+    request = Request("x", False, 9, tags=("<s>", "</think>"))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        in_order(model, [request])
+    assert server.bodies[0]["skip_special_tokens"] is False
+    assert model._without_special("<s>12</s>", request.tags) == "<s>12"
+    assert model._without_special("<s>12</s>", ("</think>",)) == "<s>12</s>"
 
 
 def test_chat_takes_messages(serve):

@@ -291,9 +291,12 @@ def test_it_runs_where_an_event_loop_runs_already(serve):
 
 def test_nothing_stays_behind(serve):
 
+    once = threading.Semaphore(1)
+
     def plan(prompt, attempt):
-        if len(server.attempts) == 3:
-            threading.Timer(0.1, signal.raise_signal, [signal.SIGINT]).start()
+        if len(server.attempts) == 3 and once.acquire(blocking=False):
+            # To the process, as a terminal sends it.
+            threading.Timer(0.1, os.kill, [os.getpid(), signal.SIGINT]).start()
         return "hang"
 
     server = serve(plan, hang=30.0)

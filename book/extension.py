@@ -71,7 +71,7 @@ def show_execution(app: Sphinx, docname: str, source: list[str]) -> None:
         notebook = nbformat.reads(source[0], as_version=4)
         notebook.cells.insert(1, nbformat.v4.new_markdown_cell(NOT_EXECUTED))
     else:
-        notebook = nbformat.from_dict(found)
+        notebook = found
         app.env.temp_data[ALTS] = tidy(notebook, execute.settings_path(docname))
     source[0] = nbformat.writes(notebook)
 

@@ -201,7 +201,10 @@ def little_book(tmp_path, monkeypatch):
 
 
 def test_an_execution_is_shown_while_nothing_changed(little_book):
-    assert execute.executed("notebooks/page") is not None
+    found = execute.executed("notebooks/page")
+    assert extension.tidy(found, execute.settings_path("notebooks/page")) == []
+    assert [cell.source for cell in found.cells] == ["# A page", "1 + 1"]
+    assert execute.KEY not in found.metadata
 
 
 def test_words_may_change_without_a_new_execution(little_book):

@@ -239,6 +239,34 @@ def test_a_figure_keeps_its_words_and_one_without_gets_those_around_it():
     assert found == ["A curve that falls.", "Figure of the section “By depth”. From top to bottom."]
 
 
+def test_two_figures_of_one_cell_keep_their_own_words(little_book, tmp_path):
+    from sphinx.application import Sphinx
+
+    dot = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+    path = execute.executed_path("notebooks/page")
+    notebook = nbformat.read(path, as_version=4)
+    notebook.cells[1].outputs = [
+        nbformat.v4.new_output(
+            "display_data", {"image/png": dot, "text/plain": words},
+            metadata={"image/png": {"alt": words}},
+        )
+        for words in ("It rises.", "It falls.")
+    ]  # fmt: skip
+    nbformat.write(notebook, path)
+    built = [str(tmp_path / "out"), str(tmp_path / "trees")]
+    settings = {"extensions": ["myst_nb"], "root_doc": "page", "nb_execution_mode": "off"}
+    source = str(tmp_path / "notebooks")
+    app = Sphinx(source, None, *built, "html", confoverrides=settings, status=None, warning=None)
+    app.connect("source-read", lambda app, name, text: extension.show_execution(
+        app, f"notebooks/{name}", text
+    ))  # fmt: skip
+    app.connect("doctree-read", extension.describe)
+    app.env.doc2path = lambda name, base=True: str(tmp_path / "notebooks" / "page.ipynb")
+    app.build()
+    page = bs4.BeautifulSoup((tmp_path / "out" / "page.html").read_text("utf-8"), "html.parser")
+    assert [image["alt"] for image in page.select(".cell_output img")] == ["It rises.", "It falls."]
+
+
 def test_a_shortened_prompt_keeps_both_ends_and_the_values():
     text = "begin " + "hay " * 1000 + "the value is 1234567 here " + "hay " * 1000 + "end"
     short = extension.shortened(text, ["1234567"])

@@ -23,7 +23,7 @@ from typing import Any
 
 import rulerlib
 from rulerlib import languages, samples, tasks, tokens
-from rulerlib.errors import DataError, ParameterError, RunMismatchError, whole_number
+from rulerlib.errors import DataError, ParameterError, RunMismatchError, flag, whole_number
 from rulerlib.haystack import digest, read_texts
 from rulerlib.samples import Sample
 from rulerlib.tasks.base import Budget, TooLongError
@@ -39,8 +39,14 @@ PROBED_CONTEXTS = 8
 
 METADATA = "metadata.json"
 
-# What metadata leaves out where it has this value.
-UNSAID = {"queries_per_context": 1}
+# What settings that were written before there was a choice would have said.
+UNSAID: dict[str, Any] = {
+    "queries_per_context": 1,
+    "answer_prefix": "assistant",
+    "thinking": None,
+    "thinking_tokens": 0,
+    "thinking_tags": list(tokens.TAGS),
+}
 
 
 def check_queries(task: str, queries_per_context: int, /, **knobs: Any) -> None:
@@ -84,6 +90,13 @@ class Dataset:
         as `rulerlib.haystack.read_texts` takes them.
     chat
         Whether the budget counts the tokenizer's chat template; None: where there is one.
+    answer_prefix
+        Where the beginning of the answer stands: ``"assistant"``, the assistant's turn, which the
+        model continues; ``"user"``, at the end of the user's turn, for models that think first
+        and servers that begin every turn themselves; ``"none"``, nowhere.
+    thinking
+        Whether the chat template lets the model think before it answers; None: as the template
+        has it. Room for thinking comes on top of ``length``, so that the questions are the same.
     knobs
         Settings of the task that differ from its row in the table.
     queries_per_context
@@ -110,6 +123,8 @@ class Dataset:
     chat: bool | None = None
     knobs: dict[str, Any] = field(default_factory=dict)
     queries_per_context: int = 1
+    answer_prefix: str = "assistant"
+    thinking: bool | None = None
 
     def __post_init__(self) -> None:
         whole_number("length", self.length, 1)
@@ -117,6 +132,8 @@ class Dataset:
         whole_number("seed", self.seed, 0)
         if self.chat is not None and not isinstance(self.chat, bool):
             raise ParameterError("chat", self.chat, "true, false, or None")
+        if self.thinking is not None:
+            flag("thinking", self.thinking)
         check_queries(self.task, self.queries_per_context, **self.knobs)
         set_ = object.__setattr__
         if self.texts is not None:
@@ -151,7 +168,7 @@ class Dataset:
     @cached_property
     def frame(self) -> tokens.Frame:
         """What the model's template puts around each prompt."""
-        return self._tokenizer.frame(self.chat)
+        return self._tokenizer.frame(self.chat, self.answer_prefix, self.thinking)
 
     @property
     def _tokenizer(self) -> tokens.Tokenizer:
@@ -201,9 +218,9 @@ class Dataset:
         made = self._made
         made.exact = not made.haystack.additive
         if not made.exact:
-            for index in range(CHECKED):
+            for context in range(CHECKED):
                 try:
-                    sample = self._draw(made, index)
+                    sample = self._draw(made, context * self.queries_per_context)
                 except TooLongError:
                     continue
                 if (sample.length, sample.length_w_model_temp) != made.composer.lengths_of(sample):
@@ -220,9 +237,14 @@ class Dataset:
     def _make_family(self, tokens_to_generate: int, length: int | None = None) -> Any:
         budget = Budget(self._tokenizer, self.frame, length or self.length, tokens_to_generate)
         texts = self._texts if self._texts is not None else self._language.essays
-        return self.row.module.Family(
+        return self.maker(
             self.row.knobs, self._language, budget, texts, f"{self.seed} {self._stream}"
         )
+
+    @property
+    def maker(self) -> Any:
+        """What makes the family: its class, or whatever takes the same arguments."""
+        return self.row.module.Family
 
     @property
     def _stream(self) -> str:
@@ -308,6 +330,8 @@ class Dataset:
             "tokenizer": self._tokenizer.name,
             "tokenizer_fingerprint": self._tokenizer.fingerprint,
             "chat": self.frame.chat,
+            "answer_prefix": self.answer_prefix,
+            "thinking": self.thinking,
             "tokens_to_generate": self.tokens_to_generate,
             "texts": digest(self._texts) if self._texts is not None else None,
             "source": getattr(self._trial, "digest", None),

@@ -74,16 +74,7 @@ def heatmap(table: pd.DataFrame, colours: str = "red-green", title: str | None =
     one_of("colours", colours, COLOURS)
     if table.empty:
         raise ParameterError("table", "empty", "a table with at least one measured cell")
-    plt = _pyplot()
-    from matplotlib.colors import LinearSegmentedColormap
-
-    chosen = COLOURS[colours]
-    shades = (
-        plt.get_cmap(chosen)
-        if isinstance(chosen, str)
-        else LinearSegmentedColormap.from_list(colours, chosen)
-    ).with_extremes(bad=UNMEASURED)
-
+    shades = _shades(colours)
     names = list(dict.fromkeys(table["task"]))
     columns = min(4, len(names))
     rows = math.ceil(len(names) / columns)
@@ -233,22 +224,26 @@ def effective(
     if table.empty:
         raise ParameterError("table", "empty", "a table with at least one model")
     rising = sorted({int(length) for length in lengths})
+    records = table.to_dict("records")
+    # All of them before anything is drawn: one of them may lie on no length of the axis.
+    places = [_place(record[value], rising) for record in records]
+    ends = [
+        [_place(record.get(f"{value} {end}", record[value]), rising) for end in ("low", "high")]
+        for record in records
+    ]
+    others = places if other is None else [_place(record[other], rising) for record in records]
     figure, axes = _one(7, 1.5 + 0.27 * len(table))
-    for row, record in enumerate(table.to_dict("records")):
-        at = _place(record[value], rising)
-        low, high = (_place(record.get(f"{value} {end}", record[value]), rising)
-                     for end in ("low", "high"))  # fmt: skip
+    for row, (at, (low, high), elsewhere) in enumerate(zip(places, ends, others, strict=True)):
         axes.hlines(row, low, high, color=_LINES[0], linewidth=5, alpha=0.3)
         axes.plot(at, row, "o", color=_LINES[0], zorder=3)
-        if str(record[value]).startswith("≥"):
+        if str(records[row][value]).startswith("≥"):
             axes.annotate("", (at + 0.45, row), (at + 0.05, row),
                           arrowprops={"arrowstyle": "->", "color": _LINES[0]})  # fmt: skip
-        if other is not None and _place(record[other], rising) != at:
-            axes.plot(_place(record[other], rising), row, "D", markerfacecolor="none",
-                      color=_LINES[1], zorder=3)  # fmt: skip
+        if elsewhere != at:
+            axes.plot(elsewhere, row, "D", markerfacecolor="none", color=_LINES[1], zorder=3)
     labels = [
         f"{record[name]} (claims {record['claimed']})" if record.get("claimed") else record[name]
-        for record in table.to_dict("records")
+        for record in records
     ]
     axes.set_yticks(range(len(table)), labels, fontsize=8)
     axes.set_ylim(len(table) - 0.4, -0.6)
@@ -268,7 +263,7 @@ def effective(
         figure.legend(handles=marks, fontsize=8, loc="outside lower center", ncols=2)
     if title:
         axes.set_title(title, fontsize=11)
-    said = [f"{record[name]} {record[value]}" for record in table.to_dict("records")]
+    said = [f"{record[name]} {record[value]}" for record in records]
     alt = f"Effective length of {_count(len(table), 'model')}: {_some(said)}."
     return _done(figure, alt, title)
 
@@ -340,13 +335,14 @@ def correlation(found: Any, title: str | None = None) -> Figure:
     figure, (left, right) = _columns_of(size + 2.6, size, [1, 3])
     hierarchy.dendrogram(found.tree, orientation="left", ax=left, no_labels=True,
                          color_threshold=0, above_threshold_color="#333333")  # fmt: skip
-    # The tree counts its leaves from below.
-    left.invert_yaxis()
+    # The tree counts its leaves from below, ten units each.
+    left.set_ylim(10 * len(names), 0)
     left.set_xlabel("1 − correlation", fontsize=8)
     for side in ("left", "top", "right"):
         left.spines[side].set_visible(False)
     shades = plt.get_cmap("PuOr_r")
-    image = right.imshow(matrix.to_numpy(), cmap=shades, vmin=-1, vmax=1)
+    # As high as the tree beside it, so that each row is level with its leaf.
+    image = right.imshow(matrix.to_numpy(), cmap=shades, vmin=-1, vmax=1, aspect="auto")
     for row, values in enumerate(matrix.to_numpy()):
         for column, value in enumerate(values):
             light = abs(value) < 0.75
@@ -408,8 +404,6 @@ def _write_counts(panel: Axes, grid: pd.DataFrame, counts: pd.DataFrame, shades:
         for column, value in enumerate(values):
             if math.isnan(value):
                 continue
-            red, green, blue, _ = shades(value)
-            light = 0.299 * red + 0.587 * green + 0.114 * blue > 0.5
             panel.text(
                 column,
                 row,
@@ -417,8 +411,45 @@ def _write_counts(panel: Axes, grid: pd.DataFrame, counts: pd.DataFrame, shades:
                 ha="center",
                 va="center",
                 fontsize=7,
-                color="black" if light else "white",
+                color=_ink(shades(value)),
             )
+
+
+def shade(value: float, colours: str = "red-green") -> tuple[str, str]:
+    """The colour of a cell of `heatmap`, and of what is written on it, as ``#rrggbb``.
+
+    Parameters
+    ----------
+    value
+        From 0 to 1; NaN: not measured.
+    """
+    one_of("colours", colours, COLOURS)
+    if math.isnan(value):
+        return UNMEASURED, "black"
+    colour = _shades(colours)(value)
+    red, green, blue = (round(255 * part) for part in colour[:3])
+    return f"#{red:02x}{green:02x}{blue:02x}", _ink(colour)
+
+
+def _shades(colours: str) -> Any:
+    plt = _pyplot()
+    from matplotlib.colors import LinearSegmentedColormap
+
+    chosen = COLOURS[colours]
+    return (
+        plt.get_cmap(chosen)
+        if isinstance(chosen, str)
+        else LinearSegmentedColormap.from_list(colours, chosen)
+    ).with_extremes(bad=UNMEASURED)
+
+
+def _ink(colour: Sequence[float]) -> str:
+    """Black or white, whichever stands out more: a contrast of at least 4.5, as WCAG 2 asks."""
+    red, green, blue = (
+        part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in colour[:3]
+    )
+    # Where the contrasts to both are the same: (1.05 / (l + .05)) = ((l + .05) / .05).
+    return "black" if 0.2126 * red + 0.7152 * green + 0.0722 * blue > 0.179 else "white"
 
 
 # --- What the figures share -------------------------------------------------------------------

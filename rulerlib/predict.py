@@ -8,21 +8,33 @@ interrupted run ends with the same bytes as one that was not.
 
 from __future__ import annotations
 
+import contextlib
+import hashlib
+import importlib.metadata
 import json
 import os
-from collections.abc import Callable, Container, Generator, Iterable, Iterator
-from itertools import islice
+import platform
+from collections.abc import Callable, Container, Generator, Iterable, Iterator, Sequence
+from itertools import chain, groupby, islice
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
-from rulerlib import samples
+import rulerlib
+from rulerlib import models, samples
 from rulerlib.dataset import METADATA, compare
 from rulerlib.errors import DataError, ParameterError, whole_number
 from rulerlib.lock import alone
 from rulerlib.models import Generation, Model, Request
 from rulerlib.progress import Progress
 from rulerlib.samples import Prediction, Sample
-from rulerlib.tokens import Frame
+from rulerlib.tokens import TAGS, Frame, check_tags, check_thinking
+
+# Other versions of these may give other numbers.
+PACKAGES = ("torch", "transformers", "tokenizers", "vllm", "openai")
+
+# Samples whose first so many characters are the same have the same haystack.
+OPENING = 2048
 
 
 def predict(
@@ -35,6 +47,10 @@ def predict(
     allow_truncation: bool = False,
     progress: Progress | None = None,
     weight: float = 1.0,
+    answer_prefix: str | None = None,
+    thinking: bool | None = None,
+    thinking_tokens: int = 0,
+    thinking_tags: Sequence[str] = TAGS,
 ) -> Path:
     """Ask a model every question of a dataset.
 
@@ -49,13 +65,20 @@ def predict(
         beside it, in ``<task>.settings.json``.
     num_samples
         Only so many from the beginning; None: all.
-    tokens_to_generate, chat
-        None: as the dataset was made for; needed where it has no metadata.
+    tokens_to_generate, chat, answer_prefix, thinking
+        None: as the dataset was made for; the first is needed where it has no metadata. What
+        they mean, see `rulerlib.dataset.Dataset`.
     allow_truncation
         Cut prompts that the model cannot take, in the middle, instead of
         refusing them; every such record says so in ``truncation``.
     progress, weight
         A bar to move on, and what each sample counts on it.
+    thinking_tokens
+        Room for thinking, in tokens, on top of ``tokens_to_generate``. Both are one room: an
+        answer may use what the thinking left.
+    thinking_tags
+        What stands before and after thinking. What is between them is kept in ``others``, and
+        only the rest is scored; an answer that the limit cut off says so there, in ``cut_off``.
 
     Returns
     -------
@@ -74,21 +97,30 @@ def predict(
         If another process is at the same output.
     """
     dataset, output = Path(dataset), Path(output)
-    about = _metadata(dataset)
+    about = metadata(dataset)
     if tokens_to_generate is None:
         tokens_to_generate = about.get("tokens_to_generate")
     whole_number("tokens_to_generate", tokens_to_generate, 1)
     assert tokens_to_generate is not None
     if num_samples is not None:
         whole_number("num_samples", num_samples, 1)
-    frame = model.tokenizer.frame(about.get("chat") if chat is None else chat)
+    if thinking is None:
+        thinking = about.get("thinking")
+    frame = model.tokenizer.frame(
+        about.get("chat") if chat is None else chat,
+        answer_prefix or about.get("answer_prefix", "assistant"),
+        thinking,
+        check_tags(thinking_tags),
+    )
+    check_thinking(model.name, frame, thinking, thinking_tokens)
+    room = tokens_to_generate + thinking_tokens
 
-    if model.limit is not None and tokens_to_generate >= model.limit:
+    if model.limit is not None and room >= model.limit:
         raise ParameterError(
-            "tokens_to_generate", tokens_to_generate,
+            "tokens_to_generate", room,
             f"less than {model.limit}, what '{model.name}' can take together with a prompt",
         )  # fmt: skip
-    total, longest = _survey(dataset, about, model, frame, tokens_to_generate, num_samples)
+    total, longest = _survey(dataset, about, model, frame, thinking, room, num_samples)
     if model.limit is not None and longest > model.limit and not allow_truncation:
         raise ParameterError(
             "length",
@@ -101,10 +133,15 @@ def predict(
         "model": model.name,
         **model.settings,
         "chat": frame.chat,
+        "answer_prefix": frame.answer_prefix,
+        "thinking": thinking,
+        "thinking_tokens": thinking_tokens,
+        "thinking_tags": list(frame.tags),
         "tokens_to_generate": tokens_to_generate,
         "allow_truncation": allow_truncation,
         # Of the length asked for, so that further samples do not change it.
-        "batch_size": model.batch_size(max(longest, about.get("length", 0))),
+        "batch_size": model.batch_size(max(longest, about.get("length", 0) + thinking_tokens)),
+        "versions": _versions(),
         "dataset": {name: about[name] for name in sorted(about) if name != "num_samples"},
     }
     progress = progress or Progress(0, dataset.parent.name, quiet=True)
@@ -113,24 +150,20 @@ def predict(
         progress.advance(weight * total, measured=False)
         return output
 
-    def request(sample: Sample) -> Request:
-        return Request(
-            prompt=frame.prompt(sample.input, sample.answer_prefix),
-            special=not frame.chat,
-            max_new_tokens=tokens_to_generate,
-            messages=frame.messages(sample.input, sample.answer_prefix),
-            group=sample.context_id,
-            truncate=allow_truncation,
-        )
-
+    models.reserve(model, longest)
     with alone(output):
         done = _resume(output, settings, dataset)
         progress.advance(weight * sum(index < total for index in done), measured=False)
-        asked = islice(_numbered(dataset, about), total)
+        if settings["batch_size"] is None:
+            asked = _in_reading_order(dataset, total)
+        else:
+            asked = islice(_numbered(dataset, about), total)
         for batch in _batches(asked, settings["batch_size"], done):
-            for sample, answer in _answers(model, batch, request):
+            for sample, answer in _answers(
+                model, batch, lambda sample: request(sample, frame, room, allow_truncation)
+            ):
                 if sample.index not in done:
-                    done[sample.index] = _append(output, _record(sample, answer))
+                    done[sample.index] = _append(output, record(sample, answer, frame))
                     progress.advance(weight)
         _put_in_order(output, done)
     return output
@@ -153,29 +186,43 @@ def _survey(
     about: dict[str, Any],
     model: Model,
     frame: Frame,
-    tokens_to_generate: int,
+    thinking: bool | None,
+    room: int,
     num_samples: int | None,
 ) -> tuple[int, int]:
     """The number of samples, and the longest sequence in tokens, before anything is loaded."""
-    # The lengths in the file hold for the tokenizer, template and answer it was made for.
+    # The lengths in the file hold for the tokenizer and template that it was made for.
+    generated = about.get("tokens_to_generate", 0)
     counted = (
-        about.get("tokenizer_fingerprint") == model.tokenizer.fingerprint
+        generated
+        and about.get("tokenizer_fingerprint") == model.tokenizer.fingerprint
         and about.get("chat") == frame.chat
-        and about.get("tokens_to_generate") == tokens_to_generate
+        and about.get("answer_prefix", "assistant") == frame.answer_prefix
+        and about.get("thinking") == thinking
     )
     total = longest = 0
     for sample in islice(_numbered(dataset, about), num_samples):
         total += 1
-        length = sample.length_w_model_temp
-        if not (counted and length):
+        if counted and sample.length_w_model_temp:
+            fed = sample.length_w_model_temp - generated
+        else:
             text = frame.prompt(sample.input, sample.answer_prefix)
-            length = model.tokenizer.count(text) + frame.special + tokens_to_generate
-        longest = max(longest, length)
+            fed = model.tokenizer.count(text) + frame.special
+        longest = max(longest, fed + room)
     if not total:
         raise DataError(f"{dataset}: no samples.")
     if num_samples is not None and total < num_samples:
         raise ParameterError("num_samples", num_samples, f"at most {total}, what {dataset} holds")
     return total, longest
+
+
+def _versions() -> dict[str, str]:
+    """What was installed when the first answer was asked for; noted, not compared."""
+    found = {"python": platform.python_version(), "rulerlib": rulerlib.__version__}
+    for name in PACKAGES:
+        with contextlib.suppress(importlib.metadata.PackageNotFoundError):
+            found[name] = importlib.metadata.version(name)
+    return found
 
 
 def _numbered(dataset: Path, about: dict[str, Any]) -> Iterator[Sample]:
@@ -193,7 +240,31 @@ def _numbered(dataset: Path, about: dict[str, Any]) -> Iterator[Sample]:
         yield sample
 
 
-def _metadata(dataset: Path) -> dict[str, Any]:
+def _in_reading_order(dataset: Path, total: int) -> Iterator[Sample]:
+    """The samples in the order in which an engine that keeps what it read has least to read.
+
+    Of samples that begin alike, which have the same haystack (noise above all), those whose
+    first needle lies deepest come first: all that precedes a needle was then read already.
+    Samples that share a whole context stay together. The rest keep their places.
+    """
+    order: list[tuple[int, float, int, int]] = []
+    first: dict[Any, int] = {}
+    for place, (start, line) in enumerate(islice(samples.offsets(dataset), total)):
+        sample = Sample.from_json(line.decode("utf-8"))
+        begins = hashlib.sha256(sample.input[:OPENING].encode()).digest()
+        alike: Any = begins if sample.context_id is None else sample.context_id
+        deepest = -min(sample.depths, default=0) if sample.context_id is None else 0
+        order.append((first.setdefault(alike, place), deepest, place, start))
+    with dataset.open("rb") as file:
+        for _, _, place, start in sorted(order):
+            file.seek(start)
+            sample = Sample.from_json(file.readline().decode("utf-8"))
+            sample.index = place
+            yield sample
+
+
+def metadata(dataset: Path) -> dict[str, Any]:
+    """What stands beside a dataset of ours; empty for one made by others."""
     path = dataset.parent / METADATA
     if not path.exists():
         return {}
@@ -230,7 +301,7 @@ def _standing(output: Path, settings: dict[str, Any], dataset: Path) -> Places:
     if done and not beside.exists():
         raise DataError(f"{beside} is missing, so nobody can say how {output} was made.")
     if beside.exists():
-        compare(beside, settings, ignore=("model",) if done else tuple(settings))
+        compare(beside, settings, ignore=("model", "versions") if done else tuple(settings))
     for place, sample in enumerate(samples.read(dataset, Sample)):
         if outputs.pop(place, sample.outputs) != sample.outputs:
             raise _stranger(output, done, place)
@@ -268,12 +339,16 @@ def _batches(
     give the same numbers, and so the same bytes.
     """
     if size is None:
-        yield (sample for sample in records if sample.index not in done)
+        left = (sample for sample in records if sample.index not in done)
+        # An engine that is asked for nothing would load its weights all the same.
+        for first in left:
+            yield chain([first], left)
         return
-    stream = iter(records)
-    while batch := list(islice(stream, size)):
-        if any(sample.index not in done for sample in batch):
-            yield batch
+    for context, run in groupby(records, key=attrgetter("context_id")):
+        # All questions on a context are one call, which the engine divides: it reads it once.
+        while batch := list(run if context is not None else islice(run, size)):
+            if any(sample.index not in done for sample in batch):
+                yield batch
 
 
 def _answers(
@@ -301,20 +376,45 @@ def _answers(
         raise RuntimeError(f"{model.name} left {len(waiting)} requests without an answer")
 
 
-def _record(sample: Sample, answer: Generation) -> Prediction:
+def request(sample: Sample, frame: Frame, room: int, allow_truncation: bool = False) -> Request:
+    """What a model is asked for a sample, with room for so many tokens of thinking and answer."""
+    return Request(
+        prompt=frame.prompt(sample.input, sample.answer_prefix),
+        special=not frame.chat,
+        max_new_tokens=room,
+        messages=frame.messages(sample.input, sample.answer_prefix),
+        template=frame.template,
+        tags=frame.tags if frame.chat else (),
+        group=sample.context_id,
+        truncate=allow_truncation,
+    )
+
+
+def record(sample: Sample, answer: Generation, frame: Frame) -> Prediction:
+    """What is kept of an answer."""
+    thinking, said, unended = frame.split(answer.text)
+    # Some servers tell thinking apart themselves.
+    thinking = answer.thinking + thinking
+    unended = unended or bool(answer.thinking and not said)
+    where = "thinking" if unended else "answer"
     return Prediction(
         index=sample.index,
         input=sample.input,
         outputs=sample.outputs,
-        pred=answer.text,
+        pred=said,
         others={
             "task": sample.task,
             "language": sample.language,
             "answer_prefix": sample.answer_prefix,
             "depths": sample.depths,
             "token_positions": sample.token_positions,
+            "prompt_tokens": answer.prompt_tokens,
             "tokens_generated": answer.tokens,
             "finished": answer.finished,
+            **({"context_id": sample.context_id} if sample.context_id is not None else {}),
+            # Where the limit struck; a model without an end of its own always goes on to it.
+            "cut_off": None if answer.finished else where,
+            **({"thinking": thinking} if thinking else {}),
             # Its last digits are those of a smaller batch than the settings say.
             **({"split": answer.split} if answer.split else {}),
         },

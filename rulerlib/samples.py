@@ -127,7 +127,10 @@ class Prediction(Record):
         The text that the model generated, without the prompt.
     others
         A dictionary with what else is known: the sample's ``task``, ``depths``,
-        ``token_positions``, and the number of tokens generated.
+        ``token_positions``, ``context_id`` where it shares its context, the number of tokens
+        generated, what the model thought before it answered (``thinking``), and whether the
+        limit struck while it was thinking or answering (``cut_off``: ``"thinking"``,
+        ``"answer"`` or None).
     truncation
         -1 if the whole prompt was read (RULER's convention), else the number of
         tokens that were kept.
@@ -272,6 +275,21 @@ def remove_leftovers(path: str | Path) -> None:
     for left in path.parent.glob(f".{glob.escape(path.name)}.*{_UNFINISHED}"):
         with contextlib.suppress(OSError):
             left.unlink()
+
+
+def offsets(path: Path) -> Iterator[tuple[int, bytes]]:
+    """Where each line of a JSONL file begins, in bytes, and the line; empty ones are left out.
+
+    Raises
+    ------
+    DataError
+        If the file cannot be read.
+    """
+    start = 0
+    for _, line in _byte_lines(path):
+        if line.strip():
+            yield start, line
+        start += len(line)
 
 
 def _lines(path: Path) -> Iterator[tuple[int, str]]:

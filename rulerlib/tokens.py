@@ -21,14 +21,25 @@ import hashlib
 import json
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from rulerlib.errors import MissingExtraError, ParameterError
+from rulerlib.errors import MissingExtraError, ParameterError, one_of, whole_number
 
 _MARK = "\ue000rulerlib\ue000"
+
+# Where the answer prefix stands: the beginning of the assistant's turn, which the model continues;
+# the end of the user's turn; or nowhere.
+PLACES = ("assistant", "user", "none")
+
+# What most reasoning models put around their thinking.
+TAGS = ("<think>", "</think>")
+
+# What chat templates call the switch of thinking: those of Qwen3, GLM-4.5 and SmolLM3; those of
+# DeepSeek-V3.1 and Granite 3.
+_SWITCHES = ("enable_thinking", "thinking")
 
 
 @dataclass(frozen=True)
@@ -36,8 +47,8 @@ class Frame:
     """What stands around a prompt when it is fed to a model.
 
     A base model is fed ``input + answer_prefix``; a chat model is fed its
-    template with the input as the user's turn, and the answer prefix as the
-    beginning of the assistant's turn.
+    template with the input as the user's turn, and the answer prefix where
+    ``answer_prefix`` says.
 
     Attributes
     ----------
@@ -47,20 +58,37 @@ class Frame:
         Tokens that the tokenizer itself adds around the text.
     chat
         Whether this is a chat template.
+    answer_prefix
+        One of `PLACES`; plain text has no turns, and "user" is there what "assistant" is.
+    template
+        What the chat template was given besides the messages.
+    tags
+        What stands before and after thinking.
     """
 
     before: str = ""
     between: str = ""
     special: int = 0
     chat: bool = False
+    answer_prefix: str = "assistant"
+    template: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    tags: tuple[str, str] = TAGS
 
     def prefix(self, answer_prefix: str) -> str:
         """The answer prefix as it is fed: an assistant's turn does not begin with a space."""
-        return answer_prefix.lstrip() if self.chat else answer_prefix
+        if self.answer_prefix == "none":
+            return ""
+        at_beginning = self.chat and self.answer_prefix == "assistant"
+        return answer_prefix.lstrip() if at_beginning else answer_prefix
+
+    def after(self, answer_prefix: str) -> str:
+        """All that stands after the input."""
+        prefix = self.prefix(answer_prefix)
+        return prefix + self.between if self.answer_prefix == "user" else self.between + prefix
 
     def prompt(self, text: str, answer_prefix: str) -> str:
         """The whole text that the model reads."""
-        return f"{self.before}{text}{self.between}{self.prefix(answer_prefix)}"
+        return f"{self.before}{text}{self.after(answer_prefix)}"
 
     def messages(self, text: str, answer_prefix: str) -> tuple[dict[str, str], ...] | None:
         """The same as chat messages; None where the model is fed plain text.
@@ -69,8 +97,38 @@ class Frame:
         """
         if not self.chat:
             return None
-        turns = [("user", text), ("assistant", self.prefix(answer_prefix))]
+        prefix = self.prefix(answer_prefix)
+        if self.answer_prefix == "user":
+            return ({"role": "user", "content": text + prefix},)
+        turns = [("user", text), ("assistant", prefix)]
         return tuple({"role": role, "content": content} for role, content in turns if content)
+
+    @property
+    def thinks(self) -> bool:
+        """Whether a prompt ends within thinking, because the template has begun it."""
+        begin, end = self.tags
+        return self.chat and self.between.rfind(begin) > self.between.rfind(end)
+
+    def split(self, text: str) -> tuple[str, str, bool]:
+        """What a model thought, what it answered, and whether it was still thinking at the end.
+
+        >>> Frame(chat=True).split("<think>7? No, 8.</think>\\n\\nIt is 8.")
+        ('7? No, 8.', 'It is 8.', False)
+        """
+        begin, end = self.tags
+        if not self.chat:
+            return "", text, False
+        # An end without a beginning: the server or the template has kept the beginning.
+        first_end = text.split(begin, 1)[0].find(end)
+        inside = self.thinks or first_end >= 0
+        thought: list[str] = []
+        said: list[str] = []
+        while text:
+            piece, found, text = text.partition(end if inside else begin)
+            (thought if inside else said).append(piece.replace(begin, ""))
+            inside = inside != bool(found)
+        thinking, answer = "".join(thought).strip(), "".join(said)
+        return thinking, answer.lstrip() if thought else answer, inside
 
 
 class Tokenizer(ABC):
@@ -108,7 +166,13 @@ class Tokenizer(ABC):
         """A short hash of all that decides how texts are split."""
         return hashlib.sha256(self.name.encode()).hexdigest()[:16]
 
-    def frame(self, chat: bool | None = None) -> Frame:
+    def frame(
+        self,
+        chat: bool | None = None,
+        answer_prefix: str = "assistant",
+        thinking: bool | None = None,
+        tags: tuple[str, str] = TAGS,
+    ) -> Frame:
         """What this tokenizer's model wants around a prompt.
 
         Parameters
@@ -116,17 +180,33 @@ class Tokenizer(ABC):
         chat
             True for the chat template, False for plain text, None for the
             template where there is one.
+        answer_prefix
+            Where the answer prefix stands, one of `PLACES`.
+        thinking
+            Whether the model thinks before it answers, said to its chat template; None: as
+            the template has it.
+        tags
+            What stands before and after thinking.
 
         Raises
         ------
         ParameterError
-            If a chat template is asked for and there is none.
+            If a chat template is asked for and there is none, if it has no switch that turns
+            thinking off, or if a model would have to think after its answer has begun.
         """
+        one_of("answer_prefix", answer_prefix, PLACES)
         if chat:
             raise ParameterError(
                 "chat", chat, f"false, because the tokenizer '{self.name}' has no chat template"
             )
-        return Frame()
+        if thinking is not None:
+            raise ParameterError("thinking", thinking, "None, because no chat template is in use")
+        return Frame(special=self._special, answer_prefix=answer_prefix, tags=tags)
+
+    @property
+    def _special(self) -> int:
+        """Tokens that the tokenizer adds around a text."""
+        return 0
 
 
 class Words(Tokenizer):
@@ -180,7 +260,7 @@ class HuggingFace(Tokenizer):
         left_out = {
             token
             for token, added in self.backend.added_tokens_decoder.items()
-            if added.special and added.content not in tags
+            if added.special and not any(added.content in tag for tag in tags)
         }
         text: str = self.backend.decode([token for token in ids if token not in left_out])
         return text
@@ -190,19 +270,26 @@ class HuggingFace(Tokenizer):
         parts = self.backend.backend_tokenizer.to_str() + str(self.backend.chat_template)
         return hashlib.sha256(parts.encode()).hexdigest()[:16]
 
-    def frame(self, chat: bool | None = None) -> Frame:
-        template = self.backend.chat_template
+    @property
+    def _special(self) -> int:
+        # As the model's own call adds them, not as a class name promises.
+        return len(self.backend("x").input_ids) - self.count("x")
+
+    def frame(
+        self,
+        chat: bool | None = None,
+        answer_prefix: str = "assistant",
+        thinking: bool | None = None,
+        tags: tuple[str, str] = TAGS,
+    ) -> Frame:
+        has_template = self.backend.chat_template is not None
         if chat is None:
-            chat = template is not None
-        if not chat:
-            # As the model's own call adds them, not as a class name promises.
-            with_special = len(self.backend("x").input_ids)
-            return Frame(special=with_special - self.count("x"))
-        if template is None:
-            return super().frame(chat)
-        turn = [{"role": "user", "content": _MARK}]
-        text = self.backend.apply_chat_template(turn, tokenize=False, add_generation_prompt=True)
-        before, mark, between = text.partition(_MARK)
+            chat = has_template
+        if not chat or not has_template:
+            return super().frame(chat, answer_prefix, thinking, tags)
+        one_of("answer_prefix", answer_prefix, PLACES)
+        template = self._switch(thinking)
+        before, mark, between = self._turn(template).partition(_MARK)
         if not mark or _MARK in between:
             raise ParameterError(
                 "chat",
@@ -210,7 +297,87 @@ class HuggingFace(Tokenizer):
                 f"false, because the chat template of '{self.name}' does not repeat"
                 " the user's text once, as it is",
             )
-        return Frame(before=before, between=between, chat=True)
+        frame = Frame(
+            before=before, between=between, chat=True, answer_prefix=answer_prefix,
+            template=template, tags=tags,
+        )  # fmt: skip
+        if answer_prefix == "assistant" and (thinking or frame.thinks):
+            raise _prefix_after_thinking(self.name)
+        return frame
+
+    def _turn(self, template: Mapping[str, Any]) -> str:
+        """The chat template around a mark."""
+        turn = [{"role": "user", "content": _MARK}]
+        text: str = self.backend.apply_chat_template(
+            turn, tokenize=False, add_generation_prompt=True, **template
+        )
+        return text
+
+    def _switch(self, thinking: bool | None) -> dict[str, bool]:
+        """What the template must be told so that the model thinks, or does not."""
+        if thinking is None:
+            return {}
+        for name in _SWITCHES:
+            # A template ignores what it does not know.
+            if self._turn({name: True}) != self._turn({name: False}):
+                return {name: thinking}
+        if thinking:
+            # Some models always think, and their templates need no switch.
+            return {}
+        raise ParameterError(
+            "thinking", False,
+            f"None or True, because the chat template of '{self.name}' cannot switch it off",
+        )  # fmt: skip
+
+
+def check_thinking(name: str, frame: Frame, thinking: bool | None, thinking_tokens: int) -> None:
+    """Check that there is room for thinking where a model thinks, and only there.
+
+    Parameters
+    ----------
+    name
+        The model's.
+    thinking_tokens
+        Room for thinking, in tokens, on top of that for the answer.
+
+    Raises
+    ------
+    ParameterError
+    """
+    whole_number("thinking_tokens", thinking_tokens, 0)
+    if thinking and not thinking_tokens:
+        raise ParameterError("thinking_tokens", 0, "at least 1 where thinking is True")
+    if thinking_tokens and (thinking is False or not frame.chat):
+        why = "thinking is False" if frame.chat else "no chat template is in use"
+        raise ParameterError("thinking_tokens", thinking_tokens, f"0, because {why}")
+    if thinking_tokens and frame.answer_prefix == "assistant":
+        raise _prefix_after_thinking(name)
+
+
+def check_tags(tags: Any) -> tuple[str, str]:
+    """What stands before and after thinking, as a pair.
+
+    Raises
+    ------
+    ParameterError
+        If it is no pair of two different texts.
+    """
+    if (
+        not isinstance(tags, (list, tuple))
+        or len(tags) != 2
+        or not all(isinstance(tag, str) and tag.strip() for tag in tags)
+        or tags[0] == tags[1]
+    ):
+        raise ParameterError("thinking_tags", tags, 'two texts such as ["<think>", "</think>"]')
+    return tags[0], tags[1]
+
+
+def _prefix_after_thinking(name: str) -> ParameterError:
+    return ParameterError(
+        "answer_prefix", "assistant",
+        f"'user' or 'none', because '{name}' thinks first and cannot think after its answer has"
+        " begun",
+    )  # fmt: skip
 
 
 def load(name: str, trust_remote_code: bool = False) -> Tokenizer:

@@ -9,6 +9,12 @@ from rulerlib.dataset import Dataset
 from rulerlib.samples import Sample
 
 
+def same_beginning(sequences: Sequence[Sequence[object]]) -> int:
+    """How many items all sequences have in common at their beginning."""
+    columns = zip(*sequences, strict=False)
+    return sum(1 for _ in itertools.takewhile(lambda column: len(set(column)) == 1, columns))
+
+
 def contexts(data: Dataset) -> list[list[Sample]]:
     """The samples of each context, in their order."""
     queries = data.queries_per_context
@@ -42,5 +48,5 @@ def check_sharing(
     assert len({one.input for one in group}) == len(group), "no question is asked twice"
     # As tokens, too, nearly all is the same: at most the token at the seam differs.
     spans = [tokenizer.spans([one.input])[0] for one in group]
-    same = sum(1 for _ in itertools.takewhile(lambda at: len(set(at)) == 1, zip(*spans)))  # noqa: B905
+    same = same_beginning(spans)
     assert same >= tokenizer.count(first) - 1

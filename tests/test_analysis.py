@@ -22,6 +22,20 @@ def answer(index, wanted, said, depths=(50,), **others):
     return Prediction(index, "", list(wanted), said, {"depths": list(depths), **others})
 
 
+def test_answers_that_were_cut_off_are_counted_where_they_are_wrong():
+    rows = [
+        (about(), answer(0, ["12"], "12", cut_off="answer")),
+        (about(), answer(1, ["12"], "1", cut_off="answer")),
+        (about(), answer(2, ["12"], "", cut_off="thinking")),
+        (about(), answer(3, ["12"], "no", cut_off=None)),
+        (about(2048), answer(0, ["12"], "no")),
+    ]
+    table = analysis.scores(rows)
+    assert table["cut_off"].tolist() == ["answer", "answer", "thinking", "", ""]
+    assert analysis.accuracy(table)["cut_off"].tolist() == [0.5, 0]
+    assert "cut_off" not in analysis.accuracy(table[table["length"] == 2048])
+
+
 def random_run(seed, count=300):
     rng = random.Random(seed)
     rows = []

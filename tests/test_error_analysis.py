@@ -132,6 +132,8 @@ def test_lists_of_values(language):
     again = kind(record, f" {one}, {one}, {two}, {one}", "niah", cut_off=True)
     assert (again["error"], again["repeated"]) == ("duplicates", 2)
     assert kind(record, f" {one}, {two}, 12", "niah", cut_off=True)["error"] == "cut off"
+    ramble = f" {one}, {two}. And now to something else, which has nothing to do with it at all."
+    assert kind(record, ramble, "niah", cut_off=True)["error"] == "incomplete"
     found = kind(record, f" {one}, 1000000", "niah")
     assert (found["error"], found["missing"], found["invented"]) == ("wrong value", 3, 1)
 

@@ -9,6 +9,7 @@ import json
 import os
 import platform
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -27,13 +28,15 @@ from helpers_model import (
     tiny_model,
     write_dataset,
 )
+from helpers_sharing import same_beginning
 
-from rulerlib import models, samples
+from rulerlib import models, samples, tokens
 from rulerlib import predict as prediction
+from rulerlib.dataset import Dataset
 from rulerlib.errors import BusyError, DataError, ParameterError, RulerError, RunMismatchError
 from rulerlib.lock import alone
 from rulerlib.predict import predict
-from rulerlib.samples import Prediction
+from rulerlib.samples import Prediction, Sample
 
 COUNT = 24
 
@@ -256,8 +259,10 @@ def test_interrupted_in_a_notebook_the_same_kernel_goes_on(tmp_path):
             assert time.monotonic() < until
             time.sleep(0.05)
         manager.interrupt_kernel()
+        # What the client asked when it started may be answered first.
         reply = client.get_shell_msg(timeout=60)
-        assert reply["parent_header"]["msg_id"] == asked
+        while reply["parent_header"]["msg_id"] != asked:
+            reply = client.get_shell_msg(timeout=60)
         assert reply["content"]["ename"] == "KeyboardInterrupt"
         assert 3 <= output.read_bytes().count(b"\n") < 40
         reply = client.execute(cell.replace("SECONDS", "0"), reply=True, timeout=60)
@@ -288,6 +293,15 @@ def test_a_finished_file_out_of_order_is_put_in_order_without_a_model(dataset, o
     predict(dataset, Parrot(), output)
     output.write_bytes(b"".join(reversed(whole.splitlines(keepends=True))))
     predict(dataset, Unloadable(), output)
+    assert output.read_bytes() == whole
+
+
+def test_an_engine_that_is_asked_for_nothing_is_not_asked(dataset, output, whole):
+    predict(dataset, Flock(), output)
+    output.write_bytes(b"".join(reversed(whole.splitlines(keepends=True))))
+    model = Flock()
+    model.generate = Unloadable().generate
+    predict(dataset, model, output)
     assert output.read_bytes() == whole
 
 
@@ -443,6 +457,112 @@ def test_answers_to_other_questions_are_refused(tmp_path, output):
     write_dataset(tmp_path / "data", records)
     with pytest.raises(DataError, match=r"jsonl, line 4: not the answer to sample 3"):
         predict(dataset, Unloadable(), output)
+
+
+# --- Chat and thinking -----------------------------------------------------------------------
+
+
+class Thinker(Parrot):
+    """Says what it is told to, word for word as a template wants it."""
+
+    def __init__(self, said, between="[assistant]", limit=None, **settings):
+        super().__init__(limit, **settings)
+        self.said, self.requests = said, []
+        frame_of = self.tokenizer.frame
+
+        def frame(chat=None, answer_prefix="assistant", thinking=None, tags=tokens.TAGS):
+            if not chat:
+                return frame_of(chat, answer_prefix, thinking, tags)
+            switch = {} if thinking is None else {"enable_thinking": thinking}
+            return tokens.Frame(
+                "[user]", between, 0, True, answer_prefix, template=switch, tags=tags
+            )
+
+        self.tokenizer.frame = frame
+
+    def generate(self, requests):
+        for position, request in enumerate(requests):
+            self.requests.append(request)
+            yield position, models.Generation(*self.said)
+
+
+def thinking_run(tmp_path, said, changed=(), **options):
+    dataset = write_dataset(tmp_path / "data", some_samples(2), chat=True, **dict(changed))
+    model = options.pop("model", None) or Thinker(said)
+    options = {"answer_prefix": "user", "thinking_tokens": 50, **options}
+    output = predict(dataset, model, tmp_path / "pred.jsonl", **options)
+    return model, prediction.read(output)
+
+
+@pytest.mark.parametrize(
+    ("said", "pred", "thinking", "cut_off"),
+    [
+        (("<think>Is it 7?</think>\n\nIt is 8.", 9, True), "It is 8.", "Is it 7?", None),
+        (("<think>Is it 7?</think>\n\nIt is", 9, False), "It is", "Is it 7?", "answer"),
+        (("<think>Is it 7? Is it", 9, False), "", "Is it 7? Is it", "thinking"),
+        (("It is 8.", 9, True), "It is 8.", None, None),
+        (("It is", 9, False), "It is", None, "answer"),
+        # A server that tells them apart.
+        (("It is 8.", 9, True, -1, 0, 0, "Is it 7?"), "It is 8.", "Is it 7?", None),
+        (("", 9, False, -1, 0, 0, "Is it 7?"), "", "Is it 7?", "thinking"),
+    ],
+)
+def test_thinking_is_kept_and_not_scored(tmp_path, said, pred, thinking, cut_off):
+    _, records = thinking_run(tmp_path, said)
+    for record in records:
+        assert record.pred == pred
+        assert record.others.get("thinking") == thinking
+        assert record.others["cut_off"] == cut_off
+        assert record.others["tokens_generated"] == 9
+
+
+def test_thinking_has_its_own_room_and_is_asked_for(tmp_path):
+    model, _ = thinking_run(tmp_path, ("8", 1, True), thinking=True, thinking_tags=["<a>", "</a>"])
+    for request, sample in zip(model.requests, some_samples(2), strict=True):
+        assert request.max_new_tokens == 16 + 50
+        assert request.template == {"enable_thinking": True}
+        assert request.tags == ("<a>", "</a>")
+        assert request.prompt == f"[user]{sample.input} Svaret er:[assistant]"
+        assert request.messages == ({"role": "user", "content": sample.input + " Svaret er:"},)
+    beside = json.loads((tmp_path / "pred.settings.json").read_text())
+    assert beside["thinking_tokens"] == 50
+    assert beside["answer_prefix"] == "user"
+    with pytest.raises(RunMismatchError, match="thinking_tokens = 50"):
+        thinking_run(tmp_path, ("8", 1, True), thinking=True, thinking_tags=["<a>", "</a>"],
+                     thinking_tokens=51)  # fmt: skip
+
+
+def test_room_for_thinking_counts_against_the_limit(tmp_path):
+    longest = max(sample.length for sample in some_samples(2))
+    # Counted by the dataset for this very frame, so that the sum is exact.
+    for limit, fits in ((longest + 50, True), (longest + 49, False)):
+        model = Thinker(("8", 1, True), limit=limit)
+        options = {"changed": {"answer_prefix": "user"}, "model": model, "answer_prefix": None}
+        if fits:
+            thinking_run(tmp_path, None, **options)
+            (tmp_path / "pred.jsonl").unlink()
+        else:
+            with pytest.raises(ParameterError, match=f"length is {longest + 50}, .*{limit}"):
+                thinking_run(tmp_path, None, **options)
+
+
+def test_what_the_dataset_was_made_for_holds(tmp_path):
+    about = {"answer_prefix": "none", "thinking": True}
+    model, _ = thinking_run(tmp_path, ("8", 1, True), about, answer_prefix=None)
+    assert model.requests[0].template == {"enable_thinking": True}
+    assert model.requests[0].prompt.endswith("[assistant]")
+    assert "Svaret er" not in model.requests[0].prompt
+
+
+def test_predictions_from_before_there_was_a_choice_go_on(dataset, output, whole):
+    predict(dataset, Parrot(), output, num_samples=5)
+    beside = output.with_suffix(".settings.json")
+    about = json.loads(beside.read_text())
+    for name in ("answer_prefix", "thinking", "thinking_tokens", "thinking_tags"):
+        del about[name]
+    beside.write_text(json.dumps(about))
+    predict(dataset, Parrot(), output)
+    assert output.read_bytes() == whole
 
 
 # --- Prompts that are too long ---------------------------------------------------------------
@@ -664,6 +784,43 @@ def test_a_file_that_cannot_grow(dataset, output, whole):
     assert output.read_bytes() == whole
 
 
+def test_a_disk_that_is_really_full(tmp_path):
+    """A file system with room for one copy of the answers, and not for two."""
+    dataset = write_dataset(tmp_path / "data", some_samples(30, size=3000))
+    whole = predict(dataset, Parrot(), tmp_path / "whole.jsonl").read_bytes()
+    disk = tmp_path / "disk"
+    disk.mkdir()
+
+    def mount(kilobytes, how="size"):
+        return subprocess.run(
+            ["mount", "-t", "tmpfs", "-o", f"{how}={kilobytes}k", "tmpfs", str(disk)],
+            capture_output=True,
+        ).returncode  # fmt: skip
+
+    size = len(whole) // 1024
+    if shutil.which("mount") is None or mount(size // 2) != 0:
+        pytest.skip("needs the right to mount a file system")
+    try:
+        output = disk / "pred.jsonl"
+        for room in (size // 2, size * 5 // 4):
+            assert mount(room, "remount,size") == 0
+            # Out of order, so that the answers must be put in order at the end.
+            with pytest.raises(ParameterError, match=r"output is .*No space left") as error:
+                predict(dataset, Flock(), output)
+            one_sentence(error)
+            names = sorted(path.name for path in disk.iterdir())
+            assert names == ["pred.jsonl", "pred.settings.json"], "nothing is left lying about"
+        # All is there; only the order was not to be had. No model is needed for it.
+        assert sorted(output.read_bytes().splitlines()) == sorted(whole.splitlines())
+        assert mount(size * 4, "remount,size") == 0
+        model = Flock()
+        model.generate = Unloadable().generate
+        predict(dataset, model, output)
+        assert output.read_bytes() == whole
+    finally:
+        subprocess.run(["umount", str(disk)], check=True)
+
+
 @pytest.mark.parametrize("place", ["/proc/nope/x.jsonl", "folder"])
 def test_an_output_that_cannot_be_written(tmp_path, dataset, place):
     if place == "folder":
@@ -693,3 +850,83 @@ def test_predictions_are_read_by_index(tmp_path):
     records = [Prediction(index, "", ["1"], "1") for index in (2, 0, 1)]
     samples.write(tmp_path / "x.jsonl", records)
     assert [record.index for record in prediction.read(tmp_path / "x.jsonl")] == [0, 1, 2]
+
+
+# --- Shared contexts and haystacks -----------------------------------------------------------
+
+
+class Recorder(Parrot):
+    """A parrot that remembers of which groups each call was."""
+
+    def __init__(self, **options):
+        super().__init__(**options)
+        self.calls = []
+
+    def generate(self, requests):
+        requests = list(requests)
+        self.calls.append([request.group for request in requests])
+        return super().generate(requests)
+
+
+def test_all_questions_on_a_context_are_one_call(tmp_path, output):
+    data = Dataset("niah_multikey_2", 800, "da", "words", num_samples=13, queries_per_context=6)
+    path = data.write(tmp_path / "data")
+    model = Recorder()
+    whole = predict(path, model, output).read_bytes()
+    assert model.calls == [[0] * 6, [1] * 6, [2]]
+    records = prediction.read(output)
+    assert [record.others["context_id"] for record in records] == [0] * 6 + [1] * 6 + [2]
+    # A context of which one answer is missing is asked all its questions again.
+    output.write_bytes(b"".join(whole.splitlines(keepends=True)[:8]))
+    model = Recorder()
+    assert predict(path, model, output).read_bytes() == whole
+    assert model.calls == [[1] * 6, [2]]
+
+
+def test_records_of_samples_of_their_own_say_nothing_of_contexts(dataset, output):
+    predict(dataset, Recorder(), output)
+    assert all("context_id" not in record.others for record in prediction.read(output))
+
+
+def test_of_one_haystack_the_deeper_needles_are_read_first(tmp_path, output):
+    """What precedes a needle is then read already, for an engine that keeps what it read."""
+    path = Dataset("niah_single_1", 4000, "da", "words", num_samples=20).write(tmp_path / "data")
+    whole = predict(path, Parrot(), tmp_path / "whole.jsonl").read_bytes()
+    engine = Flock()
+    assert predict(path, engine, output).read_bytes() == whole, "the records keep their order"
+    depths = {sample.input: sample.depths[0] for sample in samples.read(path, Sample)}
+    texts = [next(text for text in depths if prompt.startswith(text)) for prompt in engine.asked]
+    asked = [depths[text] for text in texts]
+    assert sorted(asked) == sorted(depths.values())
+    # Those whose needle comes soon have another beginning, and keep their places.
+    deep = [depth for depth in asked if depth > 20]
+    assert len(deep) > 10
+    assert deep == sorted(deep, reverse=True)
+
+    def unread(prompts):
+        """Characters that no earlier prompt began with."""
+        kept = [0, *(max(same_beginning([one, other]) for other in prompts[:place])
+                     for place, one in enumerate(prompts) if place)]  # fmt: skip
+        return sum(map(len, prompts)) - sum(kept)
+
+    assert unread(texts) < unread(list(depths))
+
+
+def test_engines_that_are_handed_batches_get_them_in_order(tmp_path, output):
+    path = Dataset("niah_single_1", 4000, "da", "words", num_samples=8).write(tmp_path / "data")
+    model = Parrot()
+    predict(path, model, output)
+    texts = [sample.input for sample in samples.read(path, Sample)]
+    assert all(one.startswith(text) for one, text in zip(model.asked, texts, strict=True))
+
+
+def test_a_context_stays_together_in_any_order(tmp_path, output):
+    data = Dataset("niah_multikey_1", 2000, "da", "words", num_samples=12, queries_per_context=4)
+    engine = Flock()
+    path = data.write(tmp_path / "data")
+    predict(path, engine, output)
+    contexts = [
+        next(one.context_id for one in data if prompt.startswith(one.input))
+        for prompt in engine.asked
+    ]
+    assert contexts == sorted(contexts)

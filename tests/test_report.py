@@ -223,13 +223,15 @@ def test_the_chart_holds_both_readings(folder):
 def test_the_overview_counts_what_went_wrong(folder):
     path = folder / "a" / "da" / "512" / "pred" / "niah_single_2.jsonl"
     records = list(samples.read(path, Prediction))
-    records[0].others["cut_off"] = True
+    records[0].others["cut_off"] = "thinking"
     records[1].truncation = 400
     records[2].others["finished"] = False
     samples.write(path, records)
     table = Report(runs=str(folder)).overview().set_index(["model", "language", "length"])
     row = table.loc[("a", "da", 512)]
-    assert (row["n"], row["tasks"], row["cut_off"], row["truncated"]) == (40, 2, 2, 1)
+    assert (row["n"], row["tasks"], row["answers_cut_off"], row["prompts_cut"]) == (
+        40, 2, 2, 1
+    )  # fmt: skip
 
 
 def test_shared_contexts_are_said_and_widen_the_interval(tmp_path):

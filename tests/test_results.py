@@ -180,9 +180,9 @@ def test_a_second_time_asks_nothing_and_gives_the_same_bytes(small, monkeypatch)
 
 def test_a_task_that_does_not_fit_is_left_out_at_that_length(small):
     plan, _ = small
-    short = Plan(model=plan.model, tasks=["niah_single_1", "qa_2"], lengths={320: 2})
-    assert short.fitting("da", 320).tasks == ("niah_single_1",)
-    none = Plan(model=plan.model, tasks="qa_2", lengths={64: 2})
+    short = Plan(model=plan.model, tasks=["niah_single_1", "cwe"], lengths={512: 2})
+    assert short.fitting("da", 512).tasks == ("niah_single_1",)
+    none = Plan(model=plan.model, tasks="cwe", lengths={64: 2})
     assert none.fitting("da", 64) is None
     with pytest.raises(ParameterError, match="long enough"):
         results.make(none, "nowhere", quiet=True)

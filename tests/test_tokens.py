@@ -125,10 +125,160 @@ def test_chat_without_a_template_is_refused(words):
         Dataset("niah_single_1", 1000, tokenizer=words, chat=True)
 
 
+USER = (
+    "{% for message in messages %}<|{{ message['role'] }}|>\n{{ message['content'] }}<|end|>\n"
+    "{% endfor %}{% if add_generation_prompt %}<|assistant|>\n"
+)
+TEMPLATES = {
+    # As Qwen3 does it: an empty thought where thinking is off.
+    "switch": USER + (
+        "{% if enable_thinking is defined and enable_thinking is false %}<think>\n\n</think>\n\n"
+        "{% endif %}{% endif %}"
+    ),
+    # As DeepSeek-V3.1 does it: thinking is opened where it is on.
+    "other switch": USER + (
+        "{% if thinking is defined and thinking %}<think>{% else %}</think>{% endif %}{% endif %}"
+    ),
+    # As DeepSeek-R1 does it: thinking is opened, always.
+    "always": USER + "<think>\n{% endif %}",
+}  # fmt: skip
+
+
+@pytest.fixture
+def thinker(bytelevel, monkeypatch):
+    """The tokenizer with one of these templates."""
+
+    def with_template(name):
+        monkeypatch.setattr(bytelevel.backend, "chat_template", TEMPLATES[name])
+        return bytelevel
+
+    return with_template
+
+
+@pytest.mark.parametrize("name", ["bytelevel", "lille"])
+@pytest.mark.parametrize("place", tokens.PLACES)
+def test_the_answer_prefix_stands_where_it_is_said(name, place):
+    tokenizer = tokens.load("lille") if name == "lille" else make_tokenizer(name)
+    question = "Hvad er 2 + 2?"
+    turns, options = {
+        "assistant": (
+            [("user", question), ("assistant", "Svaret er")], {"continue_final_message": True},
+        ),
+        "user": ([("user", question + " Svaret er")], {"add_generation_prompt": True}),
+        "none": ([("user", question)], {"add_generation_prompt": True}),
+    }[place]  # fmt: skip
+    messages = [{"role": role, "content": content} for role, content in turns]
+    frame = tokenizer.frame(True, place)
+    assert frame.prompt(question, " Svaret er") == tokenizer.backend.apply_chat_template(
+        messages, tokenize=False, **options
+    )
+    assert list(frame.messages(question, " Svaret er")) == messages
+    plain = tokenizer.frame(False, place)
+    assert plain.prompt("a?", " b") == ("a?" if place == "none" else "a? b")
+    assert plain.messages("a?", " b") is None
+
+
+@pytest.mark.parametrize("template", ["switch", "other switch"])
+def test_thinking_is_switched_as_the_template_allows(thinker, template):
+    tokenizer = thinker(template)
+    name = "enable_thinking" if template == "switch" else "thinking"
+    for thinking in (True, False):
+        frame = tokenizer.frame(None, "user", thinking)
+        turn = [{"role": "user", "content": "Hvad? Svar:"}]
+        assert frame.template == {name: thinking}
+        assert frame.prompt("Hvad?", " Svar:") == tokenizer.backend.apply_chat_template(
+            turn, tokenize=False, add_generation_prompt=True, **{name: thinking}
+        )
+    assert tokenizer.frame(None, "user").template == {}
+    assert tokenizer.frame(None, "user", True).thinks == (template == "other switch")
+    assert not tokenizer.frame(None, "assistant", False).thinks
+
+
+def test_thinking_that_cannot_be_switched_off_is_said(thinker, words):
+    tokenizer = thinker("always")
+    with pytest.raises(ParameterError, match=r"thinking is False, .*cannot switch it off"):
+        tokenizer.frame(None, "user", False)
+    assert tokenizer.frame(None, "user").thinks
+    assert tokenizer.frame(None, "user", True).template == {}
+    with pytest.raises(ParameterError, match=r"answer_prefix is 'assistant', .*thinks first"):
+        tokenizer.frame()
+    for plain in (tokenizer.frame, words.frame):
+        with pytest.raises(ParameterError, match=r"thinking is True.*no chat template"):
+            plain(False, "user", True)
+    with pytest.raises(ParameterError, match=r"answer_prefix is 'usr'.*did you mean 'user'"):
+        words.frame(None, "usr")
+
+
+@pytest.mark.parametrize(
+    ("thinking", "count", "place", "chat", "said"),
+    [
+        (True, 0, "user", True, "thinking_tokens is 0, but must be at least 1"),
+        (False, 9, "user", True, "thinking_tokens is 9, but must be 0, because thinking is False"),
+        (None, 9, "user", False, "thinking_tokens is 9, but must be 0, because no chat template"),
+        (None, 9, "assistant", True, "answer_prefix is 'assistant', but must be 'user' or 'none'"),
+        (None, -1, "user", True, "thinking_tokens is -1"),
+        (None, "9", "user", True, "thinking_tokens is '9'"),
+    ],
+)
+def test_room_for_thinking_goes_with_thinking(thinking, count, place, chat, said):
+    frame = tokens.Frame(chat=chat, answer_prefix=place)
+    with pytest.raises(ParameterError) as error:
+        tokens.check_thinking("m", frame, thinking, count)
+    assert str(error.value).startswith(said)
+
+
+@pytest.mark.parametrize(
+    ("opened", "text", "expected"),
+    [
+        (False, "It is 8.", ("", "It is 8.", False)),
+        (False, " 8 < 9.", ("", " 8 < 9.", False)),
+        (False, "<think>7? 8!</think>\n\n It is 8.", ("7? 8!", "It is 8.", False)),
+        (False, "<think>\n\n</think>\n\n8", ("", "8", False)),
+        (False, "<think>7? 8", ("7? 8", "", True)),
+        (False, "<think>", ("", "", True)),
+        (False, "7? 8!</think>8", ("7? 8!", "8", False)),
+        (False, "<think>a</think>8<think>b</think> 9", ("ab", "8 9", False)),
+        (False, "<think>a</think>8<think>b", ("ab", "8", True)),
+        (True, "7? 8!</think> 8", ("7? 8!", "8", False)),
+        (True, "<think>7? 8!</think> 8", ("7? 8!", "8", False)),
+        (True, "7? 8", ("7? 8", "", True)),
+        (True, "", ("", "", True)),
+        (False, "", ("", "", False)),
+    ],
+)
+@pytest.mark.parametrize("tags", [tokens.TAGS, ("[THINK]", "[/THINK]")])
+def test_thinking_is_told_from_the_answer(opened, text, expected, tags):
+    def dressed(words):
+        return words.replace("<think>", tags[0]).replace("</think>", tags[1])
+
+    frame = tokens.Frame(between=tags[0] + "\n" if opened else "", chat=True, tags=tags)
+    assert frame.thinks == opened
+    assert frame.split(dressed(text)) == expected
+
+
+def test_plain_text_has_no_thinking():
+    assert tokens.Frame().split("a <think>b") == ("", "a <think>b", False)
+
+
+@pytest.mark.parametrize("tags", ["<think>", ["<think>"], ["a", "a"], ["a", ""], ["a", 1], None])
+def test_tags_are_two_texts(tags):
+    with pytest.raises(ParameterError, match="thinking_tags is"):
+        tokens.check_tags(tags)
+
+
+def test_tags_that_are_special_tokens_stay(bytelevel):
+    ids = bytelevel.backend.convert_tokens_to_ids(["<s>", "<|user|>", "<|assistant|>"])
+    assert bytelevel.decode(ids) == bytelevel.backend.decode(ids, skip_special_tokens=True)
+    kept = bytelevel.decode(ids, ["<|user|>go"])
+    assert "<|user|>" in kept or "<|user|>" not in bytelevel.backend.decode(ids)
+
+
 # --- Budgets --------------------------------------------------------------------------------
 
 
-def lengths(tokenizer: tokens.Tokenizer, sample: Sample, chat: bool) -> tuple[int, int]:
+def lengths(
+    tokenizer: tokens.Tokenizer, sample: Sample, chat: bool, place: str = "assistant"
+) -> tuple[int, int]:
     """Tokens of the prompt as plain text and as it is fed, by the backend alone."""
     text = sample.input + sample.answer_prefix
     count = len(plain(tokenizer, text))
@@ -140,16 +290,21 @@ def lengths(tokenizer: tokens.Tokenizer, sample: Sample, chat: bool) -> tuple[in
         {"role": "user", "content": sample.input},
         {"role": "assistant", "content": sample.answer_prefix.lstrip()},
     ]
+    if place != "assistant":
+        turns = [{"role": "user", "content": text}]
+    assert place != "none" or sample.answer_prefix == ""
+    continued = place == "assistant"
     fed = tokenizer.backend.apply_chat_template(
-        turns, tokenize=True, continue_final_message=True, return_dict=True
-    )
+        turns, tokenize=True, return_dict=True,
+        continue_final_message=continued, add_generation_prompt=not continued,
+    )  # fmt: skip
     return count, len(fed["input_ids"])
 
 
 def check_budget(data: Dataset, sample: Sample) -> None:
     """Both lengths are exact, the budget is kept, and it is used."""
     tokenizer, generate = data.tokenizer, data.tokens_to_generate
-    count, fed = lengths(tokenizer, sample, data.frame.chat)
+    count, fed = lengths(tokenizer, sample, data.frame.chat, data.answer_prefix)
     assert sample.length == count + generate
     assert sample.length_w_model_temp == fed + generate
     assert sample.length <= data.length
@@ -188,6 +343,22 @@ def dataset(*args, **options) -> Dataset:
     except ParameterError as error:
         name, _, *rest = args
         return Dataset(name, smallest_of(error), *rest, **options)
+
+
+@pytest.mark.filterwarnings("ignore:The tokenizer 'nasty' merges")
+@pytest.mark.parametrize("kind", ["bytelevel", "nasty", "lille"])
+@pytest.mark.parametrize("place", ["user", "none"])
+@pytest.mark.parametrize("task", ["niah_multiquery", "vt", "qa_1"])
+def test_budgets_are_exact_wherever_the_answer_prefix_stands(kind, place, task):
+    tokenizer = tokens.load("lille") if kind == "lille" else make_tokenizer(kind)
+    for chat in (True, False):
+        data = dataset(task, 900, "da", tokenizer, num_samples=3, chat=chat, answer_prefix=place)
+        for sample in data:
+            count, fed = lengths(tokenizer, sample, chat, place)
+            generate = data.tokens_to_generate
+            assert (sample.length, sample.length_w_model_temp) == (count + generate, fed + generate)
+            assert max(sample.length, sample.length_w_model_temp) <= data.length
+        assert data.metadata["answer_prefix"] == place
 
 
 @pytest.mark.filterwarnings("ignore:The tokenizer 'nasty' merges")

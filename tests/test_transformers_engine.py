@@ -3,12 +3,25 @@
 from __future__ import annotations
 
 import json
+import resource
 import shutil
 import subprocess
 import sys
+import warnings
+from pathlib import Path
 
 import pytest
-from helpers_model import LILLE, LIMIT, ROOT, TEMPLATE, bare_environment, say, tiny_model
+from helpers_model import (
+    LILLE,
+    LIMIT,
+    PROCESSES,
+    ROOT,
+    TEMPLATE,
+    bare_environment,
+    say,
+    tiny_model,
+)
+from helpers_sharing import same_beginning
 
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
@@ -182,6 +195,131 @@ def test_sampling_settings_of_a_model_are_not_used(base, tmp_path):
     assert say(Engine(str(folder), dtype="float32"), PROMPTS, NEW) == greedily
 
 
+# --- Shared contexts -------------------------------------------------------------------------
+
+CONTEXT = "The grass is green. The sky is blue.\n" * 12
+QUESTIONS = ["Hvad?", "What is the number for the long and winding road?", "x", "Hvad er tallet?"]
+
+
+def asked_of(context, group=0, questions=QUESTIONS, new=NEW, **more):
+    return [models.Request(context + text, True, new, group=group, **more) for text in questions]
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 20])
+def test_questions_on_one_context_say_what_each_says_alone(base, fed, size):
+    engine = Engine(base, dtype="float32", device="cpu", batch_size=size)
+    requests = asked_of(CONTEXT)
+    calls = fed(engine)
+    together = models.in_order(engine, requests)
+    assert [len(call["input_ids"]) for call in calls] == [
+        min(size, len(requests) - start) for start in range(0, len(requests), size)
+    ]
+    for request, answer in zip(requests, together, strict=True):
+        said = greedy(base, ids_of(base, request.prompt), NEW, ends={1})
+        assert (answer.text, answer.tokens) == (decode(base, said), len(said))
+    assert len({answer.text for answer in together}) == len(QUESTIONS)
+    # Everything that is the same was computed once, whatever was in the batches.
+    ids = [ids_of(base, request.prompt) for request in requests]
+    common = same_beginning(ids)
+    assert [answer.prompt_tokens for answer in together] == [len(one) for one in ids]
+    assert [answer.computed_tokens for answer in together] == [
+        len(one) - common * (number > 0) for number, one in enumerate(ids)
+    ]
+
+
+def test_groups_come_one_after_another(base):
+    engine = Engine(base, dtype="float32", device="cpu", batch_size=3)
+    requests = [
+        *asked_of(CONTEXT, 0), *asked_of("Another one. " * 40, 1, QUESTIONS[:3]),
+        *asked_of("Alone. " * 9, 2, QUESTIONS[:1]), *asked_of("", None, PROMPTS),
+    ]  # fmt: skip
+    answers = models.in_order(engine, requests)
+    plain = [say(engine, [request.prompt], NEW)[0] for request in requests]
+    assert [answer.text for answer in answers] == [answer.text for answer in plain]
+    saved = [one.computed_tokens < one.prompt_tokens for one in answers]
+    assert saved == [False, True, True, True, False, True, True, False] + [False] * len(PROMPTS)
+
+
+def test_a_token_across_the_seam_belongs_to_the_question(base):
+    """The prompts are tokenized whole: half a word before the seam makes another token of it."""
+    questions = ["en skinner.", "e skal", "ens lys", "ede den"]
+    requests = asked_of(CONTEXT + "Sol", 0, questions)
+    ids = [ids_of(base, request.prompt) for request in requests]
+    context = ids_of(base, CONTEXT + "Sol")
+    assert any(one[: len(context)] != context for one in ids), "no token crosses the seam"
+    engine = Engine(base, dtype="float32", device="cpu")
+    for request, answer in zip(requests, models.in_order(engine, requests), strict=True):
+        said = greedy(base, ids_of(base, request.prompt), NEW, ends={1})
+        assert answer.text == decode(base, said)
+
+
+def test_the_same_prompt_twice_and_one_within_another(base):
+    engine = Engine(base, dtype="float32", device="cpu", batch_size=2)
+    requests = asked_of(CONTEXT, 0, ["Hvad?", "Hvad?", "Hvad? Hvad er tallet?"])
+    alone = [say(engine, [request.prompt], NEW)[0].text for request in requests]
+    assert [answer.text for answer in models.in_order(engine, requests)] == alone
+
+
+def test_a_group_that_is_cut_in_the_middle(base):
+    engine = Engine(base, dtype="float32", device="cpu")
+    requests = asked_of("Begyndelsen. " + "græs " * 4000, 0, new=4, truncate=True)
+    answers = models.in_order(engine, requests)
+    assert {answer.kept for answer in answers} == {LIMIT - 4}
+    alone = [say(engine, [one.prompt], 4, truncate=True)[0].text for one in requests]
+    assert [answer.text for answer in answers] == alone
+
+
+@pytest.mark.parametrize("kind", ["MistralConfig", "Gemma2Config"])
+def test_a_sliding_window_is_read_once_too(tmp_path, base, kind):
+    """Its cache cannot be cut back, and padding after the context would shift the window."""
+    config = getattr(transformers, kind)(
+        vocab_size=600, hidden_size=32, intermediate_size=64, num_hidden_layers=2, head_dim=16,
+        num_attention_heads=2, num_key_value_heads=1, max_position_embeddings=LIMIT,
+        sliding_window=24, bos_token_id=0, eos_token_id=1, initializer_range=0.4,
+    )  # fmt: skip
+    torch.manual_seed(7)
+    folder = tmp_path / "model"
+    transformers.AutoModelForCausalLM.from_config(config).save_pretrained(folder)
+    transformers.AutoTokenizer.from_pretrained(base).save_pretrained(folder)
+    engine = Engine(str(folder), dtype="float32", device="cpu", batch_size=4)
+    requests = asked_of(CONTEXT)
+    answers = models.in_order(engine, requests)
+    alone = [say(engine, [request.prompt], NEW)[0] for request in requests]
+    assert [answer.text for answer in answers] == [answer.text for answer in alone]
+    assert all(answer.computed_tokens < answer.prompt_tokens / 4 for answer in answers[1:])
+
+
+def test_no_logits_of_a_context_either(base):
+    engine = Engine(base, dtype="float32", device="cpu")
+    shapes = []
+    engine._model.lm_head.register_forward_hook(
+        lambda _, arguments, output: shapes.append(output.shape[1])
+    )
+    models.in_order(engine, asked_of(CONTEXT, new=2))
+    assert set(shapes) == {1}
+
+
+def test_what_failed_half_way_leaves_no_context_behind(base, monkeypatch):
+    """Too little memory for two questions: each is asked alone, of a context that is whole."""
+    engine = Engine(base, dtype="float32", device="cpu", batch_size=2)
+    real, failures = engine._model.generate, iter([True])
+
+    def generate(**arguments):
+        made = real(**arguments)
+        if next(failures, False):
+            raise torch.OutOfMemoryError("CUDA out of memory.")
+        return made
+
+    monkeypatch.setattr(engine._model, "generate", generate)
+    requests = asked_of(CONTEXT)
+    with pytest.warns(UserWarning, match="Out of memory"):
+        answers = models.in_order(engine, requests)
+    monkeypatch.undo()
+    assert [one.text for one in answers] == [
+        say(engine, [request.prompt], NEW)[0].text for request in requests
+    ]
+
+
 # --- Chat ------------------------------------------------------------------------------------
 
 
@@ -232,6 +370,98 @@ def test_too_long_is_refused_or_cut_in_the_middle(base, fed):
     row = calls[0]["input_ids"][0].tolist()
     half = (LIMIT - 4) // 2
     assert row == ids[:half] + ids[-(LIMIT - 4 - half) :]
+
+
+# --- Too little memory -----------------------------------------------------------------------
+
+SHORTAGES = [
+    torch.cuda.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB."),
+    RuntimeError("MPS backend out of memory (MPS allocated: 18.13 GB)"),
+    RuntimeError("[enforce fail at alloc_cpu.cpp:121] DefaultCPUAllocator: can't allocate memory"),
+    MemoryError(),
+]
+
+
+@pytest.fixture
+def small(base, monkeypatch):
+    """An engine that has room for so many prompts at a time, and the sizes it was asked for."""
+
+    def made(room, error):
+        engine = Engine(base, dtype="float32", device="cpu")
+        real, asked = engine._model.generate, []
+
+        def generate(**arguments):
+            asked.append(len(arguments["input_ids"]))
+            if asked[-1] > room:
+                raise error
+            return real(**arguments)
+
+        monkeypatch.setattr(engine._model, "generate", generate)
+        return engine, asked
+
+    return made
+
+
+@pytest.mark.parametrize("error", SHORTAGES, ids=lambda error: type(error).__name__)
+def test_where_memory_is_short_it_goes_on_with_half_the_batch(engine, small, error):
+    poor, asked = small(2, error)
+    with pytest.warns(UserWarning, match="Out of memory with 5 prompts .* going on with 2"):
+        answers = say(poor, PROMPTS, NEW)
+    assert asked[0] == 5
+    assert sum(size for size in asked if size <= 2) == 5, "nothing is asked twice"
+    assert [answer.text for answer in answers] == [one.text for one in say(engine, PROMPTS, NEW)]
+    assert all(0 < answer.split <= 2 for answer in answers)
+    # What was learnt holds for the next batch, which is not tried as a whole again.
+    del asked[:]
+    say(poor, PROMPTS, NEW)
+    assert max(asked) <= 2
+    assert not any(answer.split for answer in say(engine, PROMPTS, NEW))
+
+
+def test_a_prompt_too_large_for_the_memory_alone_is_one_sentence(small):
+    poor, asked = small(0, SHORTAGES[0])
+    with (
+        pytest.warns(UserWarning, match="Out of memory"),
+        pytest.raises(ParameterError, match=r"length is \d+, .*a single prompt needs more memory"),
+    ):
+        say(poor, PROMPTS, NEW)
+    assert asked == [5, 2, 1]
+
+
+def test_another_failure_is_no_shortage(small):
+    poor, asked = small(0, RuntimeError("a tensor has the wrong shape"))
+    with pytest.raises(RuntimeError, match="wrong shape"):
+        say(poor, PROMPTS, NEW)
+    assert asked == [5]
+
+
+def _with_little_memory(folder, prompts, room, results):
+    """In a process of its own: what is said, and what is warned of, with so many bytes left."""
+    engine = Engine(folder, dtype="float32", device="cpu")
+    say(engine, prompts[:1], 2)
+    pages = int(Path("/proc/self/statm").read_text().split()[0])
+    most = pages * resource.getpagesize() + room
+    resource.setrlimit(resource.RLIMIT_AS, (most, most))
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        said = [answer.text for answer in say(engine, prompts, 4)]
+    results.put((said, [str(one.message) for one in caught]))
+
+
+@pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="needs Linux's /proc")
+def test_a_real_shortage_is_survived(engine, base):
+    """The kernel refuses memory to torch's own allocator."""
+    prompts = [f"Tallet er {number}. " + "Solen skinner. " * 90 for number in range(32)]
+    results = PROCESSES.Queue()
+    process = PROCESSES.Process(
+        target=_with_little_memory, args=(base, prompts, 60_000_000, results)
+    )
+    process.start()
+    said, caught = results.get(timeout=240)
+    process.join(60)
+    assert [line for line in caught if "Out of memory with 32 prompts" in line], caught
+    assert said == [say(engine, [prompt], 4)[0].text for prompt in prompts[:3]] + said[3:]
+    assert len(said) == 32
 
 
 # --- Settings --------------------------------------------------------------------------------

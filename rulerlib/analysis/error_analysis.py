@@ -126,6 +126,10 @@ class _Answer:
             whole = normalize(said[-1][0]) in self._refs
             said = said if whole else said[:-1]
         named = [normalize(value) for value, _ in said]
+        # What was going on when the limit came: an answer that a model has long left behind for
+        # something else was not cut off.
+        rest = self._text[said[-1][1] :] if said else ""
+        self._going_on = cut_off and len(rest.strip()) <= max(map(len, record.outputs), default=0)
         self.said = [value for value in named if value not in keys or value in self._places]
         answer = normalize(self._text)
         self.missing = [ref for ref in self._refs if ref not in answer]
@@ -155,7 +159,7 @@ class _Answer:
             return "wrong value"
         if self.repeated and self.missing:
             return "duplicates"
-        if self._cut_off:
+        if self._going_on:
             return "cut off"
         return "incomplete" if self.said else "other"
 

@@ -129,8 +129,9 @@ class Report:
         """What there is: models, languages, lengths, tasks, answers, and how they ended."""
         grouped = tables.groups_of(self.scores, ("model", "language", "length"))
         made = grouped.agg(
-            tasks=("task", "nunique"), n=("index", "size"), cut_off=("cut_off", "sum"),
-            truncated=("truncation", lambda kept: int((kept >= 0).sum())),
+            tasks=("task", "nunique"), n=("index", "size"),
+            answers_cut_off=("cut_off", lambda where: int((where != "").sum())),
+            prompts_cut=("truncation", lambda kept: int((kept >= 0).sum())),
         ).reset_index()  # fmt: skip
         if tables.shared(self.scores):
             names = tables.clusters(self.scores)

@@ -190,8 +190,8 @@ def scores(predictions: Iterable[tuple[Mapping[str, Any], Prediction]]) -> pd.Da
         - ``category``: RULER's; ``metric``: the task's strict rule;
         - ``all_match``, ``recall``, ``part_match``; ``strict``: the strict rule's value;
           ``score``: RULER's own number, recall, or part-match for question answering;
-        - ``index``, ``context_id``, ``pred``, ``outputs``, ``depths``, ``finished``, ``cut_off``,
-          ``truncation``, ``copied``;
+        - ``index``, ``context_id``, ``pred``, ``outputs``, ``depths``, ``finished``, ``cut_off``
+          (``"thinking"``, ``"answer"`` or ``""``), ``truncation``, ``copied``;
         - ``error`` and what goes with it, see `rulerlib.analysis.error_analysis.classify`;
         - ``setting`` and ``knobs`` where they are known.
     """
@@ -206,6 +206,8 @@ def scores(predictions: Iterable[tuple[Mapping[str, Any], Prediction]]) -> pd.Da
         for name, metric in metrics.METRICS.items():
             row[name] = metric(record.pred, record.outputs)
         finished = record.others.get("finished", True)
+        # Records that were written before it was known where the limit struck.
+        cut_off = record.others.get("cut_off", None if finished else "answer") or ""
         row |= {
             "strict": row[row["metric"]],
             "score": row["part_match" if row["metric"] == "part_match" else "recall"],
@@ -214,11 +216,11 @@ def scores(predictions: Iterable[tuple[Mapping[str, Any], Prediction]]) -> pd.Da
             "outputs": record.outputs,
             "depths": record.others.get("depths", []),
             "finished": finished,
-            "cut_off": bool(record.others.get("cut_off", not finished)),
+            "cut_off": cut_off,
             "truncation": record.truncation,
             "copied": copied(record),
         }
-        row |= error_analysis.classify(record, family, row["strict"] == 1, row["cut_off"])
+        row |= error_analysis.classify(record, family, row["strict"] == 1, bool(cut_off))
         rows.append(row)
     return pd.DataFrame(rows)
 
@@ -297,8 +299,11 @@ def accuracy(
     DataFrame
         ``by``, ``n``, the metric, ``low``, ``high``; mean ``recall`` beside all-match,
         because RULER's script reports it under the same name; where contexts are shared,
-        ``contexts`` (how many) and ``design_effect``.
+        ``contexts`` (how many) and ``design_effect``; and ``cut_off``, where there are any, the
+        share of answers that are wrong and were cut off by the limit.
     """
+    if "cut_off" in table:
+        table = table.assign(cut_off=(table["cut_off"] != "") & (table[metric] < 1))
     grouped = groups_of(table, by)
     made = grouped.agg(n=(metric, "size"), **{metric: (metric, "mean")}).reset_index()
     made = _with_interval(made, metric)
@@ -306,6 +311,8 @@ def accuracy(
         _with_clusters(made, grouped, metric)
     if metric == "all_match" and "recall" in table:
         made["recall"] = grouped["recall"].mean().to_numpy()
+    if "cut_off" in table and table["cut_off"].any():
+        made["cut_off"] = grouped["cut_off"].mean().to_numpy()
     return plain(made, by)
 
 

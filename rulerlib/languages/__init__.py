@@ -11,6 +11,9 @@ no Python changes.
 >>> danish.fill("niah", "needle", danish.label("numbers", 2), key="grøn-lampe", value="1234567")
 'Et af de særlige magiske tal for grøn-lampe er: 1234567.'
 
+A template asks after ``{context}``: what stands before it must not name the ``query``, or no two
+questions could share a context (``queries_per_context`` of `rulerlib.dataset.Dataset` says so).
+
 What the templates may name in braces:
 
 ====================  ==========================================================

@@ -126,8 +126,9 @@ class Model(Protocol):
 
         A number: each call of `generate` gets so many and reads them as one batch, and the same
         ones again after an interruption, because the numbers that a model computes for a prompt
-        depend, in their last digits, on its neighbours. None: the engine takes all there is in
-        one call and schedules it itself.
+        depend, in their last digits, on its neighbours. Requests of one group are one call,
+        however many there are, which the engine divides by this number itself. None: the engine
+        takes all there is in one call and schedules it itself.
         """
         ...
 
@@ -151,6 +152,12 @@ class Model(Protocol):
 def in_order(model: Model, requests: Iterable[Request]) -> list[Generation]:
     """All that comes back, by position."""
     return [generation for _, generation in sorted(model.generate(requests), key=itemgetter(0))]
+
+
+def reserve(model: Model, length: int) -> None:
+    """Say how many tokens the longest sequence will have; engines that need not know are spared."""
+    if hasattr(model, "reserve"):
+        model.reserve(length)
 
 
 def load(name: str, engine: str = "transformers", /, **options: Any) -> Model:

@@ -9,10 +9,14 @@
 
 from __future__ import annotations
 
+import contextlib
+import copy
 import gc
 import hashlib
+import itertools
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -115,19 +119,40 @@ class Engine:
         return max(1, BATCH_TOKENS[self.device] // max(1, length))
 
     def generate(self, requests: Iterable[Request]) -> Iterator[tuple[int, Generation]]:
-        """See `rulerlib.models.Model`; where memory is short, in smaller batches, said aloud."""
+        """See `rulerlib.models.Model`.
+
+        Neighbours of one group are read together: first the tokens that all of them begin with,
+        once, and then the rest of each. Others are read as one batch.
+        """
         _ = self._model
-        left = [
+        read = [
             (number, request, *fitting(request, self)) for number, request in enumerate(requests)
         ]
+        for group, members in itertools.groupby(read, key=lambda item: item[1].group):
+            batch = list(members)
+            if group is None:
+                yield from self._batch(batch)
+                continue
+            context = self._context([ids for _, _, ids, _ in batch])
+            size = self.batch_size(max(len(ids) for _, _, ids, _ in batch))
+            if context is not None and not context.padded:
+                size = 1
+            for start in range(0, len(batch), size):
+                yield from self._batch(batch[start : start + size], context)
+
+    def _batch(
+        self, left: list[tuple[int, Request, list[int], int]], context: _Context | None = None
+    ) -> Iterator[tuple[int, Generation]]:
+        """Read prompts together; where memory is short, in smaller batches, said aloud."""
         whole = len(left)
+        common = 0 if context is None else len(context.ids)
         while left:
             width = max(len(ids) for _, _, ids, _ in left)
             size = min(len(left), max(1, self._fits // width)) if self._fits else len(left)
             part = left[:size]
             shortage: Exception | None = None
             try:
-                said = self._together([(request, ids) for _, request, ids, _ in part])
+                said = self._together([(request, ids) for _, request, ids, _ in part], context)
             except (RuntimeError, MemoryError) as error:
                 if not _out_of_memory(error):
                     raise
@@ -139,9 +164,14 @@ class Engine:
             left = left[size:]
             split = size if size < whole else 0
             for (number, _, ids, kept), (text, length, finished) in zip(part, said, strict=True):
+                computed = len(ids) - common
+                if context is not None:
+                    # The first answer bears what was read for all.
+                    computed += context.computed
+                    context.computed = 0
                 yield (
                     number,
-                    Generation(text, length, finished, kept, len(ids), len(ids), split=split),
+                    Generation(text, length, finished, kept, len(ids), computed, split=split),
                 )
 
     def _halve(self, size: int, width: int, shortage: BaseException) -> None:
@@ -163,15 +193,24 @@ class Engine:
             stacklevel=3,
         )
 
-    def _together(self, batch: Sequence[tuple[Request, list[int]]]) -> list[tuple[str, int, bool]]:
+    def _together(
+        self, batch: Sequence[tuple[Request, list[int]]], context: _Context | None = None
+    ) -> list[tuple[str, int, bool]]:
         """Read prompts as one batch: for each the text, its tokens, and whether it ended."""
         torch = _torch()
         backend = self.tokenizer.backend  # type: ignore[attr-defined]
         width = max(len(ids) for _, ids in batch)
         padding = backend.pad_token_id if backend.pad_token_id is not None else 0
-        padded = torch.tensor([[padding] * (width - len(ids)) + ids for _, ids in batch])
-        mask = torch.tensor([[0] * (width - len(ids)) + [1] * len(ids) for _, ids in batch])
-        with torch.inference_mode():
+        # Padding stands before each prompt, or between the context and the rest of it: positions
+        # are counted without it, and nothing looks at it.
+        begin = [] if context is None else context.ids
+        rows, seen = [], []
+        for _, ids in batch:
+            fill = width - len(ids)
+            rows.append([*begin, *[padding] * fill, *ids[len(begin) :]])
+            seen.append([1] * len(begin) + [0] * fill + [1] * (len(ids) - len(begin)))
+        padded, mask = torch.tensor(rows), torch.tensor(seen)
+        with torch.inference_mode(), self._cached(context, len(batch)) as cache:
             # transformers asks for the logits of the last position alone during prefill.
             output = self._model.generate(
                 input_ids=padded.to(self.device),
@@ -180,6 +219,7 @@ class Engine:
                 do_sample=False,
                 num_beams=1,
                 pad_token_id=padding,
+                **({} if cache is None else {"past_key_values": cache}),
             )
         said = []
         for (request, _), row in zip(batch, output[:, width:].tolist(), strict=True):
@@ -188,6 +228,72 @@ class Engine:
             text = self.tokenizer.decode(row[:length], request.tags)  # type: ignore[attr-defined]
             said.append((text, length, length > 0 and row[length - 1] in self._ends))
         return said
+
+    def _context(self, prompts: Sequence[list[int]]) -> _Context | None:
+        """The tokens that all prompts begin with, to be read once; None where that cannot be.
+
+        Whole prompts are compared, as tokens: where the context ends and a question begins, a
+        token may hold a part of both.
+        """
+        # What the first and the last in alphabetical order have in common, all have.
+        first, last = min(prompts), max(prompts)
+        shortest = min(map(len, prompts))
+        pairs = enumerate(zip(first, last, strict=False))
+        same = next((at for at, (one, other) in pairs if one != other), shortest)
+        # Something must be left of each prompt, to go on from.
+        same = min(same, shortest - 1)
+        if len(prompts) < 2 or same < 1 or not self._model._supports_default_dynamic_cache():
+            return None
+        from transformers.cache_utils import DynamicLayer
+
+        cache = self._empty_cache()
+        padded = bool(cache.layers) and all(type(layer) is DynamicLayer for layer in cache.layers)
+        return _Context(first[:same], padded)
+
+    def _empty_cache(self) -> Any:
+        return _transformers().DynamicCache(config=self._model.config.get_text_config(decoder=True))
+
+    @contextlib.contextmanager
+    def _cached(self, context: _Context | None, count: int) -> Iterator[Any]:
+        """What the model keeps of a context, for so many prompts to go on from; None without one.
+
+        A single prompt goes on in the cache itself, which is cut back afterwards. Several get
+        copies, and so does whatever cannot be cut back (a sliding window, a recurrent state).
+        """
+        if context is None:
+            yield None
+            return
+        try:
+            if context.cache is None:
+                context.cache = self._read(context.ids)
+                context.computed = len(context.ids)
+            kept = context.cache
+            if not context.padded:
+                yield copy.deepcopy(kept)
+            elif count == 1:
+                yield kept
+                kept.crop(len(context.ids) - kept.get_seq_length())
+            else:
+                # The layers replace their tensors and never write into them, so that the first
+                # ones stay as they are.
+                copied = copy.copy(kept)
+                copied.layers = [copy.copy(layer) for layer in kept.layers]
+                copied.batch_repeat_interleave(count)
+                yield copied
+        except BaseException:
+            # It may have grown, and where memory is short it is in the way.
+            context.cache = None
+            raise
+
+    def _read(self, ids: list[int]) -> Any:
+        """The cache of keys and values after reading tokens."""
+        torch = _torch()
+        cache = self._empty_cache()
+        # The logits of a long context would need more memory than the model itself.
+        last = {"logits_to_keep": 1} if self._model._supports_logits_to_keep() else {}
+        read = torch.tensor([ids], device=self.device)
+        self._model(input_ids=read, past_key_values=cache, use_cache=True, **last)
+        return cache
 
     @cached_property
     def _ends(self) -> frozenset[int]:
@@ -273,6 +379,29 @@ def choose_dtype(wanted: str, device: str) -> str:
     if wanted != "auto":
         return wanted
     return "bfloat16" if _fast_bfloat16(device) else "float32"
+
+
+@dataclass
+class _Context:
+    """What several prompts begin with.
+
+    Attributes
+    ----------
+    ids
+        Its tokens.
+    padded
+        Whether padding may follow it, so that several questions are read as one batch. Attention
+        over everything can leave padding out; a sliding window or a recurrent state cannot.
+    cache
+        Its keys and values, once they are computed.
+    computed
+        How many of its tokens were computed, until an answer has borne them.
+    """
+
+    ids: list[int]
+    padded: bool
+    cache: Any = None
+    computed: int = 0
 
 
 def _torch() -> Any:

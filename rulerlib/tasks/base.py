@@ -251,7 +251,11 @@ class Composer:
 
     def _after(self, draft: Draft) -> str:
         frame = self.budget.frame
-        return draft.tail + frame.between + frame.prefix(draft.answer_prefix)
+        return draft.tail + frame.after(draft.answer_prefix)
+
+    def _prefix(self, draft: Draft) -> str:
+        """The answer prefix as a sample has it: none where none is asked with."""
+        return "" if self.budget.frame.answer_prefix == "none" else draft.answer_prefix
 
     def _fixed(self, draft: Draft, costs: Sequence[int]) -> int:
         frame = self.budget.frame
@@ -271,7 +275,7 @@ class Composer:
         """Tokens of the prompt as it is fed and as plain text, by addition."""
         frame = self.budget.frame
         first, last = self._ends(needled)
-        texts = [last, draft.head + first, last + draft.tail + draft.answer_prefix]
+        texts = [last, draft.head + first, last + draft.tail + self._prefix(draft)]
         if frame.chat:
             texts += [frame.before + draft.head + first, last + self._after(draft)]
         counts = self.budget.tokenizer.counts(texts)
@@ -326,7 +330,7 @@ class Composer:
             for draft in drafts:
                 text = draft.head + needled.text + draft.tail
                 prompt = self.budget.frame.prompt(text, draft.answer_prefix)
-                plain, fed = self.budget.tokenizer.counts([text + draft.answer_prefix, prompt])
+                plain, fed = self.budget.tokenizer.counts([text + self._prefix(draft), prompt])
                 lengths.append((fed + self.budget.frame.special, plain))
             return needled, lengths
 
@@ -375,7 +379,7 @@ class Composer:
             outputs=draft.outputs,
             length=plain + generate,
             length_w_model_temp=fed + generate,
-            answer_prefix=draft.answer_prefix,
+            answer_prefix=self._prefix(draft),
             token_position_answer=values[draft.order[0]] if draft.order else None,
             depths=[draft.needles[number].depth for number in draft.order],
             token_positions=[starts[number] for number in draft.order],

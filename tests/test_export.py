@@ -1,0 +1,219 @@
+"""What leaves the house is read by others: NVIDIA's evaluation, Parquet readers, spreadsheets."""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import json
+import os
+import re
+import sys
+from pathlib import Path
+
+import pytest
+from helpers_model import Parrot, some_samples, write_dataset
+
+import rulerlib
+from rulerlib import export, metrics
+from rulerlib.errors import DataError, MissingExtraError, ParameterError
+from rulerlib.models import Generation
+from rulerlib.runs import Run
+from rulerlib.samples import Sample
+
+
+class Knowing(Parrot):
+    """Answers in full, in half, in another case, with control characters, or not at all."""
+
+    def __init__(self, datasets):
+        super().__init__()
+        self.answers = {}
+        for data in datasets:
+            for sample in data:
+                outputs = sample.outputs
+                forms = [
+                    " og ".join(outputs), outputs[-1].upper(), "\x00".join(outputs) + "\x07\n",
+                    "", f"ikke {outputs[0][:-1]}", f"\x1f {outputs[0]}",
+                ]  # fmt: skip
+                text = data.frame.prompt(sample.input, sample.answer_prefix)
+                self.answers[text] = forms[sample.index % len(forms)]
+
+    def generate(self, requests):
+        for position, request in enumerate(requests):
+            yield position, Generation(self.answers[request.prompt], 5, position % 2 == 0)
+
+
+@pytest.fixture
+def run(tmp_path):
+    """A finished run of several tasks and lengths, with an engine that needs no weights."""
+
+    def made(names="niah_single_2,niah_multivalue", **options):
+        options = {"num_samples": 7, "length": 1000, "num_lengths": 2, **options}
+        run = Run(names, output=str(tmp_path), **options)
+        run.__dict__["engine_of"] = Parrot()
+        run.__dict__["engine_of"] = Knowing([run.dataset(*cell) for cell in run.cells])
+        run.predict()
+        return run
+
+    return made
+
+
+# --- NVIDIA's evaluation ---------------------------------------------------------------------
+
+
+def nvidia_evaluates(folder: Path) -> dict[str, tuple[float, str]]:
+    """What NVIDIA's scripts/eval/evaluate.py makes of a folder of predictions, written anew here.
+
+    It lists the folder, joins files whose names end in a number (the chunks of a run that was
+    split), reads ``input``, ``pred``, ``outputs``, ``index`` and ``others`` of each line, makes
+    newlines of control characters, and scores each task: all references, case aside, or for
+    question answering any of them.
+    """
+    names = [name for name in os.listdir(folder) if Path(name).suffix == ".jsonl"]
+    assert not [name for name in names if re.match(r".*[^_]+-\d+\.jsonl", name)], "no chunks"
+    found = {}
+    for name in names:
+        predictions, references = [], []
+        for line in (folder / name).read_text(encoding="utf-8").split("\n"):
+            if not line:
+                continue
+            record = json.loads(line)
+            assert isinstance(record["input"], str)
+            assert isinstance(record["others"].get("id", record["index"]), int)
+            predictions.append(re.sub(r"[\x00-\x1f]", "\n", record["pred"].strip()).strip())
+            references.append(record.get("outputs", [record.get("output", "")]))
+        matches = [
+            [1.0 if reference.lower() in said.lower() else 0.0 for reference in wanted]
+            for said, wanted in zip(predictions, references, strict=True)
+        ]
+        of_one = max if name.startswith("qa") else (lambda hits: sum(hits) / len(hits))
+        score = round(sum(map(of_one, matches)) / len(matches) * 100, 2)
+        nulls = sum(not said for said in predictions)
+        found[Path(name).stem] = (score, f"{nulls}/{len(predictions)}")
+    return found
+
+
+def test_nvidia_s_evaluation_agrees_with_our_recall(run):
+    made = run("niah_multivalue,vt,qa_1", num_lengths=1)
+    for length in made.lengths:
+        folder = made.prediction_path("vt", length).parent
+        theirs = nvidia_evaluates(folder)
+        assert sorted(theirs) == sorted(made.tasks)
+        for task, (score, nulls) in theirs.items():
+            records = [
+                record for about, record in made.predictions()
+                if (about["task"], about["length"]) == (task, length)
+            ]  # fmt: skip
+            rule = metrics.part_match if task == "qa_1" else metrics.recall
+            ours = [rule(record.pred, record.outputs) for record in records]
+            assert score == round(100 * sum(ours) / len(ours), 2)
+            assert 0 < score < 100
+            assert nulls == "1/7"
+
+
+# --- The table of scores ---------------------------------------------------------------------
+
+
+def test_scores_are_one_row_a_cell_with_what_made_them(run, tmp_path):
+    made = run(seed=7)
+    path = export.scores(made, tmp_path / "scores.csv")
+    with path.open(newline="", encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    assert [(row["task"], int(row["length"])) for row in rows] == list(made.cells)
+    theirs = {
+        length: nvidia_evaluates(made.prediction_path("vt", length).parent)
+        for length in made.lengths
+    }
+    for row in rows:
+        length = int(row["length"])
+        assert int(row["n"]) == 7
+        rule = "part_match" if row["task"] == "qa_1" else "recall"
+        assert round(100 * float(row[rule]), 2) == theirs[length][row["task"]][0]
+        assert float(row["score"]) == float(row[row["metric"]])
+        assert float(row["low"]) <= float(row["score"]) <= float(row["high"])
+        assert (row["seed"], row["language"], row["engine"]) == ("7", "da", "parrot")
+        assert (row["answer_prefix"], row["thinking_tokens"]) == ("assistant", "0")
+        for name, file_of in (("data", made.data_path), ("pred", made.prediction_path)):
+            data = file_of(row["task"], length).read_bytes()
+            assert row[f"{name}_sha256"] == hashlib.sha256(data).hexdigest()
+        versions = json.loads(row["versions"])
+        assert versions["rulerlib"] == rulerlib.__version__
+        assert versions["python"] == ".".join(map(str, sys.version_info[:3]))
+        # Every second answer came to its limit; those that were right all the same do not count.
+        assert 0 < int(row["cut_off"]) <= 3
+    first = path.read_bytes()
+    assert export.scores(made, path).read_bytes() == first
+
+
+def test_more_samples_do_not_change_the_hashes_of_fewer(run):
+    before = export.score_rows(run(num_samples=5))
+    run(num_samples=9)
+    after = export.score_rows(run(num_samples=5))
+    assert before == after
+
+
+def test_scores_of_a_run_that_was_not_made(tmp_path):
+    made = Run("niah_single_2", length=1400, output=str(tmp_path))
+    made.__dict__["engine_of"] = Parrot()
+    with pytest.raises(DataError, match=r"niah_single_2\.jsonl: cannot be read"):
+        export.scores(made, tmp_path / "scores.csv")
+    assert not (tmp_path / "scores.csv").exists()
+
+
+# --- Parquet ---------------------------------------------------------------------------------
+
+
+def test_parquet_holds_every_field_and_what_made_them(tmp_path, monkeypatch):
+    pq = pytest.importorskip("pyarrow.parquet", reason="needs pyarrow (rulerlib[hub])")
+    # Groups of a few samples, so that there are several.
+    monkeypatch.setattr(export, "GROUP", 500)
+    made = some_samples(9)
+    made[3].context_id, made[4].token_position_answer, made[5].depths = 2, None, []
+    dataset = write_dataset(tmp_path / "data", made)
+    path = export.parquet(dataset, tmp_path / "out" / "niah.parquet")
+    file = pq.ParquetFile(path)
+    assert file.num_row_groups > 1
+    rows = file.read().to_pylist()
+    assert [Sample.from_dict(row) for row in rows] == made
+    assert set(rows[0]) == set(json.loads(made[0].to_json()))
+    about = json.loads(file.schema_arrow.metadata[b"rulerlib"])
+    assert about == json.loads((tmp_path / "data" / "metadata.json").read_text())
+    assert [path.name for path in path.parent.iterdir()] == ["niah.parquet"]
+
+
+def test_the_package_datasets_reads_it(tmp_path):
+    pytest.importorskip("pyarrow", reason="needs pyarrow (rulerlib[hub])")
+    datasets = pytest.importorskip("datasets", reason="needs datasets (rulerlib[hub])")
+    made = some_samples(9)
+    path = export.parquet(write_dataset(tmp_path / "data", made), tmp_path / "niah.parquet")
+    loaded = datasets.load_dataset(
+        "parquet", data_files=str(path), split="train", cache_dir=str(tmp_path / "cache")
+    )
+    assert [Sample.from_dict(row) for row in loaded] == made
+
+
+def test_parquet_of_nvidia_s_file(tmp_path):
+    pq = pytest.importorskip("pyarrow.parquet", reason="needs pyarrow (rulerlib[hub])")
+    path = tmp_path / "validation.jsonl"
+    line = {"index": 31, "input": "a 12", "outputs": ["12"], "length": 9}
+    path.write_text(json.dumps(line) + "\n")
+    rows = pq.read_table(export.parquet(path, tmp_path / "x.parquet")).to_pylist()
+    assert rows[0]["outputs"] == ["12"]
+    assert rows[0]["index"] == 31
+
+
+def test_a_damaged_dataset_leaves_no_parquet(tmp_path):
+    pytest.importorskip("pyarrow", reason="needs pyarrow (rulerlib[hub])")
+    dataset = write_dataset(tmp_path / "data", some_samples(3))
+    dataset.write_bytes(dataset.read_bytes()[:-20])
+    with pytest.raises(DataError, match="line 3"):
+        export.parquet(dataset, tmp_path / "x.parquet")
+    assert [path.name for path in tmp_path.iterdir()] == ["data"]
+    (tmp_path / "file").write_text("")
+    with pytest.raises(ParameterError, match="output is"):
+        export.parquet(dataset, tmp_path / "file" / "x.parquet")
+
+
+def test_without_pyarrow_it_says_what_to_install(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    with pytest.raises(MissingExtraError, match=r"pyarrow.*rulerlib\[hub\]"):
+        export.parquet(tmp_path / "validation.jsonl", tmp_path / "x.parquet")

@@ -7,13 +7,14 @@ BIN := .venv/bin
 # Notebooks find kernels and commands in the virtual environment without its being activated.
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
-.PHONY: help niah results book test lint format benchmark clean
+.PHONY: help niah results book test test-vllm lint format benchmark clean
 
 help:
 	@sed -n 's/^# //p' Makefile | head -n 2
 	@echo "make book   the site, in _build/html; runs every notebook once"
 	@echo "make results   the book's own results, from nothing; takes long, and resumes"
 	@echo "make lint   ruff, mypy, notebooks without outputs; make format mends what it can"
+	@echo "make test-vllm   the same texts from vLLM's CPU build, in an environment of its own"
 	@echo "make benchmark   samples per second and memory of the datasets"
 
 $(BIN)/python:
@@ -51,6 +52,12 @@ book: .venv/book.stamp
 test: .venv/test.stamp lint
 	pytest --nbmake
 
+# vLLM pins packages of its own, so it gets an environment of its own.
+VLLM ?= .venv-vllm
+test-vllm:
+	$(PYTHON) tests/install_vllm.py $(VLLM)
+	OMP_NUM_THREADS=1 $(VLLM)/bin/python -m pytest -s -p no:cacheprovider tests/test_vllm_engine.py
+
 lint: .venv/test.stamp
 	ruff check .
 	ruff format --check rulerlib tests training benchmarks notebooks book
@@ -66,4 +73,4 @@ benchmark: .venv/test.stamp
 	python benchmarks/generation.py
 
 clean:
-	rm -rf .venv runs _build
+	rm -rf .venv .venv-vllm runs _build

@@ -97,12 +97,14 @@ def fingerprint(page: str) -> str:
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
 
 
-def executed(page: str) -> dict[str, Any] | None:
-    """The execution of a page, as it stands on disk; None where there is none or it is outdated."""
+def executed(page: str) -> Any:
+    """The execution of a page, a notebook; None where there is none or it is outdated."""
+    import nbformat
+
     path = executed_path(page)
     if not path.exists():
         return None
-    notebook: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    notebook = nbformat.read(path, as_version=4)
     if notebook["metadata"].get(KEY) != fingerprint(page):
         return None
     return notebook

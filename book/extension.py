@@ -71,7 +71,7 @@ def show_execution(app: Sphinx, docname: str, source: list[str]) -> None:
         notebook = nbformat.reads(source[0], as_version=4)
         notebook.cells.insert(1, nbformat.v4.new_markdown_cell(NOT_EXECUTED))
     else:
-        notebook = nbformat.from_dict(found)
+        notebook = found
         app.env.temp_data[ALTS] = tidy(notebook, execute.settings_path(docname))
     source[0] = nbformat.writes(notebook)
 
@@ -115,15 +115,8 @@ def tidy(notebook: Any, settings: Path) -> list[str]:
 def describe(app: Sphinx, doctree: nodes.document) -> None:
     """Give the figures of a notebook their words; MyST-NB has one text for all of a cell."""
     alts = app.env.temp_data.pop(ALTS, [])
-    figures = (
-        [
-            image
-            for block in doctree.findall(lambda node: "cell_output" in node.get("classes", []))
-            for image in block.findall(nodes.image)
-        ]
-        if alts
-        else []
-    )
+    cells = [node for node in doctree.findall(nodes.container) if "cell_output" in node["classes"]]
+    figures = [image for cell in cells for image in cell.findall(nodes.image)] if alts else []
     for image, alt in zip(figures, alts, strict=True):
         image["alt"] = alt
 

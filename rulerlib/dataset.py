@@ -237,9 +237,14 @@ class Dataset:
     def _make_family(self, tokens_to_generate: int, length: int | None = None) -> Any:
         budget = Budget(self._tokenizer, self.frame, length or self.length, tokens_to_generate)
         texts = self._texts if self._texts is not None else self._language.essays
-        return self.row.module.Family(
+        return self.maker(
             self.row.knobs, self._language, budget, texts, f"{self.seed} {self._stream}"
         )
+
+    @property
+    def maker(self) -> Any:
+        """What makes the family: its class, or whatever takes the same arguments."""
+        return self.row.module.Family
 
     @property
     def _stream(self) -> str:

@@ -74,16 +74,7 @@ def heatmap(table: pd.DataFrame, colours: str = "red-green", title: str | None =
     one_of("colours", colours, COLOURS)
     if table.empty:
         raise ParameterError("table", "empty", "a table with at least one measured cell")
-    plt = _pyplot()
-    from matplotlib.colors import LinearSegmentedColormap
-
-    chosen = COLOURS[colours]
-    shades = (
-        plt.get_cmap(chosen)
-        if isinstance(chosen, str)
-        else LinearSegmentedColormap.from_list(colours, chosen)
-    ).with_extremes(bad=UNMEASURED)
-
+    shades = _shades(colours)
     names = list(dict.fromkeys(table["task"]))
     columns = min(4, len(names))
     rows = math.ceil(len(names) / columns)
@@ -413,8 +404,6 @@ def _write_counts(panel: Axes, grid: pd.DataFrame, counts: pd.DataFrame, shades:
         for column, value in enumerate(values):
             if math.isnan(value):
                 continue
-            red, green, blue, _ = shades(value)
-            light = 0.299 * red + 0.587 * green + 0.114 * blue > 0.5
             panel.text(
                 column,
                 row,
@@ -422,8 +411,45 @@ def _write_counts(panel: Axes, grid: pd.DataFrame, counts: pd.DataFrame, shades:
                 ha="center",
                 va="center",
                 fontsize=7,
-                color="black" if light else "white",
+                color=_ink(shades(value)),
             )
+
+
+def shade(value: float, colours: str = "red-green") -> tuple[str, str]:
+    """The colour of a cell of `heatmap`, and of what is written on it, as ``#rrggbb``.
+
+    Parameters
+    ----------
+    value
+        From 0 to 1; NaN: not measured.
+    """
+    one_of("colours", colours, COLOURS)
+    if math.isnan(value):
+        return UNMEASURED, "black"
+    colour = _shades(colours)(value)
+    red, green, blue = (round(255 * part) for part in colour[:3])
+    return f"#{red:02x}{green:02x}{blue:02x}", _ink(colour)
+
+
+def _shades(colours: str) -> Any:
+    plt = _pyplot()
+    from matplotlib.colors import LinearSegmentedColormap
+
+    chosen = COLOURS[colours]
+    return (
+        plt.get_cmap(chosen)
+        if isinstance(chosen, str)
+        else LinearSegmentedColormap.from_list(colours, chosen)
+    ).with_extremes(bad=UNMEASURED)
+
+
+def _ink(colour: Sequence[float]) -> str:
+    """Black or white, whichever stands out more: a contrast of at least 4.5, as WCAG 2 asks."""
+    red, green, blue = (
+        part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in colour[:3]
+    )
+    # Where the contrasts to both are the same: (1.05 / (l + .05)) = ((l + .05) / .05).
+    return "black" if 0.2126 * red + 0.7152 * green + 0.0722 * blue > 0.179 else "white"
 
 
 # --- What the figures share -------------------------------------------------------------------

@@ -10,18 +10,18 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import importlib.metadata
 import json
 import os
 import platform
 from collections.abc import Callable, Container, Generator, Iterable, Iterator, Sequence
-from importlib import metadata
-from itertools import groupby, islice
+from itertools import chain, groupby, islice
 from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
 import rulerlib
-from rulerlib import samples
+from rulerlib import models, samples
 from rulerlib.dataset import METADATA, compare
 from rulerlib.errors import DataError, ParameterError, whole_number
 from rulerlib.lock import alone
@@ -97,7 +97,7 @@ def predict(
         If another process is at the same output.
     """
     dataset, output = Path(dataset), Path(output)
-    about = _metadata(dataset)
+    about = metadata(dataset)
     if tokens_to_generate is None:
         tokens_to_generate = about.get("tokens_to_generate")
     whole_number("tokens_to_generate", tokens_to_generate, 1)
@@ -150,18 +150,7 @@ def predict(
         progress.advance(weight * total, measured=False)
         return output
 
-    def request(sample: Sample) -> Request:
-        return Request(
-            prompt=frame.prompt(sample.input, sample.answer_prefix),
-            special=not frame.chat,
-            max_new_tokens=room,
-            messages=frame.messages(sample.input, sample.answer_prefix),
-            template=frame.template,
-            tags=frame.tags if frame.chat else (),
-            group=sample.context_id,
-            truncate=allow_truncation,
-        )
-
+    models.reserve(model, longest)
     with alone(output):
         done = _resume(output, settings, dataset)
         progress.advance(weight * sum(index < total for index in done), measured=False)
@@ -170,9 +159,11 @@ def predict(
         else:
             asked = islice(_numbered(dataset, about), total)
         for batch in _batches(asked, settings["batch_size"], done):
-            for sample, answer in _answers(model, batch, request):
+            for sample, answer in _answers(
+                model, batch, lambda sample: request(sample, frame, room, allow_truncation)
+            ):
                 if sample.index not in done:
-                    done[sample.index] = _append(output, _record(sample, answer, frame))
+                    done[sample.index] = _append(output, record(sample, answer, frame))
                     progress.advance(weight)
         _put_in_order(output, done)
     return output
@@ -229,8 +220,8 @@ def _versions() -> dict[str, str]:
     """What was installed when the first answer was asked for; noted, not compared."""
     found = {"python": platform.python_version(), "rulerlib": rulerlib.__version__}
     for name in PACKAGES:
-        with contextlib.suppress(metadata.PackageNotFoundError):
-            found[name] = metadata.version(name)
+        with contextlib.suppress(importlib.metadata.PackageNotFoundError):
+            found[name] = importlib.metadata.version(name)
     return found
 
 
@@ -250,11 +241,12 @@ def _numbered(dataset: Path, about: dict[str, Any]) -> Iterator[Sample]:
 
 
 def _in_reading_order(dataset: Path, total: int) -> Iterator[Sample]:
-    """The samples in the order in which an engine that keeps what it read has least to read.
+    """The samples in the order that an engine with a prefix cache has least to read in.
 
     Of samples that begin alike, which have the same haystack (noise above all), those whose
-    first needle lies deepest come first: all that precedes a needle was then read already.
-    Samples that share a whole context stay together. The rest keep their places.
+    first needle lies deepest come first: all that precedes a needle was then read by the sample
+    before, however few prompts are kept. Samples that share a whole context stay together. The
+    rest keep their places.
     """
     order: list[tuple[int, float, int, int]] = []
     first: dict[Any, int] = {}
@@ -272,7 +264,8 @@ def _in_reading_order(dataset: Path, total: int) -> Iterator[Sample]:
             yield sample
 
 
-def _metadata(dataset: Path) -> dict[str, Any]:
+def metadata(dataset: Path) -> dict[str, Any]:
+    """What stands beside a dataset of ours; empty for one made by others."""
     path = dataset.parent / METADATA
     if not path.exists():
         return {}
@@ -347,7 +340,10 @@ def _batches(
     give the same numbers, and so the same bytes.
     """
     if size is None:
-        yield (sample for sample in records if sample.index not in done)
+        left = (sample for sample in records if sample.index not in done)
+        # An engine that is asked for nothing would load its weights all the same.
+        for first in left:
+            yield chain([first], left)
         return
     for context, run in groupby(records, key=attrgetter("context_id")):
         # All questions on a context are one call, which the engine divides: it reads it once.
@@ -381,7 +377,22 @@ def _answers(
         raise RuntimeError(f"{model.name} left {len(waiting)} requests without an answer")
 
 
-def _record(sample: Sample, answer: Generation, frame: Frame) -> Prediction:
+def request(sample: Sample, frame: Frame, room: int, allow_truncation: bool = False) -> Request:
+    """What a model is asked for a sample, with room for so many tokens of thinking and answer."""
+    return Request(
+        prompt=frame.prompt(sample.input, sample.answer_prefix),
+        special=not frame.chat,
+        max_new_tokens=room,
+        messages=frame.messages(sample.input, sample.answer_prefix),
+        template=frame.template,
+        tags=frame.tags if frame.chat else (),
+        group=sample.context_id,
+        truncate=allow_truncation,
+    )
+
+
+def record(sample: Sample, answer: Generation, frame: Frame) -> Prediction:
+    """What is kept of an answer."""
     thinking, said, unended = frame.split(answer.text)
     # Some servers tell thinking apart themselves.
     thinking = answer.thinking + thinking
@@ -398,6 +409,7 @@ def _record(sample: Sample, answer: Generation, frame: Frame) -> Prediction:
             "answer_prefix": sample.answer_prefix,
             "depths": sample.depths,
             "token_positions": sample.token_positions,
+            "prompt_tokens": answer.prompt_tokens,
             "tokens_generated": answer.tokens,
             "finished": answer.finished,
             **({"context_id": sample.context_id} if sample.context_id is not None else {}),

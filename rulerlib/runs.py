@@ -60,6 +60,11 @@ class Run:
         variable ``RULERLIB_HOME`` names, else to the current one.
     texts
         Your own text for essay haystacks: a file or a folder.
+    data
+        Datasets that are there already, also those that NVIDIA's RULER made: a file
+        ``<task>/validation.jsonl``, or a folder with such files somewhere below it. ``tasks``
+        chooses among them, and their lengths and their language take the place of the
+        parameters'.
     chat
         Whether to use the model's chat template; None: where it has one.
     answer_prefix, thinking
@@ -99,6 +104,7 @@ class Run:
     seed: int = 42
     output: str = "runs"
     texts: str | None = None
+    data: str | None = None
     chat: bool | None = None
     allow_truncation: bool = False
     engine_options: dict[str, Any] = field(default_factory=dict)
@@ -120,7 +126,9 @@ class Run:
             check_queries(name, self.queries_per_context, **self.knobs)
         one_of("engine", self.engine, models.ENGINES)
         languages.load(self.language)
-        tokens.resolve(self.model)
+        if self.engine != "openai":
+            # A served model has a name on its server alone.
+            tokens.resolve(self.model)
         whole_number("length", self.length, 1)
         whole_number("num_lengths", self.num_lengths, 1)
         whole_number("num_samples", self.num_samples, 1)
@@ -145,15 +153,25 @@ class Run:
             raise ParameterError(
                 "engine_options", options, 'a dictionary such as {"dtype": "float32"}'
             )
+        if "api_key" in options:
+            # An executed notebook keeps its parameters; this sentence does not repeat the key.
+            raise ParameterError(
+                "engine_options",
+                [*options],
+                "without 'api_key', which a notebook would keep: set OPENAI_API_KEY instead",
+            )
         if self.texts is not None and not isinstance(self.texts, str):
             raise ParameterError("texts", self.texts, "the name of a file or folder")
         if self._texts is not None and "essay" not in self._haystacks:
             raise ParameterError(
                 "texts", self.texts, "left out, because none of the tasks has an essay haystack"
             )
+        if self.data is not None:
+            set_(self, "language", self._language_of_data())
+            set_(self, "length", max(length for _, length in self._given))
 
     @classmethod
-    def from_notebook(cls, namespace: Mapping[str, Any], family: str) -> Self:
+    def from_notebook(cls, namespace: Mapping[str, Any], family: str | None = None) -> Self:
         """A run with the parameters that stand in a notebook.
 
         papermill accepts any ``-p name value`` and only warns of a name that
@@ -164,14 +182,16 @@ class Run:
         namespace
             ``globals()``, before anything but parameters was set.
         family
-            The tasks that the notebook may run; its knobs are parameters too.
+            The tasks that the notebook may run, which it calls ``variants``; its knobs are
+            parameters too. None: any ``tasks``, as their rows say.
         """
         known = [item.name for item in fields(cls) if item.name not in ("knobs", "family", "tasks")]
-        knobs = [item.name for item in fields(tasks.FAMILIES[family].Knobs)]
-        given = parameters(namespace, ["variants", *known, *knobs])
+        knobs = [item.name for item in fields(tasks.FAMILIES[family].Knobs)] if family else []
+        chosen = "variants" if family else "tasks"
+        given = parameters(namespace, [chosen, *known, *knobs])
         set_knobs = {name: given.pop(name) for name in knobs if name in given}
         made = cls(
-            tasks=given.pop("variants"),
+            tasks=given.pop(chosen),
             knobs={name: value for name, value in set_knobs.items() if value is not None},
             family=family,
             **given,
@@ -291,6 +311,8 @@ class Run:
                 f"at most {room}, what '{self.model}' can take{beside} (allow_truncation=True cuts"
                 " prompts in the middle and says so in every record)",
             )
+        if self.data is not None:
+            return tuple(self._given)
         found = []
         for length in self.lengths:
             for task in self.tasks:
@@ -303,7 +325,39 @@ class Run:
                 found.append((task, length))
         return tuple(found)
 
+    @cached_property
+    def _given(self) -> dict[tuple[str, int], Path]:
+        """The files of ``data``, by task and length, short lengths first."""
+        found = _files(self.data, self.tasks)
+        return dict(sorted(found.items(), key=lambda item: item[0][1]))
+
+    def _language_of_data(self) -> str:
+        """What the samples say; NVIDIA's say nothing and are English."""
+        spoken = {
+            next(samples.read(path, Sample), Sample(0, "", [])).language or "en"
+            for path in self._given.values()
+        }
+        if len(spoken) > 1:
+            raise ParameterError("data", self.data, "files in one language")
+        return spoken.pop()
+
+    def _count(self, task: str, length: int) -> int:
+        """How many samples are asked."""
+        if self.data is None:
+            return self.num_samples
+        there = sum(1 for _ in samples.read(self._given[task, length], Sample))
+        return min(self.num_samples, there)
+
+    def _room(self, task: str, length: int) -> int:
+        """Tokens to generate."""
+        if self.data is None:
+            return self.dataset(task, length).tokens_to_generate
+        stated = prediction.metadata(self._given[task, length]).get("tokens_to_generate")
+        return int(stated or tasks.resolve(task).tokens_to_generate)
+
     def data_path(self, task: str, length: int) -> Path:
+        if self.data is not None:
+            return self._given[task, length]
         return self.folder / str(length) / "data" / self.label(task) / "validation.jsonl"
 
     def prediction_path(self, task: str, length: int) -> Path:
@@ -315,14 +369,16 @@ class Run:
             {
                 "task": self.label(task),
                 "length": length,
-                "samples": self.num_samples,
-                "tokens to generate": self.dataset(task, length).tokens_to_generate,
+                "samples": self._count(task, length),
+                "tokens to generate": self._room(task, length),
             }
             for task, length in self.cells
         ]
 
     def make_data(self) -> list[Path]:
         """Write the datasets, or reuse those that stand there."""
+        if self.data is not None:
+            return [*self._given.values()]
         # All cells are checked before the first is written.
         return [
             self.dataset(task, length).write(self.data_path(task, length).parent)
@@ -332,16 +388,22 @@ class Run:
     def predict(self, progress: Progress | None = None) -> list[Path]:
         """Ask the model all that it was not asked yet, with one bar for everything."""
         if progress is None:
-            work = sum(prediction.cost(length) for _, length in self.cells) * self.num_samples
+            work = sum(prediction.cost(length) * self._count(task, length)
+                       for task, length in self.cells)  # fmt: skip
             with Progress(work, f"{self.name}, {self.language}") as bar:
                 return self.predict(bar)
         data = self.make_data()
+        models.reserve(self.engine_of, self.length + self.thinking_tokens)
         return [
             prediction.predict(
                 path,
                 self.engine_of,
                 self.prediction_path(task, length),
-                num_samples=self.num_samples,
+                num_samples=self._count(task, length),
+                tokens_to_generate=self._room(task, length),
+                chat=self.chat,
+                answer_prefix=self.answer_prefix,
+                thinking=self.thinking,
                 allow_truncation=self.allow_truncation,
                 progress=progress,
                 weight=prediction.cost(length),
@@ -364,6 +426,24 @@ class Run:
             }
             for record in prediction.read(path, self.num_samples):
                 yield about, record
+
+    def cost(self) -> list[dict[str, Any]]:
+        """Tokens read and generated, by task and length, and their sums in the last row.
+
+        Of the prompts all tokens are counted, whether computed or found in a cache. What stood
+        on disk already is counted too: it is what all these answers cost together.
+        """
+        rows = []
+        for task, length in self.cells:
+            records = prediction.read(self.prediction_path(task, length), self.num_samples)
+            rows.append({
+                "task": self.label(task), "length": f"{length:,}", "n": len(records),
+                "prompt tokens": sum(each.others.get("prompt_tokens", 0) for each in records),
+                "generated tokens": sum(each.others["tokens_generated"] for each in records),
+                "cut off": sum(not each.others["finished"] for each in records),
+            })  # fmt: skip
+        sums = {name: sum(row[name] for row in rows) for name in list(rows[0])[2:]}
+        return [*rows, {"task": "together", "length": "", **sums}]
 
     def predict_study(self, progress: Progress | None = None) -> None:
         """Ask the model what the study asks, with one bar for everything."""
@@ -409,6 +489,8 @@ class Run:
 
     def example(self, length: int = 512) -> Sample:
         """A small sample of the first task, to be looked at."""
+        if self.data is not None:
+            return next(samples.read(next(iter(self._given.values())), Sample))
         for size in range(length, 16 * length, 64):
             try:
                 # The second sample: the first one's needle stands at the very beginning.
@@ -463,6 +545,36 @@ def parameters(namespace: Mapping[str, Any], known: Sequence[str]) -> dict[str, 
 def home() -> Path:
     """The folder in which relative outputs stand."""
     return Path(os.environ.get(HOME, "."))
+
+
+def _files(data: Any, names: Sequence[str]) -> dict[tuple[str, int], Path]:
+    """The datasets at a place, by task and length.
+
+    The task is the name of a file's folder. Its length is the nearest folder above whose name is
+    a number, as in RULER's own tree, else that of the longest sample.
+    """
+    place = Path(data).expanduser() if isinstance(data, str) and data.strip() else None
+    found = [] if place is None else [place] if place.is_file() else place.rglob("validation.jsonl")
+    chosen: dict[tuple[str, int], Path] = {}
+    for path in sorted(found):
+        task = path.resolve().parent.name
+        if task not in names:
+            continue
+        numbers = [part.name for part in path.resolve().parents if part.name.isdecimal()]
+        longest = max((sample.length for sample in samples.read(path, Sample)), default=0)
+        length = int(numbers[0]) if numbers and int(numbers[0]) >= longest else longest
+        if (task, length) in chosen:
+            raise ParameterError(
+                "data", data, f"one file of {task} at length {length}, not also {path}"
+            )
+        chosen[task, length] = path
+    if not chosen:
+        raise ParameterError(
+            "data", data,
+            "a file <task>/validation.jsonl, or a folder with such files, of at least one of the"
+            f" tasks {', '.join(names)}",
+        )  # fmt: skip
+    return chosen
 
 
 def _is_data(value: Any) -> bool:

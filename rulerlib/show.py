@@ -8,18 +8,20 @@ from __future__ import annotations
 import html
 import math
 import re
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
-import pandas as pd
+from rulerlib.samples import Prediction, Sample
 
-from rulerlib.samples import Sample
+if TYPE_CHECKING:
+    import pandas as pd
 
 _BOX = (
     "white-space:pre-wrap;font-family:inherit;line-height:1.5;padding:.8em 1em;margin:.4em 0;"
     "border:1px solid #8884;border-radius:6px;overflow-wrap:anywhere"
 )
 _MARK = "background:#fde68a;color:#1c1917;padding:0 .15em;border-radius:3px"
+_OTHER = "background:#ddd6fe;color:#1c1917;padding:0 .15em;border-radius:3px"
 _VALUE = "background:#f59e0b;color:#1c1917;padding:0 .15em;border-radius:3px;font-weight:600"
 
 
@@ -40,7 +42,9 @@ class Html:
         return self._text
 
 
-def sample(record: Sample, context: int = 700) -> Html:
+def sample(
+    record: Sample, context: int = 700, needles: Sequence[tuple[str, bool]] | None = None
+) -> Html:
     """A prompt with its values highlighted, each with the sentence that it stands in.
 
     Parameters
@@ -48,9 +52,16 @@ def sample(record: Sample, context: int = 700) -> Html:
     context
         Longer prompts show so many characters at the beginning, around each
         value and at the end.
+    needles
+        The sentences to be marked, each with whether it is asked for: distractors are marked in
+        another colour. None: the sentences in which the values stand.
     """
     text = record.input + record.answer_prefix
-    spans = _sentences_with(text, record.outputs)
+    if needles is None:
+        spans = [(*span, True) for span in _sentences_with(text, record.outputs)]
+    else:
+        found = [(text.find(needle), len(needle), asked) for needle, asked in needles]
+        spans = sorted((at, at + size, asked) for at, size, asked in found if at >= 0)
     keep = [(0, context), (len(text) - context, len(text))]
     keep += [(start - context // 2, end + context // 2) for start, end, _ in spans]
     markup, at, hidden = [], 0, 0
@@ -61,7 +72,8 @@ def sample(record: Sample, context: int = 700) -> Html:
         markup.append(_marked(text, start, end, spans, record.outputs))
         at = end
     wanted = ", ".join(record.outputs)
-    facts = f"{record.length:,} tokens with room for the answer"
+    length = record.length_w_model_temp or record.length
+    facts = f"{length:,} tokens with room for the answer"
     if record.depths:
         facts += f"; depth {', '.join(f'{depth:g}' for depth in record.depths)}"
     return Html(
@@ -92,6 +104,115 @@ def answers(table: pd.DataFrame) -> Html:
         )
         lines.append(f"{about}\n  wanted: {wanted}\n  said: {row['pred'].strip() or '(nothing)'}")
     return Html("".join(boxes), "\n".join(lines))
+
+
+# Fill and ink of what a token belongs to, told apart by lightness as well as by hue.
+_PARTS = {
+    "template": ("#78716c", "#fff"),
+    "instruction": ("#1d4ed8", "#fff"),
+    "haystack": ("#d6d3d1", "#1c1917"),
+    "needle": ("#f59e0b", "#1c1917"),
+    "distractor": ("#a78bfa", "#1c1917"),
+    "question": ("#1d4ed8", "#fff"),
+    "prefix": ("#0e7490", "#fff"),
+    "answer": ("#86efac", "#1c1917"),
+    "free": ("transparent", "inherit"),
+    "prompt": ("#d6d3d1", "#1c1917"),
+    "own": ("transparent", "inherit"),
+}
+
+
+_ITEM = "display:inline-block;margin:0 1.1em .1em 0"
+_LIST = "list-style:none;padding:0;margin:0;line-height:1.6"
+_TOKEN = "border:1px solid #8888;border-radius:3px;padding:.05em .2em;margin:0 1px"
+
+
+def _fill(part: str) -> str:
+    fill, ink = _PARTS[part]
+    return f"background:{fill};color:{ink}"
+
+
+def _swatch(part: str) -> str:
+    return (
+        "<span style='display:inline-block;width:.8em;height:.8em;margin-right:.4em;border:1px"
+        f" solid #8888;border-radius:2px;background:{_PARTS[part][0]}'></span>"
+    )
+
+
+def budget(spent: Sequence[tuple[str, int]], names: Mapping[str, str]) -> Html:
+    """What a length is spent on: a strip from the first token to the last, and its key in words.
+
+    Parameters
+    ----------
+    spent
+        (part, tokens) in the order in which they stand; the same part may come again.
+    names
+        The parts in words, in the order of the key.
+    """
+    total = sum(count for _, count in spent)
+    sums = {name: sum(count for part, count in spent if part == name) for name in names}
+    # A needle is a hair's breadth of a long context, and still has to be seen.
+    strip = "".join(
+        f"<span style='flex:{count} 1 0;min-width:{5 if part == 'needle' else 0}px;"
+        f"background:{_PARTS[part][0]}'></span>"
+        for part, count in spent
+    )
+    key = "".join(
+        f"<li style='{_ITEM}'>{_swatch(name)}{html.escape(names[name])}: <b>{count:,}</b></li>"
+        for name, count in sums.items()
+        if count
+    )
+    words = ", ".join(f"{names[name]}: {count:,}" for name, count in sums.items() if count)
+    return Html(
+        f"<div aria-hidden='true' style='display:flex;height:1.6em;border:1px solid #8888;"
+        f"border-radius:5px;overflow:hidden'>{strip}</div>"
+        f"<div style='line-height:1.6;margin-top:.3em'><b>{total:,} tokens</b>, from the first"
+        f" to the last:</div><ul style='{_LIST}'>{key}</ul>",
+        f"{total:,} tokens. {words}",
+    )
+
+
+def answer(
+    record: Prediction,
+    verdict: str,
+    about: str,
+    right: bool,
+    tokens: Sequence[tuple[str, str]],
+    names: Mapping[str, str],
+) -> Html:
+    """One answer, whether it is right, and each of its tokens marked by where it comes from.
+
+    Parameters
+    ----------
+    verdict, about
+        How right it is, and who answered what, in words.
+    tokens
+        (text, source) in their order.
+    names
+        The sources in words.
+    """
+    wanted, said = ", ".join(record.outputs), record.pred.strip()
+    shown = []
+    for text, source in tokens:
+        # White space is what is hard to see in a token.
+        seen = html.escape(text).replace("\n", "↵").replace(" ", "·") or "&nbsp;"
+        shown.append(f"<span style='{_TOKEN};{_fill(source)}'>{seen}</span>")
+    counts = {name: sum(source == name for _, source in tokens) for name in names}
+    said_of = [(_swatch(name), f"{count} {names[name]}") for name, count in counts.items() if count]
+    key = "".join(f"<li style='{_ITEM}'>{box}{html.escape(text)}</li>" for box, text in said_of)
+    words = "; ".join(text for _, text in said_of) or "none"
+    edge = "#16a34a" if right else "#dc2626"
+    return Html(
+        f"<div style='padding:.5em .8em;border-left:4px solid {edge};background:#8882'>"
+        f"<b>{html.escape(verdict)}</b> ({html.escape(about)})"
+        f"<div style='margin:.4em 0;font-size:1.1em;overflow-wrap:anywhere'>"
+        f"{f'“{html.escape(said)}”' if said else '<i>It said nothing.</i>'}</div>"
+        f"Wanted: {html.escape(wanted)}</div>"
+        f"<div style='margin-top:.5em'>{len(tokens)} tokens:</div>"
+        f"<div style='line-height:2;overflow-wrap:anywhere'>{''.join(shown)}</div>"
+        f"<ul style='{_LIST}'>{key}</ul>",
+        f"{verdict} ({about})\nsaid: {said}\nwanted: {wanted}\ntokens: {words}",
+    )
 
 
 def table(values: pd.DataFrame, percent: Iterable[str] = (), precision: int = 1) -> Any:
@@ -183,7 +304,7 @@ def figure(draw: Callable[..., Any], found: Any, *arguments: Any, **options: Any
     return draw(found, *arguments, **options)
 
 
-def _sentences_with(text: str, values: Sequence[str]) -> list[tuple[int, int, str]]:
+def _sentences_with(text: str, values: Sequence[str]) -> list[tuple[int, int]]:
     """Where the sentence or line around each value begins and ends."""
     spans = []
     for value in values:
@@ -194,7 +315,7 @@ def _sentences_with(text: str, values: Sequence[str]) -> list[tuple[int, int, st
         starts = [text.rfind(end, 0, at) + len(end) for end in ends if end in text[:at]]
         stops = [text.find(end, at + len(value)) for end in (".", "\n")]
         end = min((stop + 1 for stop in stops if stop >= 0), default=len(text))
-        spans.append((max(starts, default=0), end, value))
+        spans.append((max(starts, default=0), end))
     return sorted(spans)
 
 
@@ -209,11 +330,11 @@ def _merged(spans: Iterable[tuple[int, int]], size: int) -> list[tuple[int, int]
 
 
 def _marked(
-    text: str, start: int, end: int, spans: Sequence[tuple[int, int, str]], values: Sequence[str]
+    text: str, start: int, end: int, spans: Sequence[tuple[int, int, bool]], values: Sequence[str]
 ) -> str:
     longest_first = "(" + "|".join(map(re.escape, sorted(values, key=len, reverse=True))) + ")"
     markup, at = [], start
-    for begin, stop, _ in spans:
+    for begin, stop, asked in spans:
         if begin < at or stop > end:
             continue
         markup.append(html.escape(text[at:begin]))
@@ -221,9 +342,10 @@ def _marked(
             f"<span style='{_VALUE}'>{html.escape(part)}</span>"
             if part in values
             else html.escape(part)
-            for part in re.split(longest_first, text[begin:stop])
+            for part in (re.split(longest_first, text[begin:stop]) if asked else [text[begin:stop]])
         ]
-        markup.append(f"<mark style='{_MARK}'>{''.join(needle)}</mark>")
+        style = _MARK if asked else _OTHER
+        markup.append(f"<mark style='{style}'>{''.join(needle)}</mark>")
         at = stop
     markup.append(html.escape(text[at:end]))
     return "".join(markup)

@@ -120,17 +120,17 @@ class _Handler(BaseHTTPRequestHandler):
             served.most_tokens = max(served.most_tokens, served.tokens_now)
         try:
             time.sleep(served.seconds)
-            if not self._authorized():
-                return
             fault = served.plan(prompt, attempt)
+        finally:
+            # Before the answer goes out: the client may ask again as soon as it has it.
+            with served.lock:
+                served.now -= 1
+                served.tokens_now -= size
+        if self._authorized():
             with served.lock:
                 served.done[fault or "answered"] += 1
                 served.answered[prompt] += fault is None
             self._do(fault, prompt, chat)
-        finally:
-            with served.lock:
-                served.now -= 1
-                served.tokens_now -= size
 
     def _authorized(self) -> bool:
         key = self.served.key

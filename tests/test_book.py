@@ -6,6 +6,7 @@ real browser that can reach nothing but it.
 
 from __future__ import annotations
 
+import base64
 import functools
 import http.server
 import io
@@ -201,7 +202,10 @@ def little_book(tmp_path, monkeypatch):
 
 
 def test_an_execution_is_shown_while_nothing_changed(little_book):
-    assert execute.executed("notebooks/page") is not None
+    found = execute.executed("notebooks/page")
+    assert extension.tidy(found, execute.settings_path("notebooks/page")) == []
+    assert [cell.source for cell in found.cells] == ["# A page", "1 + 1"]
+    assert execute.KEY not in found.metadata
 
 
 def test_words_may_change_without_a_new_execution(little_book):
@@ -234,6 +238,36 @@ def test_a_figure_keeps_its_words_and_one_without_gets_those_around_it():
     ])  # fmt: skip
     found = extension.tidy(notebook, Path("params/book/page.yaml"))
     assert found == ["A curve that falls.", "Figure of the section “By depth”. From top to bottom."]
+
+
+def test_two_figures_of_one_cell_keep_their_own_words(little_book, tmp_path):
+    from sphinx.application import Sphinx
+
+    # Sphinx only copies it.
+    dot = base64.b64encode(b"a picture").decode()
+    path = execute.executed_path("notebooks/page")
+    notebook = nbformat.read(path, as_version=4)
+    notebook.cells[1].outputs = [
+        nbformat.v4.new_output(
+            "display_data", {"image/png": dot, "text/plain": words},
+            metadata={"image/png": {"alt": words}},
+        )
+        for words in ("It rises.", "It falls.")
+    ]  # fmt: skip
+    nbformat.write(notebook, path)
+    settings = {
+        "extensions": ["myst_nb"], "root_doc": "notebooks/page", "nb_execution_mode": "off",
+        "include_patterns": ["notebooks/*"],
+    }  # fmt: skip
+    folders = [str(tmp_path), None, str(tmp_path / "out"), str(tmp_path / "trees")]
+    app = Sphinx(*folders, "html", confoverrides=settings, status=None, warning=None)
+    app.connect("source-read", extension.show_execution)
+    app.connect("doctree-read", extension.describe)
+    app.build()
+    page = bs4.BeautifulSoup(
+        (tmp_path / "out/notebooks/page.html").read_text("utf-8"), "html.parser"
+    )
+    assert [image["alt"] for image in page.select(".cell_output img")] == ["It rises.", "It falls."]
 
 
 def test_a_shortened_prompt_keeps_both_ends_and_the_values():
@@ -319,7 +353,8 @@ def parsed(path):
 
 
 def pages_of(site):
-    return sorted(site.rglob("*.html"))
+    """All pages; what the theme leaves in _static is no page."""
+    return sorted(path for path in site.rglob("*.html") if "_static" not in path.parts)
 
 
 @pytest.mark.slow

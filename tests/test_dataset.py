@@ -453,7 +453,6 @@ BAD = [
     ({"knobs": {"depth": 101}}, ["depth is 101, but must be a number from 0 (start) to 100 (end)"]),
     ({"knobs": {"depth": "50"}}, ["depth is '50', but must be a number from 0"]),
     ({"knobs": {"depth": float("nan")}}, ["depth is nan, but must be a number from 0"]),
-    ({"knobs": {"depth": 50, "num_needle_k": 2}}, ["depth is 50, but must be None where there"]),
 ]
 
 

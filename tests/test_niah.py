@@ -348,6 +348,20 @@ def test_depth_0_is_the_beginning_and_100_the_end(task, words):
         assert (found.end() == len(context)) == (sample.depths == [100])
 
 
+@pytest.mark.parametrize("task", ["niah_multikey_1", "niah_multivalue", "niah_multiquery"])
+def test_of_several_needles_the_first_asked_for_is_moved(task, words):
+    """All else stays where it is without a depth of one's own."""
+    free = Dataset(task, LENGTH, "da", words, num_samples=8)
+    for depth in (0, 37.5, 100):
+        moved = dataclasses.replace(free, knobs={"depth": depth})
+        for before, after in zip(free, moved, strict=True):
+            check(after, "da")
+            assert after.depths[: len(after.outputs)].count(depth) >= 1
+            assert set(read(after.input, "da").needles) == set(read(before.input, "da").needles)
+            assert sorted(after.outputs) == sorted(before.outputs)
+            assert len(set(before.depths) & set(after.depths)) >= len(before.depths) - 1
+
+
 def test_a_depth_can_be_chosen(words):
     for depth in (0, 12.5, 100):
         data = Dataset("niah_single_2", LENGTH, "da", words, num_samples=5, knobs={"depth": depth})

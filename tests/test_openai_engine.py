@@ -28,7 +28,7 @@ pytest.importorskip("httpx2")
 
 from rulerlib import models
 from rulerlib import predict as prediction
-from rulerlib.errors import ParameterError, RulerError, ServerError
+from rulerlib.errors import ParameterError, ServerError
 from rulerlib.models import Request, in_order
 from rulerlib.models import openai as module
 from rulerlib.predict import predict
@@ -167,7 +167,7 @@ def test_a_server_that_is_not_there():
         "parrot", "openai", base_url=f"http://127.0.0.1:{port}/v1", tokenizer="words", retries=2
     )
     assert model.limit is None
-    with pytest.raises(ServerError, match="failed 3 times .* a broken connection") as error:
+    with pytest.raises(ServerError, match=r"failed 3 times .* a broken connection") as error:
         list(model.generate(asked(1)))
     one_sentence(error)
 
@@ -199,9 +199,9 @@ def test_what_is_on_its_way_is_not_thrown_away(serve):
     """One sample is too long; the answers that were being written are delivered first."""
     server = serve(lambda prompt, _: "400 long" if " 5:" in prompt else None, seconds=0.05)
     came = []
+    going = load(server, concurrency=8).generate(asked(100))
     with pytest.raises(ParameterError, match="length"):
-        for position, _ in load(server, concurrency=8).generate(asked(100)):
-            came.append(position)
+        came.extend(position for position, _ in going)
     assert set(range(8)) - {5} <= set(came)
     assert server.done["answered"] == len(came)
 
@@ -226,27 +226,38 @@ def test_a_wrong_key_ends_the_run(serve):
 # --- Bounds ----------------------------------------------------------------------------------
 
 
-def test_so_many_requests_at_a_time(serve):
-    server = serve(seconds=0.03)
-    list(load(server, concurrency=5).generate(asked(40)))
-    assert server.most == 5
+def holding(count):
+    """A plan: the first are answered when so many are there, however slow the machine is."""
+    until = time.monotonic() + 30
+
+    def plan(prompt, attempt):
+        while plan.server.most < count and time.monotonic() < until:
+            time.sleep(0.02)
+        # ... and when more would have come, if more were sent.
+        time.sleep(0.05)
+        return None
+
+    return plan
 
 
-def test_sixty_four_by_default(serve):
-    server = serve(seconds=0.3)
-    list(load(server).generate(asked(130)))
-    assert 60 <= server.most <= 64
+@pytest.mark.parametrize(("options", "most"), [({"concurrency": 5}, 5), ({}, 64)])
+def test_so_many_requests_at_a_time(serve, options, most):
+    plan = holding(most)
+    plan.server = server = serve(plan)
+    list(load(server, timeout=120.0, **options).generate(asked(most + 15)))
+    assert server.most == most
 
 
 def test_so_many_tokens_at_a_time(serve):
     requests = [
         Request(f"{number} " + "ord " * (20 * (number % 4)), False, 10) for number in range(30)
     ]
-    server = serve(seconds=0.03)
-    list(load(server, tokens_in_flight=150).generate(requests))
+    plan = holding(3)
+    plan.server = server = serve(plan)
+    list(load(server, tokens_in_flight=150, timeout=120.0).generate(requests))
     assert 75 < server.most_tokens <= 150
     # A request that is larger than that goes alone.
-    server = serve(seconds=0.03)
+    server = serve()
     assert len(list(load(server, tokens_in_flight=1).generate(requests))) == 30
     assert server.most == 1
 
@@ -280,9 +291,12 @@ def test_it_runs_where_an_event_loop_runs_already(serve):
 
 def test_nothing_stays_behind(serve):
 
+    once = threading.Semaphore(1)
+
     def plan(prompt, attempt):
-        if len(server.attempts) == 3:
-            threading.Timer(0.1, signal.raise_signal, [signal.SIGINT]).start()
+        if len(server.attempts) == 3 and once.acquire(blocking=False):
+            # To the process, as a terminal sends it.
+            threading.Timer(0.1, os.kill, [os.getpid(), signal.SIGINT]).start()
         return "hang"
 
     server = serve(plan, hang=30.0)
@@ -311,9 +325,21 @@ def test_the_very_text_of_the_prompt_is_sent(serve):
     both = {"model": "parrot", "temperature": 0, "top_k": 1}
     assert server.bodies == [
         {**both, "prompt": "Æ\n\n <|user|>", "max_tokens": 7},
-        {**both, "prompt": "<s>b", "max_tokens": 9, "add_special_tokens": False,
-         "skip_special_tokens": False},
-    ]  # fmt: skip
+        {**both, "prompt": "<s>b", "max_tokens": 9, "add_special_tokens": False},
+    ]
+
+
+def test_tags_of_thinking_stay_where_they_are_special_tokens(serve, bytelevel):
+    server = serve()
+    model = load(server, concurrency=1)
+    model.__dict__["tokenizer"] = bytelevel
+    request = Request("x", False, 9, tags=("<s>", "</think>"))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        in_order(model, [request])
+    assert server.bodies[0]["skip_special_tokens"] is False
+    assert model._without_special("<s>12</s>", request.tags) == "<s>12"
+    assert model._without_special("<s>12</s>", ("</think>",)) == "<s>12</s>"
 
 
 def test_chat_takes_messages(serve):
@@ -463,7 +489,7 @@ def test_a_key_that_cannot_be_sent_is_not_shown_either(key):
      "http://", "http://[", 5],
 )  # fmt: skip
 def test_an_address_that_is_none(url):
-    with pytest.raises(ParameterError, match="base_url is .*OPENAI_BASE_URL") as error:
+    with pytest.raises(ParameterError, match=r"base_url is .*OPENAI_BASE_URL") as error:
         models.load("parrot", "openai", base_url=url, tokenizer="words")
     one_sentence(error)
 
@@ -519,22 +545,26 @@ def test_faults_leave_no_trace_in_the_file(serve, whole, tmp_path):
         assert server.answered[record.input + " Svaret er:"] >= 1
 
 
+def silent_after(count):
+    """A plan: so many answers, and then nothing any more."""
+    given = []
+
+    def plan(prompt, attempt):
+        given.append(prompt)
+        return None if len(given) <= count else "drop"
+
+    return plan
+
+
 def test_a_lost_connection_ends_and_the_next_run_goes_on(serve, whole, tmp_path):
     dataset, wanted = whole
     output = tmp_path / "out.jsonl"
-    runs = 0
-    while True:
-        # It falls silent after five answers, again and again, until all are there.
-        server = serve(lambda *_: "drop" if server.done["answered"] >= 5 else None)
-        runs += 1
-        try:
-            predict(dataset, load(server, retries=2, concurrency=3), output)
-            break
-        except RulerError as error:
-            assert isinstance(error, ServerError)
-            assert "start the run again" in str(error)
-            assert len(prediction.read(output)) == 5 * runs
-    assert runs == 5
+    for run in range(1, 5):
+        server = serve(silent_after(5))
+        with pytest.raises(ServerError, match="start the run again"):
+            predict(dataset, load(server, retries=2, concurrency=1), output)
+        assert len(prediction.read(output)) == 5 * run
+    predict(dataset, load(serve()), output)
     assert output.read_bytes() == wanted
 
 

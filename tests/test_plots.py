@@ -345,6 +345,25 @@ def test_unknown_colours_are_named():
         plots.heatmap(analysis.by_depth(scores()), "redgreen")
 
 
+@pytest.mark.parametrize("colours", plots.COLOURS)
+def test_a_button_has_the_colour_of_its_cell(colours):
+    """And what is written on it can be read: a contrast of 4.5, as WCAG 2 asks."""
+
+    def luminance(colour):
+        parts = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in colour]
+        return 0.2126 * parts[0] + 0.7152 * parts[1] + 0.0722 * parts[2]
+
+    for value in [*np.linspace(0, 1, 21), float("nan")]:
+        fill, ink = plots.shade(value, colours)
+        light, dark = sorted((luminance(to_rgb(fill)), luminance(to_rgb(ink))), reverse=True)
+        assert (light + 0.05) / (dark + 0.05) >= 4.5, value
+    cell = {"task": "t", "length": 512, "depth": 50.0, "n": 1, "found": 0.25}
+    panel = plots.heatmap(pd.DataFrame([cell]), colours).axes[0]
+    drawn = panel.images[0].cmap(0.25)
+    assert matplotlib.colors.to_hex(drawn) == plots.shade(0.25, colours)[0]
+    assert plots.shade(float("nan"))[0] == plots.UNMEASURED
+
+
 def test_figures_are_closed():
     """matplotlib would show a figure twice, and warn after twenty."""
     plots.curves(analysis.accuracy(scores()))

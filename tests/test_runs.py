@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import dataclasses
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -426,3 +427,99 @@ def test_tasks_that_cannot_share_are_named_before_anything_is_read(notebook):
     refused(notebook, "must be 1 for niah_single_2", queries_per_context=4)
     refused(notebook, "niah_single_1", queries_per_context=4, variants="all")
     refused(notebook, "queries_per_context is '4'", queries_per_context="4")
+
+
+# --- Served models, and datasets of others ---------------------------------------------------
+
+
+def nvidia_tree(folder, count=3):
+    """Two tasks at two lengths, laid out as NVIDIA's scripts do."""
+    for length in (512, 1024):
+        for task in ("niah_single_1", "qa_1"):
+            path = folder / "synthetic" / str(length) / "data" / task / "validation.jsonl"
+            path.parent.mkdir(parents=True)
+            lines = [
+                {"index": 7, "input": f"{task} {length} {number} noise", "outputs": [f"{number}42"],
+                 "length": length - 9, "length_w_model_temp": length - 9,
+                 "answer_prefix": " The number is", "token_position_answer": 3}
+                for number in range(count)
+            ]  # fmt: skip
+            path.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+    return folder
+
+
+@pytest.fixture
+def served(tmp_path, monkeypatch):
+    pytest.importorskip("httpx2")
+    from helpers_server import Server
+
+    with Server(lambda *_: None).running() as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+        monkeypatch.setenv("RULERLIB_HOME", str(tmp_path / "home"))
+        monkeypatch.chdir(tmp_path)
+        yield {"model": "gpt", "engine": "openai", "engine_options": {"tokenizer": "words"}}
+
+
+def test_nvidias_files_are_run_as_they_are(served, tmp_path):
+    nvidia_tree(tmp_path / "theirs")
+    before = tree(tmp_path / "theirs")
+    run = Run.from_notebook({**served, "tasks": "all", "data": "theirs", "num_samples": 10})
+    assert run.cells == (
+        ("niah_single_1", 512), ("qa_1", 512), ("niah_single_1", 1024), ("qa_1", 1024),
+    )  # fmt: skip
+    assert (run.language, run.length) == ("en", 1024)
+    rooms = [row["tokens to generate"] for row in run.overview()]
+    assert rooms == [128, 32, 128, 32], "as RULER has them"
+    assert [row["samples"] for row in run.overview()] == [3] * 4
+    run.predict()
+    assert tree(tmp_path / "theirs") == before
+    assert len([*run.predictions()]) == 12
+    for task, length in run.cells:
+        assert f"en/{length}/pred/{task}.jsonl" in str(run.prediction_path(task, length))
+    last = run.cost()[-1]
+    assert (last["task"], last["n"], last["generated tokens"]) == ("together", 12, 36)
+    assert last["prompt tokens"] > 12
+    assert run.example().input.startswith("niah_single_1 512")
+
+
+def test_a_choice_among_the_files(served, tmp_path):
+    nvidia_tree(tmp_path / "theirs")
+    assert Run(**served, tasks="qa_1", data="theirs").cells == (("qa_1", 512), ("qa_1", 1024))
+    one = tmp_path / "theirs" / "synthetic" / "512" / "data" / "qa_1" / "validation.jsonl"
+    assert Run(**served, tasks="all", data=str(one)).cells == (("qa_1", 512),)
+    # Outside of such a tree, the length is that of the longest sample.
+    other = tmp_path / "mine" / "qa_1" / "validation.jsonl"
+    other.parent.mkdir(parents=True)
+    other.write_bytes(one.read_bytes())
+    assert Run(**served, tasks="all", data=str(other)).cells == (("qa_1", 503),)
+    assert len([*Run(**served, tasks="qa_1", data="theirs", num_samples=2).overview()]) == 2
+
+
+@pytest.mark.parametrize("data", ["nothing", "", 5, "theirs/synthetic/512/data/niah_single_1"])
+def test_data_that_is_not_there_is_named(served, tmp_path, data):
+    nvidia_tree(tmp_path / "theirs")
+    with pytest.raises(ParameterError, match=r"data is .*validation\.jsonl"):
+        Run(**served, tasks="vt", data=data)
+
+
+def test_a_key_among_the_parameters_is_refused_and_not_repeated(served):
+    key = "sk-a-key-that-nobody-may-see"
+    served["engine_options"]["api_key"] = key
+    with pytest.raises(ParameterError, match="OPENAI_API_KEY") as error:
+        Run(**served, tasks="vt")
+    assert key not in str(error.value)
+    assert "api_key" in str(error.value)
+
+
+def test_the_inference_notebook_knows_the_parameters_of_a_run():
+    notebook = json.loads((ROOT / "notebooks" / "inference.ipynb").read_text("utf-8"))
+    (source,) = [
+        "".join(cell["source"]) for cell in notebook["cells"]
+        if "parameters" in cell["metadata"].get("tags", [])
+    ]  # fmt: skip
+    names = {node.targets[0].id for node in ast.parse(source).body}
+    known = {item.name for item in dataclasses.fields(Run)}
+    assert known - names == {"knobs", "family", "study", "study_length", "study_samples"}
+    assert names <= known
+    with pytest.raises(ParameterError, match="did you mean 'tasks'"):
+        Run.from_notebook({"tasks": "vt", "taks": "vt"})

@@ -177,6 +177,50 @@ def test_an_empty_answer_and_none():
     assert "No wrong answers" in read(show.answers(wrong("12"))).text
 
 
+# --- The budget, and an answer token by token ------------------------------------------------
+
+
+def test_distractors_are_marked_in_another_way():
+    text = "Før. Nøgle a: 12. Imens. Nøgle b: 34. Efter. Hvad er a?"
+    needles = [("Nøgle a: 12.", True), ("Nøgle b: 34.", False)]
+    reader = read(show.sample(sample(text, ["12"]), needles=needles))
+    assert reader.marks == [needle for needle, _ in needles]
+    assert reader.values == ["12"]
+    first, second = (attrs["style"] for tag, attrs in reader.tags if tag == "mark")
+    assert first != second
+
+
+def test_the_strip_is_drawn_to_scale_and_says_its_numbers():
+    spent = [("template", 2), ("haystack", 600), ("needle", 20), ("haystack", 250), ("free", 152)]
+    names = {"template": EVIL, "haystack": "haystack", "needle": "needle", "free": "left over"}
+    shown = show.budget(spent, names)
+    reader = Reader(shown._repr_html_())
+    widths = re.findall(r"flex:(\d+) 1 0", shown._repr_html_())
+    assert [int(width) for width in widths] == [count for _, count in spent]
+    for said in ("1,024 tokens", "haystack: 850", "needle: 20", "left over: 152", EVIL):
+        assert said in reader.text
+    assert not {"script", "img"} & {tag for tag, _ in reader.tags}
+    assert "haystack: 850" in repr(shown)
+
+
+def test_an_answer_shows_its_tokens_and_their_sources():
+    record = Prediction(0, "", [EVIL], f" {EVIL}\n")
+    tokens = [(" ", "own"), (EVIL, "needle"), ("\n", "own")]
+    shown = show.answer(record, "Right.", EVIL, True, tokens, {"needle": "copied", "own": "own"})
+    reader = Reader(shown._repr_html_())
+    assert not {"script", "img"} & {tag for tag, _ in reader.tags}
+    assert "·" in reader.text
+    assert "↵" in reader.text
+    for said in ("3 tokens", "1 copied", "2 own", "Right."):
+        assert said in reader.text
+    assert (
+        "said nothing"
+        in Reader(
+            show.answer(Prediction(0, "", ["1"], " "), "Wrong.", "", False, [], {})._repr_html_()
+        ).text
+    )
+
+
 # --- Tables ----------------------------------------------------------------------------------
 
 

@@ -154,6 +154,12 @@ def in_order(model: Model, requests: Iterable[Request]) -> list[Generation]:
     return [generation for _, generation in sorted(model.generate(requests), key=itemgetter(0))]
 
 
+def reserve(model: Model, length: int) -> None:
+    """Say how many tokens the longest sequence will have; engines that need not know are spared."""
+    if hasattr(model, "reserve"):
+        model.reserve(length)
+
+
 def load(name: str, engine: str = "transformers", /, **options: Any) -> Model:
     """An engine for a model.
 

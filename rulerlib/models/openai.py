@@ -1,8 +1,9 @@
 """The openai engine: any server that speaks OpenAI's protocol, vLLM's own and hosted ones.
 
 >>> from rulerlib import models
->>> model = models.load("owner/name", "openai", base_url="http://localhost:8000/v1")  # doctest: +SKIP
->>> model                                                                            # doctest: +SKIP
+>>> address = "http://localhost:8000/v1"
+>>> model = models.load("owner/name", "openai", base_url=address)  # doctest: +SKIP
+>>> model                                                          # doctest: +SKIP
 Engine('owner/name', endpoint='completions')
 
 The address and the key come from ``OPENAI_BASE_URL`` and ``OPENAI_API_KEY``, or from
@@ -29,7 +30,7 @@ import threading
 import time
 import warnings
 from collections import Counter
-from collections.abc import Coroutine, Iterable, Iterator, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass
 from functools import cached_property
@@ -372,7 +373,7 @@ class Engine:
                 body |= {"continue_final_message": True, "add_generation_prompt": False}
             if request.template:
                 body["chat_template_kwargs"] = dict(request.template)
-        if request.tags:
+        if self._special_tokens & {*request.tags}:
             body["skip_special_tokens"] = False
         body = {name: value for name, value in {**body, **self._body}.items() if value is not None}
         return _Ready(body, count, count + request.max_new_tokens, kept, request.tags)
@@ -434,13 +435,17 @@ class Engine:
             thinking=thinking,
         )
 
+    @cached_property
+    def _special_tokens(self) -> frozenset[str]:
+        """What a server leaves out of its texts, as far as the tokenizer knows."""
+        backend = getattr(self.tokenizer, "backend", None)
+        return frozenset(backend.all_special_tokens if backend is not None else ())
+
     def _without_special(self, text: str, tags: tuple[str, ...]) -> str:
         """Without the special tokens that came along because the tags of thinking had to."""
-        backend = getattr(self.tokenizer, "backend", None)
-        if tags and backend is not None:
-            for token in backend.all_special_tokens:
-                if token not in tags:
-                    text = text.replace(token, "")
+        if self._special_tokens & {*tags}:
+            for token in self._special_tokens - {*tags}:
+                text = text.replace(token, "")
         return text
 
     def _compare(self, read: int, ready: _Ready) -> None:
@@ -487,7 +492,7 @@ class _Secret:
         # Else the client would name it in its complaint about an illegal header.
         if not all("!" <= letter <= "~" for letter in text):
             raise ParameterError("api_key", _Secret(""), "one word of ASCII letters and marks")
-        self.reveal = lambda: text
+        self.reveal: Callable[[], str] = lambda: text
 
     def __repr__(self) -> str:
         return "***"
@@ -578,12 +583,13 @@ def _checked_url(url: Any) -> str:
         raise ParameterError("base_url", None, allowed)
     httpx = _httpx()
     parsed = None
-    with contextlib.suppress(httpx.InvalidURL, TypeError):
+    with contextlib.suppress(httpx.InvalidURL, TypeError, ValueError):
         parsed = httpx.URL(url)
     if (
         parsed is None
         or parsed.scheme not in ("http", "https")
         or not parsed.host
+        or "%" in parsed.host
         or parsed.userinfo
         or parsed.query
     ):

@@ -28,13 +28,25 @@ from rulerlib.models.transformers import DTYPES, choose_dtype, fingerprint, fitt
 
 # Arguments of vLLM that change how fast it is, and no answer beyond its last digits: another
 # value may go on with a run that was begun.
-SPEED = frozenset({
-    "cpu_offload_gb", "disable_custom_all_reduce", "disable_log_stats", "distributed_executor_backend",
-    "download_dir", "enable_chunked_prefill", "enforce_eager", "gpu_memory_utilization",
-    "kv_cache_memory_bytes", "load_format", "max_model_len", "max_num_batched_tokens",
-    "max_num_seqs", "max_parallel_loading_workers", "pipeline_parallel_size", "swap_space",
-    "use_tqdm_on_load",
-})  # fmt: skip
+SPEED = frozenset(
+    [
+        "cpu_offload_gb",
+        "disable_custom_all_reduce",
+        "disable_log_stats",
+        "distributed_executor_backend",
+        "download_dir",
+        "enable_chunked_prefill",
+        "enforce_eager",
+        "gpu_memory_utilization",
+        "kv_cache_memory_bytes",
+        "load_format",
+        "max_num_batched_tokens",
+        "max_num_seqs",
+        "max_parallel_loading_workers",
+        "pipeline_parallel_size",
+        "use_tqdm_on_load",
+    ]
+)
 
 # Requests that wait in vLLM's queue beyond those that it reads together.
 AHEAD = 8
@@ -142,39 +154,31 @@ class Engine:
         self._reserved = max(self._reserved, length)
 
     def generate(self, requests: Iterable[Request]) -> Iterator[tuple[int, Generation]]:
-        waiting = enumerate(requests)
+        waiting = ((each, *fitting(each[1], self)) for each in enumerate(requests))
         flying: dict[str, tuple[int, Request, int]] = {}
         ahead = next(waiting, None)
-        while ahead is not None or flying:
-            engine = self._engine
-            while ahead is not None and len(flying) < self._together + AHEAD:
-                position, request = ahead
-                ids, kept = fitting(request, self)
-                length = len(ids) + request.max_new_tokens
-                if length > engine.model_config.max_model_len:
-                    if flying:
-                        # Loaded for shorter ones; those that it has are answered first.
-                        break
-                    self.reserve(length)
-                    engine = self._engine
-                self._asked += 1
-                name = str(self._asked)
-                engine.add_request(name, {"prompt_token_ids": ids}, _greedy(request))
-                flying[name] = position, request, kept
-                ahead = next(waiting, None)
-            try:
-                finished = engine.step()
-            except BaseException:
-                # Ctrl-C: the next call must not wait for what nobody wants any more.
-                engine.abort_request(list(flying))
-                raise
-            for output in finished:
-                position, request, kept = flying.pop(output.request_id)
-                try:
+        try:
+            while ahead is not None or flying:
+                while ahead is not None and len(flying) < self._together + AHEAD:
+                    (position, request), ids, kept = ahead
+                    length = len(ids) + request.max_new_tokens
+                    if length > self._engine.model_config.max_model_len:
+                        if flying:
+                            # Loaded for shorter ones; those that it has are answered first.
+                            break
+                        self.reserve(length)
+                    self._asked += 1
+                    prompt = {"prompt_token_ids": ids}
+                    self._engine.add_request(str(self._asked), prompt, _greedy(request))
+                    flying[str(self._asked)] = position, request, kept
+                    ahead = next(waiting, None)
+                for output in self._engine.step():
+                    position, request, kept = flying.pop(output.request_id)
                     yield position, self._generation(output, request, kept)
-                except GeneratorExit:
-                    engine.abort_request(list(flying))
-                    raise
+        finally:
+            # Ctrl-C: the next call must not wait for what nobody wants any more.
+            if flying:
+                self._loaded.abort_request(list(flying))
 
     def _generation(self, output: Any, request: Request, kept: int) -> Generation:
         answer = output.outputs[0]
@@ -191,7 +195,7 @@ class Engine:
 
     @property
     def _together(self) -> int:
-        return int(self._loaded.vllm_config.scheduler_config.max_num_seqs)
+        return int(self._engine.vllm_config.scheduler_config.max_num_seqs)
 
     @property
     def _engine(self) -> Any:

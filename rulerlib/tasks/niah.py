@@ -16,6 +16,7 @@ Real Context Size of Your Long-Context Language Models?", appendix B).
 
 from __future__ import annotations
 
+import bisect
 import random
 import uuid
 from collections.abc import Sequence
@@ -51,7 +52,8 @@ class Knobs:
     num_needle_k, num_needle_v, num_needle_q
         Number of keys, of values of each key, and of keys asked for.
     depth
-        None: depths as in RULER. A number from 0 to 100 puts a single needle there.
+        None: depths as in RULER. A number from 0 to 100 puts the needle that is asked for there;
+        of several, one of the first key's, and the others stay where they would be without it.
     """
 
     haystack: str = "essay"
@@ -82,8 +84,6 @@ class Knobs:
             )
         if self.depth is not None:
             one_depth(self.depth)
-            if self.num_needles > 1:
-                raise ParameterError("depth", self.depth, "None where there are several needles")
 
     @property
     def num_needles(self) -> int:
@@ -183,6 +183,13 @@ class Family:
             # Each depth once, or as evenly as can be where there are more needles than depths.
             laps = -(-len(pairs) // len(DEPTHS))
             depths = sorted(rng.sample(DEPTHS * laps, len(pairs)))
+            if knobs.depth is not None:
+                place = next(at for at, (key, _) in enumerate(pairs) if key == keys[asked[0]])
+                moved = pairs.pop(place)
+                del depths[place]
+                place = bisect.bisect_left(depths, knobs.depth)
+                pairs.insert(place, moved)
+                depths.insert(place, knobs.depth)
         needles = []
         for (key, value), depth in zip(pairs, depths, strict=True):
             text = self._needle(key, value)

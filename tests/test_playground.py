@@ -1,0 +1,644 @@
+"""The playground: what is set is what is asked, every token has its place, no error is silent.
+
+The prompts are held against `rulerlib.dataset` and whole tokenizations, the page against its
+widgets' values. `tests/test_playground_browser.py` moves it in a real browser.
+"""
+
+from __future__ import annotations
+
+import threading
+from html.parser import HTMLParser
+
+import pytest
+from helpers_model import Parrot
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from conftest import python
+
+pd = pytest.importorskip("pandas")
+pytest.importorskip("matplotlib")
+widgets = pytest.importorskip("ipywidgets")
+
+from rulerlib import analysis  # noqa: E402
+from rulerlib.dataset import Dataset  # noqa: E402
+from rulerlib.errors import DataError, ParameterError, RulerError  # noqa: E402
+from rulerlib.models import Generation  # noqa: E402
+from rulerlib.playground import (  # noqa: E402
+    PARTS,
+    ROWS,
+    Page,
+    Playground,
+    Setting,
+    copied,
+)
+
+EVIL = "<script>alert(1)</script><img src=x onerror='alert(2)'>&lt;b&gt;"
+SHED = {"needle": "The code of the shed is {4711}.", "question": "What is the code of the shed?"}
+
+
+class Reader(Parrot):
+    """An engine that answers rightly: it is told what to say, and waits until it may."""
+
+    name = "somewhere/reader"
+
+    def __init__(self, said=lambda prompt: " 1.", limit=None, tokenizer=None):
+        super().__init__(limit=limit)
+        self.said, self.may, self.began = said, threading.Event(), threading.Event()
+        self.tokenizer = tokenizer or self.tokenizer
+        self.may.set()
+
+    def generate(self, requests):
+        for position, request in enumerate(requests):
+            self.asked.append(request.prompt)
+            self.began.set()
+            assert self.may.wait(60)
+            yield position, Generation(self.said(request.prompt), 3, True)
+
+
+def right(play):
+    """An engine says what is wanted of it."""
+    play.model.said = lambda prompt: f" {' og '.join(play.prompt.sample.outputs)}."
+    return play
+
+
+def make(**given):
+    engine = given.pop("model", None) or Reader()
+    return Playground(engine, **{"length": 2048, "num_lengths": 3, **given})
+
+
+class Seen(HTMLParser):
+    """What a browser sees: elements and text."""
+
+    def __init__(self, markup):
+        super().__init__(convert_charrefs=True)
+        self.tags, self.text, self.marks, self.open = [], "", [], []
+        self.feed(markup)
+        self.close()
+        assert not [tag for tag in self.open if tag != "img"]
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append(tag)
+        assert not [name for name, _ in attrs if name.startswith("on")]
+        self.open.append(tag)
+        if tag == "mark":
+            self.marks.append("")
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        self.text += data
+        if "mark" in self.open:
+            self.marks[-1] += data
+
+
+# --- The prompt ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("depth", [0, 33, 100])
+@pytest.mark.parametrize("haystack", ["essay", "noise", "needle"])
+@pytest.mark.parametrize("language", ["da", "en"])
+def test_one_needle_is_the_dataset_s_own_sample(language, haystack, depth):
+    play = make(language=language, haystack=haystack, seed=7)
+    play.set(depth=depth, index=3, length=1024)
+    knobs = {"haystack": haystack, "depth": depth}
+    data = Dataset("niah_single_2", 1024, language, "words", 4, seed=7, knobs=knobs)
+    assert play.prompt.sample == data[3]
+
+
+def test_the_other_needles_stay_where_they_are():
+    play = make(num_needles=2, num_distractors=3, length=2048, num_lengths=1)
+    seen = []
+    for depth in (0, 50, 51, 100):
+        play.set(depth=depth)
+        sample = play.prompt.sample
+        assert sample.depths[0] == depth
+        seen.append((sample.outputs, sample.depths[1:], {text for text, _ in play.prompt.needles}))
+    assert all(each == seen[0] for each in seen)
+    assert len(seen[0][2]) == 5
+    knobs = {"num_needle_k": 5, "num_needle_q": 2}
+    free = Dataset("niah_single_2", 2048, "da", "words", knobs=knobs)[0]
+    assert free.depths[1:] == seen[0][1], "as RULER places them"
+
+
+@pytest.mark.parametrize("kind", ["words", "bytelevel", "nasty"])
+@pytest.mark.filterwarnings("ignore:The tokenizer")
+def test_every_token_of_the_budget_is_accounted_for(kind, request):
+    tokenizer = request.getfixturevalue(kind)
+    play = make(model=Reader(tokenizer=tokenizer), num_distractors=2, num_needles=2, depth=40)
+    prompt = play.prompt
+    spent = prompt.budget()
+    assert sum(count for _, count in spent) == play.setting.length
+    frame = tokenizer.frame()
+    whole = frame.prompt(prompt.sample.input, prompt.sample.answer_prefix)
+    fed = sum(count for part, count in spent if part not in ("answer", "free"))
+    assert fed == tokenizer.count(whole) + frame.special
+    assert {part for part, _ in spent} <= set(PARTS)
+    # A needle's first token is where the record says it is.
+    if not frame.chat:
+        firsts = [at for at, part in enumerate(prompt.parts)
+                  if part in ("needle", "distractor") and prompt.parts[at - 1] != part]  # fmt: skip
+        assert firsts == sorted(prompt.sample.token_positions)
+    # Read in order, the tokens of a part are its text.
+    for text, asked in prompt.needles:
+        part = "needle" if asked else "distractor"
+        found = [prompt.fed[start:end] for (start, end), at in
+                 zip(prompt.tokens, prompt.parts, strict=True) if at == part]  # fmt: skip
+        # Tokens that cross the ends of sentences belong to the sentence that they end in.
+        if kind != "nasty":
+            assert text.replace(" ", "") in "".join(found).replace(" ", "")
+
+
+def test_a_haystack_of_needles_is_one_of_distractors():
+    spent = dict(make(haystack="needle").prompt.budget())
+    assert "haystack" not in spent
+    assert spent["distractor"] > 100
+
+
+def test_your_own_text_fills_the_haystack():
+    play = make(haystack="text", text="Fiskeren Ib sejlede ud. Han kom hjem igen!")
+    context = play.prompt.sample.input
+    assert context.count("Fiskeren Ib sejlede ud.") > 20
+    play.set(haystack="essay")
+    assert "Fiskeren" not in play.prompt.sample.input
+
+
+def test_texts_of_a_folder_are_read_where_nothing_is_typed(tmp_path):
+    (tmp_path / "one.txt").write_text("Der var engang en kat. Den sov.", "utf-8")
+    play = make(texts=str(tmp_path))
+    assert play.setting.haystack == "text"
+    assert "Der var engang en kat." in play.prompt.sample.input
+
+
+def test_your_own_needle_with_a_value_of_your_own():
+    play = make(language="en", depth=50, **SHED, prefix="The code is")
+    sample = play.prompt.sample
+    assert sample.outputs == ["4711"]
+    assert sample.input.count("The code of the shed is 4711.") == 1
+    assert sample.input.endswith("\nWhat is the code of the shed?")
+    assert sample.answer_prefix == " The code is"
+    assert play.prompt.needles == [("The code of the shed is 4711.", True)]
+    assert sample.length_w_model_temp <= 1024
+
+
+def test_your_own_needle_with_drawn_key_and_value():
+    play = make(
+        needle="Skur {key}: kode {value}.", question="Koden til skur {key}?", num_distractors=3
+    )
+    sample, (value,) = play.prompt.sample, play.prompt.sample.outputs
+    key = sample.input.rpartition("skur ")[2].removesuffix("?")
+    assert f"Skur {key}: kode {value}." in sample.input
+    assert sample.input.count("Skur ") == 4
+    assert sample.answer_prefix == "", "a question of one's own has no answer prefix of the pack"
+
+
+BAD = [
+    ({"language": "xx"}, "language is 'xx'"),
+    ({"haystack": "hay"}, "haystack is 'hay'"),
+    ({"haystack": "text"}, "text is ''"),
+    ({"length": 100}, "length is 100, but must be at least"),
+    ({"length": 4000}, "length is 4000, but must be at most 3000"),
+    ({"length": "1024"}, "length is '1024'"),
+    ({"depth": 101}, "depth is 101"),
+    ({"depth": "middle"}, "depth is 'middle'"),
+    ({"num_needles": 0}, "num_needles is 0"),
+    ({"num_needles": 30, "num_distractors": 20}, "num_distractors is 20"),
+    ({"type_needle_k": "names"}, "type_needle_k is 'names'"),
+    ({"needle": "Nothing to find."}, "needle is 'Nothing to find.'"),
+    ({"needle": "Both {value} and {4711}."}, "needle is"),
+    ({"needle": "Empty { }."}, "needle is"),
+    ({"needle": "The code is {4711}."}, "question is ''"),
+    ({**SHED, "num_distractors": 1}, "needle is"),
+    ({**SHED, "haystack": "needle"}, "needle is"),
+    ({"question": "What?", "num_distractors": 1}, "question is 'What?'"),
+    ({"needle": 4711}, "needle is 4711"),
+    ({"needle": "a\x00{value}"}, "control character U+0000"),
+    ({**SHED, "haystack": "text", "text": "Here 4711 stands already."}, "needle is '{4711}'"),
+    ({"lenght": 5}, "did you mean 'length'"),
+]
+
+
+@pytest.mark.parametrize(("changes", "said"), BAD, ids=lambda value: str(value)[:30])
+def test_what_cannot_work_is_one_sentence_and_changes_nothing(changes, said):
+    play = make(model=Reader(limit=3000))
+    before = play.setting
+    with pytest.raises((ParameterError, DataError)) as caught:
+        play.set(**changes)
+    assert said in str(caught.value)
+    assert "\n" not in str(caught.value)
+    assert play.setting == before
+    assert play.prompt.setting == before
+
+
+def test_a_length_beyond_the_model_is_refused_at_once():
+    with pytest.raises(ParameterError, match="length is 4096, but must be at most 2048"):
+        Playground(Reader(limit=2048), length=4096)
+
+
+def test_a_name_that_papermill_does_not_know():
+    with pytest.raises(ParameterError, match="did you mean 'num_distractors'"):
+        Playground.from_notebook({"num_distractor": 3})
+
+
+# --- The answer ------------------------------------------------------------------------------
+
+
+def test_an_answer_is_judged_kept_and_counted():
+    play = right(make(num_needles=2, depth=10))
+    answer = play.ask()
+    assert (answer.right, answer.recall) == (True, 1.0)
+    assert play.ask() is answer
+    assert len(play.model.asked) == 1
+    assert play.model.asked[0] == answer.prompt.fed
+    table = analysis.accuracy(analysis.scores(play.predictions()))
+    assert table[["n", "all_match"]].to_numpy().tolist() == [[1, 1.0]]
+    assert "Right" in repr(answer)
+
+
+def test_a_part_of_the_values_is_not_all():
+    play = make(num_needles=2)
+    play.model.said = lambda prompt: f" {play.prompt.sample.outputs[1]}."
+    answer = play.ask()
+    assert (answer.right, answer.recall) == (False, 0.5)
+    assert "Partly right, 1 of 2" in answer.verdict()
+
+
+def test_the_value_of_a_distractor_is_recognized():
+    play = make(num_distractors=1)
+    other = next(text for text, asked in play.prompt.needles if not asked)
+    play.model.said = lambda prompt: other.rpartition(":")[2]
+    answer = play.ask()
+    assert not answer.right
+    assert answer.copied()["distractor"] > 0
+    assert "distractor" in answer.verdict()
+    assert answer.copied()["needle"] == 0
+
+
+@pytest.mark.parametrize("kind", ["words", "bytelevel"])
+def test_a_right_answer_is_copied_from_the_needle(kind, request):
+    play = right(make(model=Reader(tokenizer=request.getfixturevalue(kind))))
+    answer = play.ask()
+    assert "".join(text for text, _ in answer.tokens) == answer.prediction.pred
+    value = "".join(text for text, source in answer.tokens if source == "needle")
+    assert answer.prediction.outputs[0] in value
+    play.set(index=1)
+    play.model.said = lambda prompt: " Zqxw vfrt."
+    assert play.ask().copied()["needle"] == 0
+
+
+@given(
+    st.lists(st.sampled_from("abc."), max_size=12),
+    st.lists(st.sampled_from("abcd."), max_size=30),
+)
+def test_copied_runs_are_the_longest_there_are(said, prompt):
+    """Against a search over all runs; whatever is left over stands nowhere in the prompt."""
+    runs = copied(said, prompt)
+    left = set(range(len(said)))
+    for start, end, place in runs:
+        assert said[start:end] == prompt[place : place + end - start]
+        longer = said[start : end + 1]
+        if end < len(said):
+            spans = [prompt[at : at + len(longer)] for at in range(len(prompt))]
+            assert longer not in spans
+        assert left >= set(range(start, end))
+        left -= set(range(start, end))
+    assert not {said[at] for at in left} & set(prompt)
+
+
+def test_cells_fill_one_after_another():
+    play = make()
+    for length, depth in [(512, 0), (512, 100), (1024, 0)]:
+        play.set(length=length, depth=depth)
+        play.ask()
+    table = play.by_depth(play.setting)
+    assert table["n"].tolist() == [1, 1, 1]
+    assert play.heatmap().axes
+    play.set(num_distractors=1)
+    assert play.by_depth(play.setting).empty, "another kind of question has a heatmap of its own"
+    assert len(play.by_depth()) == 3
+
+
+def test_short_lengths_are_left_out():
+    play = make(length=1024, num_lengths=5)
+    answers = play.ask_all([0, 50], play.lengths)
+    assert sorted({answer.prompt.setting.length for answer in answers}) == [256, 512, 1024]
+    for length in (64, 128):
+        with pytest.raises(ParameterError, match="length is"):
+            Dataset("niah_single_2", length, "da", "words")
+
+
+# --- The page --------------------------------------------------------------------------------
+
+
+def test_a_slider_moves_the_needle():
+    page = Page(make())
+    before = page.prompt.value
+    page.controls["depth"].value = 5
+    assert page.play.setting.depth == 5
+    assert page.prompt.value != before
+    assert Seen(page.prompt.value).marks == [text for text, _ in page.play.prompt.needles]
+    page.controls["language"].value = "en"
+    assert "One of the special magic numbers" in Seen(page.prompt.value).text
+    for name, value in [("haystack", "noise"), ("num_distractors", 2), ("num_needles", 2),
+                        ("type_needle_v", "uuids"), ("length", 2048)]:  # fmt: skip
+        page.controls[name].value = value
+        assert getattr(page.play.setting, name) == value
+    assert "2,048 tokens" in Seen(page.budget.value).text
+    page.check()
+
+
+def test_asking_shows_the_verdict_and_fills_a_cell():
+    page = Page(right(make(length=1024, num_lengths=1)))
+    assert "Not asked" in page.answer.value
+    page.ask.click()
+    page.check()
+    seen = Seen(page.answer.value)
+    assert "Right." in seen.text
+    assert page.play.prompt.sample.outputs[0] in seen.text
+    assert "copied from a needle" in seen.text
+    depth = next(depth for depth in ROWS if "1 of 1" in page.cells[depth, 1024].description)
+    assert depth in (44, 56)
+    page.another.click()
+    page.ask.click()
+    page.check()
+    assert "2 of 2" in page.cells[depth, 1024].description
+
+
+def test_each_button_of_the_heatmap_asks_at_its_place():
+    page = Page(make(length=1024, num_lengths=2))
+    for (depth, length), cell in page.cells.items():
+        cell.click()
+        page.check()
+        assert (page.controls["depth"].value, page.controls["length"].value) == (depth, length)
+        assert "0 of 1" in cell.description
+    assert len(page.play.model.asked) == len(page.cells) == 20
+
+
+def test_a_slow_model_freezes_nothing_and_double_clicks_do_not_count():
+    play = make(length=1024, num_lengths=2)
+    page, model = Page(play), play.model
+    model.may.clear()
+    page.ask.click()
+    assert model.began.wait(60)
+    page.ask.click()
+    page.cells[0, 1024].click()
+    page.cells[0, 1024].click()
+    assert "Asking reader" in page.status.value
+    assert "1 more waiting" in page.status.value
+    assert "…" in page.cells[0, 1024].description
+    # Meanwhile the page lives.
+    page.controls["depth"].value = 80
+    assert "depth 80" in repr(play.prompt)
+    with pytest.raises(TimeoutError):
+        page.wait(0.01)
+    model.may.set()
+    page.check()
+    assert len(model.asked) == 2
+    assert "Asking" not in page.status.value
+    assert {setting.depth for setting in play.answers} == {50, 0}
+
+
+def test_what_waits_can_be_stopped():
+    play = make(length=1024, num_lengths=2)
+    page, model = Page(play), play.model
+    assert page.stop.disabled
+    model.may.clear()
+    page.ask.click()
+    for depth in ROWS:
+        page.cells[depth, 512].click()
+    assert not page.stop.disabled
+    page.stop.click()
+    model.may.set()
+    page.check()
+    assert len(model.asked) == 1
+    assert page.stop.disabled
+
+
+def test_a_mistake_is_a_sentence_on_the_page_and_no_failure():
+    page = Page(make())
+    page.controls["needle"].value = "Nothing to find."
+    assert "needle is 'Nothing to find.'" in Seen(page.alert.value).text
+    assert "role='alert'" in page.alert.value
+    assert page.ask.disabled
+    page.controls["needle"].value = ""
+    assert page.alert.value == ""
+    assert not page.ask.disabled
+    page.controls["haystack"].value = "text"
+    assert "text is ''" in Seen(page.alert.value).text
+    assert page.own.value, "where the text is to be written is open"
+    page.controls["text"].value = "En sætning. Og en til."
+    assert page.alert.value == ""
+    page.check()
+
+
+def test_a_control_that_is_wrong_stays_as_the_user_left_it_while_an_answer_arrives():
+    play = make(length=1024, num_lengths=2)
+    page, model = Page(play), play.model
+    model.may.clear()
+    page.ask.click()
+    page.controls["needle"].value = "Nothing to find."
+    model.may.set()
+    page.check()
+    assert page.controls["needle"].value == "Nothing to find."
+    assert "Nothing to find" in Seen(page.alert.value).text
+    assert page.ask.disabled
+
+
+def test_a_failure_in_a_callback_is_seen_kept_and_raised():
+    page = Page(make())
+
+    def broken(*_, **__):
+        raise ZeroDivisionError(EVIL)
+
+    page.play.prompt_of = broken
+    page.controls["depth"].value = 3
+    seen = Seen(page.alert.value)
+    assert "ZeroDivisionError" in seen.text
+    assert EVIL in seen.text
+    with pytest.raises(ZeroDivisionError):
+        page.check()
+
+
+def test_a_model_that_fails_says_so_on_the_page():
+    def fail(prompt):
+        raise ParameterError("model", "x", "a model that loads (the file is damaged)")
+
+    play = make(model=Reader(fail))
+    page = Page(play)
+    page.ask.click()
+    page.check()
+    assert "the file is damaged" in Seen(page.alert.value).text
+    assert "Asking" not in page.status.value
+    play.model.said = lambda prompt: 1 / 0
+    page.ask.click()
+    page.wait()
+    assert "ZeroDivisionError" in Seen(page.alert.value).text
+    with pytest.raises(ZeroDivisionError):
+        page.check()
+    # And it can be asked again.
+    play.model.said = lambda prompt: "12"
+    page.ask.click()
+    page.wait()
+    assert "12" in Seen(page.answer.value).text
+
+
+def test_what_users_and_models_write_is_text():
+    play = make(model=Reader(lambda prompt: EVIL))
+    play.model.name = f"x/{EVIL}"
+    page = Page(play)
+    page.controls["question"].value = EVIL
+    page.controls["needle"].value = EVIL + " {key} {value}."
+    page.controls["haystack"].value = "text"
+    page.controls["text"].value = EVIL + " Og mere."
+    page.ask.click()
+    page.check()
+    page.controls["prefix"].value = EVIL
+    page.controls["needle"].value = EVIL
+    for part in (page.alert, page.budget, page.prompt, page.answer, page.status):
+        assert not {"script", "img"} & set(Seen(part.value).tags)
+    assert EVIL in Seen(page.prompt.value).text
+    assert "alert(1)" in Seen(page.answer.value).text
+
+
+def test_every_control_has_a_label():
+    page = Page(make())
+    labels = [control.description for control in page.controls.values()]
+    assert all(labels)
+    assert len(set(labels)) == len(labels)
+    tips = [cell.tooltip for cell in page.cells.values()]
+    assert len(set(tips)) == len(tips)
+
+
+def test_another_cell_may_set_the_state():
+    page = Page(make())
+    page.play.set(depth=12.5, language="en", num_distractors=20)
+    page.refresh()
+    assert page.controls["language"].value == "en"
+    assert "special magic number" in Seen(page.prompt.value).text
+    assert page.play.setting.depth == 12.5
+    page.check()
+
+
+words = st.sampled_from(
+    ["", " ", "x", "{value}", "{key} {value}", "{4711}", "{key}: {4711}", "{", "}", "{}", "{key}",
+     "{context}", "{type} {value} {key}", EVIL, "\\1 {value}", "a\nb {key}\t{value}",
+     "4711", "æ\x07", "{query} {value}", "🐟 {value} {key}", "Ø" * 300]
+)  # fmt: skip
+SPACE = {
+    "language": st.sampled_from(["da", "en"]),
+    "haystack": st.sampled_from(["noise", "essay", "needle", "text"]),
+    "length": st.sampled_from([512, 1024, 2048]),
+    "depth": st.integers(0, 100),
+    "num_needles": st.integers(1, 8),
+    "num_distractors": st.integers(0, 8),
+    "type_needle_k": st.sampled_from(["words", "numbers", "uuids"]),
+    "type_needle_v": st.sampled_from(["words", "numbers", "uuids"]),
+    "needle": words, "question": words, "prefix": words, "text": words,
+}  # fmt: skip
+
+_shared = {}
+
+
+@settings(max_examples=150)
+@given(st.lists(st.sampled_from(sorted(SPACE)).flatmap(
+    lambda name: st.tuples(st.just(name), SPACE[name])), min_size=1, max_size=5))  # fmt: skip
+@example([("haystack", "text"), ("text", EVIL), ("num_needles", 8), ("num_distractors", 8)])
+def test_no_combination_of_controls_fails(moves):
+    """Whatever is moved to wherever: a prompt within its budget, or one clear sentence."""
+    page = _shared.setdefault("page", None) or Page(make())
+    _shared["page"] = page
+    page.play.setting = Setting(length=1024)
+    page.refresh()
+    for name, value in moves:
+        page.controls[name].value = value
+    assert page.failures == []
+    wanted = {name: control.value for name, control in page.controls.items()}
+    if page.alert.value:
+        said = Seen(page.alert.value).text
+        assert "Traceback" not in said
+        assert page.ask.disabled
+        with pytest.raises(RulerError):
+            page.play.set(**wanted)
+        return
+    prompt = page.play.prompt
+    assert sum(count for _, count in prompt.budget()) == wanted["length"]
+    assert min(count for _, count in prompt.budget()) > 0
+    assert prompt.sample.depths[0] == wanted["depth"]
+    for output in prompt.sample.outputs:
+        assert output in prompt.sample.input
+    assert Seen(page.prompt.value).marks
+    page.ask.click()
+    page.check()
+    assert page.play.answers[page.play.setting].prompt.fed in page.play.model.asked
+
+
+# --- What it may rest on ---------------------------------------------------------------------
+
+
+def test_the_state_needs_no_widgets():
+    """Without ipywidgets, matplotlib and pandas all works but the page, which says why."""
+    code = """
+import sys
+for name in ("ipywidgets", "matplotlib", "pandas", "numpy", "IPython"):
+    sys.modules[name] = None
+sys.path.insert(0, "tests")
+from rulerlib.models import Generation
+from rulerlib.playground import Page, Playground
+from rulerlib.tokens import Words
+
+class Engine:
+    name, tokenizer, limit, settings = "m", Words(), None, {}
+    def batch_size(self, length): return 1
+    def generate(self, requests):
+        for position, request in enumerate(requests):
+            yield position, Generation(" 12.", 2, True)
+
+play = Playground(Engine(), length=1024)
+play.set(depth=10)
+print(play.ask().right)
+try:
+    Page(play)
+except ImportError as error:
+    print(error)
+"""
+    done = python(code)
+    assert done.stdout.splitlines() == [
+        "False",
+        "The playground's page needs the package 'ipywidgets': pip install 'rulerlib[notebook]'.",
+    ], done.stderr
+
+
+GROUND = ["samples", "languages", "haystack", "tasks", "dataset", "metrics", "tokens"]
+
+
+def test_the_ground_floor_needs_the_standard_library_alone():
+    """Its imports, and a sample of every family but one, where nothing else can be imported.
+
+    Only pure Python runs in a reader's browser as it is; common words take wordfreq's numbers
+    through a lazy import, and are left out.
+    """
+    code = f"""
+import importlib, sys
+
+class Blocked:
+    def find_spec(self, name, path=None, target=None):
+        top = name.partition(".")[0]
+        if top not in sys.stdlib_module_names and top != "rulerlib":
+            raise ImportError(f"{{name}} is not part of the ground floor")
+
+sys.meta_path.insert(0, Blocked())
+for name in {GROUND!r}:
+    importlib.import_module("rulerlib." + name)
+from rulerlib.dataset import Dataset
+from rulerlib.metrics import all_match
+from rulerlib.tasks import TASKS
+for task in TASKS:
+    if task != "cwe":
+        sample = Dataset(task, 4096, "da", "words")[0]
+        assert sample.length <= 4096 and all_match(" ".join(sample.outputs), sample.outputs)
+tops = {{name.partition(".")[0] for name in sys.modules}}
+print(sorted(tops - set(sys.stdlib_module_names) - {{"__main__", "rulerlib", "sitecustomize"}}))
+"""
+    done = python(code, flags=("-S",))
+    assert done.stdout.strip() == "[]", done.stdout + done.stderr

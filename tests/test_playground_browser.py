@@ -1,0 +1,165 @@
+"""The playground as a reader has it: in Voila, in a real browser, by keyboard alone."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import shutil
+import socket
+import subprocess
+import sys
+import time
+
+import pytest
+from helpers_model import ROOT, bare_environment
+
+playwright = pytest.importorskip("playwright.sync_api")
+papermill = pytest.importorskip("papermill")
+pytest.importorskip("voila")
+pytest.importorskip("torch")
+nbformat = pytest.importorskip("nbformat")
+
+NOTEBOOK = ROOT / "notebooks" / "playground.ipynb"
+PARAMETERS = {"language": "en", "length": 1024, "num_lengths": 2}
+
+# On a busy machine a kernel with torch takes minutes to start.
+PATIENCE = 500
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory):
+    """Voila with the notebook and the model inside; its address."""
+    folder = tmp_path_factory.mktemp("voila")
+    papermill.execute_notebook(
+        NOTEBOOK, folder / "playground.ipynb", PARAMETERS, prepare_only=True, progress_bar=False
+    )
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    log = (folder / "log").open("w")
+    process = subprocess.Popen(
+        [sys.executable, "-m", "voila", str(folder / "playground.ipynb"), "--no-browser",
+         f"--port={port}", "--Voila.ip=127.0.0.1"],
+        env=bare_environment(folder / "home", PYTHONPATH=str(ROOT)),
+        stdout=log, stderr=subprocess.STDOUT, cwd=folder,
+    )  # fmt: skip
+    try:
+        for _ in range(PATIENCE):
+            assert process.poll() is None, (folder / "log").read_text()
+            with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):
+                break
+            time.sleep(1)
+        yield f"http://127.0.0.1:{port}/"
+    finally:
+        process.terminate()
+        process.wait(30)
+
+
+@pytest.fixture(scope="module")
+def browser():
+    """Debian's Chromium, or whichever one the machine has."""
+    named = os.environ.get("CHROMIUM", "")
+    found = [shutil.which(name) for name in (named, "chromium", "chromium-browser",
+                                             "google-chrome", "chrome") if name]  # fmt: skip
+    path = next(filter(None, found), None)
+    if path is None:
+        pytest.skip("needs Chromium (apt install chromium, or CHROMIUM=path)")
+    with playwright.sync_playwright() as started:
+        # Without its own sandbox, which root and containers do not have.
+        chromium = started.chromium.launch(executable_path=path, args=["--no-sandbox"])
+        yield chromium
+        chromium.close()
+
+
+@pytest.fixture(scope="module")
+def page(server, browser):
+    page = browser.new_page(viewport={"width": 1100, "height": 900})
+    page.set_default_timeout(PATIENCE * 1000)
+    page.errors = []
+    page.on("pageerror", lambda error: page.errors.append(str(error)))
+    page.goto(server)
+    page.get_by_role("slider", name="Depth (%)").wait_for()
+    return page
+
+
+def needle_at(page):
+    """Where in the text of the prompt the needle begins, and where in the strip it is drawn."""
+    prompt = page.get_by_role("region", name="The prompt")
+    mark = prompt.locator("mark").first.inner_text()
+    left = page.evaluate(
+        """() => {
+          const spans = [...document.querySelectorAll('[aria-hidden=true] > span')];
+          const needle = spans.find((span) => span.style.minWidth == '5px');
+          return needle.getBoundingClientRect().left;
+        }"""
+    )
+    return prompt.inner_text().index(mark), left
+
+
+def test_the_slider_moves_the_needle_by_keyboard_and_the_model_finds_it(page):
+    slider = page.get_by_role("slider", name="Depth (%)")
+    slider.focus()
+    page.keyboard.press("Home")
+    playwright.expect(slider).to_have_attribute("aria-valuetext", re.compile(r"^0"))
+    playwright.expect(page.get_by_role("region", name="The prompt")).to_contain_text(
+        re.compile(r"afterwards\.\s*One of the special magic")
+    )
+    first, strip = needle_at(page), page.locator("[aria-hidden=true]").first.screenshot()
+    page.keyboard.press("End")
+    playwright.expect(slider).to_have_attribute("aria-valuetext", re.compile(r"^100"))
+    playwright.expect(page.get_by_role("region", name="The prompt")).to_contain_text(
+        re.compile(r"is: \d{7}\.\s*What is the special magic")
+    )
+    last = needle_at(page)
+    assert last[0] > first[0]
+    assert last[1] > first[1] + 100
+    assert page.locator("[aria-hidden=true]").first.screenshot() != strip
+    page.keyboard.press("ArrowLeft")
+    playwright.expect(slider).to_have_attribute("aria-valuetext", re.compile(r"^99"))
+
+    ask = page.get_by_role("button", name="Ask the model")
+    for _ in range(10):
+        page.keyboard.press("Tab")
+        if page.evaluate("document.activeElement.textContent") == "Ask the model":
+            break
+    playwright.expect(ask).to_be_focused()
+    page.keyboard.press("Enter")
+    said = page.get_by_role("status").filter(has_text="at depth 99 %")
+    playwright.expect(said.filter(has_text="Right.")).to_be_visible()
+    wanted = re.search(r"is: (\d{7})\.", page.get_by_role("region", name="The prompt").inner_text())
+    assert wanted[1] in said.inner_text()
+    cell = page.get_by_role("button", name=re.compile("^100 %: 1 of 1"))
+    playwright.expect(cell).to_be_visible()
+    assert page.errors == []
+
+
+def test_everything_that_can_be_moved_has_a_name(page):
+    for role in ("slider", "combobox", "textbox", "spinbutton", "button"):
+        for part in page.get_by_role(role).all():
+            name = part.evaluate(
+                """(part) => part.getAttribute('aria-label') || part.title ||
+                   [...(part.labels || [])].map((label) => label.textContent).join('') ||
+                   part.textContent"""
+            )
+            assert name.strip(), part.evaluate("(part) => part.outerHTML")
+
+
+def test_a_mistake_is_said_on_the_page(page):
+    page.get_by_role("button", name="Your own words").click()
+    needle = page.get_by_role("textbox", name="Needle")
+    needle.fill("<img src=x onerror=alert(1)> nothing to find")
+    needle.press("Enter")
+    alert = page.get_by_role("alert")
+    playwright.expect(alert).to_contain_text("<img src=x onerror=alert(1)> nothing to find")
+    assert alert.locator("img").count() == 0
+    playwright.expect(page.get_by_role("button", name="Ask the model")).to_be_disabled()
+    needle.fill("")
+    needle.press("Enter")
+    playwright.expect(page.get_by_role("button", name="Ask the model")).to_be_enabled()
+
+
+def test_a_phone_shows_it_without_scrolling_sideways(page):
+    page.set_viewport_size({"width": 390, "height": 844})
+    page.wait_for_timeout(500)
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390

@@ -1,0 +1,257 @@
+"""The vllm engine on vLLM's CPU build, and vLLM's own server behind the openai engine.
+
+They run where vLLM is installed; ``make test-vllm`` installs it in an environment of its own.
+With float32 and greedy decoding the model inside says the same through all of them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import random
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+
+import pytest
+
+pytest.importorskip("vllm")
+pytest.importorskip("torch")
+
+# One gigabyte for keys and values; no compiler is started for models as small as these.
+os.environ.setdefault("VLLM_CPU_KVCACHE_SPACE", "1")
+
+from helpers_model import LILLE, ROOT, tiny_model
+
+from rulerlib import models
+from rulerlib import predict as prediction
+from rulerlib.dataset import Dataset
+from rulerlib.errors import ParameterError
+from rulerlib.models import Request, in_order
+from rulerlib.predict import predict
+
+EAGER = {"enforce_eager": True, "max_num_seqs": 16}
+CELLS = [
+    ("niah_single_2", 1024, "da"), ("niah_multikey_2", 1024, "en"), ("niah_multivalue", 768, "en"),
+    ("vt", 1024, "da"), ("qa_1", 768, "da"), ("niah_single_3", 2048, "da"),
+]  # fmt: skip
+EACH = 6
+
+
+def asked(task, length, language, count=EACH):
+    data = Dataset(task, length, language=language, tokenizer="lille", num_samples=count)
+    return [
+        Request(
+            data.frame.prompt(sample.input, sample.answer_prefix),
+            special=not data.frame.chat,
+            max_new_tokens=min(32, data.tokens_to_generate),
+        )
+        for sample in data
+    ]
+
+
+@pytest.fixture(scope="module")
+def requests():
+    return [request for cell in CELLS for request in asked(*cell)]
+
+
+@pytest.fixture(scope="module")
+def engine():
+    made = models.load("lille", "vllm", dtype="float32", **EAGER)
+    made.reserve(2048)
+    yield made
+    made.close()
+
+
+@pytest.fixture(scope="module")
+def wanted(requests):
+    """What transformers says, one prompt at a time."""
+    model = models.load("lille", "transformers", dtype="float32")
+    return [in_order(model, [request])[0] for request in requests]
+
+
+@pytest.fixture(scope="module")
+def server():
+    """vLLM's own server on loopback."""
+    with socket.create_server(("127.0.0.1", 0)) as probe:
+        port = probe.getsockname()[1]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "vllm.entrypoints.openai.api_server", "--model", str(LILLE),
+         "--served-model-name", "lille", "--dtype", "float32", "--max-model-len", "2048",
+         "--host", "127.0.0.1", "--port", str(port), "--enforce-eager", "--max-num-seqs", "16",
+         "--enable-prompt-tokens-details"],
+        start_new_session=True,
+    )  # fmt: skip
+    try:
+        for _ in range(900):
+            assert process.poll() is None, "the server ended before it began"
+            with contextlib.suppress(OSError):
+                urllib.request.urlopen(f"http://127.0.0.1:{port}/health", timeout=5).close()
+                break
+            time.sleep(0.5)
+        yield f"http://127.0.0.1:{port}/v1"
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+
+
+def test_it_says_what_transformers_says(engine, requests, wanted):
+    made = in_order(engine, requests)
+    equal = sum(mine.text == other.text for mine, other in zip(made, wanted, strict=True))
+    print(f"vllm: {equal} of {len(wanted)} texts equal those of transformers")
+    assert [each.text for each in made] == [each.text for each in wanted]
+    for mine, other in zip(made, wanted, strict=True):
+        assert (mine.tokens, mine.finished) == (other.tokens, other.finished)
+        assert mine.prompt_tokens == other.prompt_tokens
+
+
+def test_its_server_says_the_same(server, requests, wanted):
+    model = models.load("lille", "openai", base_url=server)
+    assert model.limit == 2048
+    made = in_order(model, requests)
+    equal = sum(mine.text == other.text for mine, other in zip(made, wanted, strict=True))
+    print(f"vLLM's server: {equal} of {len(wanted)} texts equal those of transformers")
+    assert [each.text for each in made] == [each.text for each in wanted]
+    for mine, other in zip(made, wanted, strict=True):
+        assert (mine.prompt_tokens, mine.finished) == (other.prompt_tokens, other.finished)
+    assert not model.faults
+
+
+def test_its_server_continues_the_assistants_turn(server, wanted):
+    """The same through messages: the server's template is the tokenizer's."""
+    task, length, language = CELLS[0]
+    data = Dataset(task, length, language=language, tokenizer="lille", num_samples=EACH)
+    requests = [
+        Request(
+            data.frame.prompt(sample.input, sample.answer_prefix), False,
+            min(32, data.tokens_to_generate),
+            messages=data.frame.messages(sample.input, sample.answer_prefix),
+        )
+        for sample in data
+    ]  # fmt: skip
+    assert requests[0].messages[-1]["role"] == "assistant"
+    made = in_order(models.load("lille", "openai", base_url=server, endpoint="chat"), requests)
+    assert [each.text.strip() for each in made] == [each.text.strip() for each in wanted[:EACH]]
+
+
+def test_what_its_server_refuses_is_one_sentence(server):
+    model = models.load("lille", "openai", base_url=server, max_model_len=100_000)
+    with pytest.raises(ParameterError, match="length is") as error:
+        in_order(model, [Request("græs " * 4000, True, 16)])
+    assert "\n" not in str(error.value)
+    with pytest.raises(ParameterError, match=r"model is 'lile'.*did you mean 'lille'"):
+        _ = models.load("lile", "openai", base_url=server, tokenizer="lille").limit
+    unlisted = models.load("lile", "openai", base_url=server, tokenizer="lille", max_model_len=512)
+    with pytest.raises(ParameterError, match="model is 'lile'"):
+        in_order(unlisted, [Request("x", True, 4)])
+
+
+def test_a_shared_context_is_read_once(engine):
+    task = asked("niah_multikey_2", 2048, "en", 1)[0].prompt
+    half = task[: len(task) // 2]
+    requests = [Request(half + f" Number {number} is", False, 4, group=1) for number in range(8)]
+    made = in_order(engine, requests)
+    read = sum(each.prompt_tokens for each in made)
+    computed = sum(each.computed_tokens for each in made)
+    print(f"shared context: {computed} of {read} prompt tokens computed")
+    assert 0 < computed < 0.35 * read
+    again = in_order(engine, requests)
+    assert [each.text for each in again] == [each.text for each in made]
+
+
+def test_it_makes_room_for_what_is_asked(tmp_path):
+    """Memory is reserved for the longest that is known, and again when a longer one comes."""
+    tiny_model(tmp_path / "tiny")
+    model = models.load(str(tmp_path / "tiny"), "vllm", dtype="float32", **EAGER)
+    model.reserve(100)
+    in_order(model, [Request("Hej.", True, 4)])
+    assert model._loaded.model_config.max_model_len == 100
+    long = Request("Hej du der. " * 60, True, 4)
+    _, other = in_order(model, [Request("Hej.", True, 4), long])
+    assert model._loaded.model_config.max_model_len == other.prompt_tokens + 4
+    with pytest.raises(ParameterError, match=r"length is .* at most 2048"):
+        in_order(model, [Request("Hej du der. " * 2000, True, 4)])
+    (cut,) = in_order(model, [Request("Hej du der. " * 2000, True, 4, truncate=True)])
+    assert cut.kept == cut.prompt_tokens == 2044
+    # What was not waited for is given up, and the next call is not troubled by it.
+    going = model.generate([Request(f"Hej {number}.", True, 4 + number) for number in range(9)])
+    next(going)
+    going.close()
+    assert len(in_order(model, [Request("Hej.", True, 4)])) == 1
+    model.close()
+
+
+@pytest.mark.parametrize(
+    ("options", "named"),
+    [
+        ({"dtype": "int4"}, "dtype"),
+        ({"tensor_parallel_size": 0}, "tensor_parallel_size"),
+        ({"max_model_len": "4096"}, "max_model_len"),
+        ({"enable_prefix_caching": 1}, "enable_prefix_caching"),
+        ({"gpu_memory_utilisation": 0.5}, "engine option"),
+    ],
+)
+def test_bad_options_are_named(options, named):
+    with pytest.raises(ParameterError) as error:
+        models.load("lille", "vllm", **options)
+    assert error.value.parameter == named
+
+
+def test_settings_are_those_that_decide():
+    slow = models.load("lille", "vllm", dtype="float32", enforce_eager=True)
+    fast = models.load("lille", "vllm", dtype="float32", max_num_seqs=3)
+    other = models.load("lille", "vllm", dtype="float32", seed=3)
+    assert slow.settings == fast.settings != other.settings
+    same = models.load("lille", "transformers", dtype="float32").settings
+    assert slow.settings["weights"] == same["weights"]
+
+
+CHILD = """
+import sys
+from rulerlib import models
+from rulerlib.predict import predict
+model = models.load("lille", "vllm", dtype="float32", enforce_eager=True, max_num_seqs=4)
+model.reserve(512)
+model._engine
+print("ready", flush=True)
+predict(sys.argv[1], model, sys.argv[2])
+"""
+
+
+def ends(group):
+    """Whether a group of processes ends within some seconds."""
+    for _ in range(100):
+        try:
+            os.killpg(group, 0)
+        except ProcessLookupError:
+            return True
+        time.sleep(0.1)
+    return False
+
+
+def test_killed_and_going_on(tmp_path):
+    """kill -9 while it answers: the next run goes on, and nothing of vLLM's lives longer."""
+    data = Dataset("niah_single_2", 512, tokenizer="lille", num_samples=40).write(tmp_path / "d")
+    model = models.load("lille", "vllm", dtype="float32", **EAGER)
+    wanted = predict(data, model, tmp_path / "whole.jsonl").read_bytes()
+    model.close()
+    output = tmp_path / "killed.jsonl"
+    rng = random.Random(6)
+    for kill in (True, True, True, False):
+        process = subprocess.Popen(
+            [sys.executable, "-c", CHILD, str(data), str(output)], stdout=subprocess.PIPE,
+            env={**os.environ, "PYTHONPATH": str(ROOT)}, start_new_session=True,
+        )  # fmt: skip
+        while process.stdout.readline() != b"ready\n":
+            assert process.poll() is None
+        if kill:
+            time.sleep(rng.uniform(0.2, 1.5))
+            process.kill()
+        process.wait(timeout=300)
+        assert ends(process.pid), "nothing of vLLM's lives longer than the process"
+    assert output.read_bytes() == wanted
+    assert [record.index for record in prediction.read(output)] == list(range(40))

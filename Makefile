@@ -73,4 +73,4 @@ benchmark: .venv/test.stamp
 	python benchmarks/generation.py
 
 clean:
-	rm -rf .venv runs _build
+	rm -rf .venv .venv-vllm runs _build

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rulerlib import metrics, samples
-from rulerlib.dataset import METADATA
+from rulerlib.dataset import METADATA, UNSAID
 from rulerlib.errors import MissingExtraError, ParameterError
 from rulerlib.samples import Prediction, Sample
 
@@ -147,7 +147,7 @@ def _score_row(
          for record, at in zip(made, contexts, strict=True)],
     )  # fmt: skip
     settings = json.loads(answers.with_suffix(".settings.json").read_text(encoding="utf-8"))
-    dataset = settings.get("dataset", {})
+    dataset = {**UNSAID, **settings.get("dataset", {})}
     cut = zip(made, scores, strict=True)
     return {
         **{name: about[name] for name in ("model", "language", "task", "length")},

@@ -604,7 +604,7 @@ def _say_heatmap(table: pd.DataFrame, names: Sequence[str]) -> str:
     said = []
     for name in names:
         part = table[table["task"] == name]
-        worst = part.loc[part["found"].idxmin()]
+        worst = part.iloc[int(part["found"].to_numpy().argmin())]
         whole = (part["found"] * part["n"]).sum() / part["n"].sum()
         said.append(
             f"{name}: {100 * whole:.0f} % found in all, least at"

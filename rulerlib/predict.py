@@ -241,11 +241,12 @@ def _numbered(dataset: Path, about: dict[str, Any]) -> Iterator[Sample]:
 
 
 def _in_reading_order(dataset: Path, total: int) -> Iterator[Sample]:
-    """The samples in the order in which an engine that keeps what it read has least to read.
+    """The samples in the order that an engine with a prefix cache has least to read in.
 
     Of samples that begin alike, which have the same haystack (noise above all), those whose
-    first needle lies deepest come first: all that precedes a needle was then read already.
-    Samples that share a whole context stay together. The rest keep their places.
+    first needle lies deepest come first: all that precedes a needle was then read by the sample
+    before, however few prompts are kept. Samples that share a whole context stay together. The
+    rest keep their places.
     """
     order: list[tuple[int, float, int, int]] = []
     first: dict[Any, int] = {}

@@ -253,7 +253,8 @@ def table(values: pd.DataFrame, percent: Iterable[str] = (), precision: int = 1)
 
 def _intervals(shown: pd.DataFrame, shares: Sequence[str], precision: int) -> pd.DataFrame:
     """Each pair of columns ``low`` and ``high`` as one column of text."""
-    pairs = [name for name in shown if str(name).endswith(("low",)) and _high(name) in shown]
+    names = [str(name) for name in shown.columns]
+    pairs = [name for name in names if name.endswith("low") and _high(name) in names]
     for name in pairs:
         # Alone they belong to the mean of the table, which is a share if the table has one.
         scale = 100 if name == "low" and shares else 1

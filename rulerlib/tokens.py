@@ -17,6 +17,7 @@ real model.
 from __future__ import annotations
 
 import bisect
+import datetime
 import hashlib
 import json
 import re
@@ -219,6 +220,10 @@ class Words(Tokenizer):
         return [[match.span() for match in self._token.finditer(text)] for text in texts]
 
 
+# The day on which every chat takes place, in templates that ask for it. Any fixed day would do.
+_DAY = datetime.date(2024, 8, 6)
+
+
 class HuggingFace(Tokenizer):
     """A tokenizer of the `transformers` package.
 
@@ -308,8 +313,9 @@ class HuggingFace(Tokenizer):
     def _turn(self, template: Mapping[str, Any]) -> str:
         """The chat template around a mark."""
         turn = [{"role": "user", "content": _MARK}]
+        # Some templates tell the model today's date: then a run would not be the same tomorrow.
         text: str = self.backend.apply_chat_template(
-            turn, tokenize=False, add_generation_prompt=True, **template
+            turn, tokenize=False, add_generation_prompt=True, strftime_now=_DAY.strftime, **template
         )
         return text
 

@@ -889,7 +889,7 @@ def test_records_of_samples_of_their_own_say_nothing_of_contexts(dataset, output
 
 
 def test_of_one_haystack_the_deeper_needles_are_read_first(tmp_path, output):
-    """What precedes a needle is then read already, for an engine that keeps what it read."""
+    """What precedes a needle was then read just now, for an engine that keeps the last prompt."""
     path = Dataset("niah_single_1", 4000, "da", "words", num_samples=20).write(tmp_path / "data")
     whole = predict(path, Parrot(), tmp_path / "whole.jsonl").read_bytes()
     engine = Flock()
@@ -904,10 +904,8 @@ def test_of_one_haystack_the_deeper_needles_are_read_first(tmp_path, output):
     assert deep == sorted(deep, reverse=True)
 
     def unread(prompts):
-        """Characters that no earlier prompt began with."""
-        kept = [0, *(max(same_beginning([one, other]) for other in prompts[:place])
-                     for place, one in enumerate(prompts) if place)]  # fmt: skip
-        return sum(map(len, prompts)) - sum(kept)
+        """Characters with which the prompt before did not begin."""
+        return sum(map(len, prompts)) - sum(map(same_beginning, itertools.pairwise(prompts)))
 
     assert unread(texts) < unread(list(depths))
 

@@ -169,6 +169,27 @@ def test_a_fresh_answer_is_the_committed_one(small):
         assert results.digest([json.dumps(data.metadata, sort_keys=True)]) == cell["dataset"]
 
 
+def test_the_page_shows_them(small, tmp_path):
+    papermill = pytest.importorskip("papermill")
+    done = papermill.execute_notebook(
+        ROOT / "book" / "results.ipynb",
+        tmp_path / "page.ipynb",
+        {"tables": str(small[1] / "tables")},
+        cwd=ROOT,
+        progress_bar=False,
+    )
+    found = [out for cell in done.cells if cell.cell_type == "code" for out in cell.outputs]
+    assert not [out for out in found if out.get("name") == "stderr"], "no warnings"
+    data = [out.data for out in found if "data" in out]
+    pictures = [each for each in data if "image/png" in each]
+    # The averages; for each of two languages curves, depths, a study, errors.
+    assert len(pictures) == 1 + 2 * 4
+    assert all(len(each["text/plain"]) > 40 for each in pictures)
+    whole = " ".join(each.get("text/html", "") for each in data)
+    assert results.NONE_YET not in whole
+    assert "95 % interval" in whole
+
+
 def test_a_second_time_asks_nothing_and_gives_the_same_bytes(small, monkeypatch):
     folder = small[1]
     before = tree(folder / "tables")

@@ -522,4 +522,4 @@ def test_the_inference_notebook_knows_the_parameters_of_a_run():
     assert known - names == {"knobs", "family", "study", "study_length", "study_samples"}
     assert names <= known
     with pytest.raises(ParameterError, match="did you mean 'tasks'"):
-        Run.from_notebook({"taks": "vt"})
+        Run.from_notebook({"tasks": "vt", "taks": "vt"})

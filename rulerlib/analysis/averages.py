@@ -126,9 +126,9 @@ def weighted(averages: Sequence[float | None], weights: str = "even") -> float:
     known = [average for average in known if not math.isnan(average)]
     if not known:
         return math.nan
-    count = len(known)
-    rising = {"even": [1] * count, "inc": range(1, count + 1), "dec": range(count, 0, -1)}[weights]
-    return math.fsum(w * average for w, average in zip(rising, known, strict=True)) / sum(rising)
+    shares = _weights(len(known), weights).tolist()
+    total = math.fsum(w * average for w, average in zip(shares, known, strict=True))
+    return float(total / sum(shares))
 
 
 def _number(value: float | None) -> float:
@@ -411,9 +411,9 @@ def summary(
             row[name] = weighted(one.averages.tolist(), weights)
             row[f"{name} low"] = row[f"{name} high"] = math.nan
             if known.any():
-                rising = {"even": np.ones, "inc": _rising, "dec": _falling}[weights](known.sum())
+                shares = _weights(int(known.sum()), weights)
                 row[f"{name} low"], row[f"{name} high"] = _interval(
-                    one.resampled[:, known] @ rising / rising.sum()
+                    one.resampled[:, known] @ (shares / shares.sum())
                 )
         rows.append(row)
     made = pd.DataFrame(rows)
@@ -437,7 +437,7 @@ def _add_effective(made: pd.DataFrame, found: pd.DataFrame, by: Sequence[str]) -
     )
     at = 1 + len(by) if "claimed" in made else len(by)
     if len(by) == 1:
-        keys = keys.get_level_values(0)
+        keys = keys.get_level_values(0)  # type: ignore[assignment]
     made.insert(at, "effective", longest["effective"].reindex(keys).to_numpy())
     made.insert(at + 1, "effective low", longest["low"].reindex(keys).to_numpy())
     made.insert(at + 2, "effective high", longest["high"].reindex(keys).to_numpy())
@@ -455,9 +455,7 @@ def ranks(values: pd.Series, groups: pd.DataFrame | None = None) -> pd.Series:
     return values.groupby(keys, sort=False).rank(method="min", ascending=False).astype("Int64")
 
 
-def _rising(count: int) -> np.ndarray[Any, Any]:
-    return np.arange(1, count + 1, dtype=float)
-
-
-def _falling(count: int) -> np.ndarray[Any, Any]:
-    return np.arange(count, 0, -1, dtype=float)
+def _weights(count: int, weights: str) -> np.ndarray[Any, Any]:
+    """1 for each length; 1 to k; or k to 1."""
+    rising = np.arange(1, count + 1, dtype=float)
+    return {"even": np.ones(count), "inc": rising, "dec": rising[::-1]}[weights]

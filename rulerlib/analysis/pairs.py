@@ -60,7 +60,7 @@ def newcombe(
         metrics.wilson(hits, n, confidence) for hits in (both + first, both + second)
     )
     product = (both + first) * (second + neither) * (both + second) * (first + neither)
-    excess = both * neither - first * second
+    excess = float(both * neither - first * second)
     if excess > 0:
         # Newcombe's continuity correction: phi towards 0, but not beyond it.
         excess = max(excess - n / 2, 0)

@@ -220,7 +220,7 @@ class Report:
             found = tables.accuracy(part, "strict", by).rename(
                 columns={"strict": "accuracy", name: "value"}
             )
-            found.insert(found.columns.get_loc("value"), "knob", name)
+            found.insert(list(found.columns).index("value"), "knob", name)
             made.append(found.astype({"value": str}))
         return pd.concat(made, ignore_index=True) if made else tables.nothing(why)
 

@@ -75,7 +75,7 @@ def read(
         "tasks": wanted(task_names),
     }
     files = _files(folders)
-    known = [{file[place] for file in files} for place in (1, 2, 4)]
+    known = [{str(file[place]) for file in files} for place in (1, 2, 4)]
     for (name, names), there in zip(chosen.items(), known, strict=True):
         for value in names or ():
             if value not in there:

@@ -30,7 +30,7 @@ import threading
 import time
 import warnings
 from collections import Counter
-from collections.abc import Coroutine, Iterable, Iterator, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass
 from functools import cached_property
@@ -492,7 +492,7 @@ class _Secret:
         # Else the client would name it in its complaint about an illegal header.
         if not all("!" <= letter <= "~" for letter in text):
             raise ParameterError("api_key", _Secret(""), "one word of ASCII letters and marks")
-        self.reveal = lambda: text
+        self.reveal: Callable[[], str] = lambda: text
 
     def __repr__(self) -> str:
         return "***"

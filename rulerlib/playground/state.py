@@ -247,9 +247,10 @@ class _Family(niah.Family):
         super().__init__(*arguments)
         self._own = own
 
-    def draft(self, index: int, rng: random.Random) -> Draft:
-        self.drafted = super().draft(index, rng)
-        return self.drafted
+    def drafts(self, index: int, rng: random.Random, queries: int) -> list[Draft]:
+        drafts = super().drafts(index, rng, queries)
+        self.drafted = drafts[0]
+        return drafts
 
     def _draw(self, rng: random.Random, count: int) -> tuple[list[str], list[list[str]]]:
         keys, values = super()._draw(rng, count)

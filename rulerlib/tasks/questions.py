@@ -408,7 +408,7 @@ def _lines(path: Path, text: str, whole: Exception) -> tuple[Sequence[Any], Sequ
 
 def _from_hub(name: str) -> Sequence[Any]:
     try:
-        import datasets  # type: ignore[import-not-found,unused-ignore]
+        import datasets
     except ImportError as error:
         raise MissingExtraError("datasets", "hub", f"Reading '{name}' from the hub") from error
     place, _, revision = name.partition("@")

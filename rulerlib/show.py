@@ -299,7 +299,8 @@ def figure(draw: Callable[..., Any], found: Any, *arguments: Any, **options: Any
     """
     if isinstance(found, str):
         return sentence(found)
-    if isinstance(found, pd.DataFrame) and found.empty and "why" in found.attrs:
+    # Any table: pandas need not be loaded to show something else.
+    if getattr(found, "empty", False) and "why" in found.attrs:
         return sentence(found.attrs["why"])
     return draw(found, *arguments, **options)
 

@@ -437,7 +437,7 @@ def _add_effective(made: pd.DataFrame, found: pd.DataFrame, by: Sequence[str]) -
     )
     at = 1 + len(by) if "claimed" in made else len(by)
     if len(by) == 1:
-        keys = keys.get_level_values(0)  # type: ignore[assignment]
+        keys = keys.get_level_values(0)
     made.insert(at, "effective", longest["effective"].reindex(keys).to_numpy())
     made.insert(at + 1, "effective low", longest["low"].reindex(keys).to_numpy())
     made.insert(at + 2, "effective high", longest["high"].reindex(keys).to_numpy())

@@ -138,6 +138,7 @@ class Generated(SphinxDirective):
         raise NotImplementedError
 
     def run(self) -> list[nodes.Node]:
+        self.env.note_dependency(__file__)
         for pattern in self.files:
             for path in sorted(ROOT.glob(pattern)):
                 self.env.note_dependency(str(path))
@@ -264,9 +265,10 @@ class Prompts(Generated):
         for section, values in language.templates.items():
             if section in ("list", "types") or not isinstance(values, dict):
                 continue
-            yield f"```{{rubric}} `[{section}]`"
+            # Colons, since a fence of backticks may have none in its first line.
+            yield f":::{{rubric}} `[{section}]`"
             yield ":heading-level: 3"
-            yield "```"
+            yield ":::"
             yield ""
             yield from self.table(section, values, language.code)
         joined = language.join(["a", "b", "c"])

@@ -413,6 +413,9 @@ def test_pages_are_light_and_can_be_read_without_seeing(site):
         assert page.html["lang"] == "en"
         assert page.title.get_text().strip()
         assert len(page.select("article.bd-article h1")) <= 1
+        said = page.select_one("article.bd-article")
+        if said:
+            assert not re.search(r"```|:::|\{raw\}", said.get_text()), f"{path.name}: bare markup"
         for image in page.find_all("img"):
             assert image.get("alt", "").strip(), f"{path.name}: {image.get('src')}"
 

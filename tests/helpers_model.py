@@ -76,7 +76,12 @@ def _trained() -> Any:
     return rust
 
 
-def tiny_model(folder: Path, template: str | None = None, eos: int | list[int] | None = 1) -> Path:
+def tiny_model(
+    folder: Path,
+    template: str | None = None,
+    eos: int | list[int] | None = 1,
+    head_dim: int = 16,
+) -> Path:
     """Save a random model and its tokenizer.
 
     The weights are larger than usual, so that what it says changes from token to token and
@@ -87,7 +92,8 @@ def tiny_model(folder: Path, template: str | None = None, eos: int | list[int] |
     tokenizer = tiny_tokenizer(template)
     config = transformers.LlamaConfig(
         vocab_size=len(tokenizer), hidden_size=32, intermediate_size=64, num_hidden_layers=2,
-        num_attention_heads=2, num_key_value_heads=1, max_position_embeddings=LIMIT,
+        num_attention_heads=2, num_key_value_heads=1, head_dim=head_dim,
+        max_position_embeddings=LIMIT,
         bos_token_id=0, eos_token_id=eos, tie_word_embeddings=False, initializer_range=0.4,
     )  # fmt: skip
     state = torch.random.get_rng_state()

@@ -8,7 +8,7 @@ the record carries: no second model judges it, and nothing but the text decides.
 >>> record = Prediction(0, "Needle a: 1234567. Needle b: 7654321.", ["1234567"], "It is 7654321.")
 >>> found = classify(record, "niah")
 >>> found["error"], found["distractors"], round(found["distance"])
-('distractor', 1, 49)
+('distractor', 1, 51)
 """
 
 from __future__ import annotations

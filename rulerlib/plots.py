@@ -622,7 +622,7 @@ def _say_errors(table: pd.DataFrame, names: Sequence[str], lengths: Sequence[int
             said.append(f"{name}: no mistakes")
             continue
         longest = part[part["length"] == part["length"].max()]
-        worst = longest.loc[longest["share"].idxmax()]
+        worst = longest.iloc[int(longest["share"].to_numpy().argmax())]
         said.append(
             f"{name}: {100 * longest['share'].sum():.0f} % wrong at"
             f" {_thousands(int(worst['length']))} tokens, most often '{worst['error']}'"

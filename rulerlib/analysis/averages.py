@@ -431,7 +431,7 @@ def summary(
 
 def _add_effective(made: pd.DataFrame, found: pd.DataFrame, by: Sequence[str]) -> None:
     """Put the effective lengths beside the models; the second reading where it says otherwise."""
-    keys = pd.MultiIndex.from_frame(made[list(by)])
+    keys: pd.Index[Any] = pd.MultiIndex.from_frame(made[list(by)])
     longest, unbroken = (
         found[found["reading"] == reading].set_index(list(by)) for reading in READINGS
     )

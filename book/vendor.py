@@ -88,9 +88,15 @@ PACKAGES = (
         "@jupyter-widgets/html-manager",
         "1.0.15",
         "sha512-5thBIV6ymNgmPVOHvzx+gGy8ZSKmSazhtGw4/c4xJDVzRhG9PTeQsRjF3FUTopvFi//SABeNz1yp47bCrJ3CQA==",
-        "html-manager",
-        ("package/dist/embed-amd.js", "package/dist/embed.js.LICENSE.txt"),
-        strip="package/dist/",
+        # It looks for its fonts under its own name (data-jupyter-widgets-cdn in _config.yml).
+        "@jupyter-widgets/html-manager",
+        (
+            "package/dist/embed-amd.js",
+            "package/dist/embed.js.LICENSE.txt",
+            "package/dist/1551f4f60c37af51121f.woff2",
+            "package/dist/7a3337626410ca2f4071.woff2",
+            "package/dist/d878b0a6a1144760244f.woff2",
+        ),
     ),
 )
 

@@ -299,9 +299,9 @@ def figure(draw: Callable[..., Any], found: Any, *arguments: Any, **options: Any
     """
     if isinstance(found, str):
         return sentence(found)
-    # Any table: pandas need not be loaded to show something else.
-    if getattr(found, "empty", False) and "why" in found.attrs:
-        return sentence(found.attrs["why"])
+    why = getattr(found, "attrs", {}).get("why")
+    if why is not None and found.empty:
+        return sentence(why)
     return draw(found, *arguments, **options)
 
 

@@ -234,8 +234,8 @@ def test_interrupted_it_goes_on(tmp_path, kind):
         if codes[-1] == 0:
             break
         assert codes[-1] == 130
-        assert not list(tmp_path.glob(".*lock")), "the lock is given back"
     assert len(codes) >= 3
+    assert not list(tmp_path.glob(".*lock")), "the lock is given back"
     assert output.read_bytes() == whole
 
 
@@ -253,7 +253,8 @@ def test_interrupted_in_a_notebook_the_same_kernel_goes_on(tmp_path):
     env = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths))}
     manager, client = jupyter_client.manager.start_new_kernel(env=env)
     try:
-        asked = client.execute(cell.replace("SECONDS", "0.2"))
+        # Else the kernel would drop what is asked of it just after the interruption.
+        asked = client.execute(cell.replace("SECONDS", "0.2"), stop_on_error=False)
         until = time.monotonic() + 60
         while not (output.exists() and output.read_bytes().count(b"\n") >= 3):
             assert time.monotonic() < until

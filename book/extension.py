@@ -334,6 +334,15 @@ class Link(AutoLink):
         return found, messages
 
 
+def readable(
+    app: Sphinx, what: str, name: str, found: Any, options: Any, signature: str, returned: str
+) -> tuple[str, str] | None:
+    """A default that a dataclass makes anew each time, ``<factory>``, is no Python."""
+    if signature and "<factory>" in signature:
+        return signature.replace("<factory>", "..."), returned
+    return None
+
+
 def find_target(app: Sphinx, env: Any, node: Any, contnode: Any) -> nodes.Node | None:
     """Link a name to the place where what it names is described.
 
@@ -372,6 +381,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.add_role("ruler-link", Link())
     # Jupyter Book sets it whether or not the extension that reads it is loaded.
     app.add_config_value("comments_config", {}, "")
+    app.connect("autodoc-process-signature", readable)
     app.connect("missing-reference", find_target)
     app.connect("config-inited", prepare)
     app.connect("source-read", show_execution)

@@ -1,22 +1,9 @@
-"""Training examples: needles in haystacks, worded by the language packs themselves.
+"""Batches to train on: a function of the recipe, its seed and the step.
 
-One example is one context with several questions. In the plain form::
-
-    <s>Nogle særlige magiske tal er gemt i den følgende tekst. ... bagefter.
-    (haystack with needles)
-    Hvad er alle de særlige ... for lav-dør og ny-bus, som er nævnt i teksten? De særlige
-    ... er lav-dør: 4821093, ny-bus: 7710254.</s>
-    Hvad er det særlige ... for rød-sko, ...? Det særlige ... er 1300482.</s>
-
-and in the chat form the question ends with ``<|assistant|>`` and a follow-up begins with
-``<|user|>``. Only what stands after an answer prefix is learned. Follow-up questions often
-come without the question, as an answer prefix alone, so that more answers fit.
-
-Answers: one value alone; the values of one key in the order of the text; for several keys,
-``key: value`` for each, since an answer that says the key itself is a needle question again.
-
-Batch k of a seed is the same whoever asks for it and whenever: nothing but (seed, k) and
-the recipe decides it, so that a run that was killed continues on the same stream.
+The examples come from `training.needles` and `training.families`; here they are drawn, put
+beside each other, and given position numbers. Batch k of a seed is the same whoever asks for
+it and whenever: nothing but (seed, k) and the recipe decides it, so that a run that was
+killed continues on the same stream.
 """
 
 from __future__ import annotations
@@ -25,44 +12,21 @@ import functools
 import itertools
 import math
 import random
-import uuid
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from tokenizers import Tokenizer
 
 from rulerlib import languages
-from rulerlib.languages import Language
 from training import prose
-from training.tokenizer import ASSISTANT, BOS, EOS, PAD, USER
+from training.examples import Example, draw
+from training.families import Families
+from training.needles import Needles
+from training.tokenizer import PAD
 
-KINDS = ("lines", "single", "dense", "uuid", "query", "value")
-
-
-@dataclass(eq=False)
-class Example:
-    """Tokens with their position numbers, and the places whose next token is learned.
-
-    Attributes
-    ----------
-    tokens
-        Token ids.
-    seams
-        Where, in tokens, a unit of the haystack begins; positions may jump there.
-    answers
-        One (start, end, kind) for each answer: the tokens in [start, end) are learned.
-    """
-
-    tokens: list[int] = field(default_factory=list)
-    seams: list[int] = field(default_factory=list)
-    answers: list[tuple[int, int, str]] = field(default_factory=list)
-
-    def learn(self, tokens: Sequence[int], kind: str) -> None:
-        start = len(self.tokens)
-        self.tokens += tokens
-        self.answers.append((start, len(self.tokens), kind))
+KINDS = ("lines", "single", "dense", "uuid", "query", "value", "vt", "cwe", "fwe", "qa")
 
 
 @dataclass(eq=False)
@@ -73,10 +37,13 @@ class Batch:
     ----------
     tokens, positions
         Both (rows, length).
-    places, targets
-        Places in the flattened batch and the token that follows each.
+    places
+        Places in the flattened batch whose next token is learned.
+    targets
+        (places, alternatives): the tokens that are right there, -1 where there are fewer. The
+        first one is the token that follows.
     answer
-        Which answer each target belongs to.
+        Which answer each place belongs to.
     kinds
         The kind of each answer, an index into KINDS.
     """
@@ -91,41 +58,6 @@ class Batch:
     @property
     def length(self) -> int:
         return self.tokens.shape[1]
-
-
-def a_value(rng: random.Random, kind: str, words: Sequence[str]) -> str:
-    """A key or a value: 7 digits, a version 4 uuid, or two words with a hyphen."""
-    if kind == "numbers":
-        return str(rng.randint(1_000_000, 9_999_999))
-    if kind == "uuids":
-        return str(uuid.UUID(int=rng.getrandbits(128), version=4))
-    return f"{rng.choice(words)}-{rng.choice(words)}"
-
-
-def _draw(rng: random.Random, weights: Mapping[Any, float]) -> Any:
-    return rng.choices(list(weights), list(weights.values()))[0]
-
-
-@dataclass(frozen=True)
-class _Theme:
-    """What the needles of one example are like."""
-
-    pack: Language
-    haystack: str
-    key_type: str
-    value_type: str
-
-    @property
-    def words(self) -> Sequence[str]:
-        return prose.key_words(self.pack.code)
-
-    def needle(self, key: str, value: str) -> str:
-        label = self.pack.label(self.value_type, 2)
-        return self.pack.fill("niah", "needle", label, key=key, value=value)
-
-    def distractor(self, rng: random.Random) -> str:
-        key = a_value(rng, self.key_type, self.words)
-        return self.needle(key, a_value(rng, self.value_type, self.words))
 
 
 class Source:
@@ -146,6 +78,7 @@ class Source:
         self.packs = {code: languages.load(code) for code in recipe["data"]["languages"]}
         # Every sentence both after a space and after a line break.
         self._prose: dict[tuple[str, str], list[list[int]]] = {}
+        self._needles, self._families = Needles(self), Families(self)
         for code in self.packs:
             rng = random.Random(f"prose-{self.seed}-{code}")
             texts = prose.sentences(rng, code, recipe["data"]["sentences"])
@@ -158,9 +91,19 @@ class Source:
     def encode(self, text: str) -> list[int]:
         return self.tokenizer.encode(text, add_special_tokens=False).ids
 
-    @functools.lru_cache(maxsize=10_000)  # noqa: B019 (one Source lives as long as its process)
-    def _cached(self, text: str) -> list[int]:
+    @functools.lru_cache(maxsize=100_000)  # noqa: B019 (one Source lives as long as its process)
+    def cached(self, text: str) -> list[int]:
+        """`encode` for what comes again and again; not to be changed by who gets it."""
         return self.encode(text)
+
+    def endless(self, rng: random.Random, code: str, separator: str) -> Iterator[list[int]]:
+        """Sentences of prose from a random one on, each with a separator before it."""
+        pool = self._prose[code, separator]
+        return itertools.islice(itertools.cycle(pool), rng.randrange(len(pool)), None)
+
+    def without_separator(self, unit: Sequence[int]) -> list[int]:
+        """A unit as the first of a context; a space is part of the word behind it."""
+        return self.encode(self.tokenizer.decode(list(unit), skip_special_tokens=False)[1:])
 
     # -- batches -----------------------------------------------------------------------
 
@@ -176,12 +119,12 @@ class Source:
         """The batch of a step: a function of the recipe, its seed and the step alone."""
         phase = self.phase(step)
         rng = random.Random(f"{self.seed}/{step}")
-        length = int(_draw(rng, phase["lengths"]))
+        length = int(draw(rng, phase["lengths"]))
         rows = max(1, self.recipe["batch"]["tokens"] // length)
         tokens = np.full((rows, length), PAD, dtype=np.int64)
         positions = np.zeros((rows, length), dtype=np.int64)
         places: list[int] = []
-        targets: list[int] = []
+        targets: list[tuple[int, ...]] = []
         answer: list[int] = []
         kinds: list[int] = []
         for row in range(rows):
@@ -190,16 +133,17 @@ class Source:
             tokens[row, : len(example.tokens)] = example.tokens
             reach = phase["reach"] if rng.random() < phase["jumps"] else 0
             positions[row] = self.positions(rng, example.seams, length, reach)
-            for start, end, kind in example.answers:
-                places += range(row * length + start - 1, row * length + end - 1)
-                targets += example.tokens[start:end]
-                answer += [len(kinds)] * (end - start)
-                kinds.append(KINDS.index(kind))
+            for one in example.answers:
+                places += range(row * length + one.start - 1, row * length + one.end - 1)
+                targets += one.right
+                answer += [len(kinds)] * len(one.right)
+                kinds.append(KINDS.index(one.kind))
+        most = max(map(len, targets))
         return Batch(
             tokens,
             positions,
             np.array(places),
-            np.array(targets),
+            np.array([right + (-1,) * (most - len(right)) for right in targets]),
             np.array(answer),
             np.array(kinds),
         )
@@ -225,223 +169,11 @@ class Source:
 
     def example(self, rng: random.Random, length: int, tasks: Mapping[str, float]) -> Example:
         """One example of at most `length` tokens."""
-        task = _draw(rng, tasks)
-        code = _draw(rng, self.recipe["data"]["languages"])
-        if task == "lines":
-            return self._lines(rng, length, code)
+        task = draw(rng, tasks)
+        code = draw(rng, self.recipe["data"]["languages"])
+        maker = self._families if task in self._families.makers else self._needles
         while True:
             # The few drawings that do not fit (long uuids in a short context) are redrawn.
-            example = self._needles(rng, length, code, task)
+            example = maker.make(task, rng, length, code)
             if example is not None and len(example.tokens) <= length:
                 return example
-
-    def _lines(self, rng: random.Random, length: int, code: str) -> Example:
-        """Short lists of pairs, said again: the bare skill of looking a key up."""
-        words = prose.key_words(code)
-        key_type = _draw(rng, {"words": 0.8, "uuids": 0.1, "numbers": 0.1})
-        value_type = _draw(rng, {"numbers": 0.5, "words": 0.3, "uuids": 0.2})
-        pairs = [
-            (a_value(rng, key_type, words), a_value(rng, value_type, words))
-            for _ in range(rng.choice((2, 3, 4, 6)))
-        ]
-        forms = ("\n{}:", "\n{} =", " for {} er:", " for {} is:", " {} er")
-        form = rng.choice(forms)
-        example = Example([BOS])
-        for key, value in pairs:
-            example.tokens += self.encode(f"{form.format(key)} {value}.")
-        if rng.random() < 0.6:
-            form = rng.choice(forms)
-        while True:
-            key, value = rng.choice(pairs)
-            asked, said = self.encode(form.format(key)), self.encode(f" {value}.")
-            if len(example.tokens) + len(asked) + len(said) > length:
-                break
-            example.tokens += asked
-            example.learn(said, "lines")
-        example.tokens = example.tokens[:length]
-        return example
-
-    def _needles(self, rng: random.Random, length: int, code: str, task: str) -> Example | None:
-        """Needles in a haystack and questions about them; None if they do not fit."""
-        if task == "dense":
-            haystack = "needle"
-        else:
-            haystack = _draw(rng, {"noise": 0.25, "essay": 0.55, "needle": 0.2})
-        theme = _Theme(
-            self.packs[code],
-            haystack,
-            key_type=_draw(rng, {"words": 0.72, "uuids": 0.2, "numbers": 0.08}),
-            value_type=_draw(rng, {"numbers": 0.58, "uuids": 0.27, "words": 0.15}),
-        )
-        chat = rng.random() < self.recipe["data"]["chat"]
-        count = 40 if haystack == "needle" else rng.choice((1, 2, 4, 4, 6, 8, 12, 16, 24))
-        values = self._values(rng, theme, count, task)
-        groups = self._groups(rng, list(values), task)
-
-        # Questions first: what they leave is the haystack's.
-        share = 0.55 if length <= 512 else 0.45 if length <= 1024 else 0.35
-        head, questions, cost = self._questions(rng, theme, values, groups, chat, length, share)
-        asked = [key for group in groups[: len(questions)] for key in group]
-        placed = [(key, value) for key in asked for value in values[key]]
-        if haystack != "needle":
-            # Needles of the keys that are not asked for belong in the text as well.
-            for key in list(values)[len(asked) :]:
-                more = self._cost(theme, values, [key])
-                if len(head) + cost + more <= (1 - share) * (length - 1):
-                    placed += [(key, value) for value in values[key]]
-                    cost += more
-        rng.shuffle(placed)
-        ordered: dict[str, list[str]] = {}
-        for key, value in placed:
-            ordered.setdefault(key, []).append(value)
-        answers = [self._answer(theme, group, ordered) for group in groups[: len(questions)]]
-
-        taken = sum(map(len, questions)) + sum(len(answer) for answer, _ in answers)
-        units = self._haystack(rng, theme, placed, length - 1 - len(head) - taken)
-        if units is None:
-            return None
-        example = Example([BOS, *head])
-        for unit in units:
-            example.seams.append(len(example.tokens))
-            example.tokens += unit
-        example.seams.append(len(example.tokens))
-        for question, (answer, kind) in zip(questions, answers, strict=True):
-            example.tokens += question
-            example.learn(answer, kind)
-        return example
-
-    def _values(
-        self, rng: random.Random, theme: _Theme, count: int, task: str
-    ) -> dict[str, list[str]]:
-        """Keys and their values: one each, except for a few keys of ``multivalue``."""
-        keys = [a_value(rng, theme.key_type, theme.words) for _ in range(count)]
-        values = {key: [a_value(rng, theme.value_type, theme.words)] for key in keys}
-        if task == "multivalue":
-            for key in keys:
-                if key == keys[0] or rng.random() < 0.3:
-                    several = rng.choice((2, 3, 4, 4, 4))
-                    values[key] = [
-                        a_value(rng, theme.value_type, theme.words) for _ in range(several)
-                    ]
-        return values
-
-    @staticmethod
-    def _groups(rng: random.Random, keys: list[str], task: str) -> list[list[str]]:
-        """Which keys are asked for together.
-
-        No key is asked for twice, or its answer could be read from the answer before.
-        """
-        groups: list[list[str]] = []
-        several = rng.random() < (0.5 if task == "niah" else 0.2)
-        while keys:
-            count = rng.choice((2, 3, 4, 4, 4)) if several and rng.random() < 0.5 else 1
-            if task == "multivalue" and not groups:
-                count = 1
-            groups.append(keys[:count])
-            keys = keys[count:]
-        return groups
-
-    def _cost(self, theme: _Theme, values: Mapping[str, list[str]], keys: Sequence[str]) -> int:
-        """Tokens of the needles of some keys, with a separator each."""
-        pairs = [(key, value) for key in keys for value in values[key]]
-        return sum(len(self._cached(theme.needle(key, value))) + 1 for key, value in pairs)
-
-    def _questions(
-        self,
-        rng: random.Random,
-        theme: _Theme,
-        values: Mapping[str, list[str]],
-        groups: Sequence[Sequence[str]],
-        chat: bool,
-        length: int,
-        share: float,
-    ) -> tuple[list[int], list[list[int]], int]:
-        """As many questions as fit into their share of the length, each up to its answer.
-
-        Returns
-        -------
-        tuple
-            The head (what stands before the haystack), the questions, and what their
-            needles cost.
-        """
-        pack = theme.pack
-        head: list[int] = []
-        questions: list[list[int]] = []
-        spent = cost = 0
-        for group in groups:
-            more = self._cost(theme, values, group)
-            count = sum(len(values[key]) for key in group)
-            names = {**pack.label(theme.value_type, count), "query": pack.join(group)}
-            form = "one" if count == 1 else "many"
-            prefix = pack.fill("niah", form, "answer_prefix", names)
-            before, after = pack.fill("niah", form, "template", names).split("{context}")
-            bare = bool(questions) and rng.random() < 0.7
-            if not questions:
-                head = ([USER] if chat else []) + self.encode(before)
-            if not chat:
-                question = self.encode(prefix if bare else after + prefix)
-            else:
-                turn = [] if bare else self.encode(after.strip() if questions else after)
-                opened = [USER] if questions and not bare else []
-                question = [*opened, *turn, ASSISTANT, *self.encode(prefix[1:])]
-            # Answers are not known yet (they follow the order of the text): a safe guess.
-            size = len(question) + count * (22 if theme.value_type == "uuids" else 8)
-            size += 12 * len(group) if len(group) > 1 else 0
-            full = spent + size > share * length
-            crowded = len(head) + cost + more > (1 - share) * (length - 1)
-            if questions and (full or crowded):
-                break
-            questions.append(question)
-            spent += size
-            cost += more
-        return head, questions, cost
-
-    def _answer(
-        self, theme: _Theme, keys: Sequence[str], ordered: Mapping[str, list[str]]
-    ) -> tuple[list[int], str]:
-        """The answer and its kind; `ordered` has the values in the order of the text."""
-        if len(keys) > 1:
-            text = ", ".join(f"{key}: {', '.join(ordered[key])}" for key in keys)
-            kind = "query"
-        else:
-            text = ", ".join(ordered[keys[0]])
-            if len(ordered[keys[0]]) > 1:
-                kind = "value"
-            elif "uuids" in (theme.key_type, theme.value_type):
-                kind = "uuid"
-            else:
-                kind = "dense" if theme.haystack == "needle" else "single"
-        return [*self.encode(f" {text}."), EOS], kind
-
-    def _haystack(
-        self, rng: random.Random, theme: _Theme, placed: Sequence[tuple[str, str]], budget: int
-    ) -> list[list[int]] | None:
-        """Units with their separators, needles among them; None if the needles do not fit."""
-        separator = " " if theme.haystack == "essay" and rng.random() < 0.9 else "\n"
-        needles = [self.encode(separator + theme.needle(key, value)) for key, value in placed]
-        left = budget - sum(map(len, needles))
-        if left < 0:
-            return None
-        units: list[list[int]] = []
-        if theme.haystack == "noise":
-            line = self._cached("\n" + theme.pack.noise)
-            units = [line] * (left // len(line))
-        else:
-            if theme.haystack == "essay":
-                pool = self._prose[theme.pack.code, separator]
-                start = rng.randrange(len(pool))
-                endless = itertools.islice(itertools.cycle(pool), start, None)
-            else:
-                endless = (self.encode("\n" + theme.distractor(rng)) for _ in itertools.count())
-            for unit in endless:
-                if len(unit) > left:
-                    break
-                units.append(unit)
-                left -= len(unit)
-        slots = sorted(rng.randint(0, len(units)) for _ in needles)
-        for added, (slot, unit) in enumerate(zip(slots, needles, strict=True)):
-            units.insert(slot + added, unit)
-        if units:
-            # The first unit has no separator, and a space is part of the word behind it.
-            units[0] = self.encode(self.tokenizer.decode(units[0])[1:])
-        return units

@@ -1,26 +1,27 @@
-"""What a model can do: ``python -m training.evaluate rulerlib/models/lille --length 2048``.
+"""What a model can do: ``python -m training.evaluate lille --length 2048 --samples 200``.
 
-Greedy answers to fresh samples of rulerlib's own datasets, all-match, one line per
-variant, language, length and form. Results are appended to a CSV as they come, and
-cells that are there already are not measured again, so it can be stopped at any time.
+Greedy answers to rulerlib's own datasets, by each task's own rule, one line per task,
+language, length and form. It is an ordinary run (`rulerlib.runs`) with a seed of its own, so
+it can be stopped at any time and goes on where it was, and every answer can be read in the
+folder of the run; the table of results is made anew from them.
 """
 
 from __future__ import annotations
 
 import argparse
 import csv
+import itertools
 import time
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from rulerlib import models, tokens
-from rulerlib.dataset import Dataset
-from rulerlib.tasks.niah import VARIANTS
+from rulerlib import metrics, tasks, tokens
+from rulerlib.errors import ParameterError
+from rulerlib.runs import Run
 from training.export import sha256
 
 COLUMNS = (
-    "weights", "length", "variant", "language", "chat", "n", "all_match", "recall",
-    "seconds_per_sample",
+    "weights", "task", "language", "length", "chat", "n", "accuracy", "recall", "seconds",
 )  # fmt: skip
 
 # Not the benchmark's default seed: these samples are for measuring the model, once.
@@ -28,49 +29,50 @@ SEED = 90_210
 
 
 def measure(
-    folder: str, variant: str, length: int, language: str, chat: bool, count: int, dtype: str
-) -> dict[str, object]:
-    """Accuracy of one cell.
+    folder: str, task: str, length: int, language: str, chat: bool, count: int, output: str
+) -> dict[str, object] | None:
+    """Accuracy of one cell; None if the length is too short for the task.
 
     Returns
     -------
     dict
-        One value for each of COLUMNS but the first.
+        One value for each of COLUMNS. ``seconds`` is what was measured now: 0 where all
+        answers were there already.
     """
-    data = Dataset(
-        variant, length, language, tokenizer=folder, num_samples=count, seed=SEED, chat=chat
+    weights = sha256(Path(tokens.resolve(folder)) / "model.safetensors")[:12]
+    run = Run(
+        tasks=task,
+        model=folder,
+        length=length,
+        language=language,
+        chat=chat,
+        num_samples=count,
+        seed=SEED,
+        output=f"{output}/{weights}/{'chat' if chat else 'plain'}",
     )
-    model = models.load(folder, dtype=dtype)
-    samples = list(data)
-    requests = [
-        models.Request(
-            data.frame.prompt(sample.input, sample.answer_prefix),
-            special=not data.frame.chat,
-            max_new_tokens=data.tokens_to_generate,
-        )
-        for sample in samples
-    ]
+    try:
+        _ = run.cells
+    except ParameterError as error:
+        if error.parameter != "length":
+            raise
+        return None
     began = time.monotonic()
-    size = model.batch_size(length) or count
-    texts = [
-        generation.text
-        for start in range(0, count, size)
-        for generation in models.in_order(model, requests[start : start + size])
-    ]
+    run.predict()
     spent = time.monotonic() - began
-    hits = [
-        [reference in text for reference in sample.outputs]
-        for sample, text in zip(samples, texts, strict=True)
-    ]
+    rule = metrics.METRICS[tasks.resolve(task).metric]
+    records = [record for _, record in run.predictions()]
+    scores = [rule(record.pred, record.outputs) for record in records]
+    recalls = [metrics.recall(record.pred, record.outputs) for record in records]
     return {
-        "length": length,
-        "variant": variant,
+        "weights": weights,
+        "task": task,
         "language": language,
+        "length": length,
         "chat": int(chat),
         "n": count,
-        "all_match": round(sum(map(all, hits)) / count, 4),
-        "recall": round(sum(sum(hit) / len(hit) for hit in hits) / count, 4),
-        "seconds_per_sample": round(spent / count, 3),
+        "accuracy": round(sum(scores) / count, 4),
+        "recall": round(sum(recalls) / count, 4),
+        "seconds": round(spent, 1),
     }
 
 
@@ -79,43 +81,48 @@ def evaluate(
     out: Path,
     *,
     lengths: Sequence[int],
-    variants: Sequence[str],
+    names: Sequence[str],
     languages: Sequence[str],
     chats: Sequence[bool],
     count: int,
-    dtype: str = "auto",
+    output: str,
 ) -> None:
-    """Measure every cell that `out` does not hold yet, and append it."""
+    """Measure cells, and put them into `out` among those of the same weights that stand there."""
     weights = sha256(Path(tokens.resolve(folder)) / "model.safetensors")[:12]
-    rows = []
+    rows: dict[tuple[str, ...], dict[str, object]] = {}
     if out.exists():
         with out.open(newline="", encoding="utf-8") as file:
             # What other weights could do says nothing about these.
-            rows = [row for row in csv.DictReader(file) if row["weights"] == weights]
-    done = {(row["length"], row["variant"], row["language"], row["chat"]) for row in rows}
+            rows = {
+                _key(row): dict(row) for row in csv.DictReader(file) if row["weights"] == weights
+            }
     out.parent.mkdir(parents=True, exist_ok=True)
-    with out.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(rows)
-    cells = [
-        (length, variant, language, chat)
-        for length in lengths
-        for variant in variants
-        for language in languages
-        for chat in chats
-    ]
-    for length, variant, language, chat in cells:
-        if (str(length), variant, language, str(int(chat))) in done:
+    for length, task, language, chat in itertools.product(lengths, names, languages, chats):
+        row = measure(folder, task, length, language, chat, count, output)
+        if row is None:
             continue
-        row = measure(folder, variant, length, language, chat, count, dtype)
-        with out.open("a", newline="", encoding="utf-8") as file:
-            csv.DictWriter(file, COLUMNS, lineterminator="\n").writerow({**row, "weights": weights})
-        print(*(f"{name}={value}" for name, value in row.items()), flush=True)
+        before = rows.get(_key(row))
+        if before is not None and not row["seconds"]:
+            row["seconds"] = before["seconds"]
+        rows[_key(row)] = row
+        print(*(f"{name}={row[name]}" for name in COLUMNS[1:]), flush=True)
+        with out.open("w", newline="", encoding="utf-8") as file:
+            writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
+            writer.writeheader()
+            writer.writerows(rows[key] for key in sorted(rows, key=_order))
+
+
+def _key(row: dict[str, object]) -> tuple[str, ...]:
+    return tuple(str(row[name]) for name in ("task", "language", "length", "chat"))
+
+
+def _order(key: tuple[str, ...]) -> tuple[int, str, int, str]:
+    task, language, length, chat = key
+    return list(tasks.TASKS).index(task), language, int(length), chat
 
 
 def table(path: Path) -> str:
-    """Results as a Markdown table: one line per variant and language, one column per length.
+    """Results as a Markdown table: one line per task and language, one column per length.
 
     Cells of the chat form and the plain form are pooled, weighted by n.
     """
@@ -123,22 +130,22 @@ def table(path: Path) -> str:
         rows = list(csv.DictReader(file))
     lengths = sorted({int(row["length"]) for row in rows})
     lines = [
-        "| variant | language | " + " | ".join(map(str, lengths)) + " |",
-        "|---|---|" + "---|" * len(lengths),
+        "| task | language | " + " | ".join(f"{length:,}" for length in lengths) + " |",
+        "|---|---|" + "---:|" * len(lengths),
     ]
-    for variant in VARIANTS:
+    for task in tasks.TASKS:
         for language in sorted({row["language"] for row in rows}):
             cells = [
                 _pooled(
                     row
                     for row in rows
-                    if (row["variant"], row["language"], int(row["length"]))
-                    == (variant, language, length)
+                    if (row["task"], row["language"], int(row["length"]))
+                    == (task, language, length)
                 )
                 for length in lengths
             ]
             if any(cells):
-                lines.append(f"| {variant} | {language} | " + " | ".join(cells) + " |")
+                lines.append(f"| {task} | {language} | " + " | ".join(cells) + " |")
     return "\n".join(lines)
 
 
@@ -147,24 +154,25 @@ def _pooled(rows: Iterable[dict[str, str]]) -> str:
     count = sum(int(row["n"]) for row in rows)
     if not count:
         return ""
-    match, recall = (
+    accuracy, recall = (
         sum(int(row["n"]) * float(row[name]) for row in rows) / count
-        for name in ("all_match", "recall")
+        for name in ("accuracy", "recall")
     )
-    partial = f", {recall:.2f}" if recall - match > 0.005 else ""
-    return f"{match:.2f} ({count}{partial})"
+    # Question answering has several spellings of one answer, and recall says nothing there.
+    partial = tasks.resolve(rows[0]["task"]).metric == "all_match" and recall - accuracy > 0.005
+    return f"{accuracy:.2f} ({count}{f', {recall:.2f}' if partial else ''})"
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description="Measure a model on rulerlib's datasets.")
     parser.add_argument("model", help="folder or name; 'lille' is the one inside")
     parser.add_argument("--out", type=Path, default=Path(__file__).with_name("results.csv"))
+    parser.add_argument("--runs", default="runs/training/evaluation", help="folder of all answers")
     parser.add_argument("--length", type=int, nargs="+", default=[1024, 2048, 4096, 8192])
-    parser.add_argument("--variant", nargs="+", default=list(VARIANTS), choices=list(VARIANTS))
+    parser.add_argument("--task", nargs="+", default=list(tasks.TASKS), choices=list(tasks.TASKS))
     parser.add_argument("--language", nargs="+", default=["da", "en"])
     parser.add_argument("--form", nargs="+", default=["chat", "plain"], choices=["chat", "plain"])
     parser.add_argument("--samples", type=int, default=40, help="per cell")
-    parser.add_argument("--dtype", default="auto")
     parser.add_argument("--table", action="store_true", help="only print what --out holds")
     arguments = parser.parse_args()
     if not arguments.table:
@@ -173,11 +181,11 @@ def main() -> None:
             arguments.model,
             arguments.out,
             lengths=arguments.length,
-            variants=arguments.variant,
+            names=arguments.task,
             languages=arguments.language,
             chats=[form == "chat" for form in arguments.form],
             count=arguments.samples,
-            dtype=arguments.dtype,
+            output=arguments.runs,
         )
     print(table(arguments.out))
 

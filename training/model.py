@@ -184,6 +184,11 @@ class Lille(nn.Module):
 _TOKEN = 128
 _SLOW_FROM = 12
 _BAG_FROM = 15
+SPACE = 225
+
+
+def h_row(h: int, dim: int) -> int:
+    return h * 64 + dim
 
 
 @torch.no_grad()
@@ -291,3 +296,31 @@ def structured_start(model: Lille, seed: int = 0) -> None:
                 attention.k_proj.weight[row] *= 0.1
                 attention.q_proj.weight[row, asked_at + i] = 0.9
                 attention.k_proj.weight[row, near_at + i] = 0.9
+
+    def lay(layer: int, h: int, gain: float) -> Any:
+        """A head that copies token dimensions by `gain` from wherever it looks."""
+        attention = model.layers[layer].self_attn
+        own = slice(h * head, (h + 1) * head)
+        attention.q_proj.weight[own] *= 0.1
+        attention.k_proj.weight[own] *= 0.1
+        attention.v_proj.weight[own] = 0
+        attention.v_proj.weight[own, :_TOKEN] = code
+        attention.o_proj.weight[:, own] = 0
+        attention.o_proj.weight[:_TOKEN, own] = gain * code.T
+        return attention, own
+
+    # Third layer: counting (look everywhere alike), and the beginning of the word before.
+    lay(2, 2, 0.25)
+    attention, own = lay(2, 3, 0.25)
+    turn = -10 * frequencies
+    attention.k_proj.bias[own] = torch.cat([soft, torch.zeros(half)])
+    attention.q_proj.bias[own] = torch.cat([soft * turn.cos(), soft * turn.sin()])
+    space = embedding[SPACE, :_TOKEN] / 0.057
+    for dim in map(int, slow):
+        attention.k_proj.weight[h_row(3, dim), previous_at + place[dim]] = match
+        attention.q_proj.bias[h_row(3, dim)] = match * (code[dim] @ space)
+    # Last layer: what was said just now is not said again.
+    attention, own = lay(3, 3, -0.25)
+    turn = -14 * frequencies
+    attention.k_proj.bias[own] = torch.cat([softer, torch.zeros(half)])
+    attention.q_proj.bias[own] = torch.cat([softer * turn.cos(), softer * turn.sin()])

@@ -4,13 +4,6 @@ Most of the vocabulary is decided here rather than learned, because the benchmar
 for numbers and uuids: digits come in groups of up to three, the hex digits of a uuid in
 aligned pairs, capital letters in pairs, and every line break is a token of its own, so
 that the same value is the same tokens wherever it stands. The rest are ordinary merges.
-
-Two known flaws, kept because the shipped weights were trained with them; the same text is
-still the same tokens everywhere, only more of them. A group of three digits whose last two
-merge first (847, 553: the second digit is smaller than the first, or equal and the third
-smaller) stays two tokens, since ``8 + 47`` is not among the merges of ``_fixed_merges``. And
-a uuid that begins with a letter gives its first letters to the space before it, since the
-word branch of ``_PATTERN`` starts there; a branch `` (?=[0-9a-f]{8}-)`` before it would not.
 """
 
 from __future__ import annotations
@@ -25,6 +18,7 @@ from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, pre_token
 from tokenizers.processors import TemplateProcessing
 
 from rulerlib import languages
+from rulerlib.tasks.encyclopedia import World
 from training import prose
 
 PAD, BOS, EOS, USER, ASSISTANT = range(5)
@@ -42,6 +36,9 @@ CHAT_TEMPLATE = (
     "{% if add_generation_prompt %}<|assistant|>{% endif %}"
 )
 
+# The seed of a fictional world that nobody is asked about.
+_WORLD = 2
+
 _HEX = "[0-9a-f]"
 # The three branches that start with _HEX see, from the hyphens around it, where in a uuid
 # a pair stands, so that pairs are aligned whatever stands before and after the uuid.
@@ -52,6 +49,8 @@ _PATTERN = "|".join(
         "(?<="
         + "|".join([f"-{_HEX}{{4}}-"] + [f"-{_HEX}{{4}}-{_HEX}{{{n}}}" for n in (2, 4, 6, 8, 10)])
         + f"){_HEX}{{2}}(?={_HEX}{{0,10}}(?![0-9a-z]))",
+        # A space before a uuid stays by itself, also where the uuid begins with a letter.
+        f" (?={_HEX}{{8}}-{_HEX}{{4}}-)",
         r" ?\p{Lu}?\p{Ll}+",
         r"\p{Lu}{1,2}",
         r"\p{N}{1,3}",
@@ -65,7 +64,9 @@ _PATTERN = "|".join(
 def _fixed_merges() -> list[tuple[str, str]]:
     digits, capitals, hexes = "0123456789", "ABCDEFGHIJKLMNOPQRSTUVWXYZ", "0123456789abcdef"
     merges = [(a, b) for a in digits for b in digits]
+    # Whichever two of three digits come together first, the third joins them.
     merges += [(a + b, c) for a in digits for b in digits for c in digits]
+    merges += [(a, b + c) for a in digits for b in digits for c in digits]
     merges += [(a, b) for a in capitals for b in capitals]
     merges += [(a, b) for a in hexes for b in hexes if not (a in digits and b in digits)]
     return merges
@@ -93,6 +94,9 @@ def _corpus(seed: int, codes: Sequence[str]) -> list[str]:
         # Words by themselves and hyphenated, as they stand in keys.
         words = prose.key_words(language)
         lines += [f" {a}-{b}" for a, b in zip(words[::2], words[1::2], strict=False)]
+        world = World(language, _WORLD)
+        lines += [line for index in range(800) for line in world.entry(index).sentences]
+        lines += [world.question(index, 1 + index % 2).text for index in range(800)]
     return [re.sub(r"[0-9]", "", line) for line in lines]
 
 

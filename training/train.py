@@ -8,6 +8,7 @@ batches, with the same log. ``--export FOLDER`` also puts the result where it sh
 from __future__ import annotations
 
 import argparse
+import copy
 import csv
 import multiprocessing as mp
 import os
@@ -23,7 +24,6 @@ from typing import Any
 import numpy as np
 import torch
 from tokenizers import Tokenizer
-from torch.nn import functional
 
 from training import tokenizer as tokenizers
 from training.data import KINDS, Batch, Source
@@ -45,6 +45,24 @@ def read_recipe(path: Path = RECIPE) -> dict[str, Any]:
 
 def total_steps(recipe: Mapping[str, Any]) -> int:
     return sum(phase["steps"] for phase in recipe["phases"])
+
+
+def cut(recipe: Mapping[str, Any], longest: int) -> dict[str, Any]:
+    """The same recipe for a shorter context: the control experiment.
+
+    Batches have as many tokens, in more and shorter rows, and positions jump as many times the
+    longest length as they do in the recipe.
+    """
+    made = copy.deepcopy(dict(recipe))
+    whole = max(int(length) for phase in made["phases"] for length in phase["lengths"])
+    for phase in made["phases"]:
+        lengths: dict[str, float] = defaultdict(float)
+        for length, weight in phase["lengths"].items():
+            lengths[str(min(int(length), longest))] += weight
+        phase["lengths"] = dict(lengths)
+        phase["reach"] = min(phase["reach"], phase["reach"] * longest // whole)
+    made["out"] = f"{made['out']}-{longest}"
+    return made
 
 
 def rate_at(recipe: Mapping[str, Any], step: int) -> float:
@@ -95,6 +113,20 @@ def write_atomically(path: Path, write: Any) -> None:
     write(name)
     os.chmod(name, 0o644)  # mkstemp makes files that only their owner reads
     os.replace(name, path)
+
+
+def any_of(logits: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
+    """Minus the log of the probability that any of the right tokens has.
+
+    Parameters
+    ----------
+    logits
+        (places, vocabulary).
+    targets
+        (places, alternatives), -1 where there are fewer.
+    """
+    right = logits.gather(1, targets.clamp(min=0)).masked_fill(targets < 0, -torch.inf)
+    return logits.logsumexp(-1) - right.logsumexp(-1)
 
 
 def _kept_rows(log: Path, step: int) -> list[list[str]]:
@@ -195,14 +227,14 @@ def train(
         states = hidden(torch.from_numpy(batch.tokens), cos, sin)
         logits = model.logits(states, torch.from_numpy(batch.places))
         targets = torch.from_numpy(batch.targets)
-        losses = functional.cross_entropy(logits, targets, reduction="none")
+        losses = any_of(logits, targets)
         losses.mean().backward()
         torch.nn.utils.clip_grad_norm_(model.parameters(), settings["clip"])
         optimizer.step()
         optimizer.zero_grad(set_to_none=True)
         step, tokens = index + 1, tokens + batch.tokens.size
 
-        right = (logits.argmax(-1) == targets).numpy()
+        right = (logits.argmax(-1, keepdim=True) == targets).any(-1).numpy()
         exact = np.ones(len(batch.kinds), dtype=bool)
         np.logical_and.at(exact, batch.answer, right)
         of_target = batch.kinds[batch.answer]
@@ -252,10 +284,10 @@ def train(
 
 
 def main() -> None:
-    recipe = read_recipe()
     parser = argparse.ArgumentParser(description="Train lille from nothing, or go on.")
     parser.add_argument("--recipe", type=Path, default=RECIPE)
     parser.add_argument("--out", type=Path, help="folder of the run (default: the recipe's)")
+    parser.add_argument("--longest", type=int, help="a shorter context than the recipe's")
     parser.add_argument("--threads", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--stop-at", type=int, help="stop after this many steps")
     parser.add_argument("--no-compile", action="store_true", help="without torch.compile")
@@ -263,6 +295,8 @@ def main() -> None:
     parser.add_argument("--export", type=Path, help="where to put the finished model")
     arguments = parser.parse_args()
     recipe = read_recipe(arguments.recipe)
+    if arguments.longest is not None:
+        recipe = cut(recipe, arguments.longest)
     out = arguments.out or ROOT / recipe["out"]
     train(
         recipe,

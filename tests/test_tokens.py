@@ -109,12 +109,6 @@ def test_a_chat_prompt_is_what_the_template_makes(bytelevel):
     assert prompt == expected
 
 
-def test_a_template_that_asks_for_the_date_gets_the_same_on_every_day(bytelevel, monkeypatch):
-    template = "{{ strftime_now('%d %B %Y') }}{{ messages[0]['content'] }}"
-    monkeypatch.setattr(bytelevel.backend, "chat_template", template)
-    assert bytelevel.frame().prompt("?", "") == "06 August 2024?"
-
-
 def test_a_template_that_changes_the_text_is_refused(bytelevel):
     template = bytelevel.backend.chat_template
     try:

@@ -132,7 +132,7 @@ def test_a_limit_on_requests_is_a_queue_and_no_fault(serve):
         return None
 
     server = serve(plan, retry_after="0.01")
-    assert len(in_order(load(server, concurrency=20, retries=40), asked(40))) == 40
+    assert len(in_order(load(server, concurrency=20, retries=8), asked(40))) == 40
     assert server.done["429"] > 40
 
 

@@ -110,6 +110,11 @@ class Language:
         steps = [step for step in path if isinstance(step, str)]
         return _fill(self.text(*steps), {**label, **names})
 
+    def question(self, *path: str, **names: Any) -> tuple[str, str, str]:
+        """What stands before the context, after it, and before the answer, all filled in."""
+        head, _, tail = self.fill(*path, "template", **names).partition("{context}")
+        return head, tail, self.fill(*path, "answer_prefix", **names)
+
     @functools.cached_property
     def fingerprint(self) -> str:
         """A short hash of the wording, the words and the essays."""

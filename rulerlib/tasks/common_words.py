@@ -222,16 +222,10 @@ def most_queries(knobs: Knobs) -> tuple[int | None, str]:
 
 
 class Family(Maker):
-    """Makes the samples of one setting of the knobs.
+    """Makes the samples of one setting of the knobs; parameters as in `rulerlib.tasks.base.Maker`.
 
-    Parameters
-    ----------
-    knobs, language, budget
-        What to make, in which language, how long.
-    texts
-        Where the words are from, if not from `wordfreq`.
-    seed
-        Not used: all that this family draws belongs to a sample.
+    ``texts`` are where the words are from, if not from `wordfreq`; ``seed`` is not used, as all
+    that this family draws belongs to a sample.
     """
 
     knobs: Knobs

@@ -119,16 +119,9 @@ def most_queries(knobs: Knobs) -> tuple[int | None, str]:
 
 
 class Family(Maker):
-    """Makes the samples of one setting of the knobs.
+    """Makes the samples of one setting of the knobs; parameters as in `rulerlib.tasks.base.Maker`.
 
-    Parameters
-    ----------
-    knobs, language, budget
-        What to make, in which language, how long.
-    texts
-        Not used: the text is coded.
-    seed
-        A text from which the coded words are drawn.
+    ``texts`` are not used, as the text is coded; from ``seed`` the coded words are drawn.
     """
 
     knobs: Knobs

@@ -124,16 +124,9 @@ def value_of(kind: str, language: Language, rng: random.Random) -> str:
 
 
 class Family(Maker):
-    """Makes the samples of one setting of the knobs.
+    """Makes the samples of one setting of the knobs; parameters as in `rulerlib.tasks.base.Maker`.
 
-    Parameters
-    ----------
-    knobs, language, budget
-        What to make, in which language, how long.
-    texts
-        Prose for the essay haystack.
-    seed
-        A text from which the pool of distractors is drawn.
+    ``texts`` are prose for the essay haystack; from ``seed`` the pool of distractors is drawn.
     """
 
     knobs: Knobs

@@ -271,16 +271,10 @@ class Labelled(Needled):
 
 
 class Family(Maker):
-    """Makes the samples of one setting of the knobs.
+    """Makes the samples of one setting of the knobs; parameters as in `rulerlib.tasks.base.Maker`.
 
-    Parameters
-    ----------
-    knobs, language, budget
-        What to make, in which language, how long.
-    texts
-        Not used: documents come from ``knobs.source``.
-    seed
-        A text from which the fictional world and the order of questions are drawn.
+    ``texts`` are not used, as documents come from ``knobs.source``; from ``seed`` the fictional
+    world and the order of questions are drawn.
     """
 
     knobs: Knobs

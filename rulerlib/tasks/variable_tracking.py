@@ -99,16 +99,10 @@ class Chain:
 
 
 class Family(Maker):
-    """Makes the samples of one setting of the knobs.
+    """Makes the samples of one setting of the knobs; parameters as in `rulerlib.tasks.base.Maker`.
 
-    Parameters
-    ----------
-    knobs, language, budget
-        What to make, in which language, how long.
-    texts
-        Prose for the essay haystack.
-    seed
-        Not used: all that this family draws belongs to a sample.
+    ``texts`` are prose for the essay haystack; ``seed`` is not used, as all that this family draws
+    belongs to a sample.
     """
 
     knobs: Knobs

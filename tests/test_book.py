@@ -49,7 +49,7 @@ def listed(value):
     return [page for inner in value for page in listed(inner)] if isinstance(value, list) else []
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def toc():
     return listed(yaml.safe_load((ROOT / "_toc.yml").read_text("utf-8")))
 
@@ -303,7 +303,7 @@ def with_a_widget(folder):
     return notebook, path
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def site(tmp_path_factory, toc):
     """The built site: one page really executed, one with a widget, the others as they are."""
     if not shutil.which("npm") and not (vendor.FOLDER / vendor.STAMP).exists():
@@ -458,7 +458,7 @@ def test_there_is_an_example_of_every_task_in_every_language(site):
 # --- In a browser ----------------------------------------------------------------------------
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser():
     chromium = shutil.which("chromium") or shutil.which("chromium-browser")
     if not chromium:
@@ -473,7 +473,7 @@ def browser():
         started.close()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def address(site):
     class Handler(http.server.SimpleHTTPRequestHandler):
         def log_message(self, *arguments):

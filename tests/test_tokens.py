@@ -10,6 +10,7 @@ import re
 import warnings
 
 import pytest
+from helpers_tasks import smallest_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -107,12 +108,6 @@ def test_a_chat_prompt_is_what_the_template_makes(bytelevel):
         turns, tokenize=False, continue_final_message=True
     )
     assert prompt == expected
-
-
-def test_a_template_that_asks_for_the_date_gets_the_same_on_every_day(bytelevel, monkeypatch):
-    template = "{{ strftime_now('%d %B %Y') }}{{ messages[0]['content'] }}"
-    monkeypatch.setattr(bytelevel.backend, "chat_template", template)
-    assert bytelevel.frame().prompt("?", "") == "06 August 2024?"
 
 
 def test_a_template_that_changes_the_text_is_refused(bytelevel):
@@ -335,11 +330,6 @@ def check_positions(tokenizer: tokens.Tokenizer, sample: Sample) -> None:
     gold = [starts[value] for value in sample.outputs]
     assert sample.token_positions[: len(gold)] == gold
     assert set(sample.token_positions) <= set(starts.values())
-
-
-def smallest_of(error: ParameterError) -> int:
-    """The length that an error message says would work."""
-    return int(re.search(r"at least (\d+)", str(error))[1])
 
 
 def dataset(*args, **options) -> Dataset:

@@ -30,7 +30,14 @@ from training.examples import Example  # noqa: E402
 from training.export import export, sha256  # noqa: E402
 from training.model import Lille, Shape, rotate, structured_start  # noqa: E402
 from training.needles import a_value  # noqa: E402
-from training.train import any_of, rate_at, read_recipe, total_steps, train  # noqa: E402
+from training.train import (  # noqa: E402
+    any_of,
+    make_optimizers,
+    rate_at,
+    read_recipe,
+    total_steps,
+    train,
+)
 
 SHIPPED = Path(languages.__file__).parent.parent / "models" / "lille"
 
@@ -253,8 +260,8 @@ def test_positions_jump_at_seams_only(seed, length, reach):
 
 
 def test_structured_start_looks_back_one_and_two():
-    model = Lille(Shape(layers=2), torch.float32)
-    structured_start(model)
+    model = Lille(Shape(), torch.float32)
+    structured_start(model, space=225)
     tokens = torch.randint(5, 4096, (1, 64))
     attention = model.layers[0].self_attn
     x = model.layers[0].input_layernorm(model.embed_tokens(tokens))
@@ -268,6 +275,22 @@ def test_structured_start_looks_back_one_and_two():
     assert weights[1].argmax() == 63 - 2
     assert weights[0].max() > 0.5
     assert weights[2, 63 - 11 : 63 - 2].sum() > 0.5
+
+
+def test_every_parameter_has_one_optimizer():
+    model = Lille(Shape(), torch.float32)
+    muon, adam = make_optimizers(model, read_recipe()["optimizer"])
+    of_each = [
+        parameter
+        for optimizer in (muon, adam)
+        for group in optimizer.param_groups
+        for parameter in group["params"]
+    ]
+    assert len(of_each) == len(list(model.parameters()))
+    assert {id(one) for one in of_each} == {id(one) for one in model.parameters()}
+    assert all(
+        one.shape != model.embed_tokens.weight.shape for one in muon.param_groups[0]["params"]
+    )
 
 
 def test_rate_rises_stays_and_falls():

@@ -118,9 +118,7 @@ class Families:
             ]
 
         def asked(names: list[str], value: str) -> tuple[str, str, str]:
-            words = {"query": value, "count": len(names)}
-            head, tail = fill("variable_tracking", "template", **words).split("{context}")
-            return head, tail, fill("variable_tracking", "answer_prefix", **words)
+            return pack.question("variable_tracking", query=value, count=len(names))
 
         def interleaved(chains: list[tuple[list[str], str]]) -> list[str]:
             lines = [iter(wording(*one)) for one in chains]
@@ -219,10 +217,7 @@ class Families:
         words = prose.words(pack.code)[0]
         pool = iter(rng.sample(words, min(len(words), length)))
         pool = iter([word for word in pool if 3 <= len(word) <= 14])
-        names = {"count": count}
-        template = pack.fill("common_words", "template", **names)
-        head, tail = template.split("{context}")
-        prefix = pack.fill("common_words", "answer_prefix", **names)
+        head, tail, prefix = pack.question("common_words", count=count)
 
         def listed(order: Sequence[str]) -> list[list[int]]:
             return [
@@ -283,8 +278,7 @@ class Families:
         cached = self.source.cached
         # Short texts need clearer counts than a zeta distribution would give them.
         alpha = rng.choice((2.0, 2.0, 2.0, 1.6, 2.4))
-        head, tail = pack.fill("frequent_words", "template", noise=NOISE).split("{context}")
-        prefix = pack.fill("frequent_words", "answer_prefix", noise=NOISE)
+        head, tail, prefix = pack.question("frequent_words", noise=NOISE)
         example = self._begin(chat, head)
         question = self._question(tail, prefix, chat=chat, first=True, bare=False)
         vocabulary = [NOISE] + [

@@ -20,7 +20,18 @@ far         a soft sum of the tokens about 12 back: the same, at the end of a pr
 ==========  ====================================================================
 
 The second layer copies by induction (attend to where the previous token was this one),
-and two heads of each later layer attend to positions with a similar bag.
+and two heads of each later layer attend to positions with a similar bag. What is left of the
+third layer and the last one is laid out for lists:
+
+==============  ================================================================
+layer, head     what it does at the start
+==============  ================================================================
+third, 2        looks everywhere alike and copies tokens: it counts
+third, 3        looks for the space before a word, some 10 tokens back: where the
+                word before the current one begins
+last, 3         looks some 14 tokens back and takes away from the logits of what
+                stands there: what was said just now is not said again
+==============  ================================================================
 """
 
 from __future__ import annotations
@@ -184,16 +195,17 @@ class Lille(nn.Module):
 _TOKEN = 128
 _SLOW_FROM = 12
 _BAG_FROM = 15
-SPACE = 225
-
-
-def h_row(h: int, dim: int) -> int:
-    return h * 64 + dim
 
 
 @torch.no_grad()
-def structured_start(model: Lille, seed: int = 0) -> None:
-    """Draw the starting weights: random, with look-back, induction and bag heads laid in."""
+def structured_start(model: Lille, space: int, seed: int = 0) -> None:
+    """Draw the starting weights: random, with the heads of the tables above laid in.
+
+    Parameters
+    ----------
+    space
+        The token that stands before a word which is no token of its own.
+    """
     shape = model.shape
     if (shape.hidden, shape.heads, shape.head) != (256, 4, 64) or shape.layers < 2:
         raise ValueError("The structured start is laid out for hidden 256 and 4 heads of 64.")
@@ -309,16 +321,19 @@ def structured_start(model: Lille, seed: int = 0) -> None:
         attention.o_proj.weight[:_TOKEN, own] = gain * code.T
         return attention, own
 
+    if shape.layers < 4:
+        return
     # Third layer: counting (look everywhere alike), and the beginning of the word before.
     lay(2, 2, 0.25)
     attention, own = lay(2, 3, 0.25)
     turn = -10 * frequencies
     attention.k_proj.bias[own] = torch.cat([soft, torch.zeros(half)])
     attention.q_proj.bias[own] = torch.cat([soft * turn.cos(), soft * turn.sin()])
-    space = embedding[SPACE, :_TOKEN] / 0.057
+    before_a_word = embedding[space, :_TOKEN] / gain
     for dim in map(int, slow):
-        attention.k_proj.weight[h_row(3, dim), previous_at + place[dim]] = match
-        attention.q_proj.bias[h_row(3, dim)] = match * (code[dim] @ space)
+        row = 3 * head + dim
+        attention.k_proj.weight[row, previous_at + place[dim]] = match
+        attention.q_proj.bias[row] = match * (code[dim] @ before_a_word)
     # Last layer: what was said just now is not said again.
     attention, own = lay(3, 3, -0.25)
     turn = -14 * frequencies

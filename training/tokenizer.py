@@ -22,6 +22,8 @@ from rulerlib.tasks.encyclopedia import World
 from training import prose
 
 PAD, BOS, EOS, USER, ASSISTANT = range(5)
+# What a space is called in the vocabulary of a byte-level tokenizer.
+SPACE = "Ġ"
 SPECIAL = ("<pad>", "<s>", "</s>", "<|user|>", "<|assistant|>")
 
 # An answer prefix is the beginning of the assistant's turn; only a finished turn gets eos.

@@ -115,6 +115,35 @@ def write_atomically(path: Path, write: Any) -> None:
     os.replace(name, path)
 
 
+def make_optimizers(model: Lille, settings: Mapping[str, Any]) -> list[torch.optim.Optimizer]:
+    """Muon for the matrices of the layers, AdamW for all else.
+
+    Muon (Jordan and others, 2024) steps by the orthogonal part of the momentum, so that rare
+    directions of a matrix move as fast as common ones: what looks things up is learned in a
+    fraction of the tokens. Its rate is scaled so that AdamW's serves both (Liu and others, 2025).
+    """
+    named = list(model.named_parameters())
+    matrices = [p for n, p in named if p.dim() == 2 and not n.startswith("embed")]
+    # The biases that look back are large by design; at the full rate they wobble.
+    look = [p for n, p in named if n.endswith(("q_proj.bias", "k_proj.bias"))]
+    chosen = {id(p) for p in (*matrices, *look)}
+    rest = [p for _, p in named if id(p) not in chosen]
+    groups = [{"params": rest, "share": 1.0}, {"params": look, "share": 0.5}]
+    rate = settings["rate"]
+    return [
+        torch.optim.Muon(
+            [{"params": matrices, "share": settings["matrices"]}],
+            lr=rate,
+            weight_decay=0.0,
+            momentum=settings["momentum"],
+            adjust_lr_fn="match_rms_adamw",
+        ),
+        torch.optim.AdamW(
+            groups, lr=rate, betas=tuple(settings["betas"]), weight_decay=0.0, fused=True
+        ),
+    ]
+
+
 def any_of(logits: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
     """Minus the log of the probability that any of the right tokens has.
 
@@ -179,20 +208,15 @@ def train(
         write_atomically(tokenizer_path, lambda name: tokenizer.save(str(name)))
 
     model = Lille(Shape(**recipe["shape"]), torch.bfloat16 if bfloat16 else torch.float32)
-    structured_start(model, recipe["seed"])
+    structured_start(model, tokenizer.token_to_id(tokenizers.SPACE), recipe["seed"])
     settings = recipe["optimizer"]
-    # The biases that look back are large by design; at the full rate they wobble.
-    look = [p for n, p in model.named_parameters() if n.endswith(("q_proj.bias", "k_proj.bias"))]
-    rest = [p for p in model.parameters() if not any(p is bias for bias in look)]
-    groups = [{"params": rest, "share": 1.0}, {"params": look, "share": 0.5}]
-    optimizer = torch.optim.AdamW(
-        groups, lr=settings["rate"], betas=tuple(settings["betas"]), weight_decay=0.0, fused=True
-    )
+    optimizers = make_optimizers(model, settings)
     start, tokens, before = 0, 0, 0.0
     if checkpoint.exists():
         state = torch.load(checkpoint, weights_only=True)
         model.load_state_dict(state["model"])
-        optimizer.load_state_dict(state["optimizer"])
+        for optimizer, saved_state in zip(optimizers, state["optimizers"], strict=True):
+            optimizer.load_state_dict(saved_state)
         start, tokens, before = state["step"], state["tokens"], state["seconds"]
         print(f"going on from step {start}", flush=True)
     rows = _kept_rows(log, start)
@@ -204,7 +228,7 @@ def train(
     def save(step: int) -> None:
         state = {
             "model": model.state_dict(),
-            "optimizer": optimizer.state_dict(),
+            "optimizers": [optimizer.state_dict() for optimizer in optimizers],
             "shape": model.shape.as_dict(),
             "step": step,
             "tokens": tokens,
@@ -221,8 +245,9 @@ def train(
     for index, batch in batches(recipe, tokenizer, start):
         if stop_at is not None and index >= stop_at:
             break
-        for group in optimizer.param_groups:
-            group["lr"] = rate_at(recipe, index) * group["share"]
+        for optimizer in optimizers:
+            for group in optimizer.param_groups:
+                group["lr"] = rate_at(recipe, index) * group["share"]
         cos, sin = model.positions(torch.from_numpy(batch.positions))
         states = hidden(torch.from_numpy(batch.tokens), cos, sin)
         logits = model.logits(states, torch.from_numpy(batch.places))
@@ -230,8 +255,9 @@ def train(
         losses = any_of(logits, targets)
         losses.mean().backward()
         torch.nn.utils.clip_grad_norm_(model.parameters(), settings["clip"])
-        optimizer.step()
-        optimizer.zero_grad(set_to_none=True)
+        for optimizer in optimizers:
+            optimizer.step()
+            optimizer.zero_grad(set_to_none=True)
         step, tokens = index + 1, tokens + batch.tokens.size
 
         right = (logits.argmax(-1, keepdim=True) == targets).any(-1).numpy()

@@ -32,6 +32,7 @@ from training.model import Lille, Shape, rotate, structured_start  # noqa: E402
 from training.needles import a_value  # noqa: E402
 from training.train import (  # noqa: E402
     any_of,
+    batches,
     make_optimizers,
     rate_at,
     read_recipe,
@@ -242,6 +243,16 @@ def test_loss_counts_the_probability_of_all_that_is_right():
     probabilities = logits.softmax(-1)
     for loss, row, right in zip(any_of(logits, targets), probabilities, targets, strict=True):
         assert loss.item() == pytest.approx(-row[right[right >= 0]].sum().log().item(), rel=1e-5)
+
+
+def test_several_processes_make_the_same_batches(recipe, built):
+    source = Source(recipe, built)
+    made = batches(recipe, built, 1, workers=3)
+    for step in range(1, 6):
+        number, batch = next(made)
+        assert number == step
+        assert np.array_equal(batch.tokens, source.batch(step).tokens)
+    made.close()
 
 
 @given(st.integers(0, 2**32), st.integers(8, 400), st.integers(0, 40_000))

@@ -32,7 +32,7 @@ def export(run: Path, folder: Path) -> dict[str, float]:
     """
     from transformers import GenerationConfig, LlamaConfig, LlamaForCausalLM
 
-    state = torch.load(run / "checkpoint.pt", weights_only=True)
+    state = torch.load(run / "checkpoint.pt", weights_only=True, map_location="cpu")
     shape = Shape(**state["shape"])
     config = LlamaConfig(
         **shape.llama(LONGEST),

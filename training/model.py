@@ -173,7 +173,7 @@ class Lille(nn.Module):
 
     def positions(self, positions: Tensor) -> tuple[Tensor, Tensor]:
         """Cosines and sines for (row, place) position numbers, broadcast over heads."""
-        angles = positions.float()[..., None] * self.shape.frequencies()
+        angles = positions.float()[..., None] * self.shape.frequencies().to(positions.device)
         angles = torch.cat([angles, angles], -1)[:, None]
         return angles.cos().to(self.dtype), angles.sin().to(self.dtype)
 

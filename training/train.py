@@ -73,10 +73,10 @@ def rate_at(recipe: Mapping[str, Any], step: int) -> float:
     return settings["rate"] * rise * max(settings["floor"], min(1.0, fall))
 
 
-def _produce(queue: Any, recipe: Mapping[str, Any], tokenizer: str, start: int) -> None:
+def _produce(queue: Any, recipe: Mapping[str, Any], tokenizer: str, steps: range) -> None:
     source = Source(recipe, Tokenizer.from_str(tokenizer))
     parent = mp.parent_process()
-    for step in range(start, total_steps(recipe)):
+    for step in steps:
         batch = source.batch(step)
         while True:
             try:
@@ -89,21 +89,27 @@ def _produce(queue: Any, recipe: Mapping[str, Any], tokenizer: str, start: int) 
 
 
 def batches(
-    recipe: Mapping[str, Any], tokenizer: Tokenizer, start: int
+    recipe: Mapping[str, Any], tokenizer: Tokenizer, start: int, workers: int = 1
 ) -> Iterator[tuple[int, Batch]]:
-    """Batches from `start` on, made ahead in a process of their own."""
+    """Batches from `start` on, in their order, made ahead by so many processes in turn."""
     context = mp.get_context("spawn")
-    queue = context.Queue(maxsize=8)
-    worker = context.Process(
-        target=_produce, args=(queue, recipe, tokenizer.to_str(), start), daemon=True
-    )
-    worker.start()
+    queues, processes = [], []
+    for first in range(start, start + workers):
+        queues.append(context.Queue(maxsize=8))
+        steps = range(first, total_steps(recipe), workers)
+        processes.append(
+            context.Process(
+                target=_produce, args=(queues[-1], recipe, tokenizer.to_str(), steps), daemon=True
+            )
+        )
+        processes[-1].start()
     try:
-        for _ in range(start, total_steps(recipe)):
-            yield queue.get()
+        for step in range(start, total_steps(recipe)):
+            yield queues[(step - start) % workers].get()
     finally:
-        worker.terminate()
-        worker.join()
+        for process in processes:
+            process.terminate()
+            process.join()
 
 
 def write_atomically(path: Path, write: Any) -> None:
@@ -170,7 +176,9 @@ def train(
     recipe: Mapping[str, Any],
     out: Path,
     *,
+    device: str = "cpu",
     threads: int = 2,
+    workers: int = 1,
     compiled: bool = True,
     bfloat16: bool = True,
     stop_at: int | None = None,
@@ -185,8 +193,11 @@ def train(
         The parsed recipe.
     out
         Folder for tokenizer.json, checkpoint.pt and log.csv.
-    threads
-        Of torch; one more process makes the batches.
+    device
+        ``"cpu"`` or ``"cuda"``.
+    threads, workers
+        Threads of torch, and processes that make the batches besides: one keeps up with two
+        threads of a processor, a GPU wants all that there are.
     compiled
         Use torch.compile, which needs a C++ compiler and about half a minute a length.
     bfloat16
@@ -209,11 +220,13 @@ def train(
 
     model = Lille(Shape(**recipe["shape"]), torch.bfloat16 if bfloat16 else torch.float32)
     structured_start(model, tokenizer.token_to_id(tokenizers.SPACE), recipe["seed"])
+    # Drawn on the processor, so that a start is the same everywhere.
+    model.to(device)
     settings = recipe["optimizer"]
     optimizers = make_optimizers(model, settings)
     start, tokens, before = 0, 0, 0.0
     if checkpoint.exists():
-        state = torch.load(checkpoint, weights_only=True)
+        state = torch.load(checkpoint, weights_only=True, map_location=device)
         model.load_state_dict(state["model"])
         for optimizer, saved_state in zip(optimizers, state["optimizers"], strict=True):
             optimizer.load_state_dict(saved_state)
@@ -242,16 +255,18 @@ def train(
     ticked_tokens = tokens
     window: dict[tuple[int, int], np.ndarray] = defaultdict(lambda: np.zeros(4))
     step = start
-    for index, batch in batches(recipe, tokenizer, start):
+    for index, batch in batches(recipe, tokenizer, start, workers):
         if stop_at is not None and index >= stop_at:
             break
         for optimizer in optimizers:
             for group in optimizer.param_groups:
                 group["lr"] = rate_at(recipe, index) * group["share"]
-        cos, sin = model.positions(torch.from_numpy(batch.positions))
-        states = hidden(torch.from_numpy(batch.tokens), cos, sin)
-        logits = model.logits(states, torch.from_numpy(batch.places))
-        targets = torch.from_numpy(batch.targets)
+        inputs, positions, places, targets = (
+            torch.from_numpy(part).to(device)
+            for part in (batch.tokens, batch.positions, batch.places, batch.targets)
+        )
+        cos, sin = model.positions(positions)
+        logits = model.logits(hidden(inputs, cos, sin), places)
         losses = any_of(logits, targets)
         losses.mean().backward()
         torch.nn.utils.clip_grad_norm_(model.parameters(), settings["clip"])
@@ -260,11 +275,11 @@ def train(
             optimizer.zero_grad(set_to_none=True)
         step, tokens = index + 1, tokens + batch.tokens.size
 
-        right = (logits.argmax(-1, keepdim=True) == targets).any(-1).numpy()
+        right = (logits.argmax(-1, keepdim=True) == targets).any(-1).cpu().numpy()
         exact = np.ones(len(batch.kinds), dtype=bool)
         np.logical_and.at(exact, batch.answer, right)
         of_target = batch.kinds[batch.answer]
-        each = losses.detach().numpy()
+        each = losses.detach().cpu().numpy()
         for kind in np.unique(batch.kinds):
             answers = exact[batch.kinds == kind]
             cell = each[of_target == kind]
@@ -314,7 +329,11 @@ def main() -> None:
     parser.add_argument("--recipe", type=Path, default=RECIPE)
     parser.add_argument("--out", type=Path, help="folder of the run (default: the recipe's)")
     parser.add_argument("--longest", type=int, help="a shorter context than the recipe's")
+    parser.add_argument(
+        "--device", choices=["cpu", "cuda"], default="cuda" if torch.cuda.is_available() else "cpu"
+    )
     parser.add_argument("--threads", type=int, default=os.cpu_count() or 1)
+    parser.add_argument("--workers", type=int, help="processes that make batches (GPU: all cores)")
     parser.add_argument("--stop-at", type=int, help="stop after this many steps")
     parser.add_argument("--no-compile", action="store_true", help="without torch.compile")
     parser.add_argument("--float32", action="store_true", help="for processors without bfloat16")
@@ -327,7 +346,9 @@ def main() -> None:
     train(
         recipe,
         out,
+        device=arguments.device,
         threads=arguments.threads,
+        workers=arguments.workers or (arguments.threads if arguments.device == "cuda" else 1),
         compiled=not arguments.no_compile,
         bfloat16=not arguments.float32,
         stop_at=arguments.stop_at,

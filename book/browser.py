@@ -47,8 +47,8 @@ SHIPPED = ("model.safetensors", "config.json", "tokenizer.json", "tokenizer_conf
 LENGTHS = {"least": 500, "most": 4000, "step": 100, "first": 1000}
 COLUMNS = (500, 1000, 2000, 4000)
 
-# Needles beside the one that is asked for, in the page's variants.
-VARIANTS = {0: "niah_single_2: one needle", 3: "niah_multikey_1: four, one is asked for"}
+# Needles beside the one that is asked for, in the page's variants: niah_single_2, niah_multikey_1.
+VARIANTS = {0: "One needle", 3: "Four needles, one is asked for"}
 
 # The haystacks of the playground that the page offers.
 HAYSTACKS = ("essay", "text")
@@ -279,7 +279,8 @@ def controls(folder: str) -> Iterator[str]:
     yield "</noscript>"
     yield f'<p class="starting" data-part="starting">{STARTING}</p>'
     yield '<p class="say bad alert" role="alert" data-part="alert" hidden></p>'
-    yield '<div data-part="app" hidden>'
+    # Else a browser puts back after a reload what was chosen before it, and tells no script.
+    yield '<form data-part="app" autocomplete="off" hidden>'
     yield '<div class="fields">'
     yield select("language", labels["language"], packs, setting.language)
     yield select("distractors", "Variant", {str(n): name for n, name in VARIANTS.items()}, "0")
@@ -292,9 +293,9 @@ def controls(folder: str) -> Iterator[str]:
     yield f'<p class="small">{page.HINT}</p>'
     yield '<div class="fields">'
     for name in ("needle", "question", "prefix"):
-        yield f'<label>{labels[name]}<input name="{name}" autocomplete="off"></label>'
+        yield field(name, labels[name], f'<input name="{name}" id="needle-{name}">')
     yield "</div>"
-    yield f'<label>{labels["text"]}<textarea name="text"></textarea></label>'
+    yield field("text", labels["text"], '<textarea name="text" id="needle-text"></textarea>')
     yield "</details>"
     yield slider("depth", labels["depth"], 'min="0" max="100" step="1"', round(setting.depth))
     yield '<div class="strip" data-part="strip" aria-hidden="true"></div>'
@@ -306,11 +307,11 @@ def controls(folder: str) -> Iterator[str]:
     yield '<div class="buttons">'
     yield button("ask", f"{labels['ask']} (loads {megabytes()})", tips["ask"], "primary")
     yield button("depths", "Try all depths", "Ask at ten depths, at this length")
-    yield button("lengths", "and all lengths", "Ask at ten depths and four lengths")
+    yield button("lengths", "All depths and lengths", "Ask at ten depths and four lengths")
     yield button("another", labels["another"], tips["another"])
     yield button("stop", labels["stop"], tips["stop"])
     yield "</div>"
-    yield '<progress data-part="progress" aria-label="Loading the model" value="0" hidden></progress>'
+    yield '<progress data-part="progress" aria-label="Loading" value="0" hidden></progress>'
     yield '<div class="doing" data-part="doing"></div>'
     yield '<div class="unseen" role="status" data-part="aloud"></div>'
     yield f'<div class="say" role="status" data-part="answer">{labels["not asked"]}</div>'
@@ -320,7 +321,7 @@ def controls(folder: str) -> Iterator[str]:
     yield f'<thead><tr><th scope="col">tokens</th>{heads}</tr></thead>'
     yield '<tbody data-part="cells"></tbody>'
     yield "</table></div>"
-    yield "</div>"
+    yield "</form>"
     yield f'<script type="module" src="{folder}/page.js"></script>'
     yield "</div>"
 
@@ -339,21 +340,26 @@ STARTING = (
 )
 
 
+def field(name: str, label: str, control: str, value: str = "") -> str:
+    """A control under its label, and the value that it stands at."""
+    said = f'<output data-part="{name}-value" aria-hidden="true">{value}</output>' if value else ""
+    return f'<div><label for="needle-{name}">{label}</label>{said}{control}</div>'
+
+
 def select(name: str, label: str, options: dict[str, str], chosen: str) -> str:
-    """A list to choose from, with its label."""
+    """A list to choose from."""
     made = "".join(
         f'<option value="{value}"{" selected" * (value == chosen)}>{html.escape(text)}</option>'
         for value, text in options.items()
     )
-    return f'<label>{label}<select name="{name}" autocomplete="off">{made}</select></label>'
+    control = f'<select name="{name}" id="needle-{name}">{made}</select>'
+    return field(name, label, control)
 
 
 def slider(name: str, label: str, limits: str, value: int) -> str:
-    """A slider that says its value beside its label."""
-    return (
-        f'<label>{label}<output data-part="{name}-value" aria-hidden="true">{value}</output>'
-        f'<input type="range" name="{name}" {limits} value="{value}" autocomplete="off"></label>'
-    )
+    """A slider that says where it stands."""
+    control = f'<input type="range" name="{name}" id="needle-{name}" {limits} value="{value}">'
+    return field(name, label, control, str(value))
 
 
 if __name__ == "__main__":

@@ -167,9 +167,10 @@ async function load() {
   const bar = part("progress");
   bar.hidden = false;
   try {
+    aloud("Loading the model");
     await send("load", {}, ({ done, of }) => {
       bar.value = done / of;
-      status(`Loading the model: ${Math.round((100 * done) / of)} %`, false);
+      doing(`Loading the model: ${Math.round((100 * done) / of)} %`);
     });
     loaded = true;
   } finally {
@@ -177,18 +178,23 @@ async function load() {
   }
 }
 
-// What is going on. A screen reader hears only what is worth interrupting for.
-function status(text, aloud = true) {
+// What is going on, for the eye, which may look away; and what a screen reader says of it.
+function doing(text) {
   part("doing").textContent = text;
-  if (aloud) part("aloud").textContent = text;
 }
+
+function aloud(text) {
+  part("aloud").textContent = text;
+}
+
+const whereabouts = ({ depth, length }) => fill(page.where, { depth, length: counted(length) });
 
 async function answer(wanted) {
   const key = JSON.stringify(wanted);
   if (!answers.has(key)) {
-    const where = fill(page.where, { depth: wanted.depth, length: counted(wanted.length) });
+    const where = whereabouts(wanted);
     const said = await send("ask", { setting: wanted }, ({ done, of }) =>
-      status(`Asking ${page.model} ${where}: ${counted(done)} of ${counted(of)} tokens read`, false));
+      doing(`Asking ${page.model} ${where}: ${counted(done)} of ${counted(of)} tokens read`));
     if (said === null) return null;
     const right = found(said.text, said.prompt.value);
     const astray = said.prompt.others.some((value) => found(said.text, value));
@@ -213,7 +219,8 @@ async function during(work) {
     else cannot(error.message);
   } finally {
     busy = false;
-    part("doing").textContent = "";
+    doing("");
+    aloud("");
     draw();
   }
 }
@@ -223,6 +230,7 @@ function ask() {
   return during(async () => {
     asking = wanted;
     draw();
+    aloud(`Asking ${page.model} ${whereabouts(wanted)}`);
     const said = await answer(wanted);
     if (said) showAnswer(said);
   }).finally(() => {
@@ -237,6 +245,7 @@ function series(lengths) {
   return during(async () => {
     const begin = performance.now();
     const said = [];
+    aloud(`Asking ${page.model}`);
     for (const length of lengths) {
       for (const depth of page.rows) {
         if (halted) break;
@@ -356,6 +365,8 @@ for (const name of [...FIELDS, ...NUMBERS]) {
     refresh();
   });
 }
+// Enter in a field is no reason to leave the page.
+part("app").addEventListener("submit", (event) => event.preventDefault());
 control("text").maxLength = MOST_TEXT + 1;
 
 try {

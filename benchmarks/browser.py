@@ -126,6 +126,29 @@ def served(folder: Path) -> Iterator[str]:
         server.shutdown()
 
 
+@contextlib.contextmanager
+def chromium() -> Iterator[Any]:
+    """Chromium that can reach this machine and no other.
+
+    Raises
+    ------
+    FileNotFoundError
+        If there is none.
+    """
+    from playwright.sync_api import sync_playwright
+
+    named = (os.environ.get("CHROMIUM", ""), "chromium", "chromium-browser", "google-chrome")
+    path = next(filter(None, map(shutil.which, filter(None, named))), None)
+    if path is None:
+        raise FileNotFoundError("needs Chromium (apt install chromium, or CHROMIUM=path)")
+    # Without its own sandbox, which root and containers do not have.
+    alone = ["--no-sandbox", "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1"]
+    with sync_playwright() as started:
+        browser = started.chromium.launch(executable_path=path, args=alone)
+        yield browser
+        browser.close()
+
+
 def ask(page: Any, address: str, kind: str, asked: Sequence[Setting]) -> dict[str, Any]:
     """Send settings to a page's worker: as a "prompt", or to "ask" the model."""
     worker = f"{address}/_static/needle/worker.js?{browser.version()}"
@@ -137,25 +160,18 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--lengths", type=int, nargs="+", default=browser.COLUMNS)
     chosen = parser.parse_args()
-    from playwright.sync_api import sync_playwright
-
     asked = settings(chosen.lengths)
-    with tempfile.TemporaryDirectory() as place, sync_playwright() as started:
+    with tempfile.TemporaryDirectory() as place, chromium() as started:
         site = Path(place)
         vendor.fetch()
         shutil.copytree(vendor.FOLDER.parent, site / "_static")
         browser.make(site / "_static" / "needle")
         (site / "index.html").write_text("<!doctype html><title>benchmark</title>")
-        chromium = started.chromium.launch(
-            executable_path=os.environ.get("CHROMIUM") or shutil.which("chromium"),
-            args=["--no-sandbox"],
-        )
         with served(site) as address:
-            page = chromium.new_page()
+            page = started.new_page()
             page.set_default_timeout(3_600_000)
             page.goto(f"{address}/index.html")
             said = ask(page, address, "ask", asked)
-        chromium.close()
     play = Playground(models.load("lille", dtype="float32"), length=max(chosen.lengths))
     same = same_prompts = right = 0
     for setting, reply in zip(asked, said["replies"], strict=True):

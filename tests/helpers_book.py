@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import os
-import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+from benchmarks import browser
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -30,18 +31,13 @@ def build(place, *options, **environment):
 
 @contextlib.contextmanager
 def chromium():
-    """Chromium that can reach this machine and no other."""
-    path = shutil.which("chromium") or shutil.which("chromium-browser")
-    if not path:
-        pytest.skip("needs Chromium")
-    sync_api = pytest.importorskip("playwright.sync_api")
-    with sync_api.sync_playwright() as playwright:
-        started = playwright.chromium.launch(
-            executable_path=path,
-            args=["--no-sandbox", "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1"],
-        )
-        yield started
-        started.close()
+    """The benchmark's Chromium; a test that needs it is skipped where there is none."""
+    pytest.importorskip("playwright.sync_api")
+    try:
+        with browser.chromium() as started:
+            yield started
+    except FileNotFoundError as error:
+        pytest.skip(str(error))
 
 
 def opened(browser, address, path, width=1280, scheme="light"):

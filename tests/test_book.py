@@ -27,9 +27,8 @@ pytest.importorskip("sphinx_book_theme", reason="the site needs rulerlib[book]")
 nbformat = pytest.importorskip("nbformat")
 bs4 = pytest.importorskip("bs4")
 
-from helpers_book import ROOT, build, chromium, opened, run  # noqa: E402
+from helpers_book import ROOT, build, opened, run  # noqa: E402
 
-from benchmarks.browser import served  # noqa: E402
 from book import execute, extension, vendor  # noqa: E402
 
 LARGEST = 1_000_000
@@ -445,18 +444,6 @@ def test_there_is_an_example_of_every_task_in_every_language(site):
 
 
 # --- In a browser ----------------------------------------------------------------------------
-
-
-@pytest.fixture(scope="module")
-def browser():
-    with chromium() as started:
-        yield started
-
-
-@pytest.fixture(scope="module")
-def address(site):
-    with served(site) as address:
-        yield address
 
 
 @pytest.mark.slow

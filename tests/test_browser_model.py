@@ -16,9 +16,9 @@ pytest.importorskip("sphinx_book_theme", reason="the site needs rulerlib[book]")
 playwright = pytest.importorskip("playwright.sync_api")
 pytest.importorskip("torch")
 
-from helpers_book import build, chromium, opened  # noqa: E402
+from helpers_book import build, opened  # noqa: E402
 
-from benchmarks.browser import answer_of, ask, on_the_page, prompt_of, served, settings  # noqa: E402
+from benchmarks.browser import answer_of, ask, on_the_page, prompt_of, settings  # noqa: E402
 from book import browser as browsers  # noqa: E402
 from rulerlib import models  # noqa: E402
 from rulerlib.errors import DataError, ParameterError  # noqa: E402
@@ -42,18 +42,6 @@ def site(tmp_path_factory):
     built = build(place, "--toc", str(toc))
     assert built.returncode == 0, (built.stdout + built.stderr)[-3000:]
     return place / "_build" / "html"
-
-
-@pytest.fixture(scope="module")
-def browser():
-    with chromium() as started:
-        yield started
-
-
-@pytest.fixture(scope="module")
-def address(site):
-    with served(site) as address:
-        yield address
 
 
 @pytest.fixture(scope="module")

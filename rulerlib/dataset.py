@@ -15,7 +15,7 @@ import json
 import math
 import random
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -26,7 +26,7 @@ from rulerlib import languages, samples, tasks, tokens
 from rulerlib.errors import DataError, ParameterError, RunMismatchError, flag, whole_number
 from rulerlib.haystack import digest, read_texts
 from rulerlib.samples import Sample
-from rulerlib.tasks.base import Budget, TooLongError
+from rulerlib.tasks.base import Budget, Draft, Maker, Shared, TooLongError
 
 # Samples that are drawn beforehand, to learn how long prompts and answers are.
 PROBES = 64
@@ -201,19 +201,19 @@ class Dataset:
         return math.ceil(1.5 * max(self._tokenizer.counts(answers))) + 8
 
     @cached_property
-    def _trial(self) -> Any:
+    def _trial(self) -> Maker:
         """The family with the table's own room for the answer, for trial drafts."""
         return self._make_family(self.row.tokens_to_generate)
 
     @cached_property
-    def _made(self) -> Any:
+    def _made(self) -> Maker:
         """The family with room enough; mostly the trial's own, whose haystack is counted."""
         if self.tokens_to_generate == self.row.tokens_to_generate:
             return self._trial
         return self._make_family(self.tokens_to_generate)
 
     @cached_property
-    def family(self) -> Any:
+    def family(self) -> Maker:
         """The maker of samples, set to add or to tokenize as its tokenizer demands."""
         made = self._made
         made.exact = not made.haystack.additive
@@ -234,7 +234,7 @@ class Dataset:
             )
         return made
 
-    def _make_family(self, tokens_to_generate: int, length: int | None = None) -> Any:
+    def _make_family(self, tokens_to_generate: int, length: int | None = None) -> Maker:
         budget = Budget(self._tokenizer, self.frame, length or self.length, tokens_to_generate)
         texts = self._texts if self._texts is not None else self._language.essays
         return self.maker(
@@ -242,9 +242,10 @@ class Dataset:
         )
 
     @property
-    def maker(self) -> Any:
+    def maker(self) -> Callable[..., Maker]:
         """What makes the family: its class, or whatever takes the same arguments."""
-        return self.row.module.Family
+        family: Callable[..., Maker] = self.row.module.Family
+        return family
 
     @property
     def _stream(self) -> str:
@@ -256,8 +257,7 @@ class Dataset:
         # Seeded with a text, which Python hashes with SHA-512, not with its own changing hash().
         return random.Random(f"{self.seed} {self._stream} {index}")
 
-    def _draw(self, family: Any, index: int) -> Sample:
-        sample: Sample
+    def _draw(self, family: Maker, index: int) -> Sample:
         if self.queries_per_context == 1:
             sample = family.sample(index, self._rng(index))
         else:
@@ -269,27 +269,26 @@ class Dataset:
         sample.language = self._language.code
         return sample
 
-    def _context(self, family: Any, context: int) -> Any:
+    def _context(self, family: Maker, context: int) -> Shared:
         """The samples of one context; the last one is kept, because they are asked for in a row."""
         key = (family, family.exact, context)
         if self._last.get("key") != key:
-            made = family.shared(context, self._rng(context), self.queries_per_context)
-            self._last.update(key=key, made=made)
-        return self._last["made"]
+            shared = family.shared(context, self._rng(context), self.queries_per_context)
+            self._last.update(key=key, made=shared)
+        made: Shared = self._last["made"]
+        return made
 
     @cached_property
     def _last(self) -> dict[str, Any]:
         return {}
 
-    def _drafts(self, family: Any) -> list[list[Any]]:
+    def _drafts(self, family: Maker) -> list[list[Draft]]:
         """The drafts of some contexts, one or more of each."""
         queries = self.queries_per_context
-        if queries == 1:
-            return [[family.draft(index, self._rng(index))] for index in range(PROBES)]
         contexts = range(max(PROBED_CONTEXTS, PROBES // queries))
         return [family.drafts(context, self._rng(context), queries) for context in contexts]
 
-    def _smallest(self, family: Any) -> int:
+    def _smallest(self, family: Maker) -> int:
         composer = family.composer
         needed = 0
         for drafts in self._drafts(family):
@@ -301,7 +300,7 @@ class Dataset:
                     " before the context, so that nothing could be shared",
                 )
             needed = max(needed, *(composer.fixed(draft) for draft in drafts))
-        return int(needed + family.haystack.longest)
+        return needed + family.haystack.longest
 
     def _check_length(self) -> None:
         smallest = self._smallest(self._made)

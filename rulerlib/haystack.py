@@ -353,7 +353,7 @@ def read_texts(source: str | Path | Iterable[str]) -> tuple[str, ...]:
             files = [path]
         else:
             raise ParameterError("text", str(source), "a file or folder that exists")
-        named = [(str(file), _read(file)) for file in files]
+        named = [(str(file), read_file(file)) for file in files]
     else:
         named = [(f"text {number}", text) for number, text in enumerate(source, 1)]
         if not named:
@@ -361,7 +361,14 @@ def read_texts(source: str | Path | Iterable[str]) -> tuple[str, ...]:
     return tuple(clean(text, name) for name, text in named)
 
 
-def _read(path: Path) -> str:
+def read_file(path: Path) -> str:
+    """A text file, in UTF-8 with or without a mark at its beginning.
+
+    Raises
+    ------
+    DataError
+        If it cannot be read, or is not UTF-8: names the file and the place.
+    """
     try:
         return path.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError as error:
@@ -390,7 +397,7 @@ def clean(text: str, name: str = "text") -> str:
 
 
 def digest(texts: Iterable[str]) -> str:
-    """A short hash of texts, by which a dataset cites them."""
+    """A short hash of texts, in their order, by which a dataset cites them."""
     whole = hashlib.sha256()
     for text in texts:
         whole.update(hashlib.sha256(text.encode()).digest())

@@ -53,7 +53,11 @@ def alone(path: str | Path) -> Iterator[None]:
             raise BusyError(f"{path} is being written by this very process: wait until it is done.")
         _held.add(mine)
     try:
-        descriptor = _taken(lock, path)
+        try:
+            descriptor = _taken(lock, path)
+        except KeyboardInterrupt:
+            _give_back(lock)
+            raise
         try:
             since = datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
             about = {"process": os.getpid(), "host": platform.node(), "since": since}
@@ -61,11 +65,30 @@ def alone(path: str | Path) -> Iterator[None]:
             os.pwrite(descriptor, json.dumps(about).encode(), 0)
             yield
         finally:
-            with contextlib.suppress(OSError):
-                lock.unlink()
-            os.close(descriptor)
+            try:
+                _remove(lock)
+            except KeyboardInterrupt:
+                _remove(lock)
+                raise
+            finally:
+                os.close(descriptor)
     finally:
         _held.discard(mine)
+
+
+def _remove(lock: Path) -> None:
+    with contextlib.suppress(OSError):
+        lock.unlink()
+
+
+def _give_back(lock: Path) -> None:
+    """Remove a lock file that an interrupted `_taken` may have left, unless another has it."""
+    with contextlib.suppress(OSError):
+        descriptor = os.open(lock, os.O_RDWR)
+        # What this process holds already it can take again.
+        if _try(descriptor, lock):
+            _remove(lock)
+        os.close(descriptor)
 
 
 def _taken(lock: Path, path: Path) -> int:

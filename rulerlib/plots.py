@@ -16,12 +16,13 @@ from __future__ import annotations
 import functools
 import io
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
 from rulerlib import tasks
+from rulerlib.analysis.averages import thousands
 from rulerlib.errors import MissingExtraError, ParameterError, one_of
 
 if TYPE_CHECKING:
@@ -76,8 +77,7 @@ def heatmap(table: pd.DataFrame, colours: str = "red-green", title: str | None =
         raise ParameterError("table", "empty", "a table with at least one measured cell")
     shades = _shades(colours)
     names = list(dict.fromkeys(table["task"]))
-    columns = min(4, len(names))
-    rows = math.ceil(len(names) / columns)
+    rows, columns = _shape(len(names), 4)
     lengths = sorted(table["length"].unique())
     depths = sorted(table["depth"].unique())
     width = max(3.2, 1.6 + 0.62 * len(lengths))
@@ -91,13 +91,10 @@ def heatmap(table: pd.DataFrame, colours: str = "red-green", title: str | None =
         image = panel.imshow(grid.to_numpy(), cmap=shades, vmin=0, vmax=1, aspect="auto")
         _write_counts(panel, grid, counts, shades)
         panel.set_title(name, fontsize=10)
-        panel.set_xticks(range(len(lengths)), [_thousands(length) for length in lengths])
+        panel.set_xticks(range(len(lengths)), [thousands(length) for length in lengths])
         panel.set_yticks(range(len(depths)), [f"{depth:.0f}" for depth in depths])
         panel.set_xlabel("length (tokens)")
-    for panel in panels[:, 0]:
-        panel.set_ylabel("depth (%): 0 start, 100 end")
-    for panel in list(panels.flat)[len(names) :]:
-        panel.set_axis_off()
+    _label_rows(panels, len(names), "depth (%): 0 start, 100 end")
     assert image is not None
     bar = figure.colorbar(image, ax=panels, shrink=0.9)
     bar.set_label("share of needles found (n in each cell)")
@@ -124,23 +121,15 @@ def curves(
     if table.empty:
         raise ParameterError("table", "empty", "a table with at least one measured length")
     groups = _together(list(dict.fromkeys(table["task"])))
-    columns = min(2, len(groups))
-    rows = math.ceil(len(groups) / columns)
+    rows, columns = _shape(len(groups), 2)
     figure, panels = _panels(
         rows, columns, (7 if columns == 1 else 11, 4 if rows == 1 else 3.6 * rows)
     )
     for axes, names in zip(panels.flat, groups, strict=False):
-        for number, name in enumerate(names):
-            part = table[table["task"] == name]
-            _line(axes, number, part, metric, f"{name} ({_said_n(part)})")
-        _length_axis(axes, table["length"])
-        axes.set_ylim(-0.03, 1.03)
+        parts = {name: table[table["task"] == name] for name in names}
+        _lines(axes, parts, metric, 1, table["length"])
         _mark_trained(axes, trained, table["length"])
-        _legend(axes, len(names))
-    for axes in panels[:, 0]:
-        axes.set_ylabel(f"{metric.replace('_', '-')} (band: 95 % interval)")
-    for axes in list(panels.flat)[len(groups) :]:
-        axes.set_axis_off()
+    _label_rows(panels, len(groups), f"{metric.replace('_', '-')} (band: 95 % interval)")
     if title and len(groups) == 1:
         panels[0, 0].set_title(title, fontsize=11, pad=14)
     elif title:
@@ -172,11 +161,8 @@ def models(
     table = table.assign(label=label)
     names = list(dict.fromkeys(label))
     figure, axes = _one(7 if len(names) <= len(_LINES) else 9, 4)
-    for number, name in enumerate(names):
-        part = table[(table["label"] == name) & table["average"].notna()]
-        _line(axes, number, part, "average", f"{name} ({_said_n(part)})")
-    _length_axis(axes, table["length"])
-    axes.set_ylim(-3, 103)
+    parts = {name: table[(label == name) & table["average"].notna()] for name in names}
+    _lines(axes, parts, "average", 100, table["length"])
     axes.set_ylabel("average over tasks, % (band: 95 % interval)")
     if threshold is not None:
         axes.axhline(threshold, color="#555555", linestyle=(0, (1, 2)), linewidth=1)
@@ -185,7 +171,6 @@ def models(
             xytext=(-3, 2), textcoords="offset points", fontsize=8, color="#555555", ha="right",
         )  # fmt: skip
     _mark_trained(axes, trained, table["length"])
-    _legend(axes, len(names))
     if title:
         axes.set_title(title, fontsize=11, pad=14)
     return _done(figure, _say_curves(table, "label", "average", 1), title)
@@ -248,7 +233,7 @@ def effective(
     axes.set_yticks(range(len(table)), labels, fontsize=8)
     axes.set_ylim(len(table) - 0.4, -0.6)
     axes.set_xlim(-1.5, len(rising) - 0.3)
-    ticks = [f"<{_thousands(rising[0])}", *map(_thousands, rising)]
+    ticks = [f"<{thousands(rising[0])}", *map(thousands, rising)]
     axes.set_xticks(range(-1, len(rising)), ticks)
     axes.set_xlabel("effective length (tokens)")
     axes.grid(alpha=0.3, axis="x")
@@ -281,8 +266,7 @@ def errors(table: pd.DataFrame, title: str | None = None) -> Figure:
     names = list(dict.fromkeys(table["task"]))
     lengths = sorted(table["length"].unique())
     kinds = [kind for kind in _KINDS if (table["error"] == kind).any()]
-    columns = min(4, len(names))
-    rows = math.ceil(len(names) / columns)
+    rows, columns = _shape(len(names), 4)
     width = max(2.6, 1.0 + 0.5 * len(lengths))
     figure, panels = _panels(rows, columns, (width * columns + 1.6, 2.7 * rows + 0.3))
     for panel, name in zip(panels.flat, names, strict=False):
@@ -297,7 +281,7 @@ def errors(table: pd.DataFrame, title: str | None = None) -> Figure:
             base = base + wide[kind].fillna(0)
         counts = part.groupby("length")["n"].first().reindex(lengths)
         ticks = [
-            f"{_thousands(length)}\n" + (f"n={int(n)}" if n == n else "–")
+            f"{thousands(length)}\n" + (f"n={int(n)}" if n == n else "–")
             for length, n in zip(lengths, counts, strict=True)
         ]
         panel.set_xticks(range(len(lengths)), ticks, fontsize=7)
@@ -305,10 +289,7 @@ def errors(table: pd.DataFrame, title: str | None = None) -> Figure:
         panel.set_title(name, fontsize=10)
         panel.grid(alpha=0.3, axis="y")
         panel.set_axisbelow(True)
-    for panel in panels[:, 0]:
-        panel.set_ylabel("share of all answers")
-    for panel in list(panels.flat)[len(names) :]:
-        panel.set_axis_off()
+    _label_rows(panels, len(names), "share of all answers")
     handles, labels = panels.flat[0].get_legend_handles_labels()
     figure.legend(handles[::-1], labels[::-1], loc="outside right upper", fontsize=8)
     if title:
@@ -481,6 +462,20 @@ def _panels(rows: int, columns: int, size: tuple[float, float]) -> tuple[Any, An
     return made
 
 
+def _shape(count: int, most: int) -> tuple[int, int]:
+    """Rows and columns for so many panels, ``most`` of them side by side."""
+    columns = min(most, count)
+    return math.ceil(count / columns), columns
+
+
+def _label_rows(panels: Any, count: int, label: str) -> None:
+    """What is measured, beside each row; places that no panel took stay empty."""
+    for panel in panels[:, 0]:
+        panel.set_ylabel(label)
+    for panel in list(panels.flat)[count:]:
+        panel.set_axis_off()
+
+
 def _one(width: float, height: float) -> tuple[Any, Any]:
     figure, panels = _panels(1, 1, (width, height))
     return figure, panels[0, 0]
@@ -518,6 +513,17 @@ def _together(names: Sequence[str]) -> list[list[str]]:
     return list(groups.values())
 
 
+def _lines(
+    axes: Axes, parts: Mapping[str, pd.DataFrame], value: str, whole: float, lengths: Iterable[int]
+) -> None:
+    """A named line for each part, against length; ``whole`` is the highest value there can be."""
+    for number, (name, part) in enumerate(parts.items()):
+        _line(axes, number, part, value, f"{name} ({_said_n(part)})")
+    _length_axis(axes, lengths)
+    axes.set_ylim(-0.03 * whole, 1.03 * whole)
+    _legend(axes, len(parts))
+
+
 def _line(axes: Axes, number: int, part: pd.DataFrame, value: str, label: str) -> None:
     colour = _LINES[number % len(_LINES)]
     axes.plot(
@@ -535,7 +541,7 @@ def _line(axes: Axes, number: int, part: pd.DataFrame, value: str, label: str) -
 def _length_axis(axes: Axes, lengths: Iterable[int]) -> None:
     known = sorted(set(lengths))
     axes.set_xscale("log", base=2)
-    axes.set_xticks(known, [_thousands(length) for length in known])
+    axes.set_xticks(known, [thousands(length) for length in known])
     axes.minorticks_off()
     axes.set_xlabel("length (tokens)")
     axes.grid(alpha=0.3)
@@ -567,7 +573,7 @@ def _place(text: str, lengths: Sequence[int]) -> int:
     """Where an effective length lies on the axis; -1: below the shortest."""
     if str(text).startswith("<"):
         return -1
-    names = [_thousands(length) for length in lengths]
+    names = [thousands(length) for length in lengths]
     number = str(text).upper().lstrip("≥>")
     if number not in names:
         raise ParameterError("effective length", text, f"one of {', '.join(names)}")
@@ -592,9 +598,9 @@ def _say_curves(table: pd.DataFrame, name: str, value: str, scale: float) -> str
             said.append(f"{label}: not measured")
             continue
         first, last = part.iloc[0], part.iloc[-1]
-        words = f"{label}: {scale * first[value]:.0f} % at {_thousands(int(first['length']))}"
+        words = f"{label}: {scale * first[value]:.0f} % at {thousands(int(first['length']))}"
         if len(part) > 1:
-            words += f", {scale * last[value]:.0f} % at {_thousands(int(last['length']))}"
+            words += f", {scale * last[value]:.0f} % at {thousands(int(last['length']))}"
         said.append(words)
     kind = "average" if value == "average" else value.replace("_", "-")
     return f"Line chart of {kind} against length in tokens. {_some(said, 14)}."
@@ -608,7 +614,7 @@ def _say_heatmap(table: pd.DataFrame, names: Sequence[str]) -> str:
         whole = (part["found"] * part["n"]).sum() / part["n"].sum()
         said.append(
             f"{name}: {100 * whole:.0f} % found in all, least at"
-            f" {_thousands(int(worst['length']))} tokens around depth {worst['depth']:.0f} %,"
+            f" {thousands(int(worst['length']))} tokens around depth {worst['depth']:.0f} %,"
             f" {100 * worst['found']:.0f} %"
         )
     return f"Heatmap of the share of needles found by depth and length. {_some(said, 13)}."
@@ -625,13 +631,9 @@ def _say_errors(table: pd.DataFrame, names: Sequence[str], lengths: Sequence[int
         worst = longest.iloc[int(longest["share"].to_numpy().argmax())]
         said.append(
             f"{name}: {100 * longest['share'].sum():.0f} % wrong at"
-            f" {_thousands(int(worst['length']))} tokens, most often '{worst['error']}'"
+            f" {thousands(int(worst['length']))} tokens, most often '{worst['error']}'"
         )
     return f"Bars of the kinds of mistakes by length. {_some(said, 13)}."
-
-
-def _thousands(length: int) -> str:
-    return f"{length // 1024}K" if length % 1024 == 0 else str(length)
 
 
 def _pyplot() -> Any:

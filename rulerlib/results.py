@@ -14,7 +14,6 @@ so that anyone can ask some of them again and compare.
 from __future__ import annotations
 
 import functools
-import hashlib
 import importlib
 import json
 import platform
@@ -34,6 +33,7 @@ from rulerlib.errors import (
     nearest,
     whole_number,
 )
+from rulerlib.haystack import digest
 from rulerlib.progress import Progress
 from rulerlib.runs import Run
 
@@ -353,14 +353,6 @@ def right(table: pd.DataFrame) -> str:
     """Which samples of a cell are right, by index: ``"1101"``."""
     ordered = table.sort_values("index")["strict"]
     return "".join("1" if value == 1 else "0" for value in ordered)
-
-
-def digest(texts: Any) -> str:
-    """A short hash of texts, in their order."""
-    whole = hashlib.sha256()
-    for text in texts:
-        whole.update(hashlib.sha256(text.encode()).digest())
-    return whole.hexdigest()[:16]
 
 
 class Tables:

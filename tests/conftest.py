@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -60,6 +61,23 @@ def python(
     return subprocess.run(
         [sys.executable, *flags, "-c", code], env=env, capture_output=True, text=True, timeout=300
     )
+
+
+def killed(code: str, after: float) -> None:
+    """Run code in a fresh interpreter, and kill it so many seconds after it prints ``begun``."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", code],
+        stdout=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+    )
+    try:
+        assert process.stdout.readline() == "begun\n"
+        time.sleep(after)
+    finally:
+        process.kill()
+        process.wait(10)
+        process.stdout.close()
 
 
 def prose() -> list[str]:

@@ -196,27 +196,48 @@ def predicting(
     model = make()
     if step:
         sys.addaudithook(watch)
-    if ready is not None:
-        ready.set()
     try:
+        if ready is not None:
+            ready.set()
         predict(dataset, model, output)
     except KeyboardInterrupt:
         sys.exit(130)
 
 
 def run_until_killed(
-    make: Callable[[], Any], dataset: Path, output: Path, seconds: float, how: int = signal.SIGKILL
+    make: Callable[[], Any],
+    dataset: Path,
+    output: Path,
+    seconds: float,
+    how: int = signal.SIGKILL,
+    grown: float = 0,
 ) -> int:
-    """Let a process predict for so long, then send it a signal; its exit code, 0 if it was done."""
+    """Let a process predict, then send it a signal; its exit code, 0 if it was done.
+
+    Parameters
+    ----------
+    grown
+        Bytes that must stand in the output first: what is done by then does not depend on how
+        busy the machine is.
+    seconds
+        How long it goes on after that.
+    """
     ready = PROCESSES.Event()
     process = PROCESSES.Process(target=predicting, args=(make, dataset, output, 0, ready))
     process.start()
     assert ready.wait(60)
+    while process.is_alive() and size_of(output) < grown:
+        time.sleep(0.001)
     process.join(seconds)
     if process.is_alive():
         os.kill(process.pid, how)
     process.join(60)
     return process.exitcode
+
+
+def size_of(path: Path) -> int:
+    """Bytes of a file; 0 where there is none."""
+    return path.stat().st_size if path.exists() else 0
 
 
 def some_samples(count: int, size: int = 200) -> list[Sample]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Sequence
 
+from helpers_tasks import check_lengths
+
 from rulerlib.dataset import Dataset
 from rulerlib.samples import Sample
 
@@ -34,19 +36,13 @@ def check_sharing(
     ``context_end`` says where in an input the question begins, and ``unit`` how many tokens the
     longest unit of the haystack has.
     """
-    tokenizer, frame, generate = data.tokenizer, data.frame, data.tokens_to_generate
     first = group[0].input[: context_end(group[0])]
-    longest = 0
     for sample in group:
-        text, prefix = sample.input, sample.answer_prefix
-        assert text[: context_end(sample)] == first, "the context is the same to its last letter"
-        assert sample.length == tokenizer.count(text + prefix) + generate
-        fed = tokenizer.count(frame.prompt(text, prefix)) + frame.special
-        assert sample.length_w_model_temp == fed + generate
-        longest = max(longest, sample.length, sample.length_w_model_temp)
-    assert data.length - unit <= longest <= data.length
+        own = sample.input[: context_end(sample)]
+        assert own == first, "the context is the same to its last letter"
+    assert max(check_lengths(data, sample) for sample in group) >= data.length - unit
     assert len({one.input for one in group}) == len(group), "no question is asked twice"
     # As tokens, too, nearly all is the same: at most the token at the seam differs.
-    spans = [tokenizer.spans([one.input])[0] for one in group]
+    spans = [data.tokenizer.spans([one.input])[0] for one in group]
     same = same_beginning(spans)
-    assert same >= tokenizer.count(first) - 1
+    assert same >= data.tokenizer.count(first) - 1

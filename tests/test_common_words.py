@@ -11,10 +11,10 @@ import sys
 from collections import Counter
 
 import pytest
+from helpers_tasks import check_lengths, check_same_bytes, smallest_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from conftest import python
 from rulerlib import tasks
 from rulerlib.dataset import Dataset
 from rulerlib.errors import MissingExtraError, ParameterError
@@ -156,18 +156,12 @@ def test_the_order_gives_nothing_away(words):
 @pytest.mark.filterwarnings("ignore:The tokenizer", "ignore:.*list of common words")
 def test_lengths_are_exact(language, knobs, tokenizer):
     data = Dataset("cwe", 5000, language, tokenizer, 4, knobs={"words": "text", **knobs})
-    frame, generate = data.frame, data.tokens_to_generate
     costs = data.family.haystack.longest + tokenizer.count(" 1000.")
     for sample in data:
         words = check(data, sample)
-        text, prefix = sample.input, sample.answer_prefix
-        assert sample.length == tokenizer.count(text + prefix) + generate
-        fed = tokenizer.count(frame.prompt(text, prefix)) + frame.special
-        assert sample.length_w_model_temp == fed + generate
-        longest = max(sample.length, sample.length_w_model_temp)
         # A word that comes in, comes in as often as uncommon words do.
         slack = costs * min(Counter(words).values())
-        assert data.length - slack < longest <= data.length
+        assert check_lengths(data, sample) > data.length - slack
 
 
 @pytest.mark.parametrize("kind", ["words", "bytelevel"])
@@ -175,7 +169,7 @@ def test_a_length_that_is_too_small_is_told_the_smallest(kind, request):
     tokenizer = request.getfixturevalue(kind)
     with pytest.raises(ParameterError, match="at least") as caught:
         Dataset("cwe", 100, "da", tokenizer, knobs={"words": "text"})
-    smallest = int(re.search(r"at least (\d+)", str(caught.value))[1])
+    smallest = smallest_of(caught.value)
     data = Dataset("cwe", smallest, "da", tokenizer, num_samples=100, knobs={"words": "text"})
     for sample in data:
         check(data, sample)
@@ -255,16 +249,7 @@ def test_without_wordfreq(monkeypatch):
 
 
 def test_the_same_bytes_in_every_process():
-    code = (
-        "from rulerlib.dataset import Dataset\n"
-        "knobs = {{'words': 'text', 'num_cw': 4}}\n"
-        "data = Dataset('cwe', 1900, 'da', 'words', num_samples={n}, knobs=knobs)\n"
-        "print(*(data[i].to_json() for i in range(3)), sep='\\n')"
-    )
-    one = python(code.format(n=3), hash_seed="1")
-    two = python(code.format(n=30), hash_seed="2")
-    assert one.returncode == 0, one.stderr
-    assert one.stdout == two.stdout != ""
+    check_same_bytes("cwe", 1900, {"words": "text", "num_cw": 4})
 
 
 # --- What cannot work -----------------------------------------------------------------------

@@ -12,15 +12,13 @@ import os
 import pkgutil
 import re
 import shutil
-import signal
-import subprocess
-import sys
 import time
 
 import pytest
+from helpers_tasks import smallest_of
 
 import rulerlib
-from conftest import ROOT, python
+from conftest import ROOT, killed, python
 from rulerlib import languages, samples
 from rulerlib.dataset import METADATA, Dataset
 from rulerlib.errors import DataError, ParameterError, RulerError, RunMismatchError
@@ -196,7 +194,7 @@ def test_a_language_that_asks_before_the_context_cannot_share(tmp_path):
 def test_a_length_too_small_for_all_needles_is_told_the_smallest():
     with pytest.raises(ParameterError, match="length is 400, but must be at least") as caught:
         made("niah_multikey_2", 400, queries_per_context=20)
-    smallest = int(re.search(r"at least (\d+)", str(caught.value))[1])
+    smallest = smallest_of(caught.value)
     data = made("niah_multikey_2", smallest, queries_per_context=20, num_samples=40)
     assert all(sample.length <= smallest for sample in data)
 
@@ -327,20 +325,7 @@ def test_a_kill_leaves_nothing_half(grown, tmp_path):
     if grown:
         first.write(tmp_path)
     for moment in range(5):
-        process = subprocess.Popen(
-            [sys.executable, "-c", code],
-            stdout=subprocess.PIPE,
-            text=True,
-            env={**os.environ, "PYTHONPATH": str(ROOT)},
-        )
-        try:
-            assert process.stdout.readline() == "begun\n"
-            time.sleep(0.02 * moment)
-            process.send_signal(signal.SIGKILL)
-        finally:
-            process.kill()
-            process.wait(10)
-            process.stdout.close()
+        killed(code, after=0.02 * moment)
         path = tmp_path / "validation.jsonl"
         assert path.exists() or not grown
         if path.exists():

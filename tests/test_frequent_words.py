@@ -10,10 +10,10 @@ import re
 from collections import Counter
 
 import pytest
+from helpers_tasks import check_lengths, check_same_bytes, smallest_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from conftest import python
 from rulerlib.dataset import Dataset
 from rulerlib.errors import ParameterError
 from rulerlib.samples import Sample
@@ -125,21 +125,15 @@ def test_words_and_order_are_fresh_in_each_sample(words):
 @pytest.mark.filterwarnings("ignore:The tokenizer")
 def test_lengths_are_exact(language, knobs, tokenizer):
     data = Dataset("fwe", 2600, language, tokenizer, num_samples=4, knobs=knobs)
-    frame, generate = data.frame, data.tokens_to_generate
     for sample in data:
         check(data, sample)
-        text, prefix = sample.input, sample.answer_prefix
-        assert sample.length == tokenizer.count(text + prefix) + generate
-        fed = tokenizer.count(frame.prompt(text, prefix)) + frame.special
-        assert sample.length_w_model_temp == fed + generate
-        longest = max(sample.length, sample.length_w_model_temp)
-        assert data.length - data.family.haystack.longest < longest <= data.length
+        assert check_lengths(data, sample) > data.length - data.family.haystack.longest
 
 
 def test_a_length_that_is_too_small_is_told_the_smallest(bytelevel):
     with pytest.raises(ParameterError, match="at least") as caught:
         Dataset("fwe", 100, "da", bytelevel)
-    smallest = int(re.search(r"at least (\d+)", str(caught.value))[1])
+    smallest = smallest_of(caught.value)
     data = Dataset("fwe", smallest, "da", bytelevel, num_samples=100)
     for sample in data:
         check(data, sample)
@@ -150,15 +144,7 @@ def test_a_length_that_is_too_small_is_told_the_smallest(bytelevel):
 
 
 def test_the_same_bytes_in_every_process():
-    code = (
-        "from rulerlib.dataset import Dataset\n"
-        "data = Dataset('fwe', 900, 'da', 'words', num_samples={n}, knobs={{'alpha': 1.3}})\n"
-        "print(*(data[i].to_json() for i in range(3)), sep='\\n')"
-    )
-    one = python(code.format(n=3), hash_seed="1")
-    two = python(code.format(n=30), hash_seed="2")
-    assert one.returncode == 0, one.stderr
-    assert one.stdout == two.stdout != ""
+    check_same_bytes("fwe", 900, {"alpha": 1.3})
 
 
 # --- What cannot work -----------------------------------------------------------------------

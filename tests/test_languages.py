@@ -191,6 +191,13 @@ def test_filling_leaves_unknown_names_and_braces_in_values_alone():
     assert "for {type}, som" in filled
 
 
+def test_a_question_stands_around_the_context():
+    head, tail, prefix = languages.load("en").question("common_words", count=7)
+    assert head.startswith("Here is a numbered list of words.")
+    assert tail == "\nQuestion: Which 7 words occur most often in the list above?"
+    assert prefix == " Answer: The 7 words that occur most often in the list are:"
+
+
 # --- Words ----------------------------------------------------------------------------------
 
 

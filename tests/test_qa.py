@@ -13,8 +13,9 @@ from itertools import pairwise
 
 import pytest
 from helpers_sharing import check_sharing, contexts
+from helpers_tasks import check_lengths, check_same_bytes, smallest_of
 
-from conftest import make_tokenizer, python, shared
+from conftest import make_tokenizer, shared
 from rulerlib.dataset import Dataset
 from rulerlib.errors import DataError, MissingExtraError, ParameterError, RunMismatchError
 from rulerlib.samples import Sample
@@ -150,16 +151,11 @@ def test_most_questions_differ(words):
 @pytest.mark.filterwarnings("ignore:The tokenizer")
 def test_lengths_and_places_are_exact(task, knobs, tokenizer):
     data = Dataset(task, 5000, "da", tokenizer, num_samples=3, knobs=knobs)
-    frame, generate = data.frame, data.tokens_to_generate
     for sample in data:
-        text, prefix = sample.input, sample.answer_prefix
-        assert sample.length == tokenizer.count(text + prefix) + generate
-        fed = tokenizer.count(frame.prompt(text, prefix)) + frame.special
-        assert sample.length_w_model_temp == fed + generate
-        longest = max(sample.length, sample.length_w_model_temp)
-        assert longest <= data.length
+        longest = check_lengths(data, sample)
         if knobs:
             continue
+        text = sample.input
         documents = read(text, "da").documents
         # The document that was left out may be longer than those that stand here.
         most = 1.5 * max(tokenizer.count(document.text) for document in documents) + 20
@@ -353,7 +349,7 @@ def test_too_many_documents_for_a_length_are_told_the_length(kind, request):
     knobs = {"num_documents": 10}
     with pytest.raises(ParameterError, match="at least") as caught:
         Dataset("qa_1", 1000, "da", tokenizer, knobs=knobs)
-    smallest = int(re.search(r"at least (\d+)", str(caught.value))[1])
+    smallest = smallest_of(caught.value)
     for sample in Dataset("qa_1", smallest, "da", tokenizer, num_samples=20, knobs=knobs):
         assert len(read(sample.input, "da").documents) == 10
         assert sample.length_w_model_temp <= smallest
@@ -363,7 +359,7 @@ def test_too_many_documents_for_a_length_are_told_the_length(kind, request):
 def test_a_length_that_is_too_small_is_told_the_smallest(task, words):
     with pytest.raises(ParameterError, match="at least") as caught:
         Dataset(task, 100, "da", words)
-    smallest = int(re.search(r"at least (\d+)", str(caught.value))[1])
+    smallest = smallest_of(caught.value)
     for sample in Dataset(task, smallest, "da", words, num_samples=60):
         check(sample, "da", words)
         assert sample.length <= smallest
@@ -568,17 +564,9 @@ def test_real_hotpot(words):
 # --- The same bytes -------------------------------------------------------------------------
 
 
-def test_the_same_bytes_in_every_process():
-    code = (
-        "from rulerlib.dataset import Dataset\n"
-        "for task in ('qa_1', 'qa_2'):\n"
-        "    data = Dataset(task, 1500, 'da', 'words', num_samples={n})\n"
-        "    print(*(data[i].to_json() for i in {order}), sep='\\n')"
-    )
-    one = python(code.format(n=3, order="(0, 1, 2)"), hash_seed="1")
-    two = python(code.format(n=30, order="sorted(range(3), key=lambda i: 0)"), hash_seed="2")
-    assert one.returncode == 0, one.stderr
-    assert one.stdout == two.stdout != ""
+@pytest.mark.parametrize("task", TASKS)
+def test_the_same_bytes_in_every_process(task):
+    check_same_bytes(task, 1500, {})
 
 
 @pytest.mark.parametrize("task", TASKS)

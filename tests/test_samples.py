@@ -4,16 +4,12 @@ from __future__ import annotations
 
 import json
 import os
-import signal
-import subprocess
-import sys
-import time
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from conftest import ROOT, python
+from conftest import killed, python
 from rulerlib import samples
 from rulerlib.errors import DataError, ParameterError
 from rulerlib.samples import Prediction, Sample
@@ -304,20 +300,7 @@ def test_a_kill_in_the_middle_leaves_the_old_file(five):
         "            time.sleep(60)\n"
         f"samples.write({str(five)!r}, slow())\n"
     )
-    process = subprocess.Popen(
-        [sys.executable, "-c", code],
-        stdout=subprocess.PIPE,
-        text=True,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-    )
-    try:
-        assert process.stdout.readline() == "begun\n"
-        time.sleep(0.05)
-        process.send_signal(signal.SIGKILL)
-    finally:
-        process.kill()
-        process.wait(10)
-        process.stdout.close()
+    killed(code, after=0.05)
     assert five.read_bytes() == before
     assert samples.write(five, FIVE[:2]) == 2
     assert list(samples.read(five, Sample)) == FIVE[:2]

@@ -10,6 +10,7 @@ import re
 import warnings
 
 import pytest
+from helpers_tasks import smallest_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -329,11 +330,6 @@ def check_positions(tokenizer: tokens.Tokenizer, sample: Sample) -> None:
     gold = [starts[value] for value in sample.outputs]
     assert sample.token_positions[: len(gold)] == gold
     assert set(sample.token_positions) <= set(starts.values())
-
-
-def smallest_of(error: ParameterError) -> int:
-    """The length that an error message says would work."""
-    return int(re.search(r"at least (\d+)", str(error))[1])
 
 
 def dataset(*args, **options) -> Dataset:

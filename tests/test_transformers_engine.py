@@ -450,8 +450,14 @@ def _with_little_memory(folder, prompts, room, results):
 
 @pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="needs Linux's /proc")
 def test_a_real_shortage_is_survived(engine, base):
-    """The kernel refuses memory to torch's own allocator."""
-    prompts = [f"Tallet er {number}. " + "Solen skinner. " * 90 for number in range(32)]
+    """The kernel refuses memory to torch's own allocator.
+
+    The mask alone of 32 such prompts takes 200 MB and more, and that of one of them 7: the room
+    is between the two by far, since how much a process has at hand already differs.
+    """
+    prompts = [f"Tallet er {number}. " + "Solen skinner. " * 200 for number in range(32)]
+    tokens_each = engine.tokenizer.count(prompts[0])
+    assert 1500 < tokens_each < LIMIT - 4
     results = PROCESSES.Queue()
     process = PROCESSES.Process(
         target=_with_little_memory, args=(base, prompts, 60_000_000, results)

@@ -11,10 +11,11 @@ from dataclasses import dataclass
 
 import pytest
 from helpers_sharing import check_sharing, contexts
+from helpers_tasks import check_lengths, check_same_bytes, smallest_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from conftest import make_tokenizer, python
+from conftest import make_tokenizer
 from rulerlib.dataset import Dataset
 from rulerlib.errors import ParameterError
 from rulerlib.samples import Sample
@@ -174,16 +175,11 @@ def test_chains_interleave_at_random(words):
 @pytest.mark.filterwarnings("ignore:The tokenizer")
 def test_lengths_are_exact_and_places_are_true(language, knobs, tokenizer):
     data = Dataset("vt", 2600, language, tokenizer, num_samples=4, knobs=knobs)
-    frame, generate = data.frame, data.tokens_to_generate
     for sample in data:
         check(data, sample)
-        text, prefix = sample.input, sample.answer_prefix
-        assert sample.length == tokenizer.count(text + prefix) + generate
-        fed = tokenizer.count(frame.prompt(text, prefix)) + frame.special
-        assert sample.length_w_model_temp == fed + generate
-        longest = max(sample.length, sample.length_w_model_temp)
-        assert data.length - data.family.haystack.longest <= longest <= data.length
+        assert check_lengths(data, sample) >= data.length - data.family.haystack.longest
 
+        text = sample.input
         size = data.row.knobs.num_hops + 1
         assert len(sample.depths) == len(sample.token_positions) == data.row.knobs.num_chains * size
         for start in range(0, len(sample.depths), size):
@@ -211,7 +207,7 @@ def test_answers_fit_with_room(kind):
 def test_a_length_that_is_too_small_is_told_the_smallest(words):
     with pytest.raises(ParameterError, match="at least") as caught:
         Dataset("vt", 100, "da", words)
-    smallest = int(re.search(r"at least (\d+)", str(caught.value))[1])
+    smallest = smallest_of(caught.value)
     data = Dataset("vt", smallest, "da", words, num_samples=100)
     assert all(sample.length <= smallest for sample in data)
 
@@ -260,15 +256,7 @@ def test_more_questions_than_chains_are_refused(words):
 
 
 def test_the_same_bytes_in_every_process():
-    code = (
-        "from rulerlib.dataset import Dataset\n"
-        "data = Dataset('vt', 900, 'da', 'words', num_samples={n}, knobs={{'num_chains': 2}})\n"
-        "print(*(data[i].to_json() for i in range(3)), sep='\\n')"
-    )
-    one = python(code.format(n=3), hash_seed="1")
-    two = python(code.format(n=30), hash_seed="2")
-    assert one.returncode == 0, one.stderr
-    assert one.stdout == two.stdout != ""
+    check_same_bytes("vt", 900, {"num_chains": 2})
 
 
 # --- What cannot work -----------------------------------------------------------------------

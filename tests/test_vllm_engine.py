@@ -24,7 +24,7 @@ pytest.importorskip("torch")
 # One gigabyte for keys and values; no compiler is started for models as small as these.
 os.environ.setdefault("VLLM_CPU_KVCACHE_SPACE", "1")
 
-from helpers_model import LILLE, ROOT, tiny_model
+from helpers_model import LILLE, ROOT, size_of, tiny_model
 
 from rulerlib import models
 from rulerlib import predict as prediction
@@ -39,6 +39,9 @@ CELLS = [
     ("vt", 1024, "da"), ("qa_1", 1024, "da"), ("niah_single_3", 2048, "da"),
 ]  # fmt: skip
 EACH = 6
+
+# Each start of vLLM takes seconds: `VLLM_KILLS=50 make test-vllm` for a thorough one.
+KILLS = int(os.environ.get("VLLM_KILLS", "3"))
 
 
 def asked(task, length, language, count=EACH):
@@ -240,19 +243,39 @@ def test_killed_and_going_on(tmp_path):
     model = models.load("lille", "vllm", dtype="float32", **EAGER)
     wanted = predict(data, model, tmp_path / "whole.jsonl").read_bytes()
     model.close()
-    output = tmp_path / "killed.jsonl"
+    lines = set(wanted.splitlines(keepends=True))
     rng = random.Random(6)
-    for kill in (True, True, True, False):
+    kills = finished = 0
+    moments = []
+    code = None
+    while kills < KILLS or code != 0:
+        output = tmp_path / f"killed-{finished}.jsonl"
         process = subprocess.Popen(
             [sys.executable, "-c", CHILD, str(data), str(output)], stdout=subprocess.PIPE,
             env={**os.environ, "PYTHONPATH": str(ROOT)}, start_new_session=True,
         )  # fmt: skip
         while process.stdout.readline() != b"ready\n":
             assert process.poll() is None
-        if kill:
-            time.sleep(rng.uniform(0.2, 1.5))
+        if kills < KILLS:
+            there = size_of(output)
+            grown = there + rng.uniform(0, 0.3) * (len(wanted) - there)
+            while process.poll() is None and size_of(output) < grown:
+                time.sleep(0.001)
+            time.sleep(rng.uniform(0, 0.2))
             process.kill()
-        process.wait(timeout=300)
+        code = process.wait(timeout=300)
         assert ends(process.pid), "nothing of vLLM's lives longer than the process"
+        if code == 0:
+            finished += 1
+            assert output.read_bytes() == wanted
+        else:
+            assert code == -signal.SIGKILL
+            kills += 1
+            data_now = output.read_bytes() if output.exists() else b""
+            done = data_now[: data_now.rfind(b"\n") + 1].splitlines(keepends=True)
+            assert len(done) == len(set(done)), "none is doubled"
+            assert lines.issuperset(done), "and each is whole"
+            moments.append(len(done))
+    print(f"{kills} kills, with {sorted(moments)} of 40 records done")
     assert output.read_bytes() == wanted
     assert [record.index for record in prediction.read(output)] == list(range(40))

@@ -373,8 +373,7 @@ class Source:
             count = sum(len(values[key]) for key in group)
             names = {**pack.label(theme.value_type, count), "query": pack.join(group)}
             form = "one" if count == 1 else "many"
-            prefix = pack.fill("niah", form, "answer_prefix", names)
-            before, after = pack.fill("niah", form, "template", names).split("{context}")
+            before, after, prefix = pack.question("niah", form, **names)
             bare = bool(questions) and rng.random() < 0.7
             if not questions:
                 head = ([USER] if chat else []) + self.encode(before)

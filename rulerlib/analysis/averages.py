@@ -34,6 +34,9 @@ before it. They differ where a model falls below the threshold and comes back.""
 
 WEIGHTS = ("even", "inc", "dec")
 
+AVERAGES = ("Avg.", "wAvg. (inc)", "wAvg. (dec)")
+"""RULER's names for the averages with these weights."""
+
 BY = ("model", "language")
 
 RESAMPLES = 2000
@@ -139,7 +142,7 @@ def _number(value: float | None) -> float:
 class _Measured:
     """One model in one language: its averages by length, and as many resampled ones."""
 
-    names: tuple[Any, ...]
+    names: dict[str, Any]
     lengths: tuple[int, ...]
     counts: tuple[int, ...]
     missing: tuple[str, ...]
@@ -181,7 +184,7 @@ def _measured(
         sizes = part[part["task"].isin(wanted)].groupby("length").size()
         found.append(
             _Measured(
-                names,
+                dict(zip(by, names, strict=True)),
                 lengths,
                 tuple(int(sizes.get(length, 0)) for length in lengths),
                 tuple(", ".join(left) for left in missing),
@@ -273,7 +276,7 @@ def by_length(
         for place, length in enumerate(one.lengths):
             low, high = _interval(one.resampled[:, place])
             rows.append(
-                {**dict(zip(by, one.names, strict=True)), "length": length, "tasks": one.tasks,
+                {**one.names, "length": length, "tasks": one.tasks,
                  "n": one.counts[place], "average": float(one.averages[place]), "low": low,
                  "high": high, "missing": one.missing[place]}
             )  # fmt: skip
@@ -326,7 +329,7 @@ def effective_lengths(
             low, high = np.quantile(place, [0.025, 0.975], method="inverted_cdf").astype(int)
             rows.append(
                 {
-                    **dict(zip(by, one.names, strict=True)),
+                    **one.names,
                     "reading": reading,
                     "effective": str(found),
                     "length": math.nan if found.length is None else float(found.length),
@@ -398,7 +401,7 @@ def summary(
     """
     rows = []
     for one in _measured(table, metric, by, tasks, resamples, seed):
-        row: dict[str, Any] = dict(zip(by, one.names, strict=True))
+        row = dict(one.names)
         if claimed:
             row["claimed"] = claimed.get(str(row.get("model")), "")
         known = ~np.isnan(one.averages)
@@ -407,7 +410,7 @@ def summary(
             thousands(length): average
             for length, average in zip(one.lengths, one.averages.tolist(), strict=True)
         }
-        for weights, name in zip(WEIGHTS, ("Avg.", "wAvg. (inc)", "wAvg. (dec)"), strict=True):
+        for weights, name in zip(WEIGHTS, AVERAGES, strict=True):
             row[name] = weighted(one.averages.tolist(), weights)
             row[f"{name} low"] = row[f"{name} high"] = math.nan
             if known.any():
@@ -418,7 +421,7 @@ def summary(
         rows.append(row)
     made = pd.DataFrame(rows)
     lengths = table["length"].nunique()
-    for name in ("Avg.", "wAvg. (inc)", "wAvg. (dec)"):
+    for name in AVERAGES:
         made[f"{name} rank"] = ranks(
             made[name].where(made["lengths"] == lengths),
             made[[other for other in by if other != "model"]],

@@ -98,9 +98,10 @@ def wanted(names: str | Sequence[str] | None) -> list[str] | None:
     >>> wanted("[a, b]"), wanted(["a"]), wanted(None)
     (['a', 'b'], ['a'], None)
     """
-    if names is None or isinstance(names, str):
-        parts = [part.strip(" '\"") for part in (names or "").strip("[] ").split(",")]
-        return [part for part in parts if part] or None
+    if names is None:
+        return None
+    if isinstance(names, str):
+        names = [name for name in tasks.listed(names) if name]
     return list(names) or None
 
 

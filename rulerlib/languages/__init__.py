@@ -110,6 +110,11 @@ class Language:
         steps = [step for step in path if isinstance(step, str)]
         return _fill(self.text(*steps), {**label, **names})
 
+    def question(self, *path: str, **names: Any) -> tuple[str, str, str]:
+        """What stands before the context, after it, and before the answer, all filled in."""
+        head, _, tail = self.fill(*path, "template", **names).partition("{context}")
+        return head, tail, self.fill(*path, "answer_prefix", **names)
+
     @functools.cached_property
     def fingerprint(self) -> str:
         """A short hash of the wording, the words and the essays."""
@@ -186,10 +191,7 @@ def _load(code: str) -> Language:
 def read(path: str | Path) -> Language:
     """Read a language pack from a TOML file anywhere; its texts stand in the folder beside it."""
     path = Path(path)
-    try:
-        table = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise DataError(f"{path}: cannot be read as a language pack ({error}).") from error
+    table = read_toml(path, "a language pack")
     for needed in ("code", "name", "noise", "articles", "list", "types", "niah"):
         if needed not in table:
             raise DataError(f"{path}: '{needed}' is missing.")
@@ -204,6 +206,20 @@ def read(path: str | Path) -> Language:
         templates=table,
         folder=path.with_suffix(""),
     )
+
+
+def read_toml(path: Path, what: str) -> dict[str, Any]:
+    """The tables of a TOML file.
+
+    Raises
+    ------
+    DataError
+        If it cannot be read: names the file, and ``what`` it should have been.
+    """
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise DataError(f"{path}: cannot be read as {what} ({error}).") from error
 
 
 def placeholders(template: str) -> set[str]:

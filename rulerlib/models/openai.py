@@ -229,10 +229,9 @@ class Engine:
 
     async def _ask(self, client: Any, ready: _Ready, traffic: _Traffic) -> Generation:
         """Send a request until it is answered or the fault is final."""
-        attempt = 0
+        attempt, answered = 0, traffic.answered
         while True:
             await traffic.open()
-            answered = traffic.answered
             try:
                 answer = await self._send(client, ready.body)
                 generation = self._generation(answer, ready)
@@ -240,9 +239,10 @@ class Engine:
                 return generation
             except _Fault as fault:
                 self.faults[fault.name] += 1
-                # Where others get through, a limit on requests is a queue and no fault.
+                # Where others got through since the last attempt, a limit on requests is a queue
+                # and no fault.
                 queued = fault.name == "429" and traffic.answered > answered
-                attempt = 0 if queued else attempt + 1
+                attempt, answered = 0 if queued else attempt + 1, traffic.answered
                 if fault.pause is not None and fault.pause > LONGEST_PAUSE:
                     raise ServerError(
                         f"The server asks for a pause of {fault.pause:,.0f} seconds: what is"

@@ -31,7 +31,7 @@ from rulerlib.haystack import DEPTHS, clean, one_depth, read_texts
 from rulerlib.languages import VALUE_TYPES, Language
 from rulerlib.samples import Prediction, Sample
 from rulerlib.tasks import niah
-from rulerlib.tasks.base import Draft, TooLongError
+from rulerlib.tasks.base import Draft, Take, TooLongError
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -243,10 +243,10 @@ class _Family(niah.Family):
         super().__init__(*arguments)
         self._own = own
 
-    def drafts(self, index: int, rng: random.Random, queries: int) -> list[Draft]:
-        drafts = super().drafts(index, rng, queries)
+    def plan(self, index: int, rng: random.Random, queries: int) -> tuple[list[Draft], Take]:
+        drafts, take = super().plan(index, rng, queries)
         self.drafted = drafts[0]
-        return drafts
+        return drafts, take
 
     def _draw(self, rng: random.Random, count: int) -> tuple[list[str], list[list[str]]]:
         keys, values = super()._draw(rng, count)
@@ -270,6 +270,7 @@ class _Data(Dataset):
     def at(self, index: int, depth: float) -> tuple[Sample, Draft]:
         """Sample ``index`` with its needle at a depth, and the draft that it was made from."""
         family = copy.copy(self.family)
+        assert isinstance(family, _Family)
         family.knobs = replace(family.knobs, depth=depth)
         try:
             return self._draw(family, index), family.drafted

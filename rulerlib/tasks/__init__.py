@@ -81,6 +81,15 @@ def resolve(name: str, **knobs: Any) -> Task:
     return replace(task, knobs=replace(task.knobs, **knobs))
 
 
+def listed(text: str) -> list[str]:
+    """Names with commas between them, as papermill's ``-p x [a,b]`` hands over a list.
+
+    >>> listed("a"), listed("['a', 'b']")
+    (['a'], ['a', 'b'])
+    """
+    return [part.strip(" '\"") for part in text.strip("[] ").split(",")]
+
+
 def names(chosen: str | Sequence[str], family: str | None = None) -> list[str]:
     """The task names that a parameter means.
 
@@ -100,8 +109,7 @@ def names(chosen: str | Sequence[str], family: str | None = None) -> list[str]:
     if chosen == "all":
         return allowed
     if isinstance(chosen, str):
-        # papermill's -p x [a,b] arrives as text.
-        chosen = [part.strip(" '\"") for part in chosen.strip("[] ").split(",")]
+        chosen = listed(chosen)
     if not isinstance(chosen, (list, tuple)):
         raise ParameterError("variants", chosen, "a name, several with commas between, or 'all'")
     found = [one_of("variants", name, allowed) for name in chosen]

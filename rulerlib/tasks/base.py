@@ -11,12 +11,15 @@ from __future__ import annotations
 
 import bisect
 import contextlib
+import random
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from rulerlib.errors import RulerError
 from rulerlib.haystack import ANCHOR, Filling, Needled
+from rulerlib.languages import Language
 from rulerlib.samples import Sample
 from rulerlib.tokens import Frame, Tokenizer
 
@@ -153,11 +156,27 @@ class Shared:
         return max(map(max, self.lengths)) + self.composer.budget.tokens_to_generate
 
 
-class Joined(Protocol):
-    """What a composer must know of a haystack: what joins its units."""
+Take = Callable[[int], Filling]
+"""Takes a filling of at most so many tokens from a haystack."""
+
+
+class Counted(Protocol):
+    """What must be known of a haystack, whatever its units are."""
 
     @property
-    def seam(self) -> str: ...
+    def seam(self) -> str:
+        """What joins its units."""
+        ...
+
+    @property
+    def longest(self) -> int:
+        """The tokens of its longest unit."""
+        ...
+
+    @property
+    def additive(self) -> bool:
+        """Whether the tokenizer splits at the seams, so that a sum is the count of the whole."""
+        ...
 
 
 class Composer:
@@ -174,7 +193,7 @@ class Composer:
         that merge across the seams between units.
     """
 
-    def __init__(self, budget: Budget, haystack: Joined, exact: bool = False) -> None:
+    def __init__(self, budget: Budget, haystack: Counted, exact: bool = False) -> None:
         self.budget = budget
         self.haystack = haystack
         self.exact = exact
@@ -185,11 +204,7 @@ class Composer:
         fixed = self._fixed(draft, self._costs(draft)) + draft.least
         return fixed + self.budget.tokens_to_generate
 
-    def compose(self, draft: Draft, take: Callable[[int], Filling]) -> Sample:
-        """Fill a draft, as `share` fills several."""
-        return self.share([draft], take)[0]
-
-    def share(self, drafts: Sequence[Draft], take: Callable[[int], Filling]) -> Shared:
+    def share(self, drafts: Sequence[Draft], take: Take) -> Shared:
         """Fill drafts with one context, up to the budget of the longest of them.
 
         Parameters
@@ -315,11 +330,7 @@ class Composer:
         return starts, values
 
     def _share_exactly(
-        self,
-        drafts: Sequence[Draft],
-        take: Callable[[int], Filling],
-        room: int,
-        costs: Sequence[int],
+        self, drafts: Sequence[Draft], take: Take, room: int, costs: Sequence[int]
     ) -> Shared:
         """The largest number of units whose prompts, tokenized as a whole, fit the budget."""
         filling = take(room + 64)
@@ -384,3 +395,72 @@ class Composer:
             depths=[draft.needles[number].depth for number in draft.order],
             token_positions=[starts[number] for number in draft.order],
         )
+
+
+class Maker(ABC):
+    """What is the same in every family: from a plan for a context to its samples.
+
+    A family itself says what its ``haystack`` is, and in ``plan`` what one context holds.
+
+    Parameters
+    ----------
+    knobs, language, budget
+        What to make, in which language, how long.
+    texts
+        The dataset's texts; what they are to a family, it says itself.
+    seed
+        A text from which a family draws what its samples have in common.
+    """
+
+    def __init__(
+        self, knobs: Any, language: Language, budget: Budget, texts: tuple[str, ...], seed: str
+    ) -> None:
+        self.knobs, self.language, self.budget = knobs, language, budget
+        self._texts, self._seed = texts, seed
+        self.exact = False
+
+    @property
+    @abstractmethod
+    def haystack(self) -> Counted:
+        """What fills the prompts, counted once."""
+
+    @abstractmethod
+    def plan(self, index: int, rng: random.Random, queries: int) -> tuple[list[Draft], Take]:
+        """The drafts of one context, one for each of so many questions, and what fills it.
+
+        All of it is drawn from ``rng``, in the same order whatever the length.
+        """
+
+    @property
+    def composer(self) -> Composer:
+        """Fills drafts from the haystack; ``exact`` decides how it counts."""
+        return Composer(self.budget, self.haystack, self.exact)
+
+    def draft(self, index: int, rng: random.Random) -> Draft:
+        """What must stand in the prompt of one sample."""
+        return self.drafts(index, rng, 1)[0]
+
+    def drafts(self, index: int, rng: random.Random, queries: int) -> list[Draft]:
+        """What must stand in the prompts of one context with so many questions."""
+        drafts, _ = self.plan(index, rng, queries)
+        return drafts
+
+    def sample(self, index: int, rng: random.Random) -> Sample:
+        """One sample; a draft that is too long for the budget is drawn anew.
+
+        Raises
+        ------
+        TooLongError
+            If none of many drafts fits.
+        """
+        return self.shared(index, rng, 1)[0]
+
+    def shared(self, index: int, rng: random.Random, queries: int) -> Shared:
+        """One context with so many questions, drawn as `sample` draws one.
+
+        Raises
+        ------
+        TooLongError
+            If none of many drafts fits.
+        """
+        return until_it_fits(lambda: self.composer.share(*self.plan(index, rng, queries)))

@@ -33,9 +33,7 @@ from functools import cache, cached_property
 
 from rulerlib.errors import MissingExtraError, ParameterError, flag, one_of, whole_number
 from rulerlib.haystack import Filling, Haystack, Pool, Sized, largest
-from rulerlib.languages import Language
-from rulerlib.samples import Sample
-from rulerlib.tasks.base import Budget, Composer, Draft, until_it_fits
+from rulerlib.tasks.base import Draft, Maker, Take
 from rulerlib.tokens import Tokenizer
 
 SOURCES = ("wordfreq", "text")
@@ -223,26 +221,14 @@ def most_queries(knobs: Knobs) -> tuple[int | None, str]:
     return 1, "what stands most often can be asked once"
 
 
-class Family:
-    """Makes the samples of one setting of the knobs.
+class Family(Maker):
+    """Makes the samples of one setting of the knobs; parameters as in `rulerlib.tasks.base.Maker`.
 
-    Parameters
-    ----------
-    knobs, language, budget
-        What to make, in which language, how long.
-    texts
-        Where the words are from, if not from `wordfreq`.
-    seed
-        Not used: all that this family draws belongs to a sample.
+    ``texts`` are where the words are from, if not from `wordfreq`; ``seed`` is not used, as all
+    that this family draws belongs to a sample.
     """
 
-    def __init__(
-        self, knobs: Knobs, language: Language, budget: Budget, texts: tuple[str, ...], seed: str
-    ) -> None:
-        self.knobs, self.language, self.budget = knobs, language, budget
-        self._texts = texts
-        self.exact = False
-        self._numbers = Numbers(budget.tokenizer)
+    knobs: Knobs
 
     @cached_property
     def haystack(self) -> Pool:
@@ -263,9 +249,9 @@ class Family:
             )
         return Pool(words, " ", self.budget.tokenizer)
 
-    @property
-    def composer(self) -> Composer:
-        return Composer(self.budget, self.haystack, self.exact)
+    @cached_property
+    def _numbers(self) -> Numbers:
+        return Numbers(self.budget.tokenizer)
 
     @cached_property
     def setting(self) -> Setting:
@@ -290,7 +276,7 @@ class Family:
         )
         return LIGHT
 
-    def draft(self, index: int, rng: random.Random) -> Draft:
+    def plan(self, index: int, rng: random.Random, queries: int) -> tuple[list[Draft], Take]:
         """The question about a list of words, and the example.
 
         Raises
@@ -305,23 +291,9 @@ class Family:
                 f"at most {self.longest}: there are {len(self.haystack.units)} words, and none"
                 ' may come twice (more texts with words="text" or a higher freq_ucw go further)',
             )
-        return self._ask(self._choose(self.setting, rng), self.setting, rng)
-
-    def sample(self, index: int, rng: random.Random) -> Sample:
-        """One sample.
-
-        Raises
-        ------
-        TooLongError
-            If none of many drafts fits.
-        """
-
-        def attempt() -> Sample:
-            choice = self._choose(self.setting, rng)
-            draft = self._ask(choice, self.setting, rng)
-            return self.composer.compose(draft, lambda room: self._fill(choice, room, rng))
-
-        return until_it_fits(attempt)
+        choice = self._choose(self.setting, rng)
+        draft = self._ask(choice, self.setting, rng)
+        return [draft], lambda room: self._fill(choice, room, rng)
 
     @cached_property
     def longest(self) -> int:
@@ -386,10 +358,7 @@ class Family:
         common, uncommon = self.knobs.frequencies(setting)
         # The cost of the smallest list does not depend on its order.
         _, costs = self._listed(choice.common * common + choice.uncommon * uncommon)
-        names = {"count": self.knobs.num_cw}
-        template = self.language.fill("common_words", "template", **names)
-        head, _, tail = template.partition("{context}")
-        prefix = self.language.fill("common_words", "answer_prefix", **names)
+        head, tail, prefix = self.language.question("common_words", count=self.knobs.num_cw)
         if self.knobs.few_shot:
             order = choice.example_common * setting.example_cw
             order += choice.example_uncommon * setting.example_ucw

@@ -37,14 +37,13 @@ import datetime
 import functools
 import math
 import random
-import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from rulerlib.errors import DataError, whole_number
-from rulerlib.languages import Language, load, placeholders
+from rulerlib.languages import Language, load, placeholders, read_toml
 
 # A paragraph gets descriptive sentences until it has this many words (drawn per entry).
 # The longest sentence has fewer than 40 words, so no paragraph exceeds 200.
@@ -697,10 +696,7 @@ def _read(path: Path) -> dict[str, Any]:
         If the file cannot be read, lacks a kind, a fact or a name, or has a
         template with a name in braces that nothing would fill.
     """
-    try:
-        wording = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise DataError(f"{path}: cannot be read as an encyclopedia ({error}).") from error
+    wording = read_toml(path, "an encyclopedia")
     try:
         for part in ("months", "date", "thousands", "decimal"):
             wording["format"][part]

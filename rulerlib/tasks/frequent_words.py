@@ -31,9 +31,7 @@ from functools import cached_property
 
 from rulerlib.errors import ParameterError, whole_number
 from rulerlib.haystack import Filling, Pool, Sized, largest
-from rulerlib.languages import Language
-from rulerlib.samples import Sample
-from rulerlib.tasks.base import Budget, Composer, Draft, until_it_fits
+from rulerlib.tasks.base import Draft, Maker, Take
 
 NOISE = "..."
 
@@ -120,32 +118,19 @@ def most_queries(knobs: Knobs) -> tuple[int | None, str]:
     return 1, "what stands most often can be asked once"
 
 
-class Family:
-    """Makes the samples of one setting of the knobs.
+class Family(Maker):
+    """Makes the samples of one setting of the knobs; parameters as in `rulerlib.tasks.base.Maker`.
 
-    Parameters
-    ----------
-    knobs, language, budget
-        What to make, in which language, how long.
-    texts
-        Not used: the text is coded.
-    seed
-        A text from which the coded words are drawn.
+    ``texts`` are not used, as the text is coded; from ``seed`` the coded words are drawn.
     """
 
-    def __init__(
-        self, knobs: Knobs, language: Language, budget: Budget, texts: tuple[str, ...], seed: str
-    ) -> None:
-        self.knobs, self.language, self.budget = knobs, language, budget
-        self._seed = seed
-        self.exact = False
-        self._weights = weights_of(knobs.alpha, knobs.vocab_size)
+    knobs: Knobs
 
     @cached_property
     def haystack(self) -> Pool:
         """The noise, and after it more coded words than one sample has, counted once."""
         rng = random.Random(f"{self._seed} words")
-        wording = self._template.casefold()
+        wording = self.language.fill("frequent_words", "template", noise=NOISE).casefold()
         words: dict[str, None] = {}
         while len(words) < POOL_FACTOR * self.knobs.vocab_size:
             word = "".join(rng.choices(string.ascii_lowercase, k=self.knobs.coded_wordlen))
@@ -153,35 +138,15 @@ class Family:
                 words[word] = None
         return Pool([NOISE, *words], " ", self.budget.tokenizer)
 
-    @property
-    def composer(self) -> Composer:
-        return Composer(self.budget, self.haystack, self.exact)
-
     @cached_property
-    def _template(self) -> str:
-        return self.language.fill("frequent_words", "template", noise=NOISE)
+    def _weights(self) -> list[int]:
+        return weights_of(self.knobs.alpha, self.knobs.vocab_size)
 
-    def draft(self, index: int, rng: random.Random) -> Draft:
+    def plan(self, index: int, rng: random.Random, queries: int) -> tuple[list[Draft], Take]:
         """The question about a coded text."""
-        return self._ask(self._vocabulary(rng))
-
-    def sample(self, index: int, rng: random.Random) -> Sample:
-        """One sample.
-
-        Raises
-        ------
-        TooLongError
-            If none of many drafts fits.
-        """
-
-        def attempt() -> Sample:
-            vocabulary = self._vocabulary(rng)
-            draft = self._ask(vocabulary)
-            return self.composer.compose(
-                draft, lambda room: self._fill(vocabulary, room, draft.least, rng)
-            )
-
-        return until_it_fits(attempt)
+        vocabulary = self._vocabulary(rng)
+        draft = self._ask(vocabulary)
+        return [draft], lambda room: self._fill(vocabulary, room, draft.least, rng)
 
     def _vocabulary(self, rng: random.Random) -> list[int]:
         """Positions in the pool, by rank."""
@@ -189,11 +154,8 @@ class Family:
         return [0, *rng.sample(coded, self.knobs.vocab_size - 1)]
 
     def _ask(self, vocabulary: list[int]) -> Draft:
-        head, _, tail = self._template.partition("{context}")
         return Draft(
-            head,
-            tail,
-            self.language.fill("frequent_words", "answer_prefix", noise=NOISE),
+            *self.language.question("frequent_words", noise=NOISE),
             outputs=[self.haystack.units[word] for word in vocabulary[1 : 1 + ANSWERS]],
             least=self._cost(counts_of(0, self._weights), vocabulary),
         )

@@ -26,8 +26,7 @@ from functools import cached_property, partial
 from rulerlib.errors import DataError, ParameterError, one_of, whole_number
 from rulerlib.haystack import DEPTHS, Haystack, Pool, depth_of, one_depth, sentences
 from rulerlib.languages import VALUE_TYPES, Language
-from rulerlib.samples import Sample
-from rulerlib.tasks.base import Budget, Composer, Draft, Needle, Shared, until_it_fits
+from rulerlib.tasks.base import Draft, Maker, Needle, Take
 
 HAYSTACKS = ("noise", "essay", "needle")
 
@@ -124,25 +123,13 @@ def value_of(kind: str, language: Language, rng: random.Random) -> str:
     return f"{rng.choice(language.adjectives)}-{rng.choice(language.nouns)}"
 
 
-class Family:
-    """Makes the samples of one setting of the knobs.
+class Family(Maker):
+    """Makes the samples of one setting of the knobs; parameters as in `rulerlib.tasks.base.Maker`.
 
-    Parameters
-    ----------
-    knobs, language, budget
-        What to make, in which language, how long.
-    texts
-        Prose for the essay haystack.
-    seed
-        A text from which the pool of distractors is drawn.
+    ``texts`` are prose for the essay haystack; from ``seed`` the pool of distractors is drawn.
     """
 
-    def __init__(
-        self, knobs: Knobs, language: Language, budget: Budget, texts: tuple[str, ...], seed: str
-    ) -> None:
-        self.knobs, self.language, self.budget = knobs, language, budget
-        self._texts, self._seed = texts, seed
-        self.exact = False
+    knobs: Knobs
 
     @cached_property
     def haystack(self) -> Haystack:
@@ -153,15 +140,7 @@ class Family:
             return Haystack(sentences(self._texts), " ", tokenizer)
         return self._pool()
 
-    @property
-    def composer(self) -> Composer:
-        return Composer(self.budget, self.haystack, self.exact)
-
-    def draft(self, index: int, rng: random.Random) -> Draft:
-        """Keys, values and depths of one sample, and the question about them."""
-        return self.drafts(index, rng, 1)[0]
-
-    def drafts(self, index: int, rng: random.Random, queries: int) -> list[Draft]:
+    def plan(self, index: int, rng: random.Random, queries: int) -> tuple[list[Draft], Take]:
         """Keys, values and depths of one context, and so many questions about them.
 
         No key is asked for twice. In a haystack of needles each question brings its keys.
@@ -195,11 +174,12 @@ class Family:
             text = self._needle(key, value)
             needles.append(Needle(text, depth, text.rindex(value)))
         each = range(0, asked_for, knobs.num_needle_q)
-        return [
+        drafts = [
             self._ask([keys[place] for place in asked[start : start + knobs.num_needle_q]],
                       pairs, needles)
             for start in each
         ]  # fmt: skip
+        return drafts, partial(self.haystack.draw, rng=rng)
 
     def _ask(
         self, queries: list[str], pairs: list[tuple[str, str]], needles: list[Needle]
@@ -212,32 +192,9 @@ class Family:
         order += [place for place in range(len(pairs)) if place not in order]
         form = "one" if knobs.num_values == 1 else "many"
         label = language.label(knobs.type_needle_v, knobs.num_values)
-        query = language.join(queries)
-        template = language.fill("niah", form, "template", label, query=query)
-        head, _, tail = template.partition("{context}")
-        prefix = language.fill("niah", form, "answer_prefix", label, query=query)
+        names = {**label, "query": language.join(queries)}
+        head, tail, prefix = language.question("niah", form, **names)
         return Draft(head, tail, prefix, outputs, needles, order)
-
-    def sample(self, index: int, rng: random.Random) -> Sample:
-        """One sample; a draft that is too long for the budget is drawn anew.
-
-        Raises
-        ------
-        TooLongError
-            If none of many drafts fits.
-        """
-        return self.shared(index, rng, 1)[0]
-
-    def shared(self, index: int, rng: random.Random, queries: int) -> Shared:
-        """One context with so many questions, drawn as `sample` draws one.
-
-        Raises
-        ------
-        TooLongError
-            If none of many drafts fits.
-        """
-        take = partial(self.haystack.draw, rng=rng)
-        return until_it_fits(lambda: self.composer.share(self.drafts(index, rng, queries), take))
 
     def _needle(self, key: str, value: str) -> str:
         label = self.language.label(self.knobs.type_needle_v, 2)

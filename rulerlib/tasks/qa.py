@@ -41,8 +41,7 @@ from functools import cached_property, lru_cache, partial
 from rulerlib.errors import ParameterError, flag, whole_number
 from rulerlib.haystack import ANCHOR, DEPTHS, Filling, Needled, depth_of, one_depth
 from rulerlib.languages import Language
-from rulerlib.samples import Sample
-from rulerlib.tasks.base import Budget, Composer, Draft, Needle, Shared, until_it_fits
+from rulerlib.tasks.base import Budget, Draft, Maker, Needle, Shared, Take
 from rulerlib.tasks.questions import Fiction, Question, Rows, Source, file, open_source
 
 # Documents whose length tells how long one is.
@@ -271,25 +270,14 @@ class Labelled(Needled):
         ]
 
 
-class Family:
-    """Makes the samples of one setting of the knobs.
+class Family(Maker):
+    """Makes the samples of one setting of the knobs; parameters as in `rulerlib.tasks.base.Maker`.
 
-    Parameters
-    ----------
-    knobs, language, budget
-        What to make, in which language, how long.
-    texts
-        Not used: documents come from ``knobs.source``.
-    seed
-        A text from which the fictional world and the order of questions are drawn.
+    ``texts`` are not used, as documents come from ``knobs.source``; from ``seed`` the fictional
+    world and the order of questions are drawn.
     """
 
-    def __init__(
-        self, knobs: Knobs, language: Language, budget: Budget, texts: tuple[str, ...], seed: str
-    ) -> None:
-        self.knobs, self.language, self.budget = knobs, language, budget
-        self._seed = seed
-        self.exact = False
+    knobs: Knobs
 
     @cached_property
     def source(self) -> Source:
@@ -309,27 +297,10 @@ class Family:
     def haystack(self) -> Documents:
         return Documents(self.source, self.language, self.budget, self._seed)
 
-    @property
-    def composer(self) -> Composer:
-        return Composer(self.budget, self.haystack, self.exact)
-
-    def draft(self, index: int, rng: random.Random) -> Draft:
-        """The question of one sample, and its target documents at their depths."""
-        return self.drafts(index, rng, 1)[0]
-
-    def drafts(self, index: int, rng: random.Random, queries: int) -> list[Draft]:
+    def plan(self, index: int, rng: random.Random, queries: int) -> tuple[list[Draft], Take]:
         """So many questions, and the target documents of all of them at their depths."""
-        return self._drafts(self._numbers(index, rng, queries), index, rng)
-
-    def sample(self, index: int, rng: random.Random) -> Sample:
-        """One sample.
-
-        Raises
-        ------
-        TooLongError
-            If its target documents do not fit the budget.
-        """
-        return self.shared(index, rng, 1)[0]
+        numbers = self._numbers(index, rng, queries)
+        return self._drafts(numbers, index, rng), partial(self._take, numbers, rng)
 
     def shared(self, index: int, rng: random.Random, queries: int) -> Shared:
         """So many questions on the same documents, drawn as `sample` draws one.
@@ -339,13 +310,7 @@ class Family:
         TooLongError
             If their target documents do not fit the budget.
         """
-
-        def attempt() -> Shared:
-            numbers = self._numbers(index, rng, queries)
-            drafts = self._drafts(numbers, index, rng)
-            return self.composer.share(drafts, partial(self._take, numbers, rng))
-
-        made = until_it_fits(attempt)
+        made = super().shared(index, rng, queries)
         left = self.budget.length - made.longest
         if self.knobs.context and self.knobs.num_documents is None and left > self.haystack.most:
             raise ParameterError(

@@ -34,7 +34,7 @@ from pathlib import Path
 from typing import Any
 
 from rulerlib.errors import DataError, MissingExtraError, ParameterError
-from rulerlib.haystack import digest
+from rulerlib.haystack import digest, read_file
 from rulerlib.languages import Language
 from rulerlib.tasks.encyclopedia import World
 
@@ -365,12 +365,7 @@ def file(name: str) -> Path | None:
 
 def _read(path: Path) -> tuple[Sequence[Any], Sequence[str]]:
     """Rows (or articles), and for each what to call the place where it stands."""
-    try:
-        text = path.read_text(encoding="utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise DataError(f"{path}: not UTF-8 (byte {error.start}: {error.reason}).") from error
-    except OSError as error:
-        raise DataError(f"{path}: cannot be read ({error.strerror or error}).") from error
+    text = read_file(path)
     if not text.strip():
         raise DataError(f"{path}: empty.")
     try:

@@ -31,9 +31,7 @@ from functools import cached_property, partial
 
 from rulerlib.errors import DataError, ParameterError, flag, one_of, whole_number
 from rulerlib.haystack import DEPTHS, Filling, Haystack, sentences
-from rulerlib.languages import Language
-from rulerlib.samples import Sample
-from rulerlib.tasks.base import Budget, Composer, Draft, Needle, Shared, until_it_fits
+from rulerlib.tasks.base import Draft, Maker, Needle, Take
 
 HAYSTACKS = ("noise", "essay")
 
@@ -100,25 +98,14 @@ class Chain:
     value: str
 
 
-class Family:
-    """Makes the samples of one setting of the knobs.
+class Family(Maker):
+    """Makes the samples of one setting of the knobs; parameters as in `rulerlib.tasks.base.Maker`.
 
-    Parameters
-    ----------
-    knobs, language, budget
-        What to make, in which language, how long.
-    texts
-        Prose for the essay haystack.
-    seed
-        Not used: all that this family draws belongs to a sample.
+    ``texts`` are prose for the essay haystack; ``seed`` is not used, as all that this family draws
+    belongs to a sample.
     """
 
-    def __init__(
-        self, knobs: Knobs, language: Language, budget: Budget, texts: tuple[str, ...], seed: str
-    ) -> None:
-        self.knobs, self.language, self.budget = knobs, language, budget
-        self._texts = texts
-        self.exact = False
+    knobs: Knobs
 
     @cached_property
     def haystack(self) -> Haystack:
@@ -127,15 +114,7 @@ class Family:
             return Haystack([self.language.noise], "\n", tokenizer)
         return Haystack(sentences(self._texts), " ", tokenizer)
 
-    @property
-    def composer(self) -> Composer:
-        return Composer(self.budget, self.haystack, self.exact)
-
-    def draft(self, index: int, rng: random.Random) -> Draft:
-        """Chains, their places, and the question about the first of them."""
-        return self.drafts(index, rng, 1)[0]
-
-    def drafts(self, index: int, rng: random.Random, queries: int) -> list[Draft]:
+    def plan(self, index: int, rng: random.Random, queries: int) -> tuple[list[Draft], Take]:
         """Chains, their places, and a question about each of the first so many.
 
         The worked example comes before the context, and is one and the same for all of them.
@@ -155,28 +134,7 @@ class Family:
             order = own + [place for place, turn in enumerate(turns) if turn != number]
             head, tail, prefix = self._question(chain)
             made.append(Draft(example + head, tail, prefix, chain.names, needles, order))
-        return made
-
-    def sample(self, index: int, rng: random.Random) -> Sample:
-        """One sample.
-
-        Raises
-        ------
-        TooLongError
-            If none of many drafts fits.
-        """
-        return self.shared(index, rng, 1)[0]
-
-    def shared(self, index: int, rng: random.Random, queries: int) -> Shared:
-        """One context with so many questions, drawn as `sample` draws one.
-
-        Raises
-        ------
-        TooLongError
-            If none of many drafts fits.
-        """
-        take = partial(self.haystack.draw, rng=rng)
-        return until_it_fits(lambda: self.composer.share(self.drafts(index, rng, queries), take))
+        return made, partial(self.haystack.draw, rng=rng)
 
     def _chains(self, sizes: list[int], rng: random.Random) -> list[Chain]:
         """Chains of so many variables: names and values are all different and stand nowhere else.
@@ -229,11 +187,9 @@ class Family:
 
     def _question(self, chain: Chain) -> tuple[str, str, str]:
         """What stands before the context, after it, and before the answer."""
-        names = {"query": chain.value, "count": len(chain.names)}
-        head, _, tail = self.language.fill("variable_tracking", "template", **names).partition(
-            "{context}"
+        return self.language.question(
+            "variable_tracking", query=chain.value, count=len(chain.names)
         )
-        return head, tail, self.language.fill("variable_tracking", "answer_prefix", **names)
 
     def _example(self, chains: list[Chain], rng: random.Random) -> str:
         """A short prompt with its answer, built as the real one is."""

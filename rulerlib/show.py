@@ -211,7 +211,7 @@ def answer(
         f"<div style='padding:.5em .8em;border-left:4px solid {edge};background:#8882'>"
         f"<b>{html.escape(verdict)}</b> ({html.escape(about)})"
         f"<div style='margin:.4em 0;font-size:1.1em;overflow-wrap:anywhere'>"
-        f"{f'“{html.escape(said)}”' if said else '<i>{SILENT}</i>'}</div>"
+        f"{f'“{html.escape(said)}”' if said else f'<i>{SILENT}</i>'}</div>"
         f"{WANTED} {html.escape(wanted)}</div>"
         f"<div style='margin-top:.5em'>{len(tokens)} tokens:</div>"
         f"<div style='line-height:2;overflow-wrap:anywhere'>{''.join(shown)}</div>"

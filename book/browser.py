@@ -300,6 +300,7 @@ def controls(folder: str) -> Iterator[str]:
     yield slider("depth", labels["depth"], 'min="0" max="100" step="1"', round(setting.depth))
     yield '<div class="strip" data-part="strip" aria-hidden="true"></div>'
     yield '<ul class="key" data-part="key"></ul>'
+    yield '<p class="small" role="status" data-part="note"></p>'
     yield (
         '<div class="prompt" data-part="prompt" tabindex="0" role="region"'
         f' aria-label="{labels["prompt"]}"></div>'

@@ -174,6 +174,9 @@ def test_what_the_reader_writes_is_text_and_mistakes_are_said(reader):
     text.fill("Katten sover. Hunden løber. " * 3)
     expect(reader.prompt).to_contain_text("Katten sover. Hunden løber.")
     assert reader.page.get_by_label(page.LABELS["haystack"]).input_value() == "text"
+    expect(reader.page.get_by_text("Your text is shorter")).to_be_visible()
+    text.fill("Katten sover. Hunden løber. " * 300)
+    expect(reader.page.get_by_text(re.compile(r"its first \d+ of 600 sentences"))).to_be_visible()
     text.fill("ord " * 20_000)
     expect(reader.alert).to_contain_text("at most 60,000 characters")
     text.fill(" ".join(["ordentlig"] * 60) + ".")

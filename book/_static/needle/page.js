@@ -135,6 +135,11 @@ function showPrompt() {
   const needle = box.querySelector("mark.needle");
   box.scrollTop = needle.offsetTop - (box.clientHeight - needle.offsetHeight) / 2;
 
+  const { own } = prompt;
+  part("note").textContent = !own ? "" : own.read < own.of
+    ? `Your text is longer: its first ${counted(own.read)} of ${counted(own.of)} sentences fit.`
+    : own.read > own.of ? "Your text is shorter, and begins again after its end." : "";
+
   const strip = part("strip");
   const runs = [];
   for (const [name, tokens] of prompt.spent) {
@@ -271,12 +276,13 @@ function series(lengths) {
   });
 }
 
-function showAnswer({ right, verdict, where, seconds, text, read, kept, prompt }) {
+function showAnswer({ setting, right, verdict, where, seconds, text, read, kept, prompt }) {
   const before = kept ? `, ${counted(kept)} of them kept from the prompt before` : "";
   part("answer").className = `say ${right ? "good" : "bad"}`;
   part("answer").replaceChildren(
     element("div", [element("b", verdict), ` (${where}, ${page.model}, ${seconds.toFixed(1)} s)`]),
-    element("div", text.trim() ? `“${text.trim()}”` : element("i", page.silent), { class: "said" }),
+    element("div", text.trim() ? element("span", `“${text.trim()}”`, { lang: setting.language })
+                               : element("i", page.silent), { class: "said" }),
     element("div", `${page.wanted} ${prompt.value}`),
     element("div", `${counted(read)} tokens read${before}.`, { class: "small" }));
 }

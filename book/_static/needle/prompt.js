@@ -268,6 +268,9 @@ export class Prompts {
       others: draw.others.map(([, value]) => value),
       generate,
       length: fed + generate,
+      // How many of the reader's own sentences are read; fewer than there are, or some again.
+      own: haystack === this.essays ? null
+         : { read: filling.units.length, of: haystack.units.length },
       // For the eye: texts one after another with what they are, and what the length is spent on.
       shown: [{ text: head, part: "instruction" },
               ...pieces.flatMap(({ text, part, value }, at) =>

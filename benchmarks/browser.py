@@ -97,7 +97,7 @@ def prompt_of(play: Playground, setting: Setting) -> tuple[Any, str]:
     data = play._data_of(setting)
     _, draft = data.at(setting.index, setting.depth)
     take = functools.partial(data.family.haystack.take, start=0)
-    sample = data.family.composer.compose(draft, take)
+    sample = data.family.composer.share([draft], take)[0]
     return sample, data.frame.prompt(sample.input, sample.answer_prefix)
 
 

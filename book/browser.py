@@ -169,7 +169,12 @@ def about(play: Playground) -> dict[str, Any]:
         "model": play.name,
         "sizes": {name: (LILLE / name).stat().st_size for name in SHIPPED},
         "ends": ends if isinstance(ends, list) else [ends],
-        "frame": {"before": frame.before, "between": frame.between, "chat": frame.chat},
+        "frame": {
+            "before": frame.before,
+            "between": frame.between,
+            "special": frame.special,
+            "chat": frame.chat,
+        },
         "generate": play.prompt_of(Setting()).room,
         "lengths": {**LENGTHS, "columns": COLUMNS},
         "rows": ROWS,

@@ -231,13 +231,13 @@ export class Prompts {
     const query = { ...labels.one, query: key };
     const [head, tail] = around(fill(wording.template, query));
     const prefix = fill(wording.answer_prefix, query);
-    const { before, between, chat } = page.frame;
+    const { before, between, chat, special } = page.frame;
     const after = between + (chat ? trimmedStart(prefix) : prefix);
 
     // Room for the answer: more where a value of one's own needs more.
     const generate = Math.max(page.generate, Math.ceil(1.5 * count(value)) + 8);
     const ends = count(before + head + ANCHOR) + count(ANCHOR + tail + after) - 2 * anchor;
-    const fixed = ends + needles.reduce((sum, { cost }) => sum + cost, 0) + generate;
+    const fixed = special + ends + needles.reduce((sum, { cost }) => sum + cost, 0) + generate;
     const smallest = fixed + haystack.longest;
     if (setting.length < smallest) {
       throw this.mistake("length", String(setting.length), `at least ${smallest}`);
@@ -253,7 +253,7 @@ export class Prompts {
       const first = pieces[0].text;
       const last = pieces[pieces.length - 1].text;
       const middle = pieces.slice(1).reduce((sum, { cost }) => sum + cost, 0) - count(last);
-      fed = count(before + head + first) + middle + count(last + tail + after);
+      fed = special + count(before + head + first) + middle + count(last + tail + after);
       plain = count(head + first) + middle + count(last + tail + prefix);
       if (Math.max(fed, plain) + generate <= setting.length || !filling.units.length) break;
       filling.units.pop();
@@ -277,18 +277,18 @@ export class Prompts {
                 at ? [{ text: haystack.seam, part: "haystack" }, { text, part, value }]
                    : [{ text, part, value }]),
               { text: tail, part: "question" }, { text: prefix, part: "prefix" }],
-      spent: this.spent({ before, between, head, after, pieces, fed, generate,
+      spent: this.spent({ special, before, between, head, after, pieces, fed, generate,
                           length: setting.length }),
     };
   }
 
   // What each token of the budget belongs to, in the order of the text.
-  spent({ before, between, head, after, pieces, fed, generate, length }) {
+  spent({ special, before, between, head, after, pieces, fed, generate, length }) {
     const { count } = this;
-    const opening = count(before);
+    const opening = special + count(before);
     const turn = count(between);
     const prefix = count(after) - turn;
-    const instruction = count(before + head + pieces[0].text) - opening - pieces[0].cost;
+    const instruction = special + count(before + head + pieces[0].text) - opening - pieces[0].cost;
     const context = pieces.reduce((sum, { cost }) => sum + cost, 0);
     const question = fed - opening - instruction - context - turn - prefix;
     return [["template", opening], ["instruction", instruction],

@@ -31,7 +31,8 @@ const json = (name) => once(name, async () => (await get(name)).json());
 const tokenizer = () => once("tokenizer", async () =>
   new Tokenizer(await json("tokenizer.json"), await json("tokenizer_config.json")));
 
-const encode = (tokenizer, text) => tokenizer.encode(text, { add_special_tokens: false }).ids;
+const encode = (tokenizer, text, add_special_tokens = false) =>
+  tokenizer.encode(text, { add_special_tokens }).ids;
 
 const prompts = (code) => once(`prompts ${code}`, async () => {
   const [page, language, made] = await Promise.all(
@@ -94,7 +95,8 @@ const kinds = {
     const prompt = (await prompts(setting.language)).make(setting);
     const [words, llama] = await Promise.all([tokenizer(), model(report)]);
     const begin = performance.now();
-    const read = encode(words, prompt.fed);
+    // A chat template has its special tokens in its text.
+    const read = encode(words, prompt.fed, !(await json("page.json")).frame.chat);
     if (read.length + prompt.generate !== prompt.length) {
       throw new Error(`counted ${prompt.length}, but there are ${read.length + prompt.generate}`);
     }

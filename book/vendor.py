@@ -88,7 +88,7 @@ PACKAGES = (
         "@jupyter-widgets/html-manager",
         "1.0.15",
         "sha512-5thBIV6ymNgmPVOHvzx+gGy8ZSKmSazhtGw4/c4xJDVzRhG9PTeQsRjF3FUTopvFi//SABeNz1yp47bCrJ3CQA==",
-        # It looks for its fonts under its own name (data-jupyter-widgets-cdn in _config.yml).
+        # It looks for its fonts under its own name, see book/_static/widgets.js.
         "@jupyter-widgets/html-manager",
         (
             "package/dist/embed-amd.js",

@@ -22,7 +22,7 @@ import subprocess
 import tarfile
 import tempfile
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from rulerlib.errors import DataError
@@ -60,6 +60,20 @@ class Package:
     strip: str = "package/"
 
 
+WIDGETS = Package(
+    "@jupyter-widgets/html-manager",
+    "1.0.15",
+    "sha512-5thBIV6ymNgmPVOHvzx+gGy8ZSKmSazhtGw4/c4xJDVzRhG9PTeQsRjF3FUTopvFi//SABeNz1yp47bCrJ3CQA==",
+    "@jupyter-widgets/html-manager",
+    ("package/dist/embed-amd.js", "package/dist/embed.js.LICENSE.txt"),
+)
+
+# The icons of buttons.
+FONTS = tuple(
+    f"package/dist/{name}.woff2"
+    for name in ("1551f4f60c37af51121f", "7a3337626410ca2f4071", "d878b0a6a1144760244f")
+)
+
 PACKAGES = (
     Package(
         "mathjax",
@@ -87,20 +101,10 @@ PACKAGES = (
         "requirejs",
         ("package/require.js",),
     ),
-    Package(
-        "@jupyter-widgets/html-manager",
-        "1.0.15",
-        "sha512-5thBIV6ymNgmPVOHvzx+gGy8ZSKmSazhtGw4/c4xJDVzRhG9PTeQsRjF3FUTopvFi//SABeNz1yp47bCrJ3CQA==",
-        # It looks for its fonts under its own name (data-jupyter-widgets-cdn in _config.yml).
-        "@jupyter-widgets/html-manager",
-        (
-            "package/dist/embed-amd.js",
-            "package/dist/embed.js.LICENSE.txt",
-            "package/dist/1551f4f60c37af51121f.woff2",
-            "package/dist/7a3337626410ca2f4071.woff2",
-            "package/dist/d878b0a6a1144760244f.woff2",
-        ),
-    ),
+    WIDGETS,
+    # Each of its modules looks for the fonts beside itself, see book/_static/widgets.js.
+    replace(WIDGETS, keep=FONTS),
+    replace(WIDGETS, keep=FONTS, folder="@jupyter-widgets", strip="package/dist/"),
     Package(
         "@huggingface/tokenizers",
         "0.2.0",
@@ -147,8 +151,11 @@ def fetch(folder: Path = FOLDER, packages: Sequence[Package] = PACKAGES) -> bool
     if npm is None:
         raise DataError("npm is not there, which fetches the site's scripts: install Node.js.")
     shutil.rmtree(folder, ignore_errors=True)
+    archives: dict[str, bytes] = {}
     for package in packages:
-        unpack(package, archive(npm, package), folder / package.folder)
+        if package.integrity not in archives:
+            archives[package.integrity] = archive(npm, package)
+        unpack(package, archives[package.integrity], folder / package.folder)
     stamp.write_text(json.dumps(wanted, indent=2) + "\n", encoding="utf-8")
     return True
 

@@ -284,7 +284,12 @@ def with_a_widget(folder):
     """An execution of a page that holds a widget, made by a real kernel."""
     nbclient = pytest.importorskip("nbclient")
     pytest.importorskip("ipywidgets")
-    code = "import ipywidgets\nipywidgets.IntSlider(value=7, description='depth')"
+    code = (
+        "import ipywidgets\n"
+        "slider = ipywidgets.IntSlider(value=7, description='depth')\n"
+        # The icon needs a font.
+        "ipywidgets.VBox([slider, ipywidgets.Button(icon='check')])"
+    )
     cells = [nbformat.v4.new_markdown_cell("# Frequent words"), nbformat.v4.new_code_cell(code)]
     notebook = nbformat.v4.new_notebook(cells=cells)
     nbclient.NotebookClient(notebook, kernel_name="python3", store_widget_state=True).execute()
@@ -459,6 +464,8 @@ def test_a_widget_is_drawn_from_its_stored_state(browser, address):
     page, wrong = opened(browser, address, WIDGET)
     page.wait_for_selector(".widget-slider")
     assert "7" in page.locator(".widget-slider").inner_text()
+    page.wait_for_load_state("networkidle")
+    page.evaluate("document.fonts.ready")
     assert not wrong
 
 

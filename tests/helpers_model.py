@@ -7,6 +7,7 @@ engine for tests alone; no user can reach it.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import hashlib
 import itertools
@@ -167,8 +168,13 @@ def say(
     return in_order(model, [Request(text, special, max_new_tokens, **more) for text in prompts])
 
 
-# Processes that are shot. Forked, so that torch is loaded once and not for each of them.
-PROCESSES = multiprocessing.get_context("fork")
+# Processes that are shot. Forked, so that torch is loaded once and not for each of them; and
+# forked by a server of their own, because the process of the tests has threads of libraries by
+# then, whose locks a fork of it would inherit without the threads that give them back.
+PROCESSES = multiprocessing.get_context("forkserver")
+PROCESSES.set_forkserver_preload(
+    ["torch", "transformers.models.llama.modeling_llama", "rulerlib.models.transformers"]
+)
 
 
 def predicting(
@@ -230,7 +236,9 @@ def run_until_killed(
         time.sleep(0.001)
     process.join(seconds)
     if process.is_alive():
-        os.kill(process.pid, how)
+        # It may end by itself just now.
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(process.pid, how)
     process.join(60)
     return process.exitcode
 

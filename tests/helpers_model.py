@@ -231,7 +231,7 @@ def run_until_killed(
     ready = PROCESSES.Event()
     process = PROCESSES.Process(target=predicting, args=(make, dataset, output, 0, ready))
     process.start()
-    assert ready.wait(60)
+    assert ready.wait(300), "the server of processes loads torch first"
     while process.is_alive() and size_of(output) < grown:
         time.sleep(0.001)
     process.join(seconds)

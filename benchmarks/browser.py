@@ -137,7 +137,9 @@ def chromium() -> Iterator[Any]:
     """
     from playwright.sync_api import sync_playwright
 
-    named = (os.environ.get("CHROMIUM", ""), "chromium", "chromium-browser", "google-chrome")
+    named = (
+        os.environ.get("CHROMIUM", ""), "chromium", "chromium-browser", "google-chrome", "chrome",
+    )  # fmt: skip
     path = next(filter(None, map(shutil.which, filter(None, named))), None)
     if path is None:
         raise FileNotFoundError("needs Chromium (apt install chromium, or CHROMIUM=path)")

@@ -232,8 +232,7 @@ def run_until_killed(
     process = PROCESSES.Process(target=predicting, args=(make, dataset, output, 0, ready))
     process.start()
     assert ready.wait(300), "the server of processes loads torch first"
-    while process.is_alive() and size_of(output) < grown:
-        time.sleep(0.001)
+    wait_for_growth(output, grown, lambda: process.exitcode)
     process.join(seconds)
     if process.is_alive():
         # It may end by itself just now.
@@ -246,6 +245,12 @@ def run_until_killed(
 def size_of(path: Path) -> int:
     """Bytes of a file; 0 where there is none."""
     return path.stat().st_size if path.exists() else 0
+
+
+def wait_for_growth(path: Path, size: float, exit_code: Callable[[], int | None]) -> None:
+    """Until a file has so many bytes, or whoever writes it has ended with an exit code."""
+    while exit_code() is None and size_of(path) < size:
+        time.sleep(0.001)
 
 
 def some_samples(count: int, size: int = 200) -> list[Sample]:

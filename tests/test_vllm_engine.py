@@ -24,7 +24,7 @@ pytest.importorskip("torch")
 # One gigabyte for keys and values; no compiler is started for models as small as these.
 os.environ.setdefault("VLLM_CPU_KVCACHE_SPACE", "1")
 
-from helpers_model import LILLE, ROOT, size_of, tiny_model
+from helpers_model import LILLE, ROOT, size_of, tiny_model, wait_for_growth
 
 from rulerlib import models
 from rulerlib import predict as prediction
@@ -260,8 +260,7 @@ def test_killed_and_going_on(tmp_path):
         there = size_of(output)
         if kills < KILLS and there < len(wanted):
             grown = there + rng.uniform(0, 0.3) * (len(wanted) - there)
-            while process.poll() is None and size_of(output) < grown:
-                time.sleep(0.001)
+            wait_for_growth(output, grown, process.poll)
             time.sleep(rng.uniform(0, 0.02))
             process.kill()
         code = process.wait(timeout=300)

@@ -12,9 +12,12 @@ No wording lives twice. Prompts come from the language packs, examples from
     Every template of a language pack, as it stands.
 ``{ruler-bibtex}``
     ``CITATION.cff`` as a BibTeX entry.
+``{ruler-needle}``
+    The controls of the page "Move the needle" (`book.browser`).
 
-It also lays the site's scripts into place (`book.vendor`) and gives every
-figure of a notebook a text for readers who do not see it.
+It also lays the site's scripts into place (`book.vendor`) and what that page
+loads (`book.browser`), and gives every figure of a notebook a text for readers
+who do not see it.
 """
 
 from __future__ import annotations
@@ -36,7 +39,7 @@ from sphinx.ext.autosummary import AutoLink
 from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective
 
-from book import execute, vendor
+from book import browser, execute, vendor
 from rulerlib import languages, tasks
 from rulerlib.dataset import Dataset
 
@@ -303,6 +306,25 @@ class Bibtex(Generated):
         yield "```"
 
 
+class Needle(Generated):
+    """The controls of the page "Move the needle"."""
+
+    files = (
+        "book/browser.py",
+        "book/_static/needle/*",
+        "rulerlib/*.py",
+        "rulerlib/playground/*.py",
+        "rulerlib/languages/*.toml",
+        "rulerlib/languages/*/essays/*.txt",
+        "rulerlib/models/lille/*",
+    )
+
+    def lines(self) -> Iterator[str]:
+        yield "``````{raw} html"
+        yield from browser.controls(f"{'../' * self.env.docname.count('/')}_static/needle")
+        yield "``````"
+
+
 def bibtex(citation: dict[str, Any]) -> str:
     """A BibTeX entry from the fields of a ``CITATION.cff``."""
     authors = " and ".join(
@@ -372,12 +394,19 @@ def prepare(app: Sphinx, config: Any) -> None:
     config.html_baseurl = os.environ.get("RULER_BOOK_URL", config.html_baseurl)
 
 
+def finish(app: Sphinx, error: Exception | None) -> None:
+    """The files of the page "Move the needle", beside its scripts."""
+    if error is None and app.builder.format == "html" and "book/needle" in app.env.found_docs:
+        browser.make(Path(app.outdir) / "_static" / "needle")
+
+
 def setup(app: Sphinx) -> dict[str, Any]:
     """Called by Sphinx."""
     app.add_directive("ruler-tasks", Tasks)
     app.add_directive("ruler-example", Example)
     app.add_directive("ruler-prompts", Prompts)
     app.add_directive("ruler-bibtex", Bibtex)
+    app.add_directive("ruler-needle", Needle)
     app.add_role("ruler-link", Link())
     # Jupyter Book sets it whether or not the extension that reads it is loaded.
     app.add_config_value("comments_config", {}, "")
@@ -386,4 +415,5 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.connect("config-inited", prepare)
     app.connect("source-read", show_execution)
     app.connect("doctree-read", describe)
+    app.connect("build-finished", finish)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,8 +1,9 @@
-"""The browser code that the site serves itself: MathJax, require.js, Jupyter's widgets.
+"""The code from npm: what the site serves itself, and what it is built with.
 
 A page that fetches its scripts from somewhere else breaks when that place does,
 and tells that place who reads what. So the packages are fetched once, when the
-site is built, by npm, and laid into ``book/_static/vendor`` (not in git)::
+site is built, by npm, and laid into ``book/_static/vendor`` (not in git); what only
+the build needs goes to ``_build/vendor``::
 
     python -m book.vendor
 
@@ -20,14 +21,16 @@ import shutil
 import subprocess
 import tarfile
 import tempfile
-from dataclasses import asdict, dataclass
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from rulerlib.errors import DataError
 
 FOLDER = Path(__file__).parent / "_static" / "vendor"
+TOOL_FOLDER = Path(__file__).parent.parent / "_build" / "vendor"
 
-# Says which packages stand in FOLDER; written last.
+# Says which packages stand in a folder; written last.
 STAMP = "packages.json"
 
 
@@ -42,7 +45,7 @@ class Package:
     integrity
         The hash of its archive in the form of npm's own lock files: ``sha512-`` and base64.
     folder
-        Where it stands in ``book/_static/vendor``.
+        Where it stands in the folder of all packages.
     keep
         What is taken of the archive: files, and folders with ``/`` at the end.
     strip
@@ -56,6 +59,20 @@ class Package:
     keep: tuple[str, ...]
     strip: str = "package/"
 
+
+WIDGETS = Package(
+    "@jupyter-widgets/html-manager",
+    "1.0.15",
+    "sha512-5thBIV6ymNgmPVOHvzx+gGy8ZSKmSazhtGw4/c4xJDVzRhG9PTeQsRjF3FUTopvFi//SABeNz1yp47bCrJ3CQA==",
+    "@jupyter-widgets/html-manager",
+    ("package/dist/embed-amd.js", "package/dist/embed.js.LICENSE.txt"),
+)
+
+# The icons of buttons.
+FONTS = tuple(
+    f"package/dist/{name}.woff2"
+    for name in ("1551f4f60c37af51121f", "7a3337626410ca2f4071", "d878b0a6a1144760244f")
+)
 
 PACKAGES = (
     Package(
@@ -84,25 +101,34 @@ PACKAGES = (
         "requirejs",
         ("package/require.js",),
     ),
+    WIDGETS,
+    # Each of its modules looks for the fonts beside itself, see book/_static/widgets.js.
+    replace(WIDGETS, keep=FONTS),
+    replace(WIDGETS, keep=FONTS, folder="@jupyter-widgets", strip="package/dist/"),
     Package(
-        "@jupyter-widgets/html-manager",
-        "1.0.15",
-        "sha512-5thBIV6ymNgmPVOHvzx+gGy8ZSKmSazhtGw4/c4xJDVzRhG9PTeQsRjF3FUTopvFi//SABeNz1yp47bCrJ3CQA==",
-        # It looks for its fonts under its own name (data-jupyter-widgets-cdn in _config.yml).
-        "@jupyter-widgets/html-manager",
-        (
-            "package/dist/embed-amd.js",
-            "package/dist/embed.js.LICENSE.txt",
-            "package/dist/1551f4f60c37af51121f.woff2",
-            "package/dist/7a3337626410ca2f4071.woff2",
-            "package/dist/d878b0a6a1144760244f.woff2",
-        ),
+        "@huggingface/tokenizers",
+        "0.2.0",
+        "sha512-LidMHe1FpcSYH4vcSjXooda34pC0M8m1gmDOv7SQi6Iv+ib1zX7J3sHBCC9/3FPCkn2k1b55FneVqMRxrr99pg==",
+        "@huggingface/tokenizers",
+        ("package/LICENSE", "package/dist/tokenizers.min.mjs"),
     ),
 )
+"""What the site serves."""
+
+TOOLS = (
+    Package(
+        "wabt",
+        "1.0.39",
+        "sha512-ba+dRL/75VQQY7RkU/CgriGbkoWAfS8TDyUlJfJhJ8KhtXgMl5dhNvoPNUcQ9IWRhW8u41glMSuZeTvsYq2rRg==",
+        "wabt",
+        ("package/LICENSE", "package/index.js"),
+    ),
+)
+"""What builds a part of it."""
 
 
-def fetch(folder: Path = FOLDER) -> bool:
-    """Lay all packages into a folder, unless they stand there.
+def fetch(folder: Path = FOLDER, packages: Sequence[Package] = PACKAGES) -> bool:
+    """Lay packages into a folder of their own, unless they stand there.
 
     Returns
     -------
@@ -115,7 +141,7 @@ def fetch(folder: Path = FOLDER) -> bool:
         If npm is not there, or a package cannot be fetched, is not the one that was pinned,
         or lacks a file.
     """
-    wanted = [asdict(package) for package in PACKAGES]
+    wanted = [asdict(package) for package in packages]
     stamp = folder / STAMP
     if stamp.exists() and json.loads(stamp.read_text(encoding="utf-8")) == json.loads(
         json.dumps(wanted)
@@ -125,8 +151,11 @@ def fetch(folder: Path = FOLDER) -> bool:
     if npm is None:
         raise DataError("npm is not there, which fetches the site's scripts: install Node.js.")
     shutil.rmtree(folder, ignore_errors=True)
-    for package in PACKAGES:
-        unpack(package, archive(npm, package), folder / package.folder)
+    archives: dict[str, bytes] = {}
+    for package in packages:
+        if package.integrity not in archives:
+            archives[package.integrity] = archive(npm, package)
+        unpack(package, archives[package.integrity], folder / package.folder)
     stamp.write_text(json.dumps(wanted, indent=2) + "\n", encoding="utf-8")
     return True
 
@@ -179,4 +208,5 @@ def unpack(package: Package, data: bytes, target: Path) -> None:
 
 
 if __name__ == "__main__":
-    print(f"{FOLDER}: {'fetched' if fetch() else 'complete'}")
+    for place, wanted in ((FOLDER, PACKAGES), (TOOL_FOLDER, TOOLS)):
+        print(f"{place}: {'fetched' if fetch(place, wanted) else 'complete'}")

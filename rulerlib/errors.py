@@ -6,6 +6,9 @@ import difflib
 from collections.abc import Iterable
 from typing import Any
 
+MUST = "{parameter} is {value}, but must be {allowed}."
+"""What a `ParameterError` says."""
+
 
 class RulerError(Exception):
     """The base of every error that rulerlib raises on purpose."""
@@ -34,7 +37,7 @@ class ParameterError(RulerError, ValueError):
         shown = repr(value)
         if len(shown) > 120:
             shown = shown[:117] + "..."
-        super().__init__(f"{parameter} is {shown}, but must be {allowed}.")
+        super().__init__(MUST.format(parameter=parameter, value=shown, allowed=allowed))
 
 
 class DataError(RulerError, ValueError):

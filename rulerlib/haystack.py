@@ -294,6 +294,9 @@ class Pool(Haystack):
 # Control characters other than white space, halves of surrogate pairs, and noncharacters.
 _NO_TEXT = re.compile("[\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f\ud800-\udfff\ufffe\uffff]")
 
+CONTROL = "{name}: control character U+{code} at character {place}."
+"""What `clean` says of such a character."""
+
 # A sentence ends at . ! or ? (with closing quotes or brackets) before a space.
 _END = re.compile(r"(?<=[.!?…])[\"'“”’«»)\]]*\s+")
 
@@ -386,9 +389,8 @@ def clean(text: str, name: str = "text") -> str:
         raise DataError(f"{name}: not a text but {type(text).__name__}.")
     found = _NO_TEXT.search(text)
     if found:
-        raise DataError(
-            f"{name}: control character U+{ord(found[0]):04X} at character {found.start() + 1}."
-        )
+        code, place = f"{ord(found[0]):04X}", found.start() + 1
+        raise DataError(CONTROL.format(name=name, code=code, place=place))
     if not text.strip():
         raise DataError(f"{name}: empty.")
     return unicodedata.normalize("NFC", text)

@@ -20,10 +20,15 @@ _BOX = (
     "white-space:pre-wrap;font-family:inherit;line-height:1.5;padding:.8em 1em;margin:.4em 0;"
     "border:1px solid #8884;border-radius:6px;overflow-wrap:anywhere"
 )
-_MARK = "background:#fde68a;color:#1c1917;padding:0 .15em;border-radius:3px"
-_OTHER = "background:#ddd6fe;color:#1c1917;padding:0 .15em;border-radius:3px"
-_VALUE = "background:#f59e0b;color:#1c1917;padding:0 .15em;border-radius:3px;font-weight:600"
+MARKS = {
+    "needle": "background:#fde68a;color:#1c1917;padding:0 .15em;border-radius:3px",
+    "distractor": "background:#ddd6fe;color:#1c1917;padding:0 .15em;border-radius:3px",
+    "value": "background:#f59e0b;color:#1c1917;padding:0 .15em;border-radius:3px;font-weight:600",
+}
+"""How a needle that is asked for, one that is not, and a value stand out from the text."""
 
+WANTED = "Wanted:"
+SILENT = "It said nothing."
 
 # So many characters are shown rather than left out.
 SHORT_GAP = 80
@@ -78,8 +83,8 @@ def sample(
         facts += f"; depth {', '.join(f'{depth:g}' for depth in record.depths)}"
     return Html(
         f"<div style='{_BOX}'>{''.join(markup)}</div>"
-        f"<div><b>Wanted:</b> {html.escape(wanted)} ({html.escape(facts)})</div>",
-        f"{text}\n\nWanted: {wanted} ({facts})",
+        f"<div><b>{WANTED}</b> {html.escape(wanted)} ({html.escape(facts)})</div>",
+        f"{text}\n\n{WANTED} {wanted} ({facts})",
     )
 
 
@@ -107,7 +112,7 @@ def answers(table: pd.DataFrame) -> Html:
 
 
 # Fill and ink of what a token belongs to, told apart by lightness as well as by hue.
-_PARTS = {
+COLOURS = {
     "template": ("#78716c", "#fff"),
     "instruction": ("#1d4ed8", "#fff"),
     "haystack": ("#d6d3d1", "#1c1917"),
@@ -128,14 +133,14 @@ _TOKEN = "border:1px solid #8888;border-radius:3px;padding:.05em .2em;margin:0 1
 
 
 def _fill(part: str) -> str:
-    fill, ink = _PARTS[part]
+    fill, ink = COLOURS[part]
     return f"background:{fill};color:{ink}"
 
 
 def _swatch(part: str) -> str:
     return (
         "<span style='display:inline-block;width:.8em;height:.8em;margin-right:.4em;border:1px"
-        f" solid #8888;border-radius:2px;background:{_PARTS[part][0]}'></span>"
+        f" solid #8888;border-radius:2px;background:{COLOURS[part][0]}'></span>"
     )
 
 
@@ -154,7 +159,7 @@ def budget(spent: Sequence[tuple[str, int]], names: Mapping[str, str]) -> Html:
     # A needle is a hair's breadth of a long context, and still has to be seen.
     strip = "".join(
         f"<span style='flex:{count} 1 0;min-width:{5 if part == 'needle' else 0}px;"
-        f"background:{_PARTS[part][0]}'></span>"
+        f"background:{COLOURS[part][0]}'></span>"
         for part, count in spent
     )
     key = "".join(
@@ -206,8 +211,8 @@ def answer(
         f"<div style='padding:.5em .8em;border-left:4px solid {edge};background:#8882'>"
         f"<b>{html.escape(verdict)}</b> ({html.escape(about)})"
         f"<div style='margin:.4em 0;font-size:1.1em;overflow-wrap:anywhere'>"
-        f"{f'“{html.escape(said)}”' if said else '<i>It said nothing.</i>'}</div>"
-        f"Wanted: {html.escape(wanted)}</div>"
+        f"{f'“{html.escape(said)}”' if said else f'<i>{SILENT}</i>'}</div>"
+        f"{WANTED} {html.escape(wanted)}</div>"
         f"<div style='margin-top:.5em'>{len(tokens)} tokens:</div>"
         f"<div style='line-height:2;overflow-wrap:anywhere'>{''.join(shown)}</div>"
         f"<ul style='{_LIST}'>{key}</ul>",
@@ -340,12 +345,12 @@ def _marked(
             continue
         markup.append(html.escape(text[at:begin]))
         needle = [
-            f"<span style='{_VALUE}'>{html.escape(part)}</span>"
+            f"<span style='{MARKS['value']}'>{html.escape(part)}</span>"
             if part in values
             else html.escape(part)
             for part in (re.split(longest_first, text[begin:stop]) if asked else [text[begin:stop]])
         ]
-        style = _MARK if asked else _OTHER
+        style = MARKS["needle" if asked else "distractor"]
         markup.append(f"<mark style='{style}'>{''.join(needle)}</mark>")
         at = stop
     markup.append(html.escape(text[at:end]))

@@ -181,3 +181,24 @@ def nasty() -> tokens.HuggingFace:
 def danish_book() -> Path:
     """A book of 1900 in the spelling of its time."""
     return shared("danish_book.txt")
+
+
+@pytest.fixture(scope="module")
+def browser():
+    """A browser that can reach this machine and no other.
+
+    For one module: while it is open there is an event loop, which other tests could not bear.
+    """
+    from helpers_book import chromium
+
+    with chromium() as started:
+        yield started
+
+
+@pytest.fixture(scope="module")
+def address(site):
+    """Where the site of a module is served."""
+    from benchmarks.browser import served
+
+    with served(site) as address:
+        yield address

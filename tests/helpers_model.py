@@ -7,6 +7,7 @@ engine for tests alone; no user can reach it.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import hashlib
 import itertools
@@ -167,8 +168,13 @@ def say(
     return in_order(model, [Request(text, special, max_new_tokens, **more) for text in prompts])
 
 
-# Processes that are shot. Forked, so that torch is loaded once and not for each of them.
-PROCESSES = multiprocessing.get_context("fork")
+# Processes that are shot. Forked, so that torch is loaded once and not for each of them; and
+# forked by a server of their own, because the process of the tests has threads of libraries by
+# then, whose locks a fork of it would inherit without the threads that give them back.
+PROCESSES = multiprocessing.get_context("forkserver")
+PROCESSES.set_forkserver_preload(
+    ["torch", "transformers.models.llama.modeling_llama", "rulerlib.models.transformers"]
+)
 
 
 def predicting(
@@ -225,12 +231,13 @@ def run_until_killed(
     ready = PROCESSES.Event()
     process = PROCESSES.Process(target=predicting, args=(make, dataset, output, 0, ready))
     process.start()
-    assert ready.wait(60)
-    while process.is_alive() and size_of(output) < grown:
-        time.sleep(0.001)
+    assert ready.wait(300), "the server of processes loads torch first"
+    wait_for_growth(output, grown, lambda: process.exitcode)
     process.join(seconds)
     if process.is_alive():
-        os.kill(process.pid, how)
+        # It may end by itself just now.
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(process.pid, how)
     process.join(60)
     return process.exitcode
 
@@ -238,6 +245,12 @@ def run_until_killed(
 def size_of(path: Path) -> int:
     """Bytes of a file; 0 where there is none."""
     return path.stat().st_size if path.exists() else 0
+
+
+def wait_for_growth(path: Path, size: float, exit_code: Callable[[], int | None]) -> None:
+    """Until a file has so many bytes, or whoever writes it has ended with an exit code."""
+    while exit_code() is None and size_of(path) < size:
+        time.sleep(0.001)
 
 
 def some_samples(count: int, size: int = 200) -> list[Sample]:

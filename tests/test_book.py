@@ -8,15 +8,11 @@ from __future__ import annotations
 
 import base64
 import functools
-import http.server
 import io
-import os
 import re
 import shutil
 import subprocess
-import sys
 import tarfile
-import threading
 import tomllib
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
@@ -31,9 +27,10 @@ pytest.importorskip("sphinx_book_theme", reason="the site needs rulerlib[book]")
 nbformat = pytest.importorskip("nbformat")
 bs4 = pytest.importorskip("bs4")
 
+from helpers_book import ROOT, build, opened, run  # noqa: E402
+
 from book import execute, extension, vendor  # noqa: E402
 
-ROOT = Path(__file__).resolve().parents[1]
 LARGEST = 1_000_000
 WIDGET = "notebooks/frequent_words"
 
@@ -283,18 +280,16 @@ def test_a_shortened_prompt_keeps_both_ends_and_the_values():
 # --- The site --------------------------------------------------------------------------------
 
 
-def run(command, **environment):
-    return subprocess.run(
-        [sys.executable, *command], capture_output=True, text=True, cwd=ROOT, timeout=1800,
-        env={**os.environ, "PYTHONPATH": str(ROOT), **environment},
-    )  # fmt: skip
-
-
 def with_a_widget(folder):
     """An execution of a page that holds a widget, made by a real kernel."""
     nbclient = pytest.importorskip("nbclient")
     pytest.importorskip("ipywidgets")
-    code = "import ipywidgets\nipywidgets.IntSlider(value=7, description='depth')"
+    code = (
+        "import ipywidgets\n"
+        "slider = ipywidgets.IntSlider(value=7, description='depth')\n"
+        # The icon needs a font.
+        "ipywidgets.VBox([slider, ipywidgets.Button(icon='check')])"
+    )
     cells = [nbformat.v4.new_markdown_cell("# Frequent words"), nbformat.v4.new_code_cell(code)]
     notebook = nbformat.v4.new_notebook(cells=cells)
     nbclient.NotebookClient(notebook, kernel_name="python3", store_widget_state=True).execute()
@@ -324,9 +319,7 @@ def site(tmp_path_factory, toc):
     executed = run(["-m", "book.execute", "niah"], **there)
     assert executed.returncode == 0, executed.stderr[-3000:]
     before = tracked()
-    command = "import sys; from jupyter_book.cli.main import main; sys.exit(main())"
-    options = ["build", str(ROOT), "-W", "-n", "--keep-going", "--path-output", str(place)]
-    built = run(["-c", command, *options], **there)
+    built = build(place, "-W", "-n", "--keep-going", **there)
     said = built.stdout + built.stderr
     assert built.returncode == 0, (
         "\n".join(line for line in said.splitlines() if re.search("WARN|ERR|Err", line))
@@ -458,53 +451,6 @@ def test_there_is_an_example_of_every_task_in_every_language(site):
 # --- In a browser ----------------------------------------------------------------------------
 
 
-@pytest.fixture(scope="module")
-def browser():
-    chromium = shutil.which("chromium") or shutil.which("chromium-browser")
-    if not chromium:
-        pytest.skip("needs Chromium")
-    sync_api = pytest.importorskip("playwright.sync_api")
-    with sync_api.sync_playwright() as playwright:
-        started = playwright.chromium.launch(
-            executable_path=chromium,
-            args=["--no-sandbox", "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1"],
-        )
-        yield started
-        started.close()
-
-
-@pytest.fixture(scope="module")
-def address(site):
-    class Handler(http.server.SimpleHTTPRequestHandler):
-        def log_message(self, *arguments):
-            pass
-
-    handler = functools.partial(Handler, directory=str(site))
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    yield f"http://127.0.0.1:{server.server_port}"
-    server.shutdown()
-
-
-def opened(browser, address, path, width=1280, scheme="light"):
-    """A page in the browser, and what went wrong on it."""
-    context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme)
-    page = context.new_page()
-    page.set_default_timeout(120_000)
-    wrong = []
-    page.on("requestfailed", lambda request: wrong.append(request.url))
-    page.on("pageerror", lambda error: wrong.append(str(error)))
-    page.on("response", lambda answer: answer.status < 400 or wrong.append(answer.url))
-    page.on(
-        "request",
-        lambda request: (
-            request.url.startswith((address, "data:", "blob:")) or wrong.append(request.url)
-        ),
-    )
-    page.goto(f"{address}/{path}.html")
-    return page, wrong
-
-
 @pytest.mark.slow
 def test_mathematics_is_set(browser, address):
     page, wrong = opened(browser, address, "book/methods")
@@ -518,6 +464,8 @@ def test_a_widget_is_drawn_from_its_stored_state(browser, address):
     page, wrong = opened(browser, address, WIDGET)
     page.wait_for_selector(".widget-slider")
     assert "7" in page.locator(".widget-slider").inner_text()
+    page.wait_for_load_state("networkidle")
+    page.evaluate("document.fonts.ready")
     assert not wrong
 
 

@@ -19,7 +19,7 @@ import time
 import warnings
 
 import pytest
-from helpers_model import ROOT, size_of, some_samples, write_dataset
+from helpers_model import ROOT, size_of, some_samples, wait_for_growth, write_dataset
 from helpers_server import KEY, PASSING, Server, faulty, said
 from hypothesis import given
 from hypothesis import strategies as st
@@ -614,8 +614,7 @@ def test_killed_again_and_again_it_ends_with_the_same_bytes(serve, tmp_path, sen
             # At once, or once a part of the answers has come, however long that takes.
             there = size_of(output)
             grown = there + rng.choice((0, rng.uniform(0, 0.3))) * (len(wanted) - there)
-            while process.poll() is None and size_of(output) < grown:
-                time.sleep(0.001)
+            wait_for_growth(output, grown, process.poll)
             time.sleep(rng.uniform(0, 0.05))
             process.send_signal(sent)
         errors = process.communicate(timeout=60)[1].decode()

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import re
-import shutil
 import socket
 import subprocess
 import sys
@@ -54,22 +52,6 @@ def server(tmp_path_factory):
     finally:
         process.terminate()
         process.wait(30)
-
-
-@pytest.fixture(scope="module")
-def browser():
-    """Debian's Chromium, or whichever one the machine has."""
-    named = os.environ.get("CHROMIUM", "")
-    found = [shutil.which(name) for name in (named, "chromium", "chromium-browser",
-                                             "google-chrome", "chrome") if name]  # fmt: skip
-    path = next(filter(None, found), None)
-    if path is None:
-        pytest.skip("needs Chromium (apt install chromium, or CHROMIUM=path)")
-    with playwright.sync_playwright() as started:
-        # Without its own sandbox, which root and containers do not have.
-        chromium = started.chromium.launch(executable_path=path, args=["--no-sandbox"])
-        yield chromium
-        chromium.close()
 
 
 @pytest.fixture(scope="module")

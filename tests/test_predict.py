@@ -178,9 +178,14 @@ def test_killed_fifty_times_it_ends_with_the_same_bytes(tmp_path, request, kind)
     code = -signal.SIGKILL
     while kills < 50 or code != 0:
         output = tmp_path / f"killed-{finished}.jsonl"
-        # The first runs are shot early, so that some of them find nothing done.
-        grown = 0 if kills < 8 else rng.uniform(0, 0.9) * len(whole)
-        seconds = rng.uniform(0, lasting * (0.2 if kills < 8 else 0.1)) if kills < 50 else 60
+        # The first runs are shot early, so that some of them find nothing done; the others a part
+        # of the way on. What is whole already is left to end by itself.
+        there = size_of(output)
+        early = kills < 8
+        grown = 0 if early else there + rng.uniform(0, 0.5) * (len(whole) - there)
+        seconds = rng.uniform(0, lasting * (0.2 if early else 0.02))
+        if kills >= 50 or there >= len(whole):
+            grown, seconds = 0, 60
         code = run_until_killed(make, dataset, output, seconds, grown=grown)
         data = output.read_bytes() if output.exists() else b""
         if code == 0:

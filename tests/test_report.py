@@ -7,7 +7,7 @@ import math
 
 import pytest
 
-from rulerlib import analysis, samples, show
+from rulerlib import analysis, plots, samples, show
 from rulerlib.analysis import tables
 from rulerlib.analysis.report import Report
 from rulerlib.errors import DataError, ParameterError
@@ -209,6 +209,19 @@ def test_one_model_gets_sentences_where_two_are_needed(folder):
     shown = show.table(report.pairs())
     assert repr(shown) == report.pairs().attrs["why"]
     assert "<p>" in shown._repr_html_()
+
+
+def test_where_no_length_has_all_tasks_the_charts_say_so():
+    rows = [
+        ({"model": "m", "language": "da", "task": task, "length": length},
+         Prediction(0, "", ["ABCDE"], "ABCDE"))
+        for task, length in (("vt", 512), ("fwe", 1024))
+    ]  # fmt: skip
+    report = Report.of(rows)
+    assert report.by_length["average"].isna().all()
+    said = show.figure(plots.models, report.averages_chart(), threshold=50)
+    assert "no average" in said._repr_html_()
+    report.effective_chart()
 
 
 def test_the_chart_holds_both_readings(folder):

@@ -28,6 +28,8 @@ METRICS = ("score", "strict")
 # More pairs of models than one can look at.
 MOST_PAIRS = 10
 
+NO_AVERAGE = "At no length were all of these tasks asked, so there is no average."
+
 
 @dataclass(frozen=True)
 class Report:
@@ -152,6 +154,11 @@ class Report:
             self.scores, self.metric, resamples=self.resamples, seed=self.seed
         )
 
+    def averages_chart(self) -> pd.DataFrame:
+        """`by_length` as `rulerlib.plots.models` takes it, or why there is nothing to draw."""
+        found = self.by_length
+        return found if found["average"].notna().any() else tables.nothing(NO_AVERAGE)
+
     def summary(self) -> pd.DataFrame:
         """One row for each model and language, as on RULER's leaderboard."""
         return averages.summary(
@@ -169,7 +176,7 @@ class Report:
         """The effective lengths as `rulerlib.plots.effective` takes them."""
         found = self.effective
         if found.empty:
-            return found
+            return tables.nothing(NO_AVERAGE)
         longest, unbroken = (
             found[found["reading"] == reading].reset_index(drop=True)
             for reading in averages.READINGS

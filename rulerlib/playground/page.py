@@ -53,7 +53,7 @@ _NAMES = """<script>(() => {
   name();
 })();</script>"""
 
-_LABELS = {
+LABELS = {
     "language": "Language",
     "haystack": "Haystack",
     "length": "Length (tokens)",
@@ -66,9 +66,33 @@ _LABELS = {
     "question": "Question",
     "prefix": "Answer begins",
     "text": "Text",
+    "own": "Your own words",
+    "ask": "Ask the model",
+    "another": "Another needle",
+    "stop": "Stop",
+    "prompt": "The prompt",
+    "found": "Found, by depth and length",
+    "not asked": "Not asked yet.",
 }
+"""What stands on the page's controls and over its parts."""
 
-_HAYSTACK_NAMES = {
+TIPS = {
+    "own": "Show or hide the fields for your own needle, question and text",
+    "ask": "Ask the model what the prompt asks",
+    "another": "Draw other keys and values, at the same place",
+    "stop": "Ask none of those that wait",
+}
+"""What buttons say beside their labels."""
+
+HINT = (
+    "Write your own needle: put <code>{value}</code> where its value stands and"
+    " <code>{key}</code> where its key stands, and both are drawn; or put your own value"
+    " in braces: <i>The code of the shed is {4711}.</i> What you leave empty is the"
+    " language pack's. Your own text is read if the haystack is <i>Your own text</i>."
+)
+"""How one's own words are written, as HTML."""
+
+HAYSTACK_NAMES = {
     "essay": "Essays",
     "noise": "One line, again and again",
     "needle": "Other needles",
@@ -118,17 +142,9 @@ class Page:
         self.alert, self.budget, self.prompt, self.answer, self.status = (
             w.HTML(layout=w.Layout(width="auto", margin="2px 0")) for _ in range(5)
         )
-        self.ask = w.Button(
-            description="Ask the model",
-            button_style="primary",
-            tooltip="Ask the model what the prompt asks",
-        )
-        self.another = w.Button(
-            description="Another needle", tooltip="Draw other keys and values, at the same place"
-        )
-        self.stop = w.Button(
-            description="Stop", tooltip="Ask none of those that wait", disabled=True
-        )
+        self.ask = w.Button(description=LABELS["ask"], button_style="primary", tooltip=TIPS["ask"])
+        self.another = w.Button(description=LABELS["another"], tooltip=TIPS["another"])
+        self.stop = w.Button(description=LABELS["stop"], tooltip=TIPS["stop"], disabled=True)
         self.cells: dict[tuple[int, int], Any] = {}
         self.box = self._layout()
         for control in self.controls.values():
@@ -182,7 +198,7 @@ class Page:
         def options(names: Mapping[str, str], values: Iterable[str]) -> list[tuple[str, str]]:
             return [(names[value], value) for value in values]
 
-        haystacks = options(_HAYSTACK_NAMES, _HAYSTACK_NAMES)
+        haystacks = options(HAYSTACK_NAMES, HAYSTACK_NAMES)
         types = options(_TYPE_NAMES, VALUE_TYPES)
         packs = [(languages.load(code).name, code) for code in languages.available()]
         most = 8
@@ -207,7 +223,7 @@ class Page:
             "text": w.Textarea(continuous_update=False, rows=5, **wide),
         }
         for name, control in made.items():
-            control.description = _LABELS[name]
+            control.description = LABELS[name]
         self._put(made, setting)
         return made
 
@@ -233,12 +249,7 @@ class Page:
         def head(text: str) -> Any:
             return w.HTML(f"<h4>{text}</h4>", layout=w.Layout(margin="0"))
 
-        hint = w.HTML(
-            "Write your own needle: put <code>{value}</code> where its value stands and"
-            " <code>{key}</code> where its key stands, and both are drawn; or put your own value"
-            " in braces: <i>The code of the shed is {4711}.</i> What you leave empty is the"
-            " language pack's. Your own text is read if the haystack is <i>Your own text</i>."
-        )
+        hint = w.HTML(HINT)
         names = ("needle", "question", "prefix", "text")
         words = w.VBox([hint, *(self.controls[name] for name in names)])
 
@@ -248,8 +259,8 @@ class Page:
         # Not an accordion, whose title keyboards and screen readers do not find.
         self.own = w.ToggleButton(
             value=any(getattr(self.play.setting, name) for name in names),
-            description="Your own words",
-            tooltip="Show or hide the fields for your own needle, question and text",
+            description=LABELS["own"],
+            tooltip=TIPS["own"],
         )
         self.own.observe(self._guarded(unfold), names="value")
         unfold()
@@ -266,12 +277,12 @@ class Page:
                 self.controls["depth"],
                 self.alert,
                 self.budget,
-                head("The prompt"),
+                head(LABELS["prompt"]),
                 self.prompt,
                 row([self.ask, self.another, self.stop]),
                 self.status,
                 self.answer,
-                head("Found, by depth and length"),
+                head(LABELS["found"]),
                 grid,
                 self._key(),
             ],
@@ -425,7 +436,7 @@ class Page:
         prompt = self.play.prompt
         self.budget.value = prompt.spent()._repr_html_()
         self.prompt.value = (
-            "<div class='ruler-prompt' tabindex='0' role='region' aria-label='The prompt'>"
+            f"<div class='ruler-prompt' tabindex='0' role='region' aria-label='{LABELS['prompt']}'>"
             f"{prompt._repr_html_()}</div>"
         )
 
@@ -442,7 +453,7 @@ class Page:
 
     def _draw_answer(self) -> None:
         if self._shown is None:
-            self.answer.value = "<div role='status' class='ruler-say'>Not asked yet.</div>"
+            self.answer.value = f"<div role='status' class='ruler-say'>{LABELS['not asked']}</div>"
             return
         shown = self.play.answers[self._shown]._repr_html_()
         self.answer.value = f"<div role='status'>{shown}</div>"

@@ -42,6 +42,20 @@ HAYSTACKS = (*niah.HAYSTACKS, "text")
 # The row of the table of tasks whose knobs are set anew; its streams of random numbers are used.
 _TASK = "niah_single_2"
 
+RULES = {
+    "needle": (
+        "a sentence with one value in braces: {value} to have it drawn, or your own, such as {4711}"
+    ),
+    "several": (
+        "a sentence with {key} and {value}, because there are several needles and they must differ"
+    ),
+    "asked": "a question of your own, because your needle has no {key} to ask for",
+    "question": "a question with {key}, because there are several needles to choose from",
+    "value": "a value that does not stand in the haystack already",
+    "text": "some sentences of your own, to fill the haystack",
+}
+"""What a wording of one's own must be: the ends of sentences with "must be"."""
+
 _BRACES = re.compile(r"\{([^{}]*)\}")
 
 # Counted haystacks are kept for so many settings.
@@ -202,33 +216,15 @@ class Setting:
             return
         own, drawn = self._own_values(), "{value}" in self.needle
         if len(own) + drawn != 1 or not all(mark.strip() for mark in own):
-            raise ParameterError(
-                "needle",
-                self.needle,
-                "a sentence with one value in braces: {value} to have it drawn, or your own,"
-                " such as {4711}",
-            )
+            raise ParameterError("needle", self.needle, RULES["needle"])
         if self.several and (own or "{key}" not in self.needle):
-            raise ParameterError(
-                "needle",
-                self.needle,
-                "a sentence with {key} and {value}, because there are several needles"
-                " and they must differ",
-            )
+            raise ParameterError("needle", self.needle, RULES["several"])
         if "{key}" not in self.needle and not self.question:
-            raise ParameterError(
-                "question",
-                "",
-                "a question of your own, because your needle has no {key} to ask for",
-            )
+            raise ParameterError("question", "", RULES["asked"])
 
     def _check_question(self) -> None:
         if self.question and self.several and "{key}" not in self.question:
-            raise ParameterError(
-                "question",
-                self.question,
-                "a question with {key}, because there are several needles to choose from",
-            )
+            raise ParameterError("question", self.question, RULES["question"])
 
 
 def _short(text: str) -> str:
@@ -257,9 +253,7 @@ class _Family(niah.Family):
         if self._own is None:
             return keys, values
         if self.haystack.contains(self._own):
-            raise ParameterError(
-                "needle", f"{{{self._own}}}", "a value that does not stand in the haystack already"
-            )
+            raise ParameterError("needle", f"{{{self._own}}}", RULES["value"])
         return keys, [[self._own]]
 
 
@@ -352,6 +346,18 @@ PARTS = {
 """What a token of the budget can belong to, in words."""
 
 
+VERDICTS = {
+    "right": "Right",
+    "all": "Right, all {n} values",
+    "part": "Partly right, {found} of {n} values",
+    "distractor": "Wrong, and part of it comes from a distractor",
+    "wrong": "Wrong",
+    "finished": ".",
+    "cut off": "; cut off at the end of its room.",
+}
+"""How right an answer is, and how such a sentence ends."""
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class Answer:
     """What the model said to one prompt, and what is known about it.
@@ -376,14 +382,13 @@ class Answer:
         """How right the answer is, in words."""
         n = len(self.prediction.outputs)
         if self.right:
-            said = "Right" if n == 1 else f"Right, all {n} values"
+            kind = "right" if n == 1 else "all"
         elif self.recall:
-            said = f"Partly right, {round(self.recall * n)} of {n} values"
-        elif self.copied()["distractor"]:
-            said = "Wrong, and part of it comes from a distractor"
+            kind = "part"
         else:
-            said = "Wrong"
-        return f"{said}." if self.finished else f"{said}; cut off at the end of its room."
+            kind = "distractor" if self.copied()["distractor"] else "wrong"
+        said = VERDICTS[kind].format(n=n, found=round(self.recall * n))
+        return said + VERDICTS["finished" if self.finished else "cut off"]
 
     def shown(self) -> show.Html:
         """The answer, its verdict, and its tokens marked by where they come from."""
@@ -640,7 +645,7 @@ class Playground:
         if setting.text:
             return (setting.text,)
         if self.texts is None:
-            raise ParameterError("text", "", "some sentences of your own, to fill the haystack")
+            raise ParameterError("text", "", RULES["text"])
         return self.texts
 
     def ask(self, setting: Setting | None = None) -> Answer:
@@ -801,6 +806,9 @@ def _sources(text: str, spans: Sequence[tuple[int, int]], prompt: Prompt) -> lis
     ]
 
 
+WHERE = "at depth {depth} %, {length} tokens"
+
+
 def where(setting: Setting) -> str:
     """Depth and length in words."""
-    return f"at depth {setting.depth:g} %, {setting.length:,} tokens"
+    return WHERE.format(depth=f"{setting.depth:g}", length=f"{setting.length:,}")

@@ -1,0 +1,385 @@
+// The page "Move the needle": controls, the prompt, answers and the heatmap.
+//
+// It computes nothing; worker.js does. What stands on the controls is written by book/browser.py,
+// and the words that change come from page.json. What the reader types and what the model says
+// is only ever set as text.
+
+import { fill, found, MOST_TEXT } from "./prompt.js";
+
+const root = document.querySelector(".ruler-needle");
+const part = (name) => root.querySelector(`[data-part="${name}"]`);
+const control = (name) => root.querySelector(`[name="${name}"]`);
+const buttons = Object.fromEntries(
+  [...root.querySelectorAll("button")].map((button) => [button.dataset.part, button]));
+
+// --- The worker -------------------------------------------------------------------------------
+
+const waiting = new Map();
+let number = 0;
+let worker;
+
+// One message to the worker and its reply.
+function send(kind, message = {}, report = () => {}) {
+  return new Promise((resolve, reject) => {
+    number += 1;
+    waiting.set(number, { resolve, reject, report });
+    worker.postMessage({ id: number, kind, ...message });
+  });
+}
+
+function start() {
+  const version = `?${root.dataset.version}`;
+  worker = new Worker(new URL(`worker.js${version}`, import.meta.url), { type: "module" });
+  worker.onmessage = ({ data }) => {
+    const { resolve, reject, report } = waiting.get(data.id);
+    if (data.progress) {
+      report(data.progress);
+      return;
+    }
+    waiting.delete(data.id);
+    if (data.error === undefined) resolve(data.result);
+    else reject(Object.assign(new Error(data.error), { mistake: data.mistake }));
+  };
+  worker.onerror = (event) => {
+    event.preventDefault();
+    cannot(event.message || "no worker");
+    for (const { reject } of waiting.values()) reject(new Error(event.message || "no worker"));
+    waiting.clear();
+  };
+  return fetch(new URL(`page.json${version}`, import.meta.url)).then((answer) => answer.json());
+}
+
+// --- Small things -----------------------------------------------------------------------------
+
+function element(name, content = [], attributes = {}) {
+  const made = document.createElement(name);
+  for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
+  made.append(...[content].flat());
+  return made;
+}
+
+const counted = (count) => count.toLocaleString("en");
+const unseen = (text) => element("span", text, { class: "unseen" });
+
+function alarm(text) {
+  part("alert").textContent = text;
+  part("alert").hidden = !text;
+}
+
+// What went wrong is said in full: nobody can ask a page that is silent.
+function cannot(reason) {
+  alarm(`The model cannot run here (${reason}). It needs a browser from 2023 or later`
+    + " (Chromium 91, Firefox 114, Safari 16.4), and files that the site serves itself;"
+    + " reload the page to try again.");
+}
+
+// --- The setting and its prompt ---------------------------------------------------------------
+
+let page;
+let index = 0;
+let prompt = null;
+
+const FIELDS = ["language", "haystack", "needle", "question", "prefix", "text"];
+const NUMBERS = ["length", "depth", "distractors"];
+
+function setting() {
+  const made = { index };
+  for (const name of FIELDS) made[name] = control(name).value;
+  for (const name of NUMBERS) made[name] = Number(control(name).value);
+  // What is not read does not make another setting.
+  if (made.haystack !== "text") made.text = "";
+  return made;
+}
+
+// What all cells of one heatmap share.
+const kind = ({ depth, length, index, ...rest }) => JSON.stringify(rest);
+
+let moved = 0;
+
+// Show the prompt of where the controls stand; of several moves in a row, the last.
+async function refresh() {
+  moved += 1;
+  const move = moved;
+  for (const name of ["length", "depth"]) {
+    const range = control(name);
+    const said = name === "depth" ? `${range.value} %` : counted(Number(range.value));
+    part(`${name}-value`).textContent = said;
+    range.setAttribute("aria-valuetext", said);
+  }
+  try {
+    const made = await send("prompt", { setting: setting() });
+    if (move !== moved) return;
+    prompt = made;
+    alarm("");
+    showPrompt();
+  } catch (error) {
+    if (move !== moved) return;
+    prompt = null;
+    if (error.mistake) alarm(error.message);
+    else cannot(error.message);
+  }
+  draw();
+}
+
+function showPrompt() {
+  const box = part("prompt");
+  box.lang = control("language").value;
+  box.replaceChildren(...prompt.shown.map(({ text, part, value }) => {
+    if (part === "distractor") return element("mark", text, { class: part });
+    if (part !== "needle") return document.createTextNode(text);
+    const at = text.lastIndexOf(value);
+    return element("mark", [text.slice(0, at), element("span", value, { class: "value" }),
+                            text.slice(at + value.length)], { class: part });
+  }));
+  // The needle in the middle of the box, without moving the page.
+  const needle = box.querySelector("mark.needle");
+  box.scrollTop = needle.offsetTop - (box.clientHeight - needle.offsetHeight) / 2;
+
+  const { own } = prompt;
+  part("note").textContent = !own ? "" : own.read < own.of
+    ? `Your text is longer: its first ${counted(own.read)} of ${counted(own.of)} sentences fit.`
+    : own.read > own.of ? "Your text is shorter, and begins again after its end." : "";
+
+  const strip = part("strip");
+  const runs = [];
+  for (const [name, tokens] of prompt.spent) {
+    const last = runs[runs.length - 1];
+    if (last && last[0] === name) last[1] += tokens;
+    else runs.push([name, tokens]);
+  }
+  strip.replaceChildren(...runs.map(([name, tokens]) => {
+    const made = element("span", [], { class: name });
+    made.style.flexGrow = tokens;
+    return made;
+  }));
+  const sums = Object.keys(page.parts).map((name) => [
+    name, runs.reduce((sum, [other, tokens]) => sum + (other === name) * tokens, 0)]);
+  part("key").replaceChildren(...sums.filter(([, sum]) => sum).map(([name, sum]) =>
+    element("li", [element("span", [], { class: `swatch ${name}` }), `${page.parts[name]}: `,
+                   element("b", counted(sum))])));
+}
+
+// --- Asking -----------------------------------------------------------------------------------
+
+let loaded = false;
+let busy = false;
+let halted = false;
+
+// Every answer so far, by its setting: decoding is greedy, so nothing is asked twice.
+const answers = new Map();
+
+async function load() {
+  const bar = part("progress");
+  bar.hidden = false;
+  try {
+    aloud("Loading the model");
+    await send("load", {}, ({ done, of }) => {
+      bar.value = done / of;
+      doing(`Loading the model: ${Math.round((100 * done) / of)} %`);
+    });
+    loaded = true;
+  } finally {
+    bar.hidden = true;
+  }
+}
+
+// What is going on, for the eye, which may look away; and what a screen reader says of it.
+function doing(text) {
+  part("doing").textContent = text;
+}
+
+function aloud(text) {
+  part("aloud").textContent = text;
+}
+
+const whereabouts = ({ depth, length }) => fill(page.where, { depth, length: counted(length) });
+
+async function answer(wanted) {
+  const key = JSON.stringify(wanted);
+  if (!answers.has(key)) {
+    const where = whereabouts(wanted);
+    const said = await send("ask", { setting: wanted }, ({ done, of }) =>
+      doing(`Asking ${page.model} ${where}: ${counted(done)} of ${counted(of)} tokens read`));
+    if (said === null) return null;
+    const right = found(said.text, said.prompt.value);
+    const astray = said.prompt.others.some((value) => found(said.text, value));
+    const verdict = page.verdicts[right ? "right" : astray ? "distractor" : "wrong"]
+      + page.verdicts[said.finished ? "finished" : "cut off"];
+    answers.set(key, { ...said, setting: wanted, right, verdict, where });
+  }
+  return answers.get(key);
+}
+
+// Do something that takes long: one at a time, with a way to stop it, and nothing silent.
+async function during(work) {
+  busy = true;
+  halted = false;
+  alarm("");
+  draw();
+  try {
+    if (!loaded) await load();
+    await work();
+  } catch (error) {
+    if (error.mistake) alarm(error.message);
+    else cannot(error.message);
+  } finally {
+    busy = false;
+    doing("");
+    aloud("");
+    draw();
+  }
+}
+
+function ask() {
+  const wanted = setting();
+  return during(async () => {
+    asking = wanted;
+    draw();
+    aloud(`Asking ${page.model} ${whereabouts(wanted)}`);
+    const said = await answer(wanted);
+    if (said) showAnswer(said);
+  }).finally(() => {
+    asking = null;
+    draw();
+  });
+}
+
+// All depths at some lengths, the short ones first; a length that is too short is left out.
+function series(lengths) {
+  const first = setting();
+  return during(async () => {
+    const begin = performance.now();
+    const said = [];
+    aloud(`Asking ${page.model}`);
+    for (const length of lengths) {
+      for (const depth of page.rows) {
+        if (halted) break;
+        asking = { ...first, depth, length };
+        draw();
+        try {
+          const one = await answer(asking);
+          if (one) said.push(one);
+        } catch (error) {
+          if (!error.mistake || lengths.length === 1) throw error;
+          break;
+        }
+      }
+    }
+    const seconds = ((performance.now() - begin) / 1000).toFixed(1);
+    const right = said.filter((one) => one.right).length;
+    showSeries(`Found ${right} of ${said.length}`,
+               `${lengths.map(counted).join(", ")} tokens, ${page.model}, ${seconds} s`,
+               right === said.length);
+  }).finally(() => {
+    asking = null;
+    draw();
+  });
+}
+
+function showAnswer({ setting, right, verdict, where, seconds, text, read, kept, prompt }) {
+  const before = kept ? `, ${counted(kept)} of them kept from the prompt before` : "";
+  part("answer").className = `say ${right ? "good" : "bad"}`;
+  part("answer").replaceChildren(
+    element("div", [element("b", verdict), ` (${where}, ${page.model}, ${seconds.toFixed(1)} s)`]),
+    element("div", text.trim() ? element("span", `“${text.trim()}”`, { lang: setting.language })
+                               : element("i", page.silent), { class: "said" }),
+    element("div", `${page.wanted} ${prompt.value}`),
+    element("div", `${counted(read)} tokens read${before}.`, { class: "small" }));
+}
+
+function showSeries(verdict, about, right) {
+  part("answer").className = `say ${right ? "good" : "bad"}`;
+  part("answer").replaceChildren(element("div", [element("b", `${verdict}.`), ` (${about})`]));
+}
+
+// --- The heatmap ------------------------------------------------------------------------------
+
+let asking = null;
+
+// The tenth that a depth belongs to, as rulerlib.analysis.by_depth cuts.
+function tenth(depth) {
+  const bins = page.rows.length;
+  return depth <= 50 ? Math.floor((depth * bins) / 100)
+                     : bins - 1 - Math.floor(((100 - depth) * bins) / 100);
+}
+
+function draw() {
+  const now = setting();
+  const same = [...answers.values()].filter((one) => kind(one.setting) === kind(now));
+  const current = asking && kind(asking) === kind(now) ? asking : null;
+  const lengths = new Set(same.map((one) => one.setting.length));
+  if (current) lengths.add(current.length);
+  const rows = [...lengths].sort((a, b) => a - b).map((length) => {
+    const cells = page.rows.map((_, column) => {
+      const here = same.filter((one) =>
+        one.setting.length === length && tenth(one.setting.depth) === column);
+      const hits = here.filter((one) => one.right).length;
+      const cell = element("td");
+      if (here.length) {
+        const [fill, ink] = page.shades[Math.round(((page.shades.length - 1) * hits) / here.length)];
+        cell.style.background = fill;
+        cell.style.color = ink;
+        const sign = here.length > 1 ? `${hits}/${here.length}` : hits ? "✓" : "✗";
+        cell.append(element("span", sign, { "aria-hidden": "true" }),
+                    unseen(`${hits} of ${here.length}`));
+      } else if (current?.length === length && tenth(current.depth) === column) {
+        cell.append("…");
+      } else {
+        cell.append(unseen("not asked"));
+      }
+      return cell;
+    });
+    return element("tr", [element("th", counted(length), { scope: "row" }), ...cells]);
+  });
+  part("cells").replaceChildren(...rows);
+  part("found").hidden = !rows.length;
+
+  for (const name of ["ask", "depths", "lengths", "another"]) {
+    // Not disabled: a button that loses the focus loses whoever works by keyboard.
+    const off = busy || (name !== "another" && !prompt)
+      || (!loaded && (name === "depths" || name === "lengths"));
+    buttons[name].setAttribute("aria-disabled", String(off));
+  }
+  buttons.stop.setAttribute("aria-disabled", String(!busy || !loaded));
+  if (loaded) buttons.ask.textContent = page.labels.ask;
+}
+
+// --- Beginning --------------------------------------------------------------------------------
+
+function on(name, action) {
+  buttons[name].addEventListener("click", () => {
+    if (buttons[name].getAttribute("aria-disabled") !== "true") action();
+  });
+}
+
+on("ask", ask);
+on("depths", () => series([setting().length]));
+on("lengths", () => series(page.lengths.columns));
+on("another", () => {
+  index += 1;
+  refresh();
+});
+on("stop", () => {
+  halted = true;
+  send("stop");
+});
+for (const name of [...FIELDS, ...NUMBERS]) {
+  control(name).addEventListener("input", () => {
+    // Whoever writes a text wants to see it read.
+    if (name === "text" && control("text").value.trim()) control("haystack").value = "text";
+    if (name === "haystack" && control("haystack").value === "text") part("own").open = true;
+    refresh();
+  });
+}
+// Enter in a field is no reason to leave the page.
+part("app").addEventListener("submit", (event) => event.preventDefault());
+control("text").maxLength = MOST_TEXT + 1;
+
+try {
+  page = await start();
+  part("starting").remove();
+  part("app").hidden = false;
+  await refresh();
+} catch (error) {
+  cannot(error.message);
+}

@@ -1,0 +1,373 @@
+"""What the page "Move the needle" loads into the reader's browser, and its controls.
+
+The page's own code is in ``book/_static/needle``. All else that it needs stands somewhere
+already and is only brought into the form in which a browser reads it::
+
+    python -m book.browser FOLDER     # what `make book` does with the site's own folder
+
+===========================  ================================================================
+``model.safetensors``        the weights of the model inside, as they ship
+``tokenizer.json``           its tokenizer, and ``tokenizer_config.json``, as they ship
+``config.json``              its configuration, as it ships
+``kernel.wasm``              ``kernel.wat``, assembled by wabt
+``page.json``                what holds for every prompt, and the words that change on the page
+``da.json``, ``en.json``     a language pack's wording and essays, and needles that were drawn
+===========================  ================================================================
+
+Needles are drawn by `rulerlib.playground`, so that a prompt of the page is one of its prompts.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import html
+import itertools
+import json
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from book import vendor
+from rulerlib import errors, haystack, languages, models, plots, show
+from rulerlib.errors import DataError
+from rulerlib.playground import PARTS, ROWS, Playground, Setting, page, state
+
+SOURCES = Path(__file__).parent / "_static" / "needle"
+LILLE = Path(models.__file__).parent / "lille"
+
+# As they ship; the first is only fetched when the reader asks.
+SHIPPED = ("model.safetensors", "config.json", "tokenizer.json", "tokenizer_config.json")
+
+# Tokens that a prompt and its answer may have, in steps, and the rows of the heatmap.
+LENGTHS = {"least": 500, "most": 4000, "step": 100, "first": 1000}
+COLUMNS = (500, 1000, 2000, 4000)
+
+# Needles beside the one that is asked for, in the page's variants: niah_single_2, niah_multikey_1.
+VARIANTS = {0: "One needle", 3: "Four needles, one is asked for"}
+
+# The haystacks of the playground that the page offers.
+HAYSTACKS = ("essay", "text")
+
+# So many needles are drawn for each language and variant; "another needle" goes through them.
+DRAWS = 20
+
+# The shades of a cell of the heatmap, from nothing found to all.
+SHADES = 11
+
+# What model.js computes. Another form of model would need other code, and so stops the build.
+FORM = {
+    "model_type": "llama",
+    "hidden_act": "silu",
+    "mlp_bias": False,
+    "rope_parameters.rope_type": "default",
+}
+
+
+# --- Files -----------------------------------------------------------------------------------
+
+
+def make(folder: Path) -> None:
+    """Write all that the page loads and that is not in ``book/_static`` already.
+
+    Raises
+    ------
+    DataError
+        If the model inside is of a form that the page cannot compute, or its kernel cannot be
+        assembled.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    check(json.loads((LILLE / "config.json").read_text(encoding="utf-8")))
+    for name in SHIPPED:
+        shutil.copyfile(LILLE / name, folder / name)
+    assemble(SOURCES / "kernel.wat", folder / "kernel.wasm")
+    for name, content in contents().items():
+        (folder / name).write_text(content, encoding="utf-8")
+
+
+@functools.cache
+def contents() -> dict[str, str]:
+    """The files that are made: what holds for the whole page, and one for each language."""
+    play = Playground(length=LENGTHS["most"])
+    made = {"page.json": about(play)}
+    for code in languages.available():
+        made[f"{code}.json"] = pack(play, code)
+    return {name: json.dumps(found, ensure_ascii=False) for name, found in made.items()}
+
+
+@functools.cache
+def version() -> str:
+    """A hash of all that belongs together, by which browsers tell a new state from an old one."""
+    whole = hashlib.sha256()
+    for path in (*sorted(SOURCES.glob("*")), *(LILLE / name for name in SHIPPED)):
+        whole.update(path.read_bytes())
+    for content in contents().values():
+        whole.update(content.encode())
+    return whole.hexdigest()[:12]
+
+
+def check(config: dict[str, Any]) -> None:
+    """Check that ``model.js`` computes models of this form.
+
+    Raises
+    ------
+    DataError
+        Naming what is different.
+    """
+    heads = config["num_attention_heads"]
+    wanted = {**FORM, "num_key_value_heads": heads}
+    wanted["hidden_size"] = heads * config["head_dim"]
+    for name, value in wanted.items():
+        found: Any = config
+        for step in name.split("."):
+            found = found.get(step)
+        if found != value:
+            raise DataError(
+                f"{LILLE}/config.json: {name} is {found!r}, and model.js of the page"
+                f" 'Move the needle' computes {value!r} only."
+            )
+
+
+def assemble(source: Path, target: Path) -> None:
+    """Turn WebAssembly's text into its bytes.
+
+    Raises
+    ------
+    DataError
+        If Node.js is not there, or the text is wrong.
+    """
+    vendor.fetch(vendor.TOOL_FOLDER, vendor.TOOLS)
+    node = shutil.which("node")
+    if node is None:
+        raise DataError("node is not there, which assembles the page's kernel: install Node.js.")
+    script = (
+        "const [wabt, source, target] = process.argv.slice(1), fs = require('fs');"
+        "require(wabt)().then((made) => {"
+        " const parsed = made.parseWat(source, fs.readFileSync(source, 'utf8'));"
+        " parsed.validate(); fs.writeFileSync(target, parsed.toBinary({}).buffer); })"
+        ".catch((error) => { console.error(error.message); process.exit(1); });"
+    )
+    tool = vendor.TOOL_FOLDER / "wabt" / "index.js"
+    done = subprocess.run(
+        [node, "-e", script, str(tool), str(source), str(target)], capture_output=True, text=True
+    )
+    if done.returncode:
+        raise DataError(f"{source} cannot be assembled: {' '.join(done.stderr.split())[-300:]}")
+
+
+def about(play: Playground) -> dict[str, Any]:
+    """What holds for every prompt, and the words that change on the page."""
+    model = play.model
+    frame = model.tokenizer.frame()
+    generation = json.loads((LILLE / "generation_config.json").read_text(encoding="utf-8"))
+    ends = generation["eos_token_id"]
+    return {
+        "model": play.name,
+        "sizes": {name: (LILLE / name).stat().st_size for name in SHIPPED},
+        "ends": ends if isinstance(ends, list) else [ends],
+        "frame": {
+            "before": frame.before,
+            "between": frame.between,
+            "special": frame.special,
+            "chat": frame.chat,
+        },
+        "generate": play.prompt_of(Setting()).room,
+        "lengths": {**LENGTHS, "columns": COLUMNS},
+        "rows": ROWS,
+        "labels": page.LABELS,
+        "parts": PARTS,
+        "verdicts": state.VERDICTS,
+        "rules": state.RULES,
+        "where": state.WHERE,
+        "must": errors.MUST,
+        "control": haystack.CONTROL,
+        "wanted": show.WANTED,
+        "silent": show.SILENT,
+        "shades": [plots.shade(step / (SHADES - 1)) for step in range(SHADES)],
+    }
+
+
+def pack(play: Playground, code: str) -> dict[str, Any]:
+    """A language pack's wording and essays, and needles that were drawn."""
+    language = languages.load(code)
+    units = haystack.sentences(language.essays)
+    if not haystack.Haystack(units, " ", play.model.tokenizer).additive:
+        raise DataError(
+            f"The tokenizer of '{play.name}' merges text across sentences of '{code}', and the"
+            " page 'Move the needle' adds up what sentences cost."
+        )
+    return {
+        "units": units,
+        "labels": {
+            form: language.label("numbers", count) for form, count in (("one", 1), ("many", 2))
+        },
+        "wording": {
+            "needle": language.text("niah", "needle"),
+            "template": language.text("niah", "one", "template"),
+            "answer_prefix": language.text("niah", "one", "answer_prefix"),
+        },
+        "draws": {
+            distractors: [
+                draw(play, units, Setting(language=code, num_distractors=distractors, index=index))
+                for index in range(DRAWS)
+            ]
+            for distractors in VARIANTS
+        },
+    }
+
+
+def draw(play: Playground, units: list[str], setting: Setting) -> dict[str, Any]:
+    """Keys, values, the depths of those that are not asked for, and where the haystack begins.
+
+    They are read off a prompt, whose needles are worded so that this is easy.
+    """
+    mark = "="
+    setting = replace(setting, length=LENGTHS["most"], needle=f"{{key}}{mark}{{value}}")
+    prompt = play.prompt_of(setting)
+    pairs = [(text.split(mark), asked) for text, asked in prompt.needles]
+    others = [pair for pair, asked in pairs if not asked]
+    _, *depths = prompt.sample.depths
+    # Template, context and question are a line each, and the context's needles are known.
+    _, context, _ = prompt.sample.input.split("\n")
+    for text, _ in prompt.needles:
+        context = " ".join(piece.strip() for piece in context.split(text)).strip()
+    lengths = [len(unit) + 1 for unit in units]
+    begins = itertools.accumulate(lengths, initial=0)
+    start = list(begins).index(" ".join([*units, *units]).index(context))
+    return {
+        "asked": next(pair for pair, asked in pairs if asked),
+        "others": [[*pair, depth] for pair, depth in zip(others, depths, strict=True)],
+        "start": start,
+    }
+
+
+# --- Controls --------------------------------------------------------------------------------
+
+
+def megabytes() -> str:
+    """What is fetched when the reader first asks."""
+    return f"{(LILLE / SHIPPED[0]).stat().st_size / 1e6:.1f} MB"
+
+
+def controls(folder: str) -> Iterator[str]:
+    """The page's controls as HTML.
+
+    Parameters
+    ----------
+    folder
+        The address of the page's files, from the page.
+    """
+    labels, tips = page.LABELS, page.TIPS
+    setting = Setting()
+    packs = {code: languages.load(code).name for code in languages.available()}
+    haystacks = {name: page.HAYSTACK_NAMES[name] for name in HAYSTACKS}
+
+    def button(name: str, label: str, tip: str, kind: str = "") -> str:
+        return (
+            f'<button type="button" data-part="{name}" class="{kind}" title="{html.escape(tip)}"'
+            f' aria-disabled="true">{html.escape(label)}</button>'
+        )
+
+    yield f'<link rel="stylesheet" href="{folder}/needle.css">'
+    yield "<style>"
+    for name, (fill, _) in show.COLOURS.items():
+        yield f".ruler-needle span.{name} {{ background: {fill}; }}"
+    for name, style in show.MARKS.items():
+        yield f".ruler-needle .prompt .{name} {{ {style} }}"
+    yield "</style>"
+    yield f'<div class="ruler-needle" data-version="{version()}">'
+    yield f"<noscript><style>.ruler-needle .starting {{ display: none; }}</style><p>{UNABLE}</p>"
+    yield "</noscript>"
+    yield f'<p class="starting" data-part="starting">{STARTING}</p>'
+    yield '<p class="say bad alert" role="alert" data-part="alert" hidden></p>'
+    # Else a browser puts back after a reload what was chosen before it, and tells no script.
+    yield '<form data-part="app" autocomplete="off" hidden>'
+    yield '<div class="fields">'
+    yield select("language", labels["language"], packs, setting.language)
+    yield select("distractors", "Variant", {str(n): name for n, name in VARIANTS.items()}, "0")
+    yield select("haystack", labels["haystack"], haystacks, setting.haystack)
+    limits = f'min="{LENGTHS["least"]}" max="{LENGTHS["most"]}" step="{LENGTHS["step"]}"'
+    yield slider("length", labels["length"], limits, LENGTHS["first"])
+    yield "</div>"
+    yield '<details data-part="own">'
+    yield f'<summary title="{html.escape(tips["own"])}">{labels["own"]}</summary>'
+    yield f'<p class="small">{page.HINT}</p>'
+    yield '<div class="fields">'
+    for name in ("needle", "question", "prefix"):
+        yield field(name, labels[name], f'<input name="{name}" id="needle-{name}">')
+    yield "</div>"
+    yield field("text", labels["text"], '<textarea name="text" id="needle-text"></textarea>')
+    yield "</details>"
+    yield slider("depth", labels["depth"], 'min="0" max="100" step="1"', round(setting.depth))
+    yield '<div class="strip" data-part="strip" aria-hidden="true"></div>'
+    yield '<ul class="key" data-part="key"></ul>'
+    yield '<p class="small" role="status" data-part="note"></p>'
+    yield (
+        '<div class="prompt" data-part="prompt" tabindex="0" role="region"'
+        f' aria-label="{labels["prompt"]}"></div>'
+    )
+    yield '<div class="buttons">'
+    yield button("ask", f"{labels['ask']} (loads {megabytes()})", tips["ask"], "primary")
+    yield button("depths", "Try all depths", "Ask at ten depths, at this length")
+    yield button("lengths", "All depths and lengths", "Ask at ten depths and four lengths")
+    yield button("another", labels["another"], tips["another"])
+    yield button("stop", labels["stop"], tips["stop"])
+    yield "</div>"
+    yield '<progress data-part="progress" aria-label="Loading" value="0" hidden></progress>'
+    yield '<div class="doing" data-part="doing"></div>'
+    yield '<div class="unseen" role="status" data-part="aloud"></div>'
+    yield f'<div class="say" role="status" data-part="answer">{labels["not asked"]}</div>'
+    yield '<div class="found" data-part="found" hidden><table>'
+    yield f"<caption>{labels['found']}</caption>"
+    heads = "".join(f'<th scope="col">{depth}<span class="unseen"> %</span></th>' for depth in ROWS)
+    yield f'<thead><tr><th scope="col">tokens</th>{heads}</tr></thead>'
+    yield '<tbody data-part="cells"></tbody>'
+    yield "</table></div>"
+    yield "</form>"
+    yield f'<script type="module" src="{folder}/page.js"></script>'
+    yield "</div>"
+
+
+UNABLE = (
+    "With JavaScript, the model inside would run here, in your browser: you move a needle through"
+    " a text of 500 to 4,000 tokens with a slider, ask for its number, and see whether the model"
+    " finds it, at one depth or at all of them, in Danish or in English, with a needle and a text"
+    " of your own if you like. Nothing that you write would leave your machine."
+)
+
+STARTING = (
+    "If this sentence stays, the model cannot start here. It needs a browser from 2023 or later,"
+    " and a page that comes from a web server: a site that you have built opens with"
+    " <code>python -m http.server --directory _build/html</code>."
+)
+
+
+def field(name: str, label: str, control: str, value: str = "") -> str:
+    """A control under its label, and the value that it stands at."""
+    said = f'<output data-part="{name}-value" aria-hidden="true">{value}</output>' if value else ""
+    return f'<div><label for="needle-{name}">{label}</label>{said}{control}</div>'
+
+
+def select(name: str, label: str, options: dict[str, str], chosen: str) -> str:
+    """A list to choose from."""
+    made = "".join(
+        f'<option value="{value}"{" selected" * (value == chosen)}>{html.escape(text)}</option>'
+        for value, text in options.items()
+    )
+    control = f'<select name="{name}" id="needle-{name}">{made}</select>'
+    return field(name, label, control)
+
+
+def slider(name: str, label: str, limits: str, value: int) -> str:
+    """A slider that says where it stands."""
+    control = f'<input type="range" name="{name}" id="needle-{name}" {limits} value="{value}">'
+    return field(name, label, control, str(value))
+
+
+if __name__ == "__main__":
+    make(Path(sys.argv[1]))
+    print(f"{sys.argv[1]}: {', '.join(sorted(path.name for path in Path(sys.argv[1]).iterdir()))}")

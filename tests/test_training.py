@@ -28,7 +28,7 @@ from training import prose, tokenizer  # noqa: E402
 from training.data import KINDS, Source  # noqa: E402
 from training.examples import Example  # noqa: E402
 from training.export import export, sha256  # noqa: E402
-from training.model import Lille, Shape, rotate, structured_start  # noqa: E402
+from training.model import Lille, Shape, attend, rotate, structured_start  # noqa: E402
 from training.needles import a_value  # noqa: E402
 from training.train import (  # noqa: E402
     any_of,
@@ -286,6 +286,22 @@ def test_structured_start_looks_back_one_and_two():
     assert weights[1].argmax() == 63 - 2
     assert weights[0].max() > 0.5
     assert weights[2, 63 - 11 : 63 - 2].sum() > 0.5
+
+
+@pytest.mark.parametrize("length", [1, 2, 7, 256, 300, 700])
+def test_attention_by_blocks_is_attention(length):
+    made = torch.Generator().manual_seed(length)
+    parts = [
+        torch.randn(2, 3, length, 16, generator=made, dtype=torch.float64, requires_grad=True)
+        for _ in range(3)
+    ]
+    seen = [
+        attend(*parts),
+        torch.nn.functional.scaled_dot_product_attention(*parts, is_causal=True),
+    ]
+    slopes = [torch.autograd.grad(one.square().sum(), parts) for one in seen]
+    for one, other in zip((seen[0], *slopes[0]), (seen[1], *slopes[1]), strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-5, atol=1e-5)
 
 
 def test_every_parameter_has_one_optimizer():

@@ -75,12 +75,14 @@ def write_card(folder: Path, results: Path, made: dict[str, float]) -> None:
     from safetensors import safe_open
 
     from training.evaluate import SEED, table
+    from training.train import read_recipe
 
     weights = folder / "model.safetensors"
     with safe_open(weights, "pt") as tensors:
         parameters = sum(tensors.get_tensor(name).numel() for name in tensors.keys())  # noqa: SIM118
     config = json.loads((folder / "config.json").read_text("utf-8"))
     card = Path(__file__).with_name("card.md").read_text("utf-8")
+    phases = read_recipe()["phases"]
     text = card.format(
         parameters=parameters,
         size=weights.stat().st_size / 1e6,
@@ -91,6 +93,7 @@ def write_card(folder: Path, results: Path, made: dict[str, float]) -> None:
         tokens=made["tokens"] / 1e6,
         steps=int(made["step"]),
         minutes=made["seconds"] / 60,
+        trained=max(int(length) for phase in phases for length in phase["lengths"]),
         seed=SEED,
         dtype=config["dtype"],
         table=table(results),

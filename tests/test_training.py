@@ -23,8 +23,10 @@ torch = pytest.importorskip("torch")
 pytest.importorskip("tokenizers")
 pytest.importorskip("transformers")
 pytest.importorskip("wordfreq")
+pytest.importorskip("matplotlib")
+pd = pytest.importorskip("pandas")
 
-from training import prose, tokenizer  # noqa: E402
+from training import curve, prose, tokenizer  # noqa: E402
 from training.data import KINDS, Source  # noqa: E402
 from training.examples import Example  # noqa: E402
 from training.export import export, sha256  # noqa: E402
@@ -40,6 +42,7 @@ from training.train import (  # noqa: E402
     train,
 )
 
+TRAINING = Path(prose.__file__).parent
 SHIPPED = Path(languages.__file__).parent.parent / "models" / "lille"
 
 
@@ -366,6 +369,35 @@ def test_a_resumed_run_is_the_uninterrupted_run(recipe, tmp_path):
         with (tmp_path / name / "log.csv").open(newline="") as file:
             logs.append([{**row, "seconds": ""} for row in csv.DictReader(file)])
     assert logs[0] == logs[1]
+
+
+# -- what is published -----------------------------------------------------------------
+
+
+def test_the_curve_is_the_mean_over_answers_and_the_same_every_time(tmp_path):
+    log = pd.DataFrame(
+        {
+            "tokens": [100, 100, 200, 200, 400],
+            "kind": ["vt", "qa", "vt", "vt", "vt"],
+            "length": [256, 256, 256, 512, 256],
+            "answers": [1, 5, 3, 2, 7],
+            "loss": [4.0, 1.0, 2.0, 9.0, 0.5],
+        }
+    )
+    found = curve.smooth(log, points=2).set_index(["kind", "length", "tokens"])["loss"]
+    assert found.to_dict() == {
+        ("vt", 256, 100): 2.5, ("vt", 512, 100): 9.0, ("qa", 256, 100): 1.0, ("vt", 256, 300): 0.5,
+    }  # fmt: skip
+    for name in ("one", "two"):
+        curve.draw(log, tmp_path / name)
+    assert (tmp_path / "one").read_bytes() == (tmp_path / "two").read_bytes()
+
+
+def test_the_curve_that_is_committed_is_that_of_the_log(tmp_path):
+    curve.draw(pd.read_csv(TRAINING / "log.csv"), tmp_path / "curve.svg")
+    drawn = [re.findall(r' d="[^"]+"', path.read_text("utf-8"))
+             for path in (tmp_path / "curve.svg", TRAINING / "curve.svg")]  # fmt: skip
+    assert drawn[0] == drawn[1]
 
 
 # -- what ships ------------------------------------------------------------------------

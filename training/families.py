@@ -142,7 +142,7 @@ class Families:
                 lines.insert(place + added, line)
             head, tail, prefix = asked(*known)
             example = self._begin(chat, head + "\n".join(lines) + tail + prefix)
-            example.learn(encode(" " + pack.join(known[0])), "vt")
+            example.learn_set(*self._listed(pack, known[0]), [], "vt")
             example.tokens += encode("\n\n" + head)
         elif not example.tokens[1:]:
             example.tokens += encode(head)
@@ -152,18 +152,20 @@ class Families:
         needles = [encode(separator + line) for line in interleaved(chains)]
         order = list(range(len(chains)))
         rng.shuffle(order)
-        asking: list[tuple[list[int], list[int]]] = []
+        asking: list[tuple[list[int], list[list[int]], list[list[int]]]] = []
+        end = [*encode("."), EOS]
         taken = len(example.tokens) + sum(map(len, needles))
         for number in order:
             _, tail, prefix = asked(*chains[number])
             question = self._question(
                 tail, prefix, chat=chat, first=not asking, bare=bool(asking) and rng.random() < 0.7
             )
-            answer = [*encode(" " + pack.join(chains[number][0]) + "."), EOS]
-            if asking and taken + len(question) + len(answer) > room:
+            leads, items = self._listed(pack, chains[number][0])
+            size = sum(map(len, leads)) + sum(map(len, items)) + len(end)
+            if asking and taken + len(question) + size > room:
                 break
-            asking.append((question, answer))
-            taken += len(question) + len(answer)
+            asking.append((question, leads, items))
+            taken += len(question) + size
         left = length - taken
         if left < 0:
             return None
@@ -178,10 +180,21 @@ class Families:
                 units_.append(unit)
                 left -= len(unit)
         self._scatter(rng, example, units_, needles)
-        for question, answer in asking:
+        for question, leads, items in asking:
             example.tokens += question
-            example.learn(answer, "vt")
+            example.learn_set(leads, items, end, "vt")
         return example if len(example.tokens) <= length else None
+
+    def _listed(
+        self, pack: Language, names: Sequence[str]
+    ) -> tuple[list[list[int]], list[list[int]]]:
+        """What stands before each name as the pack enumerates them, and the names."""
+        text = " " + pack.join(names)
+        leads = []
+        for name in names:
+            lead, _, text = text.partition(" " + name)
+            leads.append(self.source.encode(lead))
+        return leads, [self.source.encode(f" {name}") for name in names]
 
     def _scatter(
         self,

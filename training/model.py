@@ -29,14 +29,16 @@ layer, head     what it does at the start
 third, 2        looks everywhere alike and copies tokens: it counts
 third, 3        looks for the space before a word, some 10 tokens back: where the
                 word before the current one begins
-last, 3         looks some 14 tokens back and takes away from the logits of what
-                stands there: what was said just now is not said again
+last, 3         looks some dozens of tokens back for items of a list (the token after
+                a space, a comma, a colon or a full stop) and takes them away from the
+                logits: what was said already is not said again
 ==============  ================================================================
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -219,18 +221,21 @@ class Lille(nn.Module):
 # Residual dimensions at the start, see the table at the top. 17 of the 20 slow pairs of
 # dimensions carry a bag, all 20 the previous token, every second one the token before.
 _TOKEN = 128
+_SAID_MATCH, _SAID_GAIN = 1.5, 2.0
 _SLOW_FROM = 12
 _BAG_FROM = 15
 
 
 @torch.no_grad()
-def structured_start(model: Lille, space: int, seed: int = 0) -> None:
+def structured_start(model: Lille, space: int, marks: Sequence[int], seed: int = 0) -> None:
     """Draw the starting weights: random, with the heads of the tables above laid in.
 
     Parameters
     ----------
     space
         The token that stands before a word which is no token of its own.
+    marks
+        Tokens that stand before an item of a list.
     """
     shape = model.shape
     if (shape.hidden, shape.heads, shape.head) != (256, 4, 64) or shape.layers < 2:
@@ -360,8 +365,25 @@ def structured_start(model: Lille, space: int, seed: int = 0) -> None:
         row = 3 * head + dim
         attention.k_proj.weight[row, previous_at + place[dim]] = match
         attention.q_proj.bias[row] = match * (code[dim] @ before_a_word)
-    # Last layer: what was said just now is not said again.
-    attention, own = lay(3, 3, -0.25)
-    turn = -14 * frequencies
-    attention.k_proj.bias[own] = torch.cat([softer, torch.zeros(half)])
-    attention.q_proj.bias[own] = torch.cat([softer * turn.cos(), softer * turn.sin()])
+    # Last layer: what was said already is not said again. An item is known by the mark two
+    # tokens before; its first token is read where it is the previous one, since where it stands
+    # itself the residual stream holds what comes next.
+    attention, own = lay(3, 3, 0.0)
+    wide = torch.zeros(half)
+    wide[5:_SLOW_FROM] = 3.3
+    turn = -16 * frequencies
+    attention.k_proj.bias[own] = torch.cat([wide, torch.zeros(half)])
+    attention.q_proj.bias[own] = torch.cat([wide * turn.cos(), wide * turn.sin()])
+    attention.q_proj.weight[own] *= 0.1
+    attention.k_proj.weight[own] *= 0.1
+    attention.v_proj.weight[own] = 0
+    mark = embedding[list(marks), :_TOKEN].sum(0) / gain
+    for i, dim in enumerate(map(int, second)):
+        row = 3 * head + dim
+        attention.k_proj.weight[row, second_at + i] = _SAID_MATCH
+        attention.k_proj.weight[row, previous_at + place[dim]] = -_SAID_MATCH
+        attention.q_proj.bias[row] = _SAID_MATCH * (code[dim] @ mark)
+    for dim in map(int, slow):
+        row = 3 * head + dim
+        attention.v_proj.weight[row, previous_at + place[dim]] = 1.0
+        attention.o_proj.weight[:_TOKEN, row] = -_SAID_GAIN * code[dim]

@@ -24,6 +24,8 @@ from training import prose
 PAD, BOS, EOS, USER, ASSISTANT = range(5)
 # What a space is called in the vocabulary of a byte-level tokenizer.
 SPACE = "Ġ"
+# What stands before an item of a list.
+MARKS = (SPACE, ",", ":", ".")
 SPECIAL = ("<pad>", "<s>", "</s>", "<|user|>", "<|assistant|>")
 
 # An answer prefix is the beginning of the assistant's turn; only a finished turn gets eos.

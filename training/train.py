@@ -219,7 +219,8 @@ def train(
         write_atomically(tokenizer_path, lambda name: tokenizer.save(str(name)))
 
     model = Lille(Shape(**recipe["shape"]), torch.bfloat16 if bfloat16 else torch.float32)
-    structured_start(model, tokenizer.token_to_id(tokenizers.SPACE), recipe["seed"])
+    marks = [tokenizer.token_to_id(mark) for mark in tokenizers.MARKS]
+    structured_start(model, tokenizer.token_to_id(tokenizers.SPACE), marks, recipe["seed"])
     # Drawn on the processor, so that a start is the same everywhere.
     model.to(device)
     settings = recipe["optimizer"]

@@ -30,11 +30,12 @@ from training import curve, prose, tokenizer  # noqa: E402
 from training.data import KINDS, Source  # noqa: E402
 from training.examples import Example  # noqa: E402
 from training.export import export, sha256  # noqa: E402
-from training.model import Lille, Shape, attend, rotate, structured_start  # noqa: E402
+from training.model import Lille, Shape, attend_by_blocks, rotate, structured_start  # noqa: E402
 from training.needles import a_value  # noqa: E402
 from training.train import (  # noqa: E402
     any_of,
     batches,
+    cut,
     make_optimizers,
     rate_at,
     read_recipe,
@@ -168,6 +169,8 @@ def test_every_answer_stands_in_its_haystack_and_nothing_else_is_learned(
         wanted = [value for key, value in needles if key in asked]
         assert wanted
         assert sorted(re.findall(r" ([\w-]+)(?=[,.])", answer)) == sorted(wanted)
+        if one.kind == "value":
+            assert answer == " " + ", ".join(wanted) + ".</s>"
 
 
 def _asked(source, built, seed, length, task):
@@ -299,7 +302,7 @@ def test_attention_by_blocks_is_attention(length):
         for _ in range(3)
     ]
     seen = [
-        attend(*parts),
+        attend_by_blocks(*parts),
         torch.nn.functional.scaled_dot_product_attention(*parts, is_causal=True),
     ]
     slopes = [torch.autograd.grad(one.square().sum(), parts) for one in seen]
@@ -321,6 +324,18 @@ def test_every_parameter_has_one_optimizer():
     assert all(
         one.shape != model.embed_tokens.weight.shape for one in muon.param_groups[0]["params"]
     )
+
+
+def test_a_shorter_context_costs_as_many_tokens_and_is_otherwise_the_same():
+    whole, made = read_recipe(), cut(read_recipe(), 512)
+    assert made["out"] != whole["out"]
+    for phase, before in zip(made["phases"], whole["phases"], strict=True):
+        assert max(map(int, phase["lengths"])) <= 512
+        assert sum(phase["lengths"].values()) == pytest.approx(sum(before["lengths"].values()))
+        assert phase["reach"] <= before["reach"] / 4
+        assert {**phase, "lengths": 0, "reach": 0} == {**before, "lengths": 0, "reach": 0}
+    assert {**made, "phases": 0, "out": 0} == {**whole, "phases": 0, "out": 0}
+    assert cut(whole, 2048)["phases"] == whole["phases"]
 
 
 def test_rate_rises_stays_and_falls():

@@ -5,7 +5,10 @@ from __future__ import annotations
 import random
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from training.data import Source
 
 
 @dataclass(eq=False)
@@ -94,6 +97,24 @@ class Example:
         answer.right += [(token,) for token in end]
         self.tokens += end
         self.answers.append(answer)
+
+
+class Maker:
+    """What makes the examples of a source.
+
+    Parameters
+    ----------
+    source
+        Whose tokenizer, recipe and prose are used.
+    """
+
+    def __init__(self, source: Source) -> None:
+        self.source = source
+        self.encode, self.cached = source.encode, source.cached
+
+    def make(self, task: str, rng: random.Random, length: int, code: str) -> Example | None:
+        """One example; None if what was drawn does not fit."""
+        raise NotImplementedError
 
 
 def draw(rng: random.Random, weights: Mapping[Any, float]) -> Any:

@@ -23,15 +23,11 @@ import random
 import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from rulerlib.languages import Language
 from training import prose
-from training.examples import Example, draw
+from training.examples import Example, Maker, draw
 from training.tokenizer import ASSISTANT, BOS, EOS, USER
-
-if TYPE_CHECKING:
-    from training.data import Source
 
 
 def a_value(rng: random.Random, kind: str, words: Sequence[str]) -> str:
@@ -65,21 +61,10 @@ class _Theme:
         return self.needle(key, a_value(rng, self.value_type, self.words))
 
 
-class Needles:
-    """Makes the examples of a source.
-
-    Parameters
-    ----------
-    source
-        Whose tokenizer, recipe and prose are used.
-    """
-
-    def __init__(self, source: Source) -> None:
-        self.source = source
-        self.encode, self._cached = source.encode, source.cached
+class Needles(Maker):
+    """Makes examples of needles in haystacks, and of short lists."""
 
     def make(self, task: str, rng: random.Random, length: int, code: str) -> Example | None:
-        """One example; None if what was drawn does not fit."""
         if task == "lines":
             return self._lines(rng, length, code)
         return self._needles(rng, length, code, task)
@@ -192,7 +177,7 @@ class Needles:
     def _cost(self, theme: _Theme, values: Mapping[str, list[str]], keys: Sequence[str]) -> int:
         """Tokens of the needles of some keys, with a separator each."""
         pairs = [(key, value) for key in keys for value in values[key]]
-        return sum(len(self._cached(theme.needle(key, value))) + 1 for key, value in pairs)
+        return sum(len(self.cached(theme.needle(key, value))) + 1 for key, value in pairs)
 
     def _questions(
         self,
@@ -273,7 +258,7 @@ class Needles:
             return None
         units: list[list[int]] = []
         if theme.haystack == "noise":
-            line = self._cached("\n" + theme.pack.noise)
+            line = self.cached("\n" + theme.pack.noise)
             units = [line] * (left // len(line))
         else:
             if theme.haystack == "essay":

@@ -30,11 +30,12 @@ from training import curve, prose, tokenizer  # noqa: E402
 from training.data import KINDS, Source  # noqa: E402
 from training.examples import Example  # noqa: E402
 from training.export import export, sha256  # noqa: E402
-from training.model import Lille, Shape, attend, rotate, structured_start  # noqa: E402
+from training.model import Lille, Shape, attend_by_blocks, rotate, structured_start  # noqa: E402
 from training.needles import a_value  # noqa: E402
 from training.train import (  # noqa: E402
     any_of,
     batches,
+    cut,
     make_optimizers,
     rate_at,
     read_recipe,
@@ -168,6 +169,8 @@ def test_every_answer_stands_in_its_haystack_and_nothing_else_is_learned(
         wanted = [value for key, value in needles if key in asked]
         assert wanted
         assert sorted(re.findall(r" ([\w-]+)(?=[,.])", answer)) == sorted(wanted)
+        if one.kind == "value":
+            assert answer == " " + ", ".join(wanted) + ".</s>"
 
 
 def _asked(source, built, seed, length, task):
@@ -185,6 +188,27 @@ def _asked(source, built, seed, length, task):
         answer = built.decode(example.tokens[one.start : one.end], skip_special_tokens=False)
         found.append((before, answer.removesuffix("</s>").removesuffix(".").strip()))
     return found
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.integers(0, 2**32), st.sampled_from((256, 512)), st.sampled_from(("lines", "sets")))
+def test_lists_say_all_values_of_a_key_and_a_set_is_asked_for_once(
+    source, built, seed, length, task
+):
+    gone, asked = 0, []
+    for before, answer in _asked(source, built, seed, length, task):
+        said = answer.split(", ")
+        # A list ends with a full stop and begins anew with the next.
+        key = re.findall(r"([\w-]+)(?::| =| er| is)$", before)[-1]
+        listed = re.findall(rf"[ \n]{key}(?::| =| er:?| is:) ([\w-]+)\.", before)
+        if task == "sets":
+            assert sorted(said) == sorted(listed) and len(said) > 1
+            asked.append(key)
+        else:
+            assert len(said) == 1 and said[0] in listed
+        gone += 1
+    assert len(set(asked)) == len(asked)
+    assert gone
 
 
 @settings(deadline=None, max_examples=60)
@@ -258,6 +282,12 @@ def test_several_processes_make_the_same_batches(recipe, built):
     made.close()
 
 
+def test_a_process_that_cannot_make_its_batches_stops_the_training(recipe, built):
+    broken = {**recipe, "data": {**recipe["data"], "languages": {"xx": 1.0}}}
+    with pytest.raises(RuntimeError, match="batch 0 has died"):
+        next(batches(broken, built, 0))
+
+
 @given(st.integers(0, 2**32), st.integers(8, 400), st.integers(0, 40_000))
 def test_positions_jump_at_seams_only(seed, length, reach):
     rng = random.Random(seed)
@@ -275,7 +305,7 @@ def test_positions_jump_at_seams_only(seed, length, reach):
 
 def test_structured_start_looks_back_one_and_two():
     model = Lille(Shape(), torch.float32)
-    structured_start(model, space=225)
+    structured_start(model, space=225, marks=[225, 17], ends=[31])
     tokens = torch.randint(5, 4096, (1, 64))
     attention = model.layers[0].self_attn
     x = model.layers[0].input_layernorm(model.embed_tokens(tokens))
@@ -299,7 +329,7 @@ def test_attention_by_blocks_is_attention(length):
         for _ in range(3)
     ]
     seen = [
-        attend(*parts),
+        attend_by_blocks(*parts),
         torch.nn.functional.scaled_dot_product_attention(*parts, is_causal=True),
     ]
     slopes = [torch.autograd.grad(one.square().sum(), parts) for one in seen]
@@ -321,6 +351,18 @@ def test_every_parameter_has_one_optimizer():
     assert all(
         one.shape != model.embed_tokens.weight.shape for one in muon.param_groups[0]["params"]
     )
+
+
+def test_a_shorter_context_costs_as_many_tokens_and_is_otherwise_the_same():
+    whole, made = read_recipe(), cut(read_recipe(), 512)
+    assert made["out"] != whole["out"]
+    for phase, before in zip(made["phases"], whole["phases"], strict=True):
+        assert max(map(int, phase["lengths"])) <= 512
+        assert sum(phase["lengths"].values()) == pytest.approx(sum(before["lengths"].values()))
+        assert phase["reach"] <= before["reach"] / 4
+        assert {**phase, "lengths": 0, "reach": 0} == {**before, "lengths": 0, "reach": 0}
+    assert {**made, "phases": 0, "out": 0} == {**whole, "phases": 0, "out": 0}
+    assert cut(whole, 2048)["phases"] == whole["phases"]
 
 
 def test_rate_rises_stays_and_falls():

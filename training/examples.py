@@ -5,7 +5,10 @@ from __future__ import annotations
 import random
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from training.data import Source
 
 
 @dataclass(eq=False)
@@ -61,6 +64,7 @@ class Example:
 
     def learn_set(
         self,
+        rng: random.Random,
         leads: Sequence[Sequence[int]],
         items: Sequence[Sequence[int]],
         end: Sequence[int],
@@ -69,10 +73,13 @@ class Example:
         """Add an answer that is a set: in each place, any item not said yet is right.
 
         That is a property of the task, and saying so spares the model to learn an order that
-        was drawn at random.
+        was drawn at random. They are said in an order drawn here: in any order that can be
+        known, its last item would be right in every place, and be said again and again.
 
         Parameters
         ----------
+        rng
+            Draws the order.
         leads
             What stands before the first item, the second, ...: a comma, a number.
         items
@@ -80,6 +87,7 @@ class Example:
         end
             What ends the answer.
         """
+        items = rng.sample(items, len(items))
         answer = Answer(len(self.tokens), [], kind)
         for number, (lead, item) in enumerate(zip(leads, items, strict=True)):
             answer.right += [(token,) for token in lead]
@@ -94,6 +102,24 @@ class Example:
         answer.right += [(token,) for token in end]
         self.tokens += end
         self.answers.append(answer)
+
+
+class Maker:
+    """What makes the examples of a source.
+
+    Parameters
+    ----------
+    source
+        Whose tokenizer, recipe and prose are used.
+    """
+
+    def __init__(self, source: Source) -> None:
+        self.source = source
+        self.encode, self.cached = source.encode, source.cached
+
+    def make(self, task: str, rng: random.Random, length: int, code: str) -> Example | None:
+        """One example; None if what was drawn does not fit."""
+        raise NotImplementedError
 
 
 def draw(rng: random.Random, weights: Mapping[Any, float]) -> Any:

@@ -29,7 +29,7 @@ from rulerlib.languages import Language
 from rulerlib.tasks.encyclopedia import FACTS, REGION, World
 from rulerlib.tasks.frequent_words import NOISE, counts_of, weights_of
 from training import prose
-from training.examples import Example
+from training.examples import Example, Maker
 from training.tokenizer import ASSISTANT, BOS, EOS, USER
 
 if TYPE_CHECKING:
@@ -43,17 +43,11 @@ WORLD_ENTRIES = 16_000
 _DOT = 256
 
 
-class Families:
-    """Makes the examples of a source.
-
-    Parameters
-    ----------
-    source
-        Whose tokenizer, recipe and prose are used.
-    """
+class Families(Maker):
+    """Makes examples of variable tracking, counted words and questions."""
 
     def __init__(self, source: Source) -> None:
-        self.source = source
+        super().__init__(source)
         self._worlds: dict[tuple[str, int], World] = {}
         self.makers = {
             "vt": self.variable_tracking,
@@ -63,25 +57,23 @@ class Families:
         }
 
     def make(self, task: str, rng: random.Random, length: int, code: str) -> Example | None:
-        """One example; None if what was drawn does not fit."""
         chat = rng.random() < self.source.recipe["data"]["chat"]
         return self.makers[task](rng, length, self.source.packs[code], chat)
 
     # -- parts of a prompt ---------------------------------------------------------------
 
     def _begin(self, chat: bool, head: str) -> Example:
-        return Example([BOS, *([USER] if chat else []), *self.source.encode(head)])
+        return Example([BOS, *([USER] if chat else []), *self.encode(head)])
 
     def _question(
         self, tail: str, prefix: str, *, chat: bool, first: bool, bare: bool
     ) -> list[int]:
         """From behind the context, or behind the answer before, up to an answer."""
-        encode = self.source.encode
         if not chat:
-            return encode(prefix if bare else tail + prefix)
-        turn = [] if bare else encode(tail if first else tail.strip())
+            return self.encode(prefix if bare else tail + prefix)
+        turn = [] if bare else self.encode(tail if first else tail.strip())
         opened = [] if first or bare else [USER]
-        return [*opened, *turn, ASSISTANT, *encode(prefix[1:])]
+        return [*opened, *turn, ASSISTANT, *self.encode(prefix[1:])]
 
     # -- variable tracking ----------------------------------------------------------------
 
@@ -89,7 +81,6 @@ class Families:
         self, rng: random.Random, length: int, pack: Language, chat: bool
     ) -> Example | None:
         """Chains of assignments in noise, prose or nothing at all; every chain is asked for."""
-        encode, cached = self.source.encode, self.source.cached
         fill = pack.fill
         room = length - 1
         if rng.random() < 0.35:
@@ -142,36 +133,34 @@ class Families:
                 lines.insert(place + added, line)
             head, tail, prefix = asked(*known)
             example = self._begin(chat, head + "\n".join(lines) + tail + prefix)
-            example.learn_set(*self._listed(pack, known[0]), [], "vt")
-            example.tokens += encode("\n\n" + head)
+            example.learn(self.encode(" " + pack.join(known[0])), "vt")
+            example.tokens += self.encode("\n\n" + head)
         elif not example.tokens[1:]:
-            example.tokens += encode(head)
+            example.tokens += self.encode(head)
 
         haystack = rng.choice(("noise", "noise", "essay", "none"))
         separator = " " if haystack == "essay" and rng.random() < 0.5 else "\n"
-        needles = [encode(separator + line) for line in interleaved(chains)]
+        needles = [self.encode(separator + line) for line in interleaved(chains)]
         order = list(range(len(chains)))
         rng.shuffle(order)
-        asking: list[tuple[list[int], list[list[int]], list[list[int]]]] = []
-        end = [*encode("."), EOS]
+        asking: list[tuple[list[int], list[int]]] = []
         taken = len(example.tokens) + sum(map(len, needles))
         for number in order:
             _, tail, prefix = asked(*chains[number])
             question = self._question(
                 tail, prefix, chat=chat, first=not asking, bare=bool(asking) and rng.random() < 0.7
             )
-            leads, items = self._listed(pack, chains[number][0])
-            size = sum(map(len, leads)) + sum(map(len, items)) + len(end)
-            if asking and taken + len(question) + size > room:
+            answer = [*self.encode(" " + pack.join(chains[number][0]) + "."), EOS]
+            if asking and taken + len(question) + len(answer) > room:
                 break
-            asking.append((question, leads, items))
-            taken += len(question) + size
+            asking.append((question, answer))
+            taken += len(question) + len(answer)
         left = length - taken
         if left < 0:
             return None
         units_: list[list[int]] = []
         if haystack == "noise":
-            line_ = cached("\n" + pack.noise)
+            line_ = self.cached("\n" + pack.noise)
             units_ = [line_] * (left // len(line_))
         elif haystack == "essay":
             for unit in self.source.endless(rng, pack.code, separator):
@@ -180,21 +169,10 @@ class Families:
                 units_.append(unit)
                 left -= len(unit)
         self._scatter(rng, example, units_, needles)
-        for question, leads, items in asking:
+        for question, answer in asking:
             example.tokens += question
-            example.learn_set(leads, items, end, "vt")
+            example.learn(answer, "vt")
         return example if len(example.tokens) <= length else None
-
-    def _listed(
-        self, pack: Language, names: Sequence[str]
-    ) -> tuple[list[list[int]], list[list[int]]]:
-        """What stands before each name as the pack enumerates them, and the names."""
-        text = " " + pack.join(names)
-        leads = []
-        for name in names:
-            lead, _, text = text.partition(" " + name)
-            leads.append(self.source.encode(lead))
-        return leads, [self.source.encode(f" {name}") for name in names]
 
     def _scatter(
         self,
@@ -217,7 +195,6 @@ class Families:
         self, rng: random.Random, length: int, pack: Language, chat: bool
     ) -> Example | None:
         """A numbered list in which some words stand more often than the others."""
-        cached = self.source.cached
         if length >= 1024 and rng.random() < 0.6:
             count = 10
         else:
@@ -234,13 +211,13 @@ class Families:
 
         def listed(order: Sequence[str]) -> list[list[int]]:
             return [
-                [*cached(f" {number}."), *cached(f" {word}")]
+                [*self.cached(f" {number}."), *self.cached(f" {word}")]
                 for number, word in enumerate(order, 1)
             ]
 
         def said(items: Sequence[str]) -> tuple[list[list[int]], list[list[int]]]:
-            numbers = [cached(f" {number}.") for number in range(1, len(items) + 1)]
-            return numbers, [cached(f" {item}") for item in items]
+            numbers = [self.cached(f" {number}.") for number in range(1, len(items) + 1)]
+            return numbers, [self.cached(f" {item}") for item in items]
 
         example = self._begin(chat, head)
         chosen = [next(pool) for _ in range(count)]
@@ -250,17 +227,17 @@ class Families:
             order = shown * 3 + [next(pool) for _ in range(count)]
             rng.shuffle(order)
             items = listed(order)
-            items[0] = items[0][1:] if items[0][0] == cached(" ")[0] else items[0]
+            items[0] = items[0][1:] if items[0][0] == self.cached(" ")[0] else items[0]
             example.place(items)
-            example.tokens += self.source.encode(tail + prefix)
-            example.learn_set(*said(shown), [], "cwe")
-            example.tokens += self.source.encode("\n\n" + head)
+            example.tokens += self.encode(tail + prefix)
+            example.learn_set(rng, *said(shown), [], "cwe")
+            example.tokens += self.encode("\n\n" + head)
         question = self._question(tail, prefix, chat=chat, first=True, bare=False)
         # A number of up to three digits is a space, one token, and a full stop; longer ones two.
         number_cost = 4
-        answer = sum(len(cached(f" {word}")) + number_cost for word in chosen) + 1
+        answer = sum(len(self.cached(f" {word}")) + number_cost for word in chosen) + 1
         left = length - len(example.tokens) - len(question) - answer
-        used = sum((len(cached(f" {word}")) + number_cost) * times for word, times in spread)
+        used = sum((len(self.cached(f" {word}")) + number_cost) * times for word, times in spread)
         if used > left:
             return None
         while True:
@@ -268,7 +245,7 @@ class Families:
                 word = next(pool)
             except StopIteration:
                 break
-            more = (len(cached(f" {word}")) + number_cost) * rare
+            more = (len(self.cached(f" {word}")) + number_cost) * rare
             if used + more > left:
                 break
             spread.append((word, rare))
@@ -276,10 +253,10 @@ class Families:
         order = [word for word, times in spread for _ in range(times)]
         rng.shuffle(order)
         items = listed(order)
-        items[0] = items[0][1:] if items[0][0] == cached(" ")[0] else items[0]
+        items[0] = items[0][1:] if items[0][0] == self.cached(" ")[0] else items[0]
         example.place(items)
         example.tokens += question
-        example.learn_set(*said(chosen), [EOS], "cwe")
+        example.learn_set(rng, *said(chosen), [EOS], "cwe")
         return example if len(example.tokens) <= length else None
 
     # -- frequent words -------------------------------------------------------------------
@@ -288,7 +265,6 @@ class Families:
         self, rng: random.Random, length: int, pack: Language, chat: bool
     ) -> Example | None:
         """A coded text of which the three most frequent words are asked for."""
-        cached = self.source.cached
         # Short texts need clearer counts than a zeta distribution would give them.
         alpha = rng.choice((2.0, 2.0, 2.0, 1.6, 2.4))
         head, tail, prefix = pack.question("frequent_words", noise=NOISE)
@@ -298,9 +274,9 @@ class Families:
             "".join(rng.choices(string.ascii_lowercase, k=rng.choice((6, 6, 6, 5, 7))))
             for _ in range(200)
         ]
-        units = [cached(f" {NOISE}"), *(self.source.encode(f" {word}") for word in vocabulary[1:])]
+        units = [self.cached(f" {NOISE}"), *(self.encode(f" {word}") for word in vocabulary[1:])]
         answer = units[1:4]
-        end = [*self.source.encode("."), EOS]
+        end = [*self.encode("."), EOS]
         left = length - len(example.tokens) - len(question) - sum(map(len, answer)) - 5
         weights = weights_of(alpha, len(vocabulary))
         scale = left * _DOT
@@ -320,8 +296,8 @@ class Families:
         placed[0] = self.source.without_separator(placed[0])
         example.place(placed)
         example.tokens += question
-        comma = self.source.encode(",")
-        example.learn_set([[], comma, comma], answer, end, "fwe")
+        comma = self.encode(",")
+        example.learn_set(rng, [[], comma, comma], answer, end, "fwe")
         return example if len(example.tokens) <= length else None
 
     # -- questions -------------------------------------------------------------------------
@@ -336,7 +312,6 @@ class Families:
         self, rng: random.Random, length: int, pack: Language, chat: bool
     ) -> Example | None:
         """Documents, whole or a few sentences of each, and questions about their facts."""
-        encode = self.source.encode
         world = self._world(rng, pack.code)
         region = rng.randrange(WORLD_ENTRIES // REGION) * REGION
         whole = rng.random() < (0.1 if length <= 512 else 0.35 if length <= 1024 else 0.6)
@@ -367,7 +342,7 @@ class Families:
             text = label.replace("{number}", str(len(texts) + 1)).replace(
                 "{text}", f"{entry.title}\n{text}"
             )
-            cost = len(encode("\n\n" + text))
+            cost = len(self.encode("\n\n" + text))
             if texts and used + cost > room:
                 break
             used += cost
@@ -381,7 +356,7 @@ class Families:
             units = []
             for at, part in enumerate(parts):
                 before = ("\n\n" if number else "") if at == 0 else " "
-                units.append(encode(before + part + ("." if at < len(parts) - 1 else "")))
+                units.append(self.encode(before + part + ("." if at < len(parts) - 1 else "")))
             example.place(units)
 
         asked = self._askable(rng, world, facts)
@@ -392,7 +367,7 @@ class Families:
                 # A follow-up needs the question alone, without the instruction before it.
                 tail = "\n\n" + tail.rpartition("\n\n")[2]
             question = self._question(tail, prefix, chat=chat, first=first, bare=False)
-            wanted = [*encode(f" {answer}"), EOS]
+            wanted = [*self.encode(f" {answer}"), EOS]
             if len(example.tokens) + len(question) + len(wanted) > length:
                 break
             example.tokens += question

@@ -19,16 +19,21 @@ far         a soft sum of the tokens about 12 back: the same, at the end of a pr
             where the answer prefix says the key and then some more words
 ==========  ====================================================================
 
-The second layer copies by induction (attend to where the previous token was this one),
-and two heads of each later layer attend to positions with a similar bag. What is left of the
-third layer and the last one is laid out for lists:
+Two heads of the second layer copy by induction: they attend to where the previous token was
+this one. Two heads of each later layer attend to positions with a similar bag. The rest is laid
+out for lists and chains:
 
 ==============  ================================================================
 layer, head     what it does at the start
 ==============  ================================================================
+second, 2       brings the beginning of the word before, which it knows by the space
+                in front of it: behind ``VAR B = VAR A.``, this is B
+second, 3       brings the bags from the end of the answer prefix and adds them to
+                "far", so that the last item of a list still knows the key
 third, 2        looks everywhere alike and copies tokens: it counts
-third, 3        looks for the space before a word, some 10 tokens back: where the
-                word before the current one begins
+third, 3        looks for another place with the same two tokens before it: behind A in
+                an answer, that is behind A in the text, where B was brought to
+last, 2         says what was brought to the token before
 last, 3         looks some dozens of tokens back for items of a list (the token after
                 a space, a comma, a colon or a full stop) and takes them away from the
                 logits: what was said already is not said again
@@ -102,7 +107,7 @@ def rotate(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
     return x * cos + torch.cat((-x[..., half:], x[..., :half]), -1) * sin
 
 
-def attend(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+def attend_by_blocks(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     """Causal attention, block by block of queries, each with the keys up to its end.
 
     On a processor, forward and backward together take about half as long as torch's own kernel
@@ -113,8 +118,6 @@ def attend(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     q, k, v
         (rows, heads, length, head).
     """
-    if q.device.type != "cpu":
-        return functional.scaled_dot_product_attention(q, k, v, is_causal=True)
     length, q = q.shape[2], q * q.shape[3] ** -0.5
     size = min(256, -(-length // 2))
     places = torch.arange(length)
@@ -148,8 +151,11 @@ class Attention(nn.Module):
             rows, length, 3, self.shape.heads, self.shape.head
         )
         q, k, v = (part.transpose(1, 2) for part in qkv.unbind(2))
-        q, k, v = (part.contiguous() for part in (rotate(q, cos, sin), rotate(k, cos, sin), v))
-        out = attend(q, k, v)
+        q, k = rotate(q, cos, sin), rotate(k, cos, sin)
+        if x.device.type == "cpu" and torch.compiler.is_compiling():
+            out = attend_by_blocks(q.contiguous(), k.contiguous(), v.contiguous())
+        else:
+            out = functional.scaled_dot_product_attention(q, k, v, is_causal=True)
         out = out.transpose(1, 2).reshape(rows, length, -1)
         return functional.linear(out, self.o_proj.weight.to(x.dtype), self.o_proj.bias.to(x.dtype))
 
@@ -218,16 +224,69 @@ class Lille(nn.Module):
         return functional.linear(chosen, self.embed_tokens.weight.to(self.dtype)).float()
 
 
-# Residual dimensions at the start, see the table at the top. 17 of the 20 slow pairs of
-# dimensions carry a bag, all 20 the previous token, every second one the token before.
+# Dimensions at the start, see the table at the top. 17 of the 20 slow pairs of dimensions of a
+# head carry a bag, all 20 the previous token, every second one the token before.
 _TOKEN = 128
-_SAID_MATCH, _SAID_GAIN = 1.5, 2.0
 _SLOW_FROM = 12
 _BAG_FROM = 15
 
 
+class _Head:
+    """One head, to lay something into it: its part of the weights, and what it then looks for.
+
+    Parameters
+    ----------
+    model, layer, number
+        Which head.
+    """
+
+    def __init__(self, model: Lille, layer: int, number: int) -> None:
+        attention = model.layers[layer].self_attn
+        rows = slice(number * model.shape.head, (number + 1) * model.shape.head)
+        self.frequencies = model.shape.frequencies()
+        self.q, self.k = attention.q_proj.weight[rows], attention.k_proj.weight[rows]
+        self.q_bias, self.k_bias = attention.q_proj.bias[rows], attention.k_proj.bias[rows]
+        self.v, self.o = attention.v_proj.weight[rows], attention.o_proj.weight[:, rows]
+
+    def quiet(self) -> None:
+        """Look for little else than what is laid in."""
+        self.q *= 0.1
+        self.k *= 0.1
+
+    def look(self, back: int, strength: Tensor) -> None:
+        """Look so many tokens back, by the biases of query and key alone.
+
+        `strength` has one number for each pair of dimensions; the first ones look sharply, the
+        last ones widely.
+        """
+        turn = -back * self.frequencies
+        self.k_bias[:] = torch.cat([strength, torch.zeros_like(strength)])
+        self.q_bias[:] = torch.cat([strength * turn.cos(), strength * turn.sin()])
+
+    def compare(self, dims: Tensor, here: Tensor, there: Tensor, size: float) -> None:
+        """Look for where the residual dimensions `there` are like those `here`.
+
+        Each is compared in one of the `dims` of the head. `here` may also be a code of token
+        dimensions, a row for each of `dims`.
+        """
+        if here.dim() == 2:
+            self.q[dims, : here.shape[1]] = size * here
+        else:
+            self.q[dims, here] = size
+        self.k[dims, there] = size
+
+    def copy(self, what: Tensor, size: float) -> None:
+        """Copy token dimensions from there to here, as far as the rows of `what` span them."""
+        self.v.zero_()
+        self.o.zero_()
+        self.v[: len(what), :_TOKEN] = what
+        self.o[:_TOKEN, : len(what)] = size * what.T
+
+
 @torch.no_grad()
-def structured_start(model: Lille, space: int, marks: Sequence[int], seed: int = 0) -> None:
+def structured_start(
+    model: Lille, space: int, marks: Sequence[int], ends: Sequence[int], seed: int = 0
+) -> None:
     """Draw the starting weights: random, with the heads of the tables above laid in.
 
     Parameters
@@ -236,15 +295,24 @@ def structured_start(model: Lille, space: int, marks: Sequence[int], seed: int =
         The token that stands before a word which is no token of its own.
     marks
         Tokens that stand before an item of a list.
+    ends
+        Tokens that stand before an answer.
     """
     shape = model.shape
-    if (shape.hidden, shape.heads, shape.head) != (256, 4, 64) or shape.layers < 2:
-        raise ValueError("The structured start is laid out for hidden 256 and 4 heads of 64.")
+    if (shape.hidden, shape.heads, shape.head, shape.layers) != (256, 4, 64, 4):
+        raise ValueError(
+            "The structured start is laid out for 4 layers, hidden 256 and 4 heads of 64."
+        )
     rng = torch.Generator().manual_seed(seed)
-    head, half = shape.head, shape.head // 2
+    half = shape.head // 2
 
     def orthonormal(rows: int, columns: int) -> Tensor:
         return torch.linalg.qr(torch.randn(columns, rows, generator=rng))[0].T
+
+    def band(begin: int, end: int, strength: float) -> Tensor:
+        made = torch.zeros(half)
+        made[begin:end] = strength
+        return made
 
     for name, parameter in model.named_parameters():
         if parameter.dim() < 2:
@@ -257,133 +325,111 @@ def structured_start(model: Lille, space: int, marks: Sequence[int], seed: int =
     nn.init.normal_(embedding, std=0.08, generator=rng)
     embedding[:, _TOKEN:] *= 0.05
 
-    # Matching is done on slow pairs, which hardly turn between here and a far position.
-    slow = torch.tensor([i for i in range(head) if i % half >= _SLOW_FROM])
-    bag = torch.tensor([i for i in range(head) if i % half >= _BAG_FROM])
-    shuffled = slow[torch.randperm(len(slow), generator=rng)]
-    first, second = shuffled.chunk(2)
-    place = {int(dim): i for i, dim in enumerate(slow)}
-    previous_at = _TOKEN
-    second_at = previous_at + len(slow)
-    near_at = second_at + len(second)
-    far_at = near_at + len(bag)
-    assert far_at + len(bag) <= shape.hidden
+    # Matching is done on slow pairs, which hardly turn between here and a far position: all of
+    # them for one token, or the first half for one and the second half for another.
+    slow = torch.tensor([i for i in range(shape.head) if i % half >= _SLOW_FROM])
+    bag = torch.tensor([i for i in range(shape.head) if i % half >= _BAG_FROM])
+    order = torch.randperm(len(slow), generator=rng)
+    (first, second), (first_of, second_of) = slow[order].chunk(2), order.chunk(2)
+    # The residual dimensions of each: "previous" in the order of `slow`, and so on.
+    counts = [_TOKEN, len(slow), len(second), len(bag), len(bag)]
+    assert sum(counts) <= shape.hidden
+    _, previous, before, near, far = torch.arange(sum(counts)).split(counts)
 
-    code = orthonormal(head, _TOKEN)
-    frequencies = shape.frequencies()
-
-    # First layer: biases of query and key alone make each head look a fixed way back.
-    attention = model.layers[0].self_attn
-    sharp, soft, softer = torch.zeros(half), torch.zeros(half), torch.zeros(half)
-    sharp[:6], sharp[6:14] = 6.5, 3.5
-    soft[2:14] = 3.7
-    softer[3:14] = 3.3
-    gain = 0.08 / math.sqrt(2)
-    looks = [
-        (1, sharp, slow, previous_at, gain),
-        (2, sharp, second, second_at, gain),
-        (7, soft, bag, near_at, 2.2 * gain),
-        (12, softer, bag, far_at, 2.2 * gain),
-    ]
-    for h, (back, strength, dims, at, size) in enumerate(looks):
-        own = slice(h * head, (h + 1) * head)
-        turn = -back * frequencies
-        attention.k_proj.bias[own] = torch.cat([strength, torch.zeros(half)])
-        attention.q_proj.bias[own] = torch.cat([strength * turn.cos(), strength * turn.sin()])
-        attention.q_proj.weight[own] *= 0.1
-        attention.k_proj.weight[own] *= 0.1
-        attention.v_proj.weight[own] = 0
-        attention.v_proj.weight[own, :_TOKEN] = code
-        attention.o_proj.weight[:, own] = 0
-        for i, dim in enumerate(dims):
-            attention.o_proj.weight[at + i, h * head + int(dim)] = size
-
-    # Second layer: attend to where "previous" is this token, and copy the token there.
-    attention = model.layers[1].self_attn
-    match = math.sqrt(1.6)
+    code = orthonormal(shape.head, _TOKEN)
     copied = orthonormal(_TOKEN, _TOKEN)
-    q, k = attention.q_proj.weight, attention.k_proj.weight
-    v, o = attention.v_proj.weight, attention.o_proj.weight
-    for h in range(4):
-        at = h * head
-        q[at : at + head] *= 0.1
-        k[at : at + head] *= 0.1
-        # Two heads match one token with all their dimensions, two match two tokens.
-        for dim in map(int, slow if h < 2 else first):
-            q[at + dim] = 0
-            q[at + dim, :_TOKEN] = match * code[dim]
-            k[at + dim] = 0
-            k[at + dim, previous_at + place[dim]] = match
-        if h >= 2:
-            for i, dim in enumerate(map(int, second)):
-                q[at + dim] = 0
-                q[at + dim, previous_at + place[dim]] = match
-                k[at + dim] = 0
-                k[at + dim, second_at + i] = match
-        part = copied[h * 32 : (h + 1) * 32]
-        v[at : at + 32] = 0
-        v[at : at + 32, :_TOKEN] = part
-        o[:, at : at + 32] = 0
-        o[:_TOKEN, at : at + 32] = 0.25 * part.T
+    gain = 0.08 / math.sqrt(2)
+    match = math.sqrt(1.6)
+    sharp = band(0, 6, 6.5) + band(6, 14, 3.5)
+    soft = band(2, 14, 3.7)
+
+    # First layer: what stands before.
+    for number, (back, strength, dims, there, size) in enumerate(
+        [
+            (1, sharp, slow, previous, gain),
+            (2, sharp, second, before, gain),
+            (7, soft, bag, near, 2.2 * gain),
+            (12, band(3, 14, 3.3), bag, far, 2.2 * gain),
+        ]
+    ):
+        head = _Head(model, 0, number)
+        head.look(back, strength)
+        head.quiet()
+        head.copy(code, 0.0)
+        head.o[there, dims] = size
+
+    # Second layer: induction, by one token and by two, copies the token there, half of it each.
+    for number, what in enumerate(copied.chunk(2)):
+        head = _Head(model, 1, number)
+        head.quiet()
+        head.q[slow], head.k[slow] = 0, 0
+        if number == 0:
+            head.compare(slow, code[slow], previous, match)
+        else:
+            head.compare(first, code[first], previous[first_of], match)
+            head.compare(second, previous[second_of], before, match)
+        head.copy(what, 0.25)
+    # The beginning of the word before, known by the space before it.
+    head = _Head(model, 1, 2)
+    head.look(12, soft)
+    head.quiet()
+    head.copy(code, 0.25)
+    head.k[slow, previous] = match
+    head.q_bias[slow] = match * (code[slow] @ (embedding[space, :_TOKEN] / gain))
+    # What an answer is about: the bags at the end of the prefix before it are added to "far", for
+    # the items that stand too far behind the key.
+    head = _Head(model, 1, 3)
+    head.look(12, band(4, _SLOW_FROM, 4.0))
+    head.quiet()
+    head.k[slow, :_TOKEN] = code[slow]
+    head.q_bias[slow] = code[slow] @ (embedding[list(ends), :_TOKEN].sum(0) / gain)
+    head.v.zero_()
+    head.o.zero_()
+    places = torch.arange(len(bag))
+    head.v[places, near] = head.v[places, far] = 1
+    head.o[far, places] = 0.06
 
     # Later layers: attend to a similar bag. The end of a prompt asks with "far" as well.
-    for block in model.layers[2:]:
-        attention = block.self_attn
+    for layer in range(2, shape.layers):
+        attention = model.layers[layer].self_attn
         turned = orthonormal(shape.hidden, shape.hidden)
         attention.v_proj.weight.copy_(turned)
         attention.o_proj.weight.copy_(0.02 * turned.T)
-        for h, asked_at in enumerate((near_at, far_at)):
-            for i, dim in enumerate(map(int, bag)):
-                row = h * head + dim
-                attention.q_proj.weight[row] *= 0.1
-                attention.k_proj.weight[row] *= 0.1
-                attention.q_proj.weight[row, asked_at + i] = 0.9
-                attention.k_proj.weight[row, near_at + i] = 0.9
+        for number, asked in enumerate((near, far)):
+            head = _Head(model, layer, number)
+            head.q[bag] *= 0.1
+            head.k[bag] *= 0.1
+            head.compare(bag, asked, near, 0.9)
 
-    def lay(layer: int, h: int, gain: float) -> Any:
-        """A head that copies token dimensions by `gain` from wherever it looks."""
-        attention = model.layers[layer].self_attn
-        own = slice(h * head, (h + 1) * head)
-        attention.q_proj.weight[own] *= 0.1
-        attention.k_proj.weight[own] *= 0.1
-        attention.v_proj.weight[own] = 0
-        attention.v_proj.weight[own, :_TOKEN] = code
-        attention.o_proj.weight[:, own] = 0
-        attention.o_proj.weight[:_TOKEN, own] = gain * code.T
-        return attention, own
+    # Third layer: counting (look everywhere alike), and, where the same two tokens stand before
+    # (but not here itself), the beginning of the word before, which was brought there.
+    head = _Head(model, 2, 2)
+    head.quiet()
+    head.copy(code, 0.25)
+    head = _Head(model, 2, 3)
+    head.look(0, band(1, 9, 2.5))
+    head.q_bias *= -1
+    head.quiet()
+    head.q[slow], head.k[slow] = 0, 0
+    head.compare(first, previous[first_of], previous[first_of], 2 * match)
+    head.compare(second, before, before, 2 * match)
+    head.copy(code, 0.25)
 
-    if shape.layers < 4:
-        return
-    # Third layer: counting (look everywhere alike), and the beginning of the word before.
-    lay(2, 2, 0.25)
-    attention, own = lay(2, 3, 0.25)
-    turn = -10 * frequencies
-    attention.k_proj.bias[own] = torch.cat([soft, torch.zeros(half)])
-    attention.q_proj.bias[own] = torch.cat([soft * turn.cos(), soft * turn.sin()])
-    before_a_word = embedding[space, :_TOKEN] / gain
-    for dim in map(int, slow):
-        row = 3 * head + dim
-        attention.k_proj.weight[row, previous_at + place[dim]] = match
-        attention.q_proj.bias[row] = match * (code[dim] @ before_a_word)
-    # Last layer: what was said already is not said again. An item is known by the mark two
-    # tokens before; its first token is read where it is the previous one, since where it stands
-    # itself the residual stream holds what comes next.
-    attention, own = lay(3, 3, 0.0)
-    wide = torch.zeros(half)
-    wide[5:_SLOW_FROM] = 3.3
-    turn = -16 * frequencies
-    attention.k_proj.bias[own] = torch.cat([wide, torch.zeros(half)])
-    attention.q_proj.bias[own] = torch.cat([wide * turn.cos(), wide * turn.sin()])
-    attention.q_proj.weight[own] *= 0.1
-    attention.k_proj.weight[own] *= 0.1
-    attention.v_proj.weight[own] = 0
-    mark = embedding[list(marks), :_TOKEN].sum(0) / gain
-    for i, dim in enumerate(map(int, second)):
-        row = 3 * head + dim
-        attention.k_proj.weight[row, second_at + i] = _SAID_MATCH
-        attention.k_proj.weight[row, previous_at + place[dim]] = -_SAID_MATCH
-        attention.q_proj.bias[row] = _SAID_MATCH * (code[dim] @ mark)
-    for dim in map(int, slow):
-        row = 3 * head + dim
-        attention.v_proj.weight[row, previous_at + place[dim]] = 1.0
-        attention.o_proj.weight[:_TOKEN, row] = -_SAID_GAIN * code[dim]
+    # Last layer: what was found so at the comma before is said now.
+    head = _Head(model, 3, 2)
+    head.look(1, sharp)
+    head.quiet()
+    head.copy(code, 0.25)
+    # What was said already is not said again. An item is known by the mark two tokens before; its
+    # first token is read where it is the previous one, since where it stands itself the residual
+    # stream holds what comes next.
+    head = _Head(model, 3, 3)
+    head.look(16, band(5, _SLOW_FROM, 3.3))
+    head.quiet()
+    head.k[second, before] = 1.5
+    head.k[second, previous[second_of]] = -1.5
+    head.q_bias[second] = 1.5 * (code[second] @ (embedding[list(marks), :_TOKEN].sum(0) / gain))
+    head.v.zero_()
+    head.o.zero_()
+    head.v[slow, previous] = 1
+    head.o[:_TOKEN, slow] = -code[slow].T

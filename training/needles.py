@@ -23,15 +23,11 @@ import random
 import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from rulerlib.languages import Language
 from training import prose
-from training.examples import Example, draw
+from training.examples import Example, Maker, draw
 from training.tokenizer import ASSISTANT, BOS, EOS, USER
-
-if TYPE_CHECKING:
-    from training.data import Source
 
 
 def a_value(rng: random.Random, kind: str, words: Sequence[str]) -> str:
@@ -65,49 +61,55 @@ class _Theme:
         return self.needle(key, a_value(rng, self.value_type, self.words))
 
 
-class Needles:
-    """Makes the examples of a source.
-
-    Parameters
-    ----------
-    source
-        Whose tokenizer, recipe and prose are used.
-    """
-
-    def __init__(self, source: Source) -> None:
-        self.source = source
-        self.encode, self._cached = source.encode, source.cached
+class Needles(Maker):
+    """Makes examples of needles in haystacks, and of short lists."""
 
     def make(self, task: str, rng: random.Random, length: int, code: str) -> Example | None:
-        """One example; None if what was drawn does not fit."""
-        if task == "lines":
-            return self._lines(rng, length, code)
+        if task in ("lines", "sets"):
+            return self._lines(rng, length, code, several=task == "sets")
         return self._needles(rng, length, code, task)
 
-    def _lines(self, rng: random.Random, length: int, code: str) -> Example:
-        """Short lists of pairs, said again: the bare skill of looking a key up."""
+    def _lines(self, rng: random.Random, length: int, code: str, several: bool) -> Example:
+        """Short lists of pairs, said again: the bare skill of looking a key up.
+
+        With `several` a key has up to four values, which are said as a set. Then no key is asked
+        for twice, or its answer could be read from the answer before: a new list comes instead.
+        """
         words = prose.key_words(code)
-        key_type = draw(rng, {"words": 0.8, "uuids": 0.1, "numbers": 0.1})
-        value_type = draw(rng, {"numbers": 0.5, "words": 0.3, "uuids": 0.2})
-        pairs = [
-            (a_value(rng, key_type, words), a_value(rng, value_type, words))
-            for _ in range(rng.choice((2, 3, 4, 6)))
-        ]
         forms = ("\n{}:", "\n{} =", " for {} er:", " for {} is:", " {} er")
-        form = rng.choice(forms)
+        comma, stop = self.encode(","), self.encode(".")
         example = Example([BOS])
-        for key, value in pairs:
-            example.tokens += self.encode(f"{form.format(key)} {value}.")
-        if rng.random() < 0.6:
+        misses = 0
+        while misses < 10:
+            key_type = draw(rng, {"words": 0.8, "uuids": 0.1, "numbers": 0.1})
+            value_type = draw(rng, {"numbers": 0.5, "words": 0.3, "uuids": 0.2})
+            values = {
+                a_value(rng, key_type, words): [
+                    a_value(rng, value_type, words)
+                    for _ in range(rng.choice((2, 3, 4, 4)) if several else 1)
+                ]
+                for _ in range(rng.choice((1, 2, 3)) if several else rng.choice((2, 3, 4, 6)))
+            }
+            pairs = [(key, value) for key, those in values.items() for value in those]
+            rng.shuffle(pairs)
             form = rng.choice(forms)
-        while True:
-            key, value = rng.choice(pairs)
-            asked, said = self.encode(form.format(key)), self.encode(f" {value}.")
-            if len(example.tokens) + len(asked) + len(said) > length:
-                break
-            example.tokens += asked
-            example.learn(said, "lines")
-        example.tokens = example.tokens[:length]
+            listed = [self.encode(f"{form.format(key)} {value}.") for key, value in pairs]
+            if len(example.tokens) + 2 * sum(map(len, listed)) > length:
+                # Too long for what is left: another one, drawn smaller, may fit.
+                misses += 1
+                continue
+            example.place(listed)
+            if rng.random() < 0.6:
+                form = rng.choice(forms)
+            keys = list(values)
+            for key in rng.sample(keys, len(keys)) if several else rng.choices(keys, k=length):
+                asked = self.encode(form.format(key))
+                items = [self.encode(f" {value}") for value in values[key]]
+                if len(example.tokens) + len(asked) + sum(map(len, items)) + len(items) > length:
+                    return example
+                example.tokens += asked
+                leads = [[], *[comma] * (len(items) - 1)]
+                example.learn_set(rng, leads, items, stop, "sets" if several else "lines")
         return example
 
     def _needles(self, rng: random.Random, length: int, code: str, task: str) -> Example | None:
@@ -155,7 +157,7 @@ class Needles:
         example.place(units)
         for question, answer in zip(questions, answers, strict=True):
             example.tokens += question
-            example.learn_set(*answer)
+            example.learn_set(rng, *answer)
         return example if len(example.tokens) <= length else None
 
     def _values(
@@ -166,7 +168,7 @@ class Needles:
         values = {key: [a_value(rng, theme.value_type, theme.words)] for key in keys}
         if task == "multivalue":
             for key in keys:
-                if key == keys[0] or rng.random() < 0.3:
+                if key == keys[0] or rng.random() < 0.6:
                     several = rng.choice((2, 3, 4, 4, 4))
                     values[key] = [
                         a_value(rng, theme.value_type, theme.words) for _ in range(several)
@@ -192,7 +194,7 @@ class Needles:
     def _cost(self, theme: _Theme, values: Mapping[str, list[str]], keys: Sequence[str]) -> int:
         """Tokens of the needles of some keys, with a separator each."""
         pairs = [(key, value) for key in keys for value in values[key]]
-        return sum(len(self._cached(theme.needle(key, value))) + 1 for key, value in pairs)
+        return sum(len(self.cached(theme.needle(key, value))) + 1 for key, value in pairs)
 
     def _questions(
         self,
@@ -273,7 +275,7 @@ class Needles:
             return None
         units: list[list[int]] = []
         if theme.haystack == "noise":
-            line = self._cached("\n" + theme.pack.noise)
+            line = self.cached("\n" + theme.pack.noise)
             units = [line] * (left // len(line))
         else:
             if theme.haystack == "essay":

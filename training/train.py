@@ -18,7 +18,7 @@ import tomllib
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from queue import Full
+from queue import Empty, Full
 from typing import Any
 
 import numpy as np
@@ -105,7 +105,18 @@ def batches(
         processes[-1].start()
     try:
         for step in range(start, total_steps(recipe)):
-            yield queues[(step - start) % workers].get()
+            worker = (step - start) % workers
+            while True:
+                try:
+                    batch = queues[worker].get(timeout=5)
+                    break
+                except Empty:
+                    if not processes[worker].is_alive():
+                        raise RuntimeError(
+                            f"The process that makes batch {step} has died; "
+                            "what it said of the reason stands above."
+                        ) from None
+            yield batch
     finally:
         for process in processes:
             process.terminate()
@@ -220,7 +231,8 @@ def train(
 
     model = Lille(Shape(**recipe["shape"]), torch.bfloat16 if bfloat16 else torch.float32)
     marks = [tokenizer.token_to_id(mark) for mark in tokenizers.MARKS]
-    structured_start(model, tokenizer.token_to_id(tokenizers.SPACE), marks, recipe["seed"])
+    ends = [tokenizer.token_to_id(end) for end in tokenizers.ENDS]
+    structured_start(model, tokenizer.token_to_id(tokenizers.SPACE), marks, ends, recipe["seed"])
     # Drawn on the processor, so that a start is the same everywhere.
     model.to(device)
     settings = recipe["optimizer"]

@@ -26,7 +26,7 @@ from training.families import Families
 from training.needles import Needles
 from training.tokenizer import PAD
 
-KINDS = ("lines", "sets", "single", "dense", "uuid", "query", "value", "vt", "cwe", "fwe", "qa")
+KINDS = ("lines", "series", "single", "dense", "uuid", "query", "value", "vt", "cwe", "fwe", "qa")
 
 
 @dataclass(eq=False)

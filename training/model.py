@@ -20,20 +20,20 @@ far         a soft sum of the tokens about 12 back: the same, at the end of a pr
 ==========  ====================================================================
 
 Two heads of the second layer copy by induction: they attend to where the previous token was
-this one. Two heads of each later layer attend to positions with a similar bag. The rest is laid
-out for lists and chains:
+this one. Heads of the later layers attend to positions with a similar bag. The rest is laid out
+for lists and chains:
 
 ==============  ================================================================
 layer, head     what it does at the start
 ==============  ================================================================
 second, 2       brings the beginning of the word before, which it knows by the space
                 in front of it: behind ``VAR B = VAR A.``, this is B
-second, 3       brings the bags from the end of the answer prefix and adds them to
-                "far", so that the last item of a list still knows the key
+second, 3       brings the value of the same key that stood before this one
 third, 2        looks everywhere alike and copies tokens: it counts
-third, 3        looks for another place with the same two tokens before it: behind A in
-                an answer, that is behind A in the text, where B was brought to
-last, 2         says what was brought to the token before
+third, 3        looks for another place with the same two tokens before it: behind what
+                was said, that is behind the same in the text, where what comes next
+                was brought to
+last, 0 and 2   say what was brought to a token before
 last, 3         looks some dozens of tokens back for items of a list (the token after
                 a space, a comma, a colon or a full stop) and takes them away from the
                 logits: what was said already is not said again
@@ -284,9 +284,7 @@ class _Head:
 
 
 @torch.no_grad()
-def structured_start(
-    model: Lille, space: int, marks: Sequence[int], ends: Sequence[int], seed: int = 0
-) -> None:
+def structured_start(model: Lille, space: int, marks: Sequence[int], seed: int = 0) -> None:
     """Draw the starting weights: random, with the heads of the tables above laid in.
 
     Parameters
@@ -295,8 +293,6 @@ def structured_start(
         The token that stands before a word which is no token of its own.
     marks
         Tokens that stand before an item of a list.
-    ends
-        Tokens that stand before an answer.
     """
     shape = model.shape
     if (shape.hidden, shape.heads, shape.head, shape.layers) != (256, 4, 64, 4):
@@ -376,18 +372,16 @@ def structured_start(
     head.copy(code, 0.25)
     head.k[slow, previous] = match
     head.q_bias[slow] = match * (code[slow] @ (embedding[space, :_TOKEN] / gain))
-    # What an answer is about: the bags at the end of the prefix before it are added to "far", for
-    # the items that stand too far behind the key.
+    # The value of the same key before this one, brought behind the first token of this one: what
+    # stands behind a space in similar surroundings and is not that token.
     head = _Head(model, 1, 3)
-    head.look(12, band(4, _SLOW_FROM, 4.0))
     head.quiet()
-    head.k[slow, :_TOKEN] = code[slow]
-    head.q_bias[slow] = code[slow] @ (embedding[list(ends), :_TOKEN].sum(0) / gain)
-    head.v.zero_()
-    head.o.zero_()
-    places = torch.arange(len(bag))
-    head.v[places, near] = head.v[places, far] = 1
-    head.o[far, places] = 0.06
+    head.q[bag, near] = head.q[bag, far] = head.k[bag, near] = 1.2
+    head.k[slow, previous] += 1.3
+    head.q_bias[slow] = 1.3 * (code[slow] @ (embedding[space, :_TOKEN] / gain))
+    head.q[slow, previous] += 1.3
+    head.k[slow, :_TOKEN] -= 1.3 * code[slow]
+    head.copy(code, 0.25)
 
     # Later layers: attend to a similar bag. The end of a prompt asks with "far" as well.
     for layer in range(2, shape.layers):
@@ -411,15 +405,17 @@ def structured_start(
     head.q_bias *= -1
     head.quiet()
     head.q[slow], head.k[slow] = 0, 0
-    head.compare(first, previous[first_of], previous[first_of], 2 * match)
-    head.compare(second, before, before, 2 * match)
+    head.compare(first, previous[first_of], previous[first_of], 3 * match)
+    head.compare(second, before, before, 3 * match)
     head.copy(code, 0.25)
 
-    # Last layer: what was found so at the comma before is said now.
-    head = _Head(model, 3, 2)
-    head.look(1, sharp)
-    head.quiet()
-    head.copy(code, 0.25)
+    # Last layer: what was found so is said now: at the comma before, for a chain, or three tokens
+    # before, behind the first token of a number.
+    for number, back in ((0, 3), (2, 1)):
+        head = _Head(model, 3, number)
+        head.look(back, sharp)
+        head.quiet()
+        head.copy(code, 0.25)
     # What was said already is not said again. An item is known by the mark two tokens before; its
     # first token is read where it is the previous one, since where it stands itself the residual
     # stream holds what comes next.

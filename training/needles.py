@@ -65,24 +65,24 @@ class Needles(Maker):
     """Makes examples of needles in haystacks, and of short lists."""
 
     def make(self, task: str, rng: random.Random, length: int, code: str) -> Example | None:
-        if task in ("lines", "sets"):
-            return self._lines(rng, length, code, several=task == "sets")
+        if task in ("lines", "series"):
+            return self._lines(rng, length, code, several=task == "series")
         return self._needles(rng, length, code, task)
 
     def _lines(self, rng: random.Random, length: int, code: str, several: bool) -> Example:
         """Short lists of pairs, said again: the bare skill of looking a key up.
 
-        With `several` a key has up to four values, which are said as a set. Then no key is asked
-        for twice, or its answer could be read from the answer before: a new list comes instead.
+        With `several` a key has up to four values, which are said from the last to the first. No
+        key is asked for twice, or its answer could be read from the answer before: a new list
+        comes instead.
         """
         words = prose.key_words(code)
         forms = ("\n{}:", "\n{} =", " for {} er:", " for {} is:", " {} er")
-        comma, stop = self.encode(","), self.encode(".")
         example = Example([BOS])
         misses = 0
         while misses < 10:
             key_type = draw(rng, {"words": 0.8, "uuids": 0.1, "numbers": 0.1})
-            value_type = draw(rng, {"numbers": 0.5, "words": 0.3, "uuids": 0.2})
+            value_type = draw(rng, {"numbers": 0.7, "words": 0.2, "uuids": 0.1})
             values = {
                 a_value(rng, key_type, words): [
                     a_value(rng, value_type, words)
@@ -104,12 +104,12 @@ class Needles(Maker):
             keys = list(values)
             for key in rng.sample(keys, len(keys)) if several else rng.choices(keys, k=length):
                 asked = self.encode(form.format(key))
-                items = [self.encode(f" {value}") for value in values[key]]
-                if len(example.tokens) + len(asked) + sum(map(len, items)) + len(items) > length:
+                last_first = [value for other, value in reversed(pairs) if other == key]
+                said = self.encode(f" {', '.join(last_first)}.")
+                if len(example.tokens) + len(asked) + len(said) > length:
                     return example
                 example.tokens += asked
-                leads = [[], *[comma] * (len(items) - 1)]
-                example.learn_set(rng, leads, items, stop, "sets" if several else "lines")
+                example.learn(said, "series" if several else "lines")
         return example
 
     def _needles(self, rng: random.Random, length: int, code: str, task: str) -> Example | None:
@@ -147,9 +147,7 @@ class Needles(Maker):
             ordered.setdefault(key, []).append(value)
         answers = [self._answer(theme, group, ordered) for group in groups[: len(questions)]]
 
-        taken = sum(map(len, questions)) + sum(
-            sum(map(len, (*leads, *items, end))) for leads, items, end, _ in answers
-        )
+        taken = sum(map(len, questions)) + sum(len(answer) for answer, _ in answers)
         units = self._haystack(rng, theme, placed, length - 1 - len(head) - taken)
         if units is None:
             return None
@@ -157,7 +155,7 @@ class Needles(Maker):
         example.place(units)
         for question, answer in zip(questions, answers, strict=True):
             example.tokens += question
-            example.learn_set(rng, *answer)
+            example.learn(*answer)
         return example if len(example.tokens) <= length else None
 
     def _values(
@@ -247,22 +245,25 @@ class Needles(Maker):
 
     def _answer(
         self, theme: _Theme, keys: Sequence[str], ordered: Mapping[str, list[str]]
-    ) -> tuple[list[list[int]], list[list[int]], list[int], str]:
-        """The answer as `Example.learn_set` takes it; `ordered` has the values as in the text."""
+    ) -> tuple[list[int], str]:
+        """The answer and its kind; `ordered` has the values of each key as in the text.
+
+        Several values of a key are said from the last to the first. The needle of a value asks for
+        the same key as the question does, so that the value before it has been looked up when the
+        needle is read, and each value that is said leads to the next.
+        """
         end = [*self.encode("."), EOS]
-        if len(keys) == 1:
-            values = ordered[keys[0]]
-            comma = self.encode(",")
-            if len(values) > 1:
-                kind = "value"
-            elif "uuids" in (theme.key_type, theme.value_type):
-                kind = "uuid"
-            else:
-                kind = "dense" if theme.haystack == "needle" else "single"
-            leads = [[], *[comma] * (len(values) - 1)]
-            return leads, [self.encode(f" {value}") for value in values], end, kind
-        text = ", ".join(f"{key}: {', '.join(ordered[key])}" for key in keys)
-        return [[]], [self.encode(f" {text}")], end, "query"
+        said = {key: ", ".join(reversed(ordered[key])) for key in keys}
+        if len(keys) > 1:
+            text = ", ".join(f"{key}: {values}" for key, values in said.items())
+            return [*self.encode(f" {text}"), *end], "query"
+        if len(ordered[keys[0]]) > 1:
+            kind = "value"
+        elif "uuids" in (theme.key_type, theme.value_type):
+            kind = "uuid"
+        else:
+            kind = "dense" if theme.haystack == "needle" else "single"
+        return [*self.encode(f" {said[keys[0]]}"), *end], kind
 
     def _haystack(
         self, rng: random.Random, theme: _Theme, placed: Sequence[tuple[str, str]], budget: int

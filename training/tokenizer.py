@@ -26,8 +26,6 @@ PAD, BOS, EOS, USER, ASSISTANT = range(5)
 SPACE = "Ġ"
 # What stands before an item of a list.
 MARKS = (SPACE, ",", ":", ".")
-# What an answer prefix ends with.
-ENDS = ("Ġer", "Ġis", "Ġare", ":")
 SPECIAL = ("<pad>", "<s>", "</s>", "<|user|>", "<|assistant|>")
 
 # An answer prefix is the beginning of the assistant's turn; only a finished turn gets eos.

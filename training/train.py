@@ -231,8 +231,7 @@ def train(
 
     model = Lille(Shape(**recipe["shape"]), torch.bfloat16 if bfloat16 else torch.float32)
     marks = [tokenizer.token_to_id(mark) for mark in tokenizers.MARKS]
-    ends = [tokenizer.token_to_id(end) for end in tokenizers.ENDS]
-    structured_start(model, tokenizer.token_to_id(tokenizers.SPACE), marks, ends, recipe["seed"])
+    structured_start(model, tokenizer.token_to_id(tokenizers.SPACE), marks, recipe["seed"])
     # Drawn on the processor, so that a start is the same everywhere.
     model.to(device)
     settings = recipe["optimizer"]

@@ -18,6 +18,7 @@ POINTS = 40
 
 NAMES = {
     "lines": "pairs in a list",
+    "series": "several values in a list",
     "single": "needles, one value",
     "dense": "in a haystack of needles",
     "uuid": "needles with UUIDs",
@@ -28,6 +29,7 @@ NAMES = {
     "fwe": "frequent words",
     "qa": "questions",
 }
+SETTINGS = {"svg.fonttype": "none", "svg.hashsalt": "lille", "font.size": 8}
 STYLES = (("#0072B2", "-"), ("#D55E00", "--"), ("#009E73", "-."), ("#000000", ":"))
 
 
@@ -63,8 +65,7 @@ def draw(log: pd.DataFrame, path: Path) -> None:
     lengths = sorted(found["length"].unique())
     columns = min(5, len(kinds))
     rows = -(-len(kinds) // columns)
-    settings = {"svg.fonttype": "none", "svg.hashsalt": "lille", "font.size": 8}
-    with plt.rc_context(settings):
+    with plt.rc_context(SETTINGS):
         figure, panels = plt.subplots(
             rows, columns, figsize=(2.3 * columns, 2.1 * rows + 0.4),
             sharex=True, sharey=True, squeeze=False, layout="constrained",

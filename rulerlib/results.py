@@ -396,7 +396,7 @@ class Tables:
             return analysis.nothing("Nothing of this kind was found.")
         except (OSError, ValueError) as error:
             raise DataError(f"{path}: cannot be read ({error}).") from error
-        for column in ("outputs", "depths"):
+        for column in ("outputs", "depths", "shares"):
             if column in found:
                 found[column] = [json.loads(value) for value in found[column]]
         return found if len(found) else analysis.nothing("Nothing of this kind was found.")

@@ -245,6 +245,11 @@ def table(values: pd.DataFrame, percent: Iterable[str] = (), precision: int = 1)
         if name in shown and shown[name].nunique() == 1 and len(shown):
             caption.append(f"{name}: {shown[name].iloc[0]}")
             shown = shown.drop(columns=name)
+    if "shares" in shown:
+        shown["shares"] = [
+            ", ".join(f"{outcome}: {100 * often:.0f} %" for outcome, often in each.items())
+            for each in shown["shares"]
+        ]
     # As text: a second format() of a style would undo the escaping of the first.
     for name in shares:
         shown[name] = [
@@ -254,6 +259,45 @@ def table(values: pd.DataFrame, percent: Iterable[str] = (), precision: int = 1)
         escape="html", thousands=",", precision=precision, na_rep="–"
     )
     return styler.set_caption(html.escape("; ".join(caption))) if caption else styler
+
+
+def grid(
+    values: pd.DataFrame, rows: str, columns: str, share: str, title: str | None = None
+) -> Any:
+    """A share, its interval and its n: a row for each value of one column, a column for another.
+
+    The n of a whole column stands in its head; where its cells differ, in each cell.
+
+    Parameters
+    ----------
+    values
+        One row for each cell: ``n``, the share (0 to 1) and, where the table has them, the ``low``
+        and ``high`` of its interval.
+    rows, columns
+        Names of columns, such as ``"task"`` and ``"length"``.
+    share
+        The column of shares. ``low`` and ``high`` belong to ``accuracy`` alone.
+    title
+        The caption.
+    """
+    if values.empty:
+        return table(values)
+    heads, cells = {}, []
+    for value, part in values.groupby(columns, sort=False):
+        name = f"{value:,}" if isinstance(value, int) else str(value)
+        counts = part["n"].unique()
+        heads[value] = f"{name} (n = {counts[0]:,})" if len(counts) == 1 else name
+    for _, one in values.iterrows():
+        text = f"{100 * one[share]:.1f} %"
+        if share == "accuracy":
+            text += f" ({_between(one['low'], one['high'], 100, 1)})"
+        if "(n = " not in heads[one[columns]]:
+            text += f", n = {one['n']:,}"
+        cells.append(text)
+    made = values.assign(cell=cells).pivot(index=rows, columns=columns, values="cell")
+    made = made.loc[values[rows].unique(), list(heads)].rename(columns=heads).fillna("–")
+    styler = table(made.rename_axis(columns=None).reset_index())
+    return styler.set_caption(html.escape(title)) if title else styler
 
 
 def _intervals(shown: pd.DataFrame, shares: Sequence[str], precision: int) -> pd.DataFrame:

@@ -256,6 +256,37 @@ def test_markup_in_a_table_is_text(column, several):
     assert "alert(1)" in markup
 
 
+def cells(*counts):
+    made = {"task": ["vt", "vt", "cwe"], "length": [512, 4096, 4096], "n": list(counts)}
+    return pd.DataFrame(
+        {**made, "accuracy": [0.25, 1.0, 0.0], "low": [0.2, 0.9, 0.0], "high": [0.3, 1.0, 0.1]}
+    ).assign(recall=[0.5, 1.0, 0.125])
+
+
+def test_a_grid_has_a_row_and_a_column_for_each():
+    made = show.grid(cells(8, 4, 4), "task", "length", "accuracy", title="<b>").data
+    assert made.to_dict("list") == {
+        "task": ["vt", "cwe"],
+        "512 (n = 8)": ["25.0 % (20.0 – 30.0)", "–"],
+        "4,096 (n = 4)": ["100.0 % (90.0 – 100.0)", "0.0 % (0.0 – 10.0)"],
+    }
+    # Where n differs within a column, it stands in the cell; recall has no interval.
+    made = show.grid(cells(8, 4, 3000), "task", "length", "recall").data
+    assert made.to_dict("list")["4,096"] == ["100.0 %, n = 4", "12.5 %, n = 3,000"]
+
+
+def test_a_grid_is_text_and_an_empty_one_says_why():
+    markup = show.grid(cells(8, 4, 4).replace("vt", EVIL), "task", "length", "recall", EVIL)
+    assert "<script" not in markup.to_html()
+    assert "alert(1)" in markup.to_html()
+    assert repr(show.grid(analysis.nothing("None."), "task", "length", "recall")) == "None."
+
+
+def test_a_table_says_how_often_each_outcome_came_up():
+    made = show.table(pd.DataFrame({"shares": [{"2K": 0.25, "4K": 0.75}]})).data
+    assert made["shares"].tolist() == ["2K: 25 %, 4K: 75 %"]
+
+
 def test_a_table_is_left_as_it_is():
     table = rows()
     before = table.copy()

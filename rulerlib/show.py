@@ -30,6 +30,9 @@ MARKS = {
 WANTED = "Wanted:"
 SILENT = "It said nothing."
 
+# On a phone a cell breaks into the share and its interval, and nowhere else.
+_UNBROKEN = "\N{NO-BREAK SPACE}"
+
 # So many characters are shown rather than left out.
 SHORT_GAP = 80
 
@@ -288,9 +291,10 @@ def grid(
         counts = part["n"].unique()
         heads[value] = f"{name} (n = {counts[0]:,})" if len(counts) == 1 else name
     for _, one in values.iterrows():
-        text = f"{100 * one[share]:.1f} %"
+        text = f"{100 * one[share]:.1f} %".replace(" ", _UNBROKEN)
         if share == "accuracy":
-            text += f" ({_between(one['low'], one['high'], 100, 1)})"
+            between = _between(one["low"], one["high"], 100, 1).replace(" ", _UNBROKEN)
+            text += f" ({between})"
         if "(n = " not in heads[one[columns]]:
             text += f", n = {one['n']:,}"
         cells.append(text)

@@ -265,6 +265,8 @@ def cells(*counts):
 
 def test_a_grid_has_a_row_and_a_column_for_each():
     made = show.grid(cells(8, 4, 4), "task", "length", "accuracy", title="<b>").data
+    assert made["512 (n = 8)"][0] == "25.0\xa0% (20.0\xa0–\xa030.0)"
+    made = made.replace("\xa0", " ", regex=True)
     assert made.to_dict("list") == {
         "task": ["vt", "cwe"],
         "512 (n = 8)": ["25.0 % (20.0 – 30.0)", "–"],
@@ -272,7 +274,7 @@ def test_a_grid_has_a_row_and_a_column_for_each():
     }
     # Where n differs within a column, it stands in the cell; recall has no interval.
     made = show.grid(cells(8, 4, 3000), "task", "length", "recall").data
-    assert made.to_dict("list")["4,096"] == ["100.0 %, n = 4", "12.5 %, n = 3,000"]
+    assert made.to_dict("list")["4,096"] == ["100.0\xa0%, n = 4", "12.5\xa0%, n = 3,000"]
 
 
 def test_a_grid_is_text_and_an_empty_one_says_why():

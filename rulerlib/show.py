@@ -9,6 +9,7 @@ import html
 import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
 from rulerlib.samples import Prediction, Sample
@@ -262,7 +263,13 @@ def table(values: pd.DataFrame, percent: Iterable[str] = (), precision: int = 1)
 
 
 def grid(
-    values: pd.DataFrame, rows: str, columns: str, share: str, title: str | None = None
+    values: pd.DataFrame,
+    rows: str,
+    columns: str,
+    share: str,
+    *,
+    interval: bool = True,
+    title: str | None = None,
 ) -> Any:
     """A share, its interval and its n: a row for each value of one column, a column for another.
 
@@ -271,32 +278,36 @@ def grid(
     Parameters
     ----------
     values
-        One row for each cell: ``n``, the share (0 to 1) and, where the table has them, the ``low``
-        and ``high`` of its interval.
+        One row for each cell: ``n``, the share (0 to 1), and ``low`` and ``high``.
     rows, columns
         Names of columns, such as ``"task"`` and ``"length"``.
     share
-        The column of shares. ``low`` and ``high`` belong to ``accuracy`` alone.
+        The column of shares.
+    interval
+        Whether ``low`` and ``high`` are those of this share.
     title
         The caption.
     """
     if values.empty:
         return table(values)
-    heads, cells = {}, []
+    heads: dict[Any, str] = {}
+    alike: dict[Any, bool] = {}
     for value, part in values.groupby(columns, sort=False):
-        name = f"{value:,}" if isinstance(value, int) else str(value)
-        counts = part["n"].unique()
-        heads[value] = f"{name} (n = {counts[0]:,})" if len(counts) == 1 else name
+        name = f"{value:,}" if isinstance(value, Integral) else str(value)
+        alike[value] = part["n"].nunique() == 1
+        heads[value] = f"{name} (n = {part['n'].iloc[0]:,})" if alike[value] else name
+    cells = []
     for _, one in values.iterrows():
-        text = f"{100 * one[share]:.1f} %"
-        if share == "accuracy":
-            text += f" ({_between(one['low'], one['high'], 100, 1)})"
-        if "(n = " not in heads[one[columns]]:
-            text += f", n = {one['n']:,}"
-        cells.append(text)
+        lines = [f"{100 * one[share]:.1f} %"]
+        if interval:
+            lines.append(_between(one["low"], one["high"], 100, 1))
+        if not alike[one[columns]]:
+            lines.append(f"n = {one['n']:,}")
+        cells.append("\n".join(lines))
     made = values.assign(cell=cells).pivot(index=rows, columns=columns, values="cell")
     made = made.loc[values[rows].unique(), list(heads)].rename(columns=heads).fillna("–")
     styler = table(made.rename_axis(columns=None).reset_index())
+    styler = styler.set_properties(**{"white-space": "pre"})
     return styler.set_caption(html.escape(title)) if title else styler
 
 

@@ -264,19 +264,22 @@ def cells(*counts):
 
 
 def test_a_grid_has_a_row_and_a_column_for_each():
-    made = show.grid(cells(8, 4, 4), "task", "length", "accuracy", title="<b>").data
-    assert made.to_dict("list") == {
+    made = show.grid(cells(8, 4, 4), "task", "length", "accuracy")
+    assert made.data.to_dict("list") == {
         "task": ["vt", "cwe"],
-        "512 (n = 8)": ["25.0 % (20.0 – 30.0)", "–"],
-        "4,096 (n = 4)": ["100.0 % (90.0 – 100.0)", "0.0 % (0.0 – 10.0)"],
+        "512 (n = 8)": ["25.0 %\n20.0 – 30.0", "–"],
+        "4,096 (n = 4)": ["100.0 %\n90.0 – 100.0", "0.0 %\n0.0 – 10.0"],
     }
-    # Where n differs within a column, it stands in the cell; recall has no interval.
-    made = show.grid(cells(8, 4, 3000), "task", "length", "recall").data
-    assert made.to_dict("list")["4,096"] == ["100.0 %, n = 4", "12.5 %, n = 3,000"]
+    # A cell shows its lines as lines.
+    assert "white-space: pre;" in made.to_html()
+    # Where n differs within a column, it stands in the cell.
+    made = show.grid(cells(8, 4, 3000), "task", "length", "recall", interval=False).data
+    assert made["512 (n = 8)"].tolist() == ["50.0 %", "–"]
+    assert made["4,096"].tolist() == ["100.0 %\nn = 4", "12.5 %\nn = 3,000"]
 
 
 def test_a_grid_is_text_and_an_empty_one_says_why():
-    markup = show.grid(cells(8, 4, 4).replace("vt", EVIL), "task", "length", "recall", EVIL)
+    markup = show.grid(cells(8, 4, 4).replace("vt", EVIL), "task", "length", "recall", title=EVIL)
     assert "<script" not in markup.to_html()
     assert "alert(1)" in markup.to_html()
     assert repr(show.grid(analysis.nothing("None."), "task", "length", "recall")) == "None."

@@ -1,20 +1,32 @@
 """What the notebooks that nbmake runs leave behind goes to a folder of its own."""
 
 import os
+import shutil
 import tempfile
 
 HOME = "RULERLIB_HOME"
 
-# Set before any kernel starts: a run found in runs/ would be resumed, and nothing tested.
-os.environ[HOME] = tempfile.mkdtemp(prefix="rulerlib-")
+_folders = []
 
-_usual = os.environ[HOME]
+
+def _folder():
+    _folders.append(tempfile.mkdtemp(prefix="rulerlib-"))
+    return _folders[-1]
+
+
+# Set before any kernel starts: a run found in runs/ would be resumed, and nothing tested.
+os.environ[HOME] = _usual = _folder()
+
+
+def pytest_unconfigure():
+    for folder in _folders:
+        shutil.rmtree(folder)
 
 
 def pytest_runtest_setup(item):
     """Give notebooks/analysis.ipynb, which asks no model, a small run to look at."""
     if item.path.name == "analysis.ipynb":
-        os.environ[HOME] = tempfile.mkdtemp(prefix="rulerlib-analysis-")
+        os.environ[HOME] = _folder()
         # Not before it is needed: other tests have a say in how torch is loaded.
         from rulerlib.runs import Run
 

@@ -402,6 +402,12 @@ class Tables:
         return found if len(found) else analysis.nothing("Nothing of this kind was found.")
 
     @property
+    def versions(self) -> pd.DataFrame:
+        """What made the tables, less the studies, which are as long as the plan itself."""
+        about = self.about
+        return about if about.empty else about[about["name"] != "studies"]
+
+    @property
     def settings(self) -> dict[str, Any]:
         """The plan's settings as they were; empty where no results are committed."""
         if not self.there:

@@ -55,9 +55,8 @@ def built():
 
 @pytest.fixture(scope="module")
 def recipe():
-    """The real recipe, but tiny: 2 layers, 1,024 tokens a step, little prose."""
+    """The real recipe, but tiny: 1,024 tokens a step, little prose."""
     made = read_recipe()
-    made["shape"]["layers"] = 2
     made["batch"]["tokens"] = 1024
     made["data"]["sentences"] = 200
     made["phases"] = [
@@ -245,7 +244,7 @@ def test_coded_words_that_are_learned_are_the_most_frequent(source, built, seed,
         coded = before[: before.rindex("\n")].rpartition("\n")[2]
         ranks = [word for word, _ in Counter(coded.split()).most_common(4)]
         assert ranks[0] == "..."
-        assert answer.split(", ") == ranks[1:]
+        assert sorted(answer.split(", ")) == sorted(ranks[1:])
 
 
 @settings(deadline=None, max_examples=40)

@@ -97,7 +97,7 @@ def draw(table: pd.DataFrame, path: Path) -> None:
             panel.grid(alpha=0.3)
         figure.supxlabel("length (tokens)", fontsize=8)
         figure.supylabel("average over tasks, % (band: 95 % interval)", fontsize=8)
-        figure.legend(*panels.flat[0].get_legend_handles_labels(), loc="outside lower right",
+        figure.legend(*panels.flat[0].get_legend_handles_labels(), loc="outside upper right",
                       ncols=4)  # fmt: skip
         figure.savefig(path, format="svg", metadata={"Date": None})
         plt.close(figure)

@@ -63,7 +63,7 @@ def draw(log: pd.DataFrame, path: Path) -> None:
     found = smooth(log)
     kinds = [kind for kind in NAMES if (found["kind"] == kind).any()]
     lengths = sorted(found["length"].unique())
-    columns = min(5, len(kinds))
+    columns = min(4, len(kinds))
     rows = -(-len(kinds) // columns)
     with plt.rc_context(SETTINGS):
         figure, panels = plt.subplots(
@@ -81,12 +81,15 @@ def draw(log: pd.DataFrame, path: Path) -> None:
             panel.grid(alpha=0.3)
         for panel in panels.flat[len(kinds) :]:
             panel.set_visible(False)
+        # The lowest of a column has the numbers, above a place that is left empty as well.
+        for panel in panels.flat[max(0, len(kinds) - columns) : len(kinds)]:
+            panel.tick_params(labelbottom=True)
         figure.supxlabel("tokens read in training (millions)", fontsize=8)
         figure.supylabel("loss per learned token (nats)", fontsize=8)
         handles = {}
         for panel in panels.flat:
             handles |= dict(zip(*panel.get_legend_handles_labels()[::-1], strict=True))
-        figure.legend(handles.values(), handles.keys(), loc="outside lower right", ncols=4)
+        figure.legend(handles.values(), handles.keys(), loc="outside upper right", ncols=4)
         figure.savefig(path, format="svg", metadata={"Date": None})
         plt.close(figure)
 

@@ -333,6 +333,8 @@ def about(plan: Plan) -> pd.DataFrame:
     rows = {"rulerlib": rulerlib.__version__, "python": platform.python_version()}
     rows |= {name: version for name in WRITTEN_WITH if (version := _version(name))}
     rows |= {str(name): str(value) for name, value in plan.engine_of.settings.items()}
+    # A plan leaves it to the model's tokenizer whether there is a template.
+    rows["chat"] = json.dumps(plan.engine_of.tokenizer.frame().chat)
     rows |= {name: json.dumps(value, ensure_ascii=False) for name, value in asdict(plan).items()}
     return pd.DataFrame(rows.items(), columns=["name", "value"])
 

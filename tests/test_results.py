@@ -129,6 +129,8 @@ def test_every_table_is_written(small):
     assert made.plan == plan
     about = made.about.set_index("name")["value"]
     assert about["dtype"] == "float32"
+    # The tiny model has no template.
+    assert about["chat"] == "false"
     assert len(about["weights"]) == 16
     assert about["torch"]
     table = made.accuracy.set_index(["language", "task", "length"])

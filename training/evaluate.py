@@ -11,7 +11,6 @@ from __future__ import annotations
 import argparse
 import csv
 import itertools
-import time
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
@@ -20,9 +19,7 @@ from rulerlib.errors import ParameterError
 from rulerlib.runs import Run
 from training.export import sha256
 
-COLUMNS = (
-    "weights", "task", "language", "length", "chat", "n", "accuracy", "recall", "seconds",
-)  # fmt: skip
+COLUMNS = ("weights", "task", "language", "length", "chat", "n", "accuracy", "recall")
 
 # Not the benchmark's default seed: these samples are for measuring the model, once.
 SEED = 90_210
@@ -36,8 +33,7 @@ def measure(
     Returns
     -------
     dict
-        One value for each of COLUMNS. ``seconds`` is what was measured now: 0 where all
-        answers were there already.
+        One value for each of COLUMNS.
     """
     weights = sha256(Path(tokens.resolve(folder)) / "model.safetensors")[:12]
     run = Run(
@@ -56,9 +52,7 @@ def measure(
         if error.parameter != "length":
             raise
         return None
-    began = time.monotonic()
     run.predict()
-    spent = time.monotonic() - began
     rule = metrics.METRICS[tasks.resolve(task).metric]
     records = [record for _, record in run.predictions()]
     scores = [rule(record.pred, record.outputs) for record in records]
@@ -72,7 +66,6 @@ def measure(
         "n": count,
         "accuracy": round(sum(scores) / count, 4),
         "recall": round(sum(recalls) / count, 4),
-        "seconds": round(spent, 1),
     }
 
 
@@ -101,9 +94,6 @@ def evaluate(
         row = measure(folder, task, length, language, chat, count, output)
         if row is None:
             continue
-        before = rows.get(_key(row))
-        if before is not None and not row["seconds"]:
-            row["seconds"] = before["seconds"]
         rows[_key(row)] = row
         print(*(f"{name}={row[name]}" for name in COLUMNS[1:]), flush=True)
         with out.open("w", newline="", encoding="utf-8") as file:

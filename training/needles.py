@@ -12,8 +12,9 @@ and in the chat form the question ends with ``<|assistant|>`` and a follow-up be
 ``<|user|>``. Only what stands after an answer prefix is learned. Follow-up questions often
 come without the question, as an answer prefix alone, so that more answers fit.
 
-Answers: one value alone; the values of one key in the order of the text; for several keys,
-``key: value`` for each, since an answer that says the key itself is a needle question again.
+Answers: one value alone; the values of one key from the last of the text to the first; for
+several keys, ``key: value`` for each, since an answer that says the key itself is a needle question
+again.
 """
 
 from __future__ import annotations
@@ -231,7 +232,7 @@ class Needles(Maker):
                 turn = [] if bare else self.encode(after.strip() if questions else after)
                 opened = [USER] if questions and not bare else []
                 question = [*opened, *turn, ASSISTANT, *self.encode(prefix[1:])]
-            # Answers are not known yet (they follow the order of the text): a safe guess.
+            # Answers are not known yet (their order is that of the text): a safe guess.
             size = len(question) + count * (22 if theme.value_type == "uuids" else 8)
             size += 12 * len(group) if len(group) > 1 else 0
             full = spent + size > share * length

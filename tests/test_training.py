@@ -27,7 +27,7 @@ pytest.importorskip("wordfreq")
 pytest.importorskip("matplotlib")
 pd = pytest.importorskip("pandas")
 
-from training import control, curve, prose, tokenizer  # noqa: E402
+from training import control, curve, evaluate, prose, tokenizer  # noqa: E402
 from training.data import KINDS, Source  # noqa: E402
 from training.examples import Example  # noqa: E402
 from training.export import export, sha256  # noqa: E402
@@ -446,18 +446,45 @@ def test_the_curve_is_the_mean_over_answers_and_the_same_every_time(tmp_path):
     assert (tmp_path / "one").read_bytes() == (tmp_path / "two").read_bytes()
 
 
-def test_the_curve_that_is_committed_is_that_of_the_log(tmp_path):
-    curve.draw(pd.read_csv(TRAINING / "log.csv"), tmp_path / "curve.svg")
+@pytest.mark.parametrize(
+    ("draw", "table", "picture"),
+    [(curve.draw, "log.csv", "curve.svg"), (control.draw, "control.csv", "control.svg")],
+)
+def test_the_picture_that_is_committed_is_that_of_its_table(draw, table, picture, tmp_path):
+    draw(pd.read_csv(TRAINING / table), tmp_path / picture)
     drawn = [re.findall(r' d="[^"]+"', path.read_text("utf-8"))
-             for path in (tmp_path / "curve.svg", TRAINING / "curve.svg")]  # fmt: skip
+             for path in (tmp_path / picture, TRAINING / picture)]  # fmt: skip
     assert drawn[0] == drawn[1]
 
 
 # -- what ships ------------------------------------------------------------------------
 
 
-def test_model_card_names_the_weights_that_ship():
-    assert sha256(SHIPPED / "model.safetensors") in (SHIPPED / "README.md").read_text("utf-8")
+def test_model_card_names_the_weights_that_ship_and_says_what_they_were_measured_to_do():
+    card = (SHIPPED / "README.md").read_text("utf-8")
+    digest = sha256(SHIPPED / "model.safetensors")
+    assert digest in card
+    with (TRAINING / "results.csv").open(newline="", encoding="utf-8") as file:
+        assert {row["weights"] for row in csv.DictReader(file)} == {digest[:12]}
+    assert evaluate.table(TRAINING / "results.csv") in card
+
+
+def test_the_table_has_a_column_for_each_length_and_form(tmp_path):
+    measured = tmp_path / "results.csv"
+    measured.write_text(
+        "weights,task,language,length,chat,n,accuracy,recall\n"
+        "w,vt,en,4096,1,10,0.5,0.5\n"
+        "w,qa_1,da,2048,0,9,0.25,0.75\n"
+        "w,vt,en,2048,0,8,0.25,0.8333\n"
+        "w,vt,en,2048,1,200,0.994,1.0\n",
+        "utf-8",
+    )
+    assert evaluate.table(measured).splitlines() == [
+        "| task | language | 2,048 | 2,048, plain | 4,096 |",
+        "|---|---|---:|---:|---:|",
+        "| vt | en | 0.99 (200, 1.00) | 0.25 (8, 0.83) | 0.50 (10) |",
+        "| qa_1 | da |  | 0.25 (9) |  |",
+    ]
 
 
 def test_the_control_experiment_asks_all_models_the_same_and_draws_it(tmp_path):

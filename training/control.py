@@ -25,7 +25,7 @@ NEEDLES = [name for name in tasks.TASKS if name.startswith("niah")]
 GROUPS = {"8 needle tasks": NEEDLES, "all 13 tasks": list(tasks.TASKS)}
 LANGUAGES = {"da": "Danish", "en": "English"}
 # Samples of every task and language; a long prompt costs as much as many short ones.
-SAMPLES = {512: 50, 1024: 50, 2048: 50, 4096: 20, 8192: 10}
+SAMPLES = {512: 50, 1024: 40, 2048: 30, 4096: 12, 8192: 6}
 
 
 def ask(
@@ -68,7 +68,10 @@ def ask(
 
 
 def draw(table: pd.DataFrame, path: Path) -> None:
-    """Draw the table into an SVG file: a panel for each group and language."""
+    """Draw the table into an SVG file: a panel for each group and language.
+
+    A dotted line in a model's colour stands at the length to which it was trained.
+    """
     groups, languages = table["group"].unique(), table["language"].unique()
     with plt.rc_context(SETTINGS):
         figure, panels = plt.subplots(
@@ -89,6 +92,7 @@ def draw(table: pd.DataFrame, path: Path) -> None:
                 panel.fill_between(
                     line["length"], line["low"], line["high"], color=colour, alpha=0.15, linewidth=0
                 )
+                panel.axvline(trained, color=colour, linestyle=":", linewidth=1)
             panel.set_title(f"{group}, {LANGUAGES.get(language, language)}", fontsize=8)
             panel.set_xscale("log", base=2)
             panel.set_xticks(sorted(table["length"].unique()))

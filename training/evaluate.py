@@ -11,7 +11,7 @@ from __future__ import annotations
 import argparse
 import csv
 import itertools
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from rulerlib import metrics, tasks, tokens
@@ -112,45 +112,31 @@ def _order(key: tuple[str, ...]) -> tuple[int, str, int, str]:
 
 
 def table(path: Path) -> str:
-    """Results as a Markdown table: one line per task and language, one column per length.
-
-    Cells of the chat form and the plain form are pooled, weighted by n.
-    """
+    """Results as a Markdown table: a line per task and language, a column per length and form."""
     with path.open(newline="", encoding="utf-8") as file:
-        rows = list(csv.DictReader(file))
-    lengths = sorted({int(row["length"]) for row in rows})
+        rows = {_key(row): row for row in csv.DictReader(file)}
+    # The chat form first, as the notebooks ask.
+    columns = sorted(
+        {(int(length), chat) for _, _, length, chat in rows}, key=lambda at: (at[0], -int(at[1]))
+    )
+    heads = [f"{length:,}{', plain' * (chat == '0')}" for length, chat in columns]
     lines = [
-        "| task | language | " + " | ".join(f"{length:,}" for length in lengths) + " |",
-        "|---|---|" + "---:|" * len(lengths),
+        "| task | language | " + " | ".join(heads) + " |",
+        "|---|---|" + "---:|" * len(heads),
     ]
-    for task in tasks.TASKS:
-        for language in sorted({row["language"] for row in rows}):
-            cells = [
-                _pooled(
-                    row
-                    for row in rows
-                    if (row["task"], row["language"], int(row["length"]))
-                    == (task, language, length)
-                )
-                for length in lengths
-            ]
-            if any(cells):
-                lines.append(f"| {task} | {language} | " + " | ".join(cells) + " |")
+    for task, language in itertools.product(tasks.TASKS, sorted({key[1] for key in rows})):
+        cells = [rows.get((task, language, str(length), chat)) for length, chat in columns]
+        if any(cells):
+            texts = ["" if cell is None else _cell(cell) for cell in cells]
+            lines.append(f"| {task} | {language} | " + " | ".join(texts) + " |")
     return "\n".join(lines)
 
 
-def _pooled(rows: Iterable[dict[str, str]]) -> str:
-    rows = list(rows)
-    count = sum(int(row["n"]) for row in rows)
-    if not count:
-        return ""
-    accuracy, recall = (
-        sum(int(row["n"]) * float(row[name]) for row in rows) / count
-        for name in ("accuracy", "recall")
-    )
+def _cell(row: dict[str, str]) -> str:
+    accuracy, recall = float(row["accuracy"]), float(row["recall"])
     # Question answering has several spellings of one answer, and recall says nothing there.
-    partial = tasks.resolve(rows[0]["task"]).metric == "all_match" and recall - accuracy > 0.005
-    return f"{accuracy:.2f} ({count}{f', {recall:.2f}' if partial else ''})"
+    partial = tasks.resolve(row["task"]).metric == "all_match" and recall - accuracy > 0.005
+    return f"{accuracy:.2f} ({row['n']}{f', {recall:.2f}' if partial else ''})"
 
 
 def main() -> None:

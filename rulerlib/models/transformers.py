@@ -29,7 +29,7 @@ DTYPES = ("auto", "float32", "bfloat16", "float16")
 DEVICES = ("auto", "cpu", "cuda", "mps")
 
 # Prompts are read together until their tokens reach this sum; a longer prompt is read alone.
-BATCH_TOKENS = {"cpu": 8_192, "cuda": 65_536, "mps": 16_384}
+BATCH_TOKENS = {"cpu": 4_096, "cuda": 65_536, "mps": 16_384}
 
 # Weights up to this size are hashed whole, larger ones by name and size of their files.
 HASHED_BYTES = 200_000_000
@@ -310,6 +310,8 @@ class Engine:
         transformers = _transformers()
         import safetensors
 
+        from rulerlib.models import attention
+
         # One line per weight file is no news to the reader of a notebook.
         transformers.utils.logging.disable_progress_bar()
         try:
@@ -322,6 +324,8 @@ class Engine:
             reason = next(iter(str(error).strip().splitlines()), type(error).__name__)
             raise ParameterError("model", self.name, f"a model that loads ({reason})") from error
         config = model.generation_config
+        if attention.serves(self.device, self.dtype):
+            attention.use(model)
         # Greedy decoding: sampling settings that came with the model would only warn.
         config.do_sample, config.temperature, config.top_p, config.top_k = False, None, None, None
         try:

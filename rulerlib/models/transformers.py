@@ -57,6 +57,12 @@ class Engine:
         If the model cannot be found or a setting is unknown.
     MissingExtraError
         If `torch` or `transformers` is not installed.
+
+    Notes
+    -----
+    In bfloat16 on a processor that has AVX-512 but no AMX, long prompts are read by
+    `rulerlib.models.attention`. It rounds otherwise than torch's own attention, as another version
+    of torch may; with ``dtype="float32"`` nothing but torch's is used.
     """
 
     def __init__(

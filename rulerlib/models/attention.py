@@ -1,7 +1,7 @@
 """Causal attention over a long prompt, as plain matrix products.
 
-On processors that multiply bfloat16 in AVX-512 but have no AMX, torch's fused attention gets about
-a third of the speed of its matrix products. There a long prompt is read in tiles of queries and
+On processors that multiply bfloat16 in AVX-512 but have no AMX, torch's fused attention gets less
+than half the speed of its matrix products. There a long prompt is read in tiles of queries and
 keys: scores, their exponentials and the weighted values are one call each, and a tile stays in
 the cache. Wherever that does not hold, or anything but plain causal attention is asked for,
 `torch.nn.functional.scaled_dot_product_attention` does it as always. Measured by

@@ -476,14 +476,16 @@ def test_the_table_has_a_column_for_each_length_and_form(tmp_path):
         "w,vt,en,4096,1,10,0.5,0.5\n"
         "w,qa_1,da,2048,0,9,0.25,0.75\n"
         "w,vt,en,2048,0,8,0.25,0.8333\n"
+        "w,qa_1,en,2048,0,8,0.5,0.5\n"
         "w,vt,en,2048,1,200,0.994,1.0\n",
         "utf-8",
     )
     assert evaluate.table(measured).splitlines() == [
-        "| task | language | 2,048 | 2,048, plain | 4,096 |",
+        "| task | language | 2,048 (n = 200) | 2,048, plain (n = 8) | 4,096 (n = 10) |",
         "|---|---|---:|---:|---:|",
-        "| vt | en | 0.99 (200, 1.00) | 0.25 (8, 0.83) | 0.50 (10) |",
-        "| qa_1 | da |  | 0.25 (9) |  |",
+        "| vt | en | 0.99 (1.00) | 0.25 (0.83) | 0.50 |",
+        "| qa_1 | da |  | 0.25, n = 9 |  |",
+        "| qa_1 | en |  | 0.50 |  |",
     ]
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import csv
 import itertools
+import statistics
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -112,14 +113,25 @@ def _order(key: tuple[str, ...]) -> tuple[int, str, int, str]:
 
 
 def table(path: Path) -> str:
-    """Results as a Markdown table: a line per task and language, a column per length and form."""
+    """Results as a Markdown table: a line per task and language, a column per length and form.
+
+    The head of a column says how many answers most of its cells rest on, and other cells say so
+    themselves.
+    """
     with path.open(newline="", encoding="utf-8") as file:
         rows = {_key(row): row for row in csv.DictReader(file)}
     # The chat form first, as the notebooks ask.
     columns = sorted(
         {(int(length), chat) for _, _, length, chat in rows}, key=lambda at: (at[0], -int(at[1]))
     )
-    heads = [f"{length:,}{', plain' * (chat == '0')}" for length, chat in columns]
+    usual = [
+        statistics.mode(row["n"] for key, row in rows.items() if key[2:] == (str(length), chat))
+        for length, chat in columns
+    ]
+    heads = [
+        f"{length:,}{', plain' * (chat == '0')} (n = {n})"
+        for (length, chat), n in zip(columns, usual, strict=True)
+    ]
     lines = [
         "| task | language | " + " | ".join(heads) + " |",
         "|---|---|" + "---:|" * len(heads),
@@ -127,16 +139,19 @@ def table(path: Path) -> str:
     for task, language in itertools.product(tasks.TASKS, sorted({key[1] for key in rows})):
         cells = [rows.get((task, language, str(length), chat)) for length, chat in columns]
         if any(cells):
-            texts = ["" if cell is None else _cell(cell) for cell in cells]
+            texts = [
+                "" if cell is None else _cell(cell, n) for cell, n in zip(cells, usual, strict=True)
+            ]
             lines.append(f"| {task} | {language} | " + " | ".join(texts) + " |")
     return "\n".join(lines)
 
 
-def _cell(row: dict[str, str]) -> str:
+def _cell(row: dict[str, str], usual: str) -> str:
     accuracy, recall = float(row["accuracy"]), float(row["recall"])
     # Question answering has several spellings of one answer, and recall says nothing there.
     partial = tasks.resolve(row["task"]).metric == "all_match" and recall - accuracy > 0.005
-    return f"{accuracy:.2f} ({row['n']}{f', {recall:.2f}' if partial else ''})"
+    told = f"{accuracy:.2f}{f' ({recall:.2f})' if partial else ''}"
+    return told if row["n"] == usual else f"{told}, n = {row['n']}"
 
 
 def main() -> None:

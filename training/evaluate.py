@@ -129,7 +129,7 @@ def table(path: Path) -> str:
         for length, chat in columns
     ]
     heads = [
-        f"{length:,}{', plain' * (chat == '0')} (n = {n})"
+        f"{length:,}{', plain' * (chat == '0')} ({_of(n)})"
         for (length, chat), n in zip(columns, usual, strict=True)
     ]
     lines = [
@@ -146,12 +146,17 @@ def table(path: Path) -> str:
     return "\n".join(lines)
 
 
+def _of(answers: str) -> str:
+    """How many, in one piece: a table's cells are narrow."""
+    return f"n\u00a0=\u00a0{answers}"
+
+
 def _cell(row: dict[str, str], usual: str) -> str:
     accuracy, recall = float(row["accuracy"]), float(row["recall"])
     # Question answering has several spellings of one answer, and recall says nothing there.
     partial = tasks.resolve(row["task"]).metric == "all_match" and recall - accuracy > 0.005
     told = f"{accuracy:.2f}{f' ({recall:.2f})' if partial else ''}"
-    return told if row["n"] == usual else f"{told}, n = {row['n']}"
+    return told if row["n"] == usual else f"{told}, {_of(row['n'])}"
 
 
 def main() -> None:

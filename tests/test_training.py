@@ -18,7 +18,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rulerlib import languages
+from rulerlib import languages, tasks
+from rulerlib.dataset import Dataset
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("tokenizers")
@@ -26,6 +27,8 @@ pytest.importorskip("transformers")
 pytest.importorskip("wordfreq")
 pytest.importorskip("matplotlib")
 pd = pytest.importorskip("pandas")
+
+from tokenizers import Tokenizer  # noqa: E402
 
 from training import control, curve, evaluate, prose, tokenizer  # noqa: E402
 from training.data import KINDS, Source  # noqa: E402
@@ -85,6 +88,17 @@ def test_tokenizer_returns_every_text(built, text):
     assert built.decode(ids, skip_special_tokens=False) == text
 
 
+@settings(max_examples=40)
+@given(
+    st.sampled_from(sorted(tasks.TASKS)), st.sampled_from(("da", "en")), st.integers(0, 2**32 - 1)
+)
+def test_tokenizer_returns_every_sample(built, task, language, seed):
+    [sample] = Dataset(task, 1536, language, "lille", num_samples=1, seed=seed)
+    for text in (sample.input, sample.answer_prefix, ", ".join(sample.outputs)):
+        ids = built.encode(text, add_special_tokens=False).ids
+        assert built.decode(ids, skip_special_tokens=False) == text
+
+
 @given(st.sampled_from(("numbers", "uuids", "words")), st.integers(0, 2**32))
 def test_a_value_is_the_same_tokens_wherever_it_stands(built, kind, seed):
     rng = random.Random(seed)
@@ -102,7 +116,10 @@ def test_a_value_is_the_same_tokens_wherever_it_stands(built, kind, seed):
 
 def test_tokenizer_has_4096_tokens_and_is_the_same_every_time(built):
     assert built.get_vocab_size() == 4096
-    assert tokenizer.build().to_str() == built.to_str()
+    shipped = Tokenizer.from_file(str(SHIPPED / "tokenizer.json"))
+    for other in (tokenizer.build(), shipped):
+        same = other.to_str() == built.to_str()
+        assert same
 
 
 def test_chat_template_takes_the_answer_prefix_as_the_beginning_of_a_turn(built, tmp_path):

@@ -26,7 +26,8 @@ from helpers_sharing import same_beginning
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
 
-from rulerlib import models, tokens  # noqa: E402
+from rulerlib import metrics, models, tasks, tokens  # noqa: E402
+from rulerlib.dataset import Dataset  # noqa: E402
 from rulerlib.errors import ParameterError  # noqa: E402
 from rulerlib.models.transformers import Engine  # noqa: E402
 
@@ -656,3 +657,19 @@ def test_lille_says_what_a_greedy_loop_says():
     for prompt, answer in zip(prompts, say(engine, prompts, 8), strict=True):
         said = greedy(LILLE, ids_of(LILLE, prompt), 8, ends)
         assert answer.text == decode(LILLE, said)
+
+
+@needs_lille
+@pytest.mark.parametrize(("language", "chat"), [("da", True), ("en", False)])
+def test_lille_answers_by_reading(language, chat):
+    """A sample of each task that the model card says it answers eight times of ten or more."""
+    engine = models.load("lille", dtype="float32", device="cpu")
+    asked = {}
+    for task in [*(task for task in tasks.TASKS if task.startswith("niah")), "vt"]:
+        if task != "niah_multivalue":
+            data = Dataset(task, 1024, language, engine.tokenizer, num_samples=2, seed=1, chat=chat)
+            asked[task] = data[1]
+    prompts = [data.frame.prompt(each.input, each.answer_prefix) for each in asked.values()]
+    answers = say(engine, prompts, 128, special=not chat)
+    for (task, sample), answer in zip(asked.items(), answers, strict=True):
+        assert metrics.all_match(answer.text, sample.outputs) == 1, (task, answer.text)

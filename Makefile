@@ -41,7 +41,7 @@ niah: .venv/run.stamp
 
 # Every number of the page of results. What was asked stays in runs/results.
 results: .venv/run.stamp
-	python -m rulerlib.results params/results.yaml book/results
+	python -m book.tables params/results.yaml book/results
 
 # The notebooks are executed where something changed; what Sphinx warns of is an error.
 book: .venv/book.stamp

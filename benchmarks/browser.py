@@ -26,8 +26,11 @@ sys.path.insert(0, str(Path(__file__).parent.parent))
 from book import browser, vendor
 from rulerlib import languages, models, predict
 from rulerlib.playground import ROWS, Playground, Setting
+from rulerlib.prompts import PromptFormat
+from rulerlib.samples import Sample
+from rulerlib.tasks.budget import Composer
 
-# Own wording, with what is drawn in it and with a value of one's own.
+# The reader's own wording, with what is drawn in it and with a value of the reader's own.
 OWN = [
     {"needle": "The number of the {key} is {value}."},
     {
@@ -37,14 +40,15 @@ OWN = [
     },
 ]
 
-# Asks the worker one setting after another; what is given back holds no page.
+# Asks the worker one setting after another; a mistake of the reader's is a reply, too.
 _ASK = """async ([address, kind, settings]) => {
     const worker = new Worker(address, { type: "module" });
     const replies = [];
     const send = (message) => new Promise((resolve, reject) => {
         worker.onerror = (event) => reject(new Error(event.message));
         worker.onmessage = ({ data }) => {
-            if (data.error !== undefined) reject(new Error(data.error));
+            if (data.mistake) resolve({ mistake: data.error });
+            else if (data.error !== undefined) reject(new Error(data.error));
             else if (!data.progress) resolve(data.result);
         };
         worker.postMessage(message);
@@ -57,7 +61,7 @@ _ASK = """async ([address, kind, settings]) => {
 
 
 def settings(lengths: Iterable[int] = browser.COLUMNS) -> list[Setting]:
-    """Every variant that the page offers, in both languages, at all depths."""
+    """Return every variant that the page offers, in both languages, at all depths."""
     lengths = list(lengths)
     found = []
     for code in languages.available():
@@ -81,37 +85,37 @@ def settings(lengths: Iterable[int] = browser.COLUMNS) -> list[Setting]:
 
 
 def on_the_page(setting: Setting) -> dict[str, Any]:
-    """A setting as the page's worker takes it."""
+    """Return a setting as the page's worker takes it."""
     names = ("language", "haystack", "length", "depth", "needle", "question", "prefix", "text",
              "index")  # fmt: skip
     made = {name: getattr(setting, name) for name in names}
     return {**made, "distractors": setting.num_distractors}
 
 
-def prompt_of(play: Playground, setting: Setting) -> tuple[Any, str]:
-    """A sample and the text that is fed, as rulerlib makes them."""
+def prompt_of(play: Playground, setting: Setting) -> tuple[Sample, str]:
+    """Return a sample and the text that is fed, as rulerlib makes them."""
     if setting.haystack != "text":
         prompt = play.prompt_of(setting)
         return prompt.sample, prompt.fed
     # The page begins the reader's own text where it begins, and not at a place that is drawn.
-    data = play._data_of(setting)
-    _, draft = data.at(setting.index, setting.depth)
-    take = functools.partial(data.family.haystack.take, start=0)
-    sample = data.family.composer.share([draft], take)[0]
-    return sample, data.frame.prompt(sample.input, sample.answer_prefix)
+    samples = play.samples_of(setting)
+    maker = samples.at(setting.depth)
+    draft, _ = samples.plan(setting.index, setting.depth)
+    composer = Composer(maker.haystack, samples.counting, maker.mark)
+    sample = composer.share([draft], functools.partial(maker.haystack.take, start=0))[0]
+    return sample, samples.frame.prompt(sample.input, sample.answer_prefix)
 
 
-def answer_of(play: Playground, sample: Any) -> str:
-    """What the engine says to a sample, asked alone as the playground asks."""
-    frame = play.model.tokenizer.frame()
-    request = predict.request(sample, frame, browser.about(play)["generate"])
-    (generation,) = models.in_order(play.model, [request])
+def answer_of(play: Playground, sample: Sample) -> str:
+    """Return what the engine says to a sample, asked alone as the playground asks."""
+    frame = PromptFormat().frame(play.model.tokenizer)
+    (generation,) = models.in_order(play.model, [predict.request(sample, frame, play.prompt.room)])
     return generation.text
 
 
 @contextlib.contextmanager
 def served(folder: Path) -> Iterator[str]:
-    """A folder at an address."""
+    """Serve a folder, and yield its address."""
 
     class Handler(http.server.SimpleHTTPRequestHandler):
         def log_message(self, *arguments: Any) -> None:
@@ -128,7 +132,7 @@ def served(folder: Path) -> Iterator[str]:
 
 @contextlib.contextmanager
 def chromium() -> Iterator[Any]:
-    """Chromium that can reach this machine and no other.
+    """Yield Chromium that can reach this machine and no other.
 
     Raises
     ------
@@ -153,8 +157,15 @@ def chromium() -> Iterator[Any]:
 
 def ask(page: Any, address: str, kind: str, asked: Sequence[Setting]) -> dict[str, Any]:
     """Send settings to a page's worker: as a "prompt", or to "ask" the model."""
+    return ask_worker(page, address, kind, [*map(on_the_page, asked)])
+
+
+def ask_worker(
+    page: Any, address: str, kind: str, asked: Sequence[dict[str, Any]]
+) -> dict[str, Any]:
+    """Send to a page's worker what `on_the_page` returns; also what is no `Setting`."""
     worker = f"{address}/_static/needle/worker.js?{browser.version()}"
-    replies: dict[str, Any] = page.evaluate(_ASK, [worker, kind, [*map(on_the_page, asked)]])
+    replies: dict[str, Any] = page.evaluate(_ASK, [worker, kind, asked])
     return replies
 
 

@@ -34,7 +34,7 @@ RUNTIME = vendor.Package(
     strip="package/dist/",
 )  # fmt: skip
 
-# Prompts are read in parts of so many tokens: attention over everything at once is slower.
+# Prompts are read in parts of this many tokens: attention over everything at once is slower.
 CHUNK = 256
 
 _WORKER = """
@@ -101,7 +101,7 @@ _ASK = """([address, message]) => new Promise((resolve, reject) => {
 
 
 def graph(config: dict[str, Any], weights: Path) -> bytes:
-    """The model as an ONNX graph, whose weights stand elsewhere in the order of their file."""
+    """Return the model as an ONNX graph, with its weights left in their file, in their order."""
     import numpy as np
     from onnx import TensorProto, helper, numpy_helper
 
@@ -199,9 +199,8 @@ def main() -> None:
         for length in browser.COLUMNS
         for depth in ROWS[::3]
     ]
-    backend = play.model.tokenizer.backend
-    prompts = [backend(play.prompt_of(setting).fed, add_special_tokens=False).input_ids
-               for setting in asked]  # fmt: skip
+    tokenizer = play.model.tokenizer
+    prompts = [tokenizer.encode(play.prompt_of(setting).fed, special=False) for setting in asked]
     with tempfile.TemporaryDirectory() as place, chromium() as started:
         site = Path(place)
         vendor.fetch(site / "vendor", [RUNTIME])
@@ -221,7 +220,7 @@ def main() -> None:
             }  # fmt: skip
             said = page.evaluate(_ASK, [f"{address}/worker.js", message])
     same = sum(
-        play.ask(setting).prediction.pred == backend.decode(reply["said"][:-1])
+        play.ask(setting).prediction.pred == tokenizer.decode(reply["said"][:-1])
         for setting, reply in zip(asked, said["replies"], strict=True)
     )
     print(f"{shipped / 1e6:.1f} MB, loaded in {said['load']:.2f} s")

@@ -3,7 +3,7 @@
     python benchmarks/generation.py --tokenizer PATH --lengths 4096 32768 131072 --samples 50
 
 For every task and length: samples per second, nanoseconds per token, how many times faster than
-tokenizing each finished prompt *once* (peers do so many times over), the time until the first
+tokenizing each finished prompt *once* (other tools do it many times over), the time until the first
 sample, and the peak memory of a process that makes ``--samples`` samples and of one that makes
 four times as many, which should be the same. One thread, one process at a time; the table is
 Markdown and goes to standard output, progress to standard error.
@@ -30,7 +30,7 @@ from rulerlib import tasks, tokens
 from rulerlib.dataset import Dataset
 from rulerlib.errors import RulerError
 
-# Measured with so many samples, and again with this many times as many.
+# Memory is measured with ``--samples`` samples, and again with this many times as many.
 TIMES = 4
 
 # ru_maxrss counts kibibytes on Linux and bytes on macOS.
@@ -49,19 +49,19 @@ COLUMNS = (
 
 
 def peak() -> float:
-    """The most memory that this process ever held, in MiB."""
+    """Return the most memory that this process ever held, in MiB."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / UNIT
 
 
 def make_samples(make: Callable[[int], Dataset], count: int) -> float:
-    """Make samples, keep none, and say how much memory that took at most."""
+    """Make samples, keep none, and return how much memory that took at most, in MiB."""
     for _ in make(count):
         pass
     return peak()
 
 
 def time_samples(make: Callable[[int], Dataset], count: int) -> dict[str, float]:
-    """Time samples against one tokenization of each, alternating, so that both see one machine."""
+    """Return the seconds of making samples and of tokenizing each once, in turn on one machine."""
     began = time.perf_counter()
     data = make(count)
     data[0]
@@ -82,7 +82,7 @@ def time_samples(make: Callable[[int], Dataset], count: int) -> dict[str, float]
 
 
 def apart(function: Callable[..., Any], *arguments: Any) -> Any:
-    """The result of a function that runs in a forked process of its own."""
+    """Return the result of a function that runs in a forked process of its own."""
     fork = multiprocessing.get_context("fork")
     receiver, sender = fork.Pipe(duplex=False)
 
@@ -106,7 +106,7 @@ def apart(function: Callable[..., Any], *arguments: Any) -> Any:
 def measure(
     task: str, length: int, count: int, tokenizer: tokens.Tokenizer, language: str
 ) -> list[str]:
-    """One row of the table."""
+    """Return one row of the table."""
 
     def make(num_samples: int) -> Dataset:
         return Dataset(task, length, language, tokenizer, num_samples=num_samples)
@@ -131,6 +131,7 @@ def measure(
 
 
 def markdown(row: list[str] | tuple[str, ...]) -> str:
+    """Return a row as a line of Markdown."""
     return "| " + " | ".join(row) + " |"
 
 

@@ -27,6 +27,7 @@ from typing import Any
 from rulerlib import metrics, models, tokens
 from rulerlib.dataset import Dataset
 from rulerlib.errors import RulerError
+from rulerlib.intervals import clustered
 from rulerlib.models import Generation, Model, Request
 
 COLUMNS = (
@@ -108,7 +109,7 @@ def measure(data: Dataset, options: argparse.Namespace, dtype: str) -> list[str]
         metrics.all_match(answer.text, sample.outputs)
         for answer, sample in zip(once.answers, samples, strict=True)
     ]
-    told = metrics.clustered(right, [sample.context_id for sample in samples])
+    interval = clustered(right, [sample.context_id for sample in samples])
     computed = sum(answer.computed_tokens for answer in once.answers)
     different = sum(
         one.text != other.text for one, other in zip(anew.answers, once.answers, strict=True)
@@ -123,8 +124,8 @@ def measure(data: Dataset, options: argparse.Namespace, dtype: str) -> list[str]
         f"{anew.seconds / once.seconds:.1f}",
         f"{anew.processor / once.processor:.1f}",
         f"{different} of {len(samples)}",
-        f"{told.mean:.2f} ({told.low:.2f} to {told.high:.2f})",
-        f"{told.design_effect:.2f}",
+        f"{interval.mean:.2f} ({interval.low:.2f} to {interval.high:.2f})",
+        f"{interval.design_effect:.2f}",
     ]
 
 

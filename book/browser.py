@@ -22,20 +22,24 @@ from __future__ import annotations
 import functools
 import hashlib
 import html
-import itertools
 import json
+import re
 import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from book import vendor
-from rulerlib import errors, haystack, languages, models, plots, show
+from rulerlib import errors, haystack, languages, models, plots, show, texts
+from rulerlib.analysis import depth_bin
 from rulerlib.errors import DataError
-from rulerlib.playground import PARTS, ROWS, Playground, Setting, page, state
+from rulerlib.playground import ROWS, Playground, Setting
+from rulerlib.playground.answer import VERDICTS
+from rulerlib.playground.labels import HAYSTACK_NAMES, HINT, LABELS, TIPS
+from rulerlib.playground.prompt import PARTS
+from rulerlib.playground.setting import BRACES, RULES, WHERE
 
 SOURCES = Path(__file__).parent / "_static" / "needle"
 LILLE = Path(models.__file__).parent / "lille"
@@ -43,8 +47,9 @@ LILLE = Path(models.__file__).parent / "lille"
 # As they ship; the first is only fetched when the reader asks.
 SHIPPED = ("model.safetensors", "config.json", "tokenizer.json", "tokenizer_config.json")
 
-# Tokens that a prompt and its answer may have, in steps, and the rows of the heatmap.
-LENGTHS = {"least": 500, "most": 4000, "step": 100, "first": 1000}
+# Tokens that a prompt and its answer may have, in steps; characters of the reader's own text, of
+# which no length here can hold more; and the rows of the heatmap.
+LENGTHS = {"least": 500, "most": 4000, "step": 100, "first": 1000, "text": 60_000}
 COLUMNS = (500, 1000, 2000, 4000)
 
 # Needles beside the one that is asked for, in the page's variants: niah_single_2, niah_multikey_1.
@@ -53,7 +58,7 @@ VARIANTS = {0: "One needle", 3: "Four needles, one is asked for"}
 # The haystacks of the playground that the page offers.
 HAYSTACKS = ("essay", "text")
 
-# So many needles are drawn for each language and variant; "another needle" goes through them.
+# Needles that are drawn for each language and variant; "another needle" goes through them.
 DRAWS = 20
 
 # The shades of a cell of the heatmap, from nothing found to all.
@@ -91,7 +96,7 @@ def make(folder: Path) -> None:
 
 @functools.cache
 def contents() -> dict[str, str]:
-    """The files that are made: what holds for the whole page, and one for each language."""
+    """Return the files that are made: what holds for the whole page, and one for each language."""
     play = Playground(length=LENGTHS["most"])
     made = {"page.json": about(play)}
     for code in languages.available():
@@ -101,7 +106,7 @@ def contents() -> dict[str, str]:
 
 @functools.cache
 def version() -> str:
-    """A hash of all that belongs together, by which browsers tell a new state from an old one."""
+    """Return a hash of all that belongs together, by which browsers tell new files from old."""
     whole = hashlib.sha256()
     for path in (*sorted(SOURCES.glob("*")), *(LILLE / name for name in SHIPPED)):
         whole.update(path.read_bytes())
@@ -160,11 +165,12 @@ def assemble(source: Path, target: Path) -> None:
 
 
 def about(play: Playground) -> dict[str, Any]:
-    """What holds for every prompt, and the words that change on the page."""
-    model = play.model
-    frame = model.tokenizer.frame()
+    """Return what holds for every prompt, and the words that change on the page."""
+    samples = play.samples_of(play.setting)
+    frame = samples.frame
     generation = json.loads((LILLE / "generation_config.json").read_text(encoding="utf-8"))
     ends = generation["eos_token_id"]
+    columns = {depth_bin(depth, len(ROWS)): column for column, depth in enumerate(ROWS)}
     return {
         "model": play.name,
         "sizes": {name: (LILLE / name).stat().st_size for name in SHIPPED},
@@ -175,33 +181,67 @@ def about(play: Playground) -> dict[str, Any]:
             "special": frame.special,
             "chat": frame.chat,
         },
-        "generate": play.prompt_of(Setting()).room,
+        "generate": samples.tokens_to_generate,
+        "seam": samples.maker.haystack.seam,
+        "anchor": haystack.ANCHOR,
+        "texts": text_rules(),
         "lengths": {**LENGTHS, "columns": COLUMNS},
         "rows": ROWS,
-        "labels": page.LABELS,
+        "bins": [columns[depth_bin(depth, len(ROWS))] for depth in range(101)],
+        "labels": LABELS,
         "parts": PARTS,
-        "verdicts": state.VERDICTS,
-        "rules": state.RULES,
-        "where": state.WHERE,
+        "verdicts": VERDICTS,
+        "rules": RULES,
+        "where": WHERE,
         "must": errors.MUST,
-        "control": haystack.CONTROL,
+        "control": texts.CONTROL,
         "wanted": show.WANTED,
         "silent": show.SILENT,
         "shades": [plots.shade(step / (SHADES - 1)) for step in range(SHADES)],
     }
 
 
+def text_rules() -> dict[str, Any]:
+    """Return what ``text.js`` must know of texts, so that it reads them as Python does.
+
+    ``folds`` has the letters whose case folding is not their lower case.
+    """
+    letters = [chr(code) for code in range(sys.maxunicode + 1) if not 0xD800 <= code <= 0xDFFF]
+    space = f"[{''.join(letter for letter in letters if letter.isspace())}]"
+
+    def javascript(pattern: str) -> str:
+        pattern = pattern.replace(r"\s", space).replace(r"\"", '"')
+        return re.sub("[^ -~]", lambda hit: f"\\u{{{ord(hit[0]):x}}}", pattern)
+
+    return {
+        "space": javascript(space),
+        "ends": javascript(texts.END.pattern),
+        "wrong": javascript(texts.NO_TEXT.pattern),
+        "braces": BRACES.pattern,
+        "longest": texts.LONGEST_UNIT_WORDS,
+        "folds": {
+            letter: letter.casefold() for letter in letters if letter.casefold() != letter.lower()
+        },
+    }
+
+
 def pack(play: Playground, code: str) -> dict[str, Any]:
-    """A language pack's wording and essays, and needles that were drawn."""
+    """Return a language pack's wording and essays with their costs, and needles that were drawn.
+
+    Raises
+    ------
+    DataError
+        If the tokenizer merges text across sentences, so that their costs do not add up.
+    """
     language = languages.load(code)
-    units = haystack.sentences(language.essays)
-    if not haystack.Haystack(units, " ", play.model.tokenizer).additive:
+    units = play.samples_of(Setting(language=code, length=LENGTHS["most"])).maker.haystack
+    if not units.additive:
         raise DataError(
             f"The tokenizer of '{play.name}' merges text across sentences of '{code}', and the"
             " page 'Move the needle' adds up what sentences cost."
         )
     return {
-        "units": units,
+        "units": list(zip(units.units, units.costs, strict=True)),
         "labels": {
             form: language.label("numbers", count) for form, count in (("one", 1), ("many", 2))
         },
@@ -212,7 +252,7 @@ def pack(play: Playground, code: str) -> dict[str, Any]:
         },
         "draws": {
             distractors: [
-                draw(play, units, Setting(language=code, num_distractors=distractors, index=index))
+                draw(play, Setting(language=code, num_distractors=distractors, index=index))
                 for index in range(DRAWS)
             ]
             for distractors in VARIANTS
@@ -220,51 +260,38 @@ def pack(play: Playground, code: str) -> dict[str, Any]:
     }
 
 
-def draw(play: Playground, units: list[str], setting: Setting) -> dict[str, Any]:
-    """Keys, values, the depths of those that are not asked for, and where the haystack begins.
-
-    They are read off a prompt, whose needles are worded so that this is easy.
-    """
-    mark = "="
-    setting = replace(setting, length=LENGTHS["most"], needle=f"{{key}}{mark}{{value}}")
-    prompt = play.prompt_of(setting)
-    pairs = [(text.split(mark), asked) for text, asked in prompt.needles]
-    others = [pair for pair, asked in pairs if not asked]
-    _, *depths = prompt.sample.depths
-    # Template, context and question are a line each, and the context's needles are known.
-    _, context, _ = prompt.sample.input.split("\n")
-    for text, _ in prompt.needles:
-        context = " ".join(piece.strip() for piece in context.split(text)).strip()
-    lengths = [len(unit) + 1 for unit in units]
-    begins = itertools.accumulate(lengths, initial=0)
-    start = list(begins).index(" ".join([*units, *units]).index(context))
-    return {
-        "asked": next(pair for pair, asked in pairs if asked),
-        "others": [[*pair, depth] for pair, depth in zip(others, depths, strict=True)],
-        "start": start,
-    }
+def draw(play: Playground, setting: Setting) -> dict[str, Any]:
+    """Return keys, values, the depths of needles not asked for, and where the haystack begins."""
+    samples = play.samples_of(setting)
+    draft, take = samples.plan(setting.index, setting.depth)
+    needles = [draft.needles[number] for number in draft.order]
+    asked, *others = [[each.key, each.text[slice(*each.value)], each.depth] for each in needles]
+    # Once around, from where it begins.
+    units = samples.maker.haystack.units
+    lap = take(samples.maker.haystack.total).units
+    start = next(at for at in range(len(units)) if [*units[at:], *units[:at]] == lap)
+    return {"asked": asked[:2], "others": others, "start": start}
 
 
 # --- Controls --------------------------------------------------------------------------------
 
 
 def megabytes() -> str:
-    """What is fetched when the reader first asks."""
+    """Return the size of what is fetched when the reader first asks."""
     return f"{(LILLE / SHIPPED[0]).stat().st_size / 1e6:.1f} MB"
 
 
 def controls(folder: str) -> Iterator[str]:
-    """The page's controls as HTML.
+    """Yield the page's controls as lines of HTML.
 
     Parameters
     ----------
     folder
         The address of the page's files, from the page.
     """
-    labels, tips = page.LABELS, page.TIPS
     setting = Setting()
     packs = {code: languages.load(code).name for code in languages.available()}
-    haystacks = {name: page.HAYSTACK_NAMES[name] for name in HAYSTACKS}
+    haystacks = {name: HAYSTACK_NAMES[name] for name in HAYSTACKS}
 
     def button(name: str, label: str, tip: str, kind: str = "") -> str:
         return (
@@ -287,42 +314,42 @@ def controls(folder: str) -> Iterator[str]:
     # Else a browser puts back after a reload what was chosen before it, and tells no script.
     yield '<form data-part="app" autocomplete="off" hidden>'
     yield '<div class="fields">'
-    yield select("language", labels["language"], packs, setting.language)
+    yield select("language", LABELS["language"], packs, setting.language)
     yield select("distractors", "Variant", {str(n): name for n, name in VARIANTS.items()}, "0")
-    yield select("haystack", labels["haystack"], haystacks, setting.haystack)
+    yield select("haystack", LABELS["haystack"], haystacks, setting.haystack)
     limits = f'min="{LENGTHS["least"]}" max="{LENGTHS["most"]}" step="{LENGTHS["step"]}"'
-    yield slider("length", labels["length"], limits, LENGTHS["first"])
+    yield slider("length", LABELS["length"], limits, LENGTHS["first"])
     yield "</div>"
     yield '<details data-part="own">'
-    yield f'<summary title="{html.escape(tips["own"])}">{labels["own"]}</summary>'
-    yield f'<p class="small">{page.HINT}</p>'
+    yield f'<summary title="{html.escape(TIPS["own"])}">{LABELS["own"]}</summary>'
+    yield f'<p class="small">{HINT}</p>'
     yield '<div class="fields">'
     for name in ("needle", "question", "prefix"):
-        yield field(name, labels[name], f'<input name="{name}" id="needle-{name}">')
+        yield field(name, LABELS[name], f'<input name="{name}" id="needle-{name}">')
     yield "</div>"
-    yield field("text", labels["text"], '<textarea name="text" id="needle-text"></textarea>')
+    yield field("text", LABELS["text"], '<textarea name="text" id="needle-text"></textarea>')
     yield "</details>"
-    yield slider("depth", labels["depth"], 'min="0" max="100" step="1"', round(setting.depth))
+    yield slider("depth", LABELS["depth"], 'min="0" max="100" step="1"', round(setting.depth))
     yield '<div class="strip" data-part="strip" aria-hidden="true"></div>'
     yield '<ul class="key" data-part="key"></ul>'
     yield '<p class="small" role="status" data-part="note"></p>'
     yield (
         '<div class="prompt" data-part="prompt" tabindex="0" role="region"'
-        f' aria-label="{labels["prompt"]}"></div>'
+        f' aria-label="{LABELS["prompt"]}"></div>'
     )
     yield '<div class="buttons">'
-    yield button("ask", f"{labels['ask']} (loads {megabytes()})", tips["ask"], "primary")
+    yield button("ask", f"{LABELS['ask']} (loads {megabytes()})", TIPS["ask"], "primary")
     yield button("depths", "Try all depths", "Ask at ten depths, at this length")
     yield button("lengths", "All depths and lengths", "Ask at ten depths and four lengths")
-    yield button("another", labels["another"], tips["another"])
-    yield button("stop", labels["stop"], tips["stop"])
+    yield button("another", LABELS["another"], TIPS["another"])
+    yield button("stop", LABELS["stop"], TIPS["stop"])
     yield "</div>"
     yield '<progress data-part="progress" aria-label="Loading" value="0" hidden></progress>'
     yield '<div class="doing" data-part="doing"></div>'
     yield '<div class="unseen" role="status" data-part="aloud"></div>'
-    yield f'<div class="say" role="status" data-part="answer">{labels["not asked"]}</div>'
+    yield f'<div class="say" role="status" data-part="answer">{LABELS["not asked"]}</div>'
     yield '<div class="found" data-part="found" hidden><table>'
-    yield f"<caption>{labels['found']}</caption>"
+    yield f"<caption>{LABELS['found']}</caption>"
     heads = "".join(f'<th scope="col">{depth}<span class="unseen"> %</span></th>' for depth in ROWS)
     yield f'<thead><tr><th scope="col">tokens</th>{heads}</tr></thead>'
     yield '<tbody data-part="cells"></tbody>'
@@ -347,13 +374,13 @@ STARTING = (
 
 
 def field(name: str, label: str, control: str, value: str = "") -> str:
-    """A control under its label, and the value that it stands at."""
+    """Return a control under its label, and the value that it stands at."""
     said = f'<output data-part="{name}-value" aria-hidden="true">{value}</output>' if value else ""
     return f'<div><label for="needle-{name}">{label}</label>{said}{control}</div>'
 
 
 def select(name: str, label: str, options: dict[str, str], chosen: str) -> str:
-    """A list to choose from."""
+    """Return a list to choose from."""
     made = "".join(
         f'<option value="{value}"{" selected" * (value == chosen)}>{html.escape(text)}</option>'
         for value, text in options.items()
@@ -363,7 +390,7 @@ def select(name: str, label: str, options: dict[str, str], chosen: str) -> str:
 
 
 def slider(name: str, label: str, limits: str, value: int) -> str:
-    """A slider that says where it stands."""
+    """Return a slider that says where it stands."""
     control = f'<input type="range" name="{name}" id="needle-{name}" {limits} value="{value}">'
     return field(name, label, control, str(value))
 

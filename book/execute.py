@@ -8,7 +8,7 @@ outside the sources, and `book.extension` shows it from there::
     python -m book.execute niah qa    # only these
 
 What an execution depends on (the notebook's own cells, its settings in
-``params/book/``, all of rulerlib, the result tables) is hashed into it. A page
+``params/book/``, all of rulerlib, the book's modules, the result tables) is hashed into it. A page
 shows an execution only while that hash is right, so that a number on the site
 always comes from the code beside it.
 """
@@ -40,21 +40,21 @@ KEY = "ruler_book"
 
 
 def folder() -> Path:
-    """Where executed notebooks lie."""
+    """Return where executed notebooks lie."""
     return Path(os.environ.get(HOME) or ROOT / "_build" / "executed")
 
 
 def pages() -> list[str]:
-    """The notebooks in the table of contents, as paths from the root without ``.ipynb``."""
+    """Return the notebooks of the table of contents, as paths from the root without ``.ipynb``."""
     import yaml
 
-    found: list[str] = []
+    names: list[str] = []
 
     def walk(value: Any) -> None:
         if isinstance(value, dict):
             for name in ("root", "file"):
                 if name in value and (ROOT / f"{value[name]}.ipynb").exists():
-                    found.append(value[name])
+                    names.append(value[name])
             for inner in value.values():
                 walk(inner)
         elif isinstance(value, list):
@@ -62,25 +62,26 @@ def pages() -> list[str]:
                 walk(inner)
 
     walk(yaml.safe_load((ROOT / "_toc.yml").read_text(encoding="utf-8")))
-    return found
+    return names
 
 
 def settings_path(page: str) -> Path:
-    """The papermill parameters with which a page is executed; without the file, the defaults."""
+    """Return the file of a page's papermill parameters; without it, the defaults hold."""
     home = Path(os.environ.get(SETTINGS) or ROOT / "params" / "book")
     return home / f"{Path(page).name}.yaml"
 
 
 def executed_path(page: str) -> Path:
-    """Where the execution of a page lies."""
+    """Return where the execution of a page lies."""
     return folder() / f"{page}.ipynb"
 
 
 @functools.cache
 def library() -> str:
-    """A hash of rulerlib and of the committed tables."""
+    """Return a hash of rulerlib, of the book's own modules and of the committed tables."""
     whole = hashlib.sha256()
-    files = [*(ROOT / "rulerlib").rglob("*"), *(ROOT / "book").rglob("*.csv")]
+    book = ROOT / "book"
+    files = [*(ROOT / "rulerlib").rglob("*"), *book.glob("*.py"), *book.rglob("*.csv")]
     for file in sorted(files):
         if file.is_file() and "__pycache__" not in file.parts:
             whole.update(str(file.relative_to(ROOT)).encode())
@@ -89,7 +90,7 @@ def library() -> str:
 
 
 def fingerprint(page: str) -> str:
-    """A hash of all that decides what a page's execution shows."""
+    """Return a hash of all that decides what a page's execution shows."""
     notebook = json.loads((ROOT / f"{page}.ipynb").read_text(encoding="utf-8"))
     code = [cell["source"] for cell in notebook["cells"] if cell["cell_type"] == "code"]
     settings = settings_path(page)
@@ -98,7 +99,7 @@ def fingerprint(page: str) -> str:
 
 
 def executed(page: str) -> Any:
-    """The execution of a page, a notebook; None where there is none or it is outdated."""
+    """Return the executed notebook of a page; None where there is none or it is outdated."""
     import nbformat
 
     path = executed_path(page)
@@ -111,7 +112,7 @@ def executed(page: str) -> Any:
 
 
 def execute(page: str) -> Path:
-    """Execute the notebook of a page, unless its execution is there and up to date.
+    """Execute the notebook of a page, unless that is done already, and return where it lies.
 
     Raises
     ------
@@ -124,7 +125,7 @@ def execute(page: str) -> Path:
     path, settings = executed_path(page), settings_path(page)
     if executed(page) is not None:
         return path
-    # Runs of another state of the library would be resumed or refused; each state has its own.
+    # Runs of another state of the library would be resumed or refused: each state has its own.
     runs = folder() / "runs" / library()
     for old in runs.parent.glob("*"):
         if old != runs:
@@ -150,12 +151,12 @@ def execute(page: str) -> Path:
 
 def main(chosen: list[str]) -> None:
     """Execute the pages whose last part is among ``chosen``, or all."""
-    found = pages()
-    names = [Path(page).name for page in found]
+    known = pages()
+    names = [Path(page).name for page in known]
     for name in chosen:
         if name not in names:
             sys.exit(f"The page is {name!r}, but must be {nearest(name, names)}.")
-    for page in found:
+    for page in known:
         if chosen and Path(page).name not in chosen:
             continue
         begin, fresh = time.monotonic(), executed(page) is not None

@@ -42,11 +42,12 @@ from sphinx.util.docutils import SphinxDirective
 from book import browser, execute, vendor
 from rulerlib import languages, tasks
 from rulerlib.dataset import Dataset
+from rulerlib.samples import Sample
 
 ROOT = Path(__file__).parent.parent
 LOGGER = logging.getLogger(__name__)
 
-# An example shows so many characters of a prompt's beginning and end.
+# Characters of a prompt's beginning and end that an example shows.
 SHOWN = 420
 
 # Under this name what figures show waits until they are there.
@@ -125,7 +126,7 @@ def describe(app: Sphinx, doctree: nodes.document) -> None:
 
 
 def plain(markdown: str) -> str:
-    """Prose without its marks, in one line."""
+    """Return prose without its marks, in one line."""
     return " ".join(re.sub(r"[*_`]|\[([^]]*)\]\([^)]*\)", r"\1", markdown).split())
 
 
@@ -162,7 +163,7 @@ def in_language(code: str, lines: Iterator[str]) -> Iterator[str]:
 
 
 def fenced(text: str) -> Iterator[str]:
-    """A text as it stands, in a block whose long lines are wrapped."""
+    """Yield a text as it stands, in a block whose long lines are wrapped."""
     yield "``````{code-block} text"
     yield ":class: wrapped"
     yield ""
@@ -187,9 +188,9 @@ class Tasks(Generated):
                 if value != getattr(plain_knobs, name) or name == "haystack"
             ]
             yield (
-                f"| `{task.name}` | {{doc}}`{task.family} </notebooks/{task.family}>` "
+                f"| `{task.name}` | {{doc}}`{task.family.name} </notebooks/{task.family.name}>` "
                 f"| {', '.join(knobs) or 'the defaults'} | {task.tokens_to_generate} "
-                f"| {rules[task.metric]} |"
+                f"| {rules[task.scoring.primary]} |"
             )
 
 
@@ -217,7 +218,7 @@ class Example(Generated):
             yield f"````````{{tab-item}} {language.name}"
             yield f":sync: {code}"
             yield ""
-            prompt = shortened(sample.input + sample.answer_prefix, sample.outputs)
+            prompt = shortened(sample.input + sample.answer_prefix, answers(sample))
             yield from in_language(code, fenced(prompt))
             yield ""
             wanted = ", ".join(f"`{output}`" for output in sample.outputs)
@@ -226,15 +227,20 @@ class Example(Generated):
         yield "`````````"
 
 
-def shortened(text: str, values: list[str]) -> str:
-    """The beginning and the end of a text, and the lines or sentences with the values."""
+def answers(sample: Sample) -> list[tuple[int, int]]:
+    """Return where each reference stands first, as characters [start, end) of the prompt."""
+    places: dict[str, tuple[int, int]] = {}
+    for part in sample.parts.of_role("value", "word"):
+        places.setdefault(sample.input[part.start : part.end], (part.start, part.end))
+    return [places[output] for output in sample.outputs if output in places]
+
+
+def shortened(text: str, places: list[tuple[int, int]]) -> str:
+    """Return the beginning and the end of a text, and what stands around some places."""
     if len(text) <= 2 * SHOWN:
         return text
     keep = [(0, SHOWN), (len(text) - SHOWN, len(text))]
-    for value in values:
-        at = text.find(value)
-        if at >= 0:
-            keep.append((max(0, at - 120), min(len(text), at + len(value) + 60)))
+    keep += [(max(0, start - 120), min(len(text), end + 60)) for start, end in places]
     pieces: list[str] = []
     done = 0
     for begin, end in sorted(keep):
@@ -314,6 +320,7 @@ class Needle(Generated):
         "book/_static/needle/*",
         "rulerlib/*.py",
         "rulerlib/playground/*.py",
+        "rulerlib/tasks/*.py",
         "rulerlib/languages/*.toml",
         "rulerlib/languages/*/essays/*.txt",
         "rulerlib/models/lille/*",
@@ -326,7 +333,7 @@ class Needle(Generated):
 
 
 def bibtex(citation: dict[str, Any]) -> str:
-    """A BibTeX entry from the fields of a ``CITATION.cff``."""
+    """Return a BibTeX entry from the fields of a ``CITATION.cff``."""
     authors = " and ".join(
         f"{{{author['name']}}}" if "name" in author
         else f"{author['family-names']}, {author['given-names']}"
@@ -359,7 +366,7 @@ class Link(AutoLink):
 def readable(
     app: Sphinx, what: str, name: str, found: Any, options: Any, signature: str, returned: str
 ) -> tuple[str, str] | None:
-    """A default that a dataclass makes anew each time, ``<factory>``, is no Python."""
+    """Return a signature that is Python: a dataclass shows a default made anew as ``<factory>``."""
     if signature and "<factory>" in signature:
         return signature.replace("<factory>", "..."), returned
     return None
@@ -369,7 +376,7 @@ def find_target(app: Sphinx, env: Any, node: Any, contnode: Any) -> nodes.Node |
     """Link a name to the place where what it names is described.
 
     ``rulerlib.analysis.scores`` is described where it is defined, in
-    ``rulerlib.analysis.tables``; a type variable in a signature is described nowhere.
+    ``rulerlib.analysis.scores.scores``; a type variable in a signature is described nowhere.
     """
     module, _, name = node.get("reftarget", "").rpartition(".")
     found = getattr(sys.modules.get(module), name, None)
@@ -387,7 +394,7 @@ def find_target(app: Sphinx, env: Any, node: Any, contnode: Any) -> nodes.Node |
 
 
 def prepare(app: Sphinx, config: Any) -> None:
-    """Scripts in place, and the address at which the site will stand, if it is known."""
+    """Fetch the scripts, and set the address at which the site will stand, if it is known."""
     if vendor.fetch():
         LOGGER.info("book/_static/vendor: fetched")
     # The publishing workflow knows it; a link rel=canonical is then on every page.
@@ -395,13 +402,13 @@ def prepare(app: Sphinx, config: Any) -> None:
 
 
 def finish(app: Sphinx, error: Exception | None) -> None:
-    """The files of the page "Move the needle", beside its scripts."""
+    """Write the files of the page "Move the needle" beside its scripts."""
     if error is None and app.builder.format == "html" and "book/needle" in app.env.found_docs:
         browser.make(Path(app.outdir) / "_static" / "needle")
 
 
 def setup(app: Sphinx) -> dict[str, Any]:
-    """Called by Sphinx."""
+    """Tell Sphinx what there is; Sphinx calls this."""
     app.add_directive("ruler-tasks", Tasks)
     app.add_directive("ruler-example", Example)
     app.add_directive("ruler-prompts", Prompts)

@@ -6,27 +6,31 @@
 (True, 1, [0])
 
 The same parameters give the same bytes, on any machine and in any order:
-``data[7]`` depends on nothing but the parameters and 7.
+``data[7]`` depends on nothing but the parameters and 7. `rulerlib.store.questions`
+writes a dataset to disk.
 """
 
 from __future__ import annotations
 
-import json
+import contextlib
 import math
 import random
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import rulerlib
-from rulerlib import languages, samples, tasks, tokens
-from rulerlib.errors import DataError, ParameterError, RunMismatchError, flag, whole_number
-from rulerlib.haystack import digest, read_texts
+from rulerlib import languages, tasks, tokens
+from rulerlib.errors import ParameterError, require, whole_number
+from rulerlib.prompts import Frame, PromptFormat
 from rulerlib.samples import Sample
-from rulerlib.tasks.base import Budget, Draft, Maker, Shared, TooLongError
+from rulerlib.tasks.budget import Budget, Counting, Shared, Sums, TooLongError, Whole
+from rulerlib.tasks.draft import Draft
+from rulerlib.tasks.family import Maker
+from rulerlib.texts import digest, read_texts
 
 # Samples that are drawn beforehand, to learn how long prompts and answers are.
 PROBES = 64
@@ -36,35 +40,6 @@ CHECKED = 3
 
 # Contexts that are drawn beforehand, where each has many questions.
 PROBED_CONTEXTS = 8
-
-METADATA = "metadata.json"
-
-# What settings that were written before there was a choice would have said.
-UNSAID: dict[str, Any] = {
-    "queries_per_context": 1,
-    "answer_prefix": "assistant",
-    "thinking": None,
-    "thinking_tokens": 0,
-    "thinking_tags": list(tokens.TAGS),
-}
-
-
-def check_queries(task: str, queries_per_context: int, /, **knobs: Any) -> None:
-    """Check a task, its knobs, and that one context can be asked so many questions.
-
-    Raises
-    ------
-    ParameterError
-        If not: says how many it can be asked, and what decides it.
-    """
-    whole_number("queries_per_context", queries_per_context, 1)
-    row = tasks.resolve(task, **knobs)
-    most, why = row.module.most_queries(row.knobs)
-    if most is not None and queries_per_context > max(1, most):
-        allowed = "1" if most <= 1 else f"at most {most}"
-        raise ParameterError(
-            "queries_per_context", queries_per_context, f"{allowed} for {task}: {why}"
-        )
 
 
 @dataclass(frozen=True)
@@ -84,33 +59,27 @@ class Dataset:
     num_samples
         How many samples iteration gives. Sample ``i`` does not depend on it.
     seed
-        Another seed gives other keys, values and places.
+        Another seed gives other keys, values and depths.
     texts
-        Prose for essay haystacks in place of the language's own: a file, a folder or texts,
-        as `rulerlib.haystack.read_texts` takes them.
-    chat
-        Whether the budget counts the tokenizer's chat template; None: where there is one.
-    answer_prefix
-        Where the beginning of the answer stands: ``"assistant"``, the assistant's turn, which the
-        model continues; ``"user"``, at the end of the user's turn, for models that think first
-        and servers that begin every turn themselves; ``"none"``, nowhere.
-    thinking
-        Whether the chat template lets the model think before it answers; None: as the template
-        has it. Room for thinking comes on top of ``length``, so that the questions are the same.
+        Your own texts for tasks that read some: a file, a folder or texts, as
+        `rulerlib.texts.read_texts` takes them. None: the language's own.
+    format
+        What stands around each question; the budget counts it. Room for thinking comes on top
+        of ``length``, so that the questions are the same.
     knobs
         Settings of the task that differ from its row in the table.
     queries_per_context
-        So many samples in a row share one context, word for word up to what follows it, and ask
-        other questions about it; RULER has 1. A model that keeps what it has read then reads
+        How many samples in a row share one context, word for word up to what follows it, and
+        ask other questions about it; RULER has 1. A model that keeps what it has read then reads
         the context once (`rulerlib.predict`), and means must allow for their dependence
-        (`rulerlib.metrics.clustered`). Their ``context_id`` is the same. Which tasks can share,
-        and how far, says the error: those with several needles, chains or documents to ask for.
+        (`rulerlib.intervals.clustered`). Their ``context_id`` is the same. Tasks with several
+        needles, chains or documents to ask for can share; the error says how far.
 
     Raises
     ------
     ParameterError
-        If a parameter cannot work; a length that is too small is told the
-        smallest that is not.
+        If a parameter cannot work; for a length that is too small it names the smallest that
+        is not.
     """
 
     task: str
@@ -120,23 +89,22 @@ class Dataset:
     num_samples: int = 40
     seed: int = 42
     texts: str | Path | Iterable[str] | None = None
-    chat: bool | None = None
+    format: PromptFormat = PromptFormat()
     knobs: dict[str, Any] = field(default_factory=dict)
     queries_per_context: int = 1
-    answer_prefix: str = "assistant"
-    thinking: bool | None = None
 
     def __post_init__(self) -> None:
         whole_number("length", self.length, 1)
         whole_number("num_samples", self.num_samples, 1)
         whole_number("seed", self.seed, 0)
-        if self.chat is not None and not isinstance(self.chat, bool):
-            raise ParameterError("chat", self.chat, "true, false, or None")
-        if self.thinking is not None:
-            flag("thinking", self.thinking)
-        check_queries(self.task, self.queries_per_context, **self.knobs)
+        knobs = self.knobs
+        named = isinstance(knobs, dict) and all(isinstance(name, str) for name in knobs)
+        require(named, "knobs", knobs, 'a dictionary such as {"num_hops": 2}')
+        self.row.check_queries(self.queries_per_context)
         set_ = object.__setattr__
         if self.texts is not None:
+            allowed = f"None, because {self.task} reads none"
+            require(self.row.reads_texts, "texts", self.texts, allowed)
             set_(self, "texts", read_texts(self.texts))
         if not isinstance(self.language, languages.Language):
             set_(self, "language", languages.load(self.language))
@@ -153,12 +121,21 @@ class Dataset:
     def __getitem__(self, index: int) -> Sample:
         if not 0 <= index < self.num_samples:
             raise IndexError(f"sample {index} of {self.num_samples}")
+        return self.sample(index, self.maker)
+
+    def sample(self, index: int, maker: Maker) -> Sample:
+        """Return one sample by its index, of a maker that may differ from the dataset's own.
+
+        Raises
+        ------
+        ParameterError
+            If the length is too small for this sample: names the smallest that is not.
+        """
         try:
-            return self._draw(self.family, index)
+            return self._draw(maker, self.counting, index)
         except TooLongError as error:
-            raise ParameterError(
-                "length", self.length, f"at least {error.needed} for sample {index}"
-            ) from error
+            allowed = f"at least {error.needed} for sample {index}"
+            raise ParameterError("length", self.length, allowed) from error
 
     @cached_property
     def row(self) -> tasks.Task:
@@ -166,9 +143,9 @@ class Dataset:
         return tasks.resolve(self.task, **self.knobs)
 
     @cached_property
-    def frame(self) -> tokens.Frame:
+    def frame(self) -> Frame:
         """What the model's template puts around each prompt."""
-        return self._tokenizer.frame(self.chat, self.answer_prefix, self.thinking)
+        return self.format.frame(self._tokenizer)
 
     @property
     def _tokenizer(self) -> tokens.Tokenizer:
@@ -188,138 +165,122 @@ class Dataset:
     @cached_property
     def tokens_to_generate(self) -> int:
         """Room for the answer: the task's number, or more where this tokenizer needs more."""
-        return max(self.row.tokens_to_generate, self._answer_tokens)
-
-    @cached_property
-    def _answer_tokens(self) -> int:
-        # Half as much again as the longest of many gold answers, and eight for a word before it.
         answers = [
-            draft.answer or self._language.join([*draft.outputs])
+            draft.answer or self._language.join(draft.outputs)
             for drafts in self._drafts(self._trial)
             for draft in drafts
         ]
-        return math.ceil(1.5 * max(self._tokenizer.counts(answers))) + 8
+        # Half as much again as the longest of many gold answers, and eight for a word before it.
+        needed = math.ceil(1.5 * max(self._tokenizer.counts(answers))) + 8
+        return max(self.row.tokens_to_generate, needed)
 
     @cached_property
     def _trial(self) -> Maker:
-        """The family with the table's own room for the answer, for trial drafts."""
-        return self._make_family(self.row.tokens_to_generate)
+        """The maker with the task's own room for the answer, for trial drafts."""
+        return self._maker(self.row.tokens_to_generate)
 
     @cached_property
-    def _made(self) -> Maker:
-        """The family with room enough; mostly the trial's own, whose haystack is counted."""
+    def maker(self) -> Maker:
+        """The maker of samples; mostly the trial's own, whose haystack is counted."""
         if self.tokens_to_generate == self.row.tokens_to_generate:
             return self._trial
-        return self._make_family(self.tokens_to_generate)
+        return self._maker(self.tokens_to_generate)
 
     @cached_property
-    def family(self) -> Maker:
-        """The maker of samples, set to add or to tokenize as its tokenizer demands."""
-        made = self._made
-        made.exact = not made.haystack.additive
-        if not made.exact:
-            for context in range(CHECKED):
-                try:
-                    sample = self._draw(made, context * self.queries_per_context)
-                except TooLongError:
-                    continue
-                if (sample.length, sample.length_w_model_temp) != made.composer.lengths_of(sample):
-                    made.exact = True
-                    break
-        if made.exact:
-            warnings.warn(
-                f"The tokenizer '{self._tokenizer.name}' merges text across the seams of the"
-                " haystack; every prompt is tokenized as a whole, which is slower.",
-                stacklevel=2,
-            )
-        return made
+    def counting(self) -> Counting:
+        """How prompts are counted: by sums, or whole where the tokenizer demands it."""
+        sums = Sums(self.maker.budget)
+        if self.maker.haystack.additive and self._adds_up(sums):
+            return sums
+        warnings.warn(
+            f"The tokenizer '{self._tokenizer.name}' merges text across the seams of the"
+            " haystack; every prompt is tokenized as a whole, which is slower.",
+            stacklevel=2,
+        )
+        return Whole(self.maker.budget)
 
-    def _make_family(self, tokens_to_generate: int, length: int | None = None) -> Maker:
+    def _adds_up(self, sums: Counting) -> bool:
+        """Return whether the sums are right for some finished samples."""
+        for context in range(CHECKED):
+            with contextlib.suppress(TooLongError):
+                shared = self._context(self.maker, sums, context)
+                sample = shared[0]
+                if shared.lengths[0] != sums.budget.whole(sample.input, sample.answer_prefix):
+                    return False
+        return True
+
+    def _maker(self, tokens_to_generate: int, length: int | None = None) -> Maker:
         budget = Budget(self._tokenizer, self.frame, length or self.length, tokens_to_generate)
         texts = self._texts if self._texts is not None else self._language.essays
-        return self.maker(
-            self.row.knobs, self._language, budget, texts, f"{self.seed} {self._stream}"
-        )
-
-    @property
-    def maker(self) -> Callable[..., Maker]:
-        """What makes the family: its class, or whatever takes the same arguments."""
-        family: Callable[..., Maker] = self.row.module.Family
-        return family
+        return self.row.family.maker(self.row.knobs, self._language, budget, texts, self._stream)
 
     @property
     def _stream(self) -> str:
         # The length and the tokenizer are left out on purpose: the same needles at every length
         # and for every model make their comparison a paired one.
-        return f"{self.task} {self._language.code}"
+        return f"{self.seed} {self.task} {self._language.code}"
 
     def _rng(self, index: int) -> random.Random:
         # Seeded with a text, which Python hashes with SHA-512, not with its own changing hash().
-        return random.Random(f"{self.seed} {self._stream} {index}")
+        return random.Random(f"{self._stream} {index}")
 
-    def _draw(self, family: Maker, index: int) -> Sample:
-        if self.queries_per_context == 1:
-            sample = family.sample(index, self._rng(index))
-        else:
-            context, number = divmod(index, self.queries_per_context)
-            sample = self._context(family, context)[number]
+    def _draw(self, maker: Maker, counting: Counting, index: int) -> Sample:
+        context, number = divmod(index, self.queries_per_context)
+        sample = self._context(maker, counting, context)[number]
+        if self.queries_per_context > 1:
             sample.context_id = context
-        sample.index = index
-        sample.task = self.task
-        sample.language = self._language.code
+        sample.index, sample.task, sample.language = index, self.task, self._language.code
         return sample
 
-    def _context(self, family: Maker, context: int) -> Shared:
-        """The samples of one context; the last one is kept, because they are asked for in a row."""
-        key = (family, family.exact, context)
-        if self._last.get("key") != key:
-            shared = family.shared(context, self._rng(context), self.queries_per_context)
-            self._last.update(key=key, made=shared)
-        made: Shared = self._last["made"]
-        return made
+    def _context(self, maker: Maker, counting: Counting, context: int) -> Shared:
+        """Return the samples of one context; the last is kept, because they are asked in a row."""
+        key = (maker, counting, context)
+        if key not in self._last:
+            self._last.clear()
+            rng, queries = self._rng(context), self.queries_per_context
+            self._last[key] = maker.shared(counting, context, rng, queries)
+        return self._last[key]
 
     @cached_property
-    def _last(self) -> dict[str, Any]:
+    def _last(self) -> dict[tuple[Maker, Counting, int], Shared]:
         return {}
 
-    def _drafts(self, family: Maker) -> list[list[Draft]]:
-        """The drafts of some contexts, one or more of each."""
+    def _drafts(self, maker: Maker) -> list[list[Draft]]:
+        """Return the drafts of some contexts, one or more of each."""
         queries = self.queries_per_context
         contexts = range(max(PROBED_CONTEXTS, PROBES // queries))
-        return [family.drafts(context, self._rng(context), queries) for context in contexts]
+        return [maker.drafts(context, self._rng(context), queries) for context in contexts]
 
-    def _smallest(self, family: Maker) -> int:
-        composer = family.composer
+    def _smallest(self, maker: Maker) -> int:
         needed = 0
-        for drafts in self._drafts(family):
-            if len({draft.head for draft in drafts}) > 1:
-                raise ParameterError(
-                    "queries_per_context",
-                    self.queries_per_context,
-                    f"1, because the language pack '{self._language.code}' names the question"
-                    " before the context, so that nothing could be shared",
-                )
-            needed = max(needed, *(composer.fixed(draft) for draft in drafts))
-        return needed + family.haystack.longest
+        for drafts in self._drafts(maker):
+            allowed = (
+                f"1, because the language pack '{self._language.code}' names the question"
+                " before the context, so that nothing could be shared"
+            )
+            alike = len({draft.head for draft in drafts}) == 1
+            require(alike, "queries_per_context", self.queries_per_context, allowed)
+            seam = maker.haystack.seam
+            needed = max(needed, *(maker.budget.least(draft, seam) for draft in drafts))
+        return needed + maker.haystack.longest
 
     def _check_length(self) -> None:
-        smallest = self._smallest(self._made)
+        smallest = self._smallest(self.maker)
         if self.length < smallest:
             # A longer prompt draws from more distractors, one of which may be longer.
             generate = self.tokens_to_generate
-            while (more := self._smallest(self._make_family(generate, smallest))) > smallest:
+            while (more := self._smallest(self._maker(generate, smallest))) > smallest:
                 smallest = more
-            raise ParameterError(
-                "length",
-                self.length,
-                f"at least {smallest} for {self.task}: {self.tokens_to_generate} tokens to"
-                " generate and the fixed part of the prompt",
+            allowed = (
+                f"at least {smallest} for {self.task}: {generate} tokens to generate and the fixed"
+                " part of the prompt"
             )
+            raise ParameterError("length", self.length, allowed)
 
     @cached_property
     def metadata(self) -> dict[str, Any]:
         """Everything that decides the bytes of the samples."""
-        return {
+        metadata = {
             "task": self.task,
             "knobs": self.row.settings(),
             "language": self._language.code,
@@ -329,97 +290,17 @@ class Dataset:
             "tokenizer": self._tokenizer.name,
             "tokenizer_fingerprint": self._tokenizer.fingerprint,
             "chat": self.frame.chat,
-            "answer_prefix": self.answer_prefix,
-            "thinking": self.thinking,
+            "answer_prefix": self.format.answer_prefix,
+            "thinking": self.format.thinking,
             "tokens_to_generate": self.tokens_to_generate,
             "texts": digest(self._texts) if self._texts is not None else None,
-            "source": getattr(self._trial, "digest", None),
+            "source": self._trial.digest,
             "rulerlib": rulerlib.__version__,
-            # Only where it is not RULER's 1, so that a folder made before there was a choice
-            # stays what it is.
-            **{name: n for name, n in self._sharing.items() if n != UNSAID[name]},
         }
-
-    @property
-    def _sharing(self) -> dict[str, int]:
-        return {"queries_per_context": self.queries_per_context}
-
-    def write(self, folder: str | Path) -> Path:
-        """Write ``validation.jsonl`` and ``metadata.json``, or reuse what stands there.
-
-        Samples that are there already are kept; asking for more of them adds
-        the rest. Each file appears whole or not at all.
-
-        Returns
-        -------
-        Path
-            The file of samples. It may hold more than ``num_samples``.
-
-        Raises
-        ------
-        RunMismatchError
-            If the folder holds a dataset with other parameters: names the first that differs.
-        DataError
-            If what stands there is damaged.
-        ParameterError
-            If the folder cannot be written.
-        """
-        folder = Path(folder)
-        path, about = folder / "validation.jsonl", folder / METADATA
-        if path.exists() and not about.exists():
-            raise RunMismatchError(
-                f"{path} stands there without {METADATA}, so another tool made it: choose another"
-                " output folder."
-            )
-        if path.exists():
-            wanted = {**self.metadata, **self._sharing}
-            compare(about, wanted, ignore=("tokenizer", "rulerlib", "num_samples"))
-            stated = json.loads(about.read_text(encoding="utf-8")).get("num_samples", 0)
-            if stated >= self.num_samples:
-                return path
-        else:
-            # First of all, so that a run that is killed here knows its own samples again.
-            self._state(about, 0)
-        samples.write(path, self)
-        self._state(about, self.num_samples)
-        return path
-
-    def _state(self, about: Path, num_samples: int) -> None:
-        settings = {**self.metadata, "num_samples": num_samples}
-        with samples.replacing(about) as file:
-            file.write(json.dumps(settings, ensure_ascii=False, indent=2) + "\n")
-
-
-def compare(path: Path, wanted: dict[str, Any], ignore: tuple[str, ...] = ()) -> None:
-    """Check that settings on disk are those asked for now.
-
-    Raises
-    ------
-    RunMismatchError
-        Naming the first setting that differs, both values, and what to do.
-    DataError
-        If the file is damaged.
-    """
-    try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise DataError(f"{path}: damaged ({error}).") from error
-    if not isinstance(found, dict):
-        raise DataError(f"{path}: damaged (not a JSON object).")
-    found = {**UNSAID, **found}
-    for name, value in wanted.items():
-        if name not in ignore and found.get(name) != value:
-            name, was, value = _difference(name, found.get(name), value)
-            raise RunMismatchError(
-                f"{path.parent} was made with {name} = {was!r}, and now {name} ="
-                f" {value!r} is asked for: choose another output folder, or delete this one."
-            )
-
-
-def _difference(name: str, was: Any, value: Any) -> tuple[str, Any, Any]:
-    """The innermost setting that differs: ``dataset.seed``, not all of ``dataset``."""
-    if isinstance(was, dict) and isinstance(value, dict):
-        for inner in {**was, **value}:
-            if was.get(inner) != value.get(inner):
-                return _difference(f"{name}.{inner}", was.get(inner), value.get(inner))
-    return name, was, value
+        # What RULER does not have is said only where it is used, so that folders that were made
+        # before there was a choice stay what they are.
+        if self.format.system_prompt is not None:
+            metadata["system_prompt"] = self.format.system_prompt
+        if self.queries_per_context > 1:
+            metadata["queries_per_context"] = self.queries_per_context
+        return metadata

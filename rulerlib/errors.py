@@ -34,10 +34,9 @@ class ParameterError(RulerError, ValueError):
 
     def __init__(self, parameter: str, value: Any, allowed: str) -> None:
         self.parameter, self.value, self.allowed = parameter, value, allowed
-        shown = repr(value)
-        if len(shown) > 120:
-            shown = shown[:117] + "..."
-        super().__init__(MUST.format(parameter=parameter, value=shown, allowed=allowed))
+        super().__init__(
+            MUST.format(parameter=parameter, value=shortened(value, 120), allowed=allowed)
+        )
 
 
 class DataError(RulerError, ValueError):
@@ -49,7 +48,8 @@ class MissingExtraError(RulerError, ImportError):
 
     def __init__(self, package: str, extra: str, purpose: str) -> None:
         super().__init__(
-            f"{purpose} needs the package '{package}': pip install 'rulerlib[{extra}]'."
+            f"{purpose} needs the package '{package}': pip install -e '.[{extra}]'"
+            " in the project's folder."
         )
 
 
@@ -65,6 +65,12 @@ class BusyError(RulerError):
     """Another process is writing the same file; the message says which one, and since when."""
 
 
+def shortened(value: Any, most: int = 80) -> str:
+    """Return a value as Python writes it, cut to at most ``most`` characters."""
+    text = repr(value)
+    return text if len(text) <= most else text[: most - 3] + "..."
+
+
 def nearest(value: Any, choices: Iterable[str]) -> str:
     """Say which names are allowed and which one was probably meant.
 
@@ -75,6 +81,27 @@ def nearest(value: Any, choices: Iterable[str]) -> str:
     close = difflib.get_close_matches(str(value), names, n=1, cutoff=0.4)
     hint = f" (did you mean '{close[0]}'?)" if close else ""
     return f"one of {', '.join(names)}{hint}"
+
+
+def require(holds: object, parameter: str, value: Any, allowed: str) -> None:
+    """Refuse a parameter's value unless something holds.
+
+    >>> require(2 < 1, "length", 2, "at most 1")
+    Traceback (most recent call last):
+    rulerlib.errors.ParameterError: length is 2, but must be at most 1.
+
+    Raises
+    ------
+    ParameterError
+        If it does not hold; its arguments are those of this function.
+    """
+    if not holds:
+        raise ParameterError(parameter, value, allowed)
+
+
+def is_number(value: Any) -> bool:
+    """Return whether a value is a number; True and False are none."""
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
 def one_of(parameter: str, value: Any, choices: Iterable[str]) -> str:
@@ -98,9 +125,8 @@ def flag(parameter: str, value: Any) -> bool:
     ------
     ParameterError
     """
-    if not isinstance(value, bool):
-        raise ParameterError(parameter, value, "True or False")
-    return value
+    require(isinstance(value, bool), parameter, value, "True or False")
+    return bool(value)
 
 
 def whole_number(parameter: str, value: Any, minimum: int, maximum: int | None = None) -> int:
@@ -114,9 +140,7 @@ def whole_number(parameter: str, value: Any, minimum: int, maximum: int | None =
     ParameterError
     """
     high = f" and at most {maximum}" if maximum is not None else ""
-    allowed = f"a whole number, at least {minimum}{high}"
-    if isinstance(value, bool) or not isinstance(value, int):
-        raise ParameterError(parameter, value, allowed)
-    if value < minimum or (maximum is not None and value > maximum):
-        raise ParameterError(parameter, value, allowed)
-    return value
+    whole = isinstance(value, int) and not isinstance(value, bool)
+    holds = whole and value >= minimum and (maximum is None or value <= maximum)
+    require(holds, parameter, value, f"a whole number, at least {minimum}{high}")
+    return int(value)

@@ -1,9 +1,7 @@
-"""A dataset and a model become predictions; a killed run goes on where it stopped.
+"""Questions and a model become answers on disk; a killed run goes on where it stopped.
 
-Each prediction is appended to its file as soon as it is finished, in whatever
-order. What stands in the file counts, so that nothing is lost and nothing is
-done twice. When all are there they are put in order, in one step, so that an
-interrupted run ends with the same bytes as one that was not.
+How answers are kept, and resumed, is `rulerlib.store.answers`'s; here stand what a model is asked
+for a question, in which order, and what is kept of what it says.
 """
 
 from __future__ import annotations
@@ -11,393 +9,346 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import importlib.metadata
-import json
-import os
+import math
 import platform
-from collections.abc import Callable, Container, Generator, Iterable, Iterator, Sequence
-from itertools import chain, groupby, islice
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from functools import partial
+from itertools import groupby, islice
 from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
 import rulerlib
-from rulerlib import models, samples
-from rulerlib.dataset import METADATA, compare
-from rulerlib.errors import DataError, ParameterError, whole_number
-from rulerlib.lock import alone
+from rulerlib import models, thinking
+from rulerlib.decoding import Decoding
+from rulerlib.errors import DataError, require, whole_number
 from rulerlib.models import Generation, Model, Request
 from rulerlib.progress import Progress
-from rulerlib.samples import Prediction, Sample
-from rulerlib.tokens import TAGS, Frame, check_tags, check_thinking
+from rulerlib.prompts import Frame, PromptFormat
+from rulerlib.samples import Prediction, Sample, read_placed
+from rulerlib.store.answers import Answers
+from rulerlib.store.questions import UNSAID, metadata
 
 # Other versions of these may give other numbers.
 PACKAGES = ("torch", "transformers", "tokenizers", "vllm", "openai")
 
-# Samples whose first so many characters are the same have the same haystack.
+# Samples whose first 2,048 characters are the same have the same haystack.
 OPENING = 2048
+
+# What decides how many tokens a model is fed.
+COUNTED = ("tokenizer_fingerprint", "chat", "system_prompt", "answer_prefix", "thinking")
+
+GREEDY = Decoding()
 
 
 def predict(
-    dataset: str | Path,
+    questions: str | Path,
     model: Model,
-    output: str | Path,
+    answers: str | Path,
+    format: PromptFormat | None = None,  # noqa: A002
+    decoding: Decoding = GREEDY,
     num_samples: int | None = None,
     tokens_to_generate: int | None = None,
-    chat: bool | None = None,
     allow_truncation: bool = False,
     progress: Progress | None = None,
     weight: float = 1.0,
-    answer_prefix: str | None = None,
-    thinking: bool | None = None,
-    thinking_tokens: int = 0,
-    thinking_tags: Sequence[str] = TAGS,
+    cell: Mapping[str, Any] | None = None,
 ) -> Path:
-    """Ask a model every question of a dataset.
+    """Ask a model every question of a file, and write its answers.
 
     Parameters
     ----------
-    dataset
+    questions
         A ``validation.jsonl``, ours or one made by NVIDIA's RULER.
     model
         An engine, see `rulerlib.models.load`.
-    output
-        The file of predictions, ``pred/<task>.jsonl``. Its settings stand
-        beside it, in ``<task>.settings.json``.
+    answers
+        The file of answers, ``pred/<task>.jsonl``. Its settings stand beside it, in
+        ``<task>.settings.json``.
+    format
+        How the questions are put to the model; None: as they were made for. What it thinks is
+        kept in ``others``, and only the rest is scored.
+    decoding
+        How the model chooses its tokens.
     num_samples
-        Only so many from the beginning; None: all.
-    tokens_to_generate, chat, answer_prefix, thinking
-        None: as the dataset was made for; the first is needed where it has no metadata. What
-        they mean, see `rulerlib.dataset.Dataset`.
+        How many questions are asked, from the beginning; None: all.
+    tokens_to_generate
+        Room for the answer, in tokens; None: as the questions were made for. Room for thinking
+        comes on top, and an answer may use what the thinking left.
     allow_truncation
-        Cut prompts that the model cannot take, in the middle, instead of
-        refusing them; every such record says so in ``truncation``.
+        Cut prompts that the model cannot take, in the middle, instead of refusing them; every
+        such record says so in ``truncation``.
     progress, weight
         A bar to move on, and what each sample counts on it.
-    thinking_tokens
-        Room for thinking, in tokens, on top of ``tokens_to_generate``. Both are one room: an
-        answer may use what the thinking left.
-    thinking_tags
-        What stands before and after thinking. What is between them is kept in ``others``, and
-        only the rest is scored; an answer that the limit cut off says so there, in ``cut_off``.
+    cell
+        The settings of the cell that this is, to be written beside the answers.
 
     Returns
     -------
     Path
-        ``output``.
+        ``answers``.
 
     Raises
     ------
     ParameterError
         If a prompt is longer than the model takes; before anything is loaded.
     RunMismatchError
-        If ``output`` was begun with other settings.
+        If ``answers`` was begun with other settings.
     DataError
         If a file is damaged.
     BusyError
-        If another process is at the same output.
+        If another process is writing the same answers.
     """
-    dataset, output = Path(dataset), Path(output)
-    about = metadata(dataset)
+    questions, path = Path(questions), Path(answers)
+    about = metadata(questions)
     if tokens_to_generate is None:
         tokens_to_generate = about.get("tokens_to_generate")
-    whole_number("tokens_to_generate", tokens_to_generate, 1)
-    assert tokens_to_generate is not None
+    tokens_to_generate = whole_number("tokens_to_generate", tokens_to_generate, 1)
     if num_samples is not None:
         whole_number("num_samples", num_samples, 1)
-    if thinking is None:
-        thinking = about.get("thinking")
-    frame = model.tokenizer.frame(
-        about.get("chat") if chat is None else chat,
-        answer_prefix or about.get("answer_prefix", "assistant"),
-        thinking,
-        check_tags(thinking_tags),
-    )
-    check_thinking(model.name, frame, thinking, thinking_tokens)
-    room = tokens_to_generate + thinking_tokens
-
-    if model.limit is not None and room >= model.limit:
-        raise ParameterError(
-            "tokens_to_generate", room,
-            f"less than {model.limit}, what '{model.name}' can take together with a prompt",
-        )  # fmt: skip
-    total, longest = _survey(dataset, about, model, frame, thinking, room, num_samples)
-    if model.limit is not None and longest > model.limit and not allow_truncation:
-        raise ParameterError(
-            "length",
-            longest,
-            f"at most {model.limit}, what '{model.name}' can take (allow_truncation=True cuts"
-            " prompts in the middle and says so in every record)",
+    if format is None:
+        # Questions do not say how much room thinking has.
+        allowed = (
+            "at least 1, because these questions are for a model that thinks: choose"
+            " format=PromptFormat(thinking=True, thinking_tokens=...)"
         )
-
+        require(not about.get("thinking"), "thinking_tokens", 0, allowed)
+        format = PromptFormat.from_settings(about)  # noqa: A001
+    frame = format.frame(model.tokenizer)
+    room = tokens_to_generate + frame.format.thinking_tokens
+    limit = math.inf if model.limit is None else model.limit
+    allowed = f"less than {limit}, what '{model.name}' can take together with a prompt"
+    require(room < limit, "tokens_to_generate", room, allowed)
+    survey = _Survey(questions, num_samples, _counter(about, model, frame), ours=bool(about))
+    longest = survey.longest + room
+    allowed = (
+        f"at most {limit}, what '{model.name}' can take (allow_truncation=True cuts"
+        " prompts in the middle and says so in every record)"
+    )
+    require(longest <= limit or allow_truncation, "length", longest, allowed)
+    planned = about.get("length", 0) + frame.format.thinking_tokens
+    # Of the length asked for, so that further samples do not change it.
+    batch_size = model.batch_size(max(longest, planned))
     settings = {
         "model": model.name,
         **model.settings,
-        "chat": frame.chat,
-        "answer_prefix": frame.answer_prefix,
-        "thinking": thinking,
-        "thinking_tokens": thinking_tokens,
-        "thinking_tags": list(frame.tags),
+        **{
+            name: value
+            for name, value in frame.format.settings().items()
+            # Few runs have these, which are said where they are set.
+            if value or name not in ("system_prompt", "stop")
+        },
+        "decoding": model.decoding(decoding),
         "tokens_to_generate": tokens_to_generate,
         "allow_truncation": allow_truncation,
-        # Of the length asked for, so that further samples do not change it.
-        "batch_size": model.batch_size(max(longest, about.get("length", 0) + thinking_tokens)),
+        "batch_size": batch_size,
         "versions": _versions(),
         "dataset": {name: about[name] for name in sorted(about) if name != "num_samples"},
+        **({} if cell is None else {"cell": dict(cell)}),
     }
-    progress = progress or Progress(0, dataset.parent.name, quiet=True)
-    done = _standing(output, settings, dataset)
-    if list(done)[:total] == list(range(total)):
+    progress = progress or Progress(0, questions.parent.name, quiet=True)
+    done, total = Answers(path, settings, survey.gold), len(survey.order)
+    if list(done.places)[:total] == list(range(total)):
         progress.advance(weight * total, measured=False)
-        return output
+        return path
 
+    ask = partial(
+        request, frame=frame, room=room, decoding=decoding, allow_truncation=allow_truncation
+    )
     models.reserve(model, longest)
-    with alone(output):
-        done = _resume(output, settings, dataset)
-        progress.advance(weight * sum(index < total for index in done), measured=False)
-        if settings["batch_size"] is None:
-            asked = _in_reading_order(dataset, total)
-        else:
-            asked = islice(_numbered(dataset, about), total)
-        for batch in _batches(asked, settings["batch_size"], done):
-            for sample, answer in _answers(
-                model, batch, lambda sample: request(sample, frame, room, allow_truncation)
-            ):
+    with done.writing():
+        progress.advance(weight * sum(index < total for index in done.places), measured=False)
+        for batch in _batches(survey, batch_size, done):
+            for sample, answer in _generated(model, batch, ask):
                 if sample.index not in done:
-                    done[sample.index] = _append(output, record(sample, answer, frame))
+                    done.append(record(sample, answer, frame))
                     progress.advance(weight)
-        _put_in_order(output, done)
-    return output
+        done.put_in_order()
+    return path
 
 
 def cost(length: int) -> float:
-    """What a prompt costs in relation to others: its tokens, and their attention to each other."""
+    """Return what a prompt costs in relation to others: its tokens, and their attention.
+
+    Parameters
+    ----------
+    length
+        In tokens.
+    """
     return length * (1 + length / 4096)
 
 
-def read(output: str | Path, num_samples: int | None = None) -> list[Prediction]:
-    """The predictions of a run, by index."""
-    return sorted(
-        islice(samples.read(output, Prediction), num_samples), key=lambda record: record.index
-    )
+class _Survey:
+    """What is known of questions before anything is loaded, read once.
+
+    Attributes
+    ----------
+    longest
+        Tokens of the longest prompt that is asked.
+    gold
+        The outputs of all samples.
+    order
+        The indices of those that are asked, in the order that an engine with a prefix cache has
+        least to read in. Of samples that begin alike, which have the same haystack (noise above
+        all), those whose first needle lies deepest come first: all that precedes a needle was
+        then read by the sample before, however few prompts are kept. Samples that share a whole
+        context stay together. The rest keep their places.
+    """
+
+    def __init__(
+        self, path: Path, num_samples: int | None, count: Callable[[Sample], int], ours: bool
+    ) -> None:
+        self.path, self.longest = path, 0
+        self.gold: list[list[str]] = []
+        # The bytes [start, end) of the line of each sample.
+        self._places: list[tuple[int, int]] = []
+        keys: list[tuple[int, float, int]] = []
+        first: dict[Any, int] = {}
+        for index, (sample, place) in enumerate(read_placed(path, Sample)):
+            # NVIDIA's scripts put the character position of the answer into `index`.
+            if ours and sample.index != index:
+                where = f"{path}, line {index + 1}"
+                raise DataError(f"{where}: index {sample.index}, but {index} was expected.")
+            self.gold.append(sample.outputs)
+            self._places.append(place)
+            if num_samples is None or index < num_samples:
+                self.longest = max(self.longest, count(sample))
+                alike, deepest = _alike(sample)
+                keys.append((first.setdefault(alike, index), -deepest, index))
+        if not keys:
+            raise DataError(f"{path}: no samples.")
+        allowed = f"at most {len(keys)}, what {path} holds"
+        require(num_samples in (None, len(keys)), "num_samples", num_samples, allowed)
+        self.order = [index for _, _, index in sorted(keys)]
+
+    def samples(self, indices: Iterable[int]) -> Iterator[Sample]:
+        """Yield the samples of some indices, in their order."""
+        with self.path.open("rb") as file:
+            for index in indices:
+                start, end = self._places[index]
+                file.seek(start)
+                sample = Sample.from_json(file.read(end - start).decode("utf-8"))
+                sample.index = index
+                yield sample
 
 
-def _survey(
-    dataset: Path,
-    about: dict[str, Any],
-    model: Model,
-    frame: Frame,
-    thinking: bool | None,
-    room: int,
-    num_samples: int | None,
-) -> tuple[int, int]:
-    """The number of samples, and the longest sequence in tokens, before anything is loaded."""
-    # The lengths in the file hold for the tokenizer and template that it was made for.
+def _alike(sample: Sample) -> tuple[Any, float]:
+    """Return what samples that begin alike have in common, and how deep the first needle lies."""
+    if sample.context_id is not None:
+        return sample.context_id, 0
+    opening = sample.input[:OPENING].encode("utf-8", "replace")
+    return hashlib.sha256(opening).digest(), min(sample.depths, default=0)
+
+
+def _counter(about: dict[str, Any], model: Model, frame: Frame) -> Callable[[Sample], int]:
+    """Return what counts the tokens that the model is fed for a sample."""
+    # The lengths in the file hold for the tokenizer and format that it was made for.
     generated = about.get("tokens_to_generate", 0)
-    counted = (
-        generated
-        and about.get("tokenizer_fingerprint") == model.tokenizer.fingerprint
-        and about.get("chat") == frame.chat
-        and about.get("answer_prefix", "assistant") == frame.answer_prefix
-        and about.get("thinking") == thinking
-    )
-    total = longest = 0
-    for sample in islice(_numbered(dataset, about), num_samples):
-        total += 1
-        if counted and sample.length_w_model_temp:
-            fed = sample.length_w_model_temp - generated
-        else:
-            text = frame.prompt(sample.input, sample.answer_prefix)
-            fed = model.tokenizer.count(text) + frame.special
-        longest = max(longest, fed + room)
-    if not total:
-        raise DataError(f"{dataset}: no samples.")
-    if num_samples is not None and total < num_samples:
-        raise ParameterError("num_samples", num_samples, f"at most {total}, what {dataset} holds")
-    return total, longest
+    was, now = {**UNSAID, **about}, frame.format.settings()
+    now["tokenizer_fingerprint"] = model.tokenizer.fingerprint
+    known = generated and all(was.get(name) == now[name] for name in COUNTED)
+
+    def count(sample: Sample) -> int:
+        if known and sample.length_w_model_temp:
+            return sample.length_w_model_temp - int(generated)
+        text = frame.prompt(sample.input, sample.answer_prefix)
+        return model.tokenizer.count(text) + frame.special
+
+    return count
 
 
 def _versions() -> dict[str, str]:
-    """What was installed when the first answer was asked for; noted, not compared."""
-    found = {"python": platform.python_version(), "rulerlib": rulerlib.__version__}
+    """Return what is installed when the first answer is asked for; noted, not compared."""
+    versions = {"python": platform.python_version(), "rulerlib": rulerlib.__version__}
     for name in PACKAGES:
         with contextlib.suppress(importlib.metadata.PackageNotFoundError):
-            found[name] = importlib.metadata.version(name)
-    return found
+            versions[name] = importlib.metadata.version(name)
+    return versions
 
 
-def _numbered(dataset: Path, about: dict[str, Any]) -> Iterator[Sample]:
-    """The samples of a dataset, numbered by their places in it.
-
-    Ours have that number in ``index``. NVIDIA's scripts put the character position of the
-    answer there, which says nothing about which sample it is.
-    """
-    for place, sample in enumerate(samples.read(dataset, Sample)):
-        if about and sample.index != place:
-            raise DataError(
-                f"{dataset}, line {place + 1}: index {sample.index}, but {place} was expected."
-            )
-        sample.index = place
-        yield sample
-
-
-def _in_reading_order(dataset: Path, total: int) -> Iterator[Sample]:
-    """The samples in the order that an engine with a prefix cache has least to read in.
-
-    Of samples that begin alike, which have the same haystack (noise above all), those whose
-    first needle lies deepest come first: all that precedes a needle was then read by the sample
-    before, however few prompts are kept. Samples that share a whole context stay together. The
-    rest keep their places.
-    """
-    order: list[tuple[int, float, int, int]] = []
-    first: dict[Any, int] = {}
-    for place, (start, line) in enumerate(islice(samples.offsets(dataset), total)):
-        sample = Sample.from_json(line.decode("utf-8"))
-        begins = hashlib.sha256(sample.input[:OPENING].encode()).digest()
-        alike: Any = begins if sample.context_id is None else sample.context_id
-        deepest = -min(sample.depths, default=0) if sample.context_id is None else 0
-        order.append((first.setdefault(alike, place), deepest, place, start))
-    with dataset.open("rb") as file:
-        for _, _, place, start in sorted(order):
-            file.seek(start)
-            sample = Sample.from_json(file.readline().decode("utf-8"))
-            sample.index = place
-            yield sample
-
-
-def metadata(dataset: Path) -> dict[str, Any]:
-    """What stands beside a dataset of ours; empty for one made by others."""
-    path = dataset.parent / METADATA
-    if not path.exists():
-        return {}
-    try:
-        found: Any = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise DataError(f"{path}: damaged ({error}).") from error
-    if not isinstance(found, dict):
-        raise DataError(f"{path}: damaged (not a JSON object).")
-    return found
-
-
-Places = dict[int, tuple[int, int]]
-"""For each index, in the order of the file, the bytes [start, end) of its line."""
-
-
-def _standing(output: Path, settings: dict[str, Any], dataset: Path) -> Places:
-    """Where the predictions stand that were made already.
-
-    Raises
-    ------
-    RunMismatchError, DataError
-        If they were made with other settings, or are not the answers to these samples.
-    """
-    beside = output.with_suffix(".settings.json")
-    done: Places = {}
-    outputs: dict[int, list[str]] = {}
-    start = 0
-    for number, (record, end) in enumerate(samples.read_unfinished(output, Prediction), 1):
-        if record.index in done:
-            raise DataError(f"{output}, line {number}: sample {record.index} stands there twice.")
-        done[record.index], start = (start, end), end
-        outputs[record.index] = record.outputs
-    if done and not beside.exists():
-        raise DataError(f"{beside} is missing, so nobody can say how {output} was made.")
-    if beside.exists():
-        compare(beside, settings, ignore=("model", "versions") if done else tuple(settings))
-    for place, sample in enumerate(samples.read(dataset, Sample)):
-        if outputs.pop(place, sample.outputs) != sample.outputs:
-            raise _stranger(output, done, place)
-    if outputs:
-        raise _stranger(output, done, min(outputs))
-    return done
-
-
-def _resume(output: Path, settings: dict[str, Any], dataset: Path) -> Places:
-    """The same, after what a kill left has been removed; only for who is alone at it."""
-    beside = output.with_suffix(".settings.json")
-    for path in (output, beside):
-        samples.remove_leftovers(path)
-    done = _standing(output, settings, dataset)
-    if not done:
-        with samples.replacing(beside) as file:
-            file.write(json.dumps(settings, ensure_ascii=False, indent=2) + "\n")
-    size = max((end for _, end in done.values()), default=0)
-    if output.exists() and output.stat().st_size > size:
-        os.truncate(output, size)
-    return done
-
-
-def _stranger(output: Path, done: dict[int, Any], index: int) -> DataError:
-    line = list(done).index(index) + 1
-    return DataError(f"{output}, line {line}: not the answer to sample {index}.")
-
-
-def _batches(
-    records: Iterable[Sample], size: int | None, done: Container[int]
-) -> Iterator[Iterable[Sample]]:
-    """The samples of each call of the engine, as `rulerlib.models.Model.batch_size` says.
+def _batches(survey: _Survey, size: int | None, done: Answers) -> Iterator[Iterable[Sample]]:
+    """Yield the samples of each call of the engine, as `rulerlib.models.Model.batch_size` says.
 
     A batch that was half written is read again as a whole: the same prompts beside each other
     give the same numbers, and so the same bytes.
     """
     if size is None:
-        left = (sample for sample in records if sample.index not in done)
+        left = [index for index in survey.order if index not in done]
         # An engine that is asked for nothing would load its weights all the same.
-        for first in left:
-            yield chain([first], left)
+        if left:
+            yield survey.samples(left)
         return
-    for context, run in groupby(records, key=attrgetter("context_id")):
+    samples = survey.samples(range(len(survey.order)))
+    for context, run in groupby(samples, key=attrgetter("context_id")):
         # All questions on a context are one call, which the engine divides: it reads it once.
         while batch := list(run if context is not None else islice(run, size)):
             if any(sample.index not in done for sample in batch):
                 yield batch
 
 
-def _answers(
-    model: Model, batch: Iterable[Sample], request: Callable[[Sample], Request]
+def _generated(
+    model: Model, batch: Iterable[Sample], ask: Callable[[Sample], Request]
 ) -> Iterator[tuple[Sample, Generation]]:
-    """What a model says to each sample, as it finishes."""
+    """Yield what a model says to each sample, as it finishes."""
     # Only what is asked and not answered yet is held in memory.
     waiting: dict[int, Sample] = {}
 
     def requests() -> Iterator[Request]:
         for position, sample in enumerate(batch):
             waiting[position] = sample
-            yield request(sample)
+            yield ask(sample)
 
-    answers = model.generate(requests())
+    generations = model.generate(requests())
     try:
-        for position, answer in answers:
-            yield waiting.pop(position), answer
+        for position, generation in generations:
+            yield waiting.pop(position), generation
     finally:
         # At once, not when Python collects it: a traceback that a notebook keeps would hold
         # requests open, which cost money.
-        if isinstance(answers, Generator):
-            answers.close()
+        if isinstance(generations, Generator):
+            generations.close()
     if waiting:
         raise RuntimeError(f"{model.name} left {len(waiting)} requests without an answer")
 
 
-def request(sample: Sample, frame: Frame, room: int, allow_truncation: bool = False) -> Request:
-    """What a model is asked for a sample, with room for so many tokens of thinking and answer."""
+def request(
+    sample: Sample,
+    frame: Frame,
+    room: int,
+    decoding: Decoding = GREEDY,
+    allow_truncation: bool = False,
+) -> Request:
+    """Return what a model is asked for a sample.
+
+    Parameters
+    ----------
+    room
+        For thinking and answer together, in tokens.
+    """
     return Request(
         prompt=frame.prompt(sample.input, sample.answer_prefix),
         special=not frame.chat,
         max_new_tokens=room,
         messages=frame.messages(sample.input, sample.answer_prefix),
         template=frame.template,
-        tags=frame.tags if frame.chat else (),
+        tags=frame.format.thinking_tags if frame.chat else (),
         group=sample.context_id,
         truncate=allow_truncation,
+        stop=frame.format.stop,
+        decoding=decoding,
     )
 
 
 def record(sample: Sample, answer: Generation, frame: Frame) -> Prediction:
-    """What is kept of an answer."""
-    thinking, said, unended = frame.split(answer.text)
-    # Some servers tell thinking apart themselves.
-    thinking = answer.thinking + thinking
-    unended = unended or bool(answer.thinking and not said)
-    where = "thinking" if unended else "answer"
+    """Return what is kept of an answer."""
+    text, told = _text(answer.text), _text(answer.thinking)
+    if told and frame.chat:
+        # A server that tells thinking apart has taken out what the template has begun as well.
+        thought, said, unended = thinking.split(text, frame.format.thinking_tags)
+    else:
+        thought, said, unended = frame.split(text)
+    thought = told + thought
+    where = "thinking" if unended or (told and not said) else "answer"
     return Prediction(
         index=sample.index,
         input=sample.input,
@@ -407,6 +358,7 @@ def record(sample: Sample, answer: Generation, frame: Frame) -> Prediction:
             "task": sample.task,
             "language": sample.language,
             "answer_prefix": sample.answer_prefix,
+            "parts": sample.parts.to_data(),
             "depths": sample.depths,
             "token_positions": sample.token_positions,
             "prompt_tokens": answer.prompt_tokens,
@@ -415,7 +367,7 @@ def record(sample: Sample, answer: Generation, frame: Frame) -> Prediction:
             **({"context_id": sample.context_id} if sample.context_id is not None else {}),
             # Where the limit struck; a model without an end of its own always goes on to it.
             "cut_off": None if answer.finished else where,
-            **({"thinking": thinking} if thinking else {}),
+            **({"thinking": thought} if thought else {}),
             # Its last digits are those of a smaller batch than the settings say.
             **({"split": answer.split} if answer.split else {}),
         },
@@ -424,27 +376,10 @@ def record(sample: Sample, answer: Generation, frame: Frame) -> Prediction:
     )
 
 
-def _append(output: Path, record: Prediction) -> tuple[int, int]:
-    """Write a record at the end of the file, and say where it stands."""
-    line = (record.to_json() + "\n").encode()
-    try:
-        with output.open("ab") as file:
-            start = file.tell()
-            file.write(line)
-            file.flush()
-            os.fsync(file.fileno())
-    except OSError as error:
-        raise ParameterError(
-            "output", str(output), f"a file that can be written ({error.strerror or error})"
-        ) from error
-    return start, start + len(line)
+def _text(said: str) -> str:
+    """Return what a model said as text that a file can hold.
 
-
-def _put_in_order(output: Path, done: Places) -> None:
-    """Put the lines of a finished file in the order of their indices, in one step."""
-    if list(done) == sorted(done):
-        return
-    with output.open("rb") as file, samples.replacing(output) as ordered:
-        for _, (start, end) in sorted(done.items()):
-            file.seek(start)
-            ordered.write(file.read(end - start).decode("utf-8"))
+    A server may cut an answer in the middle of an emoji, whose first half is then no character
+    and cannot be written in UTF-8. Halves that belong together become one; others become U+FFFD.
+    """
+    return said.encode("utf-16", "surrogatepass").decode("utf-16", "replace")

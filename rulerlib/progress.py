@@ -1,9 +1,13 @@
 """A progress bar that tells the time left, in a terminal and in a notebook.
 
-tqdm's widget bar is blank in a page that nobody runs, and papermill's own bar
-counts cells. So in a notebook the bar is one line of text that stays readable
-when the notebook is published, and the same bar goes to the terminal in which
-papermill was started.
+tqdm's widget bar is blank in a page that nobody runs, and papermill's own bar counts cells. So in a
+notebook the bar is one line of text that stays readable when the notebook is published, and the
+same bar goes to the terminal in which papermill was started.
+
+>>> bar = Progress(4, "niah_single_2", quiet=True)
+>>> bar.advance(1, measured=False)
+>>> print(bar)
+niah_single_2:  25% |██████░░░░░░░░░░░░░░░░░░| 0:00
 """
 
 from __future__ import annotations
@@ -18,12 +22,12 @@ _INTERVAL = 0.5
 
 
 class Progress:
-    """Moves on by the weight of what is done.
+    """Shows how much of the work is done, and how long the rest will take.
 
     Parameters
     ----------
     total
-        The weight of all there is to do.
+        The weight of all there is to do, in any unit.
     label
         What is being done.
     quiet
@@ -39,7 +43,13 @@ class Progress:
         self._draw()
 
     def advance(self, weight: float, measured: bool = True) -> None:
-        """One more piece is done; ``measured=False`` if it was there already and took no time."""
+        """Move on by the weight of a piece that is done.
+
+        Parameters
+        ----------
+        measured
+            False if it was there already and took no time.
+        """
         self.done += weight
         if measured:
             self._measured += weight
@@ -87,7 +97,7 @@ def _clock(seconds: float) -> str:
 
 
 def _notebook() -> Any:
-    """A line in the notebook that can be drawn again; None outside of a notebook."""
+    """Return a line of the notebook that can be drawn again; None outside of a notebook."""
     if "ipykernel" not in sys.modules:
         return None
     from IPython import get_ipython
@@ -99,7 +109,7 @@ def _notebook() -> Any:
 
 
 def _terminal() -> TextIO | None:
-    """The terminal, also from within a kernel, whose own stderr goes into the notebook."""
+    """Return the terminal, also in a kernel, whose own stderr goes into the notebook."""
     stream: Any = sys.stderr
     # ipykernel keeps the file descriptor that it took over; without it there is just no bar.
     inherited = getattr(stream, "_original_stdstream_copy", None)

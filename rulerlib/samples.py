@@ -1,27 +1,43 @@
-"""The two records, Sample and Prediction, and how they stand on disk.
+"""The records Sample and Prediction, and how they are read from JSONL.
 
 A file is JSONL: one record a line, with RULER's own field names, so that
 NVIDIA's ``validation.jsonl`` is read as it is and NVIDIA's ``evaluate.py``
-scores our predictions unchanged.
+scores our predictions unchanged. `rulerlib.store` writes such files.
 
->>> sample = Sample(index=0, input="... is: 1234567.", outputs=["1234567"], length=42)
+>>> from rulerlib.parts import Part
+>>> sample = Sample(
+...     index=0, input="The code for a-b is: 1234567.", outputs=["1234567"], length=42,
+...     parts=Parts.of([Part("needle", 0, 29, key="a-b", depth=0), Part("value", 21, 28)]),
+... )
 >>> Sample.from_json(sample.to_json()) == sample
 True
+>>> [sample.input[part.start : part.end] for part in sample.parts if part.role == "value"]
+['1234567']
 """
 
 from __future__ import annotations
 
 import contextlib
-import glob
 import json
-import os
-import tempfile
-from collections.abc import Iterable, Iterator
-from dataclasses import asdict, dataclass, field, fields
+from collections.abc import Iterator
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, ClassVar, Self, TypeVar
 
-from rulerlib.errors import DataError, ParameterError
+from rulerlib.errors import DataError, shortened
+from rulerlib.parts import Parts
+
+# What a field may hold in a file, by its annotation, and how that is said.
+_KINDS: dict[str, tuple[Any, str]] = {
+    "int": (int, "a whole number"),
+    "int | None": (int | None, "a whole number or null"),
+    "str": (str, "a text"),
+    "list[str]": (list, "a list"),
+    "list[int]": (list, "a list"),
+    "list[float]": (list, "a list"),
+    "Parts": (list, "a list"),
+    "dict[str, Any]": (dict, "an object"),
+}
 
 
 @dataclass(slots=True)
@@ -29,10 +45,15 @@ class Record:
     """What a line of a file and a Python object have in common."""
 
     needed: ClassVar[frozenset[str]] = frozenset()
+    """The fields that every such record has in a file."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the fields as plain data."""
+        return {item.name: getattr(self, item.name) for item in fields(self)}
 
     def to_json(self) -> str:
-        """One line of JSON, without the newline; letters stay as they are (æ, not \\u00e6)."""
-        return json.dumps(asdict(self), ensure_ascii=False)
+        """Return one line of JSON, without the newline; letters stay as they are (æ)."""
+        return json.dumps(self.to_dict(), ensure_ascii=False)
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> Self:
@@ -41,13 +62,26 @@ class Record:
         Raises
         ------
         DataError
-            If a field that every such record has is missing.
+            If a field that every such record has is missing, or a field is of another type.
         """
-        missing = sorted(cls.needed - values.keys())
-        if missing:
-            raise DataError(f"the field '{missing[0]}' is missing")
-        known = {item.name for item in fields(cls)}
-        return cls(**{name: value for name, value in values.items() if name in known})
+        known: dict[str, Any] = {}
+        for item in fields(cls):
+            name, annotation = item.name, str(item.type)
+            if name in values:
+                value, (kind, words) = values[name], _KINDS[annotation]
+                # To Python, True is a whole number.
+                if not isinstance(value, kind) or isinstance(value, bool):
+                    raise DataError(f"the field '{name}' is {shortened(value)}, not {words}")
+                if annotation == "list[str]" and not all(isinstance(text, str) for text in value):
+                    raise DataError(
+                        f"the field '{name}' is {shortened(value)}, not a list of texts"
+                    )
+                if annotation == "Parts":
+                    value = Parts.from_data(value, len(known["input"]))
+                known[name] = value
+            elif name in cls.needed:
+                raise DataError(f"the field '{name}' is missing")
+        return cls(**known)
 
     @classmethod
     def from_json(cls, line: str) -> Self:
@@ -56,11 +90,12 @@ class Record:
         Raises
         ------
         DataError
-            If it is not JSON, not an object, or lacks a field.
+            If it is not JSON, not an object, or not such a record.
         """
         try:
             values = json.loads(line)
-        except json.JSONDecodeError as error:
+        except (ValueError, RecursionError) as error:
+            # Numbers of thousands of digits and brackets within brackets are no JSON to Python.
             raise DataError(f"not valid JSON ({error})") from error
         if not isinstance(values, dict):
             raise DataError("not a JSON object")
@@ -91,6 +126,9 @@ class Sample(Record):
         Index, in the tokens of ``input``, of the token where the first reference begins.
     task, language
         ``"niah_single_2"``, ``"da"``.
+    parts
+        Where every needle, value, distractor, document, hop, listed word, worked example and
+        question stands, by rising start. Empty in records of other tools.
     depths
         The depth of every needle, 0 (start) to 100 (end): first those of
         ``outputs``, in that order, then those nobody asks for.
@@ -112,9 +150,14 @@ class Sample(Record):
     token_position_answer: int | None = None
     task: str = ""
     language: str = ""
+    parts: Parts = field(default_factory=Parts)
     depths: list[float] = field(default_factory=list)
     token_positions: list[int] = field(default_factory=list)
     context_id: int | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the fields as plain data."""
+        return {**Record.to_dict(self), "parts": self.parts.to_data()}
 
 
 @dataclass(slots=True)
@@ -126,11 +169,11 @@ class Prediction(Record):
     pred
         The text that the model generated, without the prompt.
     others
-        A dictionary with what else is known: the sample's ``task``, ``depths``,
-        ``token_positions``, ``context_id`` where it shares its context, the number of tokens
-        generated, what the model thought before it answered (``thinking``), and whether the
-        limit struck while it was thinking or answering (``cut_off``: ``"thinking"``,
-        ``"answer"`` or None).
+        A dictionary with what else is known: the sample's ``task``, ``language``, ``parts`` (see
+        `Parts.to_data`), ``depths``, ``token_positions``, ``context_id`` where it shares
+        its context, the number of tokens generated, what the model thought before it answered
+        (``thinking``), and whether the limit struck while it was thinking or answering
+        (``cut_off``: ``"thinking"``, ``"answer"`` or None).
     truncation
         -1 if the whole prompt was read (RULER's convention), else the number of
         tokens that were kept.
@@ -139,174 +182,90 @@ class Prediction(Record):
     needed: ClassVar[frozenset[str]] = frozenset({"index", "outputs", "pred"})
 
     index: int
-    input: str
-    outputs: list[str]
-    pred: str
+    input: str = ""
+    outputs: list[str] = field(default_factory=list)
+    pred: str = ""
     others: dict[str, Any] = field(default_factory=dict)
     truncation: int = -1
     length: int = -1
 
+    @property
+    def parts(self) -> Parts:
+        """The parts of the prompt; empty in records of other tools.
+
+        Raises
+        ------
+        DataError
+            If they are damaged.
+        """
+        return Parts.from_data(self.others.get("parts") or [], len(self.input))
+
 
 R = TypeVar("R", bound=Record)
 
-# How the names of files end that `replacing` has not finished.
-_UNFINISHED = ".unfinished"
 
-
-def read(path: str | Path, kind: type[R]) -> Iterator[R]:
+def read(path: str | Path, kind: type[R], unfinished: bool = False) -> Iterator[R]:
     """Read the records of a JSONL file, one at a time.
+
+    Parameters
+    ----------
+    unfinished
+        Whether a killed process may have left the file in the middle of its last line, which
+        then does not count.
 
     Raises
     ------
     DataError
         If the file cannot be read or a line is damaged: names file and line.
     """
-    path = Path(path)
-    for number, line in _lines(path):
-        try:
-            yield kind.from_json(line)
-        except DataError as error:
-            raise DataError(f"{path}, line {number}: {error}.") from error
+    return (record for record, _ in read_placed(path, kind, unfinished))
 
 
-def read_unfinished(path: str | Path, kind: type[R]) -> Iterator[tuple[R, int]]:
-    """Read a file that a killed process may have left in the middle of a line.
+def read_placed(
+    path: str | Path, kind: type[R], unfinished: bool = False
+) -> Iterator[tuple[R, tuple[int, int]]]:
+    """Read the same, each record with the bytes [start, end) of its line in the file."""
+    path, end = Path(path), 0
+    with _readable(path), path.open("rb") as file:
+        for number, line in enumerate(file, 1):
+            start, end, where = end, end + len(line), f"{path}, line {number}"
+            if unfinished and not line.endswith(b"\n"):
+                return
+            try:
+                # Other tools may leave lines empty.
+                if unfinished or line.strip():
+                    yield kind.from_json(line.decode("utf-8")), (start, end)
+            except UnicodeDecodeError as error:
+                reason = f"{error.reason} at byte {error.start}"
+                raise DataError(f"{where}: not UTF-8 ({reason}).") from error
+            except DataError as error:
+                raise DataError(f"{where}: {str(error).rstrip('.')}.") from error
 
-    Yields
-    ------
-    record, end
-        One whole record at a time, and the size in bytes of the file up to its end. A last
-        line without its newline was never finished and does not count.
+
+def read_object(path: str | Path) -> dict[str, Any]:
+    """Return the JSON object that a file holds.
 
     Raises
     ------
     DataError
-        If a line *within* the file is damaged; that no kill can do.
+        If the file cannot be read or holds something else: names the file.
     """
     path = Path(path)
-    end = 0
-    for number, line in _byte_lines(path) if path.exists() else ():
-        if not line.endswith(b"\n"):
-            return
-        end += len(line)
-        try:
-            yield kind.from_json(line.decode("utf-8")), end
-        except (DataError, UnicodeDecodeError) as error:
-            raise DataError(f"{path}, line {number}: {str(error).rstrip('.')}.") from error
-
-
-def write(path: str | Path, records: Iterable[Record]) -> int:
-    """Write a JSONL file in one step: it is either whole or not there.
-
-    Returns
-    -------
-    int
-        The number of records.
-
-    Raises
-    ------
-    ParameterError
-        If the folder cannot be written or the disk is full; what was there stays.
-    """
-    count = 0
-    with replacing(path) as file:
-        for record in records:
-            file.write(record.to_json() + "\n")
-            count += 1
-    return count
+    with _readable(path):
+        data = path.read_bytes()
+    try:
+        values = json.loads(data.decode("utf-8"))
+    except (ValueError, RecursionError) as error:
+        raise DataError(f"{path}: damaged ({error}).") from error
+    if not isinstance(values, dict):
+        raise DataError(f"{path}: damaged (not a JSON object).")
+    return values
 
 
 @contextlib.contextmanager
-def replacing(path: str | Path) -> Iterator[Any]:
-    """Open a text file that takes the place of ``path`` only when all is written.
-
-    Raises
-    ------
-    ParameterError
-        If the folder cannot be written or the disk is full.
-    """
-    path = Path(path)
-    temporary = None
+def _readable(path: Path) -> Iterator[None]:
+    """Say in one sentence that a file cannot be read."""
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile(
-            "w",
-            encoding="utf-8",
-            newline="\n",
-            dir=path.parent,
-            prefix=f".{path.name}.",
-            suffix=_UNFINISHED,
-            delete=False,
-        ) as file:
-            temporary = file.name
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-        # NamedTemporaryFile makes private files; a result is for everyone that may read the folder.
-        umask = os.umask(0)
-        os.umask(umask)
-        os.chmod(temporary, 0o666 & ~umask)
-        os.replace(temporary, path)
-        temporary = None
-        _sync(path.parent)
-    except OSError as error:
-        raise ParameterError(
-            "output", str(path), f"a file that can be written ({error.strerror or error})"
-        ) from error
-    finally:
-        if temporary is not None:
-            with contextlib.suppress(OSError):
-                os.unlink(temporary)
-
-
-def _sync(folder: Path) -> None:
-    """See to it that the names in a folder outlive a power cut, where a system can do that."""
-    with contextlib.suppress(OSError):
-        descriptor = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
-
-
-def remove_leftovers(path: str | Path) -> None:
-    """Remove what killed processes left of `replacing` a file; nobody may be writing it now."""
-    path = Path(path)
-    for left in path.parent.glob(f".{glob.escape(path.name)}.*{_UNFINISHED}"):
-        with contextlib.suppress(OSError):
-            left.unlink()
-
-
-def offsets(path: Path) -> Iterator[tuple[int, bytes]]:
-    """Where each line of a JSONL file begins, in bytes, and the line; empty ones are left out.
-
-    Raises
-    ------
-    DataError
-        If the file cannot be read.
-    """
-    start = 0
-    for _, line in _byte_lines(path):
-        if line.strip():
-            yield start, line
-        start += len(line)
-
-
-def _lines(path: Path) -> Iterator[tuple[int, str]]:
-    # Bytes, decoded line by line, so that a line that is no text is known by its number.
-    for number, line in _byte_lines(path):
-        try:
-            if line.strip():
-                yield number, line.decode("utf-8")
-        except UnicodeDecodeError as error:
-            raise DataError(
-                f"{path}, line {number}: not UTF-8 ({error.reason} at byte {error.start})."
-            ) from error
-
-
-def _byte_lines(path: Path) -> Iterator[tuple[int, bytes]]:
-    try:
-        with path.open("rb") as file:
-            yield from enumerate(file, 1)
+        yield
     except OSError as error:
         raise DataError(f"{path}: cannot be read ({error.strerror or error}).") from error

@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import html
 import math
-import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
+from rulerlib.metrics import MEASURES
 from rulerlib.samples import Prediction, Sample
 
 if TYPE_CHECKING:
@@ -26,62 +28,62 @@ MARKS = {
     "distractor": "background:#ddd6fe;color:#1c1917;padding:0 .15em;border-radius:3px",
     "value": "background:#f59e0b;color:#1c1917;padding:0 .15em;border-radius:3px;font-weight:600",
 }
-"""How a needle that is asked for, one that is not, and a value stand out from the text."""
+"""How what is asked for, what is like it, and a right value stand out from the text."""
+
+_ASKED = ("needle", "hop", "document")
 
 WANTED = "Wanted:"
 SILENT = "It said nothing."
 
-# So many characters are shown rather than left out.
+# Fewer characters than this are shown rather than left out.
 SHORT_GAP = 80
 
 
+@dataclass(frozen=True, repr=False)
 class Html:
     """HTML that a notebook shows; as text it is what stands in it, without the markup."""
 
-    def __init__(self, markup: str, text: str) -> None:
-        self._markup, self._text = markup, text
+    markup: str
+    text: str
 
     def _repr_html_(self) -> str:
-        return self._markup
+        return self.markup
 
     def __repr__(self) -> str:
-        return self._text
+        return self.text
 
 
-def sample(
-    record: Sample, context: int = 700, needles: Sequence[tuple[str, bool]] | None = None
-) -> Html:
-    """A prompt with its values highlighted, each with the sentence that it stands in.
+def sample(record: Sample, context: int = 700) -> Html:
+    """Return a prompt with its parts highlighted: what is asked for, distractors, right values.
+
+    A prompt whose parts nobody knows is plain text.
 
     Parameters
     ----------
     context
-        Longer prompts show so many characters at the beginning, around each
-        value and at the end.
-    needles
-        The sentences to be marked, each with whether it is asked for: distractors are marked in
-        another colour. None: the sentences in which the values stand.
+        Characters that are shown of a longer prompt at the beginning, around each part that is
+        asked for or was hidden like one, and at the end.
     """
     text = record.input + record.answer_prefix
-    if needles is None:
-        spans = [(*span, True) for span in _sentences_with(text, record.outputs)]
-    else:
-        found = [(text.find(needle), len(needle), asked) for needle, asked in needles]
-        spans = sorted((at, at + size, asked) for at, size, asked in found if at >= 0)
     keep = [(0, context), (len(text) - context, len(text))]
-    keep += [(start - context // 2, end + context // 2) for start, end, _ in spans]
-    markup, at, hidden = [], 0, 0
+    keep += [
+        (part.start - context // 2, part.end + context // 2)
+        for part in record.parts.of_role(*_ASKED, "distractor")
+        # Those that were put at a depth of their own, as needles are; a haystack has many others.
+        if part.role in _ASKED or part.depth is not None
+    ]
+    spans = _spans(record)
+    markup, at = [], 0
     for start, end in _merged(keep, len(text)):
         if start > at:
-            hidden += start - at
             markup.append(f"<i style='opacity:.7'> [… {start - at:,} characters …] </i>")
-        markup.append(_marked(text, start, end, spans, record.outputs))
+        markup.append(_marked(text, start, end, spans))
         at = end
     wanted = ", ".join(record.outputs)
     length = record.length_w_model_temp or record.length
     facts = f"{length:,} tokens with room for the answer"
     if record.depths:
-        facts += f"; depth {', '.join(f'{depth:g}' for depth in record.depths)}"
+        facts += f"; depth {_listed(record.depths)}"
     return Html(
         f"<div style='{_BOX}'>{''.join(markup)}</div>"
         f"<div><b>{WANTED}</b> {html.escape(wanted)} ({html.escape(facts)})</div>",
@@ -89,27 +91,50 @@ def sample(
     )
 
 
-def answers(table: pd.DataFrame) -> Html:
-    """Wrong answers in full, beside what was wanted.
+def _spans(record: Sample) -> list[tuple[int, int, str]]:
+    """Return what is highlighted: start, end and a name in ``MARKS``; an outer one comes first."""
+    example = max((part.end for part in record.parts.of_role("example")), default=0)
+    spans = [
+        (part.start, part.end, "needle" if part.role in _ASKED else "distractor")
+        for part in record.parts.of_role(*_ASKED, "distractor")
+    ]
+    spans += [
+        (part.start, part.end, "value")
+        for part in record.parts.of_role("value", "word")
+        if part.start >= example and record.input[part.start : part.end] in record.outputs
+    ]
+    return sorted(spans, key=lambda span: (span[0], -span[1]))
 
-    From `rulerlib.analysis.wrong`, or with their kinds from `rulerlib.analysis.error_examples`.
+
+def answers(table: pd.DataFrame) -> Html:
+    """Return wrong answers in full, beside what was wanted.
+
+    Parameters
+    ----------
+    table
+        From `rulerlib.analysis.wrong`, or with their kinds from
+        `rulerlib.analysis.error_examples`.
     """
     if table.empty:
         return sentence(table.attrs.get("why", "No wrong answers."))
     boxes, lines = [], []
     for row in table.to_dict("records"):
-        depths = ", ".join(f"{depth:g}" for depth in row["depths"]) or "–"
+        depths = _listed(row["depths"]) or "–"
         about = f"{row['task']}, {row['length']:,} tokens, sample {row['index']}, depth {depths}"
         # Of several models, languages or kinds of mistakes, say which.
         known = [str(row[name]) for name in ("error", "model", "language") if name in row]
         about = ": ".join([*known, about])
-        wanted = ", ".join(row["outputs"])
+        wanted, said = ", ".join(row["outputs"]), row["pred"].strip()
         boxes.append(
             f"<div style='{_BOX}'><b>{html.escape(about)}</b>\nwanted: {html.escape(wanted)}\n"
-            f"said: {html.escape(row['pred'].strip()) or '<i>nothing</i>'}</div>"
+            f"said: {html.escape(said) or '<i>nothing</i>'}</div>"
         )
-        lines.append(f"{about}\n  wanted: {wanted}\n  said: {row['pred'].strip() or '(nothing)'}")
+        lines.append(f"{about}\n  wanted: {wanted}\n  said: {said or '(nothing)'}")
     return Html("".join(boxes), "\n".join(lines))
+
+
+def _listed(depths: Iterable[float]) -> str:
+    return ", ".join(f"{depth:g}" for depth in depths)
 
 
 # Fill and ink of what a token belongs to, told apart by lightness as well as by hue.
@@ -130,23 +155,25 @@ COLOURS = {
 
 _ITEM = "display:inline-block;margin:0 1.1em .1em 0"
 _LIST = "list-style:none;padding:0;margin:0;line-height:1.6"
+_SWATCH = (
+    "display:inline-block;width:.8em;height:.8em;margin-right:.4em;border:1px solid #8888;"
+    "border-radius:2px"
+)
 _TOKEN = "border:1px solid #8888;border-radius:3px;padding:.05em .2em;margin:0 1px"
 
 
-def _fill(part: str) -> str:
-    fill, ink = COLOURS[part]
-    return f"background:{fill};color:{ink}"
-
-
-def _swatch(part: str) -> str:
-    return (
-        "<span style='display:inline-block;width:.8em;height:.8em;margin-right:.4em;border:1px"
-        f" solid #8888;border-radius:2px;background:{COLOURS[part][0]}'></span>"
-    )
+def _key(entries: Mapping[str, str]) -> str:
+    """Return a list that says in words (markup) what each colour stands for."""
+    items = [
+        f"<li style='{_ITEM}'><span style='{_SWATCH};background:{COLOURS[part][0]}'></span>{words}"
+        "</li>"
+        for part, words in entries.items()
+    ]
+    return f"<ul style='{_LIST}'>{''.join(items)}</ul>"
 
 
 def budget(spent: Sequence[tuple[str, int]], names: Mapping[str, str]) -> Html:
-    """What a length is spent on: a strip from the first token to the last, and its key in words.
+    """Return what a length is spent on: a strip from first to last token, and its key in words.
 
     Parameters
     ----------
@@ -157,23 +184,20 @@ def budget(spent: Sequence[tuple[str, int]], names: Mapping[str, str]) -> Html:
     """
     total = sum(count for _, count in spent)
     sums = {name: sum(count for part, count in spent if part == name) for name in names}
+    sums = {name: count for name, count in sums.items() if count}
     # A needle is a hair's breadth of a long context, and still has to be seen.
     strip = "".join(
         f"<span style='flex:{count} 1 0;min-width:{5 if part == 'needle' else 0}px;"
         f"background:{COLOURS[part][0]}'></span>"
         for part, count in spent
     )
-    key = "".join(
-        f"<li style='{_ITEM}'>{_swatch(name)}{html.escape(names[name])}: <b>{count:,}</b></li>"
-        for name, count in sums.items()
-        if count
-    )
-    words = ", ".join(f"{names[name]}: {count:,}" for name, count in sums.items() if count)
+    key = {name: f"{html.escape(names[name])}: <b>{count:,}</b>" for name, count in sums.items()}
+    words = ", ".join(f"{names[name]}: {count:,}" for name, count in sums.items())
     return Html(
         f"<div aria-hidden='true' style='display:flex;height:1.6em;border:1px solid #8888;"
         f"border-radius:5px;overflow:hidden'>{strip}</div>"
         f"<div style='line-height:1.6;margin-top:.3em'><b>{total:,} tokens</b>, from the first"
-        f" to the last:</div><ul style='{_LIST}'>{key}</ul>",
+        f" to the last:</div>{_key(key)}",
         f"{total:,} tokens. {words}",
     )
 
@@ -186,7 +210,7 @@ def answer(
     tokens: Sequence[tuple[str, str]],
     names: Mapping[str, str],
 ) -> Html:
-    """One answer, whether it is right, and each of its tokens marked by where it comes from.
+    """Return one answer, whether it is right, and each of its tokens marked by where it comes from.
 
     Parameters
     ----------
@@ -202,11 +226,11 @@ def answer(
     for text, source in tokens:
         # White space is what is hard to see in a token.
         seen = html.escape(text).replace("\n", "↵").replace(" ", "·") or "&nbsp;"
-        shown.append(f"<span style='{_TOKEN};{_fill(source)}'>{seen}</span>")
-    counts = {name: sum(source == name for _, source in tokens) for name in names}
-    said_of = [(_swatch(name), f"{count} {names[name]}") for name, count in counts.items() if count]
-    key = "".join(f"<li style='{_ITEM}'>{box}{html.escape(text)}</li>" for box, text in said_of)
-    words = "; ".join(text for _, text in said_of) or "none"
+        fill, ink = COLOURS[source]
+        shown.append(f"<span style='{_TOKEN};background:{fill};color:{ink}'>{seen}</span>")
+    counts = Counter(source for _, source in tokens)
+    key = {name: f"{counts[name]} {names[name]}" for name in names if counts[name]}
+    words = "; ".join(key.values()) or "none"
     edge = "#16a34a" if right else "#dc2626"
     return Html(
         f"<div style='padding:.5em .8em;border-left:4px solid {edge};background:#8882'>"
@@ -216,17 +240,18 @@ def answer(
         f"{WANTED} {html.escape(wanted)}</div>"
         f"<div style='margin-top:.5em'>{len(tokens)} tokens:</div>"
         f"<div style='line-height:2;overflow-wrap:anywhere'>{''.join(shown)}</div>"
-        f"<ul style='{_LIST}'>{key}</ul>",
+        f"{_key({name: html.escape(text) for name, text in key.items()})}",
         f"{verdict} ({about})\nsaid: {said}\nwanted: {wanted}\ntokens: {words}",
     )
 
 
 def table(values: pd.DataFrame, percent: Iterable[str] = (), precision: int = 1) -> Any:
-    """A table with shares as percentages and each interval in one column.
+    """Return a table with shares as percentages and each interval in one column.
 
     Columns ``low`` and ``high`` become one, ``95 % interval``, and so do ``x low`` and
-    ``x high``; those that have the same value in every row (one model, one language) move to the
-    caption. An empty table that knows why it is empty says so in its place.
+    ``x high``. Model, language, measure and category move to the caption where they are the same
+    in every row, and ``mean`` is then called by the name of the measure. An empty table that
+    knows why it is empty says so in its place.
 
     Parameters
     ----------
@@ -237,15 +262,17 @@ def table(values: pd.DataFrame, percent: Iterable[str] = (), precision: int = 1)
     """
     if values.empty and "why" in values.attrs:
         return sentence(values.attrs["why"])
-    shown = values.copy()
-    known = ("all_match", "part_match", "recall", "found", "accuracy", "share", "cut_off")
-    shares: Sequence[str] = [name for name in (*percent, *known) if name in shown]
-    shown = _intervals(shown, shares, precision)
-    caption = []
-    for name in ("model", "language"):
-        if name in shown and shown[name].nunique() == 1 and len(shown):
-            caption.append(f"{name}: {shown[name].iloc[0]}")
-            shown = shown.drop(columns=name)
+    known = (*MEASURES, "mean", "found", "accuracy", "share", "cut_off", "copied")
+    shares = [name for name in (*percent, *known) if name in values]
+    shown = _intervals(values.copy(), shares, precision)
+    constant = [
+        name
+        for name in ("model", "language", "measure", "category")
+        if name in shown and shown[name].nunique() == 1
+    ]
+    caption = "; ".join(f"{name}: {shown[name].iloc[0]}" for name in constant)
+    renamed = {"mean": shown["measure"].iloc[0]} if "measure" in constant else {}
+    shown = shown.drop(columns=constant)
     if "shares" in shown:
         shown["shares"] = [
             ", ".join(f"{outcome}: {100 * often:.0f} %" for outcome, often in each.items())
@@ -253,13 +280,14 @@ def table(values: pd.DataFrame, percent: Iterable[str] = (), precision: int = 1)
         ]
     # As text: a second format() of a style would undo the escaping of the first.
     for name in shares:
-        shown[name] = [
-            "–" if math.isnan(share) else f"{100 * share:.1f} %" for share in shown[name]
-        ]
-    styler = shown.style.hide(axis="index").format(
-        escape="html", thousands=",", precision=precision, na_rep="–"
-    )
-    return styler.set_caption(html.escape("; ".join(caption))) if caption else styler
+        shown[name] = [_percent(share) for share in shown[name]]
+    styler = shown.rename(columns=renamed).style.hide(axis="index")
+    styler = styler.format(escape="html", thousands=",", precision=precision, na_rep="–")
+    return styler.set_caption(html.escape(caption)) if caption else styler
+
+
+def _percent(share: float) -> str:
+    return "–" if math.isnan(share) else f"{100 * share:.1f} %"
 
 
 def grid(
@@ -271,7 +299,7 @@ def grid(
     interval: bool = True,
     title: str | None = None,
 ) -> Any:
-    """A share, its interval and its n: a row for each value of one column, a column for another.
+    """Return a share, its interval and its n, by two columns: one down, one across.
 
     The n of a whole column stands in its head; where its cells differ, in each cell.
 
@@ -298,38 +326,31 @@ def grid(
         heads[value] = f"{name} (n = {part['n'].iloc[0]:,})" if alike[value] else name
     cells = []
     for _, one in values.iterrows():
-        lines = [f"{100 * one[share]:.1f} %"]
+        lines = [_percent(one[share])]
         if interval:
             lines.append(_between(one["low"], one["high"], 100, 1))
         if not alike[one[columns]]:
             lines.append(f"n = {one['n']:,}")
         cells.append("\n".join(lines))
-    made = values.assign(cell=cells).pivot(index=rows, columns=columns, values="cell")
-    made = made.loc[values[rows].unique(), list(heads)].rename(columns=heads).fillna("–")
-    styler = table(made.rename_axis(columns=None).reset_index())
+    wide = values.assign(cell=cells).pivot(index=rows, columns=columns, values="cell")
+    wide = wide.loc[values[rows].unique(), list(heads)].rename(columns=heads).fillna("–")
+    styler = table(wide.rename_axis(columns=None).reset_index())
     styler = styler.set_properties(**{"white-space": "pre"})
     return styler.set_caption(html.escape(title)) if title else styler
 
 
 def _intervals(shown: pd.DataFrame, shares: Sequence[str], precision: int) -> pd.DataFrame:
-    """Each pair of columns ``low`` and ``high`` as one column of text."""
-    names = [str(name) for name in shown.columns]
-    pairs = [name for name in names if name.endswith("low") and _high(name) in names]
-    for name in pairs:
-        # Alone they belong to the mean of the table, which is a share if the table has one.
-        scale = 100 if name == "low" and shares else 1
-        interval = [
-            _between(low, high, scale, precision)
-            for low, high in zip(shown[name], shown[_high(name)], strict=True)
-        ]
-        label = "95 % interval" if name == "low" else f"{name.removesuffix(' low')}, 95 %"
-        shown[name] = interval
-        shown = shown.drop(columns=_high(name)).rename(columns={name: label})
+    """Return the table with each pair of columns ``low`` and ``high`` as one column of text."""
+    for low in [str(name) for name in shown.columns if str(name).endswith("low")]:
+        mean = low.removesuffix("low")
+        if f"{mean}high" in shown:
+            # Alone they belong to the mean of the table, which is a share if the table has one.
+            scale = 1 if mean or not shares else 100
+            ends = zip(shown[low], shown.pop(f"{mean}high"), strict=True)
+            shown[low] = [_between(*pair, scale, precision) for pair in ends]
+            label = f"{mean.strip()}, 95 %" if mean else "95 % interval"
+            shown = shown.rename(columns={low: label})
     return shown
-
-
-def _high(name: str) -> str:
-    return name.removesuffix("low") + "high"
 
 
 def _between(low: Any, high: Any, scale: int, precision: int) -> str:
@@ -341,46 +362,28 @@ def _between(low: Any, high: Any, scale: int, precision: int) -> str:
 
 
 def sentence(text: str) -> Html:
-    """One sentence in the place of a table or a figure."""
+    """Return one sentence in the place of a table or a figure."""
     return Html(f"<p>{html.escape(text)}</p>", text)
 
 
-def figure(draw: Callable[..., Any], found: Any, *arguments: Any, **options: Any) -> Any:
-    """What ``draw`` makes of a table, or the table's sentence where it has nothing to draw.
+def figure(draw: Callable[..., Any], values: Any, *arguments: Any, **options: Any) -> Any:
+    """Return what ``draw`` makes of a table, or the sentence that says why there is no figure.
 
     Parameters
     ----------
     draw
         A function of `rulerlib.plots`.
-    found
+    values
         What it takes: a table of `rulerlib.analysis`, or a sentence in its place.
     arguments, options
         What else it takes.
     """
-    if isinstance(found, str):
-        return sentence(found)
-    why = getattr(found, "attrs", {}).get("why")
-    if why is not None and found.empty:
-        return sentence(why)
-    return draw(found, *arguments, **options)
-
-
-def _sentences_with(text: str, values: Sequence[str]) -> list[tuple[int, int]]:
-    """Where the sentence or line around each value begins and ends."""
-    spans = []
-    for value in values:
-        at = text.find(value)
-        if at < 0:
-            continue
-        ends = ("\n", ". ", "! ", "? ")
-        starts = [text.rfind(end, 0, at) + len(end) for end in ends if end in text[:at]]
-        stops = [text.find(end, at + len(value)) for end in (".", "\n")]
-        end = min((stop + 1 for stop in stops if stop >= 0), default=len(text))
-        spans.append((max(starts, default=0), end))
-    return sorted(spans)
+    why = values if isinstance(values, str) else getattr(values, "attrs", {}).get("why")
+    return draw(values, *arguments, **options) if why is None else sentence(why)
 
 
 def _merged(spans: Iterable[tuple[int, int]], size: int) -> list[tuple[int, int]]:
+    """Return spans within ``size`` characters; those with a short gap between them become one."""
     merged: list[tuple[int, int]] = []
     for start, end in sorted((max(0, start), min(size, end)) for start, end in spans):
         if merged and start <= merged[-1][1] + SHORT_GAP:
@@ -390,23 +393,20 @@ def _merged(spans: Iterable[tuple[int, int]], size: int) -> list[tuple[int, int]
     return merged
 
 
-def _marked(
-    text: str, start: int, end: int, spans: Sequence[tuple[int, int, bool]], values: Sequence[str]
-) -> str:
-    longest_first = "(" + "|".join(map(re.escape, sorted(values, key=len, reverse=True))) + ")"
-    markup, at = [], start
-    for begin, stop, asked in spans:
-        if begin < at or stop > end:
-            continue
-        markup.append(html.escape(text[at:begin]))
-        needle = [
-            f"<span style='{MARKS['value']}'>{html.escape(part)}</span>"
-            if part in values
-            else html.escape(part)
-            for part in (re.split(longest_first, text[begin:stop]) if asked else [text[begin:stop]])
-        ]
-        style = MARKS["needle" if asked else "distractor"]
-        markup.append(f"<mark style='{style}'>{''.join(needle)}</mark>")
-        at = stop
-    markup.append(html.escape(text[at:end]))
-    return "".join(markup)
+def _marked(text: str, start: int, end: int, spans: Sequence[tuple[int, int, str]]) -> str:
+    """Return the markup of characters [start, end), with what is highlighted of them."""
+    markup, at, number = [], start, 0
+    while number < len(spans):
+        begin, stop, mark = spans[number]
+        begin, stop = max(begin, at), min(stop, end)
+        inner = number + 1
+        while inner < len(spans) and spans[inner][1] <= spans[number][1]:
+            inner += 1
+        if begin < stop:
+            within = _marked(text, begin, stop, spans[number + 1 : inner])
+            tag = "span" if mark == "value" else "mark"
+            markup.append(html.escape(text[at:begin]))
+            markup.append(f"<{tag} style='{MARKS[mark]}'>{within}</{tag}>")
+            at = stop
+        number = inner
+    return "".join([*markup, html.escape(text[at:end])])

@@ -18,7 +18,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from rulerlib import languages, tokens
-from rulerlib.haystack import sentences
+from rulerlib.texts import sentences
 
 ROOT = Path(__file__).resolve().parents[1]
 SHARED = Path(os.environ.get("RULERLIB_TEST_DATA", ROOT.parent / "shared" / "data"))
@@ -85,23 +85,22 @@ def prose() -> list[str]:
     return [line for code in ("da", "en") for line in sentences(languages.load(code).essays)]
 
 
-def _backend(kind: str):
-    """A small tokenizer of a kind, as the transformers package wraps it."""
+def _trained(kind: str) -> tokens.FastTokenizer:
+    """A small tokenizer of a kind, trained here."""
     pytest.importorskip("tokenizers")
-    transformers = pytest.importorskip("transformers")
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors, trainers
 
     special = ["<unk>", "<s>", "</s>", "<|user|>", "<|assistant|>", "<|end|>"]
-    rust = Tokenizer(models.BPE(unk_token="<unk>"))
+    backend = Tokenizer(models.BPE(unk_token="<unk>"))
     options = {"vocab_size": 1500, "special_tokens": special, "show_progress": False}
     texts = prose()
     if kind == "bytelevel":
-        rust.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-        rust.decoder = decoders.ByteLevel()
+        backend.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+        backend.decoder = decoders.ByteLevel()
         options["initial_alphabet"] = pre_tokenizers.ByteLevel.alphabet()
     elif kind == "metaspace":
-        rust.pre_tokenizer = pre_tokenizers.Metaspace()
-        rust.decoder = decoders.Metaspace()
+        backend.pre_tokenizer = pre_tokenizers.Metaspace()
+        backend.decoder = decoders.Metaspace()
     else:
         # No pre-tokenizer: a token may be the end of one unit, the seam, and the next one's
         # beginning. It is trained on the very seams of all three haystacks.
@@ -118,36 +117,46 @@ def _backend(kind: str):
         texts += (seams + needles) * 8
         options["initial_alphabet"] = list("0123456789abcdefghijklmnopqrstuvwxyzæøåABCDEF-'\n")
         options["vocab_size"] = 900
-    rust.train_from_iterator(texts, trainers.BpeTrainer(**options))
+    backend.train_from_iterator(texts, trainers.BpeTrainer(**options))
     if kind != "nasty":
-        rust.post_processor = processors.TemplateProcessing(
-            single="<s> $A", special_tokens=[("<s>", rust.token_to_id("<s>"))]
+        backend.post_processor = processors.TemplateProcessing(
+            single="<s> $A", special_tokens=[("<s>", backend.token_to_id("<s>"))]
         )
-    return transformers.PreTrainedTokenizerFast(
-        tokenizer_object=rust,
-        unk_token="<unk>",
-        bos_token="<s>",
-        eos_token="</s>",
-        chat_template=CHAT_TEMPLATE,
-    )
+    named = {"bos_token": "<s>", "eos_token": "</s>", "unk_token": "<unk>"}
+    return tokens.FastTokenizer(backend, kind, named, CHAT_TEMPLATE)
 
 
-_made: dict[str, tokens.Tokenizer] = {}
+_tokenizers: dict[str, tokens.Tokenizer] = {}
 
 
 def make_tokenizer(kind: str) -> tokens.Tokenizer:
     """One of ``TOKENIZERS``, made once."""
-    if kind not in _made:
+    if kind not in _tokenizers:
         if kind == "words":
-            _made[kind] = tokens.Words()
+            _tokenizers[kind] = tokens.Words()
         elif kind == "llama2":
-            pytest.importorskip("transformers")
-            loaded = tokens.load(str(shared("tokenizers/llama2")))
-            loaded.backend.chat_template = CHAT_TEMPLATE
-            _made[kind] = loaded
+            llama2 = tokens.load(str(shared("tokenizers/llama2")))
+            llama2.chat_template = CHAT_TEMPLATE
+            _tokenizers[kind] = llama2
         else:
-            _made[kind] = tokens.HuggingFace(_backend(kind), kind)
-    return _made[kind]
+            _tokenizers[kind] = _trained(kind)
+    return _tokenizers[kind]
+
+
+_references: dict[tuple[str, str | None], object] = {}
+
+
+def reference(tokenizer: tokens.FastTokenizer):
+    """The same tokenizer as `transformers` has it; the test is skipped where that is missing."""
+    transformers = pytest.importorskip("transformers")
+    key = tokenizer.name, tokenizer.chat_template
+    if key not in _references:
+        _references[key] = transformers.PreTrainedTokenizerFast(
+            tokenizer_object=tokenizer.backend,
+            **tokenizer.special_tokens,
+            chat_template=tokenizer.chat_template,
+        )
+    return _references[key]
 
 
 @pytest.fixture(scope="session", params=TOKENIZERS)
@@ -157,8 +166,8 @@ def tokenizer(request: pytest.FixtureRequest) -> tokens.Tokenizer:
 
 
 @pytest.fixture(scope="session", params=[name for name in TOKENIZERS if name != "words"])
-def real(request: pytest.FixtureRequest) -> tokens.HuggingFace:
-    """Each tokenizer of the transformers package in turn."""
+def real(request: pytest.FixtureRequest) -> tokens.FastTokenizer:
+    """Each tokenizer but ``words`` in turn."""
     return make_tokenizer(request.param)
 
 
@@ -168,12 +177,12 @@ def words() -> tokens.Tokenizer:
 
 
 @pytest.fixture(scope="session")
-def bytelevel() -> tokens.HuggingFace:
+def bytelevel() -> tokens.FastTokenizer:
     return make_tokenizer("bytelevel")
 
 
 @pytest.fixture(scope="session")
-def nasty() -> tokens.HuggingFace:
+def nasty() -> tokens.FastTokenizer:
     return make_tokenizer("nasty")
 
 

@@ -31,7 +31,7 @@ def build(place, *options, **environment):
 
 @contextlib.contextmanager
 def chromium():
-    """The benchmark's Chromium; a test that needs it is skipped where there is none."""
+    """Yield the benchmark's Chromium; a test that needs it is skipped where there is none."""
     pytest.importorskip("playwright.sync_api")
     try:
         with browser.chromium() as started:
@@ -41,7 +41,7 @@ def chromium():
 
 
 def opened(browser, address, path, width=1280, scheme="light"):
-    """A page in the browser, and what went wrong on it."""
+    """Return a page in the browser, and a list of what went wrong on it."""
     context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme)
     page = context.new_page()
     page.set_default_timeout(120_000)

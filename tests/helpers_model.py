@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import functools
 import hashlib
-import itertools
 import json
 import multiprocessing
 import os
@@ -24,15 +23,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from helpers_store import die_at
 
 # Two threads that wait for each other cost more than these models do; set before torch starts.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
-from rulerlib import languages, samples, tokens
-from rulerlib.haystack import sentences
+from rulerlib import languages, tokens
+from rulerlib.decoding import Decoding
 from rulerlib.models import Generation, Request, in_order
 from rulerlib.predict import predict
 from rulerlib.samples import Sample
+from rulerlib.store import files
+from rulerlib.texts import sentences
 
 ROOT = Path(__file__).resolve().parents[1]
 LILLE = ROOT / "rulerlib" / "models" / "lille"
@@ -107,7 +109,10 @@ def tiny_model(
 
 
 class Parrot:
-    """An engine whose answers are a function of the prompt, given as slowly as wanted."""
+    """An engine whose answers are a function of the prompt, given as slowly as wanted.
+
+    It looks at no stop string, and says that it decodes as asked.
+    """
 
     name = "parrot"
 
@@ -122,6 +127,9 @@ class Parrot:
 
     def batch_size(self, length: int) -> int:
         return self._batch
+
+    def decoding(self, wanted: Decoding) -> Any:
+        return wanted.settings()
 
     def generate(self, requests: Iterable[Request]) -> Iterator[tuple[int, Generation]]:
         for position, request in enumerate(requests):
@@ -187,21 +195,12 @@ def predicting(
     make
         Makes the engine.
     step
-        The number of the step before which it dies, in the order in which files below the
-        output's folder are opened, cut, renamed and removed; 0: it lives.
+        The number of the step before which it dies, see `die_at`; 0: it lives.
     ready
         An event that is set when the work begins.
     """
-    steps = itertools.count(1)
-
-    def watch(event: str, arguments: tuple[Any, ...]) -> None:
-        counted = event in ("open", "os.truncate", "os.rename", "os.remove", "os.chmod")
-        if counted and str(output.parent) in str(arguments[0]) and next(steps) == step:
-            os.kill(os.getpid(), signal.SIGKILL)
-
     model = make()
-    if step:
-        sys.addaudithook(watch)
+    die_at(step, output.parent)
     try:
         if ready is not None:
             ready.set()
@@ -248,7 +247,7 @@ def size_of(path: Path) -> int:
 
 
 def wait_for_growth(path: Path, size: float, exit_code: Callable[[], int | None]) -> None:
-    """Until a file has so many bytes, or whoever writes it has ended with an exit code."""
+    """Wait until a file has ``size`` bytes, or whoever writes it has ended with an exit code."""
     while exit_code() is None and size_of(path) < size:
         time.sleep(0.001)
 
@@ -256,12 +255,12 @@ def wait_for_growth(path: Path, size: float, exit_code: Callable[[], int | None]
 def some_samples(count: int, size: int = 200) -> list[Sample]:
     """Samples that need no tokenizer of a model; no two are alike."""
     words = tokens.Words()
-    made = []
+    records = []
     for index in range(count):
         text = f"Prøve {index}: " + "græs " * (size // 5 + index % 7) + "Hvad er tallet?"
         answer = str(1_000_000 + index * 7919)
         length = words.count(text + " Svaret er:") + 16
-        made.append(
+        records.append(
             Sample(
                 index=index,
                 input=text,
@@ -276,13 +275,13 @@ def some_samples(count: int, size: int = 200) -> list[Sample]:
                 token_positions=[2],
             )
         )
-    return made
+    return records
 
 
 def write_dataset(folder: Path, records: Sequence[Sample], **changed: Any) -> Path:
-    """A dataset as `rulerlib.dataset` writes it, with the metadata that prediction reads."""
+    """Write questions as `rulerlib.store.questions` does, with metadata that prediction reads."""
     path = folder / "validation.jsonl"
-    samples.write(path, records)
+    files.write(path, records)
     about = {
         "task": "niah_single_2", "language": "da", "length": 4096, "seed": 42, "chat": False,
         "tokenizer_fingerprint": tokens.Words().fingerprint, "tokens_to_generate": 16,

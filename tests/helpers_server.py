@@ -51,7 +51,10 @@ def faulty(share: float, seed: int = 0, faults: tuple[str, ...] = PASSING) -> Pl
 
 
 class Server:
-    """The server; ``seconds``: how long it thinks, ``hang``: how long it hangs."""
+    """The server; ``seconds``: how long it thinks, ``hang``: how long it hangs.
+
+    ``answer`` makes the answer to a prompt, which is a chat or not.
+    """
 
     def __init__(
         self, plan: Plan, seconds: float = 0.0, hang: float = 1.0, retry_after: str = "0.05",
@@ -59,6 +62,7 @@ class Server:
     ) -> None:  # fmt: skip
         self.plan, self.seconds, self.hang, self.retry_after = plan, seconds, hang, retry_after
         self.key, self.models = key, models
+        self.answer = _answer
         self.lock = threading.Lock()
         self.done: Counter[str] = Counter()
         self.answered: Counter[str] = Counter()
@@ -144,7 +148,7 @@ class _Handler(BaseHTTPRequestHandler):
         return False
 
     def _do(self, fault: str | None, prompt: str, chat: bool) -> None:
-        answer = _answer(prompt, chat)
+        answer = self.served.answer(prompt, chat)
         whole = json.dumps(answer).encode()
         choice = answer["choices"][0]
         if fault is None:

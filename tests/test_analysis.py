@@ -7,7 +7,8 @@ from collections import defaultdict
 
 import pytest
 
-from rulerlib import analysis, metrics
+from rulerlib import analysis, intervals, metrics
+from rulerlib.errors import ParameterError
 from rulerlib.haystack import depth_of
 from rulerlib.samples import Prediction
 
@@ -31,7 +32,8 @@ def test_answers_that_were_cut_off_are_counted_where_they_are_wrong():
         (about(2048), answer(0, ["12"], "no")),
     ]
     table = analysis.scores(rows)
-    assert table["cut_off"].tolist() == ["answer", "answer", "thinking", "", ""]
+    once = analysis.of_measure(table)
+    assert once["cut_off"].tolist() == ["answer", "answer", "thinking", "", ""]
     assert analysis.accuracy(table)["cut_off"].tolist() == [0.5, 0]
     assert "cut_off" not in analysis.accuracy(table[table["length"] == 2048])
 
@@ -48,19 +50,71 @@ def random_run(seed, count=300):
     return rows
 
 
-def test_one_row_for_each_prediction():
+def test_one_row_for_each_prediction_and_measure():
     rows = [
         (about(), answer(0, ["12", "34"], "12.", (0, 100), finished=False)),
-        (about(2048), Prediction(1, "", ["56"], "56", truncation=77)),
+        (about(2048, "qa_1"), Prediction(1, "", ["56", "78"], "56", truncation=77)),
     ]
-    table = analysis.scores(rows).to_dict("records")
-    assert [row["all_match"] for row in table] == [0, 1]
-    assert [row["recall"] for row in table] == [0.5, 1]
-    assert [row["part_match"] for row in table] == [1, 1]
-    assert [row["depths"] for row in table] == [[0, 100], []]
-    assert [row["finished"] for row in table] == [False, True]
-    assert [row["truncation"] for row in table] == [-1, 77]
-    assert [row["length"] for row in table] == [1024, 2048]
+    table = analysis.scores(rows)
+    columns = ["task", "index", "measure", "value", "primary", "ruler"]
+    assert table[columns].to_numpy().tolist() == [
+        ["niah_single_2", 0, "all_match", 0, True, False],
+        ["niah_single_2", 0, "recall", 0.5, False, True],
+        ["qa_1", 1, "part_match", 1, True, True],
+    ]
+    once = analysis.of_measure(table).to_dict("records")
+    assert [row["depths"] for row in once] == [[0, 100], []]
+    assert [row["needles"] for row in once] == [[(0, 1), (100, 0)], []]
+    assert [row["finished"] for row in once] == [False, True]
+    assert [row["truncation"] for row in once] == [-1, 77]
+    assert [row["length"] for row in once] == [1024, 2048]
+    assert [row["category"] for row in once] == ["retrieval", "question answering"]
+    assert table.index.is_unique
+
+
+def test_the_primary_measure_can_be_another():
+    """Tasks that do not have it keep their own."""
+    rows = [
+        (about(), answer(0, ["12", "34"], "12.")),
+        (about(task="qa_1"), answer(0, ["12", "34"], "12.")),
+    ]
+    table = analysis.of_measure(analysis.scores(rows, primary="recall"))
+    assert table["measure"].tolist() == ["recall", "part_match"]
+    assert table["value"].tolist() == [0.5, 1]
+    with pytest.raises(ParameterError, match="did you mean 'recall'"):
+        analysis.scores(rows, primary="recal")
+    with pytest.raises(ParameterError, match="primary is 'part_match'"):
+        analysis.scores(rows[:1], primary="part_match")
+
+
+def test_measures_are_chosen_by_name():
+    table = analysis.scores(
+        [(about(), answer(0, ["1", "2"], "1")), (about(task="qa_1"), answer(0, ["1", "2"], "1"))]
+    )
+    assert analysis.of_measure(table, "ruler")["measure"].tolist() == ["recall", "part_match"]
+    assert analysis.of_measure(table, "recall")["task"].tolist() == ["niah_single_2"]
+    with pytest.raises(ParameterError, match="did you mean 'recall'"):
+        analysis.of_measure(table, "recal")
+
+
+def test_a_mean_of_several_measures_names_them():
+    rows = [(about(), answer(0, ["1", "2"], "1")), (about(task="qa_1"), answer(0, ["1", "2"], "1"))]
+    table = analysis.scores(rows)
+    row = analysis.accuracy(table, by=("length",)).iloc[0]
+    assert (row["measure"], row["mean"], row["recall"]) == ("all_match, part_match", 0.5, 0.5)
+    by_task = analysis.accuracy(table).set_index("task")
+    assert by_task["measure"].to_dict() == {"niah_single_2": "all_match", "qa_1": "part_match"}
+    assert by_task["recall"].isna().tolist() == [False, True], "no part-match in its place"
+    assert by_task["category"].to_dict()["qa_1"] == "question answering"
+    other = analysis.accuracy(table, "ruler").set_index("task")
+    assert other["mean"].tolist() == [0.5, 1]
+    assert other["all_match"].tolist()[0] == 0
+
+
+def test_no_predictions_are_an_empty_table():
+    table = analysis.scores([])
+    assert table.empty
+    assert table.attrs["why"].endswith(".")
 
 
 def test_accuracy_by_hand():
@@ -70,35 +124,38 @@ def test_accuracy_by_hand():
     table = analysis.accuracy(analysis.scores(rows))
     assert table["length"].tolist() == [512, 1024]
     assert table["n"].tolist() == [1, 5]
-    assert table["all_match"].tolist() == [0, pytest.approx(3 / 5)]
+    assert table["measure"].tolist() == ["all_match"] * 2
+    assert table["mean"].tolist() == [0, pytest.approx(3 / 5)]
     assert table["recall"].tolist() == [0.5, pytest.approx(3 / 5)]
     # Wilson for 0 of 1 and 3 of 5, from Brown, Cai and DasGupta's formula by hand.
     assert table["low"].tolist() == pytest.approx([0, 0.23072], abs=1e-5)
     assert table["high"].tolist() == pytest.approx([0.79345, 0.88238], abs=1e-5)
 
 
-@pytest.mark.parametrize("metric", ["all_match", "recall", "part_match"])
+@pytest.mark.parametrize("measure", ["all_match", "recall"])
 @pytest.mark.parametrize("by", [analysis.BY, ("length",), ("task", "length"), ("model",)])
-def test_accuracy_is_a_plain_grouping(metric, by):
+def test_accuracy_is_a_plain_grouping(measure, by):
     rows = random_run(5)
     groups = defaultdict(list)
     for where, record in rows:
         key = tuple(where[name] for name in by)
-        groups[key].append(metrics.METRICS[metric](record.pred, record.outputs))
-    table = analysis.accuracy(analysis.scores(rows), metric, by)
+        groups[key].append(metrics.MEASURES[measure](record.pred, record.outputs))
+    table = analysis.accuracy(analysis.scores(rows), measure, by)
     assert sorted(table[list(by)].itertuples(index=False, name=None)) == sorted(groups)
     for row in table.to_dict("records"):
         values = groups[tuple(row[name] for name in by)]
         assert row["n"] == len(values)
-        assert row[metric] == pytest.approx(sum(values) / len(values))
-        assert (row["low"], row["high"]) == pytest.approx(metrics.wilson(sum(values), len(values)))
+        assert row["mean"] == pytest.approx(sum(values) / len(values))
+        assert (row["low"], row["high"]) == pytest.approx(
+            intervals.wilson(sum(values), len(values))
+        )
     assert table["n"].sum() == len(rows)
 
 
 def test_every_table_says_n_and_has_an_interval():
     scores = analysis.scores(random_run(6))
     for table, mean in (
-        (analysis.accuracy(scores), "all_match"), (analysis.by_depth(scores), "found"),
+        (analysis.accuracy(scores), "mean"), (analysis.by_depth(scores), "found"),
     ):  # fmt: skip
         assert {"n", "low", "high"} <= set(table)
         assert (table["n"] > 0).all()
@@ -151,6 +208,7 @@ def test_by_depth_is_a_plain_grouping(bins):
 def test_the_ends_of_the_bins(depth, bins, middle):
     table = analysis.scores([(about(), answer(0, ["12"], "12", (depth,)))])
     assert analysis.by_depth(table, bins)["depth"].tolist() == [middle]
+    assert analysis.depth_bin(depth, bins) == middle
 
 
 def test_ten_bins_share_rulers_forty_depths():
@@ -202,9 +260,22 @@ def test_wrong_follows_its_metric():
     table = analysis.scores([(about(), answer(0, ["12", "34"], "12"))])
     assert len(analysis.wrong(table)) == 1
     assert len(analysis.wrong(table, "recall")) == 1
+    table = analysis.scores([(about(task="qa_1"), answer(0, ["12", "34"], "12"))])
     assert analysis.wrong(table, "part_match").empty
 
 
 def test_nothing_wrong_is_an_empty_table():
     table = analysis.scores([(about(), answer(0, ["12"], "12"))])
     assert analysis.wrong(table).empty
+
+
+def test_means_of_any_column():
+    table = analysis.of_measure(
+        analysis.scores([(about(), answer(index, ["12"], "12")) for index in range(4)])
+    ).assign(copied=[1.0, 0.5, float("nan"), 0.0])
+    row = analysis.means(table, "copied").iloc[0]
+    assert (row["n"], row["copied"]) == (3, 0.5), "what has no value does not count"
+    assert (row["low"], row["high"]) == pytest.approx(intervals.wilson(1.5, 3))
+    empty = analysis.means(analysis.scores([]), "copied", by=("setting",))
+    assert empty.attrs["why"] == "There are no predictions."
+    assert analysis.accuracy(analysis.scores([]), by=("setting",)).attrs["why"]

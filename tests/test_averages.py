@@ -47,7 +47,7 @@ def test_it_is_the_mean_over_tasks_not_over_samples():
     assert table["tasks"].tolist() == [2] * 4
 
 
-def test_it_is_rulers_metric():
+def test_it_is_rulers_measure():
     """Recall for lists, any one reference for questions."""
     vt = {"model": "m", "language": "da", "task": "vt", "length": 4096}
     qa = {**vt, "task": "qa_1"}
@@ -57,7 +57,7 @@ def test_it_is_rulers_metric():
     ]
     scores = analysis.scores(rows)
     assert averages.by_length(scores)["average"].tolist() == [75]
-    assert averages.by_length(scores, "strict")["average"].tolist() == [50]
+    assert averages.by_length(scores, "primary")["average"].tolist() == [50]
 
 
 def test_a_length_without_all_tasks_stays_open():
@@ -113,8 +113,8 @@ READ = [
 @pytest.mark.parametrize(("values", "longest", "unbroken"), READ)
 def test_both_readings(values, longest, unbroken):
     given_ = dict(zip(LENGTHS, values, strict=True))
-    assert str(averages.effective(given_)) == longest
-    assert str(averages.effective(given_, reading="unbroken")) == unbroken
+    assert str(analysis.effective(given_)) == longest
+    assert str(analysis.effective(given_, reading="unbroken")) == unbroken
 
 
 @given(st.lists(st.one_of(st.none(), st.floats(0, 100)), min_size=1, max_size=7))
@@ -123,10 +123,10 @@ def test_effective_lengths_by_their_definition(values):
     measured = {length: value for length, value in known.items() if value is not None}
     if not measured:
         with pytest.raises(ParameterError, match="measured"):
-            averages.effective(known)
+            analysis.effective(known)
         return
-    longest = averages.effective(known)
-    unbroken = averages.effective(known, reading="unbroken")
+    longest = analysis.effective(known)
+    unbroken = analysis.effective(known, reading="unbroken")
     passed = [length for length, value in measured.items() if value > 85.6]
     assert longest.length == max(passed, default=None)
     for found in (longest, unbroken):
@@ -143,8 +143,8 @@ def slow_bootstrap(scores, resamples, seed):
     """Averages of resampled tables, one after another, with Python's own random numbers."""
     rng = random.Random(seed)
     cells = defaultdict(lambda: defaultdict(dict))
-    for row in scores.to_dict("records"):
-        cells[row["task"]][row["index"]][row["length"]] = row["score"]
+    for row in analysis.of_measure(scores, "ruler").to_dict("records"):
+        cells[row["task"]][row["index"]][row["length"]] = row["value"]
     found = []
     for _ in range(resamples):
         means = defaultdict(list)
@@ -164,11 +164,11 @@ def test_the_bootstrap_is_the_slow_one():
     # Two bootstraps of 3000 differ by chance, by less than one percent of these widths' scale.
     assert fast["low"].to_numpy() == pytest.approx(low, abs=1.3)
     assert fast["high"].to_numpy() == pytest.approx(high, abs=1.3)
-    effective = averages.effective_lengths(scores, threshold=80, resamples=3000)
+    effective = analysis.effective_lengths(scores, threshold=80, resamples=3000)
     shares = effective.set_index("reading").loc["longest", "shares"]
     slowly = defaultdict(int)
     for row in slow:
-        slowly[str(averages.effective(dict(zip(LENGTHS, row, strict=True)), 80))] += 1
+        slowly[str(analysis.effective(dict(zip(LENGTHS, row, strict=True)), 80))] += 1
     for name in {*shares, *slowly}:
         assert shares.get(name, 0) == pytest.approx(slowly[name] / 3000, abs=0.04)
 
@@ -176,7 +176,7 @@ def test_the_bootstrap_is_the_slow_one():
 def test_the_spread_is_that_of_theory():
     """One task of right and wrong answers: the bootstrap's spread is sqrt(p (1 - p) / n)."""
     scores = analysis.scores(run([0.7] * 4, tasks=("niah_single_1",), count=400))
-    for one in averages._measured(scores, "score", ("model", "language"), None, 4000, 1):
+    for one in averages.averages(scores, resamples=4000, seed=1):
         p = one.averages / 100
         assert one.resampled.std(axis=0) / 100 == pytest.approx(
             np.sqrt(p * (1 - p) / 400), rel=0.06
@@ -189,7 +189,7 @@ def test_the_same_sample_is_drawn_at_all_lengths():
     for length in LENGTHS:
         about = {"model": "m", "language": "da", "task": "niah_single_1", "length": length}
         rows += [(about, Prediction(i, "", ["12"], "12" if i % 3 else "")) for i in range(30)]
-    one = averages._measured(analysis.scores(rows), "score", ("model",), None, 200, 3)[0]
+    one = averages.averages(analysis.scores(rows), by=("model",), resamples=200, seed=3)[0]
     assert np.ptp(one.resampled, axis=1) == pytest.approx(0)
     assert one.resampled.std() > 0
 
@@ -201,7 +201,7 @@ def test_shared_contexts_are_drawn_as_a_whole():
         for copy in range(10):
             index, others = 10 * record.index + copy, {"context_id": record.index}
             rows.append((where, Prediction(index, "", record.outputs, record.pred, others)))
-    one = averages._measured(analysis.scores(rows), "score", ("model",), None, 4000, 1)[0]
+    one = averages.averages(analysis.scores(rows), by=("model",), resamples=4000, seed=1)[0]
     p = one.averages / 100
     assert one.resampled.std(axis=0) / 100 == pytest.approx(np.sqrt(p * (1 - p) / 20), rel=0.06)
 

@@ -269,7 +269,8 @@ def test_two_figures_of_one_cell_keep_their_own_words(little_book, tmp_path):
 
 def test_a_shortened_prompt_keeps_both_ends_and_the_values():
     text = "begin " + "hay " * 1000 + "the value is 1234567 here " + "hay " * 1000 + "end"
-    short = extension.shortened(text, ["1234567"])
+    at = text.index("1234567")
+    short = extension.shortened(text, [(at, at + 7)])
     assert short.startswith("begin hay")
     assert short.endswith("hay end")
     assert "the value is 1234567 here" in short

@@ -6,9 +6,12 @@ but it. That it also stands in the whole book is for tests/test_book.py to see.
 
 from __future__ import annotations
 
+import itertools
 import json
+import random
 import re
 import shutil
+import unicodedata
 
 import pytest
 
@@ -18,11 +21,15 @@ pytest.importorskip("torch")
 
 from helpers_book import build, opened  # noqa: E402
 
-from benchmarks.browser import answer_of, ask, on_the_page, prompt_of, settings  # noqa: E402
+from benchmarks.browser import answer_of, ask, ask_worker, on_the_page, prompt_of, settings  # noqa: E402
 from book import browser as browsers  # noqa: E402
-from rulerlib import models  # noqa: E402
+from rulerlib import languages, metrics, models, texts  # noqa: E402
+from rulerlib.analysis import depth_bin  # noqa: E402
 from rulerlib.errors import DataError, ParameterError  # noqa: E402
-from rulerlib.playground import ROWS, Playground, Setting, page  # noqa: E402
+from rulerlib.playground import ROWS, Playground, Setting  # noqa: E402
+from rulerlib.playground.answer import verdict  # noqa: E402
+from rulerlib.playground.labels import LABELS  # noqa: E402
+from rulerlib.playground.setting import RULES  # noqa: E402
 
 expect = playwright.expect
 
@@ -58,9 +65,9 @@ class Reader:
         expect.set_options(timeout=PATIENCE)
         self.fetched = []
         self.page.on("request", lambda request: self.fetched.append(request.url))
-        self.prompt = self.page.get_by_role("region", name=page.LABELS["prompt"])
-        self.depth = self.page.get_by_role("slider", name=page.LABELS["depth"])
-        self.length = self.page.get_by_role("slider", name=page.LABELS["length"])
+        self.prompt = self.page.get_by_role("region", name=LABELS["prompt"])
+        self.depth = self.page.get_by_role("slider", name=LABELS["depth"])
+        self.length = self.page.get_by_role("slider", name=LABELS["length"])
         self.alert = self.page.get_by_role("alert")
         self.answer = self.page.locator("[data-part=answer]")
         expect(self.prompt.locator("mark.needle")).to_be_visible()
@@ -100,7 +107,7 @@ def place_of(reader):
 
 def test_the_needle_is_moved_by_keyboard_and_found_at_all_depths(reader):
     assert not [url for url in reader.fetched if "safetensors" in url or "wasm" in url]
-    expect(reader.answer).to_have_text(page.LABELS["not asked"])
+    expect(reader.answer).to_have_text(LABELS["not asked"])
     reader.depth.focus()
     reader.page.keyboard.press("Home")
     expect(reader.depth).to_have_attribute("aria-valuetext", "0 %")
@@ -132,7 +139,7 @@ def test_the_needle_is_moved_by_keyboard_and_found_at_all_depths(reader):
 
 
 def test_the_heatmap_grows_over_lengths_and_can_be_stopped(reader):
-    reader.page.get_by_label(page.LABELS["language"]).select_option("en")
+    reader.page.get_by_label(LABELS["language"]).select_option("en")
     reader.page.get_by_label("Variant").select_option("3")
     reader.length.focus()
     reader.page.keyboard.press("Home")
@@ -154,8 +161,8 @@ def test_the_heatmap_grows_over_lengths_and_can_be_stopped(reader):
 
 
 def test_what_the_reader_writes_is_text_and_mistakes_are_said(reader):
-    reader.page.get_by_text(page.LABELS["own"]).click()
-    needle = reader.page.get_by_role("textbox", name=page.LABELS["needle"])
+    reader.page.get_by_text(LABELS["own"]).click()
+    needle = reader.page.get_by_role("textbox", name=LABELS["needle"])
     needle.fill("<img src=x onerror=alert(1)> for {key}: {value}.")
     expect(reader.prompt.locator("mark.needle")).to_contain_text("<img src=x onerror=alert(1)> for")
     assert reader.prompt.locator("img").count() == 0
@@ -173,10 +180,10 @@ def test_what_the_reader_writes_is_text_and_mistakes_are_said(reader):
     needle.fill("")
     expect(reader.alert).to_be_hidden()
 
-    text = reader.page.get_by_role("textbox", name=page.LABELS["text"], exact=True)
+    text = reader.page.get_by_role("textbox", name=LABELS["text"], exact=True)
     text.fill("Katten sover. Hunden løber. " * 3)
     expect(reader.prompt).to_contain_text("Katten sover. Hunden løber.")
-    assert reader.page.get_by_label(page.LABELS["haystack"]).input_value() == "text"
+    assert reader.page.get_by_label(LABELS["haystack"]).input_value() == "text"
     expect(reader.page.get_by_text("Your text is shorter")).to_be_visible()
     text.fill("Katten sover. Hunden løber. " * 300)
     expect(reader.page.get_by_text(re.compile(r"its first \d+ of 600 sentences"))).to_be_visible()
@@ -200,7 +207,12 @@ def test_prompts_and_answers_are_those_of_rulerlib(browser, address, play):
         sample, fed = prompt_of(play, setting)
         assert prompt["fed"] == fed, setting
         assert prompt["length"] == sample.length_w_model_temp
-        assert sum(count for _, count in prompt["spent"]) == setting.length
+        assert sum(count for _, count in spent(prompt)) == setting.length
+        assert [prompt["value"]] == sample.outputs
+        if setting.haystack != "text":
+            known = play.prompt_of(setting)
+            assert spent(prompt) == known.budget(), setting
+            assert {*prompt["others"]} == {*known.others}
     # benchmarks/browser.py asks them all.
     few = [setting for setting in asked if setting.length == 500][::5]
     assert {setting.num_distractors for setting in few} == {0, 3}
@@ -209,6 +221,126 @@ def test_prompts_and_answers_are_those_of_rulerlib(browser, address, play):
     assert [reply["text"] for reply in said] == expected
     page.context.close()
     assert not wrong
+
+
+def spent(prompt):
+    """What the length is spent on, as `Prompt.budget` has it."""
+    rows = [row for row in prompt["rows"] if row["tokens"]]
+    return [(part, sum(row["tokens"] for row in run))
+            for part, run in itertools.groupby(rows, lambda row: row["part"])]  # fmt: skip
+
+
+WORDING = [
+    "", " ", "x", "{value}", "{key} {value}", "{4711}", "{key}: {4711}", "{", "}", "{}", "{ }",
+    "{key}", "{context}", "{context} {value}", "{type} {value} {key}", "{the_type} {key}: {value}",
+    "The number of the {key} is {value}.", "The code is {4711}.", "The code is {47 11}, {47 11}.",
+    "{constructor}", "{key} {constructor} {value}", "\\1 $& {value} {key}", "a\nb {key}\t{value}",
+    "{æøå} {key}", "{value} {value} {key}", "æ\x07", "{query} {value}", "🐟 {value} {key}",
+    "Ø" * 300, "e\u0301 {key} {value}", "\x85{value}\u3000{key}\x1c", "{{key}} {{value}}",
+    "<b>{key}</b> {value}",
+]  # fmt: skip
+OWN_TEXTS = [
+    "", "   ", "En kat.", "Katten sover. Hunden løber. " * 3, "He said “no.” Then\nhe left! " * 40,
+    "ord " * 900, "Uden ende", "Kode 4711 står her. " * 30, "e\u0301\u00a0é\u2028E… (ja?) 7.  Nej",
+    "\ufeffæ.", "a\x00b", "\x1f\x85Ja. Nej.", "En {key} {value} {context}. Ø",
+]  # fmt: skip
+
+
+def test_what_the_reader_writes_makes_the_prompts_and_mistakes_of_rulerlib(browser, address, play):
+    rng = random.Random(0)
+    # A value that stands in the text already, which chance does not bring about.
+    given = [{"needle": "The code is {4711}.", "question": "Code?", "haystack": "text",
+              "text": "Kode 4711 står her. " * 30}]  # fmt: skip
+    for number in range(400):
+        own = {name: rng.choice(WORDING) for name in ("needle", "question", "prefix")
+               if rng.random() < 0.6}  # fmt: skip
+        if rng.random() < 0.4:
+            own.update(haystack="text", text=rng.choice(OWN_TEXTS))
+        own.update(language=rng.choice(["da", "en"]), num_distractors=rng.choice([0, 3]),
+                   length=rng.choice([500, 700, 1100]), depth=rng.randint(0, 100),
+                   index=number % browsers.DRAWS)  # fmt: skip
+        given.append(own)
+    expected = []
+    for own in given:
+        try:
+            expected.append(prompt_of(play, Setting(**own)))
+        except (ParameterError, DataError) as error:
+            expected.append(error)
+    asked = [
+        {**on_the_page(Setting()), "distractors": own.get("num_distractors", 0), **own}
+        for own in given
+    ]
+    page, wrong = opened(browser, address, PAGE)
+    page.set_default_timeout(PATIENCE)
+    replies = ask_worker(page, address, "prompt", asked)["replies"]
+    for own, known, reply in zip(given, expected, replies, strict=True):
+        if isinstance(known, ParameterError):
+            said = "must be at least" if known.parameter == "length" else known.allowed
+            assert said in reply["mistake"], own
+            assert reply["mistake"].startswith(LABELS[known.parameter]), own
+        elif isinstance(known, DataError):
+            assert str(known).partition(": ")[2] in reply["mistake"], own
+        else:
+            assert reply.get("fed") == known[1], (own, reply.get("mistake"))
+    assert sum(isinstance(known, tuple) for known in expected) > 100
+    assert len({known.allowed for known in expected if isinstance(known, ParameterError)
+                and known.parameter != "length"}) == len(RULES)  # fmt: skip
+    page.context.close()
+    assert not wrong
+
+
+# Calls a function of text.js with the rules of the page, once for each list of arguments.
+CALL = """async ([address, name, rules, cases]) => {
+    const { Texts } = await import(`${address}/_static/needle/text.js`);
+    const texts = new Texts(rules);
+    return cases.map((given) => texts[name](...given));
+}"""
+
+
+def test_texts_are_read_and_judged_as_in_python(browser, address):
+    """The rules that stand in text.js as well, against those of rulerlib."""
+    page, _ = opened(browser, address, PAGE)
+    page.set_default_timeout(PATIENCE)
+    rules = browsers.text_rules()
+
+    def called(name, cases):
+        return page.evaluate(CALL, [address, name, rules, cases])
+
+    # Letters that this version of Unicode and the last few know alike.
+    letters = [chr(code) for code in range(0x20000)
+               if unicodedata.category(chr(code)) not in ("Cs", "Cn", "Co")]  # fmt: skip
+    assert called("normal", [[letter] for letter in letters]) == [*map(metrics.normalize, letters)]
+
+    rng = random.Random(0)
+    odd = ' \n\t\x00\x1f\x85\u00a0\u2028.…!?"”’»)] ßſİıΣςŁÆæ\u0301é\u0345ﬁ①Ⅳ½K🐟ab12'
+    said = ["".join(rng.choices(odd, k=rng.randint(0, 40))) for _ in range(3000)]
+    assert called("normal", [[text] for text in said]) == [*map(metrics.normalize, said)]
+    assert called("sentences", [[text] for text in said]) == [
+        texts.sentences([text]) for text in said
+    ]
+    essays = [essay for code in languages.available() for essay in languages.load(code).essays]
+    long = [*essays, *(" ".join(["ord"] * count) for count in (59, 60, 61, 120, 121))]
+    assert called("sentences", [[text] for text in long]) == [
+        texts.sentences([text]) for text in long
+    ]
+
+    values = ["1234567", "7654321", "stille-hylde", "Ærø-æble", "STRASSE", "½"]
+    cases = []
+    for _ in range(3000):
+        outputs, others = (rng.sample(values, rng.randint(least, 3)) for least in (1, 0))
+        shown = [rng.choice([str, str.upper, str.lower])(rng.choice(values)) for _ in range(2)]
+        pieces = [*rng.sample(shown, rng.randint(0, 2)), *rng.choices(odd, k=rng.randint(0, 3))]
+        cases.append(["".join(rng.sample(pieces, len(pieces))), outputs, others])
+    verdicts = [verdict(*case) for case in cases]
+    assert called("verdict", cases) == verdicts
+    assert {*verdicts} == {"right", "all", "part", "distractor", "wrong"}
+    page.context.close()
+
+
+def test_a_depth_is_counted_where_the_tables_count_it():
+    bins = json.loads(browsers.contents()["page.json"])["bins"]
+    for depth, column in enumerate(bins):
+        assert depth_bin(depth, len(ROWS)) == depth_bin(ROWS[column], len(ROWS))
 
 
 def test_a_context_that_was_read_before_changes_no_answer(browser, address):
@@ -261,7 +393,7 @@ def test_where_it_cannot_run_it_says_so(browser, address, answer):
 @pytest.mark.parametrize(("width", "scheme"), [(390, "dark"), (1280, "light")])
 def test_it_fits_the_screen_and_everything_has_a_name(browser, address, width, scheme):
     reader = Reader(browser, address, width=width, scheme=scheme)
-    reader.page.get_by_text(page.LABELS["own"]).click()
+    reader.page.get_by_text(LABELS["own"]).click()
     assert reader.page.evaluate("document.documentElement.scrollWidth") <= width
     for role in ("slider", "combobox", "textbox", "button"):
         parts = reader.page.locator(".ruler-needle").get_by_role(role).all()

@@ -156,7 +156,7 @@ def test_the_order_gives_nothing_away(words):
 @pytest.mark.filterwarnings("ignore:The tokenizer", "ignore:.*list of common words")
 def test_lengths_are_exact(language, knobs, tokenizer):
     data = Dataset("cwe", 5000, language, tokenizer, 4, knobs={"words": "text", **knobs})
-    costs = data.family.haystack.longest + tokenizer.count(" 1000.")
+    costs = data.maker.haystack.longest + tokenizer.count(" 1000.")
     for sample in data:
         words = check(data, sample)
         # A word that comes in, comes in as often as uncommon words do.
@@ -240,7 +240,7 @@ def test_words_of_the_language_are_of_its_script(language, words):
 def test_without_wordfreq(monkeypatch):
     monkeypatch.setitem(sys.modules, "wordfreq", None)
     tasks.common_words.frequent.cache_clear()
-    with pytest.raises(MissingExtraError, match=r"rulerlib\[words\]"):
+    with pytest.raises(MissingExtraError, match=r"\.\[words\]"):
         Dataset("cwe", 4096, "da", "words")
     assert Dataset("cwe", 4096, "da", "words", knobs={"words": "text"})[0].outputs
 

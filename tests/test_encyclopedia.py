@@ -18,8 +18,17 @@ import pytest
 from conftest import python
 from rulerlib import languages
 from rulerlib.errors import DataError, ParameterError
-from rulerlib.tasks import encyclopedia
-from rulerlib.tasks.encyclopedia import FACTS, REGION, World, hotpot, squad
+from rulerlib.sources import encyclopedia, encyclopedia_facts
+from rulerlib.sources.encyclopedia import FactQuestion, World
+from rulerlib.sources.encyclopedia_facts import (
+    FACTS,
+    MEMBERS,
+    PATHS,
+    POOLS,
+    REGION,
+    label,
+)
+from rulerlib.sources.encyclopedia_wording import read_wording
 
 HERE = Path(languages.__file__).parent
 CODES = sorted(path.parent.name for path in HERE.glob("*/encyclopedia.toml"))
@@ -35,8 +44,18 @@ def wording(code: str) -> dict:
     return tomllib.loads((HERE / code / "encyclopedia.toml").read_text(encoding="utf-8"))
 
 
+def facts_of(world: World, index: int) -> dict[str, tuple[str, ...]]:
+    """The answers to everything that can be asked about an entry."""
+    return {name: value.answers for name, value in world.regions.record(index).values.items()}
+
+
+def mentions(world: World, question: FactQuestion) -> list[int]:
+    """All entries in which an answer stands, targets included."""
+    return [i for i in range(world.num_entries) if question.answered_by(world.entry(i))]
+
+
 def year(world: World, index: int, fact: str) -> int:
-    return int(YEAR.findall(world.facts(index)[fact][0])[-1])
+    return int(YEAR.findall(facts_of(world, index)[fact][0])[-1])
 
 
 # ------------------------------------------------------------- the wording
@@ -119,7 +138,7 @@ def test_no_name_can_stand_inside_another(code: str) -> None:
 def test_a_damaged_wording_is_named(tmp_path: Path) -> None:
     source = HERE / "en"
     (tmp_path / "xx.toml").write_text((HERE / "en.toml").read_text(encoding="utf-8"), "utf-8")
-    language = languages.read(tmp_path / "xx.toml")
+    language = languages.read_pack(tmp_path / "xx.toml")
     with pytest.raises(DataError, match=r"xx.*encyclopedia\.toml"):
         World(language)
     text = (source / "encyclopedia.toml").read_text(encoding="utf-8")
@@ -133,10 +152,10 @@ def test_a_damaged_wording_is_named(tmp_path: Path) -> None:
     ]:
         assert old in text
         file.write_text(text.replace(old, new), encoding="utf-8")
-        encyclopedia._read.cache_clear()
+        read_wording.cache_clear()
         with pytest.raises(DataError, match=message):
             World(language)
-    encyclopedia._read.cache_clear()
+    read_wording.cache_clear()
 
 
 def test_a_new_language_needs_no_python(tmp_path: Path) -> None:
@@ -144,7 +163,7 @@ def test_a_new_language_needs_no_python(tmp_path: Path) -> None:
     (tmp_path / "xx.toml").write_text((HERE / "da.toml").read_text(encoding="utf-8"), "utf-8")
     text = (HERE / "da" / "encyclopedia.toml").read_text(encoding="utf-8")
     (tmp_path / "xx" / "encyclopedia.toml").write_text(text.replace("marts", "tordmåned"), "utf-8")
-    world = World(languages.read(tmp_path / "xx.toml"), seed=4, num_entries=200)
+    world = World(languages.read_pack(tmp_path / "xx.toml"), seed=4, num_entries=200)
     texts = [world.entry(index).text for index in range(200)]
     assert any("tordmåned" in text for text in texts)
     assert not any("marts" in text for text in texts)
@@ -154,7 +173,7 @@ def test_a_new_language_needs_no_python(tmp_path: Path) -> None:
 
 
 def test_paragraphs(world: World) -> None:
-    for entry in map(world.entry, range(len(world))):
+    for entry in map(world.entry, range(world.num_entries)):
         assert 80 <= len(entry.text.split()) <= 200
         assert entry.title in entry.sentences[0]
         assert not re.search(r"[{}]|  |\.\.|,,| [,.]|\b(\w+) \1\b", entry.text), entry.text
@@ -162,7 +181,7 @@ def test_paragraphs(world: World) -> None:
         for sentence in entry.sentences:
             assert sentence[0].isupper()
             assert sentence.endswith(".")
-        for fact, answers in world.facts(entry.index).items():
+        for fact, answers in facts_of(world, entry.index).items():
             assert answers[0] in entry.sentences[entry.stated[fact]]
 
 
@@ -174,7 +193,7 @@ def test_english_articles() -> None:
 
 
 def test_titles_are_unique(world: World) -> None:
-    titles = [world.entry(index).title.casefold() for index in range(len(world))]
+    titles = [world.entry(index).title.casefold() for index in range(world.num_entries)]
     assert len(set(titles)) == len(titles)
     joined = "\n".join(titles)
     assert all(joined.count(title) == 1 for title in titles)
@@ -199,7 +218,7 @@ def test_an_entry_depends_on_language_seed_and_index_only() -> None:
 
 def test_same_bytes_in_another_process() -> None:
     code = (
-        "import hashlib; from rulerlib.tasks.encyclopedia import World\n"
+        "import hashlib; from rulerlib.sources.encyclopedia import World\n"
         "w = World('da', 7, 400)\n"
         "t = [w.entry(i).text for i in range(400)]\n"
         "t += [repr(w.question(i, h)) for h in (1, 2) for i in range(100)]\n"
@@ -212,7 +231,8 @@ def test_same_bytes_in_another_process() -> None:
 
 def test_the_standard_library_is_enough() -> None:
     done = python(
-        "from rulerlib.tasks.encyclopedia import World; World('en', 1, 20).entry(3)", flags=("-S",)
+        "from rulerlib.sources.encyclopedia import World; World('en', 1, 20).entry(3)",
+        flags=("-S",),
     )
     assert done.returncode == 0, done.stderr
 
@@ -221,34 +241,34 @@ def test_everyone_lives_when_they_act(world: World) -> None:
     """A person named by another entry was grown up, and alive, in each year of that entry."""
     people = {
         world.entry(index).title: index
-        for index in range(len(world))
+        for index in range(world.num_entries)
         if world.entry(index).kind == "person"
     }
     deeds = 0
     dated = {"ship": "launch_date", "expedition": "departure_date", "company": "founding_date",
              "invention": "patent_date", "festival": "first_date", "museum": "opening_date",
              "school": "opening_date", "bridge": "opening_date"}  # fmt: skip
-    for entry in map(world.entry, range(len(world))):
+    for entry in map(world.entry, range(world.num_entries)):
         if entry.kind == "person":
             age = year(world, entry.index, "death_date") - year(world, entry.index, "birth_date")
             assert 29 <= age <= 90
         if entry.kind not in dated:
             continue
         when = year(world, entry.index, dated[entry.kind])
-        for answers in world.facts(entry.index).values():
+        for answers in facts_of(world, entry.index).values():
             if answers[0] in people:
                 person = people[answers[0]]
                 assert year(world, person, "birth_date") + 26 <= when
                 assert when + 3 <= year(world, person, "death_date")
                 deeds += 1
-    assert deeds == len(people) == len(world) // REGION * 8
+    assert deeds == len(people) == world.num_entries // REGION * 8
 
 
 def test_things_happen_in_their_order(world: World) -> None:
-    by_title = {world.entry(index).title: index for index in range(len(world))}
+    by_title = {world.entry(index).title: index for index in range(world.num_entries)}
     checked = Counter()
-    for entry in map(world.entry, range(len(world))):
-        facts = world.facts(entry.index)
+    for entry in map(world.entry, range(world.num_entries)):
+        facts = facts_of(world, entry.index)
         if entry.kind == "expedition":
             ship = by_title[facts["ship"][0]]
             assert year(world, ship, "launch_date") < year(world, entry.index, "departure_date")
@@ -267,7 +287,7 @@ def test_things_happen_in_their_order(world: World) -> None:
 @pytest.fixture(scope="module")
 def texts(world: World) -> list[str]:
     """What a reader has: every paragraph, in small letters."""
-    return [world.entry(index).text.lower() for index in range(len(world))]
+    return [world.entry(index).text.lower() for index in range(world.num_entries)]
 
 
 @pytest.mark.parametrize("hops", [1, 2])
@@ -280,19 +300,19 @@ def test_questions_are_well_formed_and_distinct(world: World, hops: int) -> None
         assert question.text.count("?") == 1
         assert question.text.endswith("?")
         assert not any(answer.lower() in question.text.lower() for answer in question.answers)
-        assert world.entry(question.entries[0]).title in question.text
+        assert world.entry(question.targets[0]).title in question.text
 
 
 @pytest.mark.parametrize("hops", [1, 2])
 def test_all_kinds_of_facts_are_asked_equally_often(world: World, hops: int) -> None:
-    kinds = World.kinds(hops)
+    kinds = [label(path) for path in PATHS[hops]]
     assert len(kinds) == len(set(kinds)) >= 12
     counts = Counter(world.question(index, hops).fact for index in range(5 * len(kinds)))
     assert counts == dict.fromkeys(kinds, 5)
 
 
 def test_a_question_depends_on_seed_and_index_only(world: World) -> None:
-    fresh = World(world.language, world.seed, len(world))
+    fresh = World(world.language, world.seed, world.num_entries)
     for hops in (2, 1):
         for index in (77, 3, 1500):
             assert fresh.question(index, hops) == world.question(index, hops)
@@ -301,11 +321,11 @@ def test_a_question_depends_on_seed_and_index_only(world: World) -> None:
 def test_one_hop_needs_the_one_document(world: World, texts: list[str]) -> None:
     alone = 0
     for question in (world.question(index) for index in range(100)):
-        (target,) = question.entries
+        (target,) = question.targets
         assert world.entry(target).text.count(question.answers[0]) == 1
         found = [index for index, text in enumerate(texts) if question.answers[0].lower() in text]
         assert target in found
-        assert set(found) <= set(world.mentions(question))
+        assert set(found) <= set(mentions(world, question))
         alone += found == [target]
     # The others ask for an entry (a town, a founder), which has a document of its own.
     assert alone > 50
@@ -313,7 +333,7 @@ def test_one_hop_needs_the_one_document(world: World, texts: list[str]) -> None:
 
 def test_two_hops_need_both_documents(world: World) -> None:
     for question in (world.question(index, hops=2) for index in range(800)):
-        first, second = (world.entry(index) for index in question.entries)
+        first, second = (world.entry(index) for index in question.targets)
         assert second.title in first.text
         assert first.title not in second.text
         assert second.title not in question.text
@@ -326,8 +346,8 @@ def test_two_hops_need_both_documents(world: World) -> None:
 def test_two_hop_answers_stand_in_one_document(world: World) -> None:
     for index in range(100):
         question = world.question(index, hops=2)
-        mentioned = world.mentions(question)
-        assert question.entries[1] in mentioned
+        mentioned = mentions(world, question)
+        assert question.targets[1] in mentioned
         assert len(mentioned) <= 6
 
 
@@ -337,8 +357,8 @@ def test_related_documents_are_near_and_give_nothing_away(world: World, hops: in
         question = world.question(index, hops)
         related = world.related(question)
         assert len(set(related)) == len(related) >= 10
-        assert not set(related) & set(question.entries)
-        assert related[0] // REGION == question.entries[0] // REGION
+        assert not set(related) & set(question.targets)
+        assert related[0] // REGION == question.targets[0] // REGION
         for other in related:
             text = world.entry(other).text.lower()
             assert not any(answer.lower() in text for answer in question.answers)
@@ -348,7 +368,7 @@ def test_spellings_of_answers() -> None:
     """A date, a number and a name may be given as people write them."""
     world = World("en", seed=4, num_entries=400)
     found = {}
-    for index in range(3 * len(World.kinds(1))):
+    for index in range(3 * len(PATHS[1])):
         question = world.question(index)
         found[question.fact] = question.answers
     day, month, when = found["person.birth_date"][0].split()
@@ -379,56 +399,52 @@ def test_impossible_questions(world: World) -> None:
     with pytest.raises(ParameterError, match="index"):
         world.question(-1)
     with pytest.raises(ParameterError, match="index"):
-        world.entry(len(world))
+        world.entry(world.num_entries)
 
 
 def test_the_smallest_and_the_largest_world() -> None:
     small = World("en", seed=2, num_entries=REGION)
     for index, hops in itertools.product(range(200), (1, 2)):
-        assert max(small.question(index, hops).entries) < REGION
-    limit = small.limit
+        assert max(small.question(index, hops).targets) < REGION
+    limit = small.regions.limit
     large = World("en", seed=2, num_entries=limit)
     assert limit >= 20_000
     assert large.entry(limit - 1).text
-    assert max(large.question(5, hops=2).entries) < limit
+    assert max(large.question(5, hops=2).targets) < limit
 
 
-# ------------------------------------------------------------- known schemas
+# ------------------------------------------------------------- the tables
 
 
-def test_squad_schema(world: World) -> None:
-    data = squad(world, 150)
-    asked = {}
-    for article in data["data"]:
-        assert article["title"]
-        assert len(article["paragraphs"]) == REGION
-        for paragraph in article["paragraphs"]:
-            for qa in paragraph["qas"]:
-                (answer,) = qa["answers"]
-                start = answer["answer_start"]
-                assert paragraph["context"][start:].startswith(answer["text"])
-                assert qa["is_impossible"] is False
-                asked[qa["id"]] = qa["question"]
-    assert sorted(asked.values()) == sorted(world.question(index).text for index in range(150))
+def test_pools_are_those_names_that_a_region_uses() -> None:
+    used = Counter(pool for _, pool in MEMBERS.values())
+    for kind, _ in MEMBERS.values():
+        used.update(fact.pool for fact in FACTS[kind].values() if fact.what in ("place", "name"))
+    assert used == POOLS
 
 
-def test_hotpot_schema(world: World) -> None:
-    for index, record in enumerate(hotpot(world, 60)):
-        question = world.question(index, hops=2)
-        assert (record["question"], record["answer"]) == (question.text, question.answers[0])
-        assert record["type"] == "bridge"
-        paragraphs = dict(record["context"])
-        assert len(paragraphs) == 10
-        (first, at_first), (second, at_second) = record["supporting_facts"]
-        assert second in paragraphs[first][at_first]
-        assert record["answer"] in paragraphs[second][at_second]
-        assert "".join(paragraphs[first]) == world.entry(question.entries[0]).text
-        for title, sentences in record["context"]:
-            assert title == second or record["answer"] not in "".join(sentences)
-    assert len({record["_id"] for record in hotpot(world, 60)}) == 60
+def test_relations_run_one_way() -> None:
+    """What an entry names never names that kind of entry, so that no second hop leads back."""
+    for kind, facts in FACTS.items():
+        for fact in facts.values():
+            if fact.what == "entry":
+                other = MEMBERS[fact.to.replace("*", "1")][0]
+                back = [one.to for one in FACTS[other].values() if one.what == "entry"]
+                assert kind not in {MEMBERS[to.replace("*", "1")][0] for to in back}
 
 
-def test_the_worked_example_is_real() -> None:
-    done = doctest.testmod(encyclopedia)
+def test_an_entry_points_to_the_one_it_names(world: World) -> None:
+    for index in range(0, 200):
+        entry = world.entry(index)
+        for name, fact in FACTS[entry.kind].items():
+            target = world.points_to(index, name)
+            assert (target is not None) == (fact.what == "entry")
+            if target is not None:
+                assert world.entry(target).title in entry.sentences[entry.stated[name]]
+
+
+@pytest.mark.parametrize("module", [encyclopedia, encyclopedia_facts])
+def test_the_worked_example_is_real(module) -> None:
+    done = doctest.testmod(module)
     assert done.attempted
     assert not done.failed

@@ -8,15 +8,18 @@ import json
 import os
 import re
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from helpers_model import Parrot, some_samples, write_dataset
 
 import rulerlib
-from rulerlib import export, metrics
+from rulerlib import metrics
 from rulerlib.errors import DataError, MissingExtraError, ParameterError
+from rulerlib.export import parquet, scores
 from rulerlib.models import Generation
+from rulerlib.parts import Part, Parts
 from rulerlib.runs import Run
 from rulerlib.samples import Sample
 
@@ -48,9 +51,8 @@ def run(tmp_path):
 
     def made(names="niah_single_2,niah_multivalue", **options):
         options = {"num_samples": 7, "length": 1000, "num_lengths": 2, **options}
-        run = Run(names, output=str(tmp_path), **options)
-        run.__dict__["engine_of"] = Parrot()
-        run.__dict__["engine_of"] = Knowing([run.dataset(*cell) for cell in run.cells])
+        run = Run(names, output=str(tmp_path), loaded=Parrot(), **options)
+        run = replace(run, loaded=Knowing([run.dataset(cell) for cell in run.cells]))
         run.predict()
         return run
 
@@ -95,7 +97,7 @@ def nvidia_evaluates(folder: Path) -> dict[str, tuple[float, str]]:
 def test_nvidia_s_evaluation_agrees_with_our_recall(run):
     made = run("niah_multivalue,vt,qa_1", num_lengths=1)
     for length in made.lengths:
-        folder = made.prediction_path("vt", length).parent
+        (folder,) = {made.answers(cell).parent for cell in made.cells if cell.length == length}
         theirs = nvidia_evaluates(folder)
         assert sorted(theirs) == sorted(made.tasks)
         for task, (score, nulls) in theirs.items():
@@ -115,25 +117,22 @@ def test_nvidia_s_evaluation_agrees_with_our_recall(run):
 
 def test_scores_are_one_row_a_cell_with_what_made_them(run, tmp_path):
     made = run(seed=7)
-    path = export.scores(made, tmp_path / "scores.csv")
+    path = scores.write(made, tmp_path / "scores.csv")
     with path.open(newline="", encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
-    assert [(row["task"], int(row["length"])) for row in rows] == list(made.cells)
-    theirs = {
-        length: nvidia_evaluates(made.prediction_path("vt", length).parent)
-        for length in made.lengths
-    }
-    for row in rows:
-        length = int(row["length"])
+    assert len(rows) == len(made.cells) == 4
+    for row, cell in zip(rows, made.cells, strict=True):
+        assert (row["task"], int(row["length"])) == (cell.label, cell.length)
+        theirs = nvidia_evaluates(made.answers(cell).parent)
         assert int(row["n"]) == 7
         rule = "part_match" if row["task"] == "qa_1" else "recall"
-        assert round(100 * float(row[rule]), 2) == theirs[length][row["task"]][0]
-        assert float(row["score"]) == float(row[row["metric"]])
-        assert float(row["low"]) <= float(row["score"]) <= float(row["high"])
+        assert round(100 * float(row[rule]), 2) == theirs[cell.label][0]
+        assert float(row["mean"]) == float(row[row["measure"]])
+        assert float(row["low"]) <= float(row["mean"]) <= float(row["high"])
         assert (row["seed"], row["language"], row["engine"]) == ("7", "da", "parrot")
         assert (row["answer_prefix"], row["thinking_tokens"]) == ("assistant", "0")
-        for name, file_of in (("data", made.data_path), ("pred", made.prediction_path)):
-            data = file_of(row["task"], length).read_bytes()
+        for name, file_of in (("data", made.questions), ("pred", made.answers)):
+            data = file_of(cell).read_bytes()
             assert row[f"{name}_sha256"] == hashlib.sha256(data).hexdigest()
         versions = json.loads(row["versions"])
         assert versions["rulerlib"] == rulerlib.__version__
@@ -141,39 +140,53 @@ def test_scores_are_one_row_a_cell_with_what_made_them(run, tmp_path):
         # Every second answer came to its limit; those that were right all the same do not count.
         assert 0 < int(row["cut_off"]) <= 3
     first = path.read_bytes()
-    assert export.scores(made, path).read_bytes() == first
+    assert scores.write(made, path).read_bytes() == first
+
+
+def test_each_task_has_its_own_measures(run):
+    first, second = scores.rows(run("niah_single_2,qa_1", num_lengths=1))
+    assert (first["measure"], second["measure"]) == ("all_match", "part_match")
+    assert (first["part_match"], second["recall"]) == (None, None)
+    other = scores.rows(run("niah_single_2,qa_1", num_lengths=1, primary="recall"))
+    assert [row["measure"] for row in other] == ["recall", "part_match"]
+    assert other[0]["mean"] == first["recall"]
 
 
 def test_more_samples_do_not_change_the_hashes_of_fewer(run):
-    before = export.score_rows(run(num_samples=5))
+    before = scores.rows(run(num_samples=5))
     run(num_samples=9)
-    after = export.score_rows(run(num_samples=5))
+    after = scores.rows(run(num_samples=5))
     assert before == after
 
 
 def test_scores_of_a_run_that_was_not_made(tmp_path):
-    made = Run("niah_single_2", length=1400, output=str(tmp_path))
-    made.__dict__["engine_of"] = Parrot()
+    made = Run("niah_single_2", length=1400, output=str(tmp_path), loaded=Parrot())
     with pytest.raises(DataError, match=r"niah_single_2\.jsonl: cannot be read"):
-        export.scores(made, tmp_path / "scores.csv")
+        scores.write(made, tmp_path / "scores.csv")
     assert not (tmp_path / "scores.csv").exists()
 
 
 # --- Parquet ---------------------------------------------------------------------------------
 
 
+def read(rows):
+    """Samples again; their parts are JSON."""
+    return [Sample.from_dict({**row, "parts": json.loads(row["parts"])}) for row in rows]
+
+
 def test_parquet_holds_every_field_and_what_made_them(tmp_path, monkeypatch):
     pq = pytest.importorskip("pyarrow.parquet", reason="needs pyarrow (rulerlib[hub])")
     # Groups of a few samples, so that there are several.
-    monkeypatch.setattr(export, "GROUP", 500)
+    monkeypatch.setattr(parquet, "GROUP", 500)
     made = some_samples(9)
     made[3].context_id, made[4].token_position_answer, made[5].depths = 2, None, []
+    made[6].parts = Parts.of([Part("needle", 0, 9, key="ø", depth=50), Part("value", 2, 4)])
     dataset = write_dataset(tmp_path / "data", made)
-    path = export.parquet(dataset, tmp_path / "out" / "niah.parquet")
+    path = parquet.write(dataset, tmp_path / "out" / "niah.parquet")
     file = pq.ParquetFile(path)
     assert file.num_row_groups > 1
     rows = file.read().to_pylist()
-    assert [Sample.from_dict(row) for row in rows] == made
+    assert read(rows) == made
     assert set(rows[0]) == set(json.loads(made[0].to_json()))
     about = json.loads(file.schema_arrow.metadata[b"rulerlib"])
     assert about == json.loads((tmp_path / "data" / "metadata.json").read_text())
@@ -184,11 +197,11 @@ def test_the_package_datasets_reads_it(tmp_path):
     pytest.importorskip("pyarrow", reason="needs pyarrow (rulerlib[hub])")
     datasets = pytest.importorskip("datasets", reason="needs datasets (rulerlib[hub])")
     made = some_samples(9)
-    path = export.parquet(write_dataset(tmp_path / "data", made), tmp_path / "niah.parquet")
+    path = parquet.write(write_dataset(tmp_path / "data", made), tmp_path / "niah.parquet")
     loaded = datasets.load_dataset(
         "parquet", data_files=str(path), split="train", cache_dir=str(tmp_path / "cache")
     )
-    assert [Sample.from_dict(row) for row in loaded] == made
+    assert read(loaded) == made
 
 
 def test_parquet_of_nvidia_s_file(tmp_path):
@@ -196,7 +209,7 @@ def test_parquet_of_nvidia_s_file(tmp_path):
     path = tmp_path / "validation.jsonl"
     line = {"index": 31, "input": "a 12", "outputs": ["12"], "length": 9}
     path.write_text(json.dumps(line) + "\n")
-    rows = pq.read_table(export.parquet(path, tmp_path / "x.parquet")).to_pylist()
+    rows = pq.read_table(parquet.write(path, tmp_path / "x.parquet")).to_pylist()
     assert rows[0]["outputs"] == ["12"]
     assert rows[0]["index"] == 31
 
@@ -206,14 +219,14 @@ def test_a_damaged_dataset_leaves_no_parquet(tmp_path):
     dataset = write_dataset(tmp_path / "data", some_samples(3))
     dataset.write_bytes(dataset.read_bytes()[:-20])
     with pytest.raises(DataError, match="line 3"):
-        export.parquet(dataset, tmp_path / "x.parquet")
+        parquet.write(dataset, tmp_path / "x.parquet")
     assert [path.name for path in tmp_path.iterdir()] == ["data"]
     (tmp_path / "file").write_text("")
     with pytest.raises(ParameterError, match="output is"):
-        export.parquet(dataset, tmp_path / "file" / "x.parquet")
+        parquet.write(dataset, tmp_path / "file" / "x.parquet")
 
 
 def test_without_pyarrow_it_says_what_to_install(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "pyarrow", None)
-    with pytest.raises(MissingExtraError, match=r"pyarrow.*rulerlib\[hub\]"):
-        export.parquet(tmp_path / "validation.jsonl", tmp_path / "x.parquet")
+    with pytest.raises(MissingExtraError, match=r"pyarrow.*\[hub\]"):
+        parquet.write(tmp_path / "validation.jsonl", tmp_path / "x.parquet")

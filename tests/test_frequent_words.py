@@ -127,7 +127,7 @@ def test_lengths_are_exact(language, knobs, tokenizer):
     data = Dataset("fwe", 2600, language, tokenizer, num_samples=4, knobs=knobs)
     for sample in data:
         check(data, sample)
-        assert check_lengths(data, sample) > data.length - data.family.haystack.longest
+        assert check_lengths(data, sample) > data.length - data.maker.haystack.longest
 
 
 def test_a_length_that_is_too_small_is_told_the_smallest(bytelevel):

@@ -16,8 +16,8 @@ import pytest
 from rulerlib import languages
 from rulerlib.dataset import Dataset
 from rulerlib.errors import DataError, ParameterError
-from rulerlib.haystack import sentences
 from rulerlib.tasks import TASKS
+from rulerlib.texts import sentences
 
 CODES = languages.available()
 HERE = Path(languages.__file__).parent
@@ -299,14 +299,14 @@ def test_a_language_is_loaded_once():
 def test_an_incomplete_pack_is_named(change, sentence, german):
     german.write_text(GERMAN.replace(*change), encoding="utf-8")
     with pytest.raises(DataError) as caught:
-        languages.read(german)
+        languages.read_pack(german)
     assert str(caught.value).startswith(f"{german}: ")
     assert sentence in str(caught.value)
 
 
 def test_a_missing_template_is_named(german, words):
     german.write_text(GERMAN.replace("[niah.many]", "[niah.lots]"), encoding="utf-8")
-    pack = languages.read(german)
+    pack = languages.read_pack(german)
     assert Dataset("niah_single_1", 600, pack, words)[0].outputs
     with pytest.raises(DataError, match=r"de\.toml: \[niah\.many\.template\] is missing\."):
         Dataset("niah_multivalue", 600, pack, words)
@@ -317,15 +317,33 @@ def test_a_missing_text_is_named(missing, german, words):
     for path in (german.parent / "de").glob(missing):
         path.unlink()
     with pytest.raises(DataError, match=re.escape(missing.split("/")[0])):
-        Dataset("niah_single_2", 600, languages.read(german), words)
+        Dataset("niah_single_2", 600, languages.read_pack(german), words)
+
+
+@pytest.mark.parametrize("name", ["nouns.txt", "adjectives.txt", "refusals.txt", "essays/1.txt"])
+def test_a_text_that_is_not_utf_8_is_named(name, german):
+    path = german.parent / "de" / name
+    path.write_bytes("Tür".encode("latin-1"))
+    with pytest.raises(DataError) as caught:
+        getattr(languages.read_pack(german), name.partition(".")[0].partition("/")[0])
+    assert str(caught.value).startswith(f"{path}: cannot be read ('utf-8' codec")
+
+
+def test_a_pack_that_is_not_utf_8_or_nested_too_deep_is_named(german):
+    for content in (GERMAN.encode("latin-1"), b"code = " + b"[" * 100_000):
+        german.write_bytes(content)
+        with pytest.raises(DataError, match=r"de\.toml: cannot be read as a language pack"):
+            languages.read_pack(german)
 
 
 # --- A third language -----------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("task", [name for name, task in TASKS.items() if task.family == "niah"])
+@pytest.mark.parametrize(
+    "task", [name for name, task in TASKS.items() if task.family.name == "niah"]
+)
 def test_a_third_language_is_only_data(task, german, words):
-    data = Dataset(task, 700, languages.read(german), words, num_samples=40)
+    data = Dataset(task, 700, languages.read_pack(german), words, num_samples=40)
     several = task in ("niah_multivalue", "niah_multiquery")
     for sample in data:
         found = {value: key for key, value in re.findall(r": (\S+) hat (\S+)\.", sample.input)}
@@ -340,7 +358,7 @@ def test_a_third_language_is_only_data(task, german, words):
 
 
 def test_gender_comes_from_the_labels(german, words):
-    pack = languages.read(german)
+    pack = languages.read_pack(german)
     questions = {
         (kind, keys): Dataset(
             "niah_multikey_1",

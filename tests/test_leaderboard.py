@@ -9,8 +9,8 @@ from fractions import Fraction
 
 import pytest
 
+from book import leaderboard
 from conftest import ROOT, shared
-from rulerlib.analysis import leaderboard
 from rulerlib.errors import DataError
 
 pd = pytest.importorskip("pandas")
@@ -21,7 +21,7 @@ LENGTHS = [str(length) for length in leaderboard.LENGTHS]
 
 @pytest.fixture(scope="module")
 def table():
-    return leaderboard.read(FACTS)
+    return leaderboard.read_table(FACTS)
 
 
 def raw():
@@ -159,9 +159,9 @@ def test_a_file_without_its_columns_is_named(tmp_path):
     path = tmp_path / "x.csv"
     path.write_text("model,size\na,b\n")
     with pytest.raises(DataError, match="claimed_length"):
-        leaderboard.read(path)
+        leaderboard.read_table(path)
     with pytest.raises(DataError, match="cannot be read"):
-        leaderboard.read(tmp_path / "none.csv")
+        leaderboard.read_table(tmp_path / "none.csv")
 
 
 def test_a_printed_number_is_rounded_to_one_decimal(table):

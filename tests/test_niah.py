@@ -528,7 +528,7 @@ def test_shared_budgets_are_exact_for_every_tokenizer(kind):
         data = Dataset(task, 2600, "da", tokenizer, num_samples=queries,
                        queries_per_context=queries)  # fmt: skip
         for group in contexts(data):
-            check_sharing(data, group, question_at, data.family.haystack.longest + 1)
+            check_sharing(data, group, question_at, data.maker.haystack.longest + 1)
             for sample in group:
                 check(sample, "da")
                 needle = NEEDLE["da"]

@@ -21,17 +21,16 @@ import warnings
 import pytest
 from helpers_model import ROOT, size_of, some_samples, wait_for_growth, write_dataset
 from helpers_server import KEY, PASSING, Server, faulty, said
-from hypothesis import given
-from hypothesis import strategies as st
 
 pytest.importorskip("httpx2")
 
 from rulerlib import models
-from rulerlib import predict as prediction
+from rulerlib.decoding import Decoding
 from rulerlib.errors import ParameterError, ServerError
-from rulerlib.models import Request, in_order
+from rulerlib.models import Request, in_order, openai_transport
 from rulerlib.models import openai as module
 from rulerlib.predict import predict
+from rulerlib.store.answers import read_predictions
 
 COUNT = 24
 
@@ -39,8 +38,8 @@ COUNT = 24
 @pytest.fixture(autouse=True)
 def quick(monkeypatch):
     """Waits short enough for a test; the environment of whoever runs it plays no part."""
-    monkeypatch.setattr(module, "FIRST_WAIT", 0.005)
-    monkeypatch.setattr(module, "LONGEST_WAIT", 0.02)
+    monkeypatch.setattr(openai_transport, "FIRST_WAIT", 0.005)
+    monkeypatch.setattr(openai_transport, "LONGEST_WAIT", 0.02)
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
 
@@ -142,7 +141,7 @@ def test_a_limit_on_requests_is_a_queue_and_no_fault(serve):
      ("Wed, 21 Oct 2015 07:28:00 GMT", 0), ("Wed, 21 Oct 2015 07:28:00 -0000", 0)],
 )  # fmt: skip
 def test_retry_after_in_all_its_forms(value, seconds):
-    assert module._pause({} if value is None else {"retry-after": value}) == seconds
+    assert openai_transport._pause({} if value is None else {"retry-after": value}) == seconds
 
 
 def test_retries_end(serve):
@@ -367,8 +366,9 @@ def reading(answer, endpoint="completions", **ready):
     model = models.load(
         "parrot", "openai", base_url="http://localhost/v1", tokenizer="words", endpoint=endpoint
     )
-    about = {"body": {}, "prompt_tokens": 4, "tokens": 9, "kept": -1, "tags": (), **ready}
-    return model._generation(answer, module._Ready(**about))
+    request = Request("x", False, 9)
+    about = {"body": {}, "prompt_tokens": 4, "tokens": 9, "kept": -1, **ready}
+    return model._generation(answer, module._Ready(0, request, **about))
 
 
 def test_an_answer_is_read():
@@ -409,6 +409,100 @@ def test_a_server_that_counts_otherwise_is_told_once(serve):
         in_order(load(server), asked(3))
 
 
+# --- Stop strings and decoding ---------------------------------------------------------------
+
+
+def test_stop_strings_are_sent_and_cut_once_more(serve):
+    """A server that looks at none of them makes no difference."""
+    server = serve()
+    model = load(server, concurrency=1)
+    plain, quoted, never = in_order(model, [
+        Request("x", True, 16), Request("x", True, 16, stop=('"', "9")),
+        Request("x", True, 16, stop=("never",)),
+    ])  # fmt: skip
+    assert [body.get("stop") for body in server.bodies] == [None, ['"', "9"], ["never"]]
+    assert quoted.text == " æøå "
+    assert quoted.finished
+    assert quoted.tokens == model.tokenizer.count(' æøå "')
+    assert (never.text, never.tokens) == (plain.text, plain.tokens) == (said("x"), 3)
+
+
+@pytest.mark.parametrize(
+    ("endpoint", "thoughts", "tagged"),
+    [("completions", "<think>7. 8", "<think>7. 8.</think>8. 9."),
+     ("chat", "<think>7. 8", "<think>7. 8.</think>8. 9."),
+     ("chat", "", "8. 9.")],
+)  # fmt: skip
+def test_what_was_stopped_while_it_thought_is_asked_again(serve, endpoint, thoughts, tagged):
+    """Without stop strings, and the answer is cut here."""
+    server = serve()
+    model = load(server, endpoint=endpoint, concurrency=1)
+    apart = {} if thoughts else {"reasoning_content": "7. 8"}
+
+    def answer(prompt, chat):
+        whole = "stop" not in server.bodies[-1]
+        text = tagged if whole else thoughts
+        choice = {"finish_reason": "stop", "text": text, "message": {"content": text, **apart}}
+        return {"choices": [choice], "usage": {"completion_tokens": 99, "prompt_tokens": 1}}
+
+    server.answer = answer
+    request = Request("x", False, 16, tags=("<think>", "</think>"), stop=(".",))
+    (made,) = in_order(model, [request])
+    assert [body.get("stop") for body in server.bodies] == [["."], None]
+    assert made.text == tagged[: tagged.rindex("8.") + 1]
+    assert made.thinking == apart.get("reasoning_content", "")
+    assert made.finished
+    assert made.tokens < 99
+    # Where the thinking has begun already, they are not sent at all.
+    server.bodies.clear()
+    request = Request("x<think>", False, 16, tags=("<think>", "</think>"), stop=(".",))
+    (again,) = in_order(model, [request])
+    assert [body.get("stop") for body in server.bodies] == [None]
+    assert again.text == made.text
+
+
+def test_an_answer_that_ended_is_not_asked_again(serve):
+    server = serve()
+    in_order(load(server, concurrency=1), [
+        Request("x", False, 16, tags=("<think>", "</think>"), stop=(".",)),
+        Request("y", False, 16, stop=(".",)),
+    ])  # fmt: skip
+    assert len(server.bodies) == 2
+
+
+DRAWN = Decoding(temperature=0.7, top_p=0.9, seed=3)
+
+
+@pytest.mark.parametrize(
+    ("body", "decoding", "sent", "recorded"),
+    [
+        ({}, Decoding(), {"temperature": 0}, "greedy"),
+        ({"top_k": 1}, Decoding(), {"temperature": 0}, "greedy"),
+        ({"seed": 5}, Decoding(), {"temperature": 0, "seed": 5}, "greedy"),
+        ({}, DRAWN, {"temperature": 0.7, "top_p": 0.9, "seed": 3},
+         {"temperature": 0.7, "top_p": 0.9, "seed": 3}),
+        ({}, Decoding(temperature=0.7), {"temperature": 0.7, "top_p": 1.0},
+         {"temperature": 0.7, "top_p": 1.0, "seed": None}),
+        ({"temperature": None}, Decoding(), {},
+         {"temperature": "the server's", "top_p": "the server's", "seed": "the server's"}),
+        ({"temperature": 0.5}, Decoding(), {"temperature": 0.5},
+         {"temperature": 0.5, "top_p": "the server's", "seed": "the server's"}),
+        ({"seed": 8}, DRAWN, {"temperature": 0.7, "top_p": 0.9, "seed": 8},
+         {"temperature": 0.7, "top_p": 0.9, "seed": 8}),
+        ({"temperature": None, "seed": None}, DRAWN, {"top_p": 0.9},
+         {"temperature": "the server's", "top_p": 0.9, "seed": "the server's"}),
+        ({"temperature": 0}, DRAWN, {"temperature": 0, "top_p": 0.9, "seed": 3}, "greedy"),
+    ],
+)  # fmt: skip
+def test_what_is_recorded_is_what_is_sent(serve, body, decoding, sent, recorded):
+    server = serve()
+    model = load(server, body=body)
+    in_order(model, [Request("x", True, 16, decoding=decoding)])
+    names = ("temperature", "top_p", "seed")
+    assert {name: server.bodies[0][name] for name in names if name in server.bodies[0]} == sent
+    assert json.loads(json.dumps(model.decoding(decoding))) == recorded
+
+
 # --- Lengths ---------------------------------------------------------------------------------
 
 
@@ -442,14 +536,6 @@ def test_a_prompt_too_long_is_refused_or_cut(serve):
     (message,) = server.bodies[1]["messages"]
     assert model.tokenizer.count(message["content"]) <= 30
     assert user["content"] == text, "the request itself stays as it is"
-
-
-@given(st.text(max_size=60), st.integers(1, 40))
-def test_a_cut_text_fits(bytelevel, text, surplus):
-    model = models.load("parrot", "openai", base_url="http://localhost/v1", tokenizer="words")
-    model.__dict__["tokenizer"] = bytelevel
-    count = bytelevel.count(text)
-    assert bytelevel.count(model._cut(text, surplus)) <= max(0, count - surplus)
 
 
 # --- What nobody may see ---------------------------------------------------------------------
@@ -521,7 +607,7 @@ def test_bad_options_are_named(options, named):
 def test_settings_decide_the_answers_and_are_plain(serve):
     model = load(serve(), endpoint="chat", body={"top_k": 1})
     assert json.loads(json.dumps(model.settings)) == {
-        "engine": "openai", "endpoint": "chat", "body": {"top_k": 1}, "decoding": "greedy",
+        "engine": "openai", "endpoint": "chat", "body": {"top_k": 1},
     }  # fmt: skip
     assert isinstance(model, models.Model)
 
@@ -541,7 +627,7 @@ def test_faults_leave_no_trace_in_the_file(serve, whole, tmp_path):
     server = serve(faulty(0.4, seed=3), hang=2.0)
     model = load(server, timeout=1.0, retries=30)
     assert predict(dataset, model, tmp_path / "out.jsonl").read_bytes() == wanted
-    for record in prediction.read(tmp_path / "out.jsonl"):
+    for record in read_predictions(tmp_path / "out.jsonl"):
         assert server.answered[record.input + " Svaret er:"] >= 1
 
 
@@ -563,7 +649,7 @@ def test_a_lost_connection_ends_and_the_next_run_goes_on(serve, whole, tmp_path)
         server = serve(silent_after(5))
         with pytest.raises(ServerError, match="start the run again"):
             predict(dataset, load(server, retries=2, concurrency=1), output)
-        assert len(prediction.read(output)) == 5 * run
+        assert len(read_predictions(output)) == 5 * run
     predict(dataset, load(serve()), output)
     assert output.read_bytes() == wanted
 
@@ -571,9 +657,9 @@ def test_a_lost_connection_ends_and_the_next_run_goes_on(serve, whole, tmp_path)
 CHILD = """
 import sys
 from rulerlib import models
-from rulerlib.models import openai
+from rulerlib.models import openai_transport
 from rulerlib.predict import predict
-openai.FIRST_WAIT, openai.LONGEST_WAIT = 0.005, 0.02
+openai_transport.FIRST_WAIT, openai_transport.LONGEST_WAIT = 0.005, 0.02
 dataset, output, url = sys.argv[1:]
 model = models.load("parrot", "openai", base_url=url, tokenizer="words", concurrency=6,
                     timeout=1.0, retries=30)

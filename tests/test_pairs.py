@@ -181,8 +181,9 @@ def test_the_bootstrap_is_as_wide_as_theory_says():
             about = {"model": model, "language": "da", "task": "vt", "length": 1024}
             rows.append((about, Prediction(index, "", ["11", "22"], rng.choice(lists))))
     scores = analysis.scores(rows)
-    row = analysis.paired(scores, "a", "b", "score", resamples=5000).iloc[0]
-    wide = scores.pivot_table(index="index", columns="model", values="score")
+    row = analysis.paired(scores, "a", "b", "recall", resamples=5000).iloc[0]
+    recalls = analysis.of_measure(scores, "recall")
+    wide = recalls.pivot_table(index="index", columns="model", values="value")
     d = wide["a"] - wide["b"]
     half = 1.96 * d.std() / math.sqrt(300)
     assert row["high"] - row["low"] == pytest.approx(2 * half, rel=0.06)

@@ -9,13 +9,12 @@ import pytest
 from helpers_model import ROOT
 
 from rulerlib import models, tasks
-from rulerlib.dataset import check_queries
 from rulerlib.models import openai, transformers, vllm
 
 nbformat = pytest.importorskip("nbformat")
 yaml = pytest.importorskip("yaml")
 
-# results.yaml is not for a notebook: `python -m rulerlib.results` reads it, and checks it.
+# results.yaml is not for a notebook: `python -m book.tables` reads it, and checks it.
 FILES = sorted(path for path in (ROOT / "params").glob("*.yaml") if path.stem != "results")
 KINDS = {
     "lille", "base_model", "chat_model", "reasoning_model", "served_model", "million_tokens",
@@ -57,4 +56,4 @@ def test_a_file_goes_with_the_notebook_that_it_names(path):
         assert options.keys() <= known.keys() | vllm.SPEED
     assert not {"api_key", "base_url"} & options.keys()
     for task in tasks.names(given["tasks"]) if "tasks" in given else []:
-        check_queries(task, given.get("queries_per_context", 1))
+        tasks.resolve(task).check_queries(given.get("queries_per_context", 1))

@@ -20,18 +20,15 @@ pd = pytest.importorskip("pandas")
 pytest.importorskip("matplotlib")
 widgets = pytest.importorskip("ipywidgets")
 
-from rulerlib import analysis  # noqa: E402
+from rulerlib import analysis, show  # noqa: E402
 from rulerlib.dataset import Dataset  # noqa: E402
 from rulerlib.errors import DataError, ParameterError, RulerError  # noqa: E402
 from rulerlib.models import Generation  # noqa: E402
-from rulerlib.playground import (  # noqa: E402
-    PARTS,
-    ROWS,
-    Page,
-    Playground,
-    Setting,
-    copied,
-)
+from rulerlib.parts import ROLES  # noqa: E402
+from rulerlib.playground import ROWS, Page, Playground, Setting  # noqa: E402
+from rulerlib.playground.answer import SOURCES, copied  # noqa: E402
+from rulerlib.playground.prompt import PARTS  # noqa: E402
+from rulerlib.prompts import PromptFormat  # noqa: E402
 
 EVIL = "<script>alert(1)</script><img src=x onerror='alert(2)'>&lt;b&gt;"
 SHED = {"needle": "The code of the shed is {4711}.", "question": "What is the code of the shed?"}
@@ -65,6 +62,13 @@ def right(play):
 def make(**given):
     engine = given.pop("model", None) or Reader()
     return Playground(engine, **{"length": 2048, "num_lengths": 3, **given})
+
+
+def needles(prompt):
+    """The needles of a prompt, from the start to the end: (text, whether it is asked for)."""
+    text = prompt.sample.input
+    return [(text[part.start : part.end], part.role == "needle")
+            for part in prompt.sample.parts.of_role("needle", "distractor")]  # fmt: skip
 
 
 class Seen(HTMLParser):
@@ -114,7 +118,7 @@ def test_the_other_needles_stay_where_they_are():
         play.set(depth=depth)
         sample = play.prompt.sample
         assert sample.depths[0] == depth
-        seen.append((sample.outputs, sample.depths[1:], {text for text, _ in play.prompt.needles}))
+        seen.append((sample.outputs, sample.depths[1:], {text for text, _ in needles(play.prompt)}))
     assert all(each == seen[0] for each in seen)
     assert len(seen[0][2]) == 5
     knobs = {"num_needle_k": 5, "num_needle_q": 2}
@@ -130,7 +134,7 @@ def test_every_token_of_the_budget_is_accounted_for(kind, request):
     prompt = play.prompt
     spent = prompt.budget()
     assert sum(count for _, count in spent) == play.setting.length
-    frame = tokenizer.frame()
+    frame = PromptFormat().frame(tokenizer)
     whole = frame.prompt(prompt.sample.input, prompt.sample.answer_prefix)
     fed = sum(count for part, count in spent if part not in ("answer", "free"))
     assert fed == tokenizer.count(whole) + frame.special
@@ -141,13 +145,53 @@ def test_every_token_of_the_budget_is_accounted_for(kind, request):
                   if part in ("needle", "distractor") and prompt.parts[at - 1] != part]  # fmt: skip
         assert firsts == sorted(prompt.sample.token_positions)
     # Read in order, the tokens of a part are its text.
-    for text, asked in prompt.needles:
+    for text, asked in needles(prompt):
         part = "needle" if asked else "distractor"
-        found = [prompt.fed[start:end] for (start, end), at in
+        texts = [prompt.fed[start:end] for (start, end), at in
                  zip(prompt.tokens, prompt.parts, strict=True) if at == part]  # fmt: skip
         # Tokens that cross the ends of sentences belong to the sentence that they end in.
         if kind != "nasty":
-            assert text.replace(" ", "") in "".join(found).replace(" ", "")
+            assert text.replace(" ", "") in "".join(texts).replace(" ", "")
+
+
+def test_all_that_is_coloured_has_a_colour_and_a_name():
+    assert {*PARTS, *SOURCES} == {*show.COLOURS}
+    assert {part.role for part in make().prompt.sample.parts} <= {*ROLES}
+
+
+FORMATS = [
+    {"chat": False}, {"answer_prefix": "user"}, {"answer_prefix": "none"},
+    {"chat": False, "answer_prefix": "user"}, {"answer_prefix": "user", "thinking_tokens": 100},
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("chosen", FORMATS, ids=str)
+def test_every_format_fills_the_budget_and_is_asked(chosen, bytelevel):
+    play = make(model=Reader(tokenizer=bytelevel), format=PromptFormat(**chosen))
+    prompt, frame = play.prompt, PromptFormat(**chosen).frame(bytelevel)
+    spent = prompt.budget()
+    assert sum(count for _, count in spent) == play.setting.length
+    texts = {}
+    for (start, end), part in zip(prompt.tokens, prompt.parts, strict=True):
+        texts[part] = texts.get(part, "") + prompt.fed[start:end]
+    prefix = frame.prefix(prompt.sample.answer_prefix)
+    assert texts.get("prefix", "") == prefix
+    assert texts.get("template", "") == frame.before + frame.between
+    order = [part for part, _ in spent if part in ("question", "template", "prefix")][-3:]
+    if frame.chat and prefix:
+        assert order[-1] == ("template" if chosen.get("answer_prefix") == "user" else "prefix")
+    play.ask()
+    assert play.model.asked == [prompt.fed]
+
+
+def test_a_notebook_sets_the_format():
+    play = Playground.from_notebook({"length": 1024, "chat": False, "answer_prefix": "none"})
+    assert play.format == PromptFormat(chat=False, answer_prefix="none")
+    with pytest.raises(ParameterError, match="thinking_tokens is 5, but must be 0"):
+        Playground.from_notebook({"chat": False, "thinking_tokens": 5})
+    chosen = PromptFormat(thinking_tokens=24, answer_prefix="user")
+    with pytest.raises(ParameterError, match="length is 1024, but must be at most 1000"):
+        Playground(Reader(limit=1024), length=1024, format=chosen)
 
 
 def test_a_haystack_of_needles_is_one_of_distractors():
@@ -178,7 +222,7 @@ def test_your_own_needle_with_a_value_of_your_own():
     assert sample.input.count("The code of the shed is 4711.") == 1
     assert sample.input.endswith("\nWhat is the code of the shed?")
     assert sample.answer_prefix == " The code is"
-    assert play.prompt.needles == [("The code of the shed is 4711.", True)]
+    assert needles(play.prompt) == [("The code of the shed is 4711.", True)]
     assert sample.length_w_model_temp <= 1024
 
 
@@ -252,7 +296,7 @@ def test_an_answer_is_judged_kept_and_counted():
     assert len(play.model.asked) == 1
     assert play.model.asked[0] == answer.prompt.fed
     table = analysis.accuracy(analysis.scores(play.predictions()))
-    assert table[["n", "all_match"]].to_numpy().tolist() == [[1, 1.0]]
+    assert table[["n", "mean"]].to_numpy().tolist() == [[1, 1.0]]
     assert "Right" in repr(answer)
 
 
@@ -266,13 +310,27 @@ def test_a_part_of_the_values_is_not_all():
 
 def test_the_value_of_a_distractor_is_recognized():
     play = make(num_distractors=1)
-    other = next(text for text, asked in play.prompt.needles if not asked)
+    other = next(text for text, asked in needles(play.prompt) if not asked)
     play.model.said = lambda prompt: other.rpartition(":")[2]
     answer = play.ask()
     assert not answer.right
     assert answer.copied()["distractor"] > 0
     assert "distractor" in answer.verdict()
     assert answer.copied()["needle"] == 0
+
+
+@pytest.mark.parametrize("haystack", ["essay", "needle"])
+def test_the_value_of_a_distractor_is_one_wherever_it_stands(haystack):
+    play = make(num_distractors=1, haystack=haystack)
+    (value,) = play.prompt.sample.outputs
+    others = play.prompt.others
+    assert value not in others
+    assert len(others) == 1 if haystack == "essay" else len(others) > 20
+    for said, wanted in [(others[-1], "Wrong, and part of it comes from a distractor."),
+                         (f"{others[0]} {value}", "Right."), ("12", "Wrong.")]:  # fmt: skip
+        play.answers.clear()
+        play.model.said = lambda prompt, said=said: said
+        assert play.ask().verdict() == wanted
 
 
 @pytest.mark.parametrize("kind", ["words", "bytelevel"])
@@ -295,8 +353,8 @@ def test_copied_runs_are_the_longest_there_are(said, prompt):
     """Against a search over all runs; whatever is left over stands nowhere in the prompt."""
     runs = copied(said, prompt)
     left = set(range(len(said)))
-    for start, end, place in runs:
-        assert said[start:end] == prompt[place : place + end - start]
+    for start, end, position in runs:
+        assert said[start:end] == prompt[position : position + end - start]
         longer = said[start : end + 1]
         if end < len(said):
             spans = [prompt[at : at + len(longer)] for at in range(len(prompt))]
@@ -337,7 +395,7 @@ def test_a_slider_moves_the_needle():
     page.controls["depth"].value = 5
     assert page.play.setting.depth == 5
     assert page.prompt.value != before
-    assert Seen(page.prompt.value).marks == [text for text, _ in page.play.prompt.needles]
+    assert Seen(page.prompt.value).marks == [text for text, _ in needles(page.play.prompt)]
     page.controls["language"].value = "en"
     assert "One of the special magic numbers" in Seen(page.prompt.value).text
     for name, value in [("haystack", "noise"), ("num_distractors", 2), ("num_needles", 2),
@@ -605,11 +663,13 @@ except ImportError as error:
     done = python(code)
     assert done.stdout.splitlines() == [
         "False",
-        "The playground's page needs the package 'ipywidgets': pip install 'rulerlib[notebook]'.",
+        "The playground's page needs the package 'ipywidgets': pip install -e '.[notebook]' in the"
+        " project's folder.",
     ], done.stderr
 
 
-GROUND = ["samples", "languages", "haystack", "tasks", "dataset", "metrics", "tokens"]
+GROUND = ["samples", "languages", "tokens", "prompts", "texts", "haystack", "metrics", "scoring",
+          "tasks", "dataset"]  # fmt: skip
 
 
 def test_the_ground_floor_needs_the_standard_library_alone():

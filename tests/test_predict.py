@@ -14,6 +14,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 
 import pytest
 from helpers_model import (
@@ -32,12 +33,16 @@ from helpers_model import (
 from helpers_sharing import same_beginning
 
 from rulerlib import models, samples, tokens
-from rulerlib import predict as prediction
 from rulerlib.dataset import Dataset
+from rulerlib.decoding import Decoding
 from rulerlib.errors import BusyError, DataError, ParameterError, RulerError, RunMismatchError
-from rulerlib.lock import alone
-from rulerlib.predict import predict
-from rulerlib.samples import Prediction, Sample
+from rulerlib.parts import Part, Parts
+from rulerlib.predict import cost, predict
+from rulerlib.prompts import PromptFormat
+from rulerlib.samples import Sample
+from rulerlib.store import questions
+from rulerlib.store.answers import read_predictions
+from rulerlib.store.lock import alone
 
 COUNT = 24
 
@@ -74,7 +79,7 @@ def test_every_sample_is_answered_in_its_place(dataset, output):
     assert predict(dataset, model, output) == output
     asked = some_samples(COUNT)
     assert model.asked == [sample.input + sample.answer_prefix for sample in asked]
-    made = prediction.read(output)
+    made = read_predictions(output)
     assert [record.index for record in made] == list(range(COUNT))
     for sample, record in zip(asked, made, strict=True):
         assert (record.input, record.outputs) == (sample.input, sample.outputs)
@@ -96,6 +101,87 @@ def test_settings_stand_beside(dataset, output):
     assert beside["weights"] == "abc"
     assert beside["tokens_to_generate"] == 16
     assert beside["dataset"]["seed"] == 42
+    assert beside["decoding"] == "greedy"
+    assert (beside["chat"], beside["answer_prefix"]) == (False, "assistant")
+    assert not {"cell", "stop", "system_prompt"} & beside.keys()
+
+
+def test_what_few_runs_have_stands_beside_where_they_have_it(dataset, output):
+    predict(
+        dataset, Parrot(), output, PromptFormat(stop=("\n",)), Decoding(0.5, seed=3),
+        cell={"task": "niah_single_2"},
+    )  # fmt: skip
+    beside = json.loads(output.with_suffix(".settings.json").read_text(encoding="utf-8"))
+    assert beside["stop"] == ["\n"]
+    assert beside["decoding"] == {"temperature": 0.5, "top_p": 1.0, "seed": 3}
+    assert beside["cell"] == {"task": "niah_single_2"}
+
+
+def test_what_the_engine_says_of_decoding_stands_beside(dataset, output):
+    model = Parrot()
+    model.decoding = lambda wanted: {"beams": 4}
+    predict(dataset, model, output)
+    beside = json.loads(output.with_suffix(".settings.json").read_text(encoding="utf-8"))
+    assert beside["decoding"] == {"beams": 4}
+
+
+def test_stop_strings_and_decoding_reach_the_engine(dataset, output):
+    asked = []
+
+    class Listener(Parrot):
+        def generate(self, requests):
+            requests = list(requests)
+            asked.extend(requests)
+            return super().generate(requests)
+
+    decoding = Decoding(0.5)
+    predict(dataset, Listener(), output, PromptFormat(stop=("\n", "x")), decoding)
+    assert len(asked) == COUNT
+    assert {(request.stop, request.decoding) for request in asked} == {(("\n", "x"), decoding)}
+
+
+def test_parts_are_handed_on(tmp_path, output):
+    records = some_samples(3)
+    for record in records:
+        record.parts = Parts.of([Part("needle", 0, 9, key="a", depth=50), Part("value", 2, 5)])
+    predict(write_dataset(tmp_path / "data", records), Parrot(), output)
+    assert [record.parts for record in read_predictions(output)] == [
+        record.parts for record in records
+    ]
+
+
+@pytest.mark.parametrize(
+    ("said", "kept"),
+    [("\ud83d\ude00 8", "\U0001f600 8"), ("8 \ud83d", "8 \ufffd"), ("\ude00", "\ufffd")],
+)
+def test_half_of_an_emoji_is_written_as_what_utf_8_can_say(dataset, output, said, kept):
+    class Torn(Parrot):
+        def generate(self, requests):
+            for position, _ in enumerate(requests):
+                yield position, models.Generation(said, 1, True, thinking=said)
+
+    predict(dataset, Torn(), output)
+    output.read_bytes().decode("utf-8")
+    for record in read_predictions(output):
+        assert (record.pred, record.others["thinking"]) == (kept, kept)
+
+
+def test_the_questions_are_read_twice_at_most(dataset, output):
+    opened = []
+    on = True
+
+    def watch(event, arguments):
+        if on and event == "open" and str(arguments[0]) == str(dataset):
+            opened.append(arguments)
+
+    sys.addaudithook(watch)
+    try:
+        for times, model in ((2, Parrot()), (1, Unloadable())):
+            opened.clear()
+            predict(dataset, model, output)
+            assert len(opened) == times
+    finally:
+        on = False
 
 
 def test_a_finished_run_needs_no_model(dataset, output, whole):
@@ -123,7 +209,7 @@ def test_num_samples_takes_the_first(dataset, output, whole):
     assert whole.startswith(output.read_bytes())
     predict(dataset, Parrot(), output)
     assert output.read_bytes() == whole
-    assert len(prediction.read(output, 7)) == 7
+    assert len(read_predictions(output, 7)) == 7
 
 
 def test_the_batch_does_not_depend_on_num_samples(tmp_path, output):
@@ -138,7 +224,7 @@ def test_the_batch_does_not_depend_on_num_samples(tmp_path, output):
     dataset = write_dataset(tmp_path / "data", records, length=200)
     predict(dataset, Fitting(), output, num_samples=4)
     predict(dataset, Fitting(), output)
-    assert len(prediction.read(output)) == 12
+    assert len(read_predictions(output)) == 12
 
 
 # --- Killed, and going on --------------------------------------------------------------------
@@ -198,7 +284,7 @@ def test_killed_fifty_times_it_ends_with_the_same_bytes(tmp_path, request, kind)
         assert len(kept) == len(set(kept)), "nothing is doubled"
         assert lines.issuperset(kept), "what stands there is a part of the whole"
         progressed.add(len(kept))
-    assert [record.index for record in prediction.read(output)] == list(range(count))
+    assert [record.index for record in read_predictions(output)] == list(range(count))
     assert len(progressed) >= 4, "the kills came at different moments"
     assert not [path for path in tmp_path.iterdir() if path.suffix == ".unfinished"]
 
@@ -454,7 +540,7 @@ def test_a_run_without_answers_takes_new_settings(dataset, output):
     with pytest.raises(RuntimeError):
         predict(dataset, Broken(dtype="bfloat16"), output)
     predict(dataset, Parrot(), output)
-    assert len(prediction.read(output)) == COUNT
+    assert len(read_predictions(output)) == COUNT
 
 
 def test_answers_to_other_questions_are_refused(tmp_path, output):
@@ -470,23 +556,23 @@ def test_answers_to_other_questions_are_refused(tmp_path, output):
 # --- Chat and thinking -----------------------------------------------------------------------
 
 
+class Chatty(tokens.Words):
+    """Words with a chat template that has a switch for thinking."""
+
+    chat_template = "{{ messages }}"
+
+    def render(self, messages, enable_thinking=True, **variables):
+        end = "[assistant]" if enable_thinking else "[assistant]<think></think>"
+        return "".join(f"[{each['role']}]{each['content']}" for each in messages) + end
+
+
 class Thinker(Parrot):
     """Says what it is told to, word for word as a template wants it."""
 
-    def __init__(self, said, between="[assistant]", limit=None, **settings):
+    def __init__(self, said, limit=None, **settings):
         super().__init__(limit, **settings)
         self.said, self.requests = said, []
-        frame_of = self.tokenizer.frame
-
-        def frame(chat=None, answer_prefix="assistant", thinking=None, tags=tokens.TAGS):
-            if not chat:
-                return frame_of(chat, answer_prefix, thinking, tags)
-            switch = {} if thinking is None else {"enable_thinking": thinking}
-            return tokens.Frame(
-                "[user]", between, 0, True, answer_prefix, template=switch, tags=tags
-            )
-
-        self.tokenizer.frame = frame
+        self.tokenizer = Chatty()
 
     def generate(self, requests):
         for position, request in enumerate(requests):
@@ -494,12 +580,13 @@ class Thinker(Parrot):
             yield position, models.Generation(*self.said)
 
 
-def thinking_run(tmp_path, said, changed=(), **options):
-    dataset = write_dataset(tmp_path / "data", some_samples(2), chat=True, **dict(changed))
-    model = options.pop("model", None) or Thinker(said)
-    options = {"answer_prefix": "user", "thinking_tokens": 50, **options}
-    output = predict(dataset, model, tmp_path / "pred.jsonl", **options)
-    return model, prediction.read(output)
+THINKS = PromptFormat(chat=True, answer_prefix="user", thinking_tokens=50)
+
+
+def thinking_run(tmp_path, said, format=THINKS, model=None, **changed):  # noqa: A002
+    dataset = write_dataset(tmp_path / "data", some_samples(2), **{"chat": True, **changed})
+    model = model or Thinker(said)
+    return model, read_predictions(predict(dataset, model, tmp_path / "pred.jsonl", format))
 
 
 @pytest.mark.parametrize(
@@ -524,8 +611,33 @@ def test_thinking_is_kept_and_not_scored(tmp_path, said, pred, thinking, cut_off
         assert record.others["tokens_generated"] == 9
 
 
+@pytest.mark.parametrize(
+    ("said", "pred", "thinking", "cut_off"),
+    [
+        (("Is it 7?</think>It is 8.", 9, True), "It is 8.", "Is it 7?", None),
+        (("Is it 7?", 9, False), "", "Is it 7?", "thinking"),
+        # What a server has told apart is all that the template has begun.
+        (("It is 8.", 9, True, -1, 0, 0, "Is it 7?"), "It is 8.", "Is it 7?", None),
+        (("It is", 9, False, -1, 0, 0, "Is it 7?"), "It is", "Is it 7?", "answer"),
+        (("", 9, False, -1, 0, 0, "Is it 7?"), "", "Is it 7?", "thinking"),
+    ],
+)
+def test_thinking_that_the_template_has_begun(tmp_path, said, pred, thinking, cut_off):
+    class Begun(Chatty):
+        def render(self, messages, **variables):
+            return super().render(messages) + "<think>"
+
+    model = Thinker(said)
+    model.tokenizer = Begun()
+    for record in thinking_run(tmp_path, None, model=model)[1]:
+        assert record.pred == pred
+        assert record.others["thinking"] == thinking
+        assert record.others["cut_off"] == cut_off
+
+
 def test_thinking_has_its_own_room_and_is_asked_for(tmp_path):
-    model, _ = thinking_run(tmp_path, ("8", 1, True), thinking=True, thinking_tags=["<a>", "</a>"])
+    thinks = replace(THINKS, thinking=True, thinking_tags=("<a>", "</a>"))
+    model, _ = thinking_run(tmp_path, ("8", 1, True), thinks)
     for request, sample in zip(model.requests, some_samples(2), strict=True):
         assert request.max_new_tokens == 16 + 50
         assert request.template == {"enable_thinking": True}
@@ -536,8 +648,7 @@ def test_thinking_has_its_own_room_and_is_asked_for(tmp_path):
     assert beside["thinking_tokens"] == 50
     assert beside["answer_prefix"] == "user"
     with pytest.raises(RunMismatchError, match="thinking_tokens = 50"):
-        thinking_run(tmp_path, ("8", 1, True), thinking=True, thinking_tags=["<a>", "</a>"],
-                     thinking_tokens=51)  # fmt: skip
+        thinking_run(tmp_path, ("8", 1, True), replace(thinks, thinking_tokens=51))
 
 
 def test_room_for_thinking_counts_against_the_limit(tmp_path):
@@ -545,7 +656,7 @@ def test_room_for_thinking_counts_against_the_limit(tmp_path):
     # Counted by the dataset for this very frame, so that the sum is exact.
     for limit, fits in ((longest + 50, True), (longest + 49, False)):
         model = Thinker(("8", 1, True), limit=limit)
-        options = {"changed": {"answer_prefix": "user"}, "model": model, "answer_prefix": None}
+        options = {"answer_prefix": "user", "model": model}
         if fits:
             thinking_run(tmp_path, None, **options)
             (tmp_path / "pred.jsonl").unlink()
@@ -555,11 +666,19 @@ def test_room_for_thinking_counts_against_the_limit(tmp_path):
 
 
 def test_what_the_dataset_was_made_for_holds(tmp_path):
-    about = {"answer_prefix": "none", "thinking": True}
-    model, _ = thinking_run(tmp_path, ("8", 1, True), about, answer_prefix=None)
-    assert model.requests[0].template == {"enable_thinking": True}
-    assert model.requests[0].prompt.endswith("[assistant]")
+    about = {"answer_prefix": "none", "thinking": False, "system_prompt": "Be brief."}
+    model, _ = thinking_run(tmp_path, ("8", 1, True), None, **about)
+    assert model.requests[0].template == {"enable_thinking": False}
+    assert model.requests[0].prompt.startswith("[system]Be brief.[user]")
+    assert model.requests[0].prompt.endswith("[assistant]<think></think>")
     assert "Svaret er" not in model.requests[0].prompt
+
+
+def test_nobody_says_how_much_room_a_dataset_for_thinking_needs(tmp_path):
+    about = {"answer_prefix": "user", "thinking": True}
+    with pytest.raises(ParameterError, match="thinking_tokens is 0, but must be at") as error:
+        thinking_run(tmp_path, ("8", 1, True), None, **about)
+    assert "PromptFormat(thinking=True, thinking_tokens=" in one_sentence(error)
 
 
 def test_predictions_from_before_there_was_a_choice_go_on(dataset, output, whole):
@@ -588,7 +707,7 @@ def test_a_prompt_too_long_is_refused_before_anything_is_loaded(dataset, output)
 def test_truncation_that_is_allowed_stands_in_every_record(dataset, output):
     limit = sorted(sample.length for sample in some_samples(COUNT))[COUNT // 2]
     predict(dataset, Parrot(limit=limit), output, allow_truncation=True)
-    for sample, record in zip(some_samples(COUNT), prediction.read(output), strict=True):
+    for sample, record in zip(some_samples(COUNT), read_predictions(output), strict=True):
         assert record.truncation == (limit - 16 if sample.length > limit else -1)
 
 
@@ -629,7 +748,7 @@ def test_a_file_of_nvidias_is_read_as_it_is(tmp_path, output):
     dataset = nvidia(tmp_path / "niah")
     model = Parrot()
     predict(dataset, model, output, tokens_to_generate=32)
-    made = prediction.read(output)
+    made = read_predictions(output)
     assert [record.index for record in made] == list(range(6))
     assert [record.outputs for record in made] == [[f"{number}42"] for number in range(6)]
     assert all(asked.endswith(" The special magic number is") for asked in model.asked)
@@ -719,7 +838,7 @@ def test_answers_without_settings_are_refused(dataset, output):
         ({"num_samples": "5"}, "num_samples"),
         ({"tokens_to_generate": 0}, "tokens_to_generate"),
         ({"tokens_to_generate": 1.5}, "tokens_to_generate"),
-        ({"chat": True}, "chat"),
+        ({"format": PromptFormat(chat=True)}, "chat"),
     ],
 )
 def test_bad_parameters_are_named(dataset, output, options, named):
@@ -849,15 +968,9 @@ def test_the_bar_reaches_its_end(dataset, output):
 
 
 def test_cost_grows_faster_than_length():
-    costs = [prediction.cost(length) / length for length in (1024, 4096, 32768)]
+    costs = [cost(length) / length for length in (1024, 4096, 32768)]
     assert costs == sorted(costs)
     assert costs[0] < 2 < costs[2]
-
-
-def test_predictions_are_read_by_index(tmp_path):
-    records = [Prediction(index, "", ["1"], "1") for index in (2, 0, 1)]
-    samples.write(tmp_path / "x.jsonl", records)
-    assert [record.index for record in prediction.read(tmp_path / "x.jsonl")] == [0, 1, 2]
 
 
 # --- Shared contexts and haystacks -----------------------------------------------------------
@@ -878,11 +991,11 @@ class Recorder(Parrot):
 
 def test_all_questions_on_a_context_are_one_call(tmp_path, output):
     data = Dataset("niah_multikey_2", 800, "da", "words", num_samples=13, queries_per_context=6)
-    path = data.write(tmp_path / "data")
+    path = questions.write(data, tmp_path / "data")
     model = Recorder()
     whole = predict(path, model, output).read_bytes()
     assert model.calls == [[0] * 6, [1] * 6, [2]]
-    records = prediction.read(output)
+    records = read_predictions(output)
     assert [record.others["context_id"] for record in records] == [0] * 6 + [1] * 6 + [2]
     # A context of which one answer is missing is asked all its questions again.
     output.write_bytes(b"".join(whole.splitlines(keepends=True)[:8]))
@@ -893,12 +1006,13 @@ def test_all_questions_on_a_context_are_one_call(tmp_path, output):
 
 def test_records_of_samples_of_their_own_say_nothing_of_contexts(dataset, output):
     predict(dataset, Recorder(), output)
-    assert all("context_id" not in record.others for record in prediction.read(output))
+    assert all("context_id" not in record.others for record in read_predictions(output))
 
 
 def test_of_one_haystack_the_deeper_needles_are_read_first(tmp_path, output):
     """What precedes a needle was then read just now, for an engine that keeps the last prompt."""
-    path = Dataset("niah_single_1", 4000, "da", "words", num_samples=20).write(tmp_path / "data")
+    data = Dataset("niah_single_1", 4000, "da", "words", num_samples=20)
+    path = questions.write(data, tmp_path / "data")
     whole = predict(path, Parrot(), tmp_path / "whole.jsonl").read_bytes()
     engine = Flock()
     assert predict(path, engine, output).read_bytes() == whole, "the records keep their order"
@@ -919,7 +1033,8 @@ def test_of_one_haystack_the_deeper_needles_are_read_first(tmp_path, output):
 
 
 def test_engines_that_are_handed_batches_get_them_in_order(tmp_path, output):
-    path = Dataset("niah_single_1", 4000, "da", "words", num_samples=8).write(tmp_path / "data")
+    data = Dataset("niah_single_1", 4000, "da", "words", num_samples=8)
+    path = questions.write(data, tmp_path / "data")
     model = Parrot()
     predict(path, model, output)
     texts = [sample.input for sample in samples.read(path, Sample)]
@@ -929,7 +1044,7 @@ def test_engines_that_are_handed_batches_get_them_in_order(tmp_path, output):
 def test_a_context_stays_together_in_any_order(tmp_path, output):
     data = Dataset("niah_multikey_1", 2000, "da", "words", num_samples=12, queries_per_context=4)
     engine = Flock()
-    path = data.write(tmp_path / "data")
+    path = questions.write(data, tmp_path / "data")
     predict(path, engine, output)
     contexts = [
         next(one.context_id for one in data if prompt.startswith(one.input))

@@ -7,32 +7,42 @@ import math
 
 import pytest
 
-from rulerlib import analysis, plots, samples, show
-from rulerlib.analysis import tables
+from rulerlib import analysis, intervals, plots, samples, show
+from rulerlib.analysis import labels, tables
 from rulerlib.analysis.report import Report
+from rulerlib.decoding import Decoding
 from rulerlib.errors import DataError, ParameterError
-from rulerlib.runs import HOME
+from rulerlib.parameters import HOME
+from rulerlib.prompts import PromptFormat
 from rulerlib.samples import Prediction
+from rulerlib.store import files
+from rulerlib.store.answers import settings_path
+from rulerlib.store.cell import Cell
 
 pd = pytest.importorskip("pandas")
 
 NUMBER = "1234567"
 
 
-def lay(folder, model, right, task="niah_single_2", length=1024, language="da", knobs=None):
-    """A file of predictions as `rulerlib.predict` lays it."""
-    path = folder / model / language / str(length) / "pred" / f"{task}.jsonl"
+def write(path, right, **settings):
+    """A file of predictions, and its settings beside it."""
     records = [
         Prediction(
             index, f"a {NUMBER} b", [NUMBER], NUMBER if hit else "7654321",
-            {"depths": [round(100 * index / len(right))], "language": language},
+            {"depths": [round(100 * index / len(right))]},
         )
         for index, hit in enumerate(right)
     ]  # fmt: skip
-    samples.write(path, records)
-    settings = {"dataset": {"knobs": knobs or {"haystack": "essay", "num_needle_k": 1}}}
-    path.with_suffix(".settings.json").write_text(json.dumps(settings), encoding="utf-8")
+    files.write(path, records)
+    if settings:
+        settings_path(path).write_text(json.dumps(settings), encoding="utf-8")
     return path
+
+
+def lay(folder, model, right, task="niah_single_2", length=1024, language="da", **more):
+    """A cell of predictions as `rulerlib.predict` lays it."""
+    cell = Cell(model, task, language, length, **more)
+    return write(cell.answers(folder), right, model=f"models/{model}", cell=cell.settings())
 
 
 @pytest.fixture
@@ -44,18 +54,24 @@ def folder(tmp_path):
             for length, hits in zip((512, 1024, 2048), steps, strict=True):
                 for task in ("niah_single_2", "niah_multikey_1"):
                     lay(root, model, [i < hits for i in range(20)], task, length, language)
-    lay(root, "a", [i < 5 for i in range(20)], "niah_single_2+num_needle_k=8", 1024,
-        knobs={"haystack": "essay", "num_needle_k": 8})  # fmt: skip
+    lay(root, "a", [i < 5 for i in range(20)], length=1024, knobs={"num_needle_k": 8})
     return root
 
 
+def scores(*arguments, **options):
+    """One row for each prediction below some folders."""
+    return analysis.of_measure(
+        analysis.scores(analysis.read_predictions(*arguments, **options))
+    ).reset_index(drop=True)
+
+
 def test_every_file_below_a_folder_is_read(folder):
-    found = analysis.scores(analysis.read(folder))
+    found = scores(folder)
     assert len(found) == 20 * (2 * 2 * 3 * 2 + 1)
     assert found["model"].unique().tolist() == ["a", "b"]
     assert set(found["language"]) == {"da", "en"}
     assert found["category"].unique().tolist() == ["retrieval"]
-    only = analysis.scores(analysis.read(folder, "b", ["en"], "niah_single_2"))
+    only = scores(folder, "b", ["en"], "niah_single_2")
     assert only[["model", "language", "task"]].drop_duplicates().values.tolist() == [
         ["b", "en", "niah_single_2"]
     ]
@@ -63,8 +79,8 @@ def test_every_file_below_a_folder_is_read(folder):
 
 def test_lengths_rise_and_tasks_follow_rulers_order(folder):
     order = [
-        (about["length"], about["task"])
-        for about, record in analysis.read(folder, "a", "da")
+        (about["length"], labels.task(about))
+        for about, record in analysis.read_predictions(folder, "a", "da")
         if record.index == 0
     ]
     assert order == [
@@ -76,24 +92,133 @@ def test_lengths_rise_and_tasks_follow_rulers_order(folder):
 
 def test_several_folders_are_one_set(folder, tmp_path):
     lay(tmp_path / "more", "c", [1, 0])
-    found = analysis.scores(analysis.read([folder, tmp_path / "more", folder]))
+    found = scores([folder, tmp_path / "more", folder])
     assert len(found) == 20 * 25 + 2, "the same file counts once"
     lay(folder / "older", "a", [1, 0])
-    assert len(analysis.scores(analysis.read(folder))) == 20 * 25, "other runs inside are others"
+    assert len(scores(folder)) == 20 * 25, "other runs inside are others"
     lay(tmp_path / "again", "a", [1, 0])
-    with pytest.raises(ParameterError, match="of the same model and task"):
-        list(analysis.read([folder, tmp_path / "again"]))
+    with pytest.raises(ParameterError, match="answer the same questions with the same settings"):
+        list(analysis.read_predictions([folder, tmp_path / "again"]))
 
 
 def test_what_a_kill_left_does_not_count(folder):
     path = folder / "a" / "da" / "512" / "pred" / "niah_single_2.jsonl"
     data = path.read_bytes()
     path.write_bytes(data[:-30])
-    found = analysis.scores(analysis.read(folder, "a", "da", "niah_single_2"))
+    found = scores(folder, "a", "da", "niah_single_2")
     assert len(found[found["length"] == 512]) == 19
     path.write_bytes(data.replace(b'"pred"', b'"said"', 1))
     with pytest.raises(DataError, match=r"niah_single_2\.jsonl, line 1: the field 'pred'"):
-        list(analysis.read(folder))
+        list(analysis.read_predictions(folder))
+    # Killed in the first of all records.
+    path.write_bytes(data[:30])
+    assert scores(folder, "a", "da", "niah_single_2")["length"].min() == 1024
+    path.write_bytes(b"")
+    assert len(scores(folder)) == 20 * 24
+    line = data.splitlines(keepends=True)[0]
+    path.write_bytes(line + line)
+    with pytest.raises(DataError, match="sample 0 stands there twice"):
+        scores(folder)
+    settings_path(path).write_text("[]")
+    with pytest.raises(DataError, match=r"niah_single_2\.settings\.json"):
+        scores(folder)
+
+
+def test_runs_are_told_apart_by_the_settings_in_which_they_differ(tmp_path):
+    """And only by those: two seeds of one model, two formats of another, one run of a third."""
+    lay(tmp_path, "a", [1, 1])
+    lay(tmp_path, "a", [1, 0], seed=7)
+    plain = PromptFormat(chat=False)
+    for task in ("niah_single_2", "vt"):
+        lay(tmp_path, "b", [1], task)
+        lay(tmp_path, "b", [0], task, format=plain)
+    lay(tmp_path, "c", [1], engine="vllm", options={"dtype": "float32"})
+    table = analysis.scores(analysis.read_predictions(tmp_path))
+    assert table["model"].unique().tolist() == ["a", "a, seed 7", "b", "b, plain", "c"]
+    assert analysis.accuracy(table, by=("model",))["mean"].tolist() == [1, 0.5, 1, 0, 1]
+    chosen = Report(runs=str(tmp_path), compare=["b", "b, plain"]).compare
+    differences = analysis.two_by_two(table, chosen, by=("language",))
+    assert differences["difference"].tolist() == [1]
+    drawn = plots.models(analysis.by_length(table)).axes[0].get_legend().get_texts()
+    assert [text.get_text().split(" (")[0] for text in drawn] == [*table["model"].unique()]
+    only = scores(tmp_path, "b+chat=false")
+    assert set(only["model"]) == {"b"}, "alone it differs from nothing"
+    assert len(only) == 2
+    by_seed = analysis.accuracy(table, by=("seed",))
+    assert by_seed[["seed", "n"]].to_numpy().tolist() == [[7, 2], [42, 7]]
+
+
+def test_other_settings_have_words_of_their_own(tmp_path):
+    long = "You are a very careful reader of long texts."
+    for more in (
+        {"format": PromptFormat(system_prompt=long)},
+        {"format": PromptFormat(system_prompt="Short.")},
+        {"decoding": Decoding(temperature=0.7, top_p=0.9, seed=3)},
+        {"texts": "book-1234"},
+        {"queries_per_context": 4},
+        {"options": {"dtype": "float32"}},
+        {"format": PromptFormat(answer_prefix="none")},
+        {},
+    ):
+        lay(tmp_path, "m", [1], **more)
+    names = analysis.scores(analysis.read_predictions(tmp_path))["model"].unique().tolist()
+    digest = next(name for name in names if "#" in name).partition("#")[2]
+    assert set(names) == {
+        "m", f"m, system prompt #{digest}", "m, system prompt Short.",
+        "m, temperature 0.7, top p 0.9, seed 3", "m, texts book-1234", "m, queries per context 4",
+        "m, dtype float32", "m, no prefix",
+    }  # fmt: skip
+
+
+def test_texts_of_one_task_do_not_part_a_run_from_its_other_tasks(tmp_path):
+    lay(tmp_path, "m", [1], "niah_single_2", texts="book-1234")
+    lay(tmp_path, "m", [1], "vt")
+    assert set(scores(tmp_path)["model"]) == {"m"}
+
+
+def test_a_task_is_named_by_the_knobs_in_which_it_differs_from_its_row(tmp_path):
+    lay(tmp_path, "m", [1], "vt", knobs={"num_hops": 8})
+    long = "https://example.org/somewhere/dev set.json"
+    lay(tmp_path, "m", [1], "qa_1", knobs={"source": long})
+    table = scores(tmp_path)
+    assert table["task"].tolist() == ["vt+num_hops=8", f"qa_1+source={long}"]
+    assert table["category"].tolist() == ["multi-hop tracing", "question answering"]
+    assert table["measure"].tolist() == ["all_match", "part_match"]
+    assert table["knobs"][0]["num_hops"] == 8
+    assert table["knobs"][0]["num_chains"] == 1, "what the row says"
+
+
+def test_settings_of_a_knob_stand_as_people_count(tmp_path):
+    for hops in (10, 2, 9):
+        lay(tmp_path, "m", [1], "vt", knobs={"num_hops": hops})
+    lay(tmp_path, "m", [1], "vt")
+    assert scores(tmp_path)["task"].tolist() == [
+        "vt", "vt+num_hops=2", "vt+num_hops=9", "vt+num_hops=10"
+    ]  # fmt: skip
+
+
+def test_studies_are_left_out_unless_asked_for(folder):
+    lay(folder, "a", [1, 1], knobs={"num_needle_k": 2}, study="niah")
+    lay(folder, "a", [1, 1], length=512, study="niah")
+    assert len(scores(folder)) == 500
+    both = scores(folder, studies=True)
+    assert len(both) == 504
+    assert set(both["model"]) == {"a", "a, study niah", "b"}
+    report = Report(runs=str(folder), studies=True)
+    assert analysis.overview(report.scores)["n"].sum() == 504
+    alone = scores(folder / "studies" / "niah")
+    assert set(alone["model"]) == {"a"}
+
+
+def test_runs_of_the_first_edition_are_read(tmp_path):
+    """Their settings have no cell: the path names them, and the dataset's settings."""
+    for seed, folder in ((42, "one"), (7, "two")):
+        path = tmp_path / folder / "m" / "da" / "1024" / "pred" / "vt+num_hops=8.jsonl"
+        write(path, [1], chat=True, dataset={"seed": seed, "knobs": {"num_hops": 8}})
+    table = scores([tmp_path / "one", tmp_path / "two"])
+    assert table["model"].tolist() == ["m", "m, seed 7"]
+    assert set(table["task"]) == {"vt+num_hops=8"}
+    assert table["knobs"][0]["num_hops"] == 8
 
 
 def test_nvidias_files_are_read(tmp_path):
@@ -104,7 +229,8 @@ def test_nvidias_files_are_read(tmp_path):
               "outputs": ["AAAAA", "BBBBB"], "others": {}, "truncation": -1}  # fmt: skip
     path.write_text(json.dumps(record) + "\n", encoding="utf-8")
     found = Report(runs=str(tmp_path)).scores.iloc[0]
-    assert (found["language"], found["length"], found["strict"]) == ("synthetic", 4096, 1)
+    assert (found["model"], found["language"], found["length"]) == ("llama", "synthetic", 4096)
+    assert (found["measure"], found["value"]) == ("all_match", 1)
     assert found["category"] == "multi-hop tracing"
 
 
@@ -115,7 +241,9 @@ BAD = [
     ({"languages": "de"}, "one of da, en"),
     ({"threshold": 100}, "threshold is 100"),
     ({"threshold": "85"}, "threshold is '85'"),
-    ({"metric": "em"}, "metric is 'em'"),
+    ({"measure": "em"}, "measure is 'em'"),
+    ({"primary": "recal"}, "did you mean 'recall'"),
+    ({"studies": 1}, "studies is 1"),
     ({"compare": "a"}, "two models"),
     ({"compare": "a,c"}, "second is 'c'"),
     ({"resamples": 10}, "at least 100"),
@@ -129,7 +257,8 @@ BAD = [
 def test_bad_parameters_are_one_sentence(folder, given, said):
     def everything():
         report = Report(**{"runs": str(folder), **given})
-        return report.scores, report.pairs(), report.by_knob()
+        compared = analysis.two_by_two(report.scores, report.compare)
+        return compared, analysis.by_knob(report.scores, report.knob)
 
     with pytest.raises(ParameterError, match=said) as error:
         everything()
@@ -138,11 +267,11 @@ def test_bad_parameters_are_one_sentence(folder, given, said):
 
 def test_a_folder_without_predictions_says_how_they_lie(tmp_path):
     with pytest.raises(ParameterError, match="<model>/<language>/<length>/pred"):
-        list(analysis.read(tmp_path))
+        list(analysis.read_predictions(tmp_path))
     (tmp_path / "m" / "da" / "long" / "pred").mkdir(parents=True)
     (tmp_path / "m" / "da" / "long" / "pred" / "vt.jsonl").write_text("")
     with pytest.raises(DataError, match="'long' should be a length"):
-        list(analysis.read(tmp_path))
+        list(analysis.read_predictions(tmp_path))
 
 
 def test_a_notebooks_parameters(folder, monkeypatch):
@@ -152,62 +281,63 @@ def test_a_notebooks_parameters(folder, monkeypatch):
         {"runs": "runs", "models": "None", "compare": "a, b", "__name__": "__main__", "In": []}
     )
     assert report.models is None
-    assert len(report.scores) == 500
+    assert len(report.scores) == 1000
     with pytest.raises(ParameterError, match="did you mean 'threshold'"):
         Report.from_notebook({"runs": "runs", "treshold": 80})
 
 
 def test_accuracy_by_anything(folder):
-    report = Report(runs=str(folder), models="a", languages="da")
-    table = report.accuracy("category", "length").set_index("length")
+    scores = Report(runs=str(folder), models="a", languages="da").scores
+    table = analysis.accuracy(scores, by=("category", "length")).set_index("length")
     assert table.loc[512, "n"] == 40
-    assert table.loc[2048, "accuracy"] == pytest.approx(9 / 20)
+    assert table.loc[2048, "mean"] == pytest.approx(9 / 20)
     assert {"n", "low", "high", "recall"} <= set(table)
-    assert list(report.accuracy().columns[:4]) == list(analysis.BY)
+    assert list(analysis.accuracy(scores).columns[:4]) == list(analysis.BY)
 
 
 def test_accuracy_by_knob(folder):
-    table = Report(runs=str(folder)).by_knob()
+    table = analysis.by_knob(Report(runs=str(folder)).scores)
     one = table[(table["model"] == "a") & (table["language"] == "da") if "language" in table
                 else (table["model"] == "a")]  # fmt: skip
     one = one[(one["task"] == "niah_single_2") & (one["length"] == 1024)]
     by_value = one.set_index("value")
     assert set(by_value["knob"]) == {"num_needle_k"}
-    assert by_value.loc["8", "accuracy"] == pytest.approx(5 / 20)
-    assert by_value.loc["1", "accuracy"] == pytest.approx(36 / 40)
-    alone = Report(runs=str(folder), models="b").by_knob()
+    assert by_value.loc["8", "mean"] == pytest.approx(5 / 20)
+    assert by_value.loc["1", "mean"] == pytest.approx(36 / 40)
+    given = analysis.by_knob(Report(runs=str(folder)).scores, "num_needle_k")
+    assert set(given["task"]) == {"niah_single_2", "niah_multikey_1"}, "also where it is one value"
+    alone = analysis.by_knob(Report(runs=str(folder), models="b").scores)
     assert alone.empty
     assert alone.attrs["why"] == "These runs differ in no knob."
 
 
 def test_rows_without_a_knob_are_left_out(folder):
-    lay(folder, "a", [1], "vt", knobs={"num_hops": 4})
-    table = analysis.with_knobs(analysis.scores(analysis.read(folder)), "num_hops")
+    lay(folder, "a", [1], "vt")
+    table = analysis.with_knobs(analysis.scores(analysis.read_predictions(folder)), "num_hops")
     assert table["task"].unique().tolist() == ["vt"]
     with pytest.raises(ParameterError, match="did you mean 'num_hops'"):
         analysis.with_knobs(table, "num_hop")
 
 
 def test_models_are_compared_two_by_two(folder):
-    report = Report(runs=str(folder))
-    table = report.pairs("language", "task", "length")
+    scores = Report(runs=str(folder)).scores
+    table = analysis.two_by_two(scores)
     row = table.set_index(["language", "task", "length"]).loc[("da", "niah_single_2", 1024)]
     assert row["models"] == "a − b"
     assert row["difference"] == pytest.approx(6 / 20)
     assert row["only_first"] == 6
-    whole = report.pairs()
+    whole = analysis.two_by_two(scores, by=("language", "length"))
     assert len(whole) == 6
     assert (whole["method"] == "bootstrap").all()
 
 
 def test_one_model_gets_sentences_where_two_are_needed(folder):
-    report = Report(runs=str(folder), models="a")
-    assert report.pairs().attrs["why"] == (
-        "There is one model here, a, and a comparison needs two."
-    )
-    assert "only one here" in report.correlation()
-    shown = show.table(report.pairs())
-    assert repr(shown) == report.pairs().attrs["why"]
+    scores = Report(runs=str(folder), models="a").scores
+    differences = analysis.two_by_two(scores)
+    assert differences.attrs["why"] == "There is one model here, a, and a comparison needs two."
+    assert "only one here" in analysis.correlation(scores)
+    shown = show.table(differences)
+    assert repr(shown) == differences.attrs["why"]
     assert "<p>" in shown._repr_html_()
 
 
@@ -217,20 +347,25 @@ def test_where_no_length_has_all_tasks_the_charts_say_so():
          Prediction(0, "", ["ABCDE"], "ABCDE"))
         for task, length in (("vt", 512), ("fwe", 1024))
     ]  # fmt: skip
-    report = Report.of(rows)
-    assert report.by_length["average"].isna().all()
-    said = show.figure(plots.models, report.averages_chart(), threshold=50)
+    scores = analysis.scores(rows)
+    lengths = analysis.by_length(scores)
+    assert lengths["average"].isna().all()
+    said = show.figure(plots.models, lengths, threshold=50)
     assert "no average" in said._repr_html_()
-    report.effective_chart()
+    summary = analysis.summary(scores)
+    assert "effective" not in summary
+    assert "no average" in show.figure(plots.effective, summary, [512, 1024])._repr_html_()
+    assert "–" in show.table(summary).to_html()
 
 
 def test_the_chart_holds_both_readings(folder):
     report = Report(runs=str(folder), tasks="niah_single_2", threshold=80, claimed={"a": "4K"})
-    chart = report.effective_chart()
-    assert chart["model"].tolist() == ["a, da", "a, en", "b, da", "b, en"]
-    assert chart["effective"].tolist() == ["1K", "1K", "512", "512"]
-    assert chart["claimed"].tolist() == ["4K", "4K", "", ""]
-    assert report.lengths == [512, 1024, 2048]
+    table = analysis.summary(report.scores, report.threshold, report.claimed, **report.drawn)
+    assert table["effective"].tolist() == ["1K", "1K", "512", "512"]
+    assert table["claimed"].tolist() == ["4K", "4K", "", ""]
+    axes = plots.effective(table, [512, 1024, 2048]).axes[0]
+    names = [label.get_text() for label in axes.get_yticklabels()]
+    assert names == ["a, da (claims 4K)", "a, en (claims 4K)", "b, da", "b, en"]
 
 
 def test_the_overview_counts_what_went_wrong(folder):
@@ -239,8 +374,9 @@ def test_the_overview_counts_what_went_wrong(folder):
     records[0].others["cut_off"] = "thinking"
     records[1].truncation = 400
     records[2].others["finished"] = False
-    samples.write(path, records)
-    table = Report(runs=str(folder)).overview().set_index(["model", "language", "length"])
+    files.write(path, records)
+    table = analysis.overview(Report(runs=str(folder)).scores)
+    table = table.set_index(["model", "language", "length"])
     row = table.loc[("a", "da", 512)]
     assert (row["n"], row["tasks"], row["answers_cut_off"], row["prompts_cut"]) == (
         40, 2, 2, 1
@@ -248,29 +384,26 @@ def test_the_overview_counts_what_went_wrong(folder):
 
 
 def test_shared_contexts_are_said_and_widen_the_interval(tmp_path):
-    from rulerlib import metrics
-
     rows = []
     for index in range(100):
         about = {"model": "m", "language": "da", "task": "niah_single_2", "length": 512}
         hit = (index // 10) % 3 != 0
         rows.append((about, Prediction(index, "", ["12"], "12" if hit else "",
                                        {"context_id": index // 10})))  # fmt: skip
-    report = Report.of(rows)
-    row = report.accuracy().iloc[0]
-    wanted = metrics.clustered(
+    scores = analysis.scores(rows)
+    row = analysis.accuracy(scores).iloc[0]
+    wanted = intervals.clustered(
         [float((i // 10) % 3 != 0) for i in range(100)], [i // 10 for i in range(100)]
     )
     assert (row["low"], row["high"]) == pytest.approx((wanted.low, wanted.high))
     assert row["design_effect"] == pytest.approx(wanted.design_effect)
     assert row["contexts"] == 10
-    assert report.overview()["contexts"].tolist() == [10]
-    alone = Report.of([(about, Prediction(r.index, "", r.outputs, r.pred)) for about, r in rows])
-    assert "design_effect" not in alone.accuracy()
-    assert (
-        row["high"] - row["low"]
-        > alone.accuracy().iloc[0]["high"] - (alone.accuracy().iloc[0]["low"])
+    assert analysis.overview(scores)["contexts"].tolist() == [10]
+    alone = analysis.accuracy(
+        analysis.scores([(about, Prediction(r.index, "", r.outputs, r.pred)) for about, r in rows])
     )
+    assert "design_effect" not in alone
+    assert row["high"] - row["low"] > alone.iloc[0]["high"] - alone.iloc[0]["low"]
 
 
 def test_contexts_of_other_tasks_are_others():
@@ -278,14 +411,14 @@ def test_contexts_of_other_tasks_are_others():
     for task in ("niah_single_2", "vt"):
         about = {"model": "m", "language": "da", "task": task, "length": 512}
         rows += [(about, Prediction(i, "", ["A"], "A", {"context_id": i // 2})) for i in range(4)]
-    names = tables.clusters(analysis.scores(rows))
+    names = analysis.clusters(analysis.of_measure(analysis.scores(rows)))
     assert names.nunique() == 4
     assert not math.isnan(len(names))
 
 
 def test_a_table_is_cut_by_model_and_language(folder):
-    report = Report(runs=str(folder))
-    parts = dict(report.parts(report.accuracy()))
+    accuracy = analysis.accuracy(Report(runs=str(folder)).scores)
+    parts = dict(analysis.parts(accuracy, "model", "language"))
     assert list(parts) == ["a, da", "a, en", "b, da", "b, en"]
     empty = tables.nothing("Why.")
-    assert [title for title, _ in report.parts(empty)] == [""]
+    assert [title for title, _ in analysis.parts(empty, "model")] == [""]

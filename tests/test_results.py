@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import random
 
 import pytest
 from helpers_model import ROOT, tiny_model, tree
 
-from rulerlib import models, results, runs
+from book import tables as results
+from book.tables import Plan, Tables
+from rulerlib import metrics, models, parameters, tasks
 from rulerlib.errors import DataError, ParameterError
-from rulerlib.results import Plan, Tables
 from rulerlib.samples import Prediction, read
 
 pd = pytest.importorskip("pandas")
@@ -40,30 +40,28 @@ def test_the_tables_are_of_the_weights_that_are_shipped(committed):
 
 
 def test_the_tables_are_of_the_settings_that_are_committed(committed):
-    assert committed.plan == Plan.read(ROOT / "params" / "results.yaml")
+    assert committed.plan == Plan.from_file(ROOT / "params" / "results.yaml")
 
 
 def test_a_sample_of_the_committed_cells_is_answered_again(committed, tmp_path, monkeypatch):
     """Other samples of other cells each time that the tables change."""
-    monkeypatch.setenv(runs.HOME, str(tmp_path))
+    monkeypatch.setenv(parameters.HOME, str(tmp_path))
     plan, table = committed.plan, committed.accuracy
     cells = table[(table["length"] <= LONGEST) & (table["n"] >= SAMPLES)].to_dict("records")
     rng = random.Random(" ".join(sorted(cell["answers"] for cell in cells)))
     for cell in rng.sample(cells, min(CELLS, len(cells))):
         run = plan.run(cell["task"], cell["language"], cell["length"])
-        data = run.dataset(cell["task"], cell["length"])
-        assert results.digest([json.dumps(data.metadata, sort_keys=True)]) == cell["dataset"], cell
+        data = run.dataset(run.cells[0])
+        assert results.fingerprint(data) == cell["dataset"], cell
         chosen = rng.sample(range(cell["n"]), SAMPLES)
         again = ask(plan, data, chosen)
         assert again == "".join(cell["right"][index] for index in chosen), (cell, chosen)
 
 
 def ask(plan, data, chosen):
-    """Whether fresh answers to these samples are right, by the metric itself."""
-    from rulerlib import metrics
-
+    """Whether fresh answers to these samples are right, by the measure itself."""
     frame, said = data.frame, []
-    rule = metrics.METRICS[data.row.metric]
+    rule = measure_of(data.task)
     for index in chosen:
         sample = data[index]
         request = models.Request(
@@ -71,16 +69,20 @@ def ask(plan, data, chosen):
             special=not frame.chat,
             max_new_tokens=data.tokens_to_generate,
         )
-        ((_, answer),) = plan.engine_of.generate([request])
+        ((_, answer),) = plan.loaded_engine.generate([request])
         said.append("1" if rule(answer.text, sample.outputs) == 1 else "0")
     return "".join(said)
+
+
+def measure_of(task):
+    return metrics.MEASURES[tasks.TASKS[task].scoring.primary]
 
 
 def test_the_committed_numbers_belong_together(committed):
     table = committed.accuracy
     for cell in table.to_dict("records"):
         assert len(cell["right"]) == cell["n"]
-        assert cell["accuracy"] == pytest.approx(cell["right"].count("1") / cell["n"], abs=1e-5)
+        assert cell["mean"] == pytest.approx(cell["right"].count("1") / cell["n"], abs=1e-5)
     assert table.groupby("length")["n"].unique().map(list).to_dict() == {
         length: [count] for length, count in committed.plan.lengths.items()
     }
@@ -114,8 +116,8 @@ studies:
 """
     (folder / "plan.yaml").write_text(text, encoding="utf-8")
     patch = pytest.MonkeyPatch()
-    patch.setenv(runs.HOME, str(folder / "home"))
-    plan = Plan.read(folder / "plan.yaml")
+    patch.setenv(parameters.HOME, str(folder / "home"))
+    plan = Plan.from_file(folder / "plan.yaml")
     results.make(plan, folder / "tables", quiet=True)
     yield plan, folder
     patch.undo()
@@ -137,7 +139,7 @@ def test_every_table_is_written(small):
     for language in ("da", "en"):
         assert table.loc[(language, "niah_single_2", 512), "n"] == 4
         assert table.loc[(language, "niah_single_2", 1024), "n"] == 3
-    assert {"low", "high", "recall", "right", "answers", "dataset"} <= set(table)
+    assert {"measure", "low", "high", "recall", "right", "answers", "dataset"} <= set(table)
     assert set(made.studies["setting"]) == {"num_needle_k = 2", "haystack = noise"}
     assert (made.studies["n"] == 2).all()
     assert made.effective["threshold"].unique().tolist() == [50, 85.6]
@@ -145,18 +147,12 @@ def test_every_table_is_written(small):
 
 def test_the_tables_are_the_predictions(small):
     """Counted again from the files, with the metric alone."""
-    _, folder = small
+    plan, folder = small
     made = Tables(folder / "tables").accuracy
     for cell in made.to_dict("records"):
-        path = (
-            folder / "home" / "runs" / "results" / cell["model"] / cell["language"]
-            / str(cell["length"]) / "pred" / f"{cell['task']}.jsonl"
-        )  # fmt: skip
-        from rulerlib import metrics
-        from rulerlib.tasks import TASKS
-
-        rule = metrics.METRICS[TASKS[cell["task"]].metric]
-        records = list(read(path, Prediction))
+        run = plan.run(cell["task"], cell["language"], cell["length"])
+        rule = measure_of(cell["task"])
+        records = list(read(run.answers(run.cells[0]), Prediction))
         said = "".join("1" if rule(r.pred, r.outputs) == 1 else "0" for r in records)
         assert said == cell["right"]
         assert results.digest([record.pred for record in records]) == cell["answers"]
@@ -166,9 +162,9 @@ def test_a_fresh_answer_is_the_committed_one(small):
     plan, folder = small
     for cell in Tables(folder / "tables").accuracy.head(2).to_dict("records"):
         run = plan.run(cell["task"], cell["language"], cell["length"])
-        data = run.dataset(cell["task"], cell["length"])
+        data = run.dataset(run.cells[0])
         assert ask(plan, data, [2, 0]) == cell["right"][2] + cell["right"][0]
-        assert results.digest([json.dumps(data.metadata, sort_keys=True)]) == cell["dataset"]
+        assert results.fingerprint(data) == cell["dataset"]
 
 
 def test_the_page_shows_them(small, tmp_path):
@@ -195,8 +191,8 @@ def test_the_page_shows_them(small, tmp_path):
 def test_a_second_time_asks_nothing_and_gives_the_same_bytes(small, monkeypatch):
     folder = small[1]
     before = tree(folder / "tables")
-    fresh = Plan.read(folder / "plan.yaml")
-    monkeypatch.setattr(type(fresh.engine_of), "generate", lambda *_: pytest.fail("asked"))
+    fresh = Plan.from_file(folder / "plan.yaml")
+    monkeypatch.setattr(type(fresh.loaded_engine), "generate", lambda *_: pytest.fail("asked"))
     results.make(fresh, folder / "tables", quiet=True)
     assert tree(folder / "tables") == before
 
@@ -231,7 +227,7 @@ def test_a_bad_plan_is_one_sentence(tmp_path, text, said):
     path = tmp_path / "plan.yaml"
     path.write_text(text, encoding="utf-8")
     with pytest.raises(ParameterError, match=said):
-        Plan.read(path)
+        Plan.from_file(path)
 
 
 def test_a_file_that_is_no_plan_is_named(tmp_path):
@@ -241,13 +237,13 @@ def test_a_file_that_is_no_plan_is_named(tmp_path):
         if text is not None:
             path.write_text(text, encoding="utf-8")
         with pytest.raises(DataError, match=r"plan\.yaml"):
-            Plan.read(path)
+            Plan.from_file(path)
 
 
 def test_the_projects_own_plan_can_work():
-    plan = Plan.read(ROOT / "params" / "results.yaml")
+    plan = Plan.from_file(ROOT / "params" / "results.yaml")
     assert plan.model == "lille"
-    assert len(results.tasks.names(plan.tasks)) == 13
+    assert len(tasks.names(plan.tasks)) == 13
     assert tuple(plan.languages) == ("da", "en")
     assert plan.trained is not None
     assert min(plan.lengths) < plan.trained < max(plan.lengths)

@@ -15,11 +15,14 @@ from hypothesis import strategies as st
 
 pytest.importorskip("torch")
 
-from rulerlib import predict as prediction
-from rulerlib import tokens
+from rulerlib import models, tokens
+from rulerlib.decoding import Decoding
 from rulerlib.errors import ParameterError, RulerError, RunMismatchError
 from rulerlib.models import transformers as engine_module
+from rulerlib.prompts import PromptFormat
 from rulerlib.runs import Run
+from rulerlib.samples import Sample, read
+from rulerlib.store.answers import read_predictions
 
 PARAMETERS = next(
     cell["source"]
@@ -50,7 +53,7 @@ def unloaded(monkeypatch):
     def refuse(self):
         raise AssertionError("the weights were loaded")
 
-    monkeypatch.setattr(engine_module.tokens, "load", load)
+    monkeypatch.setattr(tokens, "load", load)
     monkeypatch.setattr(engine_module.Engine, "_model", property(refuse))
 
 
@@ -66,6 +69,11 @@ def notebook(tiny, tmp_path, unloaded) -> Callable[..., Run]:
         return Run.from_notebook(namespace, family="niah")
 
     return made
+
+
+def asked(run):
+    """The task and the length of each cell."""
+    return [(cell.task, cell.length) for cell in run.cells]
 
 
 def refused(make, named, **given):
@@ -84,8 +92,8 @@ def refused(make, named, **given):
 def test_the_notebooks_own_parameters_are_a_run(notebook, tmp_path):
     run = notebook()
     assert run.tasks == ("niah_single_2",)
-    assert run.cells == (("niah_single_2", 1024),)
-    assert run.knobs == {}
+    assert asked(run) == [("niah_single_2", 1024)]
+    assert (run.knobs, run.format, run.decoding) == ({}, PromptFormat(), Decoding())
     assert list(tree(tmp_path / "runs")) == [], "trying the folder leaves nothing behind"
 
 
@@ -98,21 +106,21 @@ def test_the_notebooks_defaults_work_as_they_are(tmp_path, unloaded, monkeypatch
     exec("".join(PARAMETERS), namespace)
     run = Run.from_notebook(namespace, family="niah")
     assert len(run.cells) >= 4
-    assert run.folder == tmp_path / "runs" / "lille" / "da"
+    assert run.cells[-1].folder(run.root) == tmp_path / "runs" / "lille" / "da" / "4096"
 
 
 @pytest.mark.parametrize(
     ("name", "meant"),
     [
-        ("lenght", "length"), ("num_sample", "num_samples"), ("variant", "variants"),
+        ("lenght", "length"), ("num_sample", "num_samples"), ("task", "tasks"),
         ("lang", "language"), ("type_needle_key", "type_needle_k"), ("Model", "model"),
-        ("knobs", "one of"), ("family", "one of"), ("tasks", "one of"),
+        ("knobs", "one of"), ("variants", "tasks"), ("family", "one of"), ("format", "one of"),
     ],
 )  # fmt: skip
 def test_an_unknown_parameter_is_named_with_its_neighbour(notebook, name, meant):
     text = refused(notebook, repr(name), **{name: 5})
     assert meant in text
-    if meant != "one of":
+    if meant != "one of" and name != "variants":
         assert f"did you mean '{meant}'" in text
 
 
@@ -127,9 +135,15 @@ def test_an_unknown_parameter_is_named_with_its_neighbour(notebook, name, meant)
         *(("language", value) for value in ("dk", "", None, 5, "../en", ["da"])),
         *(("engine", value) for value in ("vlmm", "", None, 5)),
         *(("model", value) for value in ("nope", "/nope", "", None, 5, "a/b/c", "lile")),
-        *(("variants", value) for value in ("nope", "niah_single_4", "", None, 5, [], {}, "[1,2]",
+        *(("tasks", value) for value in ("nope", "niah_single_4", "", None, 5, [], {}, "[1,2]",
                                             "niah_single_1,niah_single_1", [None])),
         *(("chat", value) for value in ("maybe", 1, True)),
+        *(("system_prompt", value) for value in (5, "Be brief.")),
+        *(("temperature", value) for value in (-1, "warm", True, float("nan"))),
+        *(("top_p", value) for value in (0, 2, "x", 0.5)),
+        *(("primary", value) for value in ("recal", 5, "part_match", [])),
+        *(("study", value) for value in ("x", 5, {}, [5])),
+        *(("study_length", value) for value in (0, 20, LIMIT + 1)),
         *(("allow_truncation", value) for value in ("yes", None, 1)),
         *(("output", value) for value in ("", None, 5, "/proc/nope")),
         *(("texts", value) for value in ("/nope", "no such.txt", 5, True)),
@@ -171,7 +185,7 @@ def test_too_many_needles_for_the_depths(notebook):
 def test_a_length_that_is_too_small_says_the_smallest_that_works(notebook):
     text = refused(notebook, "length is 64", length=64)
     smallest = int(text.split("at least ")[1].split()[0])
-    assert notebook(length=smallest).cells == (("niah_single_2", smallest),)
+    assert asked(notebook(length=smallest)) == [("niah_single_2", smallest)]
     refused(notebook, "length", length=smallest - 1)
 
 
@@ -195,15 +209,16 @@ def test_a_bad_text_is_named(notebook, tmp_path, content, said):
 def test_ones_own_text_needs_an_essay_haystack(notebook, tmp_path):
     path = tmp_path / "own.txt"
     path.write_text("Min egen tekst er her. " * 50, encoding="utf-8")
-    refused(notebook, "texts", texts=str(path), variants="niah_single_1")
+    refused(notebook, "texts", texts=str(path), tasks="niah_single_1")
     run = notebook(texts=str(path))
-    assert "Min egen tekst" in run.dataset("niah_single_2", 1024)[0].input
+    assert "Min egen tekst" in run.dataset(run.cells[0])[0].input
+    assert run.cells != notebook().cells
 
 
 @pytest.mark.parametrize("none", ["None", "none", "null", "", None])
 def test_none_may_arrive_as_text(notebook, none):
     run = notebook(texts=none, chat=none, depth=none, haystack=none)
-    assert (run.texts, run.chat, run.knobs) == (None, None, {})
+    assert (run.texts, run.format.chat, run.knobs) == (None, None, {})
 
 
 @pytest.mark.parametrize(
@@ -213,8 +228,8 @@ def test_none_may_arrive_as_text(notebook, none):
         ("['niah_single_1', 'niah_multivalue']", 2), (["niah_single_1"], 1), ("all", 8),
     ],
 )  # fmt: skip
-def test_variants_as_papermill_hands_them_over(notebook, given, wanted):
-    assert len(notebook(variants=given, length=2048).tasks) == wanted
+def test_tasks_as_papermill_hands_them_over(notebook, given, wanted):
+    assert len(notebook(tasks=given, length=2048).tasks) == wanted
 
 
 def papermills(value: str) -> object:
@@ -255,58 +270,157 @@ def run(tiny, tmp_path, **more):
 def test_files_lie_where_the_house_says(tiny, tmp_path):
     made = run(tiny, tmp_path)
     made.predict()
-    there = set(tree(tmp_path / "runs"))
-    assert there == {
-        "tiny/da/600/data/niah_single_2/validation.jsonl",
-        "tiny/da/600/data/niah_single_2/metadata.json",
-        "tiny/da/600/pred/niah_single_2.jsonl",
-        "tiny/da/600/pred/niah_single_2.settings.json",
+    assert set(tree(tmp_path / "runs" / "tiny+dtype=float32")) == {
+        "da/600/data/niah_single_2/validation.jsonl",
+        "da/600/data/niah_single_2/metadata.json",
+        "da/600/pred/niah_single_2.jsonl",
+        "da/600/pred/niah_single_2.settings.json",
     }
-
-
-@pytest.mark.parametrize(
-    ("model", "name"),
-    [("lille", "lille"), ("owner/Some-Model.v1", "owner--Some-Model.v1"), ("o w/n:e", "o_w--n_e")],
-)
-def test_a_models_folder_has_its_name(model, name, tmp_path):
-    made = Run(tasks="niah_single_2", model=model, language="en", output=str(tmp_path))
-    assert made.folder == tmp_path / name / "en"
 
 
 @pytest.mark.parametrize("ending", ["", "/", "/.", "/../tiny"])
 def test_a_model_on_this_machine_is_known_by_its_last_part(tiny, tmp_path, ending):
-    assert run(tiny + ending, tmp_path).folder.parent.name == "tiny"
+    assert run(tiny + ending, tmp_path).cells[0].model == "tiny"
 
 
 def test_relative_outputs_have_a_home(tiny, tmp_path, monkeypatch):
     made = Run(tasks="niah_single_2", model=tiny, output="here")
     monkeypatch.setenv("RULERLIB_HOME", str(tmp_path))
-    assert made.folder == tmp_path / "here" / "tiny" / "da"
+    assert made.root == tmp_path / "here"
     monkeypatch.delenv("RULERLIB_HOME")
-    assert made.folder == Path("here/tiny/da")
+    assert made.root == Path("here")
 
 
-def test_knobs_stand_in_the_name(tiny, tmp_path):
-    made = run(tiny, tmp_path, knobs={"haystack": "noise", "depth": 50})
-    assert made.label("niah_single_2") == "niah_single_2+depth=50+haystack=noise"
+def test_knobs_stand_in_the_name_where_they_change_something(tiny, tmp_path):
+    knobs = {"haystack": "noise", "depth": 50, "num_needle_k": 1}
+    made = run(tiny, tmp_path, knobs=knobs)
+    assert made.cells[0].label == "niah_single_2+depth=50+haystack=noise"
 
 
-@pytest.mark.parametrize(
-    ("length", "count", "lengths"),
-    [(8192, 1, (8192,)), (8192, 3, (2048, 4096, 8192)), (100, 3, (25, 50, 100)),
-     (5, 10**9, (1, 2, 5))],
-)  # fmt: skip
-def test_lengths_are_halves(length, count, lengths):
-    assert Run(tasks="niah_single_2", length=length, num_lengths=count).lengths == lengths
+WAYS = {
+    "seed": {"seed": 7},
+    "chat": {"format": PromptFormat(chat=False)},
+    "system_prompt": {"format": PromptFormat(system_prompt="Be brief.")},
+    "answer_prefix": {"format": PromptFormat(answer_prefix="user")},
+    "stop": {"format": PromptFormat(stop=("\n",))},
+    "temperature": {"decoding": Decoding(temperature=0.5, seed=1)},
+    "texts": {"texts": "own.txt"},
+    "other texts": {"texts": "other/own.txt"},
+    "dtype": {"engine_options": {"dtype": "bfloat16", "device": "cpu"}},
+    "batch_size": {"engine_options": {"dtype": "float32", "device": "cpu", "batch_size": 1}},
+    "knob": {"knobs": {"depth": 50}},
+    "shared": {"tasks": "niah_multikey_1", "queries_per_context": 2},
+}
+
+
+def test_whatever_changes_an_answer_has_a_place_of_its_own(talker, tmp_path, monkeypatch):
+    analysis = pytest.importorskip("rulerlib.analysis")
+    monkeypatch.chdir(tmp_path)
+    Path("other").mkdir()
+    Path("own.txt").write_text("Min egen tekst er her. " * 50, encoding="utf-8")
+    Path("other", "own.txt").write_text("En helt anden tekst. " * 50, encoding="utf-8")
+    made = {name: run(talker, tmp_path, **way) for name, way in {"usual": {}, **WAYS}.items()}
+    for way in made.values():
+        way.predict()
+    # All stand side by side, and none was asked in the place of another.
+    assert len({way.answers(way.cells[0]) for way in made.values()}) == len(made)
+    for way in made.values():
+        again = {path: path.stat().st_mtime_ns for path in way.predict()}
+        assert again == {path: path.stat().st_mtime_ns for path in again}
+        for settings_, _ in way.predictions():
+            assert settings_["name"] == way.cells[0].name
+            assert settings_["label"] == way.cells[0].label
+    # And a table of all of them has a row for each.
+    table = analysis.scores(analysis.read_predictions(tmp_path / "runs"))
+    assert len(analysis.accuracy(table)) == len(made)
+
+
+def test_what_changes_nothing_changes_no_folder(talker, tiny, tmp_path):
+    usual = run(talker, tmp_path).cells
+    assert run(talker, tmp_path, format=PromptFormat(chat=True)).cells == usual
+    assert run(talker, tmp_path, knobs={"num_needle_k": 1}).cells == usual
+    assert run(tiny, tmp_path, format=PromptFormat(chat=False)).cells == run(tiny, tmp_path).cells
+
+
+def test_one_engine_serves_several_runs(tiny, tmp_path):
+    engine = models.load(tiny, dtype="float32")
+    first, second = (run(tiny, tmp_path, seed=seed, loaded=engine) for seed in (1, 2))
+    assert first.loaded_engine is second.loaded_engine is engine
+    assert first == run(tiny, tmp_path, seed=1)
+
+
+# --- A study ---------------------------------------------------------------------------------
+
+STUDY = [{"num_needle_k": 2}, {"haystack": "noise"}, {"task": "niah_multivalue"}]
+
+
+def test_a_study_has_folders_of_its_own(tiny, tmp_path):
+    made = run(tiny, tmp_path, study=STUDY, study_length=700, study_samples=1, family="niah")
+    made.predict()
+    before = set(tree(tmp_path / "runs"))
+    made.predict_study()
+    added = {path.split("/")[:2] == ["studies", "niah"]
+             for path in set(tree(tmp_path / "runs")) - before}  # fmt: skip
+    assert added == {True}
+    rows = list(made.study_predictions())
+    assert [settings_["setting"] for settings_, _ in rows] == [
+        "num_needle_k = 2", "haystack = noise", "task = niah_multivalue",
+    ]  # fmt: skip
+    assert {settings_["study"] for settings_, _ in rows} == {"niah"}
+    assert {settings_["study"] for settings_, _ in made.predictions()} == {None}
+
+
+@pytest.mark.parametrize("study", [None, [], (), "None", "[]"])
+def test_there_need_not_be_a_study(notebook, study):
+    made = notebook(study=study)
+    assert made.study_cells == ()
+    assert made.predict_study() == []
+    assert list(made.study_predictions()) == []
+
+
+# --- Texts of the user's own -------------------------------------------------------------------
+
+
+def test_common_words_can_be_those_of_ones_own_texts(tiny, tmp_path):
+    path = tmp_path / "words.txt"
+    words = [a + b + c for a in "bdfgklmnprst" for b in "aeiou" for c in "klmnrstv"]
+    path.write_text(" ".join(words), encoding="utf-8")
+    more = {"tasks": "cwe", "length": LIMIT, "num_samples": 1, "texts": str(path)}
+    made = run(tiny, tmp_path, knobs={"words": "text", "num_cw": 3}, **more)
+    [sample] = made.dataset(made.cells[0])
+    assert set(sample.outputs) <= set(words)
+    assert "texts=words.txt-" in made.cells[0].label
+    with pytest.raises(ParameterError, match="left out"):
+        run(tiny, tmp_path, **more)
+
+
+def test_a_study_may_be_all_that_reads_texts(tiny, tmp_path):
+    path = tmp_path / "own.txt"
+    path.write_text("Min egen tekst er her. " * 50, encoding="utf-8")
+    made = run(
+        tiny, tmp_path, tasks="niah_single_1", texts=str(path), study=[{"haystack": "essay"}]
+    )
+    assert made.cells[0].texts is None
+    assert made.study_cells[0].texts is not None
+
+
+# --- The measure that is reported --------------------------------------------------------------
+
+
+def test_the_primary_measure_is_one_that_a_task_has(tiny, tmp_path):
+    assert run(tiny, tmp_path, primary="recall").primary == "recall"
+    assert run(tiny, tmp_path, tasks="qa_1,vt", primary="recall").primary == "recall"
+    with pytest.raises(ParameterError, match=r"primary is 'recall', but must be .*part_match"):
+        run(tiny, tmp_path, tasks="qa_1", primary="recall")
 
 
 def test_lengths_too_short_for_a_task_are_left_out(tiny, tmp_path):
     made = run(tiny, tmp_path, tasks="niah_single_1,niah_multikey_3", length=1600, num_lengths=4)
-    lengths = {task: [size for name, size in made.cells if name == task] for task in made.tasks}
+    lengths = {task: [size for name, size in asked(made) if name == task] for task in made.tasks}
     assert all(sizes[-1] == 1600 for sizes in lengths.values())
     assert min(lengths["niah_single_1"]) < min(lengths["niah_multikey_3"])
-    assert [size for _, size in made.cells] == sorted(size for _, size in made.cells)
-    assert {(row["task"], row["length"]) for row in made.overview()} == set(made.cells)
+    assert [cell.length for cell in made.cells] == sorted(cell.length for cell in made.cells)
+    assert [(row["task"], row["length"]) for row in made.overview()] == asked(made)
 
 
 # --- From end to end -------------------------------------------------------------------------
@@ -317,13 +431,14 @@ def test_a_run_from_end_to_end(tiny, tmp_path, language):
     made = run(tiny, tmp_path, language=language, tasks="niah_single_2,niah_multivalue",
                length=800, num_samples=4)  # fmt: skip
     made.predict()
-    found = list(made.predictions())
-    assert len(found) == 2 * 4
-    for about, record in found:
-        sample = made.dataset(about["task"], about["length"])[record.index]
+    predictions = list(made.predictions())
+    assert len(predictions) == 2 * 4
+    cells = {cell.task: cell for cell in made.cells}
+    for about, record in predictions:
+        sample = made.dataset(cells[about["task"]])[record.index]
         assert (record.input, record.outputs) == (sample.input, sample.outputs)
-        assert about["metric"] == "all_match"
-        assert about["language"] == language
+        assert record.parts == sample.parts
+        assert about.items() >= cells[about["task"]].settings().items()
     before = tree(tmp_path / "runs")
     run(tiny, tmp_path, language=language, tasks="niah_single_2,niah_multivalue",
         length=800, num_samples=4).predict()  # fmt: skip
@@ -348,26 +463,16 @@ def test_further_samples_and_fewer(tiny, tmp_path):
     fewer = run(tiny, tmp_path, num_samples=3)
     fewer.predict()
     assert [record.index for _, record in fewer.predictions()] == [0, 1, 2]
-    path = fewer.prediction_path("niah_single_2", 600)
-    assert len(prediction.read(path)) == 5
+    assert len(read_predictions(fewer.answers(fewer.cells[0]))) == 5
 
 
-@pytest.mark.parametrize(
-    ("named", "changed"),
-    [
-        ("seed", {"seed": 7}),
-        ("dtype", {"engine_options": {"dtype": "bfloat16", "device": "cpu"}}),
-        ("batch_size", {"engine_options": {"dtype": "float32", "device": "cpu", "batch_size": 1}}),
-        ("allow_truncation", {"allow_truncation": True}),
-    ],
-)
-def test_other_settings_in_the_same_folder_are_refused(tiny, tmp_path, named, changed):
+def test_other_settings_in_the_same_folder_are_refused(tiny, tmp_path):
     run(tiny, tmp_path).predict()
     before = tree(tmp_path / "runs")
     with pytest.raises(RunMismatchError) as error:
-        run(tiny, tmp_path, **changed).predict()
+        run(tiny, tmp_path, allow_truncation=True).predict()
     text = str(error.value)
-    assert f"{named} = " in text
+    assert "allow_truncation = " in text
     assert "another output folder" in text
     assert len(text) < 500
     assert tree(tmp_path / "runs") == before
@@ -376,13 +481,14 @@ def test_other_settings_in_the_same_folder_are_refused(tiny, tmp_path, named, ch
 def test_a_chat_model_is_asked_with_its_template(talker, tmp_path):
     made = run(talker, tmp_path, num_samples=2, length=700)
     made.predict()
-    settings_ = made.prediction_path("niah_single_2", 700).with_suffix(".settings.json")
+    [cell] = made.cells
+    settings_ = made.answers(cell).with_suffix(".settings.json")
     assert json.loads(settings_.read_text(encoding="utf-8"))["chat"] is True
-    for sample in made.dataset("niah_single_2", 700):
-        frame = made.engine_of.tokenizer.frame()
-        fed = made.engine_of.tokenizer.count(frame.prompt(sample.input, sample.answer_prefix))
-        assert fed + made.dataset("niah_single_2", 700).tokens_to_generate \
-            == sample.length_w_model_temp <= 700  # fmt: skip
+    data, tokenizer = made.dataset(cell), made.loaded_engine.tokenizer
+    frame = PromptFormat().frame(tokenizer)
+    for sample in data:
+        fed = tokenizer.count(frame.prompt(sample.input, sample.answer_prefix))
+        assert fed + data.tokens_to_generate == sample.length_w_model_temp <= 700
 
 
 def test_the_example_is_small_and_real(tiny, tmp_path):
@@ -412,20 +518,17 @@ def test_parameters_are_errors_of_values():
 
 
 def test_queries_per_context_reaches_data_and_folders(notebook):
-    run = notebook(variants="niah_multikey_2", queries_per_context=4, num_samples=8)
-    assert run.label("niah_multikey_2") == "niah_multikey_2+queries_per_context=4"
-    data = run.dataset("niah_multikey_2", 1024)
-    assert [sample.context_id for sample in data] == [0] * 4 + [1] * 4
-    assert run.data_path("niah_multikey_2", 1024) != notebook(variants="niah_multikey_2").data_path(
-        "niah_multikey_2", 1024
-    )
-    for study in run._studies:
-        assert study.queries_per_context == 1
+    run = notebook(tasks="niah_multikey_2", queries_per_context=4, num_samples=8)
+    [cell] = run.cells
+    assert cell.label == "niah_multikey_2+queries_per_context=4"
+    assert [sample.context_id for sample in run.dataset(cell)] == [0] * 4 + [1] * 4
+    assert run.study_cells
+    assert {cell.queries_per_context for cell in run.study_cells} == {1}
 
 
 def test_tasks_that_cannot_share_are_named_before_anything_is_read(notebook):
     refused(notebook, "must be 1 for niah_single_2", queries_per_context=4)
-    refused(notebook, "niah_single_1", queries_per_context=4, variants="all")
+    refused(notebook, "niah_single_1", queries_per_context=4, tasks="all")
     refused(notebook, "queries_per_context is '4'", queries_per_context="4")
 
 
@@ -464,9 +567,9 @@ def test_nvidias_files_are_run_as_they_are(served, tmp_path):
     nvidia_tree(tmp_path / "theirs")
     before = tree(tmp_path / "theirs")
     run = Run.from_notebook({**served, "tasks": "all", "data": "theirs", "num_samples": 10})
-    assert run.cells == (
+    assert asked(run) == [
         ("niah_single_1", 512), ("qa_1", 512), ("niah_single_1", 1024), ("qa_1", 1024),
-    )  # fmt: skip
+    ]  # fmt: skip
     assert (run.language, run.length) == ("en", 1024)
     rooms = [row["tokens to generate"] for row in run.overview()]
     assert rooms == [128, 32, 128, 32], "as RULER has them"
@@ -474,8 +577,9 @@ def test_nvidias_files_are_run_as_they_are(served, tmp_path):
     run.predict()
     assert tree(tmp_path / "theirs") == before
     assert len([*run.predictions()]) == 12
-    for task, length in run.cells:
-        assert f"en/{length}/pred/{task}.jsonl" in str(run.prediction_path(task, length))
+    for cell in run.cells:
+        # Samples that are made here for the same task and length are others.
+        assert f"en/{cell.length}/pred/{cell.task}+texts=data-" in str(run.answers(cell))
     last = run.cost()[-1]
     assert (last["task"], last["n"], last["generated tokens"]) == ("together", 12, 36)
     assert last["prompt tokens"] > 12
@@ -484,14 +588,14 @@ def test_nvidias_files_are_run_as_they_are(served, tmp_path):
 
 def test_a_choice_among_the_files(served, tmp_path):
     nvidia_tree(tmp_path / "theirs")
-    assert Run(**served, tasks="qa_1", data="theirs").cells == (("qa_1", 512), ("qa_1", 1024))
+    assert asked(Run(**served, tasks="qa_1", data="theirs")) == [("qa_1", 512), ("qa_1", 1024)]
     one = tmp_path / "theirs" / "synthetic" / "512" / "data" / "qa_1" / "validation.jsonl"
-    assert Run(**served, tasks="all", data=str(one)).cells == (("qa_1", 512),)
+    assert asked(Run(**served, tasks="all", data=str(one))) == [("qa_1", 512)]
     # Outside of such a tree, the length is that of the longest sample.
     other = tmp_path / "mine" / "qa_1" / "validation.jsonl"
     other.parent.mkdir(parents=True)
     other.write_bytes(one.read_bytes())
-    assert Run(**served, tasks="all", data=str(other)).cells == (("qa_1", 503),)
+    assert asked(Run(**served, tasks="all", data=str(other))) == [("qa_1", 503)]
     assert len([*Run(**served, tasks="qa_1", data="theirs", num_samples=2).overview()]) == 2
 
 
@@ -519,7 +623,38 @@ def test_the_inference_notebook_knows_the_parameters_of_a_run():
     ]  # fmt: skip
     names = {node.targets[0].id for node in ast.parse(source).body}
     known = {item.name for item in dataclasses.fields(Run)}
-    assert known - names == {"knobs", "family", "study", "study_length", "study_samples"}
-    assert names <= known
+    assert known - names == {
+        "knobs", "family", "study", "study_length", "study_samples", "study_name", "loaded",
+        "format", "decoding",
+    }  # fmt: skip
+    flat = {item.name for item in dataclasses.fields(PromptFormat)}
+    assert names - known == flat | {"temperature", "top_p", "decoding_seed"}
     with pytest.raises(ParameterError, match="did you mean 'tasks'"):
         Run.from_notebook({"tasks": "vt", "taks": "vt"})
+
+
+def test_a_notebooks_flat_parameters_become_two_values(notebook):
+    run = notebook(
+        answer_prefix="user",
+        stop=["\n"],
+        temperature=0.5,
+        top_p=0.9,
+        decoding_seed=3,
+        primary="recall",
+    )
+    assert run.format == PromptFormat(answer_prefix="user", stop=("\n",))
+    assert run.decoding == Decoding(temperature=0.5, top_p=0.9, seed=3)
+    assert run.cells[0].name == (
+        "tiny+answer_prefix=user+stop=" + run.cells[0].name.split("stop=")[1].split("+")[0]
+        + "+temperature=0.5+top_p=0.9+decoding_seed=3"
+    )  # fmt: skip
+
+
+def test_questions_of_ones_own_are_put_as_they_were_made_for(talker, tmp_path):
+    made = run(talker, tmp_path, format=PromptFormat(chat=False))
+    [path] = made.make_data()
+    given = run(talker, tmp_path, data=str(path.parent.parent))
+    given.predict()
+    settings_ = given.answers(given.cells[0]).with_suffix(".settings.json")
+    assert json.loads(settings_.read_text(encoding="utf-8"))["chat"] is False
+    assert len(list(read(path, Sample))) == len(list(given.predictions()))

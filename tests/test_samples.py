@@ -1,26 +1,39 @@
-"""The records and their files: whole or not there, read back as written, damage named by line."""
+"""The records and their files: read back as they were written, damage named by line."""
 
 from __future__ import annotations
 
 import json
-import os
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from conftest import killed, python
 from rulerlib import samples
-from rulerlib.errors import DataError, ParameterError
+from rulerlib.errors import DataError
+from rulerlib.parts import ROLES, Part, Parts
 from rulerlib.samples import Prediction, Sample
+from rulerlib.store import files
 
 text = st.text(max_size=40)
+made_parts = st.lists(
+    st.builds(
+        lambda role, start, size, *more: Part(role, start, start + size, *more),
+        st.sampled_from([*ROLES]),
+        st.integers(0, 10),
+        st.integers(0, 10),
+        st.none() | text,
+        st.none() | text,
+        st.none() | st.integers(0, 100) | st.floats(0, 100),
+        st.none() | st.integers(0, 10**7),
+    ),
+    max_size=6,
+).map(Parts.of)
 numbers = st.lists(st.integers(0, 10**7), max_size=4)
 depths = st.lists(st.floats(0, 100), max_size=4)
 made_samples = st.builds(
     Sample,
     index=st.integers(0, 10**6),
-    input=text,
+    input=st.text(min_size=20, max_size=40),
     outputs=st.lists(text, max_size=3),
     length=st.integers(0, 10**7),
     length_w_model_temp=st.integers(0, 10**7),
@@ -28,6 +41,7 @@ made_samples = st.builds(
     token_position_answer=st.none() | st.integers(0, 10**7),
     task=text,
     language=text,
+    parts=made_parts,
     depths=depths,
     token_positions=numbers,
     context_id=st.none() | st.integers(0, 100),
@@ -50,7 +64,7 @@ FIVE = [Sample(index=i, input=f"Blåbærgrød {i}\n", outputs=[str(i)]) for i in
 def five(tmp_path):
     """A file of five samples."""
     path = tmp_path / "validation.jsonl"
-    samples.write(path, FIVE)
+    files.write(path, FIVE)
     return path
 
 
@@ -68,11 +82,13 @@ def test_records_come_back_as_they_were_written(records, kind, tmp_path_factory)
     @settings(max_examples=60)
     @given(st.lists(records, max_size=4))
     def hold(written):
-        assert samples.write(path, written) == len(written)
+        files.write(path, written)
         assert list(samples.read(path, kind)) == written
-        found = list(samples.read_unfinished(path, kind))
-        assert [record for record, _ in found] == written
-        assert [end for _, end in found][-1:] == [path.stat().st_size][: len(written)]
+        placed = list(samples.read_placed(path, kind, unfinished=True))
+        assert [record for record, _ in placed] == written
+        data = path.read_bytes()
+        assert [kind.from_json(data[a:b].decode()) for _, (a, b) in placed] == written
+        assert "".join(data[a:b].decode() for _, (a, b) in placed) == data.decode()
 
     hold()
 
@@ -80,7 +96,7 @@ def test_records_come_back_as_they_were_written(records, kind, tmp_path_factory)
 @pytest.mark.parametrize("odd", ["\u2028", "\x85", "\r", "\x0c", "\r\n", "\x00", "\ufeff", "😀"])
 def test_odd_characters_end_no_line(odd, tmp_path):
     written = [Sample(index=0, input=f"a{odd}b", outputs=[odd])]
-    samples.write(tmp_path / "file.jsonl", written)
+    files.write(tmp_path / "file.jsonl", written)
     assert list(samples.read(tmp_path / "file.jsonl", Sample)) == written
 
 
@@ -160,19 +176,24 @@ def test_nvidia_s_evaluate_finds_its_fields():
         (b'{"index": 2, "outputs": ["2"]}', "the field 'input' is missing"),
         (b'{"input": "a"}', "the field 'index' is missing"),
         (b'{"index": 2, "input": "\xff", "outputs": []}', "not UTF-8"),
+        (b'{"index": true, "input": "a", "outputs": []}', "'index' is True, not a whole number"),
+        (b'{"index": 2, "input": 3, "outputs": []}', "the field 'input' is 3, not a text"),
+        (b'{"index": 2, "input": "a", "outputs": "b"}', "'outputs' is 'b', not a list"),
+        (b'{"index": 2, "input": "a", "outputs": [1]}', "'outputs' is [1], not a list of texts"),
+        (b"[" * 10**5, "not valid JSON"),
+        (b'{"index": ' + b"9" * 5000 + b"}", "not valid JSON"),
     ],
 )
-@pytest.mark.parametrize("reader", ["read", "read_unfinished"])
-def test_a_damaged_line_is_named_with_its_file(reader, line, what, five):
+@pytest.mark.parametrize("unfinished", [False, True])
+def test_a_damaged_line_is_named_with_its_file(unfinished, line, what, five):
     lines = five.read_bytes().split(b"\n")
     lines[2] = line
     five.write_bytes(b"\n".join(lines))
     with pytest.raises(DataError) as caught:
-        list(getattr(samples, reader)(five, Sample))
+        list(samples.read(five, Sample, unfinished))
     message = str(caught.value)
     assert message.startswith(f"{five}, line 3: ")
-    if reader == "read" or "UTF-8" not in what:
-        assert what in message
+    assert what in message
     assert message.endswith(".")
     assert not message.endswith("..")
     assert "\n" not in message
@@ -188,119 +209,90 @@ def test_a_half_written_last_line_is_named_when_it_should_be_whole(five):
 def test_a_half_written_last_line_does_not_count_when_resuming(cut, five):
     whole = five.read_bytes()
     five.write_bytes(whole[:-cut])
-    found = list(samples.read_unfinished(five, Sample))
-    assert [record for record, _ in found] == FIVE[:4]
-    for number, (_, end) in enumerate(found, 1):
+    placed = list(samples.read_placed(five, Sample, unfinished=True))
+    assert [record for record, _ in placed] == FIVE[:4]
+    for number, (_, (_, end)) in enumerate(placed, 1):
         assert whole[:end].count(b"\n") == number
         assert whole[:end].endswith(b"\n")
 
 
 def test_a_cut_within_a_letter_does_not_count_either(tmp_path):
     path = tmp_path / "file.jsonl"
-    samples.write(path, FIVE[:1])
+    files.write(path, FIVE[:1])
     with path.open("ab") as file:
         file.write('{"index": 1, "input": "å'.encode()[:-1])
-    assert [record for record, _ in samples.read_unfinished(path, Sample)] == FIVE[:1]
+    assert list(samples.read(path, Sample, unfinished=True)) == FIVE[:1]
+
+
+def test_empty_lines_are_another_tool_s(five):
+    five.write_bytes(five.read_bytes().replace(b"\n", b"\n\n"))
+    assert list(samples.read(five, Sample)) == FIVE
+    with pytest.raises(DataError, match="line 2: not valid JSON"):
+        list(samples.read(five, Sample, unfinished=True))
 
 
 def test_a_file_that_is_not_there():
-    assert list(samples.read_unfinished("/no/such/file.jsonl", Sample)) == []
-    with pytest.raises(DataError, match=r"^/no/such/file\.jsonl: cannot be read \(No such file"):
-        list(samples.read("/no/such/file.jsonl", Sample))
+    for reader in (
+        lambda path: list(samples.read(path, Sample)),
+        lambda path: list(samples.read(path, Sample, unfinished=True)),
+        samples.read_object,
+    ):
+        with pytest.raises(DataError, match=r"^/no/such/file\.jsonl: cannot be read \(No such"):
+            reader("/no/such/file.jsonl")
 
 
-# --- Writing --------------------------------------------------------------------------------
+def test_an_object_is_read(tmp_path):
+    (tmp_path / "x.json").write_text('{"sted": "Ærø"}', encoding="utf-8")
+    assert samples.read_object(tmp_path / "x.json") == {"sted": "Ærø"}
 
 
-def test_an_error_while_writing_leaves_the_old_file(five):
-    before = five.read_bytes()
-
-    def broken():
-        yield FIVE[0]
-        raise RuntimeError("no more")
-
-    with pytest.raises(RuntimeError, match="no more"):
-        samples.write(five, broken())
-    assert five.read_bytes() == before
-    assert os.listdir(five.parent) == [five.name], "no temporary file is left"
+@pytest.mark.parametrize("damage", [b"", b"{", b"[]", b"3", b'{"a": "\xff"}', b"[" * 10**5])
+def test_a_damaged_object_is_named(tmp_path, damage):
+    (tmp_path / "x.json").write_bytes(damage)
+    with pytest.raises(DataError, match=r"x\.json: damaged \(.*\)\.$"):
+        samples.read_object(tmp_path / "x.json")
 
 
-def test_a_full_disk_leaves_the_old_file(five):
-    """The system refuses what goes beyond 4,000 bytes, as a full disk does."""
-    resource = pytest.importorskip("resource")
-    assert resource
-    before = five.read_bytes()
-    code = (
-        "import resource, signal\n"
-        "from rulerlib import errors, samples\n"
-        "signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
-        "resource.setrlimit(resource.RLIMIT_FSIZE, (4000, 4000))\n"
-        "sample = samples.Sample(index=0, input='x' * 1000, outputs=[])\n"
-        "try:\n"
-        f"    samples.write({str(five)!r}, [sample] * 100)\n"
-        "except errors.ParameterError as error:\n"
-        "    print(error)\n"
-    )
-    done = python(code)
-    assert done.stderr == ""
-    assert done.stdout.startswith(f"output is '{five}', but must be a file that can be written (")
-    assert five.read_bytes() == before
-    assert os.listdir(five.parent) == [five.name]
+# --- Parts ----------------------------------------------------------------------------------
 
 
-def test_a_disk_that_is_full_at_the_end_leaves_the_old_file(five, monkeypatch):
-    before = five.read_bytes()
-
-    def full(_):
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(os, "fsync", full)
-    with pytest.raises(ParameterError, match=r"can be written \(No space left on device\)\.$"):
-        samples.write(five, FIVE * 2)
-    assert five.read_bytes() == before
-    assert os.listdir(five.parent) == [five.name]
+def test_parts_come_by_rising_start_and_outer_ones_first():
+    listed = [Part("value", 5, 9), Part("needle", 2, 9), Part("context", 2, 30), Part("word", 0, 1)]
+    parts = Parts.of(listed)
+    assert [part.role for part in parts] == ["word", "context", "needle", "value"]
+    assert len(parts) == 4
+    assert parts[-1] == Part("value", 5, 9)
+    assert parts.of_role("value", "needle") == [Part("needle", 2, 9), Part("value", 5, 9)]
+    assert parts == Parts.of(reversed(listed))
+    assert parts != Parts.of(listed[1:])
 
 
-def test_a_folder_that_cannot_be_made(five):
-    inside = five / "folder" / "file.jsonl"
-    with pytest.raises(ParameterError, match=r"^output is '.*', but must be a file that"):
-        samples.write(inside, FIVE)
-    assert list(samples.read(five, Sample)) == FIVE
+def test_a_prediction_knows_the_parts_of_its_prompt():
+    parts = Parts.of([Part("needle", 0, 4, key="a", depth=0)])
+    record = Prediction(0, "a is 7", ["7"], "7", others={"parts": parts.to_data()})
+    assert record.parts == parts
+    assert len(Prediction(0, "a is 7", ["7"], "7").parts) == 0
 
 
-@pytest.mark.skipif(os.name == "nt" or os.geteuid() == 0, reason="root may write anywhere")
-def test_a_folder_that_may_not_be_written(five):
-    five.parent.chmod(0o555)
-    try:
-        with pytest.raises(ParameterError, match="Permission denied"):
-            samples.write(five, FIVE * 2)
-    finally:
-        five.parent.chmod(0o755)
-    assert list(samples.read(five, Sample)) == FIVE
-
-
-def test_a_result_may_be_read_by_others(five):
-    if os.name == "nt":
-        pytest.skip("Windows has no umask")
-    umask = os.umask(0)
-    os.umask(umask)
-    assert five.stat().st_mode & 0o777 == 0o666 & ~umask
-
-
-def test_a_kill_in_the_middle_leaves_the_old_file(five):
-    before = five.read_bytes()
-    code = (
-        "import sys, time\n"
-        "from rulerlib import samples\n"
-        "def slow():\n"
-        "    for index in range(10**6):\n"
-        "        yield samples.Sample(index=index, input='x' * 10_000, outputs=[])\n"
-        "        if index == 50:\n"
-        "            print('begun', flush=True)\n"
-        "            time.sleep(60)\n"
-        f"samples.write({str(five)!r}, slow())\n"
-    )
-    killed(code, after=0.05)
-    assert five.read_bytes() == before
-    assert samples.write(five, FIVE[:2]) == 2
-    assert list(samples.read(five, Sample)) == FIVE[:2]
+@pytest.mark.parametrize(
+    ("data", "what"),
+    [
+        ({}, "no list"),
+        ([[]], "no object with role, start and end"),
+        ([{"role": "needle", "start": [0]}], "no object with role, start and end"),
+        ([{"role": "needle", "start": [0], "end": [1, 2]}], "fields of unequal length"),
+        ([{"role": "needle", "start": 0, "end": 1}], "fields of unequal length"),
+        ([{"role": 3, "start": [0], "end": [1]}], "fields of unequal length"),
+        ([{"role": "needle", "start": [0], "end": [1], "depth": []}], "fields of unequal length"),
+        ([{"role": "needle", "start": [0], "end": [1], "depth": ["x"]}], "a depth that cannot be"),
+        ([{"role": "needle", "start": [0], "end": [1], "key": [3]}], "a key that cannot be"),
+        ([{"role": "needle", "start": [0.5], "end": [1]}], "other than whole numbers"),
+        ([{"role": "needle", "start": [True], "end": [1]}], "other than whole numbers"),
+        ([{"role": "needle", "start": [2], "end": [1]}], "does not lie within 9"),
+        ([{"role": "needle", "start": [-1], "end": [1]}], "does not lie within 9"),
+        ([{"role": "needle", "start": [0, 3], "end": [1, 10]}], "does not lie within 9"),
+    ],
+)
+def test_damaged_parts_are_named(data, what):
+    with pytest.raises(DataError, match=what):
+        Parts.from_data(data, 9)

@@ -14,6 +14,7 @@ pytest.importorskip("jinja2")
 
 from rulerlib import analysis, show  # noqa: E402
 from rulerlib.dataset import Dataset  # noqa: E402
+from rulerlib.parts import Part, Parts  # noqa: E402
 from rulerlib.samples import Prediction, Sample  # noqa: E402
 
 EVIL = "<script>alert(1)</script><img src=x onerror='alert(2)'>&lt;b&gt;"
@@ -55,8 +56,22 @@ def read(shown):
     return reader
 
 
-def sample(text, outputs, **more):
-    return Sample(0, text, outputs, length=10, answer_prefix=" Svar:", **more)
+def sample(text, outputs, needles=(), distractors=(), **more):
+    """A sample whose needles, with the references in them, are known."""
+    parts = [
+        Part(role, text.index(needle), text.index(needle) + len(needle))
+        for role, sentences in (("needle", needles), ("distractor", distractors))
+        for needle in sentences
+    ]
+    parts += [
+        Part("value", part.start + at, part.start + at + len(output))
+        for part in parts
+        for output in outputs
+        if (at := text[part.start : part.end].find(output)) >= 0
+    ]
+    return Sample(
+        0, text, outputs, length=10, answer_prefix=" Svar:", parts=Parts.of(parts), **more
+    )
 
 
 # --- A sample --------------------------------------------------------------------------------
@@ -68,16 +83,34 @@ def test_the_needles_are_marked_with_their_values(variant, language):
     record = Dataset(variant, 2000, language, "words")[3]
     reader = read(show.sample(record))
     assert sorted(reader.values) == sorted(record.outputs)
-    assert len(reader.marks) == len(record.outputs)
-    for mark in reader.marks:
-        assert any(value in mark for value in record.outputs)
+    asked = [mark for mark in reader.marks if any(value in mark for value in record.outputs)]
+    assert len(asked) == len(record.outputs)
+    for mark in asked:
         assert mark.count(" ") < 20, "the sentence alone, not all of the text"
         assert mark in record.input
+    assert (len(reader.marks) > len(asked)) == (variant == "niah_multikey_2")
     assert record.answer_prefix.strip() in reader.text
 
 
+@pytest.mark.parametrize("task", ["vt", "fwe", "qa_1"])
+def test_what_is_asked_for_is_marked_in_every_family(task):
+    record = Dataset(task, 1500, "da", "words")[3]
+    reader = read(show.sample(record, context=3000))
+    assert set(reader.values) <= set(record.outputs)
+    assert reader.values
+    if task == "fwe":
+        assert not reader.marks, "words stand alone"
+    else:
+        assert any(value in mark for mark in reader.marks for value in record.outputs)
+    if task == "vt":
+        assert record.parts.of_role("example")
+        shown = read(show.sample(record, context=len(record.input)))
+        assert len(shown.values) == len(record.outputs), "not those of the worked example"
+
+
 def test_a_short_sample_is_shown_whole():
-    record = sample("Himlen er blå.\nTallet for a-b er: 12. Græs er grønt.\nHvad?", ["12"])
+    needle = "Tallet for a-b er: 12."
+    record = sample(f"Himlen er blå.\n{needle} Græs er grønt.\nHvad?", ["12"], [needle])
     reader = read(show.sample(record))
     assert reader.text.startswith(record.input + record.answer_prefix)
     assert reader.marks == ["Tallet for a-b er: 12."]
@@ -85,13 +118,23 @@ def test_a_short_sample_is_shown_whole():
 
 
 def test_a_needle_at_the_very_beginning_is_marked_from_its_first_letter():
-    reader = read(show.sample(sample("Øen har tallet: 12. Og så videre.", ["12"])))
-    assert reader.marks == ["Øen har tallet: 12."]
+    needle = "Øen har tallet: 12."
+    reader = read(show.sample(sample(f"{needle} Og så videre.", ["12"], [needle])))
+    assert reader.marks == [needle]
+
+
+def test_a_prompt_without_parts_is_plain_text():
+    """Nobody searches it: the reference may stand anywhere."""
+    reader = read(show.sample(sample("Himlen er 12. Tallet er: 12. Hvad?", ["12"])))
+    assert reader.marks == []
+    assert reader.values == []
+    assert reader.text.startswith("Himlen er 12. Tallet er: 12. Hvad? Svar:")
 
 
 def test_a_long_sample_is_shortened_around_what_matters():
     text = "Ord og ord. " * 3000 + "Tallet for a-b er: 12. " + "Ord og ord. " * 3000 + "Hvad?"
-    reader = read(show.sample(sample(text, ["12"]), context=300))
+    record = sample(text, ["12"], ["Tallet for a-b er: 12."])
+    reader = read(show.sample(record, context=300))
     assert len(reader.text) < 2000
     assert reader.marks == ["Tallet for a-b er: 12."]
     assert reader.text.startswith("Ord og ord.")
@@ -112,31 +155,43 @@ def test_a_long_sample_is_shortened_around_what_matters():
     ],
 )
 def test_a_needle_with_markup_is_text(text):
-    reader = read(show.sample(sample(text, ["12"])))
+    reader = read(show.sample(sample(text, ["12"], [text])))
     assert text in reader.text
+    assert reader.marks == [text]
     assert reader.values == ["12"]
 
 
 @pytest.mark.parametrize("outputs", [[EVIL], ["12", EVIL], ["a & b"], ["<b>"]])
 def test_a_value_with_markup_is_text(outputs):
     text = "Først. " + " ".join(f"Tallet er: {output}." for output in outputs)
-    reader = read(show.sample(sample(text, outputs)))
+    reader = read(show.sample(sample(text, outputs, [f"Tallet er: {outputs[0]}."])))
     assert text in reader.text
+    assert reader.values == outputs[:1]
     assert ", ".join(outputs) in reader.text
 
 
-@pytest.mark.parametrize("outputs", [["12", "123"], ["span", "600"], ["mark", "style"], ["a", "&"]])
-def test_values_within_values_and_within_our_markup(outputs):
-    text = f"Først. De er {' og '.join(outputs)}. Så."
-    reader = read(show.sample(sample(text, outputs)))
-    assert reader.text.startswith(text)
-    assert set(reader.values) >= set(outputs)
+stretches = st.tuples(
+    st.sampled_from(["needle", "distractor", "value", "hop", "document", "word", "example"]),
+    st.integers(0, 60), st.integers(0, 60),
+)  # fmt: skip
 
 
-@given(st.text("ab<>&\"'. \n12", max_size=60), st.lists(st.text("12ab<&", min_size=1), max_size=3))
-def test_any_text_is_shown_as_it_is(text, outputs):
-    reader = read(show.sample(sample(text, outputs), context=500))
+@given(
+    st.text("ab<>&\"'. \n12", max_size=60),
+    st.lists(st.text("12ab<&", min_size=1), max_size=3),
+    st.lists(stretches, max_size=8),
+    st.integers(1, 60),
+)
+def test_any_text_with_any_parts_is_shown_as_it_is(text, outputs, places, context):
+    parts = [
+        Part(role, *sorted((min(start, len(text)), min(end, len(text)))))
+        for role, start, end in places
+    ]
+    record = Sample(0, text, outputs, answer_prefix=" Svar:", parts=Parts.of(parts))
+    reader = read(show.sample(record, context=500))
     assert reader.text.startswith(text + " Svar:")
+    short = read(show.sample(record, context=context))
+    assert text[: context // 2] in short.text
 
 
 def test_as_text_there_is_no_markup():
@@ -182,12 +237,21 @@ def test_an_empty_answer_and_none():
 
 def test_distractors_are_marked_in_another_way():
     text = "Før. Nøgle a: 12. Imens. Nøgle b: 34. Efter. Hvad er a?"
-    needles = [("Nøgle a: 12.", True), ("Nøgle b: 34.", False)]
-    reader = read(show.sample(sample(text, ["12"]), needles=needles))
-    assert reader.marks == [needle for needle, _ in needles]
+    record = sample(text, ["12"], ["Nøgle a: 12."], ["Nøgle b: 34."])
+    reader = read(show.sample(record))
+    assert reader.marks == ["Nøgle a: 12.", "Nøgle b: 34."]
     assert reader.values == ["12"]
     first, second = (attrs["style"] for tag, attrs in reader.tags if tag == "mark")
     assert first != second
+
+
+def test_many_distractors_do_not_make_a_long_prompt_longer():
+    """A haystack of needles: only those near to the one that is asked for are shown."""
+    record = Dataset("niah_multikey_2", 4000, "da", "words")[3]
+    assert len(record.parts.of_role("distractor")) > 50
+    reader = read(show.sample(record, context=300))
+    assert len(reader.text) < 2500
+    assert "characters …" in reader.text
 
 
 def test_the_strip_is_drawn_to_scale_and_says_its_numbers():
@@ -239,9 +303,15 @@ def test_a_table_shows_percentages_intervals_and_n():
 
 def test_what_is_the_same_everywhere_moves_to_the_caption():
     markup = show.table(rows()).to_html()
-    assert re.search(r"<caption>model: m; language: da</caption>", markup)
-    several = pd.concat([rows(), rows(language="en")])
-    assert "model: m</caption>" in show.table(several).to_html()
+    caption = "model: m; language: da; measure: all_match; category: retrieval"
+    assert f"<caption>{caption}</caption>" in markup
+    heads = re.findall(r"<th[^>]*>([^<]*)<", markup)
+    assert "all_match" in heads, "the mean has the name of its measure"
+    assert "mean" not in heads
+    several = pd.concat([rows(), rows(language="en"), rows(task="qa_1")])
+    markup = show.table(several).to_html()
+    assert "<caption>model: m</caption>" in markup
+    assert {"mean", "measure"} <= set(re.findall(r"<th[^>]*>([^<]*)<", markup))
 
 
 @pytest.mark.parametrize("column", ["model", "language", "task"])

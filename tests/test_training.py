@@ -32,23 +32,30 @@ from tokenizers import Tokenizer  # noqa: E402
 
 from training import control, curve, evaluate, prose, tokenizer  # noqa: E402
 from training.data import KINDS, Source  # noqa: E402
+from training.evaluate import sha256  # noqa: E402
 from training.examples import Example  # noqa: E402
-from training.export import export, sha256  # noqa: E402
+from training.export import export  # noqa: E402
 from training.model import Lille, Shape, attend_by_blocks, rotate, structured_start  # noqa: E402
 from training.needles import a_value  # noqa: E402
-from training.train import (  # noqa: E402
-    any_of,
-    batches,
-    cut,
-    make_optimizers,
-    rate_at,
-    read_recipe,
-    total_steps,
-    train,
-)
+from training.recipe import cut, rate_at, read_recipe, total_steps  # noqa: E402
+from training.train import any_of, batches, make_optimizers, train  # noqa: E402
 
 TRAINING = Path(prose.__file__).parent
 SHIPPED = Path(languages.__file__).parent.parent / "models" / "lille"
+
+
+def test_no_module_of_the_training_imports_another_in_a_circle():
+    graph = {
+        path.stem: re.findall(
+            r"^\s*from training(?:\.(\w+))? import (\w+)", path.read_text("utf-8"), re.MULTILINE
+        )
+        for path in TRAINING.glob("*.py")
+    }
+    below = {name: {one or other for one, other in pairs} for name, pairs in graph.items()}
+    while ready := [name for name, needed in below.items() if not needed & below.keys()]:
+        for name in ready:
+            del below[name]
+    assert not below
 
 
 @pytest.fixture(scope="module")

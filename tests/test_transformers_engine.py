@@ -28,8 +28,10 @@ transformers = pytest.importorskip("transformers")
 
 from rulerlib import metrics, models, tasks, tokens  # noqa: E402
 from rulerlib.dataset import Dataset  # noqa: E402
+from rulerlib.decoding import Decoding  # noqa: E402
 from rulerlib.errors import ParameterError  # noqa: E402
 from rulerlib.models.transformers import Engine  # noqa: E402
+from rulerlib.prompts import PromptFormat  # noqa: E402
 
 PROMPTS = [
     "Hvad er det særlige magiske tal?",
@@ -321,6 +323,166 @@ def test_what_failed_half_way_leaves_no_context_behind(base, monkeypatch):
     ]
 
 
+# --- Stop strings ----------------------------------------------------------------------------
+
+
+def said_freely(folder, prompt):
+    """The text of a greedy answer, and what has been said of it after each token."""
+    ids = greedy(folder, ids_of(folder, prompt), NEW, ends={1})
+    return [decode(folder, ids[:count]) for count in range(len(ids) + 1)]
+
+
+def stopped(texts, *stop):
+    """What an answer must be that ends at the first stop string: text, tokens, finished."""
+    ends = [count for count, text in enumerate(texts) if any(one in text for one in stop)]
+    if not ends:
+        return texts[-1], len(texts) - 1
+    text = texts[ends[0]]
+    return text[: min(text.find(one) for one in stop if one in text)], ends[0]
+
+
+@pytest.mark.parametrize("prompt", PROMPTS, ids=range(len(PROMPTS)))
+@pytest.mark.parametrize("length", [1, 2, 5, 11])
+def test_it_stops_where_a_stop_string_is_complete(engine, base, prompt, length):
+    """Strings from everywhere in an answer: within a token, and across the borders of several."""
+    texts = said_freely(base, prompt)
+    for start in range(0, len(texts[-1]) - length, 5):
+        stop = texts[-1][start : start + length]
+        (answer,) = say(engine, [prompt], NEW, stop=(stop,))
+        assert (answer.text, answer.tokens) == stopped(texts, stop)
+        assert stop not in answer.text
+        assert answer.finished
+
+
+def test_it_does_not_go_on_after_all_have_stopped(base, fed):
+    engine = Engine(base, dtype="float32", device="cpu")
+    texts = said_freely(base, PROMPTS[0])
+    passes = []
+    hook = engine._model.register_forward_hook(lambda *_: passes.append(1))
+    (answer,) = say(engine, PROMPTS[:1], NEW, stop=(texts[5][-1],))
+    hook.remove()
+    assert len(passes) == answer.tokens <= 5
+
+
+def test_each_request_has_its_own_stop_strings(base, engine):
+    """Neighbours that stop earlier, later or never change nothing."""
+    texts = [said_freely(base, prompt) for prompt in PROMPTS]
+    stops = [(texts[0][-1][9:12], "never"), (), (texts[2][-1][3:4], texts[2][-1][1:3]), ("æøå!",)]
+    stops.append((texts[4][-1][-2:],))
+    requests = [
+        models.Request(prompt, True, NEW, stop=stop)
+        for prompt, stop in zip(PROMPTS, stops, strict=True)
+    ]
+    together = models.in_order(engine, requests)
+    for request, answer, all_of_it in zip(requests, together, texts, strict=True):
+        assert (answer.text, answer.tokens) == stopped(all_of_it, *request.stop)
+        assert answer == models.in_order(engine, [request])[0]
+    assert [answer.finished for answer in together[:3:2]] == [True, True]
+    # Where nothing is to be stopped, all is as ever.
+    plain = say(engine, PROMPTS, NEW)
+    assert [together[1], together[3]] == [plain[1], plain[3]]
+
+
+def test_questions_on_one_context_stop_too(base):
+    engine = Engine(base, dtype="float32", device="cpu", batch_size=2)
+    requests = asked_of(CONTEXT, stop=("e", "\n"))
+    answers = models.in_order(engine, requests)
+    alone = [say(engine, [one.prompt], NEW, stop=one.stop)[0] for one in requests]
+    assert [(one.text, one.tokens) for one in answers] == [(one.text, one.tokens) for one in alone]
+    assert any(answer.tokens < NEW for answer in answers)
+
+
+def test_a_stop_string_within_thinking_ends_nothing(base, engine):
+    """Pieces of what a random model says play the tags, and a letter that stands in both parts."""
+    found = 0
+    for prompt in PROMPTS:
+        text = said_freely(base, prompt)[-1]
+        tags = text[6:9], text[20:23]
+        letters = set(text[9:20]) & set(text[23:]) - set(text[:9]) - set("".join(tags))
+        for stop in sorted(letters):
+            at = text.index(stop, 23)
+            if text.find(tags[0]) != 6 or text.find(tags[1], 9) != 20:
+                continue
+            found += 1
+            (answer,) = say(engine, [prompt], NEW, tags=tags, stop=(stop,))
+            assert answer.text == text[:at]
+            assert answer.finished
+    assert found
+
+
+def test_a_prompt_may_have_begun_the_thinking(base, engine):
+    prompt = "Hvad? <think>"
+    text = said_freely(base, prompt)[-1]
+    tags = ("<think>", text[12:16])
+    stop = next(letter for letter in text[16:] if letter in text[:12])
+    (answer,) = say(engine, [prompt], NEW, tags=tags, stop=(stop,))
+    assert answer.text == text[: text.index(stop, text.index(tags[1]) + 4)]
+    (answer,) = say(engine, [prompt], NEW, tags=("<think>", "never"), stop=(stop,))
+    assert answer.text == text, "it never ends to think"
+
+
+# --- Drawn -----------------------------------------------------------------------------------
+
+
+def drawn(seed=1, temperature=1.5, **more):
+    return {"decoding": Decoding(temperature=temperature, seed=seed, **more)}
+
+
+def test_a_seed_says_what_is_drawn(engine):
+    once = say(engine, PROMPTS, NEW, **drawn())
+    assert once == say(engine, PROMPTS, NEW, **drawn())
+    greedily, other = say(engine, PROMPTS, NEW), say(engine, PROMPTS, NEW, **drawn(seed=2))
+    for one, two, three in zip(once, greedily, other, strict=True):
+        assert len({one.text, two.text, three.text}) == 3
+    unseeded = [say(engine, PROMPTS[:1], NEW, **drawn(seed=None))[0].text for _ in range(4)]
+    assert len(set(unseeded)) == 4
+
+
+def test_what_is_drawn_does_not_depend_on_the_neighbours(engine):
+    """Not on their number, their order, their room or their own decoding."""
+    together = say(engine, PROMPTS, NEW, **drawn())
+    assert [say(engine, [prompt], NEW, **drawn())[0] for prompt in PROMPTS] == together
+    assert say(engine, PROMPTS[::-1], NEW, **drawn())[::-1] == together
+    kinds = [drawn(), {}, drawn(top_p=0.8), drawn(seed=5), {}]
+    mixed = [
+        models.Request(prompt, True, NEW, **kind)
+        for prompt, kind in zip(PROMPTS, kinds, strict=True)
+    ]
+    for request, answer in zip(mixed, models.in_order(engine, mixed), strict=True):
+        assert answer == say(engine, [request.prompt], NEW, decoding=request.decoding)[0]
+
+
+def test_questions_on_one_context_are_drawn_for_each(base, engine):
+    requests = asked_of(CONTEXT, **drawn())
+    alone = [say(engine, [one.prompt], NEW, **drawn())[0].text for one in requests]
+    assert [answer.text for answer in models.in_order(engine, requests)] == alone
+
+
+@pytest.mark.parametrize("kind", [{"temperature": 1.5, "top_p": 1e-9}, {"temperature": 1e-6}])
+def test_nothing_but_the_most_likely_is_greedy(engine, kind):
+    assert say(engine, PROMPTS, NEW, **drawn(**kind)) == say(engine, PROMPTS, NEW)
+
+
+def test_a_drawn_answer_stops_too(engine):
+    for answer in say(engine, PROMPTS, NEW, **drawn()):
+        assert len(answer.text) > 8
+    free = say(engine, PROMPTS, NEW, **drawn())
+    for answer, prompt in zip(free, PROMPTS, strict=True):
+        stop = answer.text[6:9]
+        (cut,) = say(engine, [prompt], NEW, stop=(stop,), **drawn())
+        assert cut.text == answer.text[: answer.text.index(stop)]
+        assert cut.finished
+        assert cut.tokens < answer.tokens
+
+
+def test_what_is_recorded_is_what_was_asked(engine):
+    assert "decoding" not in engine.settings
+    assert engine.decoding(Decoding()) == "greedy"
+    assert engine.decoding(drawn(top_p=0.9)["decoding"]) == {
+        "temperature": 1.5, "top_p": 0.9, "seed": 1,
+    }  # fmt: skip
+
+
 # --- Chat ------------------------------------------------------------------------------------
 
 
@@ -332,7 +494,7 @@ def test_the_chat_frame_is_the_template_and_the_prefix(talker, text, prefix, fed
     wanted = backend.apply_chat_template(
         [{"role": "user", "content": text}], tokenize=False, add_generation_prompt=True
     ) + prefix.lstrip()  # fmt: skip
-    frame = engine.tokenizer.frame()
+    frame = PromptFormat().frame(engine.tokenizer)
     assert frame.chat
     assert frame.prompt(text, prefix) == wanted
     calls = fed(engine)
@@ -344,12 +506,12 @@ def test_the_chat_frame_is_the_template_and_the_prefix(talker, text, prefix, fed
 
 def test_a_base_model_is_fed_plain_text(base, talker):
     for folder, chat in ((base, None), (base, False), (talker, False)):
-        frame = Engine(folder).tokenizer.frame(chat)
+        frame = PromptFormat(chat=chat).frame(Engine(folder).tokenizer)
         assert not frame.chat
         assert frame.prompt("a", " b") == "a b"
         assert frame.special == 1
     with pytest.raises(ParameterError, match="chat template"):
-        Engine(base).tokenizer.frame(True)
+        PromptFormat(chat=True).frame(Engine(base).tokenizer)
 
 
 # --- Too long --------------------------------------------------------------------------------
@@ -644,8 +806,8 @@ def test_lille_is_what_was_promised():
 def test_lille_copies_danish_and_english_without_loss():
     tokenizer = tokens.load("lille")
     for text in ("Rødgrød med fløde på Ærø: 1234567.", "Grass is green.\n\nÜber 漢字 🙂"):
-        ids = tokenizer.backend(text, add_special_tokens=False).input_ids
-        assert tokenizer.backend.decode(ids, skip_special_tokens=True) == text
+        ids = tokenizer.encode(text, special=False)
+        assert tokenizer.decode(ids) == text
         assert tokenizer.count(text) == len(ids)
 
 
@@ -667,7 +829,10 @@ def test_lille_answers_by_reading(language, chat):
     asked = {}
     for task in [*(task for task in tasks.TASKS if task.startswith("niah")), "vt"]:
         if task != "niah_multivalue":
-            data = Dataset(task, 1024, language, engine.tokenizer, num_samples=2, seed=1, chat=chat)
+            data = Dataset(
+                task, 1024, language, engine.tokenizer, num_samples=2, seed=1,
+                format=PromptFormat(chat=chat),
+            )  # fmt: skip
             asked[task] = data[1]
     prompts = [data.frame.prompt(each.input, each.answer_prefix) for each in asked.values()]
     answers = say(engine, prompts, 128, special=not chat)

@@ -177,7 +177,7 @@ def test_lengths_are_exact_and_places_are_true(language, knobs, tokenizer):
     data = Dataset("vt", 2600, language, tokenizer, num_samples=4, knobs=knobs)
     for sample in data:
         check(data, sample)
-        assert check_lengths(data, sample) >= data.length - data.family.haystack.longest
+        assert check_lengths(data, sample) >= data.length - data.maker.haystack.longest
 
         text = sample.input
         size = data.row.knobs.num_hops + 1
@@ -229,7 +229,7 @@ def test_each_chain_of_a_context_is_asked_for(kind, knobs, language):
             data,
             group,
             lambda sample: [*QUESTION[language].finditer(sample.input)][-1].start(),
-            data.family.haystack.longest + 1,
+            data.maker.haystack.longest + 1,
         )
         asked = [read(parts(sample)[1], language).query for sample in group]
         assert len(set(asked)) == len(group)

@@ -7,6 +7,7 @@ With float32 and greedy decoding the model inside says the same through all of t
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import os
 import random
 import signal
@@ -27,11 +28,13 @@ os.environ.setdefault("VLLM_CPU_KVCACHE_SPACE", "1")
 from helpers_model import LILLE, ROOT, size_of, tiny_model, wait_for_growth
 
 from rulerlib import models
-from rulerlib import predict as prediction
 from rulerlib.dataset import Dataset
+from rulerlib.decoding import Decoding
 from rulerlib.errors import ParameterError
 from rulerlib.models import Request, in_order
 from rulerlib.predict import predict
+from rulerlib.store import questions
+from rulerlib.store.answers import read_predictions
 
 EAGER = {"enforce_eager": True, "max_num_seqs": 16}
 CELLS = [
@@ -110,6 +113,76 @@ def test_it_says_what_transformers_says(engine, requests, wanted):
     for mine, other in zip(made, wanted, strict=True):
         assert (mine.tokens, mine.finished) == (other.tokens, other.finished)
         assert mine.prompt_tokens == other.prompt_tokens
+
+
+def stopping(requests, wanted):
+    """Each request with stop strings of its own: a piece from the middle of its answer, or none."""
+    pieces = [(each.text[len(each.text) // 2 :][:2], "never") for each in wanted]
+    return [
+        dataclasses.replace(request, stop=stop if number % 3 else ())
+        for number, (request, stop) in enumerate(zip(requests, pieces, strict=True))
+    ]
+
+
+def test_it_stops_where_transformers_stops(engine, requests, wanted):
+    stopped = stopping(requests, wanted)
+    right = in_order(models.load("lille", "transformers", dtype="float32"), stopped)
+    made = in_order(engine, stopped)
+    for mine, other in zip(made, right, strict=True):
+        assert (mine.text, mine.tokens, mine.finished) == (other.text, other.tokens, other.finished)
+    assert [each.text for each in made] != [each.text for each in wanted]
+
+
+def test_its_server_stops_there_too(server, requests, wanted):
+    stopped = stopping(requests, wanted)
+    right = in_order(models.load("lille", "transformers", dtype="float32"), stopped)
+    made = in_order(models.load("lille", "openai", base_url=server), stopped)
+    assert [(each.text, each.finished) for each in made] == [
+        (each.text, each.finished) for each in right
+    ]
+
+
+@pytest.mark.parametrize("kind", ["engine", "server"])
+def test_a_stop_string_within_thinking_ends_nothing(request, requests, wanted, kind):
+    """Pieces of an answer play the tags of thinking."""
+    model = request.getfixturevalue(kind)
+    model = model if kind == "engine" else models.load("lille", "openai", base_url=model)
+    transformers = models.load("lille", "transformers", dtype="float32")
+    count = 0
+    for asked, answer in zip(requests, wanted, strict=True):
+        text = answer.text
+        tags = text[2:4], text[5:6]
+        if len(text) < 8 or text.index(tags[0]) != 2 or text.find(tags[1], 4) != 5:
+            continue
+        # A stop string that is part of a tag ends what a server says before it can be told.
+        if {text[4], text[7]} & {*text[2:4], text[5]}:
+            continue
+        count += 1
+        one = dataclasses.replace(asked, tags=tags, stop=(text[4], text[7]))
+        (made,), (right,) = in_order(model, [one]), in_order(transformers, [one])
+        assert (made.text, made.finished) == (right.text, right.finished)
+    assert count
+
+
+def test_a_seed_says_what_is_drawn(engine, requests):
+    def drawn(**more):
+        decoding = Decoding(**{"temperature": 1.5, "seed": 1, **more})
+        some = [dataclasses.replace(each, decoding=decoding) for each in requests[::6]]
+        return [each.text for each in in_order(engine, some)]
+
+    greedily = [each.text for each in in_order(engine, requests[::6])]
+    assert drawn() == drawn()
+    assert (
+        len({tuple(texts) for texts in (greedily, drawn(), drawn(seed=2), drawn(seed=None))}) == 4
+    )
+    assert drawn(top_p=1e-6) == greedily
+
+
+def test_what_is_recorded_is_what_was_done(engine):
+    assert engine.decoding(Decoding()) == "greedy"
+    assert engine.decoding(Decoding(0.7, 0.9, 3)) == {"temperature": 0.7, "top_p": 0.9, "seed": 3}
+    with pytest.raises(ParameterError, match=r"temperature is 0.001, but must be 0, or 0.01"):
+        engine.decoding(Decoding(0.001))
 
 
 def test_its_server_says_the_same(server, requests, wanted):
@@ -239,7 +312,8 @@ def ends(group):
 
 def test_killed_and_going_on(tmp_path):
     """kill -9 while it answers: the next run goes on, and nothing of vLLM's lives longer."""
-    data = Dataset("niah_single_2", 512, tokenizer="lille", num_samples=40).write(tmp_path / "d")
+    dataset = Dataset("niah_single_2", 512, tokenizer="lille", num_samples=40)
+    data = questions.write(dataset, tmp_path / "d")
     model = models.load("lille", "vllm", dtype="float32", **EAGER)
     wanted = predict(data, model, tmp_path / "whole.jsonl").read_bytes()
     model.close()
@@ -279,4 +353,4 @@ def test_killed_and_going_on(tmp_path):
     assert len(set(moments)) > min(KILLS, 36) // 3, "the kills came at different moments"
     print(f"{kills} kills, with {sorted(moments)} of 40 records done")
     assert output.read_bytes() == wanted
-    assert [record.index for record in prediction.read(output)] == list(range(40))
+    assert [record.index for record in read_predictions(output)] == list(range(40))

@@ -15,10 +15,9 @@ from pathlib import Path
 import matplotlib.pyplot as plt
 import pandas as pd
 
-from rulerlib import analysis, tasks, tokens
+from rulerlib import analysis, checkpoints, tasks
 from training.curve import SETTINGS, STYLES
-from training.evaluate import measure
-from training.export import sha256
+from training.evaluate import answered
 
 HERE = Path(__file__).parent
 NEEDLES = [name for name in tasks.TASKS if name.startswith("niah")]
@@ -35,7 +34,7 @@ def ask(
     groups: Mapping[str, Sequence[str]] = GROUPS,
     languages: Sequence[str] = tuple(LANGUAGES),
 ) -> pd.DataFrame:
-    """RULER's average of each group of tasks.
+    """Return RULER's average of each group of tasks.
 
     Parameters
     ----------
@@ -53,16 +52,16 @@ def ask(
     names = list(dict.fromkeys(itertools.chain(*groups.values())))
     parts = []
     for trained, model in models.items():
+        runs = []
         for length, language, task in itertools.product(samples, languages, names):
-            row = measure(model, task, length, language, False, samples[length], output)
-            if row is not None:
-                print(f"trained to {trained}", task, language, length, row["recall"], flush=True)
-        weights = sha256(Path(tokens.resolve(model)) / "model.safetensors")[:12]
-        table = analysis.scores(analysis.read(f"{output}/{weights}/plain"))
-        table = table[table["length"].isin(samples) & table["language"].isin(languages)]
+            run = answered(model, task, length, language, False, samples[length], output)
+            if run is not None:
+                print(f"trained to {trained}", task, language, length, flush=True)
+                runs.append(run)
+        table = analysis.scores(pair for run in runs for pair in run.predictions())
         for group, members in groups.items():
-            found = analysis.by_length(table, tasks=members)
-            parts.append(found.assign(trained=trained, group=group))
+            averages = analysis.by_length(table, tasks=members)
+            parts.append(averages.assign(trained=trained, group=group))
     columns = ["trained", "group", "language", "length", "n", "average", "low", "high"]
     return pd.concat(parts)[columns].dropna().reset_index(drop=True).round(2)
 
@@ -117,7 +116,7 @@ def main() -> None:
         pairs = [one.partition("=") for one in arguments.models]
         models = {int(length): model for length, _, model in sorted(pairs)}
         for model in models.values():
-            tokens.resolve(model)
+            checkpoints.folder(model)
         ask(models, arguments.runs).to_csv(path, index=False, lineterminator="\n")
     draw(pd.read_csv(path), path.with_suffix(".svg"))
 

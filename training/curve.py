@@ -34,7 +34,7 @@ STYLES = (("#0072B2", "-"), ("#D55E00", "--"), ("#009E73", "-."), ("#000000", ":
 
 
 def smooth(log: pd.DataFrame, points: int = POINTS) -> pd.DataFrame:
-    """Mean loss per learned token, by kind, length and part of the run.
+    """Return the mean loss per learned token, by kind, length and part of the run.
 
     Parameters
     ----------
@@ -60,9 +60,9 @@ def smooth(log: pd.DataFrame, points: int = POINTS) -> pd.DataFrame:
 
 def draw(log: pd.DataFrame, path: Path) -> None:
     """Draw the curve of a log into an SVG file, the same bytes for the same log."""
-    found = smooth(log)
-    kinds = [kind for kind in NAMES if (found["kind"] == kind).any()]
-    lengths = sorted(found["length"].unique())
+    curve = smooth(log)
+    kinds = [kind for kind in NAMES if (curve["kind"] == kind).any()]
+    lengths = sorted(curve["length"].unique())
     columns = min(4, len(kinds))
     rows = -(-len(kinds) // columns)
     with plt.rc_context(SETTINGS):
@@ -72,7 +72,7 @@ def draw(log: pd.DataFrame, path: Path) -> None:
         )  # fmt: skip
         for panel, kind in zip(panels.flat, kinds, strict=False):
             for length, (colour, dash) in zip(lengths, STYLES, strict=False):
-                line = found[(found["kind"] == kind) & (found["length"] == length)]
+                line = curve[(curve["kind"] == kind) & (curve["length"] == length)]
                 panel.plot(line["tokens"] / 1e6, line["loss"], dash, color=colour,
                            linewidth=1.3, label=f"{length:,} tokens")  # fmt: skip
             panel.set_title(NAMES[kind], fontsize=8)

@@ -8,21 +8,18 @@ killed continues on the same stream.
 
 from __future__ import annotations
 
-import functools
-import itertools
 import math
 import random
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from tokenizers import Tokenizer
 
-from rulerlib import languages
-from training import prose
 from training.examples import Example, draw
 from training.families import Families
+from training.material import Material
 from training.needles import Needles
 from training.tokenizer import PAD
 
@@ -31,7 +28,7 @@ KINDS = ("lines", "series", "single", "dense", "uuid", "query", "value", "vt", "
 
 @dataclass(eq=False)
 class Batch:
-    """What one step needs, padded on the right to one length.
+    """The examples of one step, padded on the right to one length.
 
     Attributes
     ----------
@@ -57,11 +54,12 @@ class Batch:
 
     @property
     def length(self) -> int:
+        """Tokens of a row."""
         return self.tokens.shape[1]
 
 
 class Source:
-    """Makes batches.
+    """Makes batches: the same for the same recipe, whoever asks.
 
     Parameters
     ----------
@@ -73,42 +71,14 @@ class Source:
 
     def __init__(self, recipe: Mapping[str, Any], tokenizer: Tokenizer) -> None:
         self.recipe = recipe
-        self.tokenizer = tokenizer
         self.seed = recipe["seed"]
-        self.packs = {code: languages.load(code) for code in recipe["data"]["languages"]}
-        # Every sentence both after a space and after a line break.
-        self._prose: dict[tuple[str, str], list[list[int]]] = {}
-        self._needles, self._families = Needles(self), Families(self)
-        for code in self.packs:
-            rng = random.Random(f"prose-{self.seed}-{code}")
-            texts = prose.sentences(rng, code, recipe["data"]["sentences"])
-            for separator in (" ", "\n"):
-                batch = tokenizer.encode_batch(
-                    [separator + text for text in texts], add_special_tokens=False
-                )
-                self._prose[code, separator] = [encoding.ids for encoding in batch]
-
-    def encode(self, text: str) -> list[int]:
-        return self.tokenizer.encode(text, add_special_tokens=False).ids
-
-    @functools.lru_cache(maxsize=100_000)  # noqa: B019 (one Source lives as long as its process)
-    def cached(self, text: str) -> list[int]:
-        """`encode` for what comes again and again; not to be changed by who gets it."""
-        return self.encode(text)
-
-    def endless(self, rng: random.Random, code: str, separator: str) -> Iterator[list[int]]:
-        """Sentences of prose from a random one on, each with a separator before it."""
-        pool = self._prose[code, separator]
-        return itertools.islice(itertools.cycle(pool), rng.randrange(len(pool)), None)
-
-    def without_separator(self, unit: Sequence[int]) -> list[int]:
-        """A unit as the first of a context; a space is part of the word behind it."""
-        return self.encode(self.tokenizer.decode(list(unit), skip_special_tokens=False)[1:])
+        material = Material(recipe, tokenizer)
+        self._needles, self._families = Needles(material), Families(material)
 
     # -- batches -----------------------------------------------------------------------
 
     def phase(self, step: int) -> Mapping[str, Any]:
-        """The phase of the curriculum that a step belongs to."""
+        """Return the phase of the curriculum that a step belongs to."""
         for phase in self.recipe["phases"]:
             if step < phase["steps"]:
                 return phase
@@ -116,7 +86,7 @@ class Source:
         return self.recipe["phases"][-1]
 
     def batch(self, step: int) -> Batch:
-        """The batch of a step: a function of the recipe, its seed and the step alone."""
+        """Return the batch of a step: a function of the recipe, its seed and the step alone."""
         phase = self.phase(step)
         rng = random.Random(f"{self.seed}/{step}")
         length = int(draw(rng, phase["lengths"]))
@@ -150,7 +120,7 @@ class Source:
 
     @staticmethod
     def positions(rng: random.Random, seams: Sequence[int], length: int, reach: int) -> np.ndarray:
-        """Position numbers that jump ahead at some seams, so that far distances are seen.
+        """Return position numbers that jump ahead at some seams, so that far distances are seen.
 
         Within a unit they count by one as always. The last position is at most `reach`,
         and its logarithm is drawn evenly.
@@ -168,7 +138,7 @@ class Source:
     # -- examples ----------------------------------------------------------------------
 
     def example(self, rng: random.Random, length: int, tasks: Mapping[str, float]) -> Example:
-        """One example of at most `length` tokens."""
+        """Return one example of at most `length` tokens."""
         task = draw(rng, tasks)
         code = draw(rng, self.recipe["data"]["languages"])
         maker = self._families if task in self._families.makers else self._needles

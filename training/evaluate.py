@@ -10,15 +10,16 @@ from __future__ import annotations
 
 import argparse
 import csv
+import hashlib
 import itertools
 import statistics
 from collections.abc import Sequence
 from pathlib import Path
 
-from rulerlib import metrics, tasks, tokens
+from rulerlib import analysis, checkpoints, tasks
 from rulerlib.errors import ParameterError
+from rulerlib.prompts import PromptFormat
 from rulerlib.runs import Run
-from training.export import sha256
 
 COLUMNS = ("weights", "task", "language", "length", "chat", "n", "accuracy", "recall")
 
@@ -26,26 +27,19 @@ COLUMNS = ("weights", "task", "language", "length", "chat", "n", "accuracy", "re
 SEED = 90_210
 
 
-def measure(
+def answered(
     folder: str, task: str, length: int, language: str, chat: bool, count: int, output: str
-) -> dict[str, object] | None:
-    """Accuracy of one cell; None if the length is too short for the task.
-
-    Returns
-    -------
-    dict
-        One value for each of COLUMNS.
-    """
-    weights = sha256(Path(tokens.resolve(folder)) / "model.safetensors")[:12]
+) -> Run | None:
+    """Return the run of one cell, all of it asked; None if the length is too short for the task."""
     run = Run(
         tasks=task,
         model=folder,
         length=length,
         language=language,
-        chat=chat,
+        format=PromptFormat(chat=chat),
         num_samples=count,
         seed=SEED,
-        output=f"{output}/{weights}/{'chat' if chat else 'plain'}",
+        output=f"{output}/{weights_of(folder)}",
     )
     try:
         _ = run.cells
@@ -54,20 +48,45 @@ def measure(
             raise
         return None
     run.predict()
-    rule = metrics.METRICS[tasks.resolve(task).metric]
-    records = [record for _, record in run.predictions()]
-    scores = [rule(record.pred, record.outputs) for record in records]
-    recalls = [metrics.recall(record.pred, record.outputs) for record in records]
+    return run
+
+
+def measure(
+    folder: str, task: str, length: int, language: str, chat: bool, count: int, output: str
+) -> dict[str, object] | None:
+    """Return the accuracy of one cell; None if the length is too short for the task.
+
+    Returns
+    -------
+    dict
+        One value for each of COLUMNS. ``recall`` is what RULER's script computes: for question
+        answering, the accuracy.
+    """
+    run = answered(folder, task, length, language, chat, count, output)
+    if run is None:
+        return None
+    scores = analysis.scores(run.predictions())
+    means = [analysis.accuracy(scores, name)["mean"].item() for name in ("primary", "ruler")]
     return {
-        "weights": weights,
+        "weights": weights_of(folder),
         "task": task,
         "language": language,
         "length": length,
         "chat": int(chat),
         "n": count,
-        "accuracy": round(sum(scores) / count, 4),
-        "recall": round(sum(recalls) / count, 4),
+        "accuracy": round(means[0], 4),
+        "recall": round(means[1], 4),
     }
+
+
+def weights_of(folder: str) -> str:
+    """Return the beginning of the hash of a model's weights."""
+    return sha256(Path(checkpoints.folder(folder)) / "model.safetensors")[:12]
+
+
+def sha256(path: Path) -> str:
+    """Return the SHA-256 of a file, in hexadecimal digits."""
+    return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
 def evaluate(
@@ -81,8 +100,8 @@ def evaluate(
     count: int,
     output: str,
 ) -> None:
-    """Measure cells, and put them into `out` among those of the same weights that stand there."""
-    weights = sha256(Path(tokens.resolve(folder)) / "model.safetensors")[:12]
+    """Measure cells, and write them to `out` beside those of the same weights that stand there."""
+    weights = weights_of(folder)
     rows: dict[tuple[str, ...], dict[str, object]] = {}
     if out.exists():
         with out.open(newline="", encoding="utf-8") as file:
@@ -113,10 +132,10 @@ def _order(key: tuple[str, ...]) -> tuple[int, str, int, str]:
 
 
 def table(path: Path) -> str:
-    """Results as a Markdown table: a line per task and language, a column per length and form.
+    """Return results as a Markdown table.
 
-    The head of a column says how many answers most of its cells rest on, and other cells say so
-    themselves.
+    There is a line for each task and language, and a column for each length and form. The head of
+    a column says how many answers most of its cells rest on; a cell with another number says so.
     """
     with path.open(newline="", encoding="utf-8") as file:
         rows = {_key(row): row for row in csv.DictReader(file)}
@@ -147,16 +166,17 @@ def table(path: Path) -> str:
 
 
 def _of(answers: str) -> str:
-    """How many, in one piece: a table's cells are narrow."""
+    """Return the number of answers without a line break: a table's cells are narrow."""
     return f"n\u00a0=\u00a0{answers}"
 
 
 def _cell(row: dict[str, str], usual: str) -> str:
     accuracy, recall = float(row["accuracy"]), float(row["recall"])
     # Question answering has several spellings of one answer, and recall says nothing there.
-    partial = tasks.resolve(row["task"]).metric == "all_match" and recall - accuracy > 0.005
-    told = f"{accuracy:.2f}{f' ({recall:.2f})' if partial else ''}"
-    return told if row["n"] == usual else f"{told}, {_of(row['n'])}"
+    scoring = tasks.resolve(row["task"]).scoring
+    partial = scoring.ruler != scoring.primary and recall - accuracy > 0.005
+    text = f"{accuracy:.2f}{f' ({recall:.2f})' if partial else ''}"
+    return text if row["n"] == usual else f"{text}, {_of(row['n'])}"
 
 
 def main() -> None:
@@ -172,7 +192,7 @@ def main() -> None:
     parser.add_argument("--table", action="store_true", help="only print what --out holds")
     arguments = parser.parse_args()
     if not arguments.table:
-        tokens.resolve(arguments.model)
+        checkpoints.folder(arguments.model)
         evaluate(
             arguments.model,
             arguments.out,

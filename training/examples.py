@@ -1,14 +1,13 @@
-"""One training example: tokens, where positions may jump, and what of it is learned."""
+"""A training example: its tokens, where positions may jump, and which tokens are learned."""
 
 from __future__ import annotations
 
 import random
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from training.data import Source
+from training.material import Material
 
 
 @dataclass(eq=False)
@@ -72,9 +71,9 @@ class Example:
     ) -> None:
         """Add an answer that is a set: in each place, any item not said yet is right.
 
-        That is a property of the task, and saying so spares the model to learn an order that
-        was drawn at random. They are said in an order drawn here: in any order that can be
-        known, its last item would be right in every place, and be said again and again.
+        That is a property of the task, and it spares the model an order that was drawn at
+        random. The order is drawn anew here each time: in a fixed order the last item would be
+        right in every place, and the model would say it again and again.
 
         Parameters
         ----------
@@ -105,23 +104,23 @@ class Example:
 
 
 class Maker:
-    """What makes the examples of a source.
+    """The base of the classes that make examples.
 
     Parameters
     ----------
-    source
-        Whose tokenizer, recipe and prose are used.
+    material
+        The recipe, tokenizer and prose that are used.
     """
 
-    def __init__(self, source: Source) -> None:
-        self.source = source
-        self.encode, self.cached = source.encode, source.cached
+    def __init__(self, material: Material) -> None:
+        self.material = material
+        self.encode, self.cached = material.encode, material.cached
 
     def make(self, task: str, rng: random.Random, length: int, code: str) -> Example | None:
-        """One example; None if what was drawn does not fit."""
+        """Return an example of at most ``length`` tokens; None if what was drawn does not fit."""
         raise NotImplementedError
 
 
 def draw(rng: random.Random, weights: Mapping[Any, float]) -> Any:
-    """One of the keys, by weight."""
+    """Return one of the keys, drawn by weight."""
     return rng.choices(list(weights), list(weights.values()))[0]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import hashlib
 import json
 import os
 import shutil
@@ -13,7 +12,9 @@ from pathlib import Path
 import torch
 from tokenizers import Tokenizer
 
+from training.evaluate import SEED, sha256, table
 from training.model import Shape
+from training.recipe import ROOT, read_recipe
 from training.tokenizer import BOS, EOS, PAD, save_pretrained
 
 LONGEST = 131_072
@@ -70,12 +71,9 @@ def export(run: Path, folder: Path) -> dict[str, float]:
     return {name: state[name] for name in ("step", "tokens", "seconds")}
 
 
-def write_card(folder: Path, results: Path, made: dict[str, float]) -> None:
+def write_card(folder: Path, results: Path, run: dict[str, float]) -> None:
     """Fill in card.md: numbers of the run, the measured table, the hash of the weights."""
     from safetensors import safe_open
-
-    from training.evaluate import SEED, table
-    from training.train import read_recipe
 
     weights = folder / "model.safetensors"
     with safe_open(weights, "pt") as tensors:
@@ -90,9 +88,9 @@ def write_card(folder: Path, results: Path, made: dict[str, float]) -> None:
         hidden=config["hidden_size"],
         heads=config["num_attention_heads"],
         vocabulary=config["vocab_size"],
-        tokens=made["tokens"] / 1e6,
-        steps=int(made["step"]),
-        minutes=made["seconds"] / 60,
+        tokens=run["tokens"] / 1e6,
+        steps=int(run["step"]),
+        minutes=run["seconds"] / 60,
         trained=max(int(length) for phase in phases for length in phase["lengths"]),
         seed=SEED,
         dtype=config["dtype"],
@@ -102,13 +100,7 @@ def write_card(folder: Path, results: Path, made: dict[str, float]) -> None:
     (folder / "README.md").write_text(text, "utf-8")
 
 
-def sha256(path: Path) -> str:
-    return hashlib.sha256(path.read_bytes()).hexdigest()
-
-
 def main() -> None:
-    from training.train import ROOT, read_recipe
-
     parser = argparse.ArgumentParser(description="Export the last checkpoint of a run.")
     parser.add_argument("--run", type=Path, default=ROOT / read_recipe()["out"])
     parser.add_argument("--to", type=Path, default=ROOT / "rulerlib" / "models" / "lille")
@@ -118,12 +110,12 @@ def main() -> None:
         help="what evaluate measured, for the card",
     )  # fmt: skip
     arguments = parser.parse_args()
-    made = export(arguments.run, arguments.to)
+    run = export(arguments.run, arguments.to)
     if arguments.card:
-        write_card(arguments.to, arguments.results, made)
+        write_card(arguments.to, arguments.results, run)
     size = (arguments.to / "model.safetensors").stat().st_size
     digest = sha256(arguments.to / "model.safetensors")
-    print(f"{arguments.to}: step {made['step']}, {made['tokens'] / 1e6:.1f}M tokens, {size} bytes")
+    print(f"{arguments.to}: step {run['step']}, {run['tokens'] / 1e6:.1f}M tokens, {size} bytes")
     print(f"sha256 {digest}")
 
 

@@ -1,6 +1,6 @@
 """Training examples of the other families: variable tracking, words that are counted, questions.
 
-They are worded by the language packs, like the needles of `training.data`, and smaller than
+They are worded by the language packs, like the needles of `training.needles`, and smaller than
 the benchmark's own samples, so that many answers are learned for few tokens: several chains
 in one text and each of them asked for, lists of few words, documents of a few sentences and
 a question for each fact in them. What the benchmark asks at its own sizes is put together
@@ -15,7 +15,7 @@ from the same parts.
 ==========  ============================================================================
 
 In ``cwe`` and ``fwe`` every order of the answer is right, and the gold order is drawn: the
-model learns to go on with any word that was not said yet (see `Example.learn`).
+model learns to go on with any word that was not said yet (see `Example.learn_set`).
 """
 
 from __future__ import annotations
@@ -23,17 +23,15 @@ from __future__ import annotations
 import random
 import string
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from rulerlib.languages import Language
-from rulerlib.tasks.encyclopedia import FACTS, REGION, World
+from rulerlib.sources.encyclopedia import World
+from rulerlib.sources.encyclopedia_facts import FACTS, REGION
 from rulerlib.tasks.frequent_words import NOISE, counts_of, weights_of
 from training import prose
 from training.examples import Example, Maker
+from training.material import Material
 from training.tokenizer import ASSISTANT, BOS, EOS, USER
-
-if TYPE_CHECKING:
-    from training.data import Source
 
 # The worlds of the benchmark have seeds of 32 bits drawn by a hash; these are others.
 WORLD_SEEDS = (3, 5, 7, 11)
@@ -46,8 +44,8 @@ _DOT = 256
 class Families(Maker):
     """Makes examples of variable tracking, counted words and questions."""
 
-    def __init__(self, source: Source) -> None:
-        super().__init__(source)
+    def __init__(self, material: Material) -> None:
+        super().__init__(material)
         self._worlds: dict[tuple[str, int], World] = {}
         self.makers = {
             "vt": self.variable_tracking,
@@ -57,8 +55,8 @@ class Families(Maker):
         }
 
     def make(self, task: str, rng: random.Random, length: int, code: str) -> Example | None:
-        chat = rng.random() < self.source.recipe["data"]["chat"]
-        return self.makers[task](rng, length, self.source.packs[code], chat)
+        chat = rng.random() < self.material.recipe["data"]["chat"]
+        return self.makers[task](rng, length, self.material.packs[code], chat)
 
     # -- parts of a prompt ---------------------------------------------------------------
 
@@ -68,7 +66,7 @@ class Families(Maker):
     def _question(
         self, tail: str, prefix: str, *, chat: bool, first: bool, bare: bool
     ) -> list[int]:
-        """From behind the context, or behind the answer before, up to an answer."""
+        """Return the tokens between the context, or the answer before, and an answer."""
         if not chat:
             return self.encode(prefix if bare else tail + prefix)
         turn = [] if bare else self.encode(tail if first else tail.strip())
@@ -80,7 +78,7 @@ class Families(Maker):
     def variable_tracking(
         self, rng: random.Random, length: int, pack: Language, chat: bool
     ) -> Example | None:
-        """Chains of assignments in noise, prose or nothing at all; every chain is asked for."""
+        """Return chains of assignments in noise, prose or nothing, and ask for every chain."""
         fill = pack.fill
         room = length - 1
         if rng.random() < 0.35:
@@ -163,7 +161,7 @@ class Families(Maker):
             line_ = self.cached("\n" + pack.noise)
             units_ = [line_] * (left // len(line_))
         elif haystack == "essay":
-            for unit in self.source.endless(rng, pack.code, separator):
+            for unit in self.material.endless(rng, pack.code, separator):
                 if len(unit) > left:
                     break
                 units_.append(unit)
@@ -181,12 +179,12 @@ class Families(Maker):
         units: list[list[int]],
         needles: Sequence[list[int]],
     ) -> None:
-        """Units with needles among them, in the needles' order; the first has no separator."""
+        """Add units with needles among them, in the needles' order; the first has no separator."""
         slots = sorted(rng.randint(0, len(units)) for _ in needles)
         for added, (slot, needle) in enumerate(zip(slots, needles, strict=True)):
             units.insert(slot + added, needle)
         if units:
-            units[0] = self.source.without_separator(units[0])
+            units[0] = self.material.without_separator(units[0])
         example.place(units)
 
     # -- common words ---------------------------------------------------------------------
@@ -194,7 +192,7 @@ class Families(Maker):
     def common_words(
         self, rng: random.Random, length: int, pack: Language, chat: bool
     ) -> Example | None:
-        """A numbered list in which some words stand more often than the others."""
+        """Return a numbered list in which some words stand more often than the others."""
         if length >= 1024 and rng.random() < 0.6:
             count = 10
         else:
@@ -264,7 +262,7 @@ class Families(Maker):
     def frequent_words(
         self, rng: random.Random, length: int, pack: Language, chat: bool
     ) -> Example | None:
-        """A coded text of which the three most frequent words are asked for."""
+        """Return a coded text, and ask for its three most frequent words."""
         # Short texts need clearer counts than a zeta distribution would give them.
         alpha = rng.choice((2.0, 2.0, 2.0, 1.6, 2.4))
         head, tail, prefix = pack.question("frequent_words", noise=NOISE)
@@ -293,7 +291,7 @@ class Families(Maker):
         order = [rank for rank, n in enumerate(counts) for _ in range(n)]
         rng.shuffle(order)
         placed = [units[rank] for rank in order]
-        placed[0] = self.source.without_separator(placed[0])
+        placed[0] = self.material.without_separator(placed[0])
         example.place(placed)
         example.tokens += question
         comma = self.encode(",")
@@ -311,7 +309,7 @@ class Families(Maker):
     def questions(
         self, rng: random.Random, length: int, pack: Language, chat: bool
     ) -> Example | None:
-        """Documents, whole or a few sentences of each, and questions about their facts."""
+        """Return documents, whole or a few sentences of each, and questions about their facts."""
         world = self._world(rng, pack.code)
         region = rng.randrange(WORLD_ENTRIES // REGION) * REGION
         whole = rng.random() < (0.1 if length <= 512 else 0.35 if length <= 1024 else 0.6)
@@ -379,8 +377,8 @@ class Families(Maker):
     def _askable(
         rng: random.Random, world: World, facts: dict[int, list[str]]
     ) -> list[tuple[str, str]]:
-        """Questions that the documents answer, and the answers as they stand there."""
-        found: list[tuple[str, str, str]] = []
+        """Return questions that the documents answer, with the answers as they stand there."""
+        questions: list[tuple[str, str, str]] = []
         for index, stated in facts.items():
             kind = world.entry(index).kind
             for fact in stated:
@@ -396,9 +394,9 @@ class Families(Maker):
                 for path, _ in paths:
                     question = world.ask(rng.getrandbits(32), path, index)
                     if question is not None:
-                        found.append((question.text, question.answers[0], "+".join(path)))
-        rng.shuffle(found)
+                        questions.append((question.text, question.answers[0], "+".join(path)))
+        rng.shuffle(questions)
         # Two hops first in every second example, for there are fewer of them.
         if rng.random() < 0.5:
-            found.sort(key=lambda one: one[2].count("+") == 1)
-        return [(text, answer) for text, answer, _ in found]
+            questions.sort(key=lambda one: one[2].count("+") == 1)
+        return [(text, answer) for text, answer, _ in questions]

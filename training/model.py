@@ -66,11 +66,11 @@ class Shape:
     epsilon: float = 1e-5
 
     def frequencies(self) -> Tensor:
-        """Radians per token of each pair of dimensions of a head, fastest first."""
+        """Return the radians per token of each pair of dimensions of a head, fastest first."""
         return self.theta ** (-torch.arange(0, self.head, 2).float() / self.head)
 
     def llama(self, longest: int) -> dict[str, Any]:
-        """The same shape as arguments of transformers' LlamaConfig."""
+        """Return the same shape as arguments of transformers' LlamaConfig."""
         return {
             "vocab_size": self.vocabulary,
             "hidden_size": self.hidden,
@@ -108,7 +108,7 @@ def rotate(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
 
 
 def attend_by_blocks(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-    """Causal attention, block by block of queries, each with the keys up to its end.
+    """Return causal attention, by blocks of queries, each with the keys up to its end.
 
     On a processor, forward and backward together take about half as long as torch's own kernel
     once they are compiled: matrix products in bfloat16, and nothing computed of what lies ahead.
@@ -206,20 +206,20 @@ class Lille(nn.Module):
         self.norm = Norm(shape)
 
     def positions(self, positions: Tensor) -> tuple[Tensor, Tensor]:
-        """Cosines and sines for (row, place) position numbers, broadcast over heads."""
+        """Return cosines and sines of (row, place) position numbers, broadcast over heads."""
         angles = positions.float()[..., None] * self.shape.frequencies().to(positions.device)
         angles = torch.cat([angles, angles], -1)[:, None]
         return angles.cos().to(self.dtype), angles.sin().to(self.dtype)
 
     def hidden(self, tokens: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
-        """The last hidden state at every place."""
+        """Return the last hidden state at every place."""
         x = self.embed_tokens(tokens)
         for block in self.layers:
             x = block(x, cos, sin)
         return self.norm(x)
 
     def logits(self, hidden: Tensor, places: Tensor) -> Tensor:
-        """Logits at some places of the flattened batch only."""
+        """Return the logits at some places of the flattened batch."""
         chosen = hidden.reshape(-1, self.shape.hidden)[places].to(self.dtype)
         return functional.linear(chosen, self.embed_tokens.weight.to(self.dtype)).float()
 
@@ -254,7 +254,7 @@ class _Head:
         self.k *= 0.1
 
     def look(self, back: int, strength: Tensor) -> None:
-        """Look so many tokens back, by the biases of query and key alone.
+        """Look ``back`` tokens back, by the biases of query and key alone.
 
         `strength` has one number for each pair of dimensions; the first ones look sharply, the
         last ones widely.
@@ -306,9 +306,9 @@ def structured_start(model: Lille, space: int, marks: Sequence[int], seed: int =
         return torch.linalg.qr(torch.randn(columns, rows, generator=rng))[0].T
 
     def band(begin: int, end: int, strength: float) -> Tensor:
-        made = torch.zeros(half)
-        made[begin:end] = strength
-        return made
+        strengths = torch.zeros(half)
+        strengths[begin:end] = strength
+        return strengths
 
     for name, parameter in model.named_parameters():
         if parameter.dim() < 2:

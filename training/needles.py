@@ -32,7 +32,7 @@ from training.tokenizer import ASSISTANT, BOS, EOS, USER
 
 
 def a_value(rng: random.Random, kind: str, words: Sequence[str]) -> str:
-    """A key or a value: 7 digits, a version 4 uuid, or two words with a hyphen."""
+    """Return a key or a value: 7 digits, a version 4 uuid, or two words with a hyphen."""
     if kind == "numbers":
         return str(rng.randint(1_000_000, 9_999_999))
     if kind == "uuids":
@@ -71,7 +71,7 @@ class Needles(Maker):
         return self._needles(rng, length, code, task)
 
     def _lines(self, rng: random.Random, length: int, code: str, several: bool) -> Example:
-        """Short lists of pairs, said again: the bare skill of looking a key up.
+        """Return short lists of pairs with questions: the bare skill of looking a key up.
 
         With `several` a key has up to four values, which are said from the last to the first. No
         key is asked for twice, or its answer could be read from the answer before: a new list
@@ -114,18 +114,18 @@ class Needles(Maker):
         return example
 
     def _needles(self, rng: random.Random, length: int, code: str, task: str) -> Example | None:
-        """Needles in a haystack and questions about them; None if they do not fit."""
+        """Return needles in a haystack and questions about them; None if they do not fit."""
         if task == "dense":
             haystack = "needle"
         else:
             haystack = draw(rng, {"noise": 0.25, "essay": 0.55, "needle": 0.2})
         theme = _Theme(
-            self.source.packs[code],
+            self.material.packs[code],
             haystack,
             key_type=draw(rng, {"words": 0.72, "uuids": 0.2, "numbers": 0.08}),
             value_type=draw(rng, {"numbers": 0.58, "uuids": 0.27, "words": 0.15}),
         )
-        chat = rng.random() < self.source.recipe["data"]["chat"]
+        chat = rng.random() < self.material.recipe["data"]["chat"]
         count = 40 if haystack == "needle" else rng.choice((1, 2, 4, 4, 6, 8, 12, 16, 24))
         values = self._values(rng, theme, count, task)
         groups = self._groups(rng, list(values), task)
@@ -162,7 +162,7 @@ class Needles(Maker):
     def _values(
         self, rng: random.Random, theme: _Theme, count: int, task: str
     ) -> dict[str, list[str]]:
-        """Keys and their values: one each, except for a few keys of ``multivalue``."""
+        """Return keys and their values: one each, except for a few keys of ``multivalue``."""
         keys = [a_value(rng, theme.key_type, theme.words) for _ in range(count)]
         values = {key: [a_value(rng, theme.value_type, theme.words)] for key in keys}
         if task == "multivalue":
@@ -176,7 +176,7 @@ class Needles(Maker):
 
     @staticmethod
     def _groups(rng: random.Random, keys: list[str], task: str) -> list[list[str]]:
-        """Which keys are asked for together.
+        """Return which keys are asked for together.
 
         No key is asked for twice, or its answer could be read from the answer before.
         """
@@ -191,7 +191,7 @@ class Needles(Maker):
         return groups
 
     def _cost(self, theme: _Theme, values: Mapping[str, list[str]], keys: Sequence[str]) -> int:
-        """Tokens of the needles of some keys, with a separator each."""
+        """Return the number of tokens of some keys' needles, with a separator each."""
         pairs = [(key, value) for key in keys for value in values[key]]
         return sum(len(self.cached(theme.needle(key, value))) + 1 for key, value in pairs)
 
@@ -205,7 +205,7 @@ class Needles(Maker):
         length: int,
         share: float,
     ) -> tuple[list[int], list[list[int]], int]:
-        """As many questions as fit into their share of the length, each up to its answer.
+        """Return as many questions as fit into their share of the length, each up to its answer.
 
         Returns
         -------
@@ -247,7 +247,7 @@ class Needles(Maker):
     def _answer(
         self, theme: _Theme, keys: Sequence[str], ordered: Mapping[str, list[str]]
     ) -> tuple[list[int], str]:
-        """The answer and its kind; `ordered` has the values of each key as in the text.
+        """Return the answer and its kind; `ordered` has the values of each key as in the text.
 
         Several values of a key are said from the last to the first. The needle of a value asks for
         the same key as the question does, so that the value before it has been looked up when the
@@ -269,7 +269,7 @@ class Needles(Maker):
     def _haystack(
         self, rng: random.Random, theme: _Theme, placed: Sequence[tuple[str, str]], budget: int
     ) -> list[list[int]] | None:
-        """Units with their separators, needles among them; None if the needles do not fit."""
+        """Return units with separators, needles among them; None if the needles do not fit."""
         separator = " " if theme.haystack == "essay" and rng.random() < 0.9 else "\n"
         needles = [self.encode(separator + theme.needle(key, value)) for key, value in placed]
         left = budget - sum(map(len, needles))
@@ -281,7 +281,7 @@ class Needles(Maker):
             units = [line] * (left // len(line))
         else:
             if theme.haystack == "essay":
-                endless = self.source.endless(rng, theme.pack.code, separator)
+                endless = self.material.endless(rng, theme.pack.code, separator)
             else:
                 endless = (self.encode("\n" + theme.distractor(rng)) for _ in itertools.count())
             for unit in endless:
@@ -293,5 +293,5 @@ class Needles(Maker):
         for added, (slot, unit) in enumerate(zip(slots, needles, strict=True)):
             units.insert(slot + added, unit)
         if units:
-            units[0] = self.source.without_separator(units[0])
+            units[0] = self.material.without_separator(units[0])
         return units

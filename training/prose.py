@@ -25,14 +25,14 @@ _NAMES = [
 
 @functools.cache
 def held_out() -> frozenset[str]:
-    """Every adjective and noun of every language pack."""
+    """Return every adjective and noun of every language pack."""
     packs = [languages.load(code) for code in languages.available()]
     return frozenset(word for pack in packs for word in (*pack.adjectives, *pack.nouns))
 
 
 @functools.cache
 def words(language: str) -> tuple[tuple[str, ...], tuple[float, ...]]:
-    """Training words of a language, most frequent first, and their frequencies.
+    """Return the training words of a language, most frequent first, and their frequencies.
 
     Returns
     -------
@@ -52,7 +52,7 @@ def words(language: str) -> tuple[tuple[str, ...], tuple[float, ...]]:
 
 @functools.cache
 def key_words(language: str) -> tuple[str, ...]:
-    """Words for keys and word values: 3 to 12 letters, without the commonest function words."""
+    """Return words for keys and values: 3 to 12 letters, without the commonest function words."""
     return tuple(word for word in words(language)[0][150:] if 3 <= len(word) <= 12)
 
 
@@ -63,7 +63,7 @@ def _cumulative(language: str) -> list[float]:
 
 
 def sentence(rng: random.Random, language: str) -> str:
-    """One sentence of nonsense prose."""
+    """Return one sentence of nonsense prose."""
     vocabulary = words(language)[0]
     count = min(28, max(4, round(rng.gauss(13, 5))))
     parts = rng.choices(vocabulary, cum_weights=_cumulative(language), k=count)
@@ -88,12 +88,12 @@ def sentence(rng: random.Random, language: str) -> str:
 
 
 def sentences(rng: random.Random, language: str, count: int) -> list[str]:
-    """Many sentences; some begin as an earlier one did, as in real prose."""
-    made: list[str] = []
+    """Return ``count`` sentences; some begin as an earlier one did, as in real prose."""
+    texts: list[str] = []
     for _ in range(count):
         text = sentence(rng, language)
-        if made and rng.random() < 0.1:
-            opening = rng.choice(made[-200:]).split(" ")[: rng.randint(2, 6)]
+        if texts and rng.random() < 0.1:
+            opening = rng.choice(texts[-200:]).split(" ")[: rng.randint(2, 6)]
             text = " ".join(opening).rstrip(".?!") + " " + text[0].lower() + text[1:]
-        made.append(text)
-    return made
+        texts.append(text)
+    return texts

@@ -18,7 +18,7 @@ from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, pre_token
 from tokenizers.processors import TemplateProcessing
 
 from rulerlib import languages
-from rulerlib.tasks.encyclopedia import World
+from rulerlib.sources.encyclopedia import World
 from training import prose
 
 PAD, BOS, EOS, USER, ASSISTANT = range(5)
@@ -77,7 +77,7 @@ def _fixed_merges() -> list[tuple[str, str]]:
 
 
 def _template_text(codes: Sequence[str]) -> str:
-    """Every sentence of the language packs, without what stands in braces."""
+    """Return every sentence of the language packs, without what stands in braces."""
 
     def strings(node: object) -> list[str]:
         if isinstance(node, str):

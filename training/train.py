@@ -8,13 +8,11 @@ batches, with the same log. ``--export FOLDER`` also puts the result where it sh
 from __future__ import annotations
 
 import argparse
-import copy
 import csv
 import multiprocessing as mp
 import os
 import tempfile
 import time
-import tomllib
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -27,50 +25,16 @@ from tokenizers import Tokenizer
 
 from training import tokenizer as tokenizers
 from training.data import KINDS, Batch, Source
+from training.export import export
 from training.model import Lille, Shape, structured_start
+from training.recipe import RECIPE, ROOT, cut, rate_at, read_recipe, total_steps
 
-ROOT = Path(__file__).resolve().parent.parent
-RECIPE = Path(__file__).with_name("recipe.toml")
 COLUMNS = ("step", "tokens", "seconds", "length", "kind", "answers", "exact", "loss")
 
 # Steps between two lines of the log; checkpoints are written on such a step only, so that
 # a log that continues has no torn line.
 LOG_EVERY = 25
 CHECKPOINT_SECONDS = 120
-
-
-def read_recipe(path: Path = RECIPE) -> dict[str, Any]:
-    return tomllib.loads(path.read_text(encoding="utf-8"))
-
-
-def total_steps(recipe: Mapping[str, Any]) -> int:
-    return sum(phase["steps"] for phase in recipe["phases"])
-
-
-def cut(recipe: Mapping[str, Any], longest: int) -> dict[str, Any]:
-    """The same recipe for a shorter context: the control experiment.
-
-    Batches have as many tokens, in more and shorter rows, and positions jump as many times the
-    longest length as they do in the recipe.
-    """
-    made = copy.deepcopy(dict(recipe))
-    whole = max(int(length) for phase in made["phases"] for length in phase["lengths"])
-    for phase in made["phases"]:
-        lengths: dict[str, float] = defaultdict(float)
-        for length, weight in phase["lengths"].items():
-            lengths[str(min(int(length), longest))] += weight
-        phase["lengths"] = dict(lengths)
-        phase["reach"] = min(phase["reach"], phase["reach"] * longest // whole)
-    made["out"] = f"{made['out']}-{longest}"
-    return made
-
-
-def rate_at(recipe: Mapping[str, Any], step: int) -> float:
-    """The learning rate of a step: a short rise, level, then down in a straight line."""
-    settings, total = recipe["optimizer"], total_steps(recipe)
-    rise = min(1.0, (step + 1) / settings["warmup"])
-    fall = (total - step) / (settings["decay"] * total)
-    return settings["rate"] * rise * max(settings["floor"], min(1.0, fall))
 
 
 def _produce(queue: Any, recipe: Mapping[str, Any], tokenizer: str, steps: range) -> None:
@@ -91,7 +55,7 @@ def _produce(queue: Any, recipe: Mapping[str, Any], tokenizer: str, steps: range
 def batches(
     recipe: Mapping[str, Any], tokenizer: Tokenizer, start: int, workers: int = 1
 ) -> Iterator[tuple[int, Batch]]:
-    """Batches from `start` on, in their order, made ahead by so many processes in turn."""
+    """Yield the batches from step `start` on, made ahead by `workers` processes in turn."""
     context = mp.get_context("spawn")
     queues, processes = [], []
     for first in range(start, start + workers):
@@ -133,7 +97,7 @@ def write_atomically(path: Path, write: Any) -> None:
 
 
 def make_optimizers(model: Lille, settings: Mapping[str, Any]) -> list[torch.optim.Optimizer]:
-    """Muon for the matrices of the layers, AdamW for all else.
+    """Return Muon for the matrices of the layers, AdamW for all else.
 
     Muon (Jordan and others, 2024) steps by the orthogonal part of the momentum, so that rare
     directions of a matrix move as fast as common ones: what looks things up is learned in a
@@ -162,7 +126,7 @@ def make_optimizers(model: Lille, settings: Mapping[str, Any]) -> list[torch.opt
 
 
 def any_of(logits: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
-    """Minus the log of the probability that any of the right tokens has.
+    """Return minus the log of the probability that any of the right tokens has.
 
     Parameters
     ----------
@@ -207,8 +171,8 @@ def train(
     device
         ``"cpu"`` or ``"cuda"``.
     threads, workers
-        Threads of torch, and processes that make the batches besides: one keeps up with two
-        threads of a processor, a GPU wants all that there are.
+        Threads of torch, and further processes that make the batches: one of them keeps up with
+        two threads of a processor, a GPU needs one for each core.
     compiled
         Use torch.compile, which needs a C++ compiler and about half a minute a length.
     bfloat16
@@ -366,8 +330,6 @@ def main() -> None:
         stop_at=arguments.stop_at,
     )
     if arguments.stop_at is None:
-        from training.export import export
-
         export(out, arguments.export or out / "lille")
 
 

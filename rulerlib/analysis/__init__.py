@@ -1,89 +1,33 @@
-"""Tables from predictions, and what follows from them.
+"""Tables from predictions, and what follows from them: one module a question.
 
-``tables``
-    accuracy by task, category, length, depth or knob, each with n and interval;
-``averages``
-    RULER's averages, ranks and effective length, with their intervals;
+``scores``
+    the long table, one row a prediction and measure; ``labels``: how runs are told apart in it;
+``accuracy``
+    means by task, category, length or knob, each with n and interval;
+``depths``
+    where in the context needles are found;
+``averages``, ``effective_length``, ``summary``
+    RULER's averages, how long a context is effective, and both as on RULER's leaderboard;
 ``pairs``
     two models on the same samples;
 ``correlations``
     which tasks move together across models;
-``error_analysis``
+``error_tables``
     what kind of mistake a wrong answer is;
-``leaderboard``
-    RULER's published table, recomputed;
 ``report``
-    all of it for a set of runs, as `notebooks/analysis.ipynb` shows it.
+    the parameters of `notebooks/analysis.ipynb`, checked.
 
 The names that a notebook needs stand here: ``analysis.scores``, ``analysis.accuracy``, ...
 """
 
-from rulerlib.analysis.averages import (
-    READINGS,
-    THRESHOLD,
-    Effective,
-    by_length,
-    effective,
-    effective_lengths,
-    summary,
-    weighted,
-)
+from rulerlib.analysis.accuracy import accuracy, by_knob, clusters, means, overview, shared
+from rulerlib.analysis.averages import by_length, weighted
 from rulerlib.analysis.correlations import Correlation, correlation
-from rulerlib.analysis.error_analysis import KINDS, classify
-from rulerlib.analysis.pairs import newcombe, paired, samples_needed
-from rulerlib.analysis.tables import (
-    BY,
-    CATEGORIES,
-    accuracy,
-    base,
-    by_depth,
-    changed_knobs,
-    clusters,
-    copied,
-    error_examples,
-    errors,
-    mistaken_places,
-    needles,
-    nothing,
-    read,
-    scores,
-    shared,
-    with_knobs,
-    wrong,
-)
-
-__all__ = [
-    "BY",
-    "CATEGORIES",
-    "KINDS",
-    "READINGS",
-    "THRESHOLD",
-    "Correlation",
-    "Effective",
-    "accuracy",
-    "base",
-    "by_depth",
-    "by_length",
-    "changed_knobs",
-    "classify",
-    "clusters",
-    "copied",
-    "correlation",
-    "effective",
-    "effective_lengths",
-    "error_examples",
-    "errors",
-    "mistaken_places",
-    "needles",
-    "newcombe",
-    "nothing",
-    "paired",
-    "read",
-    "samples_needed",
-    "scores",
-    "shared",
-    "summary",
-    "weighted",
-    "with_knobs",
-    "wrong",
-]
+from rulerlib.analysis.depths import by_depth, depth_bin, needles
+from rulerlib.analysis.effective_length import Effective, effective, effective_lengths
+from rulerlib.analysis.error_tables import error_examples, errors, mistaken_places, wrong
+from rulerlib.analysis.pairs import newcombe, paired, samples_needed, two_by_two
+from rulerlib.analysis.scores import of_measure, read_predictions, scores, with_knobs
+from rulerlib.analysis.summary import summary
+from rulerlib.analysis.tables import BY, nothing, parts, thousands
+from rulerlib.tasks.mistakes import KINDS

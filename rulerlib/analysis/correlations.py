@@ -16,8 +16,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from rulerlib.analysis.scores import of_measure
 from rulerlib.analysis.tables import scipy
-from rulerlib.errors import ParameterError, one_of
+from rulerlib.errors import one_of, require
 
 LEAST = 3
 
@@ -26,7 +27,7 @@ METHODS = ("pearson", "spearman")
 
 @dataclass(frozen=True)
 class Correlation:
-    """Tasks, in the order of the tree's leaves.
+    """How tasks move together; they stand in the order of the tree's leaves.
 
     Attributes
     ----------
@@ -52,18 +53,10 @@ class Correlation:
     observations: int
     models: int
 
-    def groups(self, count: int) -> dict[int, list[str]]:
-        """The tree cut into at most so many groups of tasks."""
-        numbers = scipy("cluster.hierarchy").fcluster(self.tree, count, "maxclust")
-        found: dict[int, list[str]] = {}
-        for number, task in zip(numbers.tolist(), self.leaves, strict=True):
-            found.setdefault(number, []).append(task)
-        return found
-
 
 def correlation(
     table: pd.DataFrame,
-    metric: str = "score",
+    measure: str = "ruler",
     tasks: Sequence[str] | None = None,
     method: str = "pearson",
 ) -> Correlation | str:
@@ -73,6 +66,8 @@ def correlation(
     ----------
     table
         From `rulerlib.analysis.scores`.
+    measure
+        See `rulerlib.analysis.of_measure`.
     tasks
         Only these; None: all.
     method
@@ -83,12 +78,17 @@ def correlation(
     Correlation or str
         One sentence in its place where the table cannot tell: fewer than two models, or fewer
         than two tasks that vary, or fewer than three cells in which all tasks were asked.
+
+    Raises
+    ------
+    ParameterError
+        If none of the tasks stands in the table, or there is no such method or measure.
     """
     one_of("method", method, METHODS)
+    table = of_measure(table, measure)
     if tasks is not None:
         table = table[table["task"].isin(list(tasks))]
-        if table.empty:
-            raise ParameterError("tasks", list(tasks), "tasks that stand in the table")
+        require(not table.empty, "tasks", list(tasks), "tasks that stand in the table")
     models = int(table["model"].nunique()) if "model" in table else 0
     if models < 2:
         return (
@@ -96,7 +96,7 @@ def correlation(
             " runs of other models."
         )
     cells = table.pivot_table(
-        index=["model", "language", "length"], columns="task", values=metric, sort=False
+        index=["model", "language", "length"], columns="task", values="value", sort=False
     )
     whole = cells.dropna()
     if len(whole) < LEAST:
@@ -117,6 +117,6 @@ def correlation(
     flat_distance = scipy("spatial.distance").squareform(distance, checks=False)
     tree = hierarchy.linkage(flat_distance, "average", optimal_ordering=True)
     leaves = tuple(str(name) for name in whole)
-    order = [leaves[place] for place in hierarchy.leaves_list(tree)]
+    order = [leaves[leaf] for leaf in hierarchy.leaves_list(tree)]
     ordered = matrix.reindex(index=order, columns=order).rename_axis(index=None, columns=None)
     return Correlation(ordered, tree, leaves, left_out, len(whole), models)

@@ -14,26 +14,32 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from itertools import combinations
 from statistics import NormalDist
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from rulerlib import metrics
-from rulerlib.analysis.averages import RESAMPLES
-from rulerlib.analysis.tables import clusters, groups_of, nothing, plain, scipy
-from rulerlib.errors import ParameterError, nearest, whole_number
+from rulerlib.analysis.accuracy import clusters
+from rulerlib.analysis.bootstrap import RESAMPLES, Array, interval, resample
+from rulerlib.analysis.scores import of_measure
+from rulerlib.analysis.tables import groups_of, nothing, scipy
+from rulerlib.errors import one_of, require, whole_number
+from rulerlib.intervals import wilson
 
 BY = ("language", "task", "length")
 
-_SAME = ["language", "task", "length", "index"]
+_SAME = [*BY, "index"]
+
+# More pairs of models than one can look at.
+MOST_PAIRS = 10
 
 
 def newcombe(
     both: int, first: int, second: int, neither: int, confidence: float = 0.95
 ) -> tuple[float, float]:
-    """The interval of the difference of two proportions that were measured on the same samples.
+    """Return the interval of the difference of two proportions, measured on the same samples.
 
     Method 10 of Newcombe 1998, "Improved confidence intervals for the difference between
     binomial proportions based on paired data", Statistics in Medicine 17: Wilson's intervals of
@@ -50,14 +56,12 @@ def newcombe(
     ParameterError
         If there are no samples, or a count is negative.
     """
-    n = both + first + second + neither
-    if n == 0 or min(both, first, second, neither) < 0:
-        raise ParameterError(
-            "counts", (both, first, second, neither), "0 or more, not all of them 0"
-        )
+    counts = both, first, second, neither
+    n = sum(counts)
+    require(n > 0 and min(counts) >= 0, "counts", counts, "0 or more, not all of them 0")
     p, q = (both + first) / n, (both + second) / n
     (p_low, p_high), (q_low, q_high) = (
-        metrics.wilson(hits, n, confidence) for hits in (both + first, both + second)
+        wilson(hits, n, confidence) for hits in (both + first, both + second)
     )
     product = (both + first) * (second + neither) * (both + second) * (first + neither)
     excess = float(both * neither - first * second)
@@ -78,7 +82,7 @@ def newcombe(
 def samples_needed(
     difference: float, variance: float, confidence: float = 0.95, power: float = 0.8
 ) -> float:
-    """How many samples would tell two models apart that differ by so much.
+    """Return how many samples would tell two models apart that differ by ``difference``.
 
     n = (z(1 - alpha/2) + z(power))^2 * variance / difference^2, with the variance of the
     differences sample by sample (Miller 2024, section 5, equation 9, with one answer for each
@@ -94,15 +98,22 @@ def samples_needed(
     Returns
     -------
     float
-        A whole number; infinite where the models do not differ.
+        A whole number; infinite where the models do not differ; NaN where the variance is.
+
+    Raises
+    ------
+    ParameterError
+        If confidence or power is not between 0 and 1.
 
     >>> samples_needed(0.05, 0.10)
     314.0
     """
-    if not 0 < confidence < 1 or not 0 < power < 1:
-        raise ParameterError("confidence, power", (confidence, power), "between 0 and 1")
+    chances = confidence, power
+    require(all(0 < p < 1 for p in chances), "confidence, power", chances, "between 0 and 1")
     if difference == 0:
         return math.inf
+    if math.isnan(variance):
+        return math.nan
     normal = NormalDist()
     z = normal.inv_cdf(0.5 + confidence / 2) + normal.inv_cdf(power)
     return float(max(2, math.ceil(z * z * variance / (difference * difference))))
@@ -112,14 +123,12 @@ def paired(
     table: pd.DataFrame,
     first: str,
     second: str,
-    metric: str = "strict",
+    measure: str = "primary",
     by: Sequence[str] = BY,
-    confidence: float = 0.95,
-    power: float = 0.8,
     resamples: int = RESAMPLES,
     seed: int = 0,
 ) -> pd.DataFrame:
-    """The difference between two models, on the samples that both were asked.
+    """Return the difference between two models, on the samples that both were asked.
 
     Samples are the same if language, task, length and index are, and the references agree;
     others are left out and counted in ``left_out``.
@@ -129,7 +138,9 @@ def paired(
     table
         From `rulerlib.analysis.scores`.
     first, second
-        Names of models. A positive difference is in favour of the first.
+        Models, as the table names them. A positive difference is in favour of the first.
+    measure
+        See `rulerlib.analysis.of_measure`.
     by
         What is compared separately. Where a group holds several tasks, its means are means over
         tasks, as RULER's are.
@@ -144,7 +155,7 @@ def paired(
         ``method``: `newcombe` for right-or-wrong answers to independent samples of one task,
         else ``bootstrap`` (percentile); ``only_first``, ``only_second``: samples that only one
         has right; ``p``: of McNemar's exact test, for the former; ``needed``: samples of each
-        task that would tell them apart with this power (80 %) if they differ by what was seen,
+        task that would tell them apart four times in five if they differ by what was seen,
         which is itself uncertain, see `samples_needed`; ``left_out``.
 
     Raises
@@ -154,48 +165,65 @@ def paired(
     """
     models = list(dict.fromkeys(table["model"])) if "model" in table else []
     for name, value in (("first", first), ("second", second)):
-        if value not in models:
-            raise ParameterError(name, value, nearest(value, models))
-    if first == second:
-        raise ParameterError("second", second, "another model than first")
+        one_of(name, value, models)
+    require(first != second, "second", second, "another model than first")
     whole_number("resamples", resamples, 1)
-    columns = [*_SAME, "outputs", metric]
-    if "context_id" in table:
-        columns.append("context_id")
-    ours, theirs = (table[table["model"] == name][columns] for name in (first, second))
+    table = of_measure(table, measure)[["model", *_SAME, "outputs", "context_id", "value"]]
+    both = table[table["model"].isin([first, second])]
+    ours, theirs = (both[both["model"] == name] for name in (first, second))
     joined = ours.merge(theirs, on=_SAME, how="inner", suffixes=("", "_other"))
-    agree = [
-        sorted(one) == sorted(other)
-        for one, other in zip(joined["outputs"], joined["outputs_other"], strict=True)
-    ]
-    same = joined[np.asarray(agree, dtype=bool)]
+    outputs = joined[["outputs", "outputs_other"]].map(sorted)
+    same = joined[outputs["outputs"] == outputs["outputs_other"]]
     if same.empty:
         return nothing(f"{first} and {second} were asked no sample in common.")
-    rows = []
-    asked = (
-        table[table["model"].isin([first, second])].groupby(list(by), observed=True)["index"].size()
-    )
+    asked = {tuple(names.values()): len(part) for names, part in groups_of(both, by)}
     rng = np.random.default_rng(seed)
-    for names, part in groups_of(same.assign(unit=clusters(same)), by):
-        row = dict(zip(by, names, strict=True))
-        row |= _compared(part, metric, confidence, power, resamples, rng)
-        key = names if len(by) > 1 else names[0]
-        row["left_out"] = int(asked.loc[key]) - 2 * len(part)
-        rows.append(row)
-    made = pd.DataFrame(rows).rename(columns={"first": first, "second": second})
-    return plain(made, by)
+    rows = [
+        {**names, **_compared(part, resamples, rng),
+         "left_out": asked[tuple(names.values())] - 2 * len(part)}
+        for names, part in groups_of(same.assign(unit=clusters(same)), by)
+    ]  # fmt: skip
+    return pd.DataFrame(rows).rename(columns={"first": first, "second": second})
 
 
-def _compared(
-    part: pd.DataFrame,
-    metric: str,
-    confidence: float,
-    power: float,
-    resamples: int,
-    rng: np.random.Generator,
-) -> dict[str, Any]:
-    """One group: mean over tasks of the differences."""
-    part = part.assign(own=part[metric], other=part[f"{metric}_other"])
+def two_by_two(
+    table: pd.DataFrame, chosen: Sequence[str] | None = None, **options: Any
+) -> pd.DataFrame:
+    """Return models compared two by two, each pair as `paired` does it.
+
+    Parameters
+    ----------
+    table
+        From `rulerlib.analysis.scores`.
+    chosen
+        Two models; None: all pairs, the first ``MOST_PAIRS``.
+    options
+        ``measure``, ``by``, ``resamples`` and ``seed``, see `paired`.
+
+    Returns
+    -------
+    DataFrame
+        ``models``, and the columns of `paired`, in which the two means are called ``first mean``
+        and ``second mean``; an empty table says why.
+    """
+    models = list(dict.fromkeys(table["model"]))
+    if len(models) < 2:
+        return nothing(f"There is one model here, {models[0]}, and a comparison needs two.")
+    differences = []
+    for first, second in ([chosen] if chosen else [*combinations(models, 2)])[:MOST_PAIRS]:
+        pair = paired(table, first, second, **options)
+        if len(pair):
+            pair = pair.rename(columns={first: "first mean", second: "second mean"})
+            pair.insert(0, "models", f"{first} − {second}")
+            differences.append(pair)
+    if not differences:
+        return nothing("No two models here were asked the same samples.")
+    return pd.concat(differences, ignore_index=True)
+
+
+def _compared(part: pd.DataFrame, resamples: int, rng: np.random.Generator) -> dict[str, Any]:
+    """Return a row for one group: the mean over tasks of the differences."""
+    part = part.rename(columns={"value": "own", "value_other": "other"})
     part = part.assign(difference=part["own"] - part["other"])
     tasks = [own for _, own in part.groupby("task", sort=False)]
     binary = bool(part[["own", "other"]].isin([0, 1]).all(axis=None))
@@ -206,41 +234,34 @@ def _compared(
     p = math.nan
     if binary and alone and len(tasks) == 1:
         both = int(((part["own"] == 1) & (part["other"] == 1)).sum())
-        low, high = newcombe(both, *only, len(part) - both - sum(only), confidence)
+        low, high = newcombe(both, *only, len(part) - both - sum(only))
         method = "newcombe"
         p = float(scipy("stats").binomtest(only[0], sum(only)).pvalue) if sum(only) else 1.0
     else:
-        drawn = np.mean([_bootstrap(own, resamples, rng) for own in tasks], axis=0)
-        low, high = np.quantile(drawn, [0.5 - confidence / 2, 0.5 + confidence / 2])
+        drawn = [resample(*_sums(own), resamples, rng) for own in tasks]
+        low, high = interval(np.mean(drawn, axis=0))
         method = "bootstrap"
     # The variance of the mean over k tasks of n samples each is the sum of theirs over k^2 n.
     variance = sum(_variance(own) for own in tasks) / len(tasks) ** 2
     return {
-        "n": len(part),
-        "first": means["own"],
-        "second": means["other"],
-        "difference": difference,
-        "low": float(low),
-        "high": float(high),
-        "method": method,
-        "only_first": only[0],
-        "only_second": only[1],
-        "p": p,
-        "needed": samples_needed(difference, variance, confidence, power),
-    }
+        "n": len(part), "first": means["own"], "second": means["other"],
+        "difference": difference, "low": low, "high": high, "method": method,
+        "only_first": only[0], "only_second": only[1], "p": p,
+        "needed": samples_needed(difference, variance),
+    }  # fmt: skip
 
 
 def _variance(own: pd.DataFrame) -> float:
-    """Of the differences, as if independent samples had it: n times that of their mean."""
-    sums = own.groupby("unit")["difference"].agg(["sum", "size"])
-    count = len(sums)
-    if count < 2:
+    """Return the variance of the differences: n times that of their mean, whatever is shared."""
+    sums, counts = _sums(own)
+    units = len(sums)
+    if units < 2:
         return math.nan
-    away = sums["sum"] - sums["size"] * own["difference"].mean()
-    return float(count / (count - 1) * (away**2).sum() / len(own))
+    away = sums - counts * own["difference"].mean()
+    return float(units / (units - 1) * (away**2).sum() / len(own))
 
 
-def _bootstrap(own: pd.DataFrame, resamples: int, rng: np.random.Generator) -> Any:
-    sums = own.groupby("unit")["difference"].agg(["sum", "size"]).to_numpy(dtype=float)
-    drawn = rng.multinomial(len(sums), np.full(len(sums), 1 / len(sums)), resamples)
-    return (drawn @ sums[:, 0]) / (drawn @ sums[:, 1])
+def _sums(own: pd.DataFrame) -> tuple[Array, Array]:
+    """Return the sum of the differences of each unit, and how many they are: units x 1."""
+    grouped = own.groupby("unit")["difference"].agg(["sum", "size"]).to_numpy(dtype=float)
+    return grouped[:, :1], grouped[:, 1:]

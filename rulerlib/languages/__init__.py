@@ -11,8 +11,9 @@ no Python changes.
 >>> danish.fill("niah", "needle", danish.label("numbers", 2), key="grøn-lampe", value="1234567")
 'Et af de særlige magiske tal for grøn-lampe er: 1234567.'
 
-A template asks after ``{context}``: what stands before it must not name the ``query``, or no two
-questions could share a context (``queries_per_context`` of `rulerlib.dataset.Dataset` says so).
+A template asks after ``{context}``. What stands before it must not name the ``query``: otherwise no
+two questions can share a context, and ``queries_per_context`` of `rulerlib.dataset.Dataset` is
+refused.
 
 What the templates may name in braces:
 
@@ -72,46 +73,60 @@ class Language:
     folder: Path = field(repr=False)
 
     def join(self, items: Sequence[str]) -> str:
-        """Enumerate as one writes it in this language: ``a, b, c og d``."""
+        """Return an enumeration as it is written in this language: ``a, b, c og d``."""
         if len(items) < 2:
             return "".join(items)
         listing = self.templates["list"]
         return str(listing["separator"].join(items[:-1]) + listing["last"] + items[-1])
 
     def label(self, value_type: str, count: int) -> dict[str, str]:
-        """The words for ``count`` values of a type: ``{"type": "tal", "the_type": "tallet"}``."""
-        label: dict[str, str] = self.templates["types"][value_type]["one" if count == 1 else "many"]
-        return label
+        """Return the words for ``count`` values: ``{"type": "tal", "the_type": "tallet"}``."""
+        return dict(self.templates["types"][value_type]["one" if count == 1 else "many"])
 
     def text(self, *path: str) -> str:
-        """One template as it stands, ``text("niah", "one", "template")``.
+        """Return one template as it stands, ``text("niah", "one", "template")``.
 
         Raises
         ------
         DataError
             If the pack has no such text: names the file and what is missing.
         """
-        found: Any = self.templates
+        table: Any = self.templates
         for step in path:
-            if not isinstance(found, dict) or step not in found:
+            if not isinstance(table, dict) or step not in table:
                 file = self.folder.with_suffix(".toml")
                 raise DataError(f"{file}: [{'.'.join(path)}] is missing.")
-            found = found[step]
-        return str(found)
+            table = table[step]
+        return str(table)
 
     def fill(self, *path: str | dict[str, str], **names: Any) -> str:
-        """A template with its names filled in.
+        """Return a template with its names filled in.
 
         The last positional argument may be a ``label``. A name that the
         template uses and nobody gave stays as it is in braces, so that
         ``context`` can be filled later.
+
+        Raises
+        ------
+        DataError
+            If the pack has no such text.
         """
         label = path[-1] if isinstance(path[-1], dict) else {}
         steps = [step for step in path if isinstance(step, str)]
-        return _fill(self.text(*steps), {**label, **names})
+        names = {**label, **names}
+        # Not str.format: an unknown name must survive, and a value with braces is only text.
+        return re.sub(
+            r"\{(\w+)\}", lambda match: str(names.get(match[1], match[0])), self.text(*steps)
+        )
 
     def question(self, *path: str, **names: Any) -> tuple[str, str, str]:
-        """What stands before the context, after it, and before the answer, all filled in."""
+        """Return what stands before the context, after it, and before the answer, filled in.
+
+        Raises
+        ------
+        DataError
+            If the pack has no such question.
+        """
         head, _, tail = self.fill(*path, "template", **names).partition("{context}")
         return head, tail, self.fill(*path, "answer_prefix", **names)
 
@@ -123,11 +138,13 @@ class Language:
 
     @functools.cached_property
     def adjectives(self) -> tuple[str, ...]:
-        return _lines(self.folder / "adjectives.txt")
+        """The first words of keys."""
+        return tuple(_read_text(self.folder / "adjectives.txt").split())
 
     @functools.cached_property
     def nouns(self) -> tuple[str, ...]:
-        return _lines(self.folder / "nouns.txt")
+        """The second words of keys."""
+        return tuple(_read_text(self.folder / "nouns.txt").split())
 
     @functools.cached_property
     def refusals(self) -> tuple[str, ...]:
@@ -136,7 +153,7 @@ class Language:
         They stand in no prompt, so they are no part of `fingerprint`.
         """
         path = self.folder / "refusals.txt"
-        lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
+        lines = _read_text(path).splitlines() if path.exists() else []
         return tuple(line.strip() for line in lines if line.strip())
 
     @functools.cached_property
@@ -146,32 +163,24 @@ class Language:
         if not files:
             raise DataError(f"{self.folder / 'essays'}: no essays (*.txt) found.")
         # The first line of a file is its title, which is no sentence.
-        return tuple(file.read_text(encoding="utf-8").partition("\n")[2].strip() for file in files)
+        return tuple(_read_text(file).partition("\n")[2].strip() for file in files)
 
 
-def _fill(template: str, names: dict[str, Any]) -> str:
-    # Not str.format: an unknown name must survive, and a value with braces is only text.
-    return re.sub(
-        r"\{(\w+)\}",
-        lambda match: str(names[match[1]]) if match[1] in names else match[0],
-        template,
-    )
-
-
-def _lines(path: Path) -> tuple[str, ...]:
+def _read_text(path: Path) -> str:
     try:
-        return tuple(path.read_text(encoding="utf-8").split())
-    except OSError as error:
-        raise DataError(f"{path}: cannot be read ({error.strerror}).") from error
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise DataError(f"{path}: cannot be read ({reason}).") from error
 
 
 def available() -> list[str]:
-    """The codes of all languages in the package."""
+    """Return the codes of all languages in the package."""
     return sorted(path.stem for path in _HERE.glob("*.toml"))
 
 
 def load(code: str) -> Language:
-    """Load a language by its code.
+    """Return the language of a code.
 
     Raises
     ------
@@ -185,11 +194,17 @@ def load(code: str) -> Language:
 
 @functools.cache
 def _load(code: str) -> Language:
-    return read(_HERE / f"{code}.toml")
+    return read_pack(_HERE / f"{code}.toml")
 
 
-def read(path: str | Path) -> Language:
-    """Read a language pack from a TOML file anywhere; its texts stand in the folder beside it."""
+def read_pack(path: str | Path) -> Language:
+    """Return the language of a TOML file anywhere; its texts stand in the folder beside it.
+
+    Raises
+    ------
+    DataError
+        If the file cannot be read or lacks what every pack has: names the file and what.
+    """
     path = Path(path)
     table = read_toml(path, "a language pack")
     for needed in ("code", "name", "noise", "articles", "list", "types", "niah"):
@@ -198,18 +213,13 @@ def read(path: str | Path) -> Language:
     for value_type in VALUE_TYPES:
         if set(table["types"].get(value_type, {})) != {"one", "many"}:
             raise DataError(f"{path}: [types.{value_type}] needs 'one' and 'many'.")
-    return Language(
-        code=table["code"],
-        name=table["name"],
-        noise=table["noise"],
-        articles=tuple(table["articles"]),
-        templates=table,
-        folder=path.with_suffix(""),
-    )
+    code, name, noise = table["code"], table["name"], table["noise"]
+    folder = path.with_suffix("")
+    return Language(code, name, noise, tuple(table["articles"]), templates=table, folder=folder)
 
 
 def read_toml(path: Path, what: str) -> dict[str, Any]:
-    """The tables of a TOML file.
+    """Return the tables of a TOML file.
 
     Raises
     ------
@@ -218,10 +228,10 @@ def read_toml(path: Path, what: str) -> dict[str, Any]:
     """
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise DataError(f"{path}: cannot be read as {what} ({error}).") from error
 
 
 def placeholders(template: str) -> set[str]:
-    """The names in braces that a template uses."""
+    """Return the names in braces that a template uses."""
     return {name for _, name, _, _ in Formatter().parse(template) if name}

@@ -1,8 +1,12 @@
 """Engines: requests in, texts out, as they finish.
 
-Every engine is one module with a class ``Engine``; `load` makes one by name.
-Nothing is loaded before the first request, so that a mistake costs nothing and
-a finished run needs no model at all.
+Every engine is one module with a class ``Engine``; `load` makes one by name. Nothing is loaded
+before the first request, so that a mistake costs nothing and a finished run needs no model at all.
+
+>>> model = load("lille", dtype="float32")                            # doctest: +SKIP
+>>> request = Request("What is", special=True, max_new_tokens=16)
+>>> in_order(model, [request])[0].text                                # doctest: +SKIP
+' the special magic number'
 """
 
 from __future__ import annotations
@@ -14,14 +18,12 @@ from dataclasses import dataclass, field
 from operator import itemgetter
 from typing import Any, Protocol, runtime_checkable
 
-from rulerlib.errors import ParameterError, nearest, one_of
+from rulerlib.decoding import Decoding
+from rulerlib.errors import nearest, one_of, require
 from rulerlib.tokens import Tokenizer
 
-ENGINES = {
-    "transformers": "rulerlib.models.transformers",
-    "vllm": "rulerlib.models.vllm",
-    "openai": "rulerlib.models.openai",
-}
+# Each is a module of this package.
+ENGINES = ("transformers", "vllm", "openai")
 
 
 @dataclass(frozen=True)
@@ -43,13 +45,17 @@ class Request:
     template
         What the chat template is given besides the messages, such as ``enable_thinking``.
     tags
-        Special tokens that must stay in the text, because they say where thinking ends.
+        What stands before and after thinking. Where these are special tokens, they stay in the
+        text, which otherwise has none.
     group
         Neighbours with the same group share their context; None: none of them does.
-    shared
-        So many characters at the beginning of ``prompt`` are the same in the whole group.
     truncate
         Cut a prompt that is too long in its middle, instead of refusing it.
+    stop
+        Texts that end the answer at the first of them, which is left out. Those that stand within
+        thinking end nothing.
+    decoding
+        How tokens are chosen.
     """
 
     prompt: str
@@ -59,8 +65,9 @@ class Request:
     template: Mapping[str, Any] = field(default_factory=dict)
     tags: tuple[str, ...] = ()
     group: int | None = None
-    shared: int = 0
     truncate: bool = False
+    stop: tuple[str, ...] = ()
+    decoding: Decoding = field(default_factory=Decoding)
 
 
 @dataclass(frozen=True)
@@ -70,24 +77,24 @@ class Generation:
     Attributes
     ----------
     text
-        The generated text, without the prompt.
+        The generated text, without the prompt, and without the stop string that ended it.
     tokens
-        How many tokens were generated, thinking included.
+        The number of tokens that were generated, thinking and a stop string included.
     finished
-        Whether the model stopped by itself; False: it was cut off by the limit.
+        Whether the model or a stop string ended it; False: it was cut off by the limit.
     kept
         -1 if the whole prompt was read, else how many of its tokens were kept.
     prompt_tokens
-        Tokens of the prompt.
+        The number of tokens of the prompt that were read.
     computed_tokens
-        So many of these were really computed; the rest came from a cache. 0 where the engine
+        How many of these were really computed; the rest came from a cache. 0 where the engine
         cannot say.
     thinking
         What the engine itself told apart from the answer, as servers with a parser for
         reasoning do; otherwise thinking stands in ``text``, between its tags.
     split
-        The memory was too small for the whole batch, and so many prompts were read together
-        instead; 0: it was large enough.
+        How many prompts were read together because memory was too small for the whole batch;
+        0: it was large enough.
     """
 
     text: str
@@ -109,31 +116,30 @@ class Model(Protocol):
     @property
     def tokenizer(self) -> Tokenizer:
         """The model's tokenizer; asking for it loads no weights."""
-        ...
 
     @property
     def limit(self) -> int | None:
         """The longest sequence (prompt and answer) in tokens; None where unknown."""
-        ...
 
     @property
     def settings(self) -> dict[str, Any]:
-        """What decides the answers, as plain data, recorded with every run."""
-        ...
+        """What decides the answers besides the requests, as plain data, recorded with every run."""
+
+    def decoding(self, wanted: Decoding) -> str | dict[str, Any]:
+        """Return how tokens are chosen where this decoding is asked for, as it is recorded."""
 
     def batch_size(self, length: int) -> int | None:
-        """How many prompts of this many tokens it reads together.
+        """Return how many prompts of this many tokens are read together.
 
-        A number: each call of `generate` gets so many and reads them as one batch, and the same
-        ones again after an interruption, because the numbers that a model computes for a prompt
-        depend, in their last digits, on its neighbours. Requests of one group are one call,
+        A number: each call of `generate` gets that many requests and reads them as one batch, and
+        the same ones again after an interruption, because the numbers that a model computes for a
+        prompt depend, in their last digits, on its neighbours. Requests of one group are one call,
         however many there are, which the engine divides by this number itself. None: the engine
         takes all there is in one call and schedules it itself.
         """
-        ...
 
     def generate(self, requests: Iterable[Request]) -> Iterator[tuple[int, Generation]]:
-        """Continue each prompt, greedily.
+        """Continue each prompt.
 
         Yields
         ------
@@ -146,11 +152,10 @@ class Model(Protocol):
         ParameterError
             If a prompt is too long and may not be cut.
         """
-        ...
 
 
 def in_order(model: Model, requests: Iterable[Request]) -> list[Generation]:
-    """All that comes back, by position."""
+    """Return all generations, in the order of their requests."""
     return [generation for _, generation in sorted(model.generate(requests), key=itemgetter(0))]
 
 
@@ -161,7 +166,16 @@ def reserve(model: Model, length: int) -> None:
 
 
 def load(name: str, engine: str = "transformers", /, **options: Any) -> Model:
-    """An engine for a model.
+    """Return an engine for a model.
+
+    Parameters
+    ----------
+    name
+        The model: a local folder, a hub name, ``"lille"``, or a server's name for it.
+    engine
+        One of `ENGINES`.
+    options
+        What the engine takes besides the name.
 
     Raises
     ------
@@ -170,13 +184,12 @@ def load(name: str, engine: str = "transformers", /, **options: Any) -> Model:
     MissingExtraError
         If the engine's package is not installed.
     """
-    module = importlib.import_module(ENGINES[one_of("engine", engine, ENGINES)])
+    module = importlib.import_module(f"{__name__}.{one_of('engine', engine, ENGINES)}")
     parameters = inspect.signature(module.Engine).parameters
     # An engine that hands further arguments on knows their names itself.
     open_ended = any(each.kind is each.VAR_KEYWORD for each in parameters.values())
     known = [option for option in parameters if option != "name"]
     for option in options:
-        if option not in known and not open_ended:
-            raise ParameterError("engine option", option, nearest(option, known))
-    made: Model = module.Engine(name, **options)
-    return made
+        require(open_ended or option in known, "engine option", option, nearest(option, known))
+    model: Model = module.Engine(name, **options)
+    return model

@@ -20,36 +20,31 @@ from transformers import AttentionInterface, AttentionMaskInterface
 from transformers.integrations.sdpa_attention import sdpa_attention_forward
 from transformers.masking_utils import sdpa_mask
 
+from rulerlib.models.local import has
+
 NAME = "rulerlib_tiles"
 """The name under which transformers knows it."""
 
 # Shorter prompts gain nothing.
 SHORTEST = 1024
 
-# A tile: so many queries by so many keys, the second a multiple of the first.
+# The queries and the keys of a tile, the second a multiple of the first.
 QUERIES, KEYS = 512, 4096
 
-# Every so many keys are asked how large the scores are.
+# One key among this many is asked how large the scores are.
 STRIDE = 8
 
 # Sums of exponentials between these have neither overflowed nor lost what counts.
 SANE = 1e-20, 1e30
 
 # What some models add to attention: left to the way of transformers.
-BEYOND = ("position_bias", "softcap", "s_aux", "cache")
+BEYOND = {"position_bias", "softcap", "s_aux", "cache"}
 
 
 def serves(device: str, dtype: str) -> bool:
-    """Whether this machine is one on which it is faster."""
-
-    def has(probe: str) -> bool:
-        return bool(getattr(torch.cpu, probe, lambda: False)())
-
-    return (
-        (device, dtype) == ("cpu", "bfloat16")
-        and has("_is_avx512_bf16_supported")
-        and not has("_is_amx_tile_supported")
-    )
+    """Return whether this machine is one on which tiles are faster."""
+    slow = has("avx512_bf16") and not has("amx_tile")
+    return slow and (device, dtype) == ("cpu", "bfloat16")
 
 
 def use(model: Any) -> None:
@@ -67,7 +62,7 @@ def use(model: Any) -> None:
 def causal(
     query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, scale: float
 ) -> torch.Tensor:
-    """Attention of each token to itself and all before it.
+    """Return the attention of each token to itself and all before it.
 
     Parameters
     ----------
@@ -102,12 +97,12 @@ def causal(
             if head % group == 0:
                 keys = key[prompt, head // group].contiguous()
                 values = value[prompt, head // group].contiguous()
-                some = keys[::STRIDE].contiguous()
+                sparse = keys[::STRIDE].contiguous()
             queries = query[prompt, head] * scale
             for start in range(0, tokens, QUERIES):
                 end = min(tokens, start + QUERIES)
                 block = queries[start:end]
-                guess = (block @ some[: -(-end // STRIDE)].T).amax(-1, keepdim=True)
+                guess = (block @ sparse[: -(-end // STRIDE)].T).amax(-1, keepdim=True)
                 weighted, total = tiles.sums(block, keys[:end], values, guess)
                 if not bool(((total > SANE[0]) & (total < SANE[1])).all()):
                     largest = tiles.largest(block, keys[:end])
@@ -132,7 +127,7 @@ class _Tiles:
     def sums(
         self, queries: torch.Tensor, keys: torch.Tensor, values: torch.Tensor, less: torch.Tensor
     ) -> tuple[torch.Tensor, torch.Tensor]:
-        """Values weighted by exp(score - less), and the sum of these weights, in float32.
+        """Return values weighted by exp(score - less), and the sum of these weights, in float32.
 
         Returns
         -------
@@ -148,15 +143,15 @@ class _Tiles:
         return weighted, total
 
     def largest(self, queries: torch.Tensor, keys: torch.Tensor) -> torch.Tensor:
-        """The largest score of each query: (queries, 1)."""
+        """Return the largest score of each query: (queries, 1)."""
         none = queries.new_zeros(len(queries), 1)
-        found = [scores.amax(-1, keepdim=True) for _, scores in self._scores(queries, keys, none)]
-        return torch.cat(found, -1).amax(-1, keepdim=True)
+        tiles = [scores.amax(-1, keepdim=True) for _, scores in self._scores(queries, keys, none)]
+        return torch.cat(tiles, -1).amax(-1, keepdim=True)
 
     def _scores(
         self, queries: torch.Tensor, keys: torch.Tensor, more: torch.Tensor
     ) -> Iterator[tuple[int, torch.Tensor]]:
-        """Where a tile begins, and its scores and `more`, which may be written over.
+        """Yield where each tile begins, and its scores plus `more`, which may be written over.
 
         The queries are those of the last tokens: each sees the keys up to its own.
         """
@@ -176,19 +171,14 @@ def _forward(
     key: torch.Tensor,
     value: torch.Tensor,
     attention_mask: torch.Tensor | None,
-    dropout: float = 0.0,
-    scaling: float | None = None,
-    is_causal: bool | None = None,
-    **more: Any,
+    **options: Any,
 ) -> tuple[torch.Tensor, None]:
-    """What transformers calls: `causal` for a long prompt from its beginning, else torch's own."""
-    asked = getattr(module, "is_causal", True) if is_causal is None else is_causal
-    plain = attention_mask is None and asked and not dropout and not torch.is_grad_enabled()
-    plain = plain and all(more.get(name) is None for name in BEYOND)
+    """Return what transformers asks for: by `causal` for a long prompt, else by torch's own."""
+    given = {name: option for name, option in options.items() if option is not None}
+    plain = attention_mask is None and given.get("is_causal", getattr(module, "is_causal", True))
+    plain = plain and not given.get("dropout") and not torch.is_grad_enabled()
     tokens, width = query.shape[2:]
-    if plain and key.shape[2] == tokens >= SHORTEST:
-        return causal(query, key, value, width**-0.5 if scaling is None else scaling), None
-    output: tuple[torch.Tensor, None] = sdpa_attention_forward(
-        module, query, key, value, attention_mask, dropout, scaling, is_causal, **more
-    )
-    return output
+    if plain and not given.keys() & BEYOND and key.shape[2] == tokens >= SHORTEST:
+        return causal(query, key, value, given.get("scaling", width**-0.5)), None
+    attended, _ = sdpa_attention_forward(module, query, key, value, attention_mask, **options)
+    return attended, None

@@ -17,42 +17,43 @@ import dataclasses
 import gc
 import importlib.util
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from typing import Any
 
-from rulerlib import tokens
-from rulerlib.errors import MissingExtraError, ParameterError, flag, nearest, one_of, whole_number
-from rulerlib.models import Generation, Request
-from rulerlib.models.transformers import DTYPES, choose_dtype, fingerprint, fitting
+from rulerlib.decoding import Decoding
+from rulerlib.errors import MissingExtraError, flag, nearest, require, whole_number
+from rulerlib.models import Generation, Request, sampling, stopping
+from rulerlib.models.local import Local, Prompt, torch
 
 # Arguments of vLLM that change how fast it is, and no answer beyond its last digits: another
 # value may go on with a run that was begun.
-SPEED = frozenset(
-    [
-        "cpu_offload_gb",
-        "disable_custom_all_reduce",
-        "disable_log_stats",
-        "distributed_executor_backend",
-        "download_dir",
-        "enable_chunked_prefill",
-        "enforce_eager",
-        "gpu_memory_utilization",
-        "kv_cache_memory_bytes",
-        "load_format",
-        "max_num_batched_tokens",
-        "max_num_seqs",
-        "max_parallel_loading_workers",
-        "pipeline_parallel_size",
-        "use_tqdm_on_load",
-    ]
-)
+SPEED = {
+    "cpu_offload_gb",
+    "disable_custom_all_reduce",
+    "disable_log_stats",
+    "distributed_executor_backend",
+    "download_dir",
+    "enable_chunked_prefill",
+    "enforce_eager",
+    "gpu_memory_utilization",
+    "kv_cache_memory_bytes",
+    "load_format",
+    "max_num_batched_tokens",
+    "max_num_seqs",
+    "max_parallel_loading_workers",
+    "pipeline_parallel_size",
+    "use_tqdm_on_load",
+}
 
 # Requests that wait in vLLM's queue beyond those that it reads together.
 AHEAD = 8
 
+# vLLM raises lower temperatures to this one.
+COOLEST = 0.01
 
-class Engine:
+
+class Engine(Local):
     """A causal language model run by vLLM.
 
     Parameters
@@ -62,7 +63,7 @@ class Engine:
     dtype
         ``"auto"``: bfloat16 where this hardware is fast at it, else float32.
     tensor_parallel_size
-        Over how many GPUs each layer is spread.
+        The number of GPUs over which each layer is spread.
     max_model_len
         The longest sequence in tokens that memory is reserved for; None: the longest that is
         asked, prompt and answer together (see `reserve`).
@@ -79,7 +80,16 @@ class Engine:
         If the model cannot be found or a setting is unknown.
     MissingExtraError
         If `vllm` is not installed.
+
+    Notes
+    -----
+    Each request is drawn with a seed of its own, which follows from that of its `Decoding` and
+    its prompt. vLLM itself looks for stop strings; where a prompt has begun the thinking it is not
+    told of them, and where it stopped within thinking it is asked again without them. Then the
+    answer is cut here, at the same token.
     """
+
+    engine = "vllm"
 
     def __init__(
         self,
@@ -91,15 +101,12 @@ class Engine:
         trust_remote_code: bool = False,
         **engine_arguments: Any,
     ) -> None:
-        self.name = name
-        self._folder = tokens.resolve(name)
-        self._wanted_dtype = one_of("dtype", dtype, DTYPES)
+        super().__init__(name, dtype, trust_remote_code)
         self._parallel = whole_number("tensor_parallel_size", tensor_parallel_size, 1)
         if max_model_len is not None:
             whole_number("max_model_len", max_model_len, 2)
         self._max_model_len = max_model_len
         self._caching = flag("enable_prefix_caching", enable_prefix_caching)
-        self._trust = flag("trust_remote_code", trust_remote_code)
         self._more = engine_arguments
         self._reserved = 0
         self._loaded: Any = None
@@ -111,36 +118,31 @@ class Engine:
             _check(engine_arguments)
 
     @cached_property
-    def tokenizer(self) -> tokens.Tokenizer:
-        return tokens.load(self.name, self._trust)
+    def device(self) -> str:
+        """``"cuda"`` or ``"cpu"``."""
+        return "cuda" if torch().cuda.is_available() else "cpu"
 
     @cached_property
     def limit(self) -> int | None:
-        found = tokens.limit(self.name)
-        lengths = [length for length in (found, self._max_model_len) if length is not None]
+        lengths = [length for length in (super().limit, self._max_model_len) if length is not None]
         return min(lengths, default=None)
-
-    @cached_property
-    def dtype(self) -> str:
-        """``"float32"``, ``"bfloat16"`` or ``"float16"``."""
-        import torch
-
-        return choose_dtype(self._wanted_dtype, "cuda" if torch.cuda.is_available() else "cpu")
-
-    @cached_property
-    def _fingerprint(self) -> str:
-        return fingerprint(self._folder)
 
     @property
     def settings(self) -> dict[str, Any]:
         arguments = {name: value for name, value in self._more.items() if name not in SPEED}
-        return {
-            "engine": "vllm",
-            "weights": self._fingerprint,
-            "dtype": self.dtype,
-            "decoding": "greedy",
-            **({"engine_arguments": arguments} if arguments else {}),
-        }
+        return {**super().settings, **({"engine_arguments": arguments} if arguments else {})}
+
+    def decoding(self, wanted: Decoding) -> str | dict[str, Any]:
+        """Return what is recorded.
+
+        Raises
+        ------
+        ParameterError
+            If vLLM would use another temperature.
+        """
+        holds = wanted.greedy or wanted.temperature >= COOLEST
+        require(holds, "temperature", wanted.temperature, f"0, or {COOLEST} and above")
+        return super().decoding(wanted)
 
     def batch_size(self, length: int) -> None:
         """None: vLLM decides at every step what it reads together."""
@@ -154,48 +156,51 @@ class Engine:
         self._reserved = max(self._reserved, length)
 
     def generate(self, requests: Iterable[Request]) -> Iterator[tuple[int, Generation]]:
-        waiting = ((each, *fitting(each[1], self)) for each in enumerate(requests))
-        flying: dict[str, tuple[int, Request, int]] = {}
+        waiting = self._prompts(requests)
+        flying: dict[str, Prompt] = {}
         ahead = next(waiting, None)
         try:
             while ahead is not None or flying:
-                while ahead is not None and len(flying) < self._together + AHEAD:
-                    (position, request), ids, kept = ahead
-                    length = len(ids) + request.max_new_tokens
+                together = int(self._engine.vllm_config.scheduler_config.max_num_seqs)
+                while ahead is not None and len(flying) < together + AHEAD:
+                    length = len(ahead.ids) + ahead.request.max_new_tokens
                     if length > self._engine.model_config.max_model_len:
                         if flying:
                             # Loaded for shorter ones; those that it has are answered first.
                             break
                         self.reserve(length)
-                    self._asked += 1
-                    prompt = {"prompt_token_ids": ids}
-                    self._engine.add_request(str(self._asked), prompt, _greedy(request))
-                    flying[str(self._asked)] = position, request, kept
+                    stop = () if stopping.begun(ahead.request) else ahead.request.stop
+                    flying[self._add(ahead, stop)] = ahead
                     ahead = next(waiting, None)
                 for output in self._engine.step():
-                    position, request, kept = flying.pop(output.request_id)
-                    yield position, self._generation(output, request, kept)
+                    prompt = flying.pop(output.request_id)
+                    generation, stopped = self._generation(output, prompt)
+                    if isinstance(output.outputs[0].stop_reason, str) and not stopped:
+                        # It was thinking when vLLM stopped it.
+                        flying[self._add(prompt, ())] = prompt
+                    else:
+                        yield prompt.position, generation
         finally:
             # Ctrl-C: the next call must not wait for what nobody wants any more.
             if flying:
                 self._loaded.abort_request(list(flying))
 
-    def _generation(self, output: Any, request: Request, kept: int) -> Generation:
+    def _add(self, prompt: Prompt, stop: Sequence[str]) -> str:
+        """Hand a prompt over to vLLM, and return the name that it has there."""
+        self._asked += 1
+        ids, parameters = {"prompt_token_ids": prompt.ids}, _parameters(prompt.request, stop)
+        self._engine.add_request(str(self._asked), ids, parameters)
+        return str(self._asked)
+
+    def _generation(self, output: Any, prompt: Prompt) -> tuple[Generation, bool]:
+        """Return what came back, and whether a stop string ended it."""
         answer = output.outputs[0]
         read = len(output.prompt_token_ids)
-        return Generation(
-            # Decoded here, so that all engines leave out the same special tokens.
-            text=self.tokenizer.decode(answer.token_ids, request.tags),  # type: ignore[attr-defined]
-            tokens=len(answer.token_ids),
-            finished=answer.finish_reason == "stop",
-            kept=kept,
-            prompt_tokens=read,
-            computed_tokens=read - (output.num_cached_tokens or 0),
-        )
-
-    @property
-    def _together(self) -> int:
-        return int(self._engine.vllm_config.scheduler_config.max_num_seqs)
+        # Decoded here, so that all engines leave out the same special tokens.
+        text, count, stopped = stopping.cut(answer.token_ids, prompt.request, self.tokenizer.decode)
+        finished = stopped or answer.finish_reason == "stop"
+        computed = read - (output.num_cached_tokens or 0)
+        return Generation(text, count, finished, prompt.kept, read, computed), stopped
 
     @property
     def _engine(self) -> Any:
@@ -230,10 +235,7 @@ class Engine:
         try:
             return LLMEngine.from_engine_args(EngineArgs(**arguments))
         except (OSError, ValueError, RuntimeError) as error:
-            reason = next(iter(str(error).strip().splitlines()), type(error).__name__)
-            raise ParameterError(
-                "model", self.name, f"a model that vLLM loads ({reason.rstrip('.')})"
-            ) from error
+            raise self._unloadable(error, by="vLLM ") from error
 
     def close(self) -> None:
         """Give the memory back."""
@@ -243,15 +245,20 @@ class Engine:
             gc.collect()
 
 
-def _greedy(request: Request) -> Any:
+def _parameters(request: Request, stop: Sequence[str]) -> Any:
+    """Return what vLLM is told about an answer, with the stop strings that it is to look for."""
     from vllm import SamplingParams
     from vllm.sampling_params import RequestOutputKind
 
+    decoding = request.decoding
+    drawn = {} if decoding.greedy else {"top_p": decoding.top_p, "seed": sampling.seed(request)}
     return SamplingParams(
-        temperature=0.0,
+        temperature=float(decoding.temperature),
         max_tokens=request.max_new_tokens,
-        detokenize=False,
+        stop=list(stop),
+        detokenize=bool(stop),
         output_kind=RequestOutputKind.FINAL_ONLY,
+        **drawn,
     )
 
 
@@ -260,7 +267,6 @@ def _check(arguments: dict[str, Any]) -> None:
 
     known = [each.name for each in dataclasses.fields(EngineArgs)]
     for name in arguments:
-        if name not in known:
-            close = nearest(name, known)
-            hint = close[close.index("(") :] if "(" in close else ""
-            raise ParameterError("engine option", name, f"an argument of vLLM {hint}".strip())
+        # Not all names that are allowed, but the one that was probably meant.
+        _, bracket, hint = nearest(name, known).partition(" (")
+        require(name in known, "engine option", name, f"an argument of vLLM{bracket}{hint}")

@@ -1,7 +1,17 @@
 """The playground: one needle, moved through a haystack, and what the model makes of it.
 
-`Playground` is the state and the logic, without any widget; `Page` is the same
-with sliders and buttons, for JupyterLab and Voila::
+``setting``
+    where the controls stand;
+``prompt``
+    the prompt of a setting, and what each of its tokens belongs to;
+``answer``
+    what the model said, how right it is, and where its words come from;
+``state``
+    `Playground`: all of it together, without any widget;
+``page``, ``labels``
+    the same with sliders and buttons, for JupyterLab and Voila.
+
+::
 
     play = Playground(model="lille", length=4096)
     play.set(depth=33, num_distractors=3)
@@ -10,28 +20,10 @@ with sliders and buttons, for JupyterLab and Voila::
     Page(play)                    # as the last line of a cell
 """
 
+from rulerlib.playground.answer import Answer
 from rulerlib.playground.page import Page
-from rulerlib.playground.state import (
-    HAYSTACKS,
-    PARTS,
-    ROWS,
-    SOURCES,
-    Answer,
-    Playground,
-    Prompt,
-    Setting,
-    copied,
-)
+from rulerlib.playground.prompt import Prompt
+from rulerlib.playground.setting import ROWS, Setting
+from rulerlib.playground.state import Playground
 
-__all__ = [
-    "HAYSTACKS",
-    "PARTS",
-    "ROWS",
-    "SOURCES",
-    "Answer",
-    "Page",
-    "Playground",
-    "Prompt",
-    "Setting",
-    "copied",
-]
+__all__ = ["ROWS", "Answer", "Page", "Playground", "Prompt", "Setting"]

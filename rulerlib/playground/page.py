@@ -9,97 +9,24 @@ from __future__ import annotations
 import functools
 import html
 import itertools
+import math
 import threading
 import traceback
-from collections import deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from rulerlib import languages
-from rulerlib.errors import MissingExtraError, RulerError
-from rulerlib.languages import VALUE_TYPES
-from rulerlib.playground.state import ROWS, Playground, Setting, where
+from rulerlib import languages, packages
+from rulerlib.errors import RulerError
+from rulerlib.playground import labels
+from rulerlib.playground.labels import LABELS, TIPS
+from rulerlib.playground.setting import ROWS, WORDING, Setting, where
+from rulerlib.playground.state import Playground
 
-# What the style sheet of a book or of JupyterLab sets for text is taken over: light or dark.
-_STYLE = """<style>
-.ruler-play { --jp-widgets-label-color: currentColor; --jp-widgets-readout-color: currentColor; }
-.ruler-play, .ruler-play .widget-html-content { line-height: 1.5; }
-.ruler-play .ruler-prompt { max-height: 24em; overflow: auto; }
-.ruler-play .ruler-prompt:focus, .ruler-play button:focus-visible,
-.ruler-play .noUi-handle:focus { outline: 3px solid #2563eb; outline-offset: 2px; }
-.ruler-play button { min-height: 34px; border-radius: 5px; }
-.ruler-play .ruler-grid button { padding: 0 2px; min-height: 30px; line-height: 1.2; }
-.ruler-play .ruler-grid .widget-html-content { line-height: 1.2; text-align: center; }
-.ruler-play .ruler-say { padding: .5em .8em; border-left: 4px solid #2563eb; background: #8882; }
-.ruler-play .ruler-bad { border-left-color: #dc2626; }
-.ruler-play .ruler-good { border-left-color: #16a34a; }
-.ruler-play h4 { margin: .6em 0 .2em; font-size: 1.05em; }
-</style>"""
+# Needles of each kind that the page offers.
+MOST = 8
 
-# ipywidgets gives a slider's handle no name, and a widget made in Python cannot; so the page
-# copies each row's label to whatever in it can be reached by keyboard and has no name yet.
-_NAMES = """<script>(() => {
-  const name = () => document.querySelectorAll(
-    ".ruler-play [role=slider]:not([aria-label]), .ruler-play .widget-readout:not([aria-label])"
-  ).forEach((part) => {
-    const row = part.closest(".widget-slider, .jupyter-widgets");
-    const label = row && row.querySelector("label, .widget-label");
-    if (label && label.textContent.trim()) {
-      part.setAttribute("aria-label", label.textContent.trim());
-    }
-  });
-  new MutationObserver(name).observe(document.body, {childList: true, subtree: true});
-  name();
-})();</script>"""
-
-LABELS = {
-    "language": "Language",
-    "haystack": "Haystack",
-    "length": "Length (tokens)",
-    "depth": "Depth (%)",
-    "num_needles": "Needles",
-    "num_distractors": "Distractors",
-    "type_needle_k": "Keys",
-    "type_needle_v": "Values",
-    "needle": "Needle",
-    "question": "Question",
-    "prefix": "Answer begins",
-    "text": "Text",
-    "own": "Your own words",
-    "ask": "Ask the model",
-    "another": "Another needle",
-    "stop": "Stop",
-    "prompt": "The prompt",
-    "found": "Found, by depth and length",
-    "not asked": "Not asked yet.",
-}
-"""What stands on the page's controls and over its parts."""
-
-TIPS = {
-    "own": "Show or hide the fields for your own needle, question and text",
-    "ask": "Ask the model what the prompt asks",
-    "another": "Draw other keys and values, at the same place",
-    "stop": "Ask none of those that wait",
-}
-"""What buttons say beside their labels."""
-
-HINT = (
-    "Write your own needle: put <code>{value}</code> where its value stands and"
-    " <code>{key}</code> where its key stands, and both are drawn; or put your own value"
-    " in braces: <i>The code of the shed is {4711}.</i> What you leave empty is the"
-    " language pack's. Your own text is read if the haystack is <i>Your own text</i>."
-)
-"""How one's own words are written, as HTML."""
-
-HAYSTACK_NAMES = {
-    "essay": "Essays",
-    "noise": "One line, again and again",
-    "needle": "Other needles",
-    "text": "Your own text",
-}
-
-_TYPE_NAMES = {"words": "Pairs of words", "numbers": "Numbers", "uuids": "UUIDs"}
+_TYPES = ("type_needle_k", "type_needle_v")
 
 
 @dataclass(eq=False)
@@ -127,40 +54,35 @@ class Page:
     failures: list[BaseException] = field(init=False, default_factory=list)
 
     def __post_init__(self) -> None:
-        self._w = _widgets()
+        self._w = packages.load("ipywidgets", "notebook", "The playground's page")
         self._lock = threading.RLock()
-        self._waiting: deque[Setting] = deque()
-        self._asking: Setting | None = None
+        # What is to be asked: the first of it is being asked, the others wait.
+        self._queue: list[Setting] = []
         self._worker: threading.Thread | None = None
-        self._shown: Setting | None = None
+        self._shown = next(reversed(self.play.answers), None)
         self._quiet = False
-        self._grid: dict[tuple[int, float], tuple[int, float]] = {}
-        self._grid_of: tuple[Setting, int] | None = None
+        # Kept until one of its arguments changes: the page is drawn with every move.
+        self._shares = functools.lru_cache(maxsize=1)(self._count_shares)
         self.controls = self._make_controls()
-        w = self._w
         # What anyone reads on the page, as HTML; all that comes from users and models is escaped.
         self.alert, self.budget, self.prompt, self.answer, self.status = (
-            w.HTML(layout=w.Layout(width="auto", margin="2px 0")) for _ in range(5)
+            self._w.HTML(layout=self._style("2px 0")) for _ in range(5)
         )
-        self.ask = w.Button(description=LABELS["ask"], button_style="primary", tooltip=TIPS["ask"])
-        self.another = w.Button(description=LABELS["another"], tooltip=TIPS["another"])
-        self.stop = w.Button(description=LABELS["stop"], tooltip=TIPS["stop"], disabled=True)
+        self.ask = self._button("ask", lambda _: self.ask_for(self.play.setting))
+        self.ask.button_style = "primary"
+        self.another = self._button(
+            "another", lambda _: self._set(index=self.play.setting.index + 1)
+        )
+        self.stop = self._button("stop", self._forget)
         self.cells: dict[tuple[int, int], Any] = {}
         self.box = self._layout()
-        for control in self.controls.values():
-            control.observe(self._guarded(self._moved), names="value")
-        self.ask.on_click(self._guarded(lambda _: self.ask_for(self.play.setting)))
-        self.another.on_click(self._guarded(self._draw_another))
-        self.stop.on_click(self._guarded(self._forget))
-        answered = list(self.play.answers)
-        self._shown = answered[-1] if answered else None
         self.refresh()
 
     def _ipython_display_(self) -> None:
         from IPython.display import HTML, display
 
         display(self.box)  # type: ignore[no-untyped-call]
-        display(HTML(_NAMES))  # type: ignore[no-untyped-call]
+        display(HTML(labels.NAMES))  # type: ignore[no-untyped-call]
 
     def check(self) -> None:
         """Wait until all is asked, and raise the first thing that went wrong, if any did.
@@ -180,149 +102,99 @@ class Page:
         TimeoutError
             If that takes longer than ``timeout`` seconds.
         """
-        worker = self._worker
-        if worker is not None:
-            worker.join(timeout)
-            if worker.is_alive():
+        if self._worker is not None:
+            self._worker.join(timeout)
+            if self._worker.is_alive():
                 raise TimeoutError(f"still asking after {timeout} seconds")
 
     # --- Making it ---------------------------------------------------------------------------
 
+    def _style(self, margin: str, **more: str) -> Any:
+        """Return a layout as wide as there is room, which shows what juts out of it."""
+        return self._w.Layout(width="auto", margin=margin, overflow="visible", **more)
+
+    def _button(self, name: str, clicked: Callable[..., None]) -> Any:
+        button = self._w.Button(description=LABELS[name], tooltip=TIPS[name])
+        button.on_click(self._guarded(clicked))
+        return button
+
     def _make_controls(self) -> dict[str, Any]:
         w, setting = self._w, self.play.setting
-        wide = {
-            "style": {"description_width": "8.5em"},
-            "layout": w.Layout(width="auto", margin="2px 0"),
-        }
-
-        def options(names: Mapping[str, str], values: Iterable[str]) -> list[tuple[str, str]]:
-            return [(names[value], value) for value in values]
-
-        haystacks = options(HAYSTACK_NAMES, HAYSTACK_NAMES)
-        types = options(_TYPE_NAMES, VALUE_TYPES)
         packs = [(languages.load(code).name, code) for code in languages.available()]
-        most = 8
-        made = {
-            "language": w.Dropdown(options=packs, **wide),
-            "haystack": w.Dropdown(options=haystacks, **wide),
-            "length": w.SelectionSlider(
-                options=[(f"{length:,}", length) for length in self.play.lengths],
-                continuous_update=False,
-                **wide,
-            ),
-            "depth": w.IntSlider(min=0, max=100, step=1, **wide),
-            "num_needles": w.BoundedIntText(min=1, max=max(most, setting.num_needles), **wide),
-            "num_distractors": w.BoundedIntText(
-                min=0, max=max(most, setting.num_distractors), **wide
-            ),
-            "type_needle_k": w.Dropdown(options=types, **wide),
-            "type_needle_v": w.Dropdown(options=types, **wide),
-            "needle": w.Text(continuous_update=False, **wide),
-            "question": w.Text(continuous_update=False, **wide),
-            "prefix": w.Text(continuous_update=False, **wide),
-            "text": w.Textarea(continuous_update=False, rows=5, **wide),
+        haystacks = [(name, value) for value, name in labels.HAYSTACK_NAMES.items()]
+        types = [(name, value) for value, name in labels.TYPE_NAMES.items()]
+        lengths = [(f"{length:,}", length) for length in self.play.lengths]
+        late = {"continuous_update": False}
+        controls = {
+            "language": w.Dropdown(options=packs),
+            "haystack": w.Dropdown(options=haystacks),
+            "length": w.SelectionSlider(options=lengths, **late),
+            "depth": w.IntSlider(min=0, max=100),
+            "num_needles": w.BoundedIntText(min=1, max=max(MOST, setting.num_needles)),
+            "num_distractors": w.BoundedIntText(min=0, max=max(MOST, setting.num_distractors)),
+            **{name: w.Dropdown(options=types) for name in _TYPES},
+            **{name: w.Text(**late) for name in WORDING},
+            "text": w.Textarea(rows=5, **late),
         }
-        for name, control in made.items():
-            control.description = LABELS[name]
-        self._put(made, setting)
-        return made
-
-    def _put(self, controls: Mapping[str, Any], setting: Setting) -> None:
         for name, control in controls.items():
-            value = getattr(setting, name)
-            control.value = round(value) if name == "depth" else value
+            control.description, control.layout = LABELS[name], self._style("2px 0")
+            control.style.description_width = "8.5em"
+            control.observe(self._guarded(self._moved), names="value")
+        return controls
 
     def _layout(self) -> Any:
         w = self._w
 
-        def column(children: list[Any], basis: str = "290px") -> Any:
-            return w.VBox(
-                children,
-                layout=w.Layout(
-                    flex=f"1 1 {basis}", width="auto", margin="0 14px 0 0", overflow="visible"
-                ),
-            )
+        def column(*names: str) -> Any:
+            style = self._style("0 14px 0 0", flex="1 1 290px")
+            return w.VBox([self.controls[name] for name in names], layout=style)
 
-        def row(children: list[Any]) -> Any:
-            return w.HBox(children, layout=w.Layout(flex_flow="row wrap", overflow="visible"))
+        def row(*children: Any) -> Any:
+            return w.HBox(children, layout=self._style("0", flex_flow="row wrap"))
 
-        def head(text: str) -> Any:
-            return w.HTML(f"<h4>{text}</h4>", layout=w.Layout(margin="0"))
+        def head(name: str) -> Any:
+            return w.HTML(f"<h4>{LABELS[name]}</h4>", layout=w.Layout(margin="0"))
 
-        hint = w.HTML(HINT)
-        names = ("needle", "question", "prefix", "text")
-        words = w.VBox([hint, *(self.controls[name] for name in names)])
+        names = (*WORDING, "text")
+        words = w.VBox([w.HTML(labels.HINT), *(self.controls[name] for name in names)])
 
         def unfold(_: Any = None) -> None:
             words.layout.display = "" if self.own.value else "none"
 
         # Not an accordion, whose title keyboards and screen readers do not find.
-        self.own = w.ToggleButton(
-            value=any(getattr(self.play.setting, name) for name in names),
-            description=LABELS["own"],
-            tooltip=TIPS["own"],
-        )
+        self.own = w.ToggleButton(description=LABELS["own"], tooltip=TIPS["own"])
+        self.own.value = any(getattr(self.play.setting, name) for name in names)
         self.own.observe(self._guarded(unfold), names="value")
         unfold()
-        first = [self.controls[name] for name in ("language", "haystack", "length")]
-        second = [self.controls[name] for name in ("num_needles", "num_distractors")]
-        third = [self.controls[name] for name in ("type_needle_k", "type_needle_v")]
-        grid = self._make_grid()
-        box = w.VBox(
-            [
-                w.HTML(_STYLE, layout=w.Layout(display="none")),
-                row([column(first), column([*second, *third])]),
-                self.own,
-                words,
-                self.controls["depth"],
-                self.alert,
-                self.budget,
-                head(LABELS["prompt"]),
-                self.prompt,
-                row([self.ask, self.another, self.stop]),
-                self.status,
-                self.answer,
-                head(LABELS["found"]),
-                grid,
-                self._key(),
-            ],
-            layout=w.Layout(overflow="visible", max_width="60em"),
-        )
+        first = column("language", "haystack", "length")
+        second = column("num_needles", "num_distractors", *_TYPES)
+        setting = [row(first, second), self.own, words, self.controls["depth"]]
+        buttons = row(self.ask, self.another, self.stop)
+        asked = [head("prompt"), self.prompt, buttons, self.status, self.answer]
+        heatmap = [head("found"), self._make_grid(), w.HTML(labels.KEY)]
+        style = w.HTML(labels.STYLE, layout=w.Layout(display="none"))
+        box = w.VBox([style, *setting, self.alert, self.budget, *asked, *heatmap])
+        box.layout = w.Layout(overflow="visible", max_width="60em")
         box.add_class("ruler-play")
         return box
 
     def _make_grid(self) -> Any:
         w, lengths = self._w, self.play.lengths
-        top = [
-            w.HTML(f"<b>{length:,} tokens</b>", layout=w.Layout(width="auto", margin="0"))
-            for length in lengths
-        ]
+        top = [w.HTML(f"<b>{length:,} tokens</b>", layout=self._style("0")) for length in lengths]
         for depth, length in itertools.product(ROWS, lengths):
             cell = w.Button(layout=w.Layout(width="auto", margin="1px"))
             cell.on_click(self._guarded(functools.partial(self._ask_cell, depth, length)))
             self.cells[depth, length] = cell
-        grid = w.GridBox(
-            [*top, *self.cells.values()],
-            layout=w.Layout(
-                grid_template_columns=f"repeat({len(lengths)}, minmax(0, 1fr))",
-                max_width="44em",
-                overflow="visible",
-            ),
-        )
+        columns = f"repeat({len(lengths)}, minmax(0, 1fr))"
+        style = w.Layout(grid_template_columns=columns, max_width="44em", overflow="visible")
+        grid = w.GridBox([*top, *self.cells.values()], layout=style)
         grid.add_class("ruler-grid")
         return grid
-
-    def _key(self) -> Any:
-        return self._w.HTML(
-            "Each button asks at its depth and length. It then says how many of the needles"
-            " that stood there were found, of how many; grey was not asked. <i>Another needle</i>,"
-            " and asking again, makes the numbers larger."
-        )
 
     # --- What happens ------------------------------------------------------------------------
 
     def _guarded(self, callback: Callable[..., None]) -> Callable[..., None]:
-        """A callback whose errors are seen, where ipywidgets would swallow them."""
+        """Return a callback whose errors are seen, where ipywidgets would swallow them."""
 
         @functools.wraps(callback)
         def call(*arguments: Any) -> None:
@@ -357,20 +229,19 @@ class Page:
             self.play.set(**values)
             self._settled()
 
-    def _draw_another(self, _: Any) -> None:
+    def _set(self, **changes: Any) -> None:
         with self._lock:
-            self.play.set(index=self.play.setting.index + 1)
+            self.play.set(**changes)
             self.refresh()
 
     def _ask_cell(self, depth: int, length: int, _: Any) -> None:
         with self._lock:
-            self.play.set(depth=depth, length=length)
-            self.refresh()
+            self._set(depth=depth, length=length)
             self.ask_for(self.play.setting)
 
     def _forget(self, _: Any) -> None:
         with self._lock:
-            self._waiting.clear()
+            del self._queue[1:]
             self._draw()
 
     def ask_for(self, setting: Setting) -> None:
@@ -378,19 +249,18 @@ class Page:
         with self._lock:
             if setting in self.play.answers:
                 self._shown = setting
-            elif setting != self._asking and setting not in self._waiting:
-                self._waiting.append(setting)
-                if self._asking is None:
-                    self._asking = self._waiting.popleft()
+            elif setting not in self._queue:
+                self._queue.append(setting)
+                if len(self._queue) == 1:
                     self._worker = threading.Thread(target=self._work, daemon=True)
                     self._worker.start()
             self._draw()
 
     def _work(self) -> None:
         """Ask one after another, in a thread of its own, so that the page goes on living."""
-        while True:
-            setting = self._asking
-            assert setting is not None
+        asking = True
+        while asking:
+            setting = self._queue[0]
             try:
                 self.play.ask(setting)
                 self._shown = setting
@@ -398,15 +268,11 @@ class Page:
                 self._show_error(error)
                 with self._lock:
                     # What one question could not do, the next will not either.
-                    self._waiting.clear()
+                    del self._queue[1:]
             with self._lock:
-                self._asking = self._waiting.popleft() if self._waiting else None
-                try:
-                    self._draw()
-                except Exception as error:
-                    self._show_error(error)
-                if self._asking is None:
-                    return
+                self._queue.pop(0)
+                self._guarded(self._draw)()
+                asking = bool(self._queue)
 
     # --- Drawing it --------------------------------------------------------------------------
 
@@ -415,7 +281,9 @@ class Page:
         with self._lock:
             self._quiet = True
             try:
-                self._put(self.controls, self.play.setting)
+                for name, control in self.controls.items():
+                    value = getattr(self.play.setting, name)
+                    control.value = round(value) if name == "depth" else value
             finally:
                 self._quiet = False
             self._settled()
@@ -441,59 +309,47 @@ class Page:
         )
 
     def _draw_status(self) -> None:
-        self.stop.disabled = not self._waiting
-        if self._asking is None:
+        count = len(self._queue) - 1
+        self.stop.disabled = count < 1
+        if not self._queue:
             self.status.value = "<div role='status'></div>"
             return
-        waiting = f"; {len(self._waiting)} more waiting" if self._waiting else ""
+        waiting = f"; {count} more waiting" if count else ""
         self.status.value = (
             f"<div role='status' class='ruler-say'>Asking {html.escape(self.play.name)}"
-            f" {where(self._asking)}{waiting} …</div>"
+            f" {where(self._queue[0])}{waiting} …</div>"
         )
 
     def _draw_answer(self) -> None:
-        if self._shown is None:
-            self.answer.value = f"<div role='status' class='ruler-say'>{LABELS['not asked']}</div>"
-            return
-        shown = self.play.answers[self._shown]._repr_html_()
+        shown = f"<div class='ruler-say'>{LABELS['not asked']}</div>"
+        if self._shown:
+            shown = self.play.answers[self._shown]._repr_html_()
         self.answer.value = f"<div role='status'>{shown}</div>"
 
-    def _found(self, kind: Setting, answers: int) -> dict[tuple[int, float], tuple[int, float]]:
-        """For each length and middle of a tenth: n, and the share found; made when it changes."""
-        if self._grid_of != (kind, answers):
-            rows = self.play.by_depth(kind).to_dict("records")
-            self._grid = {(row["length"], row["depth"]): (row["n"], row["found"]) for row in rows}
-            self._grid_of = (kind, answers)
-        return self._grid
+    def _count_shares(
+        self, kind: Setting, answers: int
+    ) -> dict[tuple[int, float], tuple[int, float]]:
+        """Return for each length and part of the depths n and the share found.
+
+        ``answers`` is the number of all answers so far: with each more the shares change.
+        """
+        rows = self.play.by_depth(kind).to_dict("records")
+        return {(row["length"], row["depth"]): (row["n"], row["found"]) for row in rows}
 
     def _draw_grid(self) -> None:
         from rulerlib import plots
+        from rulerlib.analysis import depth_bin
 
         setting = self.play.setting
-        found = self._found(setting.kind, len(self.play.answers))
-        waiting = {*self._waiting, self._asking} - {None}
+        shares = self._shares(setting.kind, len(self.play.answers))
         for (depth, length), cell in self.cells.items():
-            n, share = found.get((length, _middle(depth)), (0, float("nan")))
+            part = depth_bin(depth, len(ROWS))
+            n, share = shares.get((length, part), (0, math.nan))
             hits = round(n * share) if n else 0
-            asked = replace(setting, depth=depth, length=length) in waiting
+            asked = replace(setting, depth=depth, length=length) in self._queue
             said = "…" if asked else f"{hits} of {n}" if n else "ask"
             cell.description = f"{depth} %: {said}"
             cell.tooltip = f"Ask at depth {depth} %, {length:,} tokens"
             cell.style.button_color, cell.style.text_color = plots.shade(share)
-            current = length == setting.length and _middle(depth) == _middle(setting.depth)
+            current = (length, part) == (setting.length, depth_bin(setting.depth, len(ROWS)))
             cell.layout.border = "2px solid #2563eb" if current else "1px solid #8888"
-
-
-def _middle(depth: float) -> float:
-    """The middle of the part of the depths that a depth belongs to, as `analysis.by_depth` cuts."""
-    bins = len(ROWS)
-    part = depth * bins // 100 if depth <= 50 else bins - 1 - (100 - depth) * bins // 100
-    return (part + 0.5) * 100 / bins
-
-
-def _widgets() -> Any:
-    try:
-        import ipywidgets
-    except ImportError as error:
-        raise MissingExtraError("ipywidgets", "notebook", "The playground's page") from error
-    return ipywidgets

@@ -1,7 +1,7 @@
 """The table of tasks: a variant is a row of data.
 
 >>> task = resolve("niah_multikey_1", num_needle_k=8)
->>> task.family, task.knobs.num_needle_k, task.knobs.haystack
+>>> task.family.name, task.knobs.num_needle_k, task.knobs.haystack
 ('niah', 8, 'essay')
 """
 
@@ -9,18 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields, replace
-from types import ModuleType
 from typing import Any
 
-from rulerlib.errors import ParameterError, nearest, one_of
+from rulerlib.errors import one_of, require, whole_number
+from rulerlib.scoring import Scoring
 from rulerlib.tasks import common_words, frequent_words, niah, qa, variable_tracking
+from rulerlib.tasks.family import Family
 
-FAMILIES: dict[str, ModuleType] = {
-    "niah": niah,
-    "variable_tracking": variable_tracking,
-    "common_words": common_words,
-    "frequent_words": frequent_words,
-    "qa": qa,
+FAMILIES: dict[str, Family] = {
+    module.FAMILY.name: module.FAMILY
+    for module in (niah, variable_tracking, common_words, frequent_words, qa)
 }
 
 
@@ -33,40 +31,63 @@ class Task:
     name
         ``"niah_single_2"``.
     family
-        The module that makes it: ``"niah"``.
+        What all tasks of its kind have in common.
     knobs
-        Its settings, an instance of the family's ``Knobs``.
-    tokens_to_generate
-        Room for the answer, in RULER's numbers.
-    metric
-        The strict rule by which an answer counts: a name in `rulerlib.metrics`.
+        Its settings, an instance of ``family.knobs``.
     """
 
     name: str
-    family: str
+    family: Family
     knobs: Any
-    tokens_to_generate: int
-    metric: str
 
     @property
-    def module(self) -> ModuleType:
-        """Where ``Knobs`` and ``Family`` of this task are."""
-        return FAMILIES[self.family]
+    def scoring(self) -> Scoring:
+        """How its answers are judged."""
+        return self.family.scoring
+
+    @property
+    def category(self) -> str:
+        """RULER's category."""
+        return self.family.category
+
+    @property
+    def tokens_to_generate(self) -> int:
+        """Room for the answer, in RULER's numbers."""
+        return self.family.tokens_to_generate
+
+    @property
+    def reads_texts(self) -> bool:
+        """Whether it reads the user's own texts."""
+        return self.family.reads_texts(self.knobs)
 
     def settings(self) -> dict[str, Any]:
-        """The knobs as plain data."""
+        """Return the knobs as plain data."""
         return asdict(self.knobs)
+
+    def check_queries(self, queries_per_context: Any) -> None:
+        """Check that one context can be asked this many questions.
+
+        Raises
+        ------
+        ParameterError
+            If not: says how many it can be asked, and what decides it.
+        """
+        whole_number("queries_per_context", queries_per_context, 1)
+        most, why = self.family.most_queries(self.knobs)
+        holds = most is None or queries_per_context <= max(1, most)
+        allowed = f"{'1' if (most or 1) <= 1 else f'at most {most}'} for {self.name}: {why}"
+        require(holds, "queries_per_context", queries_per_context, allowed)
 
 
 TASKS: dict[str, Task] = {
-    name: Task(name, family, knobs, module.TOKENS_TO_GENERATE, module.METRIC)
-    for family, module in FAMILIES.items()
-    for name, knobs in module.VARIANTS.items()
+    name: Task(name, family, knobs)
+    for family in FAMILIES.values()
+    for name, knobs in family.variants.items()
 }
 
 
 def resolve(name: str, **knobs: Any) -> Task:
-    """A task by its name, with knobs set anew.
+    """Return a task by its name, with knobs set anew.
 
     Raises
     ------
@@ -76,13 +97,12 @@ def resolve(name: str, **knobs: Any) -> Task:
     task = TASKS[one_of("task", name, TASKS)]
     allowed = [item.name for item in fields(task.knobs)]
     for knob in knobs:
-        if knob not in allowed:
-            raise ParameterError("knob", knob, nearest(knob, allowed))
+        one_of("knob", knob, allowed)
     return replace(task, knobs=replace(task.knobs, **knobs))
 
 
 def listed(text: str) -> list[str]:
-    """Names with commas between them, as papermill's ``-p x [a,b]`` hands over a list.
+    """Return the names in a text with commas, as papermill's ``-p x [a,b]`` hands over a list.
 
     >>> listed("a"), listed("['a', 'b']")
     (['a'], ['a', 'b'])
@@ -91,7 +111,7 @@ def listed(text: str) -> list[str]:
 
 
 def names(chosen: str | Sequence[str], family: str | None = None) -> list[str]:
-    """The task names that a parameter means.
+    """Return the task names that a parameter means.
 
     Parameters
     ----------
@@ -105,16 +125,14 @@ def names(chosen: str | Sequence[str], family: str | None = None) -> list[str]:
     ParameterError
         If a name is unknown, given twice, or none is given.
     """
-    allowed = [name for name, task in TASKS.items() if family in (None, task.family)]
+    allowed = [name for name, task in TASKS.items() if family in (None, task.family.name)]
     if chosen == "all":
         return allowed
     if isinstance(chosen, str):
         chosen = listed(chosen)
-    if not isinstance(chosen, (list, tuple)):
-        raise ParameterError("variants", chosen, "a name, several with commas between, or 'all'")
-    found = [one_of("variants", name, allowed) for name in chosen]
-    if not found:
-        raise ParameterError("variants", chosen, "at least one name, or 'all'")
-    if len(set(found)) < len(found):
-        raise ParameterError("variants", chosen, "names that differ")
-    return found
+    sequence = isinstance(chosen, (list, tuple))
+    require(sequence, "tasks", chosen, "a name, several with commas between, or 'all'")
+    named = [one_of("tasks", name, allowed) for name in chosen]
+    require(named, "tasks", chosen, "at least one name, or 'all'")
+    require(len(set(named)) == len(named), "tasks", chosen, "names that differ")
+    return named

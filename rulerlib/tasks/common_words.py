@@ -29,11 +29,18 @@ import unicodedata
 import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cache, cached_property, partial
+from operator import add
 
-from rulerlib.errors import MissingExtraError, ParameterError, flag, one_of, whole_number
+from rulerlib import packages
+from rulerlib.errors import ParameterError, flag, one_of, require, whole_number
 from rulerlib.haystack import Filling, Haystack, Pool, Sized, largest
-from rulerlib.tasks.base import Draft, Maker, Take
+from rulerlib.parts import Column
+from rulerlib.scoring import LIST
+from rulerlib.tasks import mistakes
+from rulerlib.tasks.budget import Take
+from rulerlib.tasks.draft import Draft
+from rulerlib.tasks.family import AGGREGATION, Family, Maker, asked_once
 from rulerlib.tokens import Tokenizer
 
 SOURCES = ("wordfreq", "text")
@@ -41,7 +48,7 @@ SOURCES = ("wordfreq", "text")
 # Letters of a word.
 SHORTEST, LONGEST = 3, 14
 
-# So many of a language's most frequent words; rarer ones only where the length needs them.
+# The most frequent words of a language that are used; rarer ones only where the length needs them.
 TOP = 15_000
 
 # More than any language has.
@@ -56,7 +63,7 @@ LIGHT_BELOW = 4096
 # What the heavier list must leave free of a length, so that every sample's words fit.
 SPARE = 0.05
 
-# Numbers are counted so many at a time.
+# How many numbers are counted at a time.
 CHUNK = 2048
 
 
@@ -89,8 +96,8 @@ class Knobs:
     freq_cw, freq_ucw
         How often each common and each uncommon word stands in the list. With
         neither of them: 30 and 3, as RULER, or 6 and 1 below 4096 tokens and
-        where a tokenizer needs so many tokens for a word that 30 and 3 do not
-        fit. With one of them, the other is 30 or 3.
+        where 30 and 3 do not fit, because the tokenizer cuts words into many
+        tokens. With one of them, the other is 30 or 3.
     few_shot
         Whether an example with its answer comes first, as in RULER.
     words
@@ -111,8 +118,7 @@ class Knobs:
             if getattr(self, name) is not None:
                 whole_number(name, getattr(self, name), 1, 10_000)
         common, uncommon = self.frequencies(HEAVY)
-        if common <= uncommon:
-            raise ParameterError("freq_cw", common, f"more than freq_ucw ({uncommon})")
+        require(common > uncommon, "freq_cw", common, f"more than freq_ucw ({uncommon})")
         flag("few_shot", self.few_shot)
         one_of("words", self.words, SOURCES)
 
@@ -122,14 +128,14 @@ class Knobs:
         return self.freq_cw is None and self.freq_ucw is None
 
     def frequencies(self, setting: Setting) -> tuple[int, int]:
-        """How often a common and an uncommon word stand in the list."""
+        """Return how often a common and an uncommon word stand in the list."""
         if self.automatic:
             return setting.freq_cw, setting.freq_ucw
         return self.freq_cw or HEAVY.freq_cw, self.freq_ucw or HEAVY.freq_ucw
 
 
 def proper(words: Iterable[str]) -> tuple[str, ...]:
-    """Those that the list may hold, each once, in their order.
+    """Return the words that the list may hold, each once, in their order.
 
     >>> proper(["house", "House", "cat's", "of", "b12", "ant"])
     ('house', 'ant')
@@ -140,7 +146,7 @@ def proper(words: Iterable[str]) -> tuple[str, ...]:
 
 @cache
 def frequent(code: str, letters: str) -> tuple[str, ...]:
-    """All words of a language that `wordfreq` knows, the most frequent first.
+    """Return all words of a language that `wordfreq` knows, the most frequent first.
 
     Words in another script than ``letters`` are left out: the English list has Greek ones.
 
@@ -151,28 +157,25 @@ def frequent(code: str, letters: str) -> tuple[str, ...]:
     ParameterError
         If it does not know the language.
     """
-    try:
-        import wordfreq
-    except ImportError as error:
-        raise MissingExtraError("wordfreq", "words", "Making a list of common words") from error
+    wordfreq = packages.load("wordfreq", "words", "Making a list of common words")
     try:
         # Its data are frozen (version 3.1 is the last), so the same words come every time.
         listed = wordfreq.top_n_list(code, EVERY)
     except LookupError as error:
         raise ParameterError("words", "wordfreq", f"'text', as wordfreq has no {code}") from error
-    found = proper(listed)
+    words = proper(listed)
     scripts = {_script(letter) for letter in letters if letter.isalpha()}
-    strange = {letter for letter in set("".join(found)) if _script(letter) not in scripts}
-    return tuple(word for word in found if strange.isdisjoint(word))
+    strange = {letter for letter in set("".join(words)) if _script(letter) not in scripts}
+    return tuple(word for word in words if strange.isdisjoint(word))
 
 
 def _script(letter: str) -> str:
-    """``"LATIN"``, ``"GREEK"``: the first word of a letter's name."""
+    """Return the script of a letter, ``"LATIN"`` or ``"GREEK"``: the first word of its name."""
     return unicodedata.name(letter, "").partition(" ")[0]
 
 
 class Numbers:
-    """``"1. "``, ``"2. "``, ...: the texts and the tokens of as many as a list needs."""
+    """The numbers of a list, ``"1. "``, ``"2. "``, ...: their texts and their costs in tokens."""
 
     def __init__(self, tokenizer: Tokenizer) -> None:
         self._tokenizer = tokenizer
@@ -181,7 +184,10 @@ class Numbers:
         self.sums = [0]
 
     def fill(self, room: int, word: int) -> int:
-        """How many numbers are too many for ``room``, each before a word of ``word`` tokens."""
+        """Return the smallest count of entries that exceeds ``room`` tokens.
+
+        Each entry is a number and a word of ``word`` tokens.
+        """
         while self.sums[-1] + len(self.texts) * word <= room:
             self.reach(len(self.texts) + CHUNK)
         return bisect.bisect_right(
@@ -189,7 +195,7 @@ class Numbers:
         )
 
     def reach(self, count: int) -> None:
-        """Have at least ``count`` numbers ready."""
+        """Count at least ``count`` numbers."""
         first = len(self.texts) + 1
         if count < first:
             return
@@ -216,13 +222,8 @@ class Choice:
         return self.common + self.uncommon + self.example_common + self.example_uncommon
 
 
-def most_queries(knobs: Knobs) -> tuple[int | None, str]:
-    """How many questions one context can be asked, and what decides it."""
-    return 1, "what stands most often can be asked once"
-
-
-class Family(Maker):
-    """Makes the samples of one setting of the knobs; parameters as in `rulerlib.tasks.base.Maker`.
+class NumberedList(Maker):
+    """Makes the samples of one setting of the knobs.
 
     ``texts`` are where the words are from, if not from `wordfreq`; ``seed`` is not used, as all
     that this family draws belongs to a sample.
@@ -240,13 +241,11 @@ class Family(Maker):
             top = max(TOP, self.budget.length // (LEAST_ENTRY * uncommon))
             words = frequent(self.language.code, self.language.noise)[:top]
         needed = sum(self._sizes(HEAVY))
-        if len(words) < needed:
-            raise ParameterError(
-                "words",
-                self.knobs.words,
-                f"a source of at least {needed} different words of {SHORTEST} to {LONGEST}"
-                f" letters, and this has {len(words)}",
-            )
+        allowed = (
+            f"a source of at least {needed} different words of {SHORTEST} to {LONGEST}"
+            f" letters, and this has {len(words)}"
+        )
+        require(len(words) >= needed, "words", self.knobs.words, allowed)
         return Pool(words, " ", self.budget.tokenizer)
 
     @cached_property
@@ -262,9 +261,7 @@ class Family(Maker):
             return HEAVY
         # The same trial for every seed: a seed gives other words, not another setting.
         rng = random.Random("trial")
-        needed = max(
-            self.composer.fixed(self._ask(self._choose(HEAVY, rng), HEAVY, rng)) for _ in range(8)
-        )
+        needed = max(self._fixed(self._choose(HEAVY, rng), HEAVY, rng) for _ in range(8))
         if needed * (1 + SPARE) <= self.budget.length:
             return HEAVY
         warnings.warn(
@@ -277,27 +274,25 @@ class Family(Maker):
         return LIGHT
 
     def plan(self, index: int, rng: random.Random, queries: int) -> tuple[list[Draft], Take]:
-        """The question about a list of words, and the example.
+        """Return the question about a list of words, with its example, and what fills the list.
 
         Raises
         ------
         ParameterError
             If there are not words enough for the length: names the longest that works.
         """
-        if self.budget.length > self.longest:
-            raise ParameterError(
-                "length",
-                self.budget.length,
-                f"at most {self.longest}: there are {len(self.haystack.units)} words, and none"
-                ' may come twice (more texts with words="text" or a higher freq_ucw go further)',
-            )
+        allowed = (
+            f"at most {self.longest}: there are {len(self.haystack.units)} words, and none"
+            ' may come twice (more texts with words="text" or a higher freq_ucw go further)'
+        )
+        require(self.budget.length <= self.longest, "length", self.budget.length, allowed)
         choice = self._choose(self.setting, rng)
         draft = self._ask(choice, self.setting, rng)
-        return [draft], lambda room: self._fill(choice, room, rng)
+        return [draft], lambda room: self._fill(choice, draft.least, room, rng)
 
     @cached_property
     def longest(self) -> int:
-        """A length for which the words suffice in every sample.
+        """The longest length for which the words suffice in every sample.
 
         The prompt that takes in all words is the shortest when the cheapest words are those
         that stand in it most often; so long may a prompt be, whatever a sample draws.
@@ -308,7 +303,7 @@ class Family(Maker):
         costs = self.haystack.costs
         entries = self._entries(choice)
         more = entries + (len(costs) - len(choice.all)) * uncommon
-        if self._numbers.fill(self.budget.room, self._cheapest) <= more:
+        if self._numbers.fill(self.budget.room, self.haystack.cheapest) <= more:
             return self.budget.length
         times = [common] * len(choice.common) + [uncommon] * len(choice.uncommon)
         # The example's answer names its common words once more.
@@ -318,16 +313,12 @@ class Family(Maker):
         times += [uncommon] * (len(costs) - len(times))
         times.sort(reverse=True)
         whole = sum(cost * often for cost, often in zip(sorted(costs), times, strict=True))
-        fixed = self.composer.fixed(self._ask(choice, setting, rng))
+        fixed = self._fixed(choice, setting, rng)
         sums = self._numbers.sums
         return fixed - drawn + whole + sums[more] - sums[entries]
 
-    @cached_property
-    def _cheapest(self) -> int:
-        return min(self.haystack.costs)
-
     def _sizes(self, setting: Setting) -> list[int]:
-        """How many words of each kind a ``Choice`` has."""
+        """Return how many words of each kind a ``Choice`` has."""
         count = self.knobs.num_cw
         # The smallest list has an uncommon word for each common one.
         shown = [count, count * setting.example_uncommon] if self.knobs.few_shot else [0, 0]
@@ -339,12 +330,12 @@ class Family(Maker):
         return Choice(*(list(itertools.islice(drawn, size)) for size in sizes))
 
     def _entries(self, choice: Choice) -> int:
-        """The length of the smallest list."""
+        """Return the number of entries of the smallest list."""
         common, uncommon = self.knobs.frequencies(self.setting)
         return len(choice.common) * common + len(choice.uncommon) * uncommon
 
     def _listed(self, order: Sequence[int]) -> tuple[list[str], list[int]]:
-        """Numbered words and what they cost."""
+        """Return numbered words and what they cost."""
         numbers, pool = self._numbers, self.haystack
         numbers.reach(len(order))
         words, costs = pool.units, pool.costs
@@ -353,44 +344,60 @@ class Family(Maker):
             [cost + costs[word] for cost, word in zip(numbers.costs, order, strict=False)],
         )
 
+    def mark(self, units: Sequence[str], starts: Sequence[int]) -> list[Column]:
+        """Return each listed word, without its number."""
+        numbers = self._numbers.texts[: len(units)]
+        first = list(map(add, starts, map(len, numbers)))
+        return [Column("word", first, list(map(add, starts, map(len, units))))]
+
+    def _fixed(self, choice: Choice, setting: Setting, rng: random.Random) -> int:
+        return self.budget.least(self._ask(choice, setting, rng), self.haystack.seam)
+
     def _ask(self, choice: Choice, setting: Setting, rng: random.Random) -> Draft:
-        """The draft of a choice of words."""
+        """Return the draft of a choice of words."""
         common, uncommon = self.knobs.frequencies(setting)
         # The cost of the smallest list does not depend on its order.
         _, costs = self._listed(choice.common * common + choice.uncommon * uncommon)
         head, tail, prefix = self.language.question("common_words", count=self.knobs.num_cw)
+        parts: list[Column] = []
         if self.knobs.few_shot:
             order = choice.example_common * setting.example_cw
             order += choice.example_uncommon * setting.example_ucw
             rng.shuffle(order)
-            shown = " ".join(self._listed(order)[0])
+            units, _ = self._listed(order)
+            starts = itertools.accumulate((len(unit) + 1 for unit in units), initial=len(head))
             answer = " ".join(self._listed(choice.example_common)[0])
-            head = f"{head}{shown}{tail}{prefix} {answer}\n\n{head}"
+            example = f"{head}{' '.join(units)}{tail}{prefix} {answer}"
+            parts = [Column("example", [0], [len(example)]), *self.mark(units, [*starts])]
+            head = f"{example}\n\n{head}"
         return Draft(
             head,
             tail,
             prefix,
             outputs=[self.haystack.units[word] for word in choice.common],
+            head_parts=parts,
             answer=" ".join(self._listed(choice.common)[0]),
             least=sum(costs),
         )
 
-    def _fill(self, choice: Choice, room: int, rng: random.Random) -> Filling:
-        """The longest list that ``room`` holds: so many more uncommon words, in a fresh order."""
+    def _fill(self, choice: Choice, least: int, room: int, rng: random.Random) -> Filling:
+        """Return the longest list that ``room`` holds, in a fresh order.
+
+        ``least`` is what the smallest list costs.
+        """
         common, uncommon = self.knobs.frequencies(self.setting)
         numbers, pool = self._numbers, self.haystack
         entries, taken = self._entries(choice), set(choice.all)
-        enough = max(0, numbers.fill(room, self._cheapest) - entries) // uncommon + 1
+        enough = max(0, numbers.fill(room, pool.cheapest) - entries) // uncommon + 1
         size = len(pool.units)
         drawn = rng.sample(range(size), min(size, enough + len(taken)))
         more = [word for word in drawn if word not in taken]
         numbers.reach(entries + len(more) * uncommon)
-        start = sum(pool.costs[word] for word in choice.common) * common
-        start += sum(pool.costs[word] for word in choice.uncommon) * uncommon
         words = list(itertools.accumulate((pool.costs[word] for word in more), initial=0))
 
         def cost(count: int) -> int:
-            return start + words[count] * uncommon + numbers.sums[entries + count * uncommon]
+            more_numbers = numbers.sums[entries + count * uncommon] - numbers.sums[entries]
+            return least + words[count] * uncommon + more_numbers
 
         def make(count: int) -> tuple[list[str], list[int]]:
             order = choice.common * common + (choice.uncommon + more[:count]) * uncommon
@@ -400,8 +407,16 @@ class Family(Maker):
         return Sized(make, largest(cost, room, len(more)), " ")
 
 
-VARIANTS: dict[str, Knobs] = {"cwe": Knobs()}
+FAMILY = Family(
+    name="common_words",
+    knobs=Knobs,
+    variants={"cwe": Knobs()},
+    category=AGGREGATION,
+    scoring=LIST,
+    tokens_to_generate=120,
+    maker=NumberedList,
+    most_queries=asked_once,
+    explain=partial(mistakes.explain_values, listed=True),
+    reads_texts=lambda knobs: knobs.words == "text",
+)
 """RULER's setting: ten common words, 30 times each, among words that stand there 3 times."""
-
-TOKENS_TO_GENERATE = 120
-METRIC = "all_match"

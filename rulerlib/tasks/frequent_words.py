@@ -11,9 +11,9 @@ An example of ``fwe`` (Danish, shortened)::
 
 RULER's second test of aggregation (Hsieh et al. 2024, "RULER: What's the Real
 Context Size of Your Long-Context Language Models?", section 3.3). The word of
-rank k stands in proportion to k ** -alpha, a zeta distribution; rank 1 are the
-dots, which are noise, and ranks 2, 3 and 4 are the answer. What is in
-proportion to what the text's length decides, so any alpha above 0 will do.
+rank k stands in the text in proportion to k ** -alpha, a zeta distribution; rank 1
+are the dots, which are noise, and ranks 2, 3 and 4 are the answer. The text's length
+decides the factor, so any alpha above 0 will do.
 
 The answer must be unique. Where a short text or a small alpha would give two of
 the ranks 1 to 5 the same count, the higher rank gets one word more than the
@@ -26,12 +26,18 @@ import bisect
 import itertools
 import random
 import string
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from rulerlib.errors import ParameterError, whole_number
+from rulerlib.errors import is_number, require, whole_number
 from rulerlib.haystack import Filling, Pool, Sized, largest
-from rulerlib.tasks.base import Draft, Maker, Take
+from rulerlib.parts import Column
+from rulerlib.scoring import LIST
+from rulerlib.tasks import mistakes
+from rulerlib.tasks.budget import Take
+from rulerlib.tasks.draft import Draft
+from rulerlib.tasks.family import AGGREGATION, Family, Maker, asked_once
 
 NOISE = "..."
 
@@ -71,22 +77,17 @@ class Knobs:
     vocab_size: int = 2000
 
     def __post_init__(self) -> None:
-        number = isinstance(self.alpha, (int, float)) and not isinstance(self.alpha, bool)
-        if not number or not 0 < self.alpha <= 100:
-            raise ParameterError("alpha", self.alpha, "a number above 0 and at most 100")
+        holds = is_number(self.alpha) and 0 < self.alpha <= 100
+        require(holds, "alpha", self.alpha, "a number above 0 and at most 100")
         whole_number("coded_wordlen", self.coded_wordlen, 2, 40)
         whole_number("vocab_size", self.vocab_size, DISTINCT, 50_000)
         most = len(string.ascii_lowercase) ** self.coded_wordlen // (2 * POOL_FACTOR)
-        if self.vocab_size > most:
-            raise ParameterError(
-                "vocab_size",
-                self.vocab_size,
-                f"at most {most} with coded words of {self.coded_wordlen} letters",
-            )
+        allowed = f"at most {most} with coded words of {self.coded_wordlen} letters"
+        require(self.vocab_size <= most, "vocab_size", self.vocab_size, allowed)
 
 
 def weights_of(alpha: float, size: int) -> list[int]:
-    """``rank ** -alpha`` for ranks 1 to ``size``, in ``2 ** -WEIGHT_BITS``.
+    """Return ``rank ** -alpha`` for ranks 1 to ``size``, in units of ``2 ** -WEIGHT_BITS``.
 
     >>> [round(weight / 2**WEIGHT_BITS, 4) for weight in weights_of(2.0, 4)]
     [1.0, 0.25, 0.1111, 0.0625]
@@ -95,9 +96,10 @@ def weights_of(alpha: float, size: int) -> list[int]:
 
 
 def counts_of(scale: int, weights: list[int]) -> list[int]:
-    """How often each rank stands in a text of so many ``2 ** -SCALE_BITS`` dots.
+    """Return how often each rank stands in a text.
 
-    Falling; the first ``DISTINCT`` are all different. Ranks that do not appear are left out.
+    ``scale`` is the number of dots, in units of ``2 ** -SCALE_BITS``. Counts fall, and the
+    first ``DISTINCT`` are all different. Ranks that do not appear are left out.
 
     >>> counts_of(100 << SCALE_BITS, weights_of(2.0, 2000))
     [100, 25, 11, 6, 4, 2, 2, 1, 1, 1]
@@ -113,13 +115,8 @@ def counts_of(scale: int, weights: list[int]) -> list[int]:
     return counts
 
 
-def most_queries(knobs: Knobs) -> tuple[int | None, str]:
-    """How many questions one context can be asked, and what decides it."""
-    return 1, "what stands most often can be asked once"
-
-
-class Family(Maker):
-    """Makes the samples of one setting of the knobs; parameters as in `rulerlib.tasks.base.Maker`.
+class CodedText(Maker):
+    """Makes the samples of one setting of the knobs.
 
     ``texts`` are not used, as the text is coded; from ``seed`` the coded words are drawn.
     """
@@ -143,13 +140,13 @@ class Family(Maker):
         return weights_of(self.knobs.alpha, self.knobs.vocab_size)
 
     def plan(self, index: int, rng: random.Random, queries: int) -> tuple[list[Draft], Take]:
-        """The question about a coded text."""
+        """Return the question about a coded text, and what fills the text."""
         vocabulary = self._vocabulary(rng)
         draft = self._ask(vocabulary)
         return [draft], lambda room: self._fill(vocabulary, room, draft.least, rng)
 
     def _vocabulary(self, rng: random.Random) -> list[int]:
-        """Positions in the pool, by rank."""
+        """Return positions in the pool, by rank."""
         coded = range(1, len(self.haystack.units))
         return [0, *rng.sample(coded, self.knobs.vocab_size - 1)]
 
@@ -165,7 +162,7 @@ class Family(Maker):
         return sum(count * costs[word] for count, word in zip(counts, vocabulary, strict=False))
 
     def _fill(self, vocabulary: list[int], room: int, least: int, rng: random.Random) -> Filling:
-        """A text of ``room`` tokens, in a fresh order."""
+        """Return a text of ``room`` tokens, in a fresh order."""
         units, costs = self.haystack.units, self.haystack.costs
 
         def make(size: int) -> tuple[list[str], list[int]]:
@@ -180,17 +177,30 @@ class Family(Maker):
             counts[0] += (tokens - self._cost(counts, vocabulary)) // costs[0]
             # A shuffle, but of the coded words alone: the noise, most of the text, stays.
             order = [0] * sum(counts)
-            places = iter(rng.sample(range(len(order)), len(order) - counts[0]))
+            positions = iter(rng.sample(range(len(order)), len(order) - counts[0]))
             for count, word in zip(counts[1:], vocabulary[1:], strict=False):
-                for place in itertools.islice(places, count):
-                    order[place] = word
+                for position in itertools.islice(positions, count):
+                    order[position] = word
             return [units[word] for word in order], [costs[word] for word in order]
 
         return Sized(make, max(0, room - least), " ")
 
+    def mark(self, units: Sequence[str], starts: Sequence[int]) -> list[Column]:
+        """Return each coded word; the dots are noise."""
+        coded = [start for unit, start in zip(units, starts, strict=True) if unit != NOISE]
+        size = self.knobs.coded_wordlen
+        return [Column("word", coded, [start + size for start in coded])]
 
-VARIANTS: dict[str, Knobs] = {"fwe": Knobs()}
+
+FAMILY = Family(
+    name="frequent_words",
+    knobs=Knobs,
+    variants={"fwe": Knobs()},
+    category=AGGREGATION,
+    scoring=LIST,
+    tokens_to_generate=50,
+    maker=CodedText,
+    most_queries=asked_once,
+    explain=mistakes.explain_values,
+)
 """RULER's setting: alpha 2, words of six letters."""
-
-TOKENS_TO_GENERATE = 50
-METRIC = "all_match"

@@ -17,16 +17,24 @@ Real Context Size of Your Long-Context Language Models?", appendix B).
 from __future__ import annotations
 
 import bisect
+import itertools
 import random
 import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
+from operator import add
 
-from rulerlib.errors import DataError, ParameterError, one_of, whole_number
-from rulerlib.haystack import DEPTHS, Haystack, Pool, depth_of, one_depth, sentences
+from rulerlib.errors import DataError, one_of, require, whole_number
+from rulerlib.haystack import DEPTHS, Haystack, Pool, depth_of, depths_of, one_depth
 from rulerlib.languages import VALUE_TYPES, Language
-from rulerlib.tasks.base import Draft, Maker, Needle, Take
+from rulerlib.parts import Column
+from rulerlib.scoring import LIST
+from rulerlib.tasks import mistakes
+from rulerlib.tasks.budget import Take
+from rulerlib.tasks.draft import Draft, Needle
+from rulerlib.tasks.family import RETRIEVAL, Family, Maker
+from rulerlib.texts import sentences
 
 HAYSTACKS = ("noise", "essay", "needle")
 
@@ -69,18 +77,11 @@ class Knobs:
         one_of("type_needle_v", self.type_needle_v, VALUE_TYPES)
         for name in ("num_needle_k", "num_needle_v", "num_needle_q"):
             whole_number(name, getattr(self, name), 1, len(DEPTHS))
-        if self.num_needle_q > self.num_needle_k:
-            raise ParameterError(
-                "num_needle_q",
-                self.num_needle_q,
-                f"at most num_needle_k ({self.num_needle_k}), the number of keys there are",
-            )
-        if self.num_needles > len(DEPTHS):
-            raise ParameterError(
-                "num_needle_k * num_needle_v",
-                self.num_needles,
-                f"at most {len(DEPTHS)}, the number of depths",
-            )
+        k, q, count = self.num_needle_k, self.num_needle_q, self.num_needles
+        allowed = f"at most num_needle_k ({k}), the number of keys there are"
+        require(q <= k, "num_needle_q", q, allowed)
+        allowed = f"at most {len(DEPTHS)}, the number of depths"
+        require(count <= len(DEPTHS), "num_needle_k * num_needle_v", count, allowed)
         if self.depth is not None:
             one_depth(self.depth)
 
@@ -96,7 +97,7 @@ class Knobs:
 
 
 def most_queries(knobs: Knobs) -> tuple[int | None, str]:
-    """How many questions one context can be asked (None: any number), and what decides it.
+    """Return how many questions one context can be asked (None: any number), and what decides it.
 
     A needle more changes nothing in a haystack of needles, where it stands among distractors of
     its own form. In prose or noise it makes another task.
@@ -115,7 +116,7 @@ def most_queries(knobs: Knobs) -> tuple[int | None, str]:
 
 
 def value_of(kind: str, language: Language, rng: random.Random) -> str:
-    """A key or a value: a word pair, a 7-digit number or a version 4 UUID."""
+    """Return a key or a value: a word pair, a 7-digit number or a version 4 UUID."""
     if kind == "numbers":
         return str(rng.randrange(1_000_000, 10_000_000))
     if kind == "uuids":
@@ -123,8 +124,8 @@ def value_of(kind: str, language: Language, rng: random.Random) -> str:
     return f"{rng.choice(language.adjectives)}-{rng.choice(language.nouns)}"
 
 
-class Family(Maker):
-    """Makes the samples of one setting of the knobs; parameters as in `rulerlib.tasks.base.Maker`.
+class Needles(Maker):
+    """Makes the samples of one setting of the knobs.
 
     ``texts`` are prose for the essay haystack; from ``seed`` the pool of distractors is drawn.
     """
@@ -138,19 +139,19 @@ class Family(Maker):
             return Haystack([self.language.noise], "\n", tokenizer)
         if self.knobs.haystack == "essay":
             return Haystack(sentences(self._texts), " ", tokenizer)
-        return self._pool()
+        return Pool([*self._hidden], "\n", tokenizer)
 
     def plan(self, index: int, rng: random.Random, queries: int) -> tuple[list[Draft], Take]:
-        """Keys, values and depths of one context, and so many questions about them.
+        """Return ``queries`` questions about the keys of one context, and what fills it.
 
         No key is asked for twice. In a haystack of needles each question brings its keys.
         """
         knobs = self.knobs
         asked_for = queries * knobs.num_needle_q
-        keys, values = self._draw(rng, max(knobs.num_needle_k, asked_for))
-        asked = rng.sample(range(len(keys)), asked_for)
-        pairs = [(key, value) for key, own in zip(keys, values, strict=True) for value in own]
-        depths: list[float]
+        drawn = self._draw(rng, max(knobs.num_needle_k, asked_for))
+        asked = rng.sample(range(len(drawn)), asked_for)
+        keys = [[*drawn][number] for number in asked]
+        pairs = [(key, value) for key, values in drawn.items() for value in values]
         if len(pairs) == 1:
             depths = [depth_of(index) if knobs.depth is None else knobs.depth]
         elif knobs.num_needles == 1:
@@ -159,131 +160,141 @@ class Family(Maker):
             pairs, depths = [pairs[key] for _, key in placed], [depth for depth, _ in placed]
         else:
             rng.shuffle(pairs)
-            # Each depth once, or as evenly as can be where there are more needles than depths.
-            laps = -(-len(pairs) // len(DEPTHS))
-            depths = sorted(rng.sample(DEPTHS * laps, len(pairs)))
+            depths = depths_of(len(pairs), rng)
             if knobs.depth is not None:
-                place = next(at for at, (key, _) in enumerate(pairs) if key == keys[asked[0]])
-                moved = pairs.pop(place)
-                del depths[place]
-                place = bisect.bisect_left(depths, knobs.depth)
-                pairs.insert(place, moved)
-                depths.insert(place, knobs.depth)
+                number = next(at for at, (key, _) in enumerate(pairs) if key == keys[0])
+                moved = pairs.pop(number)
+                del depths[number]
+                number = bisect.bisect_left(depths, knobs.depth)
+                pairs.insert(number, moved)
+                depths.insert(number, knobs.depth)
         needles = []
         for (key, value), depth in zip(pairs, depths, strict=True):
             text = self._needle(key, value)
-            needles.append(Needle(text, depth, text.rindex(value)))
-        each = range(0, asked_for, knobs.num_needle_q)
-        drafts = [
-            self._ask([keys[place] for place in asked[start : start + knobs.num_needle_q]],
-                      pairs, needles)
-            for start in each
-        ]  # fmt: skip
+            needles.append(Needle(text, depth, _last(value, text), key))
+        firsts = range(0, asked_for, knobs.num_needle_q)
+        queried = [keys[first : first + knobs.num_needle_q] for first in firsts]
+        drafts = [self._ask(some, pairs, needles) for some in queried]
         return drafts, partial(self.haystack.draw, rng=rng)
 
     def _ask(
         self, queries: list[str], pairs: list[tuple[str, str]], needles: list[Needle]
     ) -> Draft:
-        """The question about some keys of a context."""
+        """Return the question about some keys of a context."""
         knobs, language = self.knobs, self.language
         # Answers: key by key as asked, the values of one key as they stand in the text.
-        order = [place for query in queries for place, (key, _) in enumerate(pairs) if key == query]
-        outputs = [pairs[place][1] for place in order]
-        order += [place for place in range(len(pairs)) if place not in order]
+        order = [at for query in queries for at, (key, _) in enumerate(pairs) if key == query]
+        outputs = [pairs[at][1] for at in order]
+        order += [at for at in range(len(pairs)) if at not in order]
         form = "one" if knobs.num_values == 1 else "many"
         label = language.label(knobs.type_needle_v, knobs.num_values)
         names = {**label, "query": language.join(queries)}
         head, tail, prefix = language.question("niah", form, **names)
-        return Draft(head, tail, prefix, outputs, needles, order)
+        return Draft(head, tail, prefix, outputs, needles, order, asked=len(outputs))
+
+    def mark(self, units: Sequence[str], starts: Sequence[int]) -> list[Column]:
+        """Return each needle of a needle haystack, a distractor, and its value."""
+        if self.knobs.haystack != "needle":
+            return []
+        hidden = [self._hidden[unit] for unit in units]
+        ends = list(map(add, starts, map(len, units)))
+        first = [start + at for start, (_, at, _) in zip(starts, hidden, strict=True)]
+        last = [start + at for start, (_, _, at) in zip(starts, hidden, strict=True)]
+        keys = [key for key, _, _ in hidden]
+        return [Column("distractor", [*starts], ends, {"key": keys}), Column("value", first, last)]
 
     def _needle(self, key: str, value: str) -> str:
         label = self.language.label(self.knobs.type_needle_v, 2)
         return self.language.fill("niah", "needle", label, key=key, value=value)
 
-    def _draw(self, rng: random.Random, count: int) -> tuple[list[str], list[list[str]]]:
-        """Keys, and for each its values: none stands in another or in the haystack."""
-        keys, values = self._draw_some(rng, self.knobs.num_needle_k, ())
-        while len(keys) < count:
+    def _draw(self, rng: random.Random, count: int) -> dict[str, list[str]]:
+        """Return the values of keys: no key or value stands in another or in the haystack."""
+        drawn = self._draw_some(rng, self.knobs.num_needle_k, ())
+        while len(drawn) < count:
             # One by one: of many at once, one or another would always stand in a long haystack.
-            taken = [*keys, *(value for own in values for value in own)]
-            key, own = self._draw_some(rng, 1, taken)
-            keys += key
-            values += own
-        return keys, values
+            drawn |= self._draw_some(rng, 1, [*drawn, *itertools.chain(*drawn.values())])
+        return drawn
 
     def _draw_some(
         self, rng: random.Random, count: int, taken: Sequence[str]
-    ) -> tuple[list[str], list[list[str]]]:
-        """Keys and their values, none of which stands in any of ``taken`` or holds one."""
-        knobs = self.knobs
+    ) -> dict[str, list[str]]:
+        """Return the values of keys; nothing stands in any of ``taken`` or holds one of them."""
+        knobs, language = self.knobs, self.language
         wording = self._needle("", "").casefold()
         for _ in range(TRIES):
-            keys = [value_of(knobs.type_needle_k, self.language, rng) for _ in range(count)]
-            values = [
-                [
-                    value_of(knobs.type_needle_v, self.language, rng)
-                    for _ in range(knobs.num_needle_v)
-                ]
-                for _ in keys
-            ]
-            names = [*keys, *(value for own in values for value in own)]
+            keys = [value_of(knobs.type_needle_k, language, rng) for _ in range(count)]
+            size = count * knobs.num_needle_v
+            values = [value_of(knobs.type_needle_v, language, rng) for _ in range(size)]
+            names = [*keys, *values]
             alone = all(
                 name not in other
-                for place, name in enumerate(names)
-                for other in (*names[:place], *names[place + 1 :], *taken, wording)
+                for at, name in enumerate(names)
+                for other in (*names[:at], *names[at + 1 :], *taken, wording)
             ) and not any(old in name for old in taken for name in names)
             if alone and not any(self.haystack.contains(name) for name in names):
-                return keys, values
+                each = iter(values)
+                return {key: [*itertools.islice(each, knobs.num_needle_v)] for key in keys}
         raise DataError(
             f"No {knobs.type_needle_k} and {knobs.type_needle_v} were found in {TRIES} tries that"
             " do not stand in the haystack's text already."
         )
 
-    def _pool(self) -> Pool:
-        """Distractors: as many as the longest prompt needs, twice over, all keys and values new."""
-        rng = random.Random(f"{self._seed} pool")
-        knobs, tokenizer = self.knobs, self.budget.tokenizer
-        keys: set[str] = set()
-        values: set[str] = set()
-        units: list[str] = []
+    @cached_property
+    def _hidden(self) -> dict[str, tuple[str, int, int]]:
+        """Twice the distractors of the longest prompt, with key and start and end of the value."""
+        rng, knobs = random.Random(f"{self._seed} pool"), self.knobs
+        names: set[str] = set()
+        units: dict[str, tuple[str, int, int]] = {}
 
         def more(count: int) -> None:
             misses = 0
             while len(units) < count and misses < TRIES:
                 key = value_of(knobs.type_needle_k, self.language, rng)
                 value = value_of(knobs.type_needle_v, self.language, rng)
-                if key == value or any(name in keys or name in values for name in (key, value)):
+                if key == value or key in names or value in names:
                     misses += 1
                     continue
                 misses = 0
-                keys.add(key)
-                values.add(value)
-                units.append(self._needle(key, value))
-            if len(units) < count:
-                raise ParameterError(
-                    "length",
-                    self.budget.length,
-                    f"shorter: only {len(units)} different {knobs.type_needle_k} were found for"
-                    " the keys of a needle haystack",
-                )
+                names.update((key, value))
+                text = self._needle(key, value)
+                units[text] = key, *_last(value, text)
+            allowed = (
+                f"shorter: only {len(units)} different {knobs.type_needle_k} were found for"
+                " the keys of a needle haystack"
+            )
+            require(len(units) >= count, "length", self.budget.length, allowed)
 
         more(64)
-        cheapest = min(Pool(units, "\n", tokenizer).costs)
+        cheapest = Pool([*units], "\n", self.budget.tokenizer).cheapest
         more(max(64, POOL_FACTOR * self.budget.length // cheapest))
-        return Pool(units, "\n", tokenizer)
+        return units
 
 
-VARIANTS: dict[str, Knobs] = {
-    "niah_single_1": Knobs(haystack="noise"),
-    "niah_single_2": Knobs(haystack="essay"),
-    "niah_single_3": Knobs(haystack="essay", type_needle_v="uuids"),
-    "niah_multikey_1": Knobs(haystack="essay", num_needle_k=4),
-    "niah_multikey_2": Knobs(haystack="needle"),
-    "niah_multikey_3": Knobs(haystack="needle", type_needle_k="uuids", type_needle_v="uuids"),
-    "niah_multivalue": Knobs(haystack="essay", num_needle_v=4),
-    "niah_multiquery": Knobs(haystack="essay", num_needle_k=4, num_needle_q=4),
-}
+def _last(value: str, text: str) -> tuple[int, int]:
+    """Return where the last occurrence of a value in a text begins and ends."""
+    start = text.rindex(value)
+    return start, start + len(value)
+
+
+FAMILY = Family(
+    name="niah",
+    knobs=Knobs,
+    variants={
+        "niah_single_1": Knobs(haystack="noise"),
+        "niah_single_2": Knobs(haystack="essay"),
+        "niah_single_3": Knobs(haystack="essay", type_needle_v="uuids"),
+        "niah_multikey_1": Knobs(haystack="essay", num_needle_k=4),
+        "niah_multikey_2": Knobs(haystack="needle"),
+        "niah_multikey_3": Knobs(haystack="needle", type_needle_k="uuids", type_needle_v="uuids"),
+        "niah_multivalue": Knobs(haystack="essay", num_needle_v=4),
+        "niah_multiquery": Knobs(haystack="essay", num_needle_k=4, num_needle_q=4),
+    },
+    category=RETRIEVAL,
+    scoring=LIST,
+    tokens_to_generate=128,
+    maker=Needles,
+    most_queries=most_queries,
+    explain=partial(mistakes.explain_values, placed=True),
+    reads_texts=lambda knobs: knobs.haystack == "essay",
+)
 """RULER's eight settings."""
-
-TOKENS_TO_GENERATE = 128
-METRIC = "all_match"

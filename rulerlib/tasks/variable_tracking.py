@@ -24,14 +24,22 @@ has to follow the chain, one assignment ("hop") after another.
 
 from __future__ import annotations
 
+import itertools
 import random
 import string
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property, partial
 
-from rulerlib.errors import DataError, ParameterError, flag, one_of, whole_number
-from rulerlib.haystack import DEPTHS, Filling, Haystack, sentences
-from rulerlib.tasks.base import Draft, Maker, Needle, Take
+from rulerlib.errors import DataError, flag, one_of, require, whole_number
+from rulerlib.haystack import Filling, Haystack, depths_of
+from rulerlib.parts import Column
+from rulerlib.scoring import LIST
+from rulerlib.tasks import mistakes
+from rulerlib.tasks.budget import Take
+from rulerlib.tasks.draft import Draft, Needle
+from rulerlib.tasks.family import TRACING, Family, Maker
+from rulerlib.texts import sentences
 
 HAYSTACKS = ("noise", "essay")
 
@@ -41,7 +49,7 @@ NAME_LENGTH = 5
 # Many more assignments than any study has asked for.
 MOST_ASSIGNMENTS = 1000
 
-# The worked example is short: so many units of haystack, no more chains and hops than these.
+# The worked example is short: this many units of haystack, and at most these chains and hops.
 EXAMPLE_UNITS = 4
 EXAMPLE_CHAINS = 2
 EXAMPLE_HOPS = 10
@@ -77,16 +85,13 @@ class Knobs:
             whole_number(name, getattr(self, name), 1, MOST_ASSIGNMENTS)
         flag("few_shot", self.few_shot)
         assignments = self.num_chains * (self.num_hops + 1)
-        if assignments > MOST_ASSIGNMENTS:
-            raise ParameterError(
-                "num_chains * (num_hops + 1)",
-                assignments,
-                f"at most {MOST_ASSIGNMENTS}, the number of assignments",
-            )
+        allowed = f"at most {MOST_ASSIGNMENTS}, the number of assignments"
+        holds = assignments <= MOST_ASSIGNMENTS
+        require(holds, "num_chains * (num_hops + 1)", assignments, allowed)
 
 
 def most_queries(knobs: Knobs) -> tuple[int | None, str]:
-    """How many questions one context can be asked, and what decides it."""
+    """Return how many questions one context can be asked, and what decides it."""
     return knobs.num_chains, "each chain is asked for once, and num_chains sets how many there are"
 
 
@@ -98,8 +103,8 @@ class Chain:
     value: str
 
 
-class Family(Maker):
-    """Makes the samples of one setting of the knobs; parameters as in `rulerlib.tasks.base.Maker`.
+class Chains(Maker):
+    """Makes the samples of one setting of the knobs.
 
     ``texts`` are prose for the essay haystack; ``seed`` is not used, as all that this family draws
     belongs to a sample.
@@ -115,7 +120,7 @@ class Family(Maker):
         return Haystack(sentences(self._texts), " ", tokenizer)
 
     def plan(self, index: int, rng: random.Random, queries: int) -> tuple[list[Draft], Take]:
-        """Chains, their places, and a question about each of the first so many.
+        """Return a question about each of the first ``queries`` chains, and what fills the text.
 
         The worked example comes before the context, and is one and the same for all of them.
         """
@@ -127,17 +132,19 @@ class Family(Maker):
         chains = self._chains(sizes, rng)
         asked, shown = chains[: knobs.num_chains], chains[knobs.num_chains :]
         needles, turns = self._scatter(asked, rng)
-        example = self._example(shown, rng) + "\n\n" if shown else ""
-        made = []
+        example, parts = self._example(shown, rng) if shown else ("", [])
+        drafts = []
         for number, chain in enumerate(asked[:queries]):
-            own = [place for place, turn in enumerate(turns) if turn == number]
-            order = own + [place for place, turn in enumerate(turns) if turn != number]
+            # Its own assignments first; sorting keeps their order.
+            order = sorted(range(len(turns)), key=lambda at: turns[at] != number)
             head, tail, prefix = self._question(chain)
-            made.append(Draft(example + head, tail, prefix, chain.names, needles, order))
-        return made, partial(self.haystack.draw, rng=rng)
+            draft = Draft(example + head, tail, prefix, chain.names, needles, order)
+            draft.asked, draft.role, draft.head_parts = len(chain.names), "hop", parts
+            drafts.append(draft)
+        return drafts, partial(self.haystack.draw, rng=rng)
 
     def _chains(self, sizes: list[int], rng: random.Random) -> list[Chain]:
-        """Chains of so many variables: names and values are all different and stand nowhere else.
+        """Return a chain of each size, in variables; names and values stand nowhere else.
 
         Names are of one length, and so are values: none can stand in another.
         """
@@ -147,13 +154,13 @@ class Family(Maker):
         def fresh(draw: str) -> str:
             for _ in range(TRIES):
                 if draw == "name":
-                    found = "".join(rng.choices(string.ascii_uppercase, k=NAME_LENGTH))
+                    text = "".join(rng.choices(string.ascii_uppercase, k=NAME_LENGTH))
                 else:
-                    found = str(rng.randrange(10_000, 100_000))
-                known = found in taken or found.casefold() in wording
-                if not known and not self.haystack.contains(found):
-                    taken.add(found)
-                    return found
+                    text = str(rng.randrange(10_000, 100_000))
+                known = text in taken or text.casefold() in wording
+                if not known and not self.haystack.contains(text):
+                    taken.add(text)
+                    return text
             raise DataError(
                 f"No {draw} was found in {TRIES} tries that does not stand in the haystack already."
             )
@@ -161,41 +168,38 @@ class Family(Maker):
         return [Chain([fresh("name") for _ in range(size)], fresh("value")) for size in sizes]
 
     def _scatter(self, chains: list[Chain], rng: random.Random) -> tuple[list[Needle], list[int]]:
-        """Assignments at random depths, and for each the number of its chain.
+        """Return assignments at random depths, and for each the number of its chain.
 
         The chains interleave at random; each keeps its own order.
         """
         turns = [number for number, chain in enumerate(chains) for _ in chain.names]
         rng.shuffle(turns)
-        # Each depth once, or as evenly as can be where there are more assignments than depths.
-        laps = -(-len(turns) // len(DEPTHS))
-        depths = sorted(rng.sample(DEPTHS * laps, len(turns)))
-        hops = [0] * len(chains)
+        assignments = [self._assignments(chain) for chain in chains]
         needles = []
-        for number, depth in zip(turns, depths, strict=True):
-            chain, hop = chains[number], hops[number]
-            text = self._assignment(chain, hop)
-            needles.append(Needle(text, depth, text.index(chain.names[hop])))
-            hops[number] += 1
+        for number, depth in zip(turns, depths_of(len(turns), rng), strict=True):
+            name, text = next(assignments[number])
+            start = text.index(name)
+            needles.append(Needle(text, depth, (start, start + NAME_LENGTH)))
         return needles, turns
 
-    def _assignment(self, chain: Chain, hop: int) -> str:
-        name, fill = chain.names[hop], self.language.fill
-        if hop == 0:
-            return fill("variable_tracking", "assignment", name=name, value=chain.value)
-        return fill("variable_tracking", "alias", name=name, other=chain.names[hop - 1])
+    def _assignments(self, chain: Chain) -> Iterator[tuple[str, str]]:
+        """Yield each variable of a chain, with its assignment."""
+        first, fill = chain.names[0], self.language.fill
+        yield first, fill("variable_tracking", "assignment", name=first, value=chain.value)
+        for other, name in itertools.pairwise(chain.names):
+            yield name, fill("variable_tracking", "alias", name=name, other=other)
 
     def _question(self, chain: Chain) -> tuple[str, str, str]:
-        """What stands before the context, after it, and before the answer."""
+        """Return what stands before the context, after it, and before the answer."""
         return self.language.question(
             "variable_tracking", query=chain.value, count=len(chain.names)
         )
 
-    def _example(self, chains: list[Chain], rng: random.Random) -> str:
-        """A short prompt with its answer, built as the real one is."""
+    def _example(self, chains: list[Chain], rng: random.Random) -> tuple[str, list[Column]]:
+        """Return a short prompt with its answer, built as the real one is, and its parts."""
         units = self.haystack.units
         start = rng.randrange(len(units))
-        some = [units[(start + place) % len(units)] for place in range(EXAMPLE_UNITS)]
+        some = [units[(start + number) % len(units)] for number in range(EXAMPLE_UNITS)]
         needles, _ = self._scatter(chains, rng)
         context = Filling(some, [1] * len(some), self.haystack.seam).insert(
             [needle.text for needle in needles],
@@ -204,11 +208,26 @@ class Family(Maker):
         )
         head, tail, prefix = self._question(chains[0])
         answer = self.language.join(chains[0].names)
-        return f"{head}{context.text}{tail}{prefix} {answer}"
+        text = f"{head}{context.text}{tail}{prefix} {answer}"
+        starts = context.starts()
+        first = [
+            len(head) + starts[slot] + needle.value_start
+            for slot, needle in zip(context.slots, needles, strict=True)
+        ]
+        values = Column("value", first, [start + NAME_LENGTH for start in first])
+        return text + "\n\n", [Column("example", [0], [len(text)]), values]
 
 
-VARIANTS: dict[str, Knobs] = {"vt": Knobs()}
+FAMILY = Family(
+    name="variable_tracking",
+    knobs=Knobs,
+    variants={"vt": Knobs()},
+    category=TRACING,
+    scoring=LIST,
+    tokens_to_generate=30,
+    maker=Chains,
+    most_queries=most_queries,
+    explain=partial(mistakes.explain_values, placed=True),
+    reads_texts=lambda knobs: knobs.haystack == "essay",
+)
 """RULER's setting: noise, one chain, four hops."""
-
-TOKENS_TO_GENERATE = 30
-METRIC = "all_match"

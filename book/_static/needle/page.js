@@ -4,7 +4,7 @@
 // and the words that change come from page.json. What the reader types and what the model says
 // is only ever set as text.
 
-import { fill, found, MOST_TEXT } from "./prompt.js";
+import { fill } from "./text.js";
 
 const root = document.querySelector(".ruler-needle");
 const part = (name) => root.querySelector(`[data-part="${name}"]`);
@@ -124,9 +124,10 @@ async function refresh() {
 function showPrompt() {
   const box = part("prompt");
   box.lang = control("language").value;
-  box.replaceChildren(...prompt.shown.map(({ text, part, value }) => {
+  const shown = prompt.rows.filter(({ part, text }) => part !== "template" && text);
+  box.replaceChildren(...shown.map(({ text, part, value }) => {
     if (part === "distractor") return element("mark", text, { class: part });
-    if (part !== "needle") return document.createTextNode(text);
+    if (part !== "needle") return document.createTextNode(part === "prefix" ? ` ${text}` : text);
     const at = text.lastIndexOf(value);
     return element("mark", [text.slice(0, at), element("span", value, { class: "value" }),
                             text.slice(at + value.length)], { class: part });
@@ -142,10 +143,10 @@ function showPrompt() {
 
   const strip = part("strip");
   const runs = [];
-  for (const [name, tokens] of prompt.spent) {
+  for (const { part, tokens } of prompt.rows) {
     const last = runs[runs.length - 1];
-    if (last && last[0] === name) last[1] += tokens;
-    else runs.push([name, tokens]);
+    if (last && last[0] === part) last[1] += tokens;
+    else if (tokens) runs.push([part, tokens]);
   }
   strip.replaceChildren(...runs.map(([name, tokens]) => {
     const made = element("span", [], { class: name });
@@ -201,10 +202,8 @@ async function answer(wanted) {
     const said = await send("ask", { setting: wanted }, ({ done, of }) =>
       doing(`Asking ${page.model} ${where}: ${counted(done)} of ${counted(of)} tokens read`));
     if (said === null) return null;
-    const right = found(said.text, said.prompt.value);
-    const astray = said.prompt.others.some((value) => found(said.text, value));
-    const verdict = page.verdicts[right ? "right" : astray ? "distractor" : "wrong"]
-      + page.verdicts[said.finished ? "finished" : "cut off"];
+    const verdict = page.verdicts[said.verdict] + page.verdicts[said.finished ? "finished" : "cut off"];
+    const right = said.verdict === "right";
     answers.set(key, { ...said, setting: wanted, right, verdict, where });
   }
   return answers.get(key);
@@ -296,13 +295,6 @@ function showSeries(verdict, about, right) {
 
 let asking = null;
 
-// The tenth that a depth belongs to, as rulerlib.analysis.by_depth cuts.
-function tenth(depth) {
-  const bins = page.rows.length;
-  return depth <= 50 ? Math.floor((depth * bins) / 100)
-                     : bins - 1 - Math.floor(((100 - depth) * bins) / 100);
-}
-
 function draw() {
   const now = setting();
   const same = [...answers.values()].filter((one) => kind(one.setting) === kind(now));
@@ -312,7 +304,7 @@ function draw() {
   const rows = [...lengths].sort((a, b) => a - b).map((length) => {
     const cells = page.rows.map((_, column) => {
       const here = same.filter((one) =>
-        one.setting.length === length && tenth(one.setting.depth) === column);
+        one.setting.length === length && page.bins[one.setting.depth] === column);
       const hits = here.filter((one) => one.right).length;
       const cell = element("td");
       if (here.length) {
@@ -322,7 +314,7 @@ function draw() {
         const sign = here.length > 1 ? `${hits}/${here.length}` : hits ? "✓" : "✗";
         cell.append(element("span", sign, { "aria-hidden": "true" }),
                     unseen(`${hits} of ${here.length}`));
-      } else if (current?.length === length && tenth(current.depth) === column) {
+      } else if (current?.length === length && page.bins[current.depth] === column) {
         cell.append("…");
       } else {
         cell.append(unseen("not asked"));
@@ -373,10 +365,9 @@ for (const name of [...FIELDS, ...NUMBERS]) {
 }
 // Enter in a field is no reason to leave the page.
 part("app").addEventListener("submit", (event) => event.preventDefault());
-control("text").maxLength = MOST_TEXT + 1;
-
 try {
   page = await start();
+  control("text").maxLength = page.lengths.text + 1;
   part("starting").remove();
   part("app").hidden = false;
   await refresh();

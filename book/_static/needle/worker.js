@@ -89,10 +89,11 @@ const kinds = {
     return { seconds: (performance.now() - begin) / 1000 };
   },
 
-  // {setting} -> {prompt, text, ids, finished, read, kept, seconds}; null where it was stopped
+  // {setting} -> {prompt, text, verdict, ids, finished, read, kept, seconds}; null where stopped
   ask: async ({ setting }, report) => {
     stopped = false;
-    const prompt = (await prompts(setting.language)).make(setting);
+    const composer = await prompts(setting.language);
+    const prompt = composer.make(setting);
     const [words, llama] = await Promise.all([tokenizer(), model(report)]);
     const begin = performance.now();
     // A chat template has its special tokens in its text.
@@ -111,7 +112,8 @@ const kinds = {
     const { said, finished, kept } = step.value;
     const text = words.decode(said, { skip_special_tokens: true });
     const seconds = (performance.now() - begin) / 1000;
-    return { prompt, text, ids: said, finished, read: read.length, kept, seconds };
+    const verdict = composer.texts.verdict(text, [prompt.value], prompt.others);
+    return { prompt, text, verdict, ids: said, finished, read: read.length, kept, seconds };
   },
 
   // {} -> null; the question that is being read is dropped

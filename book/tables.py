@@ -24,18 +24,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import rulerlib
-from rulerlib import models, samples, tasks
-from rulerlib import predict as prediction
-from rulerlib.errors import (
-    DataError,
-    MissingExtraError,
-    ParameterError,
-    nearest,
-    whole_number,
-)
-from rulerlib.haystack import digest
+from rulerlib import models, tasks
+from rulerlib.dataset import Dataset
+from rulerlib.decoding import Decoding
+from rulerlib.errors import DataError, MissingExtraError, ParameterError, nearest, whole_number
 from rulerlib.progress import Progress
+from rulerlib.prompts import PromptFormat
 from rulerlib.runs import Run
+from rulerlib.store import files
+from rulerlib.texts import digest
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -55,10 +52,13 @@ QUOTED = 400
 
 # Columns that are text even where all of it looks like numbers.
 _TEXTS = (
-    "name", "value", "model", "language", "task", "study", "setting", "right", "answers",
-    "dataset", "missing", "effective", "effective low", "effective high", "unbroken", "reading",
-    "shares", "error", "outputs", "depths", "pred",
+    "name", "value", "model", "language", "task", "study", "setting", "measure", "category",
+    "right", "answers", "dataset", "missing", "effective", "effective low", "effective high",
+    "unbroken", "reading", "shares", "error", "outputs", "depths", "pred",
 )  # fmt: skip
+
+# Columns that hold lists or dictionaries, written as JSON.
+_JSON = {"outputs", "depths", "shares"}
 
 NONE_YET = "No results are committed yet; `make results` makes them."
 
@@ -130,12 +130,12 @@ class Plan:
         for language in self.languages:
             for length in self.lengths:
                 Run(tasks=self.tasks, **self.settings(language, length))
-            for _, run in self.study_runs(language):
-                _ = run
+            for name in self.studies:
+                Run(**self._study(name, language))
 
     @classmethod
-    def read(cls, path: str | Path) -> Plan:
-        """A plan from a YAML file.
+    def from_file(cls, path: str | Path) -> Plan:
+        """Return the plan of a YAML file.
 
         Raises
         ------
@@ -149,19 +149,19 @@ class Plan:
         except ImportError as error:
             raise MissingExtraError("pyyaml", "notebook", "Reading a file of settings") from error
         try:
-            found = yaml.safe_load(Path(path).read_text(encoding="utf-8"))
+            settings = yaml.safe_load(Path(path).read_text(encoding="utf-8"))
         except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
             raise DataError(f"{path}: cannot be read ({error}).") from error
-        if not isinstance(found, dict):
+        if not isinstance(settings, dict):
             raise DataError(f"{path}: not a list of settings.")
         known = [item.name for item in fields(cls)]
-        for name in found:
+        for name in settings:
             if name not in known:
                 raise ParameterError("the parameter name", name, nearest(name, known))
-        return cls(**found)
+        return cls(**settings)
 
     def settings(self, language: str, length: int) -> dict[str, Any]:
-        """The arguments of the run in one language at one length, its tasks left out."""
+        """Return the arguments of a run in one language at one length, without its tasks."""
         return {
             "model": self.model,
             "engine": self.engine,
@@ -173,29 +173,31 @@ class Plan:
             "output": self.output,
         }
 
+    def _study(self, name: str, language: str) -> dict[str, Any]:
+        study = self.studies[name]
+        return {
+            **self.settings(language, min(self.lengths)),
+            "length": study["length"],
+            "tasks": study["task"],
+            "study": study["settings"],
+            "study_length": study["length"],
+            "study_samples": study["samples"],
+            "study_name": name,
+        }
+
     def study_runs(self, language: str) -> Iterator[tuple[str, Run]]:
-        """The studies in one language, as runs."""
-        for name, study in self.studies.items():
-            some = {**self.settings(language, min(self.lengths)), "length": study["length"]}
-            yield (
-                name,
-                Run(
-                    tasks=study["task"],
-                    study=study["settings"],
-                    study_length=study["length"],
-                    study_samples=study["samples"],
-                    **some,
-                ),
-            )
+        """Yield the name and the run of every study, in one language."""
+        for name in self.studies:
+            yield name, Run(**self._study(name, language), loaded=self.loaded_engine)
 
     @functools.cached_property
-    def engine_of(self) -> models.Model:
+    def loaded_engine(self) -> models.Model:
         """One engine for all runs: its weights are loaded once."""
         return models.load(self.model, self.engine, **self.engine_options)
 
     def fitting(self, language: str, length: int) -> Run | None:
-        """The run of all tasks that fit this length; None where none does."""
-        made = []
+        """Return the run of all tasks that fit this length; None where none does."""
+        fitting = []
         for name in tasks.names(self.tasks):
             try:
                 _ = self.run(name, language, length).cells
@@ -203,20 +205,16 @@ class Plan:
                 if error.parameter != "length":
                     raise
                 continue
-            made.append(name)
-        return self.run(made, language, length) if made else None
+            fitting.append(name)
+        return self.run(fitting, language, length) if fitting else None
 
     def run(self, names: str | Sequence[str], language: str, length: int) -> Run:
-        """The run of some tasks in one language at one length."""
-        return self._sharing(Run(tasks=names, **self.settings(language, length)))
-
-    def _sharing(self, run: Run) -> Run:
-        run.__dict__["engine_of"] = self.engine_of
-        return run
+        """Return the run of some tasks in one language at one length."""
+        return Run(tasks=names, **self.settings(language, length), loaded=self.loaded_engine)
 
 
 def make(plan: Plan, folder: str | Path, quiet: bool = False) -> Path:
-    """Ask all that was not asked yet, and write the tables.
+    """Ask all that was not asked yet, write the tables, and return their folder.
 
     Parameters
     ----------
@@ -238,27 +236,20 @@ def make(plan: Plan, folder: str | Path, quiet: bool = False) -> Path:
     ]
     if not main:
         raise ParameterError("lengths", dict(plan.lengths), "long enough for at least one task")
-    studies = [
-        (name, plan._sharing(run))
-        for language in plan.languages
-        for name, run in plan.study_runs(language)
-    ]
-    work = sum(prediction.cost(length) * run.num_samples for run in main for _, length in run.cells)
-    work += sum(
-        prediction.cost(run.study_length) * run.study_samples * len(run.study) for _, run in studies
-    )
+    studies = [named for language in plan.languages for named in plan.study_runs(language)]
     # What cannot work is found before the first prompt is read.
     for run in [*main, *(run for _, run in studies)]:
         run.check()
+    work = sum(run.work(run.cells) for run in main)
+    work += sum(run.work(run.study_cells) for _, run in studies)
     with Progress(work, f"{plan.model}, results", quiet=quiet) as bar:
         for run in main:
             run.predict(bar)
         for _, run in studies:
             run.predict_study(bar)
-    found = tabulate(plan, main, studies)
     folder = Path(folder)
-    for name, table in found.items():
-        with samples.replacing(folder / f"{name}.csv") as file:
+    for name, table in tabulate(plan, main, studies).items():
+        with files.replacing(folder / f"{name}.csv") as file:
             table.round(DECIMALS).to_csv(file, index=False, lineterminator="\n")
     return folder
 
@@ -266,59 +257,44 @@ def make(plan: Plan, folder: str | Path, quiet: bool = False) -> Path:
 def tabulate(
     plan: Plan, main: Sequence[Run], studies: Sequence[tuple[str, Run]]
 ) -> dict[str, pd.DataFrame]:
-    """All tables, from predictions that stand on disk; names in ``TABLES``, and ``about``."""
+    """Return all tables of predictions on disk, by the names in ``TABLES``, and ``about``."""
     import pandas as pd
 
     from rulerlib import analysis
 
     scores = analysis.scores(pair for run in main for pair in run.predictions())
-    accuracy = analysis.accuracy(scores, "strict").rename(columns={"strict": "accuracy"})
-    accuracy["recall"] = analysis.accuracy(scores, "score")["score"].to_numpy()
-    # The group's keys, not its place: the same order is no law.
-    cells = dict(list(scores.groupby(list(analysis.BY), sort=False)))
+    accuracy = analysis.accuracy(scores)
+    cells = dict(list(analysis.of_measure(scores).groupby(list(analysis.BY), sort=False)))
     keys = list(accuracy[list(analysis.BY)].itertuples(index=False, name=None))
     accuracy["right"] = [right(cells[key]) for key in keys]
     accuracy["answers"] = [digest(cells[key]["pred"]) for key in keys]
-    made = {
-        (run.name, run.language, run.label(task), length): digest(
-            [json.dumps(run.dataset(task, length).metadata, sort_keys=True)]
-        )
+    datasets = {
+        (run.name, cell.language, cell.task, cell.length): fingerprint(run.dataset(cell))
         for run in main
-        for task, length in run.cells
+        for cell in run.cells
     }
-    accuracy["dataset"] = [made[key] for key in keys]
-    effective = pd.concat(
-        [analysis.effective_lengths(scores, threshold) for threshold in plan.thresholds]
-    )
-    if "shares" in effective:
-        effective["shares"] = [
-            json.dumps(shares, ensure_ascii=False) for shares in effective["shares"]
-        ]
-    parts = [
-        analysis.accuracy(
-            analysis.scores(run.study_predictions()), "strict",
-            ("model", "language", "length", "setting"),
-        ).assign(study=name)
+    accuracy["dataset"] = [datasets[key] for key in keys]
+    effective = pd.concat([analysis.effective_lengths(scores, each) for each in plan.thresholds])
+    by = ("model", "language", "length", "setting")
+    studied = [
+        analysis.accuracy(analysis.scores(run.study_predictions()), by=by).assign(study=name)
         for name, run in studies
-    ]  # fmt: skip
-    studied = pd.concat(parts) if parts else pd.DataFrame()
-    examples = pd.concat(
-        [
-            analysis.error_examples(part, plan.examples)
-            for _, part in scores.groupby("language", sort=False)
-        ]
-    )
+        if run.study
+    ]
+    languages = (part for _, part in scores.groupby("language", sort=False))
+    examples = pd.concat([analysis.error_examples(part, plan.examples) for part in languages])
     if len(examples):
-        examples["outputs"] = [json.dumps(refs, ensure_ascii=False) for refs in examples["outputs"]]
-        examples["depths"] = [json.dumps(depths) for depths in examples["depths"]]
         examples["pred"] = examples["pred"].str.strip().str.slice(0, QUOTED)
+    for table in (effective, examples):
+        for column in _JSON & {*table}:
+            table[column] = [json.dumps(each, ensure_ascii=False) for each in table[column]]
     return {
         "accuracy": accuracy,
         "averages": analysis.by_length(scores),
         "summary": analysis.summary(scores, plan.thresholds[0]),
         "effective": effective,
         "depths": analysis.by_depth(scores, plan.bins),
-        "studies": studied.rename(columns={"strict": "accuracy"}),
+        "studies": pd.concat(studied) if studied else pd.DataFrame(),
         "errors": analysis.errors(scores),
         "places": analysis.mistaken_places(scores, ("model", "language", "task", "length")),
         "examples": examples,
@@ -327,16 +303,22 @@ def tabulate(
 
 
 def about(plan: Plan) -> pd.DataFrame:
-    """What made the tables: settings, weights, versions; ``name`` and ``value``."""
+    """Return what made the tables: settings, weights, versions; ``name`` and ``value``."""
     import pandas as pd
 
     rows = {"rulerlib": rulerlib.__version__, "python": platform.python_version()}
     rows |= {name: version for name in WRITTEN_WITH if (version := _version(name))}
-    rows |= {str(name): str(value) for name, value in plan.engine_of.settings.items()}
+    rows |= {str(name): str(value) for name, value in plan.loaded_engine.settings.items()}
+    rows["decoding"] = str(plan.loaded_engine.decoding(Decoding()))
     # A plan leaves it to the model's tokenizer whether there is a template.
-    rows["chat"] = json.dumps(plan.engine_of.tokenizer.frame().chat)
+    rows["chat"] = json.dumps(PromptFormat().frame(plan.loaded_engine.tokenizer).chat)
     rows |= {name: json.dumps(value, ensure_ascii=False) for name, value in asdict(plan).items()}
     return pd.DataFrame(rows.items(), columns=["name", "value"])
+
+
+def fingerprint(dataset: Dataset) -> str:
+    """Return a short hash of all that decides a dataset's bytes."""
+    return digest([json.dumps(dataset.metadata, sort_keys=True)])
 
 
 def _version(package: str) -> str:
@@ -352,8 +334,8 @@ def _version(package: str) -> str:
 
 
 def right(table: pd.DataFrame) -> str:
-    """Which samples of a cell are right, by index: ``"1101"``."""
-    ordered = table.sort_values("index")["strict"]
+    """Return which samples of a cell are right, by index: ``"1101"``."""
+    ordered = table.sort_values("index")["value"]
     return "".join("1" if value == 1 else "0" for value in ordered)
 
 
@@ -388,7 +370,7 @@ class Tables:
         try:
             header = pd.read_csv(path, nrows=0).columns
             # A text may well be "None" or "NA"; only a number may be missing.
-            found = pd.read_csv(
+            table = pd.read_csv(
                 path,
                 dtype={column: str for column in header if column in texts},
                 keep_default_na=False,
@@ -398,10 +380,9 @@ class Tables:
             return analysis.nothing("Nothing of this kind was found.")
         except (OSError, ValueError) as error:
             raise DataError(f"{path}: cannot be read ({error}).") from error
-        for column in ("outputs", "depths", "shares"):
-            if column in found:
-                found[column] = [json.loads(value) for value in found[column]]
-        return found if len(found) else analysis.nothing("Nothing of this kind was found.")
+        for column in _JSON & {*table}:
+            table[column] = [json.loads(value) for value in table[column]]
+        return table if len(table) else analysis.nothing("Nothing of this kind was found.")
 
     @property
     def versions(self) -> pd.DataFrame:
@@ -422,15 +403,15 @@ class Tables:
     @property
     def plan(self) -> Plan:
         """The plan that made them."""
-        found = self.settings
-        if not found:
+        settings = self.settings
+        if not settings:
             raise DataError(f"{self._folder}: {NONE_YET}")
         # JSON has only texts for names.
-        found["lengths"] = {int(length): count for length, count in found["lengths"].items()}
-        return Plan(**found)
+        settings["lengths"] = {int(length): n for length, n in settings["lengths"].items()}
+        return Plan(**settings)
 
     def parts(self, name: str, *by: str) -> Iterator[tuple[str, pd.DataFrame]]:
-        """A table cut by some columns, each part with its title; an empty one stays whole."""
+        """Yield the parts of a table by some columns, with titles; an empty one stays whole."""
         table = self._read(name)
         if table.empty:
             yield "", table
@@ -440,11 +421,11 @@ class Tables:
 
 
 def main(arguments: Sequence[str]) -> None:
-    """``python -m rulerlib.results params/results.yaml book/results``."""
+    """``python -m book.tables params/results.yaml book/results``."""
     if len(arguments) != 2:
-        sys.exit("Usage: python -m rulerlib.results SETTINGS.yaml FOLDER")
+        sys.exit("Usage: python -m book.tables SETTINGS.yaml FOLDER")
     try:
-        folder = make(Plan.read(arguments[0]), arguments[1])
+        folder = make(Plan.from_file(arguments[0]), arguments[1])
     except rulerlib.errors.RulerError as error:
         sys.exit(f"{type(error).__name__}: {error}")
     print(f"The tables: {folder}")

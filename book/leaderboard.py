@@ -1,10 +1,10 @@
-"""RULER's public table, recomputed from its own six columns.
+"""RULER's leaderboard: its public table, recomputed from its own columns.
 
-The table prints, beside a model's average at each length, what follows from
-them: Avg., two weighted averages with ranks, and an effective length. Here all
-of that is computed again, the cells that the table leaves open are filled, and
-every printed cell that its own row contradicts is named. The facts stand in
-``book/data/published_ruler.csv``, their source beside them.
+The public table prints, beside a model's average at each length, what follows from them: Avg.,
+two weighted averages with ranks, and an effective length. Here all of that is computed again
+from its six columns, the cells that the table leaves open are filled, and every printed cell
+that its own row contradicts is named. The facts stand in ``book/data/published_ruler.csv``,
+their source beside them.
 """
 
 from __future__ import annotations
@@ -15,31 +15,26 @@ from typing import Any
 
 import pandas as pd
 
-from rulerlib.analysis.averages import (
-    READINGS,
-    THRESHOLD,
-    WEIGHTS,
-    Effective,
-    effective,
-    ranks,
-    thousands,
-    weighted,
-)
+from rulerlib.analysis import averages
+from rulerlib.analysis.averages import WEIGHTS, ranks, weighted
+from rulerlib.analysis.effective_length import READINGS, THRESHOLD, Effective, effective
+from rulerlib.analysis.tables import thousands
 from rulerlib.errors import DataError
 
 LENGTHS = (4096, 8192, 16384, 32768, 65536, 131072)
 
-AVERAGES = {"avg": "Avg.", "wavg_inc": "wAvg. (inc)", "wavg_dec": "wAvg. (dec)"}
+AVERAGES = dict(zip(("avg", "wavg_inc", "wavg_dec"), averages.AVERAGES, strict=True))
+"""The averages' columns in the file, and their names in RULER's table."""
 
-# Numbers are printed to one decimal: each may be off by so much, and a mean of them too.
+# Numbers are printed to one decimal: each may be off by this much, and a mean of them too.
 ROUNDING = 0.05
 
 # Binary fractions of decimal ones are not exact.
 _EXACT = 1e-9
 
 
-def read(path: str | Path) -> pd.DataFrame:
-    """The table as it was printed.
+def read_table(path: str | Path) -> pd.DataFrame:
+    """Return the table as it was printed.
 
     Returns
     -------
@@ -68,7 +63,7 @@ def read(path: str | Path) -> pd.DataFrame:
 
 
 def names(table: pd.DataFrame) -> pd.Series:
-    """Model and size in one text, by which a row is known."""
+    """Return model and size in one text, by which a row is known."""
     return pd.Series(
         [
             f"{model} ({size})" if size and size not in model else model
@@ -79,7 +74,7 @@ def names(table: pd.DataFrame) -> pd.Series:
 
 
 def recomputed(table: pd.DataFrame, threshold: float = THRESHOLD) -> pd.DataFrame:
-    """What follows from the six columns, row by row.
+    """Return what follows from the six columns, row by row.
 
     Returns
     -------
@@ -89,41 +84,36 @@ def recomputed(table: pd.DataFrame, threshold: float = THRESHOLD) -> pd.DataFram
         ``Avg.``, ``wAvg. (inc)``, ``wAvg. (dec)`` with weights 1 to k over the lengths measured,
         and their ranks, among the rows that were measured at all lengths.
     """
-    made = pd.DataFrame(
-        {
-            "model": names(table),
-            "claimed": table["claimed_length"],
-            "printed": table["effective_length"],
-        }
-    )
+    columns = {"claimed": table["claimed_length"], "printed": table["effective_length"]}
+    again = pd.DataFrame({"model": names(table), **columns})
     rows = table[list(LENGTHS)].to_numpy(dtype=float).tolist()
     for reading in READINGS:
-        made[reading] = [
+        again[reading] = [
             str(effective(dict(zip(LENGTHS, row, strict=True)), threshold, reading)) for row in rows
         ]
-    made["lengths"] = [sum(not math.isnan(value) for value in row) for row in rows]
+    again["lengths"] = [sum(not math.isnan(value) for value in row) for row in rows]
     for weights, name in zip(WEIGHTS, AVERAGES.values(), strict=True):
-        made[name] = [weighted(row, weights) for row in rows]
-        made[f"{name} rank"] = ranks(made[name].where(made["lengths"] == len(LENGTHS)))
-    return made
+        again[name] = [weighted(row, weights) for row in rows]
+        again[f"{name} rank"] = ranks(again[name].where(again["lengths"] == len(LENGTHS)))
+    return again
 
 
 def filled(table: pd.DataFrame) -> pd.DataFrame:
-    """The averages of those rows of which the table leaves one open, with their ranks.
+    """Return the averages of those rows of which the table leaves one open, with their ranks.
 
     Ranks are among all rows that were measured at all lengths.
     """
-    made = recomputed(table)
+    again = recomputed(table)
     printed = [name for name in AVERAGES if name in table]
     still = table[printed].isna().any(axis=1)
     columns = ["model", "lengths"]
     for name in AVERAGES.values():
         columns += [name, f"{name} rank"]
-    return made.loc[still, columns].reset_index(drop=True)
+    return again.loc[still, columns].reset_index(drop=True)
 
 
 def contradictions(table: pd.DataFrame, threshold: float = THRESHOLD) -> pd.DataFrame:
-    """Every printed cell that the six columns of its own row contradict.
+    """Return every printed cell that the six columns of its own row contradict.
 
     Returns
     -------
@@ -136,26 +126,19 @@ def contradictions(table: pd.DataFrame, threshold: float = THRESHOLD) -> pd.Data
         at one decimal decide is explained by rounding.
     """
     again = recomputed(table, threshold)
-    rows: list[dict[str, Any]] = []
-    for place, model in enumerate(again["model"]):
-        rows += _length_contradicted(table.iloc[place], model, threshold)
+    rows: list[tuple[Any, ...]] = []
+    for row, model in enumerate(again["model"]):
+        rows += _length_contradicted(table.iloc[row], model, threshold)
+        because = f"the mean over {again['lengths'].iloc[row]} lengths"
         for key, name in AVERAGES.items():
-            printed = table[key].iloc[place] if key in table else math.nan
-            value = again[name].iloc[place]
+            printed = table[key].iloc[row] if key in table else math.nan
+            value = again[name].iloc[row]
+            away = abs(printed - value)
             # Correctly rounded, it would be this one.
-            if math.isnan(printed) or abs(printed - value) <= ROUNDING + _EXACT:
-                continue
-            rows.append(
-                {
-                    "model": model,
-                    "cell": name,
-                    "printed": f"{printed:.1f}",
-                    "recomputed": f"{value:.2f}",
-                    "difference": printed - value,
-                    "rounding": abs(printed - value) <= 2 * ROUNDING + _EXACT,
-                    "because": f"the mean over {again['lengths'].iloc[place]} lengths",
-                }
-            )
+            if not math.isnan(printed) and away > ROUNDING + _EXACT:
+                rounding = away <= 2 * ROUNDING + _EXACT
+                rows.append((model, name, f"{printed:.1f}", f"{value:.2f}", printed - value,
+                             rounding, because))  # fmt: skip
     for key in ("wavg_inc", "wavg_dec"):
         if f"{key}_rank" in table:
             rows += _ranks_contradicted(table, again, key)
@@ -163,44 +146,27 @@ def contradictions(table: pd.DataFrame, threshold: float = THRESHOLD) -> pd.Data
     return pd.DataFrame(rows, columns=columns)
 
 
-def _length_contradicted(row: pd.Series, model: str, threshold: float) -> list[dict[str, Any]]:
+def _length_contradicted(row: pd.Series, model: str, threshold: float) -> list[tuple[Any, ...]]:
+    """Return what contradicts the effective length of a row; nothing where nothing does."""
     averages = {length: float(row[length]) for length in LENGTHS}
-    found = effective(averages, threshold)
-    printed = _printed(row["effective_length"])
-    if printed is None or str(found) == str(printed):
+    own, printed = effective(averages, threshold), _printed(row["effective_length"])
+    if printed is None or str(own) == str(printed):
         return []
-    cell = {
-        "model": model,
-        "cell": "Effective Length",
-        "printed": row["effective_length"],
-        "recomputed": str(found),
-    }
-    if printed.length is not None and (found.length or 0) < printed.length:
-        average = averages[printed.length]
-        return [
-            {
-                **cell,
-                "difference": average - threshold,
-                # Both the average and the threshold are rounded.
-                "rounding": average + ROUNDING > threshold - ROUNDING + _EXACT,
-                "because": f"{average:.1f} at {thousands(printed.length)} does not exceed"
-                f" {threshold:.1f}",
-            }
-        ]
-    assert found.length is not None
-    average = averages[found.length]
-    return [
-        {
-            **cell,
-            "difference": average - threshold,
-            "rounding": average - ROUNDING < threshold + ROUNDING - _EXACT,
-            "because": f"{average:.1f} at {thousands(found.length)} exceeds {threshold:.1f}",
-        }
-    ]
+    # Both the average and the threshold are rounded.
+    if printed.length is not None and (own.length or 0) < printed.length:
+        length, verb = printed.length, "does not exceed"
+        rounding = averages[length] + ROUNDING > threshold - ROUNDING + _EXACT
+    else:
+        assert own.length is not None
+        length, verb = own.length, "exceeds"
+        rounding = averages[length] - ROUNDING < threshold + ROUNDING - _EXACT
+    because = f"{averages[length]:.1f} at {thousands(length)} {verb} {threshold:.1f}"
+    return [(model, "Effective Length", row["effective_length"], str(own),
+             averages[length] - threshold, rounding, because)]  # fmt: skip
 
 
 def _printed(text: str) -> Effective | None:
-    """``">128K"``, ``"<4k"``, ``"32K"``; None where nothing is printed."""
+    """Return what ``">128K"``, ``"<4k"``, ``"32K"`` say; None where nothing is printed."""
     number = text.strip().upper().lstrip("<>≥")
     if not number:
         return None
@@ -213,37 +179,28 @@ def _printed(text: str) -> Effective | None:
     return Effective(length, text.strip()[0] in ">≥", LENGTHS[0])
 
 
-def _ranks_contradicted(table: pd.DataFrame, again: pd.DataFrame, key: str) -> list[dict[str, Any]]:
+def _ranks_contradicted(
+    table: pd.DataFrame, again: pd.DataFrame, key: str
+) -> list[tuple[Any, ...]]:
+    """Return the ranks by one average that the averages themselves contradict."""
     printed, name = table[f"{key}_rank"], AVERAGES[key]
     has = printed.notna()
-    first = int(printed[has].min())
-    found = ranks(again.loc[has, name]) + first - 1
-    rows = []
-    for place in printed.index[has]:
-        was, now = int(printed[place]), int(found[place])
-        if was == now:
-            continue
-        own = again.loc[place, name]
+    counted = ranks(again.loc[has, name]) + int(printed[has].min()) - 1
+    rows: list[tuple[Any, ...]] = []
+    for row in printed.index[has & (printed != counted.reindex(printed.index))]:
+        was, now, own = int(printed[row]), int(counted[row]), again.loc[row, name]
         # The rows that should stand on the other side of it.
         others = again.loc[has & (printed != was), name]
         between = others[(printed[others.index] < was) != (others > own)]
         gap = (between - own).abs().max() if len(between) else 0.0
-        rows.append(
-            {
-                "model": again.loc[place, "model"],
-                "cell": f"rank by {name}",
-                "printed": str(was),
-                "recomputed": str(now),
-                "difference": float(was - now),
-                "rounding": bool(gap <= 2 * ROUNDING + _EXACT),
-                "because": "counted among the rows that have a rank",
-            }
-        )
+        rows.append((again.loc[row, "model"], f"rank by {name}", str(was), str(now),
+                     float(was - now), bool(gap <= 2 * ROUNDING + _EXACT),
+                     "counted among the rows that have a rank"))  # fmt: skip
     return rows
 
 
 def all_ranks(table: pd.DataFrame) -> pd.DataFrame:
-    """How the ranks change when every row that was measured at all lengths is counted.
+    """Return how the ranks change when every row that was measured at all lengths is counted.
 
     Returns
     -------
@@ -252,9 +209,9 @@ def all_ranks(table: pd.DataFrame) -> pd.DataFrame:
         the rank among all; sorted by the latter for rising weights.
     """
     again = recomputed(table)
-    made = pd.DataFrame({"model": again["model"]})
+    ranking = pd.DataFrame({"model": again["model"]})
     for key in ("wavg_inc", "wavg_dec"):
         name = AVERAGES[key]
-        made[f"{name} printed"] = table[f"{key}_rank"].astype("Int64")
-        made[f"{name} rank"] = again[f"{name} rank"]
-    return made.sort_values("wAvg. (inc) rank", na_position="last").reset_index(drop=True)
+        ranking[f"{name} printed"] = table[f"{key}_rank"].astype("Int64")
+        ranking[f"{name} rank"] = again[f"{name} rank"]
+    return ranking.sort_values("wAvg. (inc) rank", na_position="last").reset_index(drop=True)

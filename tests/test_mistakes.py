@@ -1,4 +1,4 @@
-"""Kinds of mistakes: answers made wrong on purpose, in the project's own prompts and in RULER's."""
+"""Mistakes: answers made wrong on purpose, in the project's own prompts and in RULER's."""
 
 from __future__ import annotations
 
@@ -8,13 +8,10 @@ import statistics
 
 import pytest
 
-from rulerlib import analysis, languages, tokens
-from rulerlib.analysis import error_analysis
-from rulerlib.analysis.error_analysis import KINDS, classify
+from rulerlib import languages, tasks, tokens
 from rulerlib.dataset import Dataset
 from rulerlib.samples import Prediction
-
-pd = pytest.importorskip("pandas")
+from rulerlib.tasks.mistakes import COUNTS, KINDS, explain_question, explain_values, mistake
 
 
 def sample(task, language="da", index=3, length=1500, **knobs):
@@ -24,12 +21,13 @@ def sample(task, language="da", index=3, length=1500, **knobs):
 
 
 def answer(record, said, **more):
-    others = {"answer_prefix": record.answer_prefix, "language": record.language}
+    others = {"answer_prefix": record.answer_prefix, "parts": record.to_dict()["parts"]}
     return Prediction(record.index, record.input, record.outputs, said, others | more)
 
 
-def kind(record, said, family, cut_off=False, **more):
-    return classify(answer(record, said, **more), family, cut_off=cut_off)
+def kind(record, said, family, cut_off=False):
+    """What the family says of an answer that is taken to be wrong."""
+    return tasks.FAMILIES[family].explain(answer(record, said), cut_off)
 
 
 LANGUAGES = ("da", "en")
@@ -54,9 +52,6 @@ def test_nothing_a_refusal_and_a_limit(task, family, language):
     assert kind(record, "", family, cut_off=True)["error"] == "cut off"
     for said in ("I’m sorry, but I cannot find that.", "Jeg kan ikke finde tallet i teksten."):
         assert kind(record, said, family)["error"] == "refused"
-    right = classify(answer(record, record.outputs[0]), family, right=True)
-    assert right["error"] == ""
-    assert not any(right[name] for name in error_analysis._COUNTS)
 
 
 @both
@@ -65,10 +60,17 @@ def test_every_kind_has_its_words(language):
     assert languages.load(language).refusals
 
 
+def test_a_right_answer_has_no_kind():
+    right = mistake()
+    assert right["error"] == ""
+    assert not any(right[name] for name in COUNTS)
+    assert math.isnan(right["distance"])
+
+
 def test_refusals_are_no_part_of_a_prompt():
     """They may grow without making old datasets strangers."""
     pack = languages.load("da")
-    assert pack.fingerprint == languages.read(pack.folder.with_suffix(".toml")).fingerprint
+    assert pack.fingerprint == languages.read_pack(pack.folder.with_suffix(".toml")).fingerprint
     assert not any(phrase in repr(pack.templates) for phrase in pack.refusals)
 
 
@@ -144,27 +146,36 @@ def test_half_a_value_at_the_limit_is_not_held_against_it():
     assert kind(record, f" {one}, {two}, {three[:4]}", "frequent_words", True)["error"] == "cut off"
 
 
-def test_rulers_own_prompts_are_read():
-    """Files of NVIDIA's scripts name no language; their needle is the English sentence."""
+def test_without_parts_values_go_by_their_form():
+    """Files of NVIDIA's scripts do not say where anything stands."""
     context = " ".join(
         f"One of the special magic numbers for {key} is: {value}." + " The grass is green." * 9
         for key, value in (("a-b", 1111111), ("c-d", 2222222), ("e-f", 3333333))
     )
-    record = Prediction(
-        5, f"Some numbers 1234567 times. {context} What is it?", ["2222222"], "1111111."
-    )
-    found = classify(record, "niah")
+    record = Prediction(5, f"Some special magic numbers. {context} What is it?", ["2222222"])
+    record.pred = "1111111."
+    found = tasks.FAMILIES["niah"].explain(record, False)
     assert (found["error"], round(found["expected"] / found["distance"], 2)) == ("distractor", 1)
-    # A number that stands in the text, but in no needle, is no value.
-    assert classify(Prediction(5, record.input, ["2222222"], "1234567"), "niah")["error"] == (
-        "wrong value"
-    )
-
-
-def test_a_needle_of_another_wording_goes_by_its_form():
+    record.pred = "7654321"
+    assert explain_values(record)["error"] == "wrong value"
     record = Prediction(0, "Der Code von A ist 1111111, von B 2222222.", ["2222222"], "1111111")
-    assert classify(record, "niah")["error"] == "distractor"
-    assert classify(record)["error"] == "distractor"
+    assert explain_values(record)["error"] == "distractor"
+    assert math.isnan(explain_values(record)["distance"]), "nobody says that it has a place"
+
+
+@pytest.mark.parametrize("name", tasks.TASKS)
+def test_every_task_explains_any_answer_without_parts(name):
+    """A prompt of NVIDIA's, an empty one, and no references."""
+    explain = tasks.TASKS[name].family.explain
+    for record in (
+        Prediction(3, "VAR ABCDE = 12345. 1. ord 2. hus", ["ABCDE", "FGHIJ"], "ABCDE og hus"),
+        Prediction(3, "", ["x"], "something"),
+        Prediction(3, "text", [], "text"),
+    ):
+        for cut_off in (False, True):
+            found = explain(record, cut_off)
+            assert found["error"] in KINDS
+            assert found.keys() == mistake().keys()
 
 
 # --- Variables -------------------------------------------------------------------------------
@@ -196,7 +207,8 @@ def test_variables(language):
 
 def test_without_an_example_nothing_is_copied():
     record = sample("vt", "da", few_shot=False)
-    assert error_analysis._split(record.input) == ("", record.input)
+    assert not record.parts.of_role("example")
+    assert kind(record, " QQQQQ", "variable_tracking")["from_example"] == 0
 
 
 # --- Words -----------------------------------------------------------------------------------
@@ -240,7 +252,8 @@ def test_common_words(common, language, form):
 @both
 def test_frequent_words(language):
     record = sample("fwe", language)
-    coded = list(re.findall(r"(?<!\w)[a-z]{6}(?!\w)", record.input))
+    (context,) = record.parts.of_role("context")
+    coded = re.findall(r"(?<!\w)[a-z]{6}(?!\w)", record.input[context.start : context.end])
     rare = next(word for word in coded if coded.count(word) == 1 and word not in record.outputs)
     right = record.outputs
     assert kind(record, f" {right[0]}, {right[1]}, {rare}.", "frequent_words")["error"] == (
@@ -269,73 +282,23 @@ def test_answers_to_questions(language):
 def test_what_a_place_at_random_would_give():
     """``expected`` for questions is an integral; here it is summed up, place by place."""
     text = "x" * 300 + "Aarhus" + "y" * 594 + " Odense " + "z" * 92
-    found = classify(Prediction(0, text, ["Aarhus"], "Odense"), "qa")
+    found = explain_question(Prediction(0, text, ["Aarhus"], "Odense"))
     away = [abs(place - 300) for place in range(len(text))]
     assert found["expected"] == pytest.approx(100 * statistics.fmean(away) / len(text), abs=0.2)
     assert found["distance"] == pytest.approx(100 * (901 - 300) / len(text))
 
 
+def test_only_documents_are_a_context():
+    """The words of the instruction and of the question stand in the prompt, too."""
+    record = sample("qa_1", "en")
+    (question,) = record.parts.of_role("question")
+    asked = record.input[question.start : question.end].split("Question:")[1].split("?")[0]
+    found = kind(record, f" {asked.strip()}\n", "qa")
+    assert found["error"] == "no context"
+    named = Prediction(0, record.input, record.outputs, f" {asked.strip()}\n")
+    assert explain_question(named)["error"] == "distractor", "without parts nobody knows"
+
+
 def test_without_documents_every_answer_is_from_no_context():
     record = sample("qa_1", "da", context=False)
     assert kind(record, " Kolding", "qa")["error"] == "no context"
-
-
-# --- Tables ----------------------------------------------------------------------------------
-
-
-def rows():
-    record = sample("niah_multikey_1", "da")
-    other = next(value for value in values(record) if value != record.outputs[0])
-    made = []
-    for length, said in (
-        (512, [record.outputs[0], other, "", "1000000"]),
-        (1024, [other, other, other, record.outputs[0]]),
-    ):
-        about = {"model": "m", "language": "da", "task": "niah_multikey_1", "length": length}
-        for index, text in enumerate(said):
-            made.append(
-                (about, Prediction(index, record.input, record.outputs, text, {"language": "da"}))
-            )
-    return made
-
-
-def test_shares_by_length_add_up_to_the_error_rate():
-    scores = analysis.scores(rows())
-    table = analysis.errors(scores)
-    assert table["error"].unique().tolist() == ["empty", "distractor", "wrong value"]
-    for length, part in table.groupby("length"):
-        strict = scores[scores["length"] == length]["strict"]
-        assert part["share"].sum() == pytest.approx(1 - strict.mean())
-        assert (part["n"] == 4).all()
-        assert ((part["low"] <= part["share"]) & (part["share"] <= part["high"])).all()
-    taken = table.set_index(["length", "error"])["count"]
-    assert taken[1024, "distractor"] == 3
-    assert taken[1024, "empty"] == 0, "a kind that occurs elsewhere is a zero here, not a gap"
-
-
-def test_distances_by_length():
-    table = analysis.mistaken_places(analysis.scores(rows())).set_index("length")
-    assert table["n"].to_dict() == {512: 1, 1024: 3}
-    assert math.isnan(table.loc[512, "low"]), "one answer has no interval"
-    assert table.loc[1024, "low"] == pytest.approx(table.loc[1024, "distance"])
-    assert (table["expected"] > 0).all()
-
-
-def test_examples_of_every_kind_are_real():
-    scores = analysis.scores(rows())
-    shown = analysis.error_examples(scores, 2)
-    assert shown["error"].tolist() == ["empty", "distractor", "distractor", "wrong value"]
-    assert set(shown[shown["error"] == "distractor"]["length"]) == {512, 1024}
-    for row in shown.to_dict("records"):
-        same = scores[(scores["length"] == row["length"]) & (scores["index"] == row["index"])]
-        assert same["pred"].tolist() == [row["pred"]]
-
-
-def test_no_errors_are_one_sentence():
-    about = {"model": "m", "language": "da", "task": "niah_single_1", "length": 512}
-    scores = analysis.scores([(about, Prediction(0, "", ["12"], "12"))])
-    for table in (
-        analysis.errors(scores), analysis.mistaken_places(scores), analysis.error_examples(scores)
-    ):  # fmt: skip
-        assert table.empty
-        assert table.attrs["why"].endswith(".")

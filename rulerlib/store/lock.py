@@ -23,7 +23,8 @@ import warnings
 from collections.abc import Iterator
 from pathlib import Path
 
-from rulerlib.errors import BusyError, ParameterError
+from rulerlib.errors import BusyError
+from rulerlib.store.files import unwritable
 
 # What this process holds, with its number: a forked process finds its parent's here.
 _held: set[tuple[Path, int]] = set()
@@ -40,7 +41,7 @@ def alone(path: str | Path) -> Iterator[None]:
     Raises
     ------
     BusyError
-        If somebody else is at it: names the process, its machine and since when.
+        If somebody else is writing it: names the process, its machine and since when.
     ParameterError
         If the folder cannot be written.
     """
@@ -92,15 +93,13 @@ def _give_back(lock: Path) -> None:
 
 
 def _taken(lock: Path, path: Path) -> int:
-    """The descriptor of a lock file that is ours."""
+    """Return the descriptor of a lock file that is ours."""
     while True:
         try:
             lock.parent.mkdir(parents=True, exist_ok=True)
             descriptor = os.open(lock, os.O_RDWR | os.O_CREAT, 0o666)
         except OSError as error:
-            raise ParameterError(
-                "output", str(path), f"a file that can be written ({error.strerror or error})"
-            ) from error
+            raise unwritable(path, error) from error
         if not _try(descriptor, path):
             holder = _holder(descriptor)
             os.close(descriptor)
@@ -119,18 +118,17 @@ def _try(descriptor: int, path: Path) -> bool:
     """Take the lock if nobody has it; a system without locks is warned of."""
     try:
         import fcntl
+
+        # Unlike flock, this kind does not live on in processes that a killed one had forked off,
+        # and it holds between machines on a network file system.
+        fcntl.lockf(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        return True
     except ImportError:
         reason = "this operating system has no fcntl"
-    else:
-        try:
-            # Unlike flock, this kind does not live on in processes that a killed one had forked
-            # off, and it holds between machines on a network file system.
-            fcntl.lockf(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            return True
-        except OSError as error:
-            if error.errno in (errno.EACCES, errno.EAGAIN):
-                return False
-            reason = error.strerror or str(error)
+    except OSError as error:
+        if error.errno in (errno.EACCES, errno.EAGAIN):
+            return False
+        reason = error.strerror or str(error)
     warnings.warn(
         f"{path} cannot be locked ({reason}): see to it that no other process writes it.",
         stacklevel=4,

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import copy
+import doctest
 import json
+import os
 import sys
 import types
 
@@ -12,10 +14,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from conftest import shared
+from rulerlib import sources
 from rulerlib.errors import DataError, MissingExtraError, ParameterError
 from rulerlib.languages import load
-from rulerlib.tasks.encyclopedia import World, hotpot, squad
-from rulerlib.tasks.questions import Fiction, Rows, open_source
+from rulerlib.sources import DATA_SETS, Rows, open_source, rows, source_file
+from rulerlib.sources.encyclopedia import Fiction, World
+from rulerlib.sources.encyclopedia_facts import REGION
 
 SQUAD = {
     "version": "v2.0",
@@ -228,7 +232,7 @@ def test_what_no_text_answers_is_left_out(tmp_path):
 
 
 @pytest.mark.parametrize("shape", [list, columns])
-def test_hotpot_in_both_schemas(shape, tmp_path):
+def test_hotpotqa_in_both_schemas(shape, tmp_path):
     source = opened(tmp_path, shape(HOTPOT))
     ((question, answers, targets, near),) = everything(source)
     assert question == "Where was the founder of Acme born?"
@@ -239,6 +243,29 @@ def test_hotpot_in_both_schemas(shape, tmp_path):
     )
     assert near == ("Roads\nRoads are long.", targets[1], targets[0])
     assert source.digest == opened(tmp_path, HOTPOT).digest
+
+
+def test_each_form_is_recognized_by_one_schema():
+    released = SQUAD["data"][0]
+    recognized = {
+        name: [
+            [schema.recognizes(row) for row in (released, ROWS[0], HOTPOT[0], *columns(HOTPOT[:1]))]
+            for schema in schemas
+        ]
+        for name, schemas in DATA_SETS.items()
+    }
+    assert recognized == {
+        "SQuAD": [[True, False, False, False], [False, True, False, False]],
+        "HotpotQA": [[False, False, True, True]],
+    }
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_forms_may_be_mixed(order, tmp_path):
+    mixed = [SQUAD["data"][0], ROWS[2], HOTPOT[0], columns(HOTPOT)[0]][::order]
+    questions = [asked[0] for asked in everything(opened(tmp_path, mixed))]
+    expected = [NORMANS[0], OXYGEN[0], HOTPOT[0]["question"], HOTPOT[0]["question"]]
+    assert questions == expected[::order]
 
 
 def test_a_line_may_hold_any_character(tmp_path):
@@ -320,27 +347,65 @@ def test_real_hotpot_is_the_same_in_both_schemas(tmp_path):
 # --- The fictional encyclopedia -------------------------------------------------------------
 
 
+def as_squad(world: World, count: int) -> dict:
+    """One-hop questions as SQuAD is released: a region is an article."""
+    articles: dict[int, list[dict]] = {}
+    for number in range(count):
+        asked = world.question(number)
+        region, member = divmod(asked.targets[0], REGION)
+        if region not in articles:
+            entries = map(world.entry, range(region * REGION, (region + 1) * REGION))
+            articles[region] = [{"context": entry.text, "qas": []} for entry in entries]
+        answers = [{"text": answer} for answer in asked.answers[:1]]
+        articles[region][member]["qas"].append({"question": asked.text, "answers": answers})
+    return {"data": [{"title": str(region), "paragraphs": articles[region]} for region in articles]}
+
+
+def as_hotpotqa(world: World, count: int) -> list[dict]:
+    """Two-hop questions as HotpotQA is released: both documents and eight related ones."""
+    found = []
+    for number in range(count):
+        asked = world.question(number, hops=2)
+        entries = [world.entry(i) for i in (*world.related(asked)[:8], *reversed(asked.targets))]
+        found.append(
+            {
+                "question": asked.text,
+                "answer": asked.answers[0],
+                "supporting_facts": [[world.entry(index).title, 0] for index in asked.targets],
+                "context": [
+                    [entry.title, [f"{line} " for line in entry.sentences]] for entry in entries
+                ],
+            }
+        )
+    return found
+
+
 @pytest.mark.parametrize("language", ["da", "en"])
 def test_fiction_in_the_schema_of_squad(language, tmp_path):
-    source = opened(tmp_path, squad(World(language, 5, 400), 60))
+    world = World(language, 5, 400)
+    source = opened(tmp_path, as_squad(world, 60))
+    asked = {question.text: question for question in map(source.question, range(60))}
     assert source.num_questions == 60
     for number in range(60):
-        asked = source.question(number)
-        (target,) = asked.targets
-        assert asked.answers[0] in source.document(target)
-        assert len(source.related(number)) == 20
+        question = world.question(number)
+        (target,) = asked[question.text].targets
+        assert source.document(target) == world.entry(question.targets[0]).text
+        assert asked[question.text].answers == question.answers[:1]
+    assert {len(source.related(number)) for number in range(60)} == {20}
 
 
 @pytest.mark.parametrize("language", ["da", "en"])
-def test_fiction_in_the_schema_of_hotpot(language, tmp_path):
-    source = opened(tmp_path, hotpot(World(language, 5, 400), 60))
+def test_fiction_in_the_schema_of_hotpotqa(language, tmp_path):
+    world = World(language, 5, 400)
+    source = opened(tmp_path, as_hotpotqa(world, 60))
     assert source.num_questions == 60
     for number in range(60):
         asked = source.question(number)
-        first, last = (source.document(target) for target in asked.targets)
-        assert asked.answers[0] in last
-        assert asked.answers[0] not in first
-        assert last.partition("\n")[0].casefold() in first.casefold()
+        entries = [world.entry(index) for index in world.question(number, 2).targets]
+        targets = [source.document(target) for target in asked.targets]
+        assert targets == [f"{entry.title}\n{entry.text}" for entry in entries]
+        assert asked.answers[0] in targets[1]
+        assert asked.answers[0] not in targets[0]
         assert len(source.related(number)) == 10
 
 
@@ -395,7 +460,7 @@ def test_a_data_set_of_the_hub(hub):
 
 def test_without_the_package(monkeypatch):
     monkeypatch.setitem(sys.modules, "datasets", None)
-    with pytest.raises(MissingExtraError, match=r"pip install 'rulerlib\[hub\]'"):
+    with pytest.raises(MissingExtraError, match=r"pip install -e '\.\[hub\]'"):
         open_source("alexandrainst/scandi-qa:da")
 
 
@@ -421,6 +486,20 @@ def test_what_is_no_name(name):
         open_source(name)
 
 
+@pytest.mark.parametrize(
+    "name", ["/no/such", "/etc", "~nobody-here/x", "\0", "\ud800", "x" * 5000, ""]
+)
+def test_what_is_no_file(name):
+    assert source_file(name) is None
+
+
+def test_a_file_is_found_below_the_home_folder(tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    (tmp_path / "source.json").write_text(json.dumps(ROWS), encoding="utf-8")
+    assert source_file("~/source.json") == tmp_path / "source.json"
+    assert everything(open_source("~/source.json")) == [NORMANS, OXYGEN]
+
+
 # --- Damage ---------------------------------------------------------------------------------
 
 GOOD = json.dumps(ROWS[2])
@@ -439,26 +518,36 @@ GOOD = json.dumps(ROWS[2])
         ("[" * 100_000, "line 1: not valid JSON"),
         (f"{GOOD}\n{'[' * 100_000}", "line 2: not valid JSON"),
         ("1" * 5000, "line 1: not valid JSON"),
+        ("[" * 100_000 + "]" * 100_000, "line 1: not valid JSON"),
+        (f'[\n{{"context": {"1" * 5000}}}\n]', "source.json: not valid JSON .Exceeds"),
+        ('[\n{"context": ' + "[" * 100_000 + "\n]", "source.json: not valid JSON .maximum"),
+        (f'{GOOD}\n{{"context": {"1" * 5000}}}', "line 2: not valid JSON"),
         ("7", "no list"),
         ("null", "no list"),
         ('"text"', "no list"),
         ({"data": {"title": "x"}}, "no list"),
         ([], "no question that has an answer"),
-        ({}, r"row 1: .*'context' is missing"),
+        ({}, "row 1: not in the schema of SQuAD or HotpotQA .it has no fields"),
+        ({"query": 1, "text": 2}, "row 1: .*its fields are 'query', 'text'"),
+        ({"\ud800" * 500: 1}, r"row 1: .*its fields are '\\ud800.{1,80}\)\.$"),
         ([[1]], "row 1: .*no JSON object but list"),
         ([ROWS[0], {**ROWS[1], "answers": 3}], "row 2: .*answers is no list but int"),
         ([{**ROWS[0], "answers": [3]}], "an answer is no text but int"),
         ([{**ROWS[0], "question": None}], "question is no text but NoneType"),
-        ([{**ROWS[0], "context": 5}], "row 1: .*'supporting_facts' is missing"),
+        ([{**ROWS[0], "context": 5}], "row 1: .*its fields are 'title', 'context'"),
         ([{**ROWS[0], "context": "\ud800"}], r"context holds half a character, U\+D800"),
-        ({"data": [SQUAD["data"][0], {"title": "x"}]}, "article 2: .*'context' is missing"),
+        ([{**ROWS[0], "question": "\udfff"}], r"question holds half a character, U\+DFFF"),
+        ([{**ROWS[0], "answers": ["a\ud800"]}], r"an answer holds half a character, U\+D800"),
+        ([{**HOTPOT[0], "context": [["\ud800", ["a"]]]}], r"title holds half a character"),
+        ([{**HOTPOT[0], "context": None}], "row 1: .*its fields are"),
+        ({"data": [SQUAD["data"][0], {"title": "x"}]}, "article 2: .*its fields are 'title'"),
         ({"data": [{"paragraphs": {"context": "x"}}]}, "paragraphs is no list but dict"),
         ({"data": [{"paragraphs": [{"context": "x"}]}]}, "article 1: .*'qas' is missing"),
         ([{**HOTPOT[0], "context": [["only a title"]]}], "row 1: not in the schema"),
         ([{**HOTPOT[0], "context": [["a", "text"]]}], "sentences is no list but str"),
         ([{**HOTPOT[0], "supporting_facts": [1]}], "row 1: not in the schema"),
         ([{**columns(HOTPOT)[0], "context": {"title": ["a"], "sentences": []}}], "row 1: not in"),
-        (f"{GOOD}\n{GOOD}\n{json.dumps({'context': 'x'})}", "line 3: .*'answers' is missing"),
+        (f"{GOOD}\n{GOOD}\n{json.dumps({'context': 'x'})}", "line 3: .*'question' is missing"),
     ],
     ids=str,
 )
@@ -478,6 +567,22 @@ def test_a_file_that_cannot_be_read(tmp_path, monkeypatch):
     monkeypatch.setattr("pathlib.Path.read_text", locked)
     with pytest.raises(DataError, match="cannot be read"):
         open_source(str(path))
+
+
+def test_a_pipe_is_no_source(tmp_path):
+    os.mkfifo(tmp_path / "source.json")
+    with pytest.raises(ParameterError, match="a file that exists"):
+        open_source(str(tmp_path / "source.json"))
+
+
+def test_a_title_that_is_deep_is_read_or_named(tmp_path):
+    for depth in (10, 300, 900, 960):
+        row = json.dumps({**ROWS[2], "title": "DEEP"})
+        row = row.replace('"DEEP"', "[" * depth + "]" * depth)
+        try:
+            assert everything(opened(tmp_path, row)) == [OXYGEN]
+        except DataError as error:
+            assert str(tmp_path / "source.json") in str(error)  # noqa: PT017
 
 
 ANYTHING = st.recursive(
@@ -556,3 +661,10 @@ def test_damaged_bytes_are_read_or_named(folder, text, start, size, instead):
         assert str(folder / "source.json") in str(error)  # noqa: PT017
     else:
         assert source.num_questions > 0
+
+
+@pytest.mark.parametrize("module", [sources, rows])
+def test_the_worked_example_is_real(module):
+    done = doctest.testmod(module)
+    assert done.attempted
+    assert not done.failed

@@ -1,0 +1,43 @@
+// What is done to texts: rulerlib's rules with its data. `rules` is a part of page.json, in which
+// book/browser.py writes its regular expressions, letters and numbers.
+
+export class Texts {
+  constructor(rules) {
+    const pattern = (source) => new RegExp(source, "gu");
+    const { space } = rules;
+    const [spaces, outer, leading] = [`${space}+`, `^${space}+|${space}+$`, `^${space}+`].map(pattern);
+    const [ends, braces] = [rules.ends, rules.braces].map(pattern);
+    const pieces = pattern(`[^ ]+(?: [^ ]+){0,${rules.longest - 1}}`);
+
+    this.wrong = new RegExp(rules.wrong, "u");
+    this.trimmed = (text) => text.replace(outer, "");
+    this.trimmedStart = (text) => text.replace(leading, "");
+    this.oneLine = (text) => this.trimmed(text.replace(spaces, " "));
+
+    // What stands in braces, each once.
+    this.marks = (text) => [...new Set([...text.matchAll(braces)].map(([, mark]) => mark))];
+
+    // rulerlib.texts.sentences
+    this.sentences = (text) => this.oneLine(text)
+      .replace(ends, (end) => `${this.trimmed(end)}\n`).split("\n").filter(Boolean)
+      .flatMap((sentence) => sentence.match(pieces));
+
+    // str.casefold and rulerlib.metrics.normalize
+    this.folded = (text) =>
+      Array.from(text, (letter) => rules.folds[letter] ?? letter.toLowerCase()).join("");
+    this.normal = (text) => this.folded(text.normalize("NFKC")).normalize("NFKC");
+  }
+
+  // rulerlib.playground.answer.verdict
+  verdict(said, outputs, others) {
+    const text = this.normal(this.trimmed(this.trimmed(said).replace(/[\x00-\x1f]/g, "\n")));
+    const stands = (value) => text.includes(this.normal(value));
+    const right = outputs.filter(stands).length;
+    if (right === outputs.length) return right === 1 ? "right" : "all";
+    return right ? "part" : others.some(stands) ? "distractor" : "wrong";
+  }
+}
+
+// A template with its names filled in; a name that nobody gave stays as it is.
+export const fill = (template, names) => template.replace(/\{(\w+)\}/g,
+  (whole, name) => ({}).hasOwnProperty.call(names, name) ? names[name] : whole);

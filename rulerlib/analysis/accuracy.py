@@ -1,0 +1,173 @@
+"""Accuracy: means of a measure by task, category, length or knob, each with n and interval.
+
+>>> from rulerlib.analysis.scores import scores
+>>> from rulerlib.samples import Prediction
+>>> about = {"model": "lille", "language": "da", "task": "vt", "length": 1024}
+>>> predictions = [(about, Prediction(index, "", ["AB", "CD"], "AB, CD")) for index in range(9)]
+>>> table = accuracy(scores(predictions)).round(2)
+>>> table[["n", "measure", "mean", "low", "high", "recall"]].to_dict("split")["data"]
+[[9, 'all_match', 1.0, 0.7, 1.0, 1.0]]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pandas as pd
+
+from rulerlib.analysis.labels import base
+from rulerlib.analysis.scores import changed_knobs, of_measure, with_knobs
+from rulerlib.analysis.tables import BY, groups_of, nothing
+from rulerlib.intervals import clustered
+
+
+def accuracy(table: pd.DataFrame, measure: str = "primary", by: Sequence[str] = BY) -> pd.DataFrame:
+    """Return means of a measure with their 95 % interval.
+
+    Wilson's for independent samples. Where samples share contexts, the interval is
+    cluster-robust, and ``design_effect`` says by how much the sharing widened its variance.
+
+    Parameters
+    ----------
+    table
+        From `rulerlib.analysis.scores`.
+    measure
+        See `rulerlib.analysis.of_measure`.
+    by
+        What is averaged separately: any columns, such as ``("category", "length")``.
+
+    Returns
+    -------
+    DataFrame
+        ``by``, ``n``; ``measure``, the name (where several are averaged together, the names) of
+        what ``mean``, ``low`` and ``high`` are of; the means of the other measures by their own
+        names, NaN where a task does not have them; where contexts are shared, ``contexts`` (how
+        many) and ``design_effect``; ``cut_off``, where there are any, the share of answers that
+        are wrong and were cut off by the limit; and ``category``, where rows are tasks.
+    """
+    if table.empty:
+        # It says why.
+        return table
+    chosen = of_measure(table, measure)
+    averaged = means(chosen.rename(columns={"value": "mean"}), "mean", by)
+    groups = [part for _, part in groups_of(chosen, by)]
+    measures = [", ".join(part["measure"].unique()) for part in groups]
+    averaged.insert(len(by) + 1, "measure", measures)
+    keys = averaged.set_index(list(by)).index
+    others = table[~table["measure"].isin(chosen["measure"])]
+    for name, part in others.groupby("measure", sort=False):
+        values = part.groupby(list(by), sort=False)["value"].mean()
+        averaged[name] = values.reindex(keys).to_numpy()
+    if (chosen["cut_off"] != "").any():
+        averaged["cut_off"] = [
+            ((part["cut_off"] != "") & (part["value"] < 1)).mean() for part in groups
+        ]
+    if "task" in by and "category" not in by:
+        averaged["category"] = [part["category"].iloc[0] for part in groups]
+    return averaged
+
+
+def by_knob(table: pd.DataFrame, knob: str | None = None) -> pd.DataFrame:
+    """Return accuracy by the knobs in which the runs of one task differ.
+
+    Parameters
+    ----------
+    table
+        From `rulerlib.analysis.scores`.
+    knob
+        Only this one, for all tasks that have it.
+
+    Returns
+    -------
+    DataFrame
+        As `accuracy`, with the name of the ``knob`` and its ``value``.
+
+    Raises
+    ------
+    ParameterError
+        If no task has such a knob.
+    """
+    tables = []
+    for name in [knob] if knob else changed_knobs(table):
+        rows = with_knobs(table, name)
+        rows = rows.assign(task=rows["task"].map(base), knob=name, setting=rows[name].astype(str))
+        if not knob:
+            rows = rows.groupby("task").filter(lambda own: own["setting"].nunique() > 1)
+        tables.append(accuracy(rows, by=(*BY, "knob", "setting")))
+    if not tables:
+        return nothing("These runs differ in no knob.")
+    return pd.concat(tables, ignore_index=True).rename(columns={"setting": "value"})
+
+
+def means(table: pd.DataFrame, column: str, by: Sequence[str] = BY) -> pd.DataFrame:
+    """Return means of any column of values from 0 to 1, with their 95 % interval.
+
+    Parameters
+    ----------
+    table
+        One row a prediction, such as `rulerlib.analysis.of_measure` returns.
+
+    Returns
+    -------
+    DataFrame
+        ``by``, ``n``, the column, ``low``, ``high``; where contexts are shared, ``contexts`` and
+        ``design_effect``. Rows without a value (NaN) do not count; an empty table says why.
+    """
+    if column not in table or not table[column].notna().any():
+        why = table.attrs.get("why", "Nothing of this kind was measured.")
+        return nothing(why, [*by, "n", column, "low", "high"])
+    table = table[table[column].notna()]
+    sharing = shared(table)
+    rows = []
+    for names, part in groups_of(table, by):
+        units = clusters(part).tolist() if sharing else range(len(part))
+        mean = clustered(part[column].tolist(), units)
+        row = {**names, "n": mean.n, column: mean.mean, "low": mean.low, "high": mean.high}
+        if sharing:
+            row["contexts"] = mean.clusters
+            row["design_effect"] = mean.design_effect if mean.clusters < mean.n else 1.0
+        rows.append(row)
+    return pd.DataFrame(rows)
+
+
+def overview(table: pd.DataFrame) -> pd.DataFrame:
+    """Return what there is of each model, language and length: tasks, answers, how they ended.
+
+    Returns
+    -------
+    DataFrame
+        ``model``, ``language``, ``length``, ``tasks`` and ``n`` (how many), ``answers_cut_off``
+        by the limit, ``prompts_cut``; where contexts are shared, ``contexts``.
+    """
+    answers = of_measure(table)
+    sharing = shared(answers)
+    rows = []
+    for names, part in groups_of(answers, ("model", "language", "length")):
+        row = {**names, "tasks": part["task"].nunique(), "n": len(part)}
+        row["answers_cut_off"] = int((part["cut_off"] != "").sum())
+        row["prompts_cut"] = int((part["truncation"] >= 0).sum())
+        if sharing:
+            row["contexts"] = clusters(part).nunique()
+        rows.append(row)
+    return pd.DataFrame(rows)
+
+
+def shared(table: pd.DataFrame) -> bool:
+    """Return whether any two samples of one cell share their context."""
+    known = table[table["context_id"].notna()]
+    cells = [name for name in (*BY, "setting", "measure", "context_id") if name in table]
+    return bool(known.duplicated(cells).any())
+
+
+def clusters(table: pd.DataFrame) -> pd.Series:
+    """Return names of what may be resampled on its own: a shared context, or a sample alone.
+
+    The same number in two tasks, lengths or languages is not the same context.
+    """
+    cells = [name for name in (*BY, "setting") if name in table and name != "length"]
+    prefixes = table[cells].astype(str).agg("/".join, axis=1) if cells else ""
+    units = [
+        f"alone {index}" if pd.isna(context) else f"context {context}"
+        for index, context in zip(table["index"], table["context_id"], strict=True)
+    ]
+    return prefixes + "/" + pd.Series(units, table.index, dtype=object)

@@ -1,0 +1,190 @@
+"""The effective length: how long a context a model can use.
+
+It is the longest length whose average exceeds a threshold (Hsieh et al. 2024, "RULER: What's the
+Real Context Size of Your Long-Context Language Models?", section 4), there 85.6 %:
+Llama-2-7B (chat) at 4K.
+
+>>> str(effective({4096: 95.1, 8192: 93.8, 16384: 83.6}))
+'8K'
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import takewhile
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from rulerlib.analysis.averages import Averages, averages
+from rulerlib.analysis.tables import nothing, thousands
+from rulerlib.errors import is_number, one_of, require
+
+THRESHOLD = 85.6
+
+READINGS = ("longest", "unbroken")
+"""``longest``: the longest length above the threshold; ``unbroken``: the longest with no failure
+before it. They differ where a model falls below the threshold and comes back."""
+
+
+@dataclass(frozen=True)
+class Effective:
+    """An effective length, as far as it is known.
+
+    Attributes
+    ----------
+    length
+        The longest length above the threshold, in tokens; None: not even the shortest that was
+        measured.
+    open
+        Whether a longer one might be effective too, because nobody measured it.
+    shortest
+        The shortest length that was measured.
+    """
+
+    length: int | None
+    open: bool
+    shortest: int
+
+    def __str__(self) -> str:
+        if self.length is None:
+            return f"<{thousands(self.shortest)}"
+        return f"{'≥' if self.open else ''}{thousands(self.length)}"
+
+
+def effective(
+    averages: Mapping[int, float | None], threshold: float = THRESHOLD, reading: str = "longest"
+) -> Effective:
+    """Return the effective length that follows from the averages.
+
+    An unmeasured length is never guessed: it neither passes nor fails. So the longest measured
+    length, if it passes, is only a lower bound, and the unbroken reading ends, open, at a gap.
+    The other reading is closed by any longer length that was measured and failed.
+
+    Parameters
+    ----------
+    averages
+        For each length its average in percent; None or NaN where it was not measured.
+    threshold
+        What an average has to exceed, in percent.
+    reading
+        A name in ``READINGS``.
+
+    Raises
+    ------
+    ParameterError
+        If nothing was measured, or there is no such reading.
+    """
+    one_of("reading", reading, READINGS)
+    passed = {
+        length: None if value is None or math.isnan(value) else value > threshold
+        for length, value in averages.items()
+    }
+    measured = any(above is not None for above in passed.values())
+    require(measured, "averages", dict(averages), "measured at one length at least")
+    return _reached(passed, reading)
+
+
+def _reached(passed: Mapping[int, bool | None], reading: str) -> Effective:
+    """Return the effective length.
+
+    Parameters
+    ----------
+    passed
+        For each length whether its average exceeds the threshold; None where nobody measured it.
+    """
+    lengths = sorted(passed)
+    shortest = next(length for length in lengths if passed[length] is not None)
+    reached = [length for length in lengths if passed[length]]
+    if reading == "unbroken":
+        reached = list(takewhile(passed.get, lengths[lengths.index(shortest) :]))
+    if not reached:
+        return Effective(None, False, shortest)
+    # What a reading would have met next decides whether it might have gone on.
+    after = lengths[lengths.index(reached[-1]) + 1 :][: 1 if reading == "unbroken" else None]
+    return Effective(reached[-1], all(passed[length] is None for length in after), shortest)
+
+
+def effective_lengths(
+    table: pd.DataFrame, threshold: float = THRESHOLD, measure: str = "ruler", **options: Any
+) -> pd.DataFrame:
+    """Return the effective length of each model, in both readings, with its interval.
+
+    The interval is that of the percentile bootstrap over the lengths that were measured: a
+    model whose average lies near the threshold has no sharp effective length.
+
+    Parameters
+    ----------
+    threshold
+        What an average has to exceed, in percent.
+    table, measure, options
+        ``by``, ``tasks``, ``resamples`` and ``seed``, see `rulerlib.analysis.averages.averages`.
+
+    Returns
+    -------
+    DataFrame
+        ``by``, ``reading``, ``effective`` (as text: ``<4K``, ``16K``, ``≥32K``), ``length`` (NaN:
+        none), ``open``, ``low`` and ``high`` (as text), ``threshold``, and ``shares``: for each
+        outcome how often it came up among the resamples. One sentence in place of rows where no
+        length was asked all tasks.
+
+    Raises
+    ------
+    ParameterError
+        If the threshold is not a percentage.
+    """
+    check_threshold(threshold)
+    rows = [
+        {**one.names, **row}
+        for one in averages(table, measure, **options)
+        for row in readings(one, threshold)
+    ]
+    if not rows:
+        return nothing("At no length was every task asked, so no average can be held against it.")
+    return pd.DataFrame(rows)
+
+
+def readings(one: Averages, threshold: float) -> list[dict[str, Any]]:
+    """Return a row of `effective_lengths` for each reading; none where no length has an average."""
+    measured = ~np.isnan(one.averages)
+    if not measured.any():
+        return []
+    averages = dict(zip(one.lengths, one.averages.tolist(), strict=True))
+    # Few patterns of lengths above the threshold come up, and each of them often.
+    patterns, counts = np.unique(one.resampled > threshold, axis=0, return_counts=True)
+    rows = []
+    for reading in READINGS:
+        times: Counter[Effective] = Counter()
+        for above, count in zip(patterns, counts, strict=True):
+            cells = zip(one.lengths, above, measured, strict=True)
+            passed = {length: bool(over) if known else None for length, over, known in cells}
+            times[_reached(passed, reading)] += int(count)
+        rising = sorted(times, key=lambda outcome: outcome.length or 0)
+        drawn = [str(outcome) for outcome in rising for _ in range(times[outcome])]
+        ends = np.quantile(range(len(drawn)), [0.025, 0.975], method="inverted_cdf")
+        low, high = (drawn[int(end)] for end in ends)
+        shares = {str(outcome): times[outcome] / len(drawn) for outcome in rising}
+        reached = effective(averages, threshold, reading)
+        length = math.nan if reached.length is None else float(reached.length)
+        rows.append(
+            {"reading": reading, "effective": str(reached), "length": length,
+             "open": reached.open, "low": low, "high": high, "threshold": threshold,
+             "shares": shares}
+        )  # fmt: skip
+    return rows
+
+
+def check_threshold(value: Any) -> None:
+    """Check that this is a percentage that an average could exceed.
+
+    Raises
+    ------
+    ParameterError
+        If it is not.
+    """
+    holds = is_number(value) and 0 <= value < 100
+    require(holds, "threshold", value, "a number from 0 to below 100, in percent")

@@ -1,0 +1,131 @@
+"""How runs are told apart: a model's name with the settings in which its runs differ, only those.
+
+A setting that has its default is not named, as in the names of folders (`rulerlib.store.cell`).
+
+>>> runs = [{"model": "m", "task": "vt", "seed": seed, "engine": "vllm"} for seed in (42, 7)]
+>>> models(runs)
+['m', 'm, seed 7']
+>>> task({"task": "vt", "knobs": {"num_hops": 8, "num_chains": 1}})
+'vt+num_hops=8'
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from rulerlib import tasks, texts
+from rulerlib.store.cell import Cell
+
+# What a prediction belongs to is no setting of a run.
+_IDENTITY = (
+    "model", "language", "task", "length", "knobs", "name", "label", "hash", "setting", "scoring",
+    "metadata",
+)  # fmt: skip
+
+# Settings that are themselves settings by name.
+_WITHIN = ("format", "options")
+
+# A task that does not have such a setting differs by it from one that has, within the same run.
+_OF_TASKS = ("texts", "queries_per_context", "study")
+
+_SHORT = {
+    ("chat", True): "chat", ("chat", False): "plain",
+    ("answer_prefix", "user"): "prefix in the question", ("answer_prefix", "none"): "no prefix",
+}  # fmt: skip
+
+# Longer values are known by their hash.
+_LONGEST = 32
+
+
+def settings(about: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the settings of a run by name, those of its format and its engine among them."""
+    own = {name: value for name, value in about.items() if name not in (*_IDENTITY, *_WITHIN)}
+    return own | dict(item for name in _WITHIN for item in (about.get(name) or {}).items())
+
+
+# What a run does that says nothing else.
+_USUAL = settings(Cell("model", "task", "da", 1).settings())
+
+
+def differing(runs: Sequence[Mapping[str, Any]]) -> dict[str, list[str]]:
+    """Return for each model the settings in which its runs differ."""
+    seen: dict[tuple[str, str, str], str] = {}
+    differ: dict[str, list[str]] = {about["model"]: [] for about in runs}
+    names = dict.fromkeys(name for about in runs for name in settings(about))
+    for name, about in itertools.product(names, runs):
+        model, value = about["model"], _text(settings(about).get(name, _USUAL.get(name)))
+        cell = f"{task(about)} {about.get('language')} {about.get('length')}"
+        first = seen.setdefault((model, name, cell if name in _OF_TASKS else ""), value)
+        if first != value and name not in differ[model]:
+            differ[model].append(name)
+    return differ
+
+
+def models(runs: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return a label for the model of each run."""
+    differ = differing(runs)
+    labels = []
+    for about in runs:
+        own = {name: settings(about).get(name) for name in differ[about["model"]]}
+        unusual = {
+            name: value for name, value in own.items() if _text(value) != _text(_USUAL.get(name))
+        }
+        labels.append(", ".join(filter(None, [about["model"], _words(unusual)])))
+    return labels
+
+
+def task(about: Mapping[str, Any]) -> str:
+    """Return a task's name with the knobs that differ from its row in the table of tasks."""
+    name, given = about["task"], about.get("knobs") or {}
+    if "+" in name:
+        # A label that a file's name gave says its knobs already.
+        return str(name)
+    row = {knob: _text(value) for knob, value in _row(name).items()}
+    changed = [knob for knob in sorted(given) if row.get(knob) != _text(given[knob])]
+    return "+".join([name, *(f"{knob}={given[knob]}" for knob in changed)])
+
+
+def base(label: str) -> str:
+    """Return a task's name without the knobs that a run changed.
+
+    >>> base("vt+num_hops=8")
+    'vt'
+    """
+    return label.partition("+")[0]
+
+
+def knobs(about: Mapping[str, Any]) -> dict[str, Any]:
+    """Return all knobs of a prediction's task, as far as they are known."""
+    return {**_row(base(about["task"])), **(about.get("knobs") or {})}
+
+
+def _row(name: str) -> dict[str, Any]:
+    row = tasks.TASKS.get(name)
+    return asdict(row.knobs) if row else {}
+
+
+def _words(settings: Mapping[str, Any]) -> str:
+    """Return settings in a few words; those that are not set are left out."""
+    words = []
+    for name, value in settings.items():
+        spoken = name.replace("_", " ")
+        if name == "decoding" and isinstance(value, Mapping):
+            words.append(_words(value))
+        elif isinstance(value, (str, bool)) and (name, value) in _SHORT:
+            words.append(_SHORT[name, value])
+        elif isinstance(value, bool):
+            words.append(spoken if value else f"no {spoken}")
+        elif value is not None:
+            text = value if isinstance(value, str) else _text(value)
+            short = text if len(text) <= _LONGEST else "#" + texts.digest([text])[:4]
+            words.append(f"{spoken} {short}")
+    return ", ".join(words)
+
+
+def _text(value: Any) -> str:
+    """Return plain data as one text, by which it is compared: a list is equal to a tuple."""
+    return json.dumps(value, ensure_ascii=False, sort_keys=True, default=str)

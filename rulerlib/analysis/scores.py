@@ -1,0 +1,314 @@
+"""The long table of scores: one row a prediction and measure, and how predictions are read.
+
+>>> about = {"model": "lille", "language": "da", "task": "vt", "length": 1024}
+>>> prediction = Prediction(0, "...", ["ABCDE", "FGHIJ"], " ABCDE.", {"depths": [50, 60]})
+>>> table = scores([(about, prediction)])
+>>> table[["index", "measure", "value", "primary", "ruler"]].to_dict("split")["data"]
+[[0, 'all_match', 0.0, True, False], [0, 'recall', 0.5, False, True]]
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from rulerlib import metrics, tasks
+from rulerlib.analysis import labels
+from rulerlib.analysis.tables import BY, nothing
+from rulerlib.errors import DataError, one_of, require
+from rulerlib.samples import Prediction
+from rulerlib.scoring import LIST, Scoring
+from rulerlib.store import answers
+from rulerlib.tasks import mistakes
+
+Names = str | Sequence[str] | None
+"""Names as a list, or as papermill's text; None: all."""
+
+LAYOUT = "<model>/<language>/<length>/pred/<task>.jsonl"
+
+_WORDS = re.compile(r"[^\W\d_]{3,}")
+
+
+def read_predictions(
+    folders: str | Path | Sequence[str | Path],
+    models: Names = None,
+    languages: Names = None,
+    task_names: Names = None,
+    studies: bool = False,
+) -> Iterator[tuple[dict[str, Any], Prediction]]:
+    """Return every prediction below one or more folders, with the settings of its run, as a stream.
+
+    The settings are read from the file beside the predictions. Where there is none, as in runs
+    of NVIDIA's scripts, model, language, length and task are those of the path,
+    ``<model>/<language>/<length>/pred/<task>.jsonl``; theirs have ``synthetic`` in the place of
+    the language. What a killed run left unfinished does not count.
+
+    Parameters
+    ----------
+    folders
+        A folder, or several.
+    models, languages, task_names
+        Only these; None: all. A model may be named as its folder is, which tells its settings.
+    studies
+        Whether the runs of studies are read too, which have folders of their own.
+
+    Raises
+    ------
+    ParameterError
+        If a folder does not exist or holds no predictions, a name stands in none of them, or
+        two files answer the same questions with the same settings.
+    DataError
+        If a file is damaged.
+    """
+    runs = _runs(folders, studies)
+    for parameter, names in (("models", models), ("languages", languages), ("tasks", task_names)):
+        chosen = wanted(names)
+        known = sorted({name for run in runs for name in _names(*run)[parameter]})
+        for name in chosen or ():
+            one_of(parameter, name, known)
+        runs = [run for run in runs if not chosen or _names(*run)[parameter] & {*chosen}]
+    for path, about in runs:
+        for prediction in answers.read_predictions(path):
+            yield about, prediction
+
+
+def wanted(names: Names) -> list[str] | None:
+    """Return names as a list, also those of papermill's ``-p x [a,b]``; None where there are none.
+
+    >>> wanted("[a, b]"), wanted(["a"]), wanted(None)
+    (['a', 'b'], ['a'], None)
+    """
+    if isinstance(names, str):
+        names = [name for name in tasks.listed(names) if name]
+    return list(names or ()) or None
+
+
+def _names(path: Path, about: Mapping[str, Any]) -> dict[str, set[str]]:
+    """Return by which names a file of predictions is chosen."""
+    return {
+        "models": {about["model"], path.parts[-5]},
+        "languages": {about["language"]},
+        "tasks": {labels.task(about), path.stem},
+    }
+
+
+def _runs(
+    folders: str | Path | Sequence[str | Path], studies: bool
+) -> list[tuple[Path, dict[str, Any]]]:
+    """Return every file of predictions with its settings, by rising length and RULER's order."""
+    runs: dict[str, tuple[Path, dict[str, Any]]] = {}
+    for folder in [folders] if isinstance(folders, (str, Path)) else folders:
+        top = Path(folder).resolve()
+        require(top.is_dir(), "runs", str(folder), "a folder that exists")
+        # So deep and no deeper: a folder of runs may hold another one, of other runs.
+        paths = [*top.glob("*/*/*/pred/*.jsonl")]
+        if studies:
+            paths += top.glob("studies/*/*/*/*/pred/*.jsonl")
+        paths = sorted(path for path in paths if path.stem[0] != ".")
+        require(paths, "runs", str(folder), f"a folder with {LAYOUT}")
+        for path in paths:
+            about = _about(path)
+            other, _ = runs.setdefault(json.dumps(about, sort_keys=True), (path, about))
+            twice = f"{other} and {path} answer the same questions with the same settings"
+            require(other == path, "runs", str(folder), f"left out, because {twice}")
+    return sorted(runs.values(), key=_position)
+
+
+def _position(run: tuple[Path, dict[str, Any]]) -> tuple[Any, ...]:
+    """Return what files of predictions are sorted by."""
+    path, about = run
+    label, names = labels.task(about), [*tasks.TASKS]
+    # Tasks with knobs stand after the task that they change.
+    first = names.index(labels.base(label)) if labels.base(label) in names else len(names)
+    # As people count: 10 after 9.
+    natural = [int(part) if part.isdecimal() else part for part in re.split(r"(\d+)", label)]
+    # Default settings first: before "task+seed=7" stands "task".
+    file = path.parent, path.stem
+    return about["model"], about["language"], about["length"], first, natural, file
+
+
+def _about(path: Path) -> dict[str, Any]:
+    """Return what the predictions of a file belong to."""
+    settings = answers.read_settings(path)
+    if settings.get("cell"):
+        return dict(settings["cell"])
+    dataset = settings.get("dataset") or {}
+    known = {name: dataset[name] for name in ("seed", "texts", "knobs") if name in dataset}
+    *_, model, language, length, _, _ = path.parts
+    if not length.isdecimal():
+        raise DataError(f"{path}: the folder '{length}' should be a length in tokens.")
+    cell = {"model": model, "language": language, "task": path.stem, "length": int(length)}
+    return known | cell
+
+
+def scores(
+    predictions: Iterable[tuple[Mapping[str, Any], Prediction]], primary: str | None = None
+) -> pd.DataFrame:
+    """Return one row for each prediction and measure.
+
+    Parameters
+    ----------
+    predictions
+        The settings of its run (model, language, task, length, and more), and the prediction:
+        from `read_predictions`, or from `rulerlib.runs.Run.predictions`.
+    primary
+        The measure that is reported as the score of the tasks that have it; None: each task's own.
+
+    Returns
+    -------
+    DataFrame
+        - ``model``: its name, with the settings in which its runs differ; ``language``; ``task``:
+          its name, with the knobs that differ from its row; ``length``; those settings in columns
+          of their own; ``setting`` of a study, where there is one; ``knobs``; ``category``;
+        - ``measure``, its ``value`` from 0 to 1, whether it is the task's ``primary`` measure,
+          and whether it is the one that RULER's script computes (``ruler``);
+        - ``index``, ``context_id``, ``pred``, ``outputs``, ``depths``, ``finished``, ``cut_off``
+          (``"thinking"``, ``"answer"`` or ``""``), ``truncation``, ``copied``;
+        - ``needles``: for each needle that was asked for its depth, and whether it was found;
+        - ``error`` and what goes with it, see `rulerlib.tasks.mistakes.mistake`.
+
+    Raises
+    ------
+    ParameterError
+        If no task has the measure ``primary``.
+    """
+    runs: dict[str, Mapping[str, Any]] = {}
+    rows: list[tuple[str, dict[str, Any]]] = []
+    offered: set[str] = set()
+    for about, prediction in predictions:
+        run = json.dumps(about, sort_keys=True, default=str)
+        runs.setdefault(run, about)
+        task = tasks.TASKS.get(labels.base(about["task"]))
+        scoring = task.scoring if task else LIST
+        offered |= {*scoring.measures}
+        if primary is not None and primary in scoring.measures:
+            scoring = replace(scoring, primary=primary)
+        rows += [(run, row) for row in _rows(prediction, task, scoring)]
+    if not rows:
+        return nothing("There are no predictions.", [*BY, "measure", "value", "primary", "ruler"])
+    if primary is not None:
+        one_of("primary", primary, sorted(offered))
+    columns = dict(zip(runs, _columns(list(runs.values())), strict=True))
+    return pd.DataFrame([{**columns[run], **row} for run, row in rows])
+
+
+def _columns(runs: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Return for each run what its predictions belong to, told apart from other runs."""
+    differ = dict.fromkeys(name for names in labels.differing(runs).values() for name in names)
+    columns = []
+    for about, model in zip(runs, labels.models(runs), strict=True):
+        task, settings = tasks.TASKS.get(labels.base(about["task"])), labels.settings(about)
+        cell = {"language": about["language"], "task": labels.task(about)}
+        own: dict[str, Any] = {"model": model, **cell, "length": about["length"]}
+        own |= {name: settings.get(name) for name in differ}
+        own |= {name: about[name] for name in ("setting",) if name in about}
+        own |= {"knobs": labels.knobs(about), "category": task.category if task else "other"}
+        columns.append(own)
+    return columns
+
+
+def _rows(
+    prediction: Prediction, task: tasks.Task | None, scoring: Scoring
+) -> list[dict[str, Any]]:
+    """Return a row for each measure of one prediction."""
+    pred, outputs, others = prediction.pred, prediction.outputs, prediction.others
+    values = scoring.score(pred, outputs)
+    finished, depths = others.get("finished", True), others.get("depths", [])
+    # Records that were written before it was known where the limit struck.
+    cut_off = others.get("cut_off", None if finished else "answer") or ""
+    # Where any one reference suffices, the needle is the document with the answer.
+    needles = [[output] for output in outputs] if "recall" in scoring.measures else [outputs]
+    known = mistakes.mistake()
+    if values[scoring.primary] < 1:
+        explain = task.family.explain if task else mistakes.explain_values
+        known = explain(prediction, bool(cut_off))
+    asked = zip(depths, needles, strict=False)
+    known |= {
+        "index": prediction.index, "context_id": others.get("context_id"), "pred": pred,
+        "outputs": outputs, "depths": depths, "finished": finished, "cut_off": cut_off,
+        "needles": [(depth, metrics.part_match(pred, references)) for depth, references in asked],
+        "truncation": prediction.truncation, "copied": copied(prediction),
+    }  # fmt: skip
+    return [
+        {"measure": measure, "value": value, "primary": measure == scoring.primary,
+         "ruler": measure == scoring.ruler, **known}
+        for measure, value in values.items()
+    ]  # fmt: skip
+
+
+def copied(prediction: Prediction) -> float:
+    """Return the share of the words in the worked example's answer that the answer repeats.
+
+    Models copy from the example at long lengths (RULER, section 5). NaN where the prompt has no
+    example with the same beginning of an answer.
+    """
+    examples = prediction.parts.of_role("example")
+    prefix = prediction.others.get("answer_prefix", "")
+    if not examples or not prefix:
+        return math.nan
+    _, _, shown = prediction.input[examples[0].start : examples[0].end].partition(prefix)
+    words = {*_WORDS.findall(metrics.normalize(shown))}
+    said = {*_WORDS.findall(metrics.normalize(prediction.pred))}
+    return len(words & said) / len(words) if words else math.nan
+
+
+def of_measure(table: pd.DataFrame, measure: str = "primary") -> pd.DataFrame:
+    """Return the rows of one measure: one row a prediction.
+
+    Parameters
+    ----------
+    table
+        From `scores`.
+    measure
+        ``"primary"``: each task's own; ``"ruler"``: the one that RULER's script computes; or a
+        name in `rulerlib.metrics.MEASURES`, for the tasks that have it.
+
+    Raises
+    ------
+    ParameterError
+        If no row has this measure.
+    """
+    one_of("measure", measure, ["primary", "ruler", *dict.fromkeys(table["measure"])])
+    if measure in ("primary", "ruler"):
+        return table[table[measure].astype(bool)]
+    return table[table["measure"] == measure]
+
+
+def with_knobs(table: pd.DataFrame, *names: str) -> pd.DataFrame:
+    """Return the table with a column for each of these knobs, so that one can average by it.
+
+    Rows whose task does not have a knob are left out.
+
+    >>> about = {"model": "m", "language": "da", "task": "vt", "length": 512}
+    >>> table = scores([({**about, "knobs": {"num_hops": 8}}, Prediction(0, "", ["A"], "A"))])
+    >>> with_knobs(table, "num_hops")["num_hops"].tolist()
+    [8, 8]
+
+    Raises
+    ------
+    ParameterError
+        If no row has such a knob.
+    """
+    known = dict.fromkeys(name for knobs in table["knobs"] for name in knobs)
+    for name in names:
+        one_of("knob", name, known)
+    has = [all(name in knobs for name in names) for knobs in table["knobs"]]
+    rows = table[has]
+    return rows.assign(**{name: [knobs[name] for knobs in rows["knobs"]] for name in names})
+
+
+def changed_knobs(table: pd.DataFrame) -> list[str]:
+    """Return the knobs in which the runs of one task differ."""
+    seen: dict[tuple[str, str], set[str]] = {}
+    # A knob's value may be a list, which has no hash.
+    for task, knobs in zip(table["task"], table["knobs"], strict=True):
+        for name, value in knobs.items():
+            seen.setdefault((labels.base(task), name), set()).add(repr(value))
+    return list(dict.fromkeys(name for (_, name), values in seen.items() if len(values) > 1))

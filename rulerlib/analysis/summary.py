@@ -1,0 +1,102 @@
+"""The columns of RULER's leaderboard for one's own runs: a row for each model.
+
+>>> from rulerlib.analysis.scores import scores
+>>> from rulerlib.samples import Prediction
+>>> about = {"model": "m", "language": "da", "task": "vt", "length": 4096}
+>>> table = summary(scores([(about, Prediction(0, "", ["ABCDE"], "ABCDE"))]))
+>>> table[["model", "effective", "4K", "Avg."]].to_dict("records")
+[{'model': 'm', 'effective': '≥4K', '4K': 100.0, 'Avg.': 100.0}]
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from rulerlib.analysis.averages import (
+    AVERAGES,
+    BY,
+    NO_AVERAGE,
+    WEIGHTS,
+    averages,
+    ranks,
+    weighted,
+    weights_of,
+)
+from rulerlib.analysis.bootstrap import interval
+from rulerlib.analysis.effective_length import THRESHOLD, check_threshold, readings
+from rulerlib.analysis.tables import thousands
+
+# The columns of the effective length, and what they are called among its readings.
+_EFFECTIVE = {"effective": "effective", "effective low": "low", "effective high": "high"}
+
+
+def summary(
+    table: pd.DataFrame,
+    threshold: float = THRESHOLD,
+    claimed: Mapping[str, int | str] | None = None,
+    measure: str = "ruler",
+    by: Sequence[str] = BY,
+    **options: Any,
+) -> pd.DataFrame:
+    """Return one row for each model, as on RULER's leaderboard.
+
+    Parameters
+    ----------
+    table
+        From `rulerlib.analysis.scores`.
+    claimed
+        For each model the length that it claims; shown beside the effective one.
+    threshold
+        What an average has to exceed, in percent.
+    measure, by, options
+        ``tasks``, ``resamples`` and ``seed``, see `rulerlib.analysis.averages.averages`.
+
+    Returns
+    -------
+    DataFrame
+        ``by``; ``claimed``, where given; ``effective`` and its interval, and ``unbroken`` where
+        the readings differ for some model; one column for each length (percent);
+        ``Avg.``, ``wAvg. (inc)``, ``wAvg. (dec)``, each with ``low``, ``high`` and ``rank``
+        (among the models with the same language that were measured at all lengths). Where
+        nothing has an average, ``attrs["why"]`` says why there is no figure.
+
+    Raises
+    ------
+    ParameterError
+        If the table is empty or a parameter cannot work.
+    """
+    check_threshold(threshold)
+    rows = []
+    for one in averages(table, measure, by, **options):
+        row = dict(one.names)
+        if claimed:
+            row["claimed"] = claimed.get(str(row.get("model")), "")
+        longest, unbroken = readings(one, threshold) or ({}, {})
+        row |= {name: longest.get(column, math.nan) for name, column in _EFFECTIVE.items()}
+        row["unbroken"] = unbroken.get("effective", math.nan)
+        values, known = one.averages.tolist(), ~np.isnan(one.averages)
+        row["lengths"] = int(known.sum())
+        row |= {thousands(length): each for length, each in zip(one.lengths, values, strict=True)}
+        for weights, name in zip(WEIGHTS, AVERAGES, strict=True):
+            each = weights_of(row["lengths"], weights)
+            row[name] = weighted(values, weights)
+            with np.errstate(invalid="ignore"):
+                resampled = one.resampled[:, known] @ each / each.sum()
+            row[f"{name} low"], row[f"{name} high"] = interval(resampled)
+        rows.append(row)
+    frame = pd.DataFrame(rows)
+    if frame["effective"].isna().all():
+        frame = frame.drop(columns=[*_EFFECTIVE])
+        frame.attrs["why"] = NO_AVERAGE
+    if "effective" not in frame or frame["unbroken"].equals(frame["effective"]):
+        frame = frame.drop(columns="unbroken")
+    whole = frame["lengths"] == table["length"].nunique()
+    for name in AVERAGES:
+        others = [frame[column] for column in by if column != "model"]
+        frame[f"{name} rank"] = ranks(frame[name].where(whole), others)
+    return frame

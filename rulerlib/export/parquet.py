@@ -1,0 +1,88 @@
+"""A dataset as one Parquet file, which the Hugging Face hub and its package ``datasets`` take::
+
+datasets.load_dataset("parquet", data_files="niah_single_2.parquet")
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+from rulerlib.errors import MissingExtraError
+from rulerlib.samples import Sample, read
+from rulerlib.store import files
+from rulerlib.store.questions import METADATA
+
+# Samples are handed over in groups of about this many characters, so that a dataset of long
+# contexts needs no more memory than one of short ones.
+GROUP = 2**26
+
+
+def write(dataset: str | Path, output: str | Path) -> Path:
+    """Write a dataset as one Parquet file, whole or not at all.
+
+    Parameters
+    ----------
+    dataset
+        A ``validation.jsonl``, ours or one made by NVIDIA's RULER.
+    output
+        The file to be written. Its columns are the fields of `rulerlib.samples.Sample`, of which
+        the parts are JSON; the dataset's metadata stand in the schema under the key
+        ``rulerlib``, as JSON.
+
+    Returns
+    -------
+    Path
+        ``output``.
+
+    Raises
+    ------
+    MissingExtraError
+        If `pyarrow` is not installed.
+    DataError
+        If the dataset is damaged.
+    ParameterError
+        If ``output`` cannot be written.
+    """
+    try:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+    except ImportError as error:
+        raise MissingExtraError("pyarrow", "hub", "Writing Parquet") from error
+    dataset, output = Path(dataset), Path(output)
+    text, whole = pa.string(), pa.int64()
+    about = {}
+    if (dataset.parent / METADATA).exists():
+        about["rulerlib"] = (dataset.parent / METADATA).read_bytes()
+    schema = pa.schema(
+        [
+            ("index", whole), ("input", text), ("outputs", pa.list_(text)), ("length", whole),
+            ("length_w_model_temp", whole), ("answer_prefix", text),
+            ("token_position_answer", whole), ("task", text), ("language", text),
+            ("parts", text), ("depths", pa.list_(pa.float64())),
+            ("token_positions", pa.list_(whole)), ("context_id", whole),
+        ],
+        metadata=about,
+    )  # fmt: skip
+    with files.replacing(output) as file, pq.ParquetWriter(file.buffer, schema) as writer:
+        for group in _groups(read(dataset, Sample)):
+            rows = [sample.to_dict() for sample in group]
+            for row in rows:
+                row["parts"] = json.dumps(row["parts"], ensure_ascii=False)
+            writer.write_table(pa.Table.from_pylist(rows, schema=schema))
+    return output
+
+
+def _groups(records: Iterator[Sample]) -> Iterator[list[Sample]]:
+    """Yield samples in groups of about ``GROUP`` characters."""
+    group: list[Sample] = []
+    size = 0
+    for record in records:
+        group.append(record)
+        size += len(record.input)
+        if size >= GROUP:
+            yield group
+            group, size = [], 0
+    if group:
+        yield group

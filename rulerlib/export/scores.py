@@ -1,0 +1,120 @@
+"""A run's scores as one small table: a row a task and length.
+
+It holds all that somebody needs who wants to make the same run again: parameters, versions, and
+hashes of the data, texts and weights.
+"""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import json
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from rulerlib import analysis
+from rulerlib.analysis import labels
+from rulerlib.errors import require
+from rulerlib.runs import Run
+from rulerlib.store import answers, files
+from rulerlib.store.questions import UNSAID
+
+# What of the settings beside the predictions stands in the table as it is.
+SETTINGS = (
+    "engine", "weights", "dtype", "decoding", "batch_size", "chat", "system_prompt",
+    "answer_prefix", "thinking", "thinking_tokens", "stop", "tokens_to_generate",
+    "allow_truncation",
+)  # fmt: skip
+METADATA = (
+    "seed", "queries_per_context", "tokenizer", "tokenizer_fingerprint", "language_pack", "texts",
+    "source",
+)  # fmt: skip
+
+
+def rows(run: Run) -> list[dict[str, Any]]:
+    """Return the scores of a run that is finished, and what made them: one row a task and length.
+
+    Returns
+    -------
+    list of dict
+        ``model``, ``language``, ``task``, ``length``, ``n``; ``measure`` (the primary one), its
+        ``mean`` with ``low`` and ``high`` (95 %, cluster-robust where samples share their
+        contexts); the means of all measures by their names, None where a task does not have one;
+        ``cut_off`` (wrong and cut off by the limit) and ``truncated`` (prompts that were cut) as
+        numbers of samples; the settings; ``knobs`` and ``versions`` as JSON; SHA-256 of the
+        samples asked (``data_sha256``) and of the predictions (``pred_sha256``).
+
+    Raises
+    ------
+    ParameterError
+        If nothing was run.
+    DataError
+        If a file is missing or damaged.
+    """
+    table = analysis.scores(run.predictions(), run.primary)
+    require(not table.empty, "tasks", list(run.tasks), "at least one that was run")
+    measures = list(dict.fromkeys(table["measure"]))
+    rows = []
+    for cell in run.cells:
+        path = run.answers(cell)
+        label = labels.task(cell.settings())
+        own = table[(table["task"] == label) & (table["length"] == cell.length)]
+        each, means = analysis.of_measure(own), own.groupby("measure")["value"].mean()
+        (mean,) = analysis.accuracy(own).to_dict("records")
+        settings = answers.read_settings(path)
+        dataset = {**UNSAID, **settings.get("dataset", {})}
+        rows.append({
+            "model": cell.model, "language": cell.language, "task": cell.label,
+            "length": cell.length, "n": len(each),
+            **{name: mean[name] for name in ("measure", "mean", "low", "high")},
+            **{name: means.get(name) for name in measures},
+            "cut_off": int(((each["cut_off"] != "") & (each["value"] < 1)).sum()),
+            "truncated": int((each["truncation"] != -1).sum()),
+            **{name: _plain(settings.get(name)) for name in SETTINGS},
+            "knobs": _plain(dataset.get("knobs") or {}),
+            **{name: _plain(dataset.get(name)) for name in METADATA},
+            "versions": _plain(settings.get("versions") or {}),
+            "data_sha256": _sha256(run.questions(cell), len(each)),
+            "pred_sha256": _sha256(path, len(each)),
+        })  # fmt: skip
+    return rows
+
+
+def write(run: Run, output: str | Path) -> Path:
+    """Write `rows` as a CSV file, whole or not at all.
+
+    Returns
+    -------
+    Path
+        ``output``.
+
+    Raises
+    ------
+    ParameterError
+        If nothing was run, or ``output`` cannot be written.
+    DataError
+        If a file of the run is missing or damaged.
+    """
+    scores = rows(run)
+    with files.replacing(output) as file:
+        writer = csv.DictWriter(file, fieldnames=list(scores[0]), lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(scores)
+    return Path(output)
+
+
+def _plain(value: Any) -> Any:
+    """Return lists and dictionaries as JSON, and other values as they are."""
+    if isinstance(value, (list, dict)):
+        return json.dumps(value, ensure_ascii=False, sort_keys=True)
+    return value
+
+
+def _sha256(path: Path, lines: int) -> str:
+    """Return a hash of the first ``lines`` lines: further samples do not change it."""
+    whole = hashlib.sha256()
+    with path.open("rb") as file:
+        for line in islice(file, lines):
+            whole.update(line)
+    return whole.hexdigest()

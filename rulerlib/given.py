@@ -1,0 +1,80 @@
+"""Datasets that are there already, such as those that NVIDIA's scripts made."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from rulerlib import samples
+from rulerlib.errors import ParameterError
+from rulerlib.samples import Sample
+
+Given = dict[tuple[str, int], Path]
+"""Files of questions by task and length, short lengths first."""
+
+
+def find(data: Any, names: Sequence[str]) -> Given:
+    """Return the datasets of some tasks below a path.
+
+    The task is the name of a file's folder. Its length is the nearest folder above whose name is
+    a number, as in RULER's own tree, else that of the longest sample.
+
+    Raises
+    ------
+    ParameterError
+        If there are none, or two of one task and length.
+    DataError
+        If a file is damaged.
+    """
+    top = Path(data).expanduser() if isinstance(data, str) and data.strip() else None
+    paths = [] if top is None else [top] if top.is_file() else top.rglob("validation.jsonl")
+    chosen: Given = {}
+    for path in sorted(paths):
+        task = path.resolve().parent.name
+        if task not in names:
+            continue
+        numbers = [part.name for part in path.resolve().parents if part.name.isdecimal()]
+        longest = max((sample.length for sample in samples.read(path, Sample)), default=0)
+        length = int(numbers[0]) if numbers and int(numbers[0]) >= longest else longest
+        if (task, length) in chosen:
+            raise ParameterError(
+                "data", data, f"one file of {task} at length {length}, not also {path}"
+            )
+        chosen[task, length] = path
+    if not chosen:
+        raise ParameterError(
+            "data", data,
+            "a file <task>/validation.jsonl, or a folder with such files, of at least one of the"
+            f" tasks {', '.join(names)}",
+        )  # fmt: skip
+    return dict(sorted(chosen.items(), key=lambda item: item[0][1]))
+
+
+def language(data: Any, files: Given) -> str:
+    """Return the language that the samples name; NVIDIA's name none and are English.
+
+    Raises
+    ------
+    ParameterError
+        If they name several.
+    """
+    named = {
+        next(samples.read(path, Sample), Sample(0, "", [])).language or "en"
+        for path in files.values()
+    }
+    if len(named) > 1:
+        raise ParameterError("data", data, "files in one language")
+    return named.pop()
+
+
+def source(path: Path) -> str:
+    """Return a name for a file of questions, wherever it stands: a hash of its bytes."""
+    with path.open("rb") as file:
+        return f"data-{hashlib.file_digest(file, 'sha256').hexdigest()[:8]}"
+
+
+def count(path: Path) -> int:
+    """Return the number of samples of a file."""
+    return sum(1 for _ in samples.read(path, Sample))

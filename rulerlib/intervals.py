@@ -1,0 +1,191 @@
+"""The interval around a mean: Wilson's, and one for answers that come in clusters.
+
+>>> low, high = wilson(9, 10)
+>>> round(low, 3), round(high, 3)
+(0.596, 0.982)
+>>> mean = clustered([1, 1, 1, 1, 0, 0, 1, 1], clusters=[0, 0, 1, 1, 2, 2, 3, 3])
+>>> mean.mean, round(mean.design_effect, 2), round(mean.low, 2), round(mean.high, 2)
+(0.75, 2.33, 0.15, 0.98)
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from statistics import NormalDist
+
+from rulerlib.errors import require
+
+
+def wilson(successes: float, n: int, confidence: float = 0.95) -> tuple[float, float]:
+    """The interval of a proportion (Wilson 1927).
+
+    It also holds for the mean of values between 0 and 1, such as recall, and is
+    then too wide rather than too narrow: their variance is at most p(1 - p).
+
+    Parameters
+    ----------
+    successes
+        Sum of the values, 0 to ``n``.
+    n
+        Number of independent samples.
+
+    Returns
+    -------
+    low, high
+        (0, 1) where nothing was measured, so that a plot shows that nothing is known.
+    """
+    return _score_interval(successes, n, NormalDist().inv_cdf(0.5 + confidence / 2))
+
+
+def _score_interval(successes: float, n: float, z: float) -> tuple[float, float]:
+    """Wilson's interval with a critical value of one's own and an ``n`` that need not be whole."""
+    require(0 <= successes <= n, "successes", successes, f"from 0 to n ({n})")
+    if n == 0:
+        return 0.0, 1.0
+    p = successes / n
+    centre = p + z * z / (2 * n)
+    spread = z * math.sqrt(p * (1 - p) / n + z * z / (4 * n * n))
+    scale = 1 + z * z / n
+    # At the ends the formula is exactly 0 or 1, and rounding would miss it.
+    low = 0.0 if successes == 0 else (centre - spread) / scale
+    high = 1.0 if successes == n else (centre + spread) / scale
+    return max(0.0, low), min(1.0, high)
+
+
+@dataclass(frozen=True)
+class Clustered:
+    """A mean of values that come in clusters, such as the questions on one context.
+
+    Attributes
+    ----------
+    mean, n, clusters
+        The mean, of so many values, in so many clusters.
+    standard_error
+        Of the mean, robust to any dependence within a cluster. NaN with one cluster, which says
+        nothing about how clusters differ.
+    design_effect
+        By what factor that variance is larger than that of ``n`` independent values (Kish 1965);
+        ``n / design_effect`` independent values would have told as much. NaN where it cannot be
+        estimated: one cluster, or values that are all the same.
+    low, high
+        The confidence interval, within 0 and 1.
+    """
+
+    mean: float
+    n: int
+    clusters: int
+    standard_error: float
+    design_effect: float
+    low: float
+    high: float
+
+
+def clustered(
+    values: Sequence[float], clusters: Sequence[Hashable], confidence: float = 0.95
+) -> Clustered:
+    """The mean of values between 0 and 1, of which those in one cluster depend on each other.
+
+    The standard error is that of Miller 2024, "Adding Error Bars to Evals" (section 2.2), with
+    the finite-cluster correction G / (G - 1) for G clusters, as regression packages have it
+    (Cameron and Miller 2015, "A Practitioner's Guide to Cluster-Robust Inference", section II.C)::
+
+        SE^2 = G / (G - 1) * sum over clusters of (sum over its values of (value - mean))^2 / n^2
+
+    The interval is Wilson's for as many independent values as tell as much, ``n / design
+    effect``, with Student's t of G - 1 degrees of freedom in place of the normal quantile (as
+    Korn and Graubard 1998 and Dean and Pagano 2015 have it for surveys): ``mean +- 2 SE``
+    would leave 0 to 1, and would shrink to a point where every answer is right.
+
+    Just there the data say nothing about the design effect, and near there little. So the
+    interval counts one more answer that went the other way, wholly bound to its cluster: with
+    m the largest that the design effect can be, ``sum of squared sizes / n``, and k =
+    n * mean * (1 - mean) the answers that tell, it takes ``(k * design effect + m) / (k + 1)``.
+    All right therefore counts no more than as many independent values as there are contexts,
+    and among many mixed answers the one more does not matter. A design effect below 1 is taken
+    as 1, so that no interval is narrower than that of independent values.
+
+    Where every cluster has one value, the interval is `wilson`'s own.
+
+    Parameters
+    ----------
+    values
+        From 0 to 1.
+    clusters
+        For each value the name of its cluster.
+
+    Raises
+    ------
+    ParameterError
+        If a value is not from 0 to 1, or there are not as many clusters as values.
+    """
+    same = len(values) == len(clusters)
+    require(same, "clusters", len(clusters), f"one for each of {len(values)} values")
+    for value in values:
+        require(0 <= value <= 1, "values", value, "from 0 to 1")
+    n = len(values)
+    if not n:
+        return Clustered(math.nan, 0, 0, math.nan, math.nan, 0.0, 1.0)
+    mean = math.fsum(values) / n
+    sums: dict[Hashable, float] = defaultdict(float)
+    sizes: dict[Hashable, int] = defaultdict(int)
+    for value, cluster in zip(values, clusters, strict=True):
+        sums[cluster] += value - mean
+        sizes[cluster] += 1
+    count = len(sums)
+    if count == 1:
+        low, high = wilson(mean, 1, confidence) if n == 1 else (0.0, 1.0)
+        return Clustered(mean, n, 1, math.nan, math.nan, low, high)
+    variance = count / (count - 1) * math.fsum(total**2 for total in sums.values()) / n**2
+    independent = math.fsum((value - mean) ** 2 for value in values) / (n * (n - 1))
+    # Not a comparison with zero: the mean of equal values may be off by its last digit.
+    varied = min(values) < max(values)
+    effect = variance / independent if varied else math.nan
+    error = math.sqrt(variance) if varied else 0.0
+    most = sum(size**2 for size in sizes.values()) / n
+    if count == n:
+        low, high = wilson(min(n, mean * n), n, confidence)
+    else:
+        telling = n * mean * (1 - mean) if varied else 0.0
+        taken = (telling * max(1.0, effect) + most) / (telling + 1) if varied else most
+        worth = n / taken
+        quantile = _student(0.5 + confidence / 2, count - 1)
+        low, high = _score_interval(min(worth, mean * worth), worth, quantile)
+    return Clustered(mean, n, count, error, effect, low, high)
+
+
+@lru_cache(maxsize=1024)
+def _student(probability: float, freedom: int) -> float:
+    """The quantile of Student's t above 1/2, for a whole number of degrees of freedom."""
+    normal = NormalDist().inv_cdf(probability)
+    if freedom > 10_000:
+        # The difference is in the fifth digit.
+        return normal
+    # The angle of the quantile: the distribution is a finite sum in it.
+    low, high = math.atan(normal / math.sqrt(freedom)), math.pi / 2
+    while high - low > 1e-15:
+        middle = (low + high) / 2
+        if middle in (low, high):
+            break
+        if _within(middle, freedom) < 2 * probability - 1:
+            low = middle
+        else:
+            high = middle
+    return math.sqrt(freedom) * math.tan(low)
+
+
+def _within(angle: float, freedom: int) -> float:
+    """How often Student's t is nearer to 0 than ``sqrt(freedom) * tan(angle)``.
+
+    Abramowitz and Stegun 1964, "Handbook of Mathematical Functions", 26.7.3 and 26.7.4.
+    """
+    sine, cosine = math.sin(angle), math.cos(angle)
+    odd = freedom % 2
+    term, total = (cosine, 0.0) if odd else (1.0, 0.0)
+    for step in range(2 + odd, freedom + 1, 2):
+        total += term
+        term *= (step - 1) / step * cosine * cosine
+    return 2 / math.pi * (angle + sine * total) if odd else sine * total

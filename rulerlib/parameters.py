@@ -1,0 +1,266 @@
+"""The parameters of a run, checked, and those of a notebook.
+
+>>> Parameters(tasks="niah_single_2", length=8192, num_lengths=3).lengths
+(2048, 4096, 8192)
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from rulerlib import checkpoints, given, languages, models, tasks
+from rulerlib.decoding import Decoding
+from rulerlib.errors import ParameterError, flag, nearest, one_of, whole_number
+from rulerlib.given import Given
+from rulerlib.prompts import PromptFormat
+from rulerlib.tasks import Task
+from rulerlib.texts import read_texts
+
+HOME = "RULERLIB_HOME"
+"""The environment variable that names the folder of relative outputs."""
+
+# Names that IPython itself puts beside the parameters of a notebook.
+_IPYTHON = {"In", "Out", "get_ipython", "exit", "quit", "open"}
+
+
+@dataclass(frozen=True)
+class Parameters:
+    """All parameters of a run, checked when they are made; nothing heavy is loaded.
+
+    Parameters
+    ----------
+    tasks
+        Names, see `rulerlib.tasks.names`.
+    model
+        ``"lille"`` (the model inside), a folder, or a hub name.
+    engine
+        A name in `rulerlib.models.ENGINES`.
+    engine_options
+        Further arguments of the engine, such as ``{"dtype": "float32"}``.
+    loaded
+        The engine itself, if it is made already: several runs can share one.
+    language
+        ``"da"``, ``"en"``, or any other pack.
+    length
+        The longest length in tokens, prompt and answer together.
+    num_lengths
+        The number of lengths: ``length``, its half, the half of that, ...; lengths too short for a
+        task are left out.
+    num_samples
+        Samples for each task and length.
+    seed
+        Another seed gives other samples.
+    output
+        The folder of all runs; relative to the folder that the environment variable
+        ``RULERLIB_HOME`` names, else to the current one.
+    texts
+        Your own text, a file or a folder, for the tasks that read texts.
+    data
+        Datasets that are there already, also those that NVIDIA's RULER made: a file
+        ``<task>/validation.jsonl``, or a folder with such files somewhere below it. ``tasks``
+        chooses among them, and their lengths and their language take the place of the
+        parameters'.
+    format
+        How a question becomes a prompt.
+    decoding
+        How the model chooses its tokens.
+    allow_truncation
+        Cut prompts that the model cannot take, instead of refusing them.
+    knobs
+        Settings of the tasks that differ from their rows in the table.
+    queries_per_context
+        How many samples in a row ask about one context, which a model then reads once; see
+        `rulerlib.dataset.Dataset`. In a study it is 1.
+    primary
+        The measure that is reported as the score; None: each task's own.
+    family
+        Only tasks of this family are allowed.
+    study
+        Settings to be compared at one length: for each row its knobs, and ``task`` where it is not
+        the first of ``tasks``. Empty or None: no study.
+    study_length, study_samples
+        Its length, and the samples for each row.
+    study_name
+        The folder of the study; None: the name of the family.
+
+    Raises
+    ------
+    ParameterError
+        If any of them cannot work.
+    DataError
+        If ``texts`` or ``data`` is damaged.
+    """
+
+    tasks: str | Sequence[str]
+    model: str = "lille"
+    engine: str = "transformers"
+    engine_options: Mapping[str, Any] = field(default_factory=dict)
+    loaded: models.Model | None = field(default=None, repr=False, compare=False)
+    language: str = "da"
+    length: int = 4096
+    num_lengths: int = 1
+    num_samples: int = 40
+    seed: int = 42
+    output: str = "runs"
+    texts: str | None = None
+    data: str | None = None
+    format: PromptFormat = field(default_factory=PromptFormat)
+    decoding: Decoding = field(default_factory=Decoding)
+    allow_truncation: bool = False
+    knobs: Mapping[str, Any] = field(default_factory=dict)
+    queries_per_context: int = 1
+    primary: str | None = None
+    family: str | None = None
+    study: Sequence[Mapping[str, Any]] | None = None
+    study_length: int = 1024
+    study_samples: int = 10
+    study_name: str | None = None
+
+    def __post_init__(self) -> None:
+        set_ = object.__setattr__
+        set_(self, "tasks", tuple(tasks.names(self.tasks, self.family)))
+        one_of("engine", self.engine, models.ENGINES)
+        languages.load(self.language)
+        if self.engine != "openai":
+            # A served model has a name on its server alone.
+            checkpoints.folder(self.model)
+        for name, least in (
+            ("length", 1), ("num_lengths", 1), ("num_samples", 1), ("seed", 0),
+            ("study_length", 1), ("study_samples", 1),
+        ):  # fmt: skip
+            whole_number(name, getattr(self, name), least)
+        flag("allow_truncation", self.allow_truncation)
+        if not isinstance(self.output, str) or not self.output.strip():
+            raise ParameterError("output", self.output, "the name of a folder")
+        self._check_options()
+        set_(self, "study", self._checked_study())
+        asked = [tasks.resolve(name, **self.knobs) for name in self.tasks]
+        self._check_primary(asked)
+        asked += [tasks.resolve(name, **knobs) for name, knobs in self.rows]
+        if self.texts is not None and not isinstance(self.texts, str):
+            raise ParameterError("texts", self.texts, "the name of a file or folder")
+        if self.own_texts is not None and not any(task.reads_texts for task in asked):
+            raise ParameterError(
+                "texts", self.texts, "left out, because none of the tasks reads texts as it is set"
+            )
+        if self.given:
+            set_(self, "language", given.language(self.data, self.given))
+            set_(self, "length", max(length for _, length in self.given))
+
+    def _check_primary(self, asked: Sequence[Task]) -> None:
+        """Check that at least one task has the measure; the others report their own."""
+        measures = sorted({name for task in asked for name in task.scoring.measures})
+        if self.primary is not None and self.primary not in measures:
+            raise ParameterError("primary", self.primary, nearest(self.primary, measures))
+
+    def _check_options(self) -> None:
+        options = self.engine_options
+        if not isinstance(options, dict) or not all(isinstance(name, str) for name in options):
+            raise ParameterError(
+                "engine_options", options, 'a dictionary such as {"dtype": "float32"}'
+            )
+        if "api_key" in options:
+            # An executed notebook keeps its parameters; this sentence does not repeat the key.
+            raise ParameterError(
+                "engine_options",
+                [*options],
+                "without 'api_key', which a notebook would keep: set OPENAI_API_KEY instead",
+            )
+
+    def _checked_study(self) -> tuple[Mapping[str, Any], ...]:
+        rows = () if self.study is None else self.study
+        if not isinstance(rows, (list, tuple)) or not all(isinstance(row, Mapping) for row in rows):
+            raise ParameterError("study", rows, "a list of settings, each {knob: value}")
+        return tuple(rows)
+
+    @property
+    def lengths(self) -> tuple[int, ...]:
+        """The lengths asked for, rising, in tokens."""
+        return halves(self.length, self.num_lengths)
+
+    @property
+    def name(self) -> str:
+        """The model's name: a folder on this machine is known by its last part."""
+        path = Path(self.model).expanduser()
+        return path.resolve().name if path.is_dir() else self.model
+
+    @property
+    def root(self) -> Path:
+        """The folder of all runs."""
+        return home() / self.output
+
+    @property
+    def rows(self) -> list[tuple[str, dict[str, Any]]]:
+        """Task and knobs of each row of the study."""
+        rows = [{"task": self.tasks[0], **row} for row in self.study or ()]
+        return [(row.pop("task"), row) for row in rows]
+
+    @cached_property
+    def own_texts(self) -> tuple[str, ...] | None:
+        """The texts of ``texts``."""
+        return None if self.texts is None else read_texts(self.texts)
+
+    @cached_property
+    def given(self) -> Given:
+        """The files of ``data``, by task and length; empty where questions are made here."""
+        return {} if self.data is None else given.find(self.data, self.tasks)
+
+
+def halves(length: int, num_lengths: int) -> tuple[int, ...]:
+    """Return ``length``, its half, the half of that, ...; rising.
+
+    >>> halves(4096, 3)
+    (1024, 2048, 4096)
+    """
+    steps = range(min(num_lengths, length.bit_length()))
+    return tuple(sorted({length >> step for step in steps} - {0}))
+
+
+def notebook_parameters(namespace: Mapping[str, Any], known: Sequence[str]) -> dict[str, Any]:
+    """Return the parameters that stand in a notebook.
+
+    Parameters
+    ----------
+    namespace
+        ``globals()``, before anything but parameters was set.
+    known
+        The names that the notebook has.
+
+    Raises
+    ------
+    ParameterError
+        If papermill set another one, which it only warns of.
+    """
+    values = {
+        name: value
+        for name, value in namespace.items()
+        if not name.startswith("_") and name not in _IPYTHON and _is_data(value)
+    }
+    for name, value in values.items():
+        if name not in known:
+            renamed = name == "variants" and "tasks" in known
+            raise ParameterError(
+                "the parameter name", name, "'tasks'" if renamed else nearest(name, known)
+            )
+        absent = {"none", "null", "", *(["[]"] if name == "study" else [])}
+        if name == "answer_prefix":
+            # There it is a value.
+            absent.remove("none")
+        if isinstance(value, str) and value.strip().lower() in absent:
+            # papermill's -p texts None arrives as text.
+            values[name] = None
+    return values
+
+
+def home() -> Path:
+    """Return the folder in which relative outputs stand."""
+    return Path(os.environ.get(HOME, "."))
+
+
+def _is_data(value: Any) -> bool:
+    return value is None or isinstance(value, (str, int, float, bool, list, tuple, dict))

@@ -1,0 +1,190 @@
+"""The prompt of a setting: a sample of the needle tasks, and what each of its tokens belongs to."""
+
+from __future__ import annotations
+
+import bisect
+import copy
+import functools
+import itertools
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from rulerlib import show
+from rulerlib.dataset import Dataset
+from rulerlib.errors import require
+from rulerlib.playground.setting import RULES, Setting
+from rulerlib.prompts import Frame
+from rulerlib.samples import Sample
+from rulerlib.tasks import Task, niah
+from rulerlib.tasks.budget import Take
+from rulerlib.tasks.draft import Draft
+from rulerlib.tasks.family import Maker
+
+TASK = "niah_single_2"
+"""The task whose knobs are set anew; its streams of random numbers are used."""
+
+PARTS = {
+    "template": "chat template and special tokens",
+    "instruction": "instruction",
+    "haystack": "haystack",
+    "needle": "needle",
+    "distractor": "distractor",
+    "question": "question",
+    "prefix": "beginning of the answer",
+    "answer": "room for the answer",
+    "free": "left over",
+}
+"""What a token of the budget can belong to, in words."""
+
+
+class Needles(niah.Needles):
+    """Makes RULER's needles, the one that is asked for with the user's own value."""
+
+    def __init__(self, *arguments: Any, own: str | None) -> None:
+        super().__init__(*arguments)
+        self._own = own
+
+    def _draw(self, rng: random.Random, count: int) -> dict[str, list[str]]:
+        drawn = super()._draw(rng, count)
+        if self._own is None:
+            return drawn
+        known = self.haystack.contains(self._own)
+        require(not known, "needle", f"{{{self._own}}}", RULES["value"])
+        return {key: [self._own] for key in drawn}
+
+
+@dataclass(frozen=True)
+class Samples(Dataset):
+    """A dataset whose needle can be moved without anything being counted anew.
+
+    Parameters
+    ----------
+    own
+        The user's own value; None: it is drawn.
+    """
+
+    own: str | None = None
+
+    @functools.cached_property
+    def row(self) -> Task:
+        """The task, made with the user's own value."""
+        row = super().row
+        maker = functools.partial(Needles, own=self.own)
+        return replace(row, family=replace(row.family, maker=maker))
+
+    def at(self, depth: float) -> Maker:
+        """Return the maker of the samples with their needle at a depth."""
+        maker = copy.copy(self.maker)
+        maker.knobs = replace(maker.knobs, depth=depth)
+        return maker
+
+    def plan(self, index: int, depth: float) -> tuple[Draft, Take]:
+        """Return what must stand in a sample, and a function that fills a token budget."""
+        (draft,), take = self.at(depth).plan(index, self._rng(index), 1)
+        return draft, take
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Prompt:
+    """A sample, and for each of its tokens what it belongs to.
+
+    Attributes
+    ----------
+    setting, sample
+        What was set, and what was made of it.
+    frame
+        What stands around the sample when a model reads it.
+    fed
+        The whole text that the model reads, chat template included.
+    tokens
+        For each token of ``fed``, the characters [start, end) that it covers.
+    parts
+        For each token, one of ``PARTS``.
+    room
+        Tokens that are kept for the answer.
+    """
+
+    setting: Setting
+    sample: Sample
+    frame: Frame
+    fed: str
+    tokens: Sequence[tuple[int, int]]
+    parts: Sequence[str]
+    room: int
+
+    @classmethod
+    def of(cls, setting: Setting, data: Samples) -> Prompt:
+        """Return the prompt of a setting, from the samples of all depths.
+
+        Raises
+        ------
+        ParameterError
+            If the length is too small for it.
+        """
+        sample, frame = data.sample(setting.index, data.at(setting.depth)), data.frame
+        fed = frame.prompt(sample.input, sample.answer_prefix)
+        (tokens,) = data.maker.budget.tokenizer.spans([fed])
+        filler = "distractor" if setting.haystack == "needle" else "haystack"
+        bounds = _bounds(sample, frame, filler)
+        starts = [start for start, _ in bounds]
+        # A token belongs where its last character stands: the space before a word is often part of
+        # it. Of parts that begin at the same character the last one holds it.
+        parts = [
+            bounds[bisect.bisect_right(starts, max(start, end - 1)) - 1][1] for start, end in tokens
+        ]
+        return cls(setting, sample, frame, fed, tokens, parts, data.tokens_to_generate)
+
+    @property
+    def others(self) -> list[str]:
+        """The values of distractors, wherever they stand."""
+        text, parts = self.sample.input, self.sample.parts.of_role("value")
+        values = dict.fromkeys(text[part.start : part.end] for part in parts)
+        return [value for value in values if value not in self.sample.outputs]
+
+    def shown(self) -> show.Html:
+        """Return the text with its needles marked; a long one shortened around them."""
+        return show.sample(self.sample)
+
+    def _repr_html_(self) -> str:
+        return self.shown()._repr_html_()
+
+    def __repr__(self) -> str:
+        return repr(self.shown())
+
+    def budget(self) -> list[tuple[str, int]]:
+        """Return what the length is spent on, in tokens: (part, how many), in their order."""
+        # The tokens that the tokenizer adds are the template's, whatever stands after them.
+        named = itertools.chain(["template"] * self.frame.special, self.parts)
+        free = self.setting.length - self.sample.length_w_model_temp
+        runs = [(part, len([*run])) for part, run in itertools.groupby(named)]
+        runs += [("answer", self.room), ("free", free)]
+        return [(part, count) for part, count in runs if count]
+
+    def spent(self) -> show.Html:
+        """Return the same as a strip and in words."""
+        return show.budget(self.budget(), PARTS)
+
+
+def _bounds(sample: Sample, frame: Frame, filler: str) -> list[tuple[int, str]]:
+    """Return for each stretch of the fed text where it begins and what it is, by rising start.
+
+    Parameters
+    ----------
+    filler
+        What stands between the needles.
+    """
+    begin, end = len(frame.before), len(frame.before) + len(sample.input)
+    parts = sample.parts
+    bounds = [(0, "template"), (begin, "instruction")]
+    bounds += [(begin + part.start, filler) for part in parts.of_role("context")]
+    for part in parts.of_role("needle", "distractor"):
+        bounds += [(begin + part.start, part.role), (begin + part.end, filler)]
+    bounds += [(begin + part.start, part.role) for part in parts.of_role("question")]
+    prefix = frame.prefix(sample.answer_prefix)
+    after = [(frame.between, "template"), (prefix, "prefix")]
+    if frame.format.answer_prefix == "user":
+        after.reverse()
+    (first, name), (_, other) = after
+    return [*bounds, (end, name), (end + len(first), other)]

@@ -1,0 +1,207 @@
+"""What can be set in the playground: where all controls stand, checked as one value.
+
+>>> Setting(needle="The code of the shed is {4711}.", question="What is the code?").own_value
+'4711'
+"""
+
+from __future__ import annotations
+
+import copy
+import hashlib
+import re
+from dataclasses import dataclass, replace
+from typing import Any
+
+from rulerlib import languages
+from rulerlib.errors import one_of, require, whole_number
+from rulerlib.haystack import DEPTHS, one_depth
+from rulerlib.languages import VALUE_TYPES, Language
+from rulerlib.tasks import niah
+from rulerlib.texts import clean
+
+HAYSTACKS = (*niah.HAYSTACKS, "text")
+
+WORDING = ("needle", "question", "prefix")
+"""What of a prompt's wording can be the user's own."""
+
+RULES = {
+    "needle": (
+        "a sentence with one value in braces: {value} to have it drawn, or your own, such as {4711}"
+    ),
+    "several": (
+        "a sentence with {key} and {value}, because there are several needles and they must differ"
+    ),
+    "asked": "a question of your own, because your needle has no {key} to ask for",
+    "question": "a question with {key}, because there are several needles to choose from",
+    "value": "a value that does not stand in the haystack already",
+    "text": "some sentences of your own, to fill the haystack",
+}
+"""What the user's own wording must be: the ends of sentences with "must be"."""
+
+BRACES = re.compile(r"\{([^{}]*)\}")
+"""What stands in braces in a needle of the user's own."""
+
+ROWS = tuple(round(100 * row / 9) for row in range(10))
+"""The depths of the small heatmap: one from each tenth, both ends among them."""
+
+WHERE = "at depth {depth} %, {length} tokens"
+
+
+@dataclass(frozen=True)
+class Setting:
+    """Where all controls stand.
+
+    Attributes
+    ----------
+    language
+        ``"da"``, ``"en"``, or any other pack.
+    haystack
+        ``"noise"``, ``"essay"``, ``"needle"`` (distractors and nothing else), or ``"text"``:
+        your own.
+    length
+        Tokens of the whole sequence, prompt and answer together.
+    depth
+        Of the needle that is moved, 0 (start) to 100 (end): the first that is asked for.
+    num_needles, num_distractors
+        Needles that are asked for, and further ones of the same form that are not.
+    type_needle_k, type_needle_v
+        What keys and values are: ``"words"``, ``"numbers"`` or ``"uuids"``.
+    needle
+        Your own sentence, with ``{value}`` where its value stands and ``{key}`` where its key
+        stands; or with a value of your own in braces: ``The code is {4711}.`` Empty: the pack's.
+    question, prefix
+        Your own question, with ``{key}`` where the key stands, and the beginning of its answer.
+        Empty: the pack's; the answer to a question of your own then has no prefix.
+    text
+        Your own prose for the haystack ``"text"``.
+    index
+        Which sample: another one has other keys and values.
+
+    Raises
+    ------
+    ParameterError
+        If a value cannot work, or does not go with another.
+    DataError
+        If a text of your own holds control characters.
+    """
+
+    language: str = "da"
+    haystack: str = "essay"
+    length: int = 1024
+    depth: float = 50.0
+    num_needles: int = 1
+    num_distractors: int = 0
+    type_needle_k: str = "words"
+    type_needle_v: str = "numbers"
+    needle: str = ""
+    question: str = ""
+    prefix: str = ""
+    text: str = ""
+    index: int = 0
+
+    def __post_init__(self) -> None:
+        one_of("language", self.language, languages.available())
+        one_of("haystack", self.haystack, HAYSTACKS)
+        whole_number("length", self.length, 1)
+        object.__setattr__(self, "depth", one_depth(self.depth))
+        whole_number("num_needles", self.num_needles, 1, len(DEPTHS))
+        whole_number("num_distractors", self.num_distractors, 0, len(DEPTHS) - self.num_needles)
+        one_of("type_needle_k", self.type_needle_k, VALUE_TYPES)
+        one_of("type_needle_v", self.type_needle_v, VALUE_TYPES)
+        whole_number("index", self.index, 0)
+        for name in (*WORDING, "text"):
+            text = getattr(self, name)
+            require(isinstance(text, str), name, text, "a text")
+            if text.strip():
+                text = clean(text, name)
+            # A needle is one sentence on one line, like any other unit of the haystack.
+            text = text.strip() if name == "text" else " ".join(text.split())
+            object.__setattr__(self, name, text)
+        self._check_wording()
+
+    @property
+    def several(self) -> bool:
+        """Whether there are more needles than the one that is moved."""
+        return self.num_needles + self.num_distractors > 1 or self.haystack == "needle"
+
+    @property
+    def own_value(self) -> str | None:
+        """The value that stands in braces in a needle of your own."""
+        return next(iter(self._own_values()), None)
+
+    @property
+    def kind(self) -> Setting:
+        """The setting without depth, length and index, in which the cells of a heatmap differ."""
+        return replace(self, depth=0, length=1, index=0)
+
+    def label(self) -> str:
+        """Return the setting in words, without what ``kind`` leaves out.
+
+        >>> Setting(num_distractors=3).label()
+        'essay, 1 needle, 3 distractors, words: numbers'
+        """
+        named = ["own text" + _short(self.text) if self.haystack == "text" else self.haystack]
+        named.append(f"{self.num_needles} needle{'s' * (self.num_needles > 1)}")
+        if self.num_distractors:
+            named.append(f"{self.num_distractors} distractor{'s' * (self.num_distractors > 1)}")
+        named.append(f"{self.type_needle_k}: {self.type_needle_v}")
+        own = {name: getattr(self, name) for name in WORDING}
+        named += [f"own {name}{_short(text)}" for name, text in own.items() if text]
+        return ", ".join(named)
+
+    def pack(self) -> Language:
+        """Return the language pack with the user's own wording in it."""
+        language = languages.load(self.language)
+        if not (self.needle or self.question or self.prefix):
+            return language
+        wording = copy.deepcopy(language.templates["niah"])
+        if self.needle:
+            wording["needle"] = self.needle.replace(f"{{{self.own_value}}}", "{value}")
+        for form in ("one", "many"):
+            if self.question:
+                head, _, _ = wording[form]["template"].partition("{context}")
+                question = self.question.replace("{key}", "{query}")
+                wording[form]["template"] = f"{head}{{context}}\n{question}"
+            if self.question or self.prefix:
+                prefix = self.prefix.replace("{key}", "{query}")
+                wording[form]["answer_prefix"] = f" {prefix}" if prefix else ""
+        return replace(language, templates={**language.templates, "niah": wording})
+
+    def knobs(self) -> dict[str, Any]:
+        """Return the knobs of `rulerlib.tasks.niah`, all but the depth."""
+        return {
+            "haystack": "essay" if self.haystack == "text" else self.haystack,
+            "type_needle_k": self.type_needle_k,
+            "type_needle_v": self.type_needle_v,
+            "num_needle_k": self.num_needles + self.num_distractors,
+            "num_needle_q": self.num_needles,
+        }
+
+    def _own_values(self) -> list[str]:
+        label = languages.load(self.language).label(self.type_needle_v, 2)
+        marks = dict.fromkeys(BRACES.findall(self.needle))
+        return [mark for mark in marks if mark not in ("key", "value", *label)]
+
+    def _check_wording(self) -> None:
+        needle, question = self.needle, self.question
+        own, keyed = self._own_values(), "{key}" in needle
+        if needle:
+            one = len(own) + ("{value}" in needle) == 1 and all(mark.strip() for mark in own)
+            require(one, "needle", needle, RULES["needle"])
+            differing = keyed and not own
+            require(differing or not self.several, "needle", needle, RULES["several"])
+            require(keyed or question, "question", "", RULES["asked"])
+        if question and self.several:
+            require("{key}" in question, "question", question, RULES["question"])
+
+
+def _short(text: str) -> str:
+    """Return a text as a label quotes it; a long one ends in four digits of its hash."""
+    if len(text) > 40:
+        text = f"{text[:30]}… #{hashlib.sha256(text.encode()).hexdigest()[:4]}"
+    return f" “{text}”"
+
+
+def where(setting: Setting) -> str:
+    """Return depth and length in words."""
+    return WHERE.format(depth=f"{setting.depth:g}", length=f"{setting.length:,}")

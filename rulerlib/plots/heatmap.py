@@ -1,0 +1,121 @@
+"""The heatmap: the share of needles that were found, by depth and length."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import pandas as pd
+
+from rulerlib.analysis.tables import thousands
+from rulerlib.errors import one_of
+from rulerlib.plots import base
+
+COLOURS = {
+    # Red low, green high; lightness rises with it, so that it also reads without red and green.
+    "red-green": ["#7f1d1d", "#c2410c", "#eab308", "#a3d65c", "#d9f7be"],
+    # Blue low, yellow high: readable with every kind of colour blindness.
+    "blue-yellow": "cividis",
+}
+UNMEASURED = "#d4d4d4"
+
+
+def heatmap(
+    table: pd.DataFrame, colours: str = "red-green", title: str | None = None
+) -> base.Figure:
+    """Return a figure of depth by length, one panel for each task.
+
+    Parameters
+    ----------
+    table
+        From `rulerlib.analysis.by_depth`, of one model and one language.
+    colours
+        ``"red-green"``, or ``"blue-yellow"`` for readers who do not tell those apart.
+
+    Returns
+    -------
+    Figure
+        Each cell carries its n; grey cells were not measured.
+
+    Raises
+    ------
+    ParameterError
+        If the table is empty, or there are no such colours.
+    """
+    one_of("colours", colours, COLOURS)
+    base.check(table, "measured cell")
+    shades = _shades(colours)
+    lengths = sorted(table["length"].unique())
+    depths = sorted(table["depth"].unique())
+    size = max(3.2, 1.6 + 0.62 * len(lengths)), 3.7
+    figure, panels = base.task_panels(table, "depth (%): 0 start, 100 end", size, (0.9, 0))
+    for axes, part in panels:
+        grid = part.pivot(index="depth", columns="length", values="found")
+        grid = grid.reindex(index=depths, columns=lengths)
+        image = axes.imshow(grid.to_numpy(), cmap=shades, vmin=0, vmax=1, aspect="auto")
+        for cell in part.to_dict("records"):
+            at = lengths.index(cell["length"]), depths.index(cell["depth"])
+            axes.text(*at, f"{cell['n']}", ha="center", va="center", fontsize=7,
+                      color=_ink(shades(cell["found"])))  # fmt: skip
+        axes.set_xticks(range(len(lengths)), [thousands(length) for length in lengths])
+        axes.set_yticks(range(len(depths)), [f"{depth:.0f}" for depth in depths])
+        axes.set_xlabel("length (tokens)")
+    bar = figure.colorbar(image, ax=[axes for axes, _ in panels], shrink=0.9)
+    bar.set_label("share of needles found (n in each cell)")
+    return base.done(figure, _said([part for _, part in panels]), title)
+
+
+def shade(value: float, colours: str = "red-green") -> tuple[str, str]:
+    """Return the colour of a cell of `heatmap`, and of what is written on it, as ``#rrggbb``.
+
+    Parameters
+    ----------
+    value
+        From 0 to 1; NaN: not measured.
+
+    Raises
+    ------
+    ParameterError
+        If there are no such colours.
+    """
+    one_of("colours", colours, COLOURS)
+    if math.isnan(value):
+        return UNMEASURED, "black"
+    colour = _shades(colours)(value)
+    red, green, blue = (round(255 * part) for part in colour[:3])
+    return f"#{red:02x}{green:02x}{blue:02x}", _ink(colour)
+
+
+def _shades(colours: str) -> Any:
+    plt = base.pyplot()
+    from matplotlib.colors import LinearSegmentedColormap
+
+    chosen = COLOURS[colours]
+    return (
+        plt.get_cmap(chosen)
+        if isinstance(chosen, str)
+        else LinearSegmentedColormap.from_list(colours, chosen)
+    ).with_extremes(bad=UNMEASURED)
+
+
+def _ink(colour: Sequence[float]) -> str:
+    """Return what stands out more, black or white: a contrast of at least 4.5, as WCAG 2 asks."""
+    red, green, blue = (
+        part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in colour[:3]
+    )
+    # Where the contrasts to both are the same: (1.05 / (l + .05)) = ((l + .05) / .05).
+    return "black" if 0.2126 * red + 0.7152 * green + 0.0722 * blue > 0.179 else "white"
+
+
+def _said(parts: Sequence[pd.DataFrame]) -> str:
+    said = []
+    for part in parts:
+        worst = part.iloc[int(part["found"].to_numpy().argmin())]
+        whole = (part["found"] * part["n"]).sum() / part["n"].sum()
+        said.append(
+            f"{worst['task']}: {100 * whole:.0f} % found in all, least at"
+            f" {thousands(int(worst['length']))} tokens around depth {worst['depth']:.0f} %,"
+            f" {100 * worst['found']:.0f} %"
+        )
+    return f"Heatmap of the share of needles found by depth and length. {base.said_some(said, 13)}."

@@ -1,0 +1,258 @@
+"""How a question becomes the text that a model is fed.
+
+A `PromptFormat` holds what the user chooses; ``frame`` says, for one tokenizer, what stands around
+every question.
+
+>>> from rulerlib.tokens import Words
+>>> PromptFormat(answer_prefix="none").frame(Words()).prompt("What is 2 + 2?", " It is")
+'What is 2 + 2?'
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields, replace
+from typing import Any, Self
+
+from rulerlib import thinking
+from rulerlib.errors import ParameterError, flag, one_of, require, whole_number
+from rulerlib.thinking import TAGS
+from rulerlib.tokens import Tokenizer
+
+PLACES = ("assistant", "user", "none")
+"""Where the answer prefix stands: the beginning of the assistant's turn, which the model continues;
+the end of the user's turn; or nowhere."""
+
+# The quotation marks are there for templates that write texts as JSON or HTML does.
+_MARK = '\ue000"rulerlib"\ue000'
+
+# What chat templates call the switch of thinking: those of Qwen3, GLM-4.5 and SmolLM3; those of
+# DeepSeek-V3.1 and Granite 3.
+_SWITCHES = ("enable_thinking", "thinking")
+
+
+def _texts(values: Any) -> bool:
+    """Return whether this is a list of texts, none of them empty."""
+    several = isinstance(values, (list, tuple))
+    return several and all(isinstance(value, str) and value for value in values)
+
+
+@dataclass(frozen=True)
+class PromptFormat:
+    """How questions are put to a model.
+
+    Attributes
+    ----------
+    chat
+        True for the chat template, False for plain text, None for the template where there is one.
+    system_prompt
+        The system message before the question; needs a chat template.
+    answer_prefix
+        Where the answer prefix stands, one of `PLACES`. Plain text has no turns, and "user" is
+        there what "assistant" is.
+    thinking
+        Whether the model thinks before it answers, said to its chat template; None: as the
+        template has it.
+    thinking_tokens
+        Room for thinking, in tokens, on top of that for the answer.
+    thinking_tags
+        What stands before and after thinking.
+    stop
+        Texts that end an answer.
+
+    Raises
+    ------
+    ParameterError
+        If a value cannot work, alone or beside the others.
+    """
+
+    chat: bool | None = None
+    system_prompt: str | None = None
+    answer_prefix: str = "assistant"
+    thinking: bool | None = None
+    thinking_tokens: int = 0
+    thinking_tags: tuple[str, str] = TAGS
+    stop: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        for name in ("chat", "thinking"):
+            if getattr(self, name) is not None:
+                flag(name, getattr(self, name))
+        one_of("answer_prefix", self.answer_prefix, PLACES)
+        system, tags, stop = self.system_prompt, self.thinking_tags, self.stop
+        given = system is None or (isinstance(system, str) and system.strip())
+        require(given, "system_prompt", system, "a text, or None")
+        pair = _texts(tags) and all(tag.strip() for tag in tags) and len({*tags}) == len(tags) == 2
+        require(pair, "thinking_tags", tags, 'two texts such as ["<think>", "</think>"]')
+        require(_texts(stop), "stop", stop, 'a list of texts such as ["\\n"]')
+        object.__setattr__(self, "thinking_tags", tuple(tags))
+        object.__setattr__(self, "stop", tuple(stop))
+        room = whole_number("thinking_tokens", self.thinking_tokens, 0)
+        if self.chat is False:
+            self._check_plain()
+        if self.thinking:
+            require(room, "thinking_tokens", 0, "at least 1 where thinking is True")
+        if room:
+            allowed = "0, because thinking is False"
+            require(self.thinking is not False, "thinking_tokens", room, allowed)
+            self._check_prefix("a model that thinks")
+
+    def _check_prefix(self, who: str) -> None:
+        """Refuse an answer that begins before a model has thought."""
+        allowed = (
+            f"'user' or 'none', because {who} thinks first and cannot think after its answer has"
+            " begun"
+        )
+        require(self.answer_prefix != "assistant", "answer_prefix", self.answer_prefix, allowed)
+
+    def _check_plain(self) -> None:
+        """Refuse what only a chat template can do."""
+        for name, nothing in (("system_prompt", None), ("thinking", None), ("thinking_tokens", 0)):
+            value = getattr(self, name)
+            require(value == nothing, name, value, f"{nothing}, because no chat template is in use")
+
+    def settings(self) -> dict[str, Any]:
+        """Return all fields as plain data, as they are recorded."""
+        return asdict(self) | {"thinking_tags": [*self.thinking_tags], "stop": [*self.stop]}
+
+    @classmethod
+    def from_settings(cls, settings: Mapping[str, Any]) -> Self:
+        """Return the format of recorded settings; what is not among them has its default.
+
+        Raises
+        ------
+        ParameterError
+            If a value cannot work.
+        """
+        names = {item.name for item in fields(cls)}
+        return cls(**{name: value for name, value in settings.items() if name in names})
+
+    def frame(self, tokenizer: Tokenizer) -> Frame:
+        """Return what stands around every prompt of a tokenizer's model.
+
+        Raises
+        ------
+        ParameterError
+            If a chat template is asked for and there is none, if it does not repeat what it is
+            given, if it has no switch that turns thinking off, or if a model would have to think
+            after its answer has begun.
+        """
+        if self.chat:
+            tokenizer.require_template()
+        if self.chat is False or not tokenizer.has_template:
+            self._check_plain()
+            return Frame(special=tokenizer.special, format=replace(self, chat=False))
+        template = f"the chat template of '{tokenizer.name}'"
+        if self.system_prompt is not None:
+            allowed = f"None, because {template} takes no system message"
+            require(_takes_system(tokenizer), "system_prompt", self.system_prompt, allowed)
+        options = self._switch(tokenizer)
+        rendered = tokenizer.render(_turns(self.system_prompt, _MARK), **options)
+        before, _, between = rendered.partition(_MARK)
+        allowed = f"false, because {template} does not repeat the user's text once, as it is"
+        require(rendered.count(_MARK) == 1, "chat", True, allowed)
+        frame = Frame(before, between, chat=True, template=options, format=replace(self, chat=True))
+        if frame.thinks:
+            self._check_prefix(f"'{tokenizer.name}'")
+        return frame
+
+    def _switch(self, tokenizer: Tokenizer) -> dict[str, bool]:
+        """Return what the template must be told so that the model thinks, or does not."""
+        if self.thinking is None:
+            return {}
+        turns = _turns(self.system_prompt, _MARK)
+        for name in _SWITCHES:
+            # A template ignores what it does not know.
+            if tokenizer.render(turns, **{name: True}) != tokenizer.render(turns, **{name: False}):
+                return {name: self.thinking}
+        # Some models always think, and their templates need no switch.
+        template = f"the chat template of '{tokenizer.name}'"
+        allowed = f"None or True, because {template} cannot switch it off"
+        require(self.thinking, "thinking", False, allowed)
+        return {}
+
+
+@dataclass(frozen=True)
+class Frame:
+    """What stands around a prompt when it is fed to a model.
+
+    A base model is fed ``input + answer_prefix``; a chat model is fed its template with the input
+    as the user's turn, and the answer prefix where ``format`` says.
+
+    Attributes
+    ----------
+    before, between
+        Text before the input, and between the input and the answer prefix.
+    special
+        The number of tokens that the tokenizer itself adds around the text.
+    chat
+        Whether this is a chat template.
+    template
+        What the chat template was given besides the messages.
+    format
+        What was asked for, with ``chat`` as it was decided.
+    """
+
+    before: str = ""
+    between: str = ""
+    special: int = 0
+    chat: bool = False
+    template: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    format: PromptFormat = PromptFormat()
+
+    def prefix(self, answer_prefix: str) -> str:
+        """Return the answer prefix as it is fed: an assistant's turn begins with no space."""
+        if self.format.answer_prefix == "none":
+            return ""
+        at_beginning = self.chat and self.format.answer_prefix == "assistant"
+        return answer_prefix.lstrip() if at_beginning else answer_prefix
+
+    def after(self, answer_prefix: str) -> str:
+        """Return all that stands after the input."""
+        prefix = self.prefix(answer_prefix)
+        in_turn = self.format.answer_prefix == "user"
+        return prefix + self.between if in_turn else self.between + prefix
+
+    def prompt(self, text: str, answer_prefix: str) -> str:
+        """Return the whole text that the model reads."""
+        return f"{self.before}{text}{self.after(answer_prefix)}"
+
+    def messages(self, text: str, answer_prefix: str) -> tuple[dict[str, str], ...] | None:
+        """Return the same as chat messages; None where the model is fed plain text.
+
+        A last message of the assistant is one that the model continues.
+        """
+        if not self.chat:
+            return None
+        system, prefix = self.format.system_prompt, self.prefix(answer_prefix)
+        if self.format.answer_prefix == "user":
+            return _turns(system, text + prefix)
+        return _turns(system, text, prefix)
+
+    @property
+    def thinks(self) -> bool:
+        """Whether a prompt ends within thinking, because the template has begun it."""
+        return self.chat and thinking.unended(self.between, self.format.thinking_tags)
+
+    def split(self, text: str) -> tuple[str, str, bool]:
+        """Return what a model thought, what it answered, and whether it was still thinking.
+
+        >>> Frame(chat=True).split("<think>7? No, 8.</think>\\n\\nIt is 8.")
+        ('7? No, 8.', 'It is 8.', False)
+        """
+        if not self.chat:
+            return "", text, False
+        return thinking.split(text, self.format.thinking_tags, self.thinks)
+
+
+def _turns(system: str | None, user: str, assistant: str = "") -> tuple[dict[str, str], ...]:
+    turns = (("system", system), ("user", user), ("assistant", assistant))
+    return tuple({"role": role, "content": content} for role, content in turns if content)
+
+
+def _takes_system(tokenizer: Tokenizer) -> bool:
+    """Return whether a chat template repeats a system message; some refuse it or drop it."""
+    try:
+        return tokenizer.render(_turns(_MARK, "x")).count(_MARK) == 1
+    except ParameterError:
+        return False

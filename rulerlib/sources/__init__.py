@@ -1,0 +1,173 @@
+"""Where questions and documents come from: the fictional encyclopedia, SQuAD, HotpotQA.
+
+`open_source` reads a file, or a data set of the Hugging Face hub by its name:
+
+>>> import json, tempfile
+>>> row = {"context": "Oxygen is element 8.", "question": "Which is oxygen?", "answers": ["8"]}
+>>> with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
+...     print(json.dumps([row]), file=file, flush=True)
+...     source = open_source(file.name)
+>>> question = source.question(0)
+>>> question.answers, source.document(question.targets[0])
+(('8',), 'Oxygen is element 8.')
+
+How a data set is read stands in the module of its name, `rulerlib.sources.squad` and
+`rulerlib.sources.hotpotqa`; what questions are asked of otherwise is made in
+`rulerlib.sources.encyclopedia`. A further data set is a further module with ``SCHEMAS``, and a
+row in ``DATA_SETS`` below. Questions that the text cannot answer are left out.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from rulerlib import checkpoints, packages
+from rulerlib.errors import DataError, ParameterError, require
+from rulerlib.sources import hotpotqa, squad
+from rulerlib.sources.rows import Collection, Rows, Schema
+from rulerlib.sources.source import Question, Source
+from rulerlib.texts import read_file
+
+__all__ = ["DATA_SETS", "Question", "Rows", "Source", "open_source", "source_file"]
+
+DATA_SETS: dict[str, tuple[Schema, ...]] = {"SQuAD": squad.SCHEMAS, "HotpotQA": hotpotqa.SCHEMAS}
+"""The data sets that are read, each with the forms of its rows."""
+
+_SCHEMAS = [schema for schemas in DATA_SETS.values() for schema in schemas]
+_NO_SCHEMA = f"not in the schema of {' or '.join(DATA_SETS)}"
+
+# owner/name, and after it perhaps :configuration and @revision.
+_HUB_NAME = re.compile(r"[\w-][\w.-]*/[\w.-]+(:[\w.-]+)?(@[\w./-]+)?")
+
+
+def open_source(name: str) -> Rows:
+    """Return the questions of a file (JSON or JSON lines) or of a data set of the hub.
+
+    Parameters
+    ----------
+    name
+        A file, or ``"owner/name"``, ``"owner/name:configuration"``,
+        ``"owner/name:configuration@revision"`` on the hub (its ``validation``
+        split, else ``val``, ``test``, ``train``). The hub needs the network and
+        the package `datasets`.
+
+    Raises
+    ------
+    ParameterError
+        If there is no such file, or the name is no hub name.
+    DataError
+        If it does not hold questions in one of the known schemas: names the file and the line.
+    MissingExtraError
+        If `datasets` is needed and not installed.
+    """
+    path = source_file(name)
+    if path is not None:
+        rows = _read_json(path)
+    else:
+        hub_name = _HUB_NAME.fullmatch(name) and not name.endswith((".json", ".jsonl"))
+        require(hub_name, "source", name, "a file that exists, or a hub name 'owner/name'")
+        rows = _numbered("row", _load_from_hub(name))
+    collection, schemas = Collection(), []
+    for place, row in rows:
+        with _naming(f"{name}, {place}"):
+            schemas.append(_schema_of(row))
+            schemas[-1].prepare(row, collection)
+    for (place, row), schema in zip(rows, schemas, strict=True):
+        with _naming(f"{name}, {place}"):
+            schema.read(row, collection)
+    source = collection.source()
+    if not source.num_questions:
+        raise DataError(f"{name}: no question that has an answer.")
+    return source
+
+
+def source_file(name: str) -> Path | None:
+    """Return the file of that name, or None if there is none."""
+    try:
+        path = Path(name).expanduser()
+        return path if path.is_file() else None
+    except (OSError, RuntimeError, ValueError):
+        # Too long for a name, in a folder that is locked, or of a user who does not exist.
+        return None
+
+
+@contextmanager
+def _naming(place: str) -> Iterator[None]:
+    try:
+        yield
+    except (AttributeError, KeyError, TypeError, ValueError, RecursionError) as error:
+        reason = f"{error} is missing" if isinstance(error, KeyError) else error
+        raise DataError(f"{place}: {_NO_SCHEMA} ({reason}).") from error
+
+
+def _schema_of(row: Any) -> Schema:
+    if not isinstance(row, Mapping):
+        raise TypeError(f"no JSON object but {type(row).__name__}")
+    for schema in _SCHEMAS:
+        if schema.recognizes(row):
+            return schema
+    fields = ", ".join(map(repr, row))
+    raise ValueError(f"its fields are {fields[:80]}" if fields else "it has no fields")
+
+
+def _read_json(path: Path) -> list[tuple[str, Any]]:
+    """Return the rows of a file, each after what to call its place there."""
+    content = read_file(path)
+    if not content.strip():
+        raise DataError(f"{path}: empty.")
+    try:
+        rows = json.loads(content)
+    except (ValueError, RecursionError) as error:
+        return _read_lines(path, content, error)
+    unit = "row"
+    if isinstance(rows, Mapping):
+        unfolded = ((schema.unfold(rows), schema.unit) for schema in _SCHEMAS)
+        rows, unit = next((pair for pair in unfolded if pair[0] is not None), ([rows], unit))
+    if not isinstance(rows, list):
+        raise DataError(f"{path}: {_NO_SCHEMA} (no list of {unit}s).")
+    return _numbered(unit, rows)
+
+
+def _numbered(unit: str, rows: Iterable[Any]) -> list[tuple[str, Any]]:
+    return [(f"{unit} {number}", row) for number, row in enumerate(rows, 1)]
+
+
+def _read_lines(path: Path, content: str, whole: Exception) -> list[tuple[str, Any]]:
+    """Return the rows of JSON lines; raise why the ``whole`` is no JSON where it is not lines."""
+    rows: list[tuple[str, Any]] = []
+    # Not splitlines: a text in JSON may hold other characters that end a line for it.
+    for number, line in enumerate(content.split("\n"), 1):
+        if not line.strip():
+            continue
+        try:
+            rows.append((f"line {number}", json.loads(line)))
+        except (ValueError, RecursionError) as error:
+            place, reason = f", line {number}", getattr(error, "msg", error)
+            if not rows and isinstance(whole, json.JSONDecodeError):
+                place, reason = f", line {whole.lineno}", whole.msg
+            elif not rows and isinstance(error, json.JSONDecodeError):
+                # One value over several lines; Python does not say where it gave up.
+                place, reason = "", whole
+            raise DataError(f"{path}{place}: not valid JSON ({reason}).") from error
+    return rows
+
+
+def _load_from_hub(name: str) -> list[Any]:
+    datasets = packages.load("datasets", "hub", f"Reading '{name}' from the hub")
+    place, _, revision = name.partition("@")
+    repository, _, configuration = place.partition(":")
+    try:
+        splits = datasets.load_dataset(repository, configuration or None, revision=revision or None)
+    except Exception as error:
+        # The package raises many kinds of errors, of its own and of the network's.
+        allowed = f"a data set that can be loaded ({checkpoints.reason(error)})"
+        raise ParameterError("source", name, allowed) from error
+    for split in ("validation", "val", "test", "train"):
+        if split in splits:
+            return list(splits[split])
+    raise DataError(f"{name}: has no split validation, val, test or train.")

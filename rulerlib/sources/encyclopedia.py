@@ -1,0 +1,319 @@
+"""A fictional encyclopedia: documents and questions that nobody can know by heart.
+
+>>> import textwrap
+>>> world = World("da", seed=1)
+>>> question = world.question(1, hops=2)
+>>> question.text, question.answers
+('Hvor blev grundlæggeren af Gnevnoris Væveri født?', ('Flalmehavn',))
+>>> company, founder = (world.entry(index) for index in question.targets)
+>>> print(textwrap.fill(company.text, 88))
+Gnevnoris Væveri er et gammelt firma, der i flere slægtled har fremstillet duge og uldne
+tæpper. Stiftelsesdokumentet bærer datoen den 2. marts 1877 og fem underskrifter. En
+brand ødelagde lageret, men driften kom i gang igen efter syv uger. Man valgte at bygge
+i Kreskingslev, fordi jorden var billig der. Grundlæggeren var Laukil Svalkemark, som
+begyndte med seks ansatte i en lejet kælder. Arbejdsdagen begyndte klokken seks, når en
+fløjte lød over tagene. Bygningerne er opført af kalksten og ligger omkring en gård med
+lindetræer. Lønningslisten rummede 7.646 navne, da den var længst.
+>>> founder.title, founder.sentences[founder.stated["birthplace"]]
+('Laukil Svalkemark', 'Han blev født i Flalmehavn, hvor faderen drev et værksted.')
+
+A world is a language, a seed and a size. It is cut into regions of twenty
+entries that know each other: a company has a founder, the founder is an entry
+of its own, and so a question can be asked that needs one document or two.
+Regions are made when they are first asked for, and an entry depends on nothing
+but the language, the seed and its index, so a world of 20,000 entries costs no
+more than the entries that are used.
+
+============================  ======================================================
+`encyclopedia_facts`          which facts an entry has, who is related to whom
+`encyclopedia_regions`        the names, dates, numbers and relations of a world
+`encyclopedia_wording`        the words of a language, which say all this
+here                          entries and questions, put into words
+============================  ======================================================
+"""
+
+from __future__ import annotations
+
+import functools
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from rulerlib.errors import DataError, whole_number
+from rulerlib.languages import Language, load
+from rulerlib.sources.encyclopedia_facts import PATHS, REGION, FactPath, label, members_of
+from rulerlib.sources.encyclopedia_regions import Regions
+from rulerlib.sources.encyclopedia_wording import Words, read_wording
+from rulerlib.sources.source import POOL, Question, Source
+from rulerlib.texts import digest
+
+# A paragraph gets descriptive sentences until it has this many words (drawn per entry).
+# The longest sentence has fewer than 40 words, so no paragraph exceeds 200.
+WORDS = (90, 155)
+
+# Entries of the fictional encyclopedia: as many as there are names for in every language, 4M
+# tokens. One that is not used costs nothing.
+WORLD = 24_000
+
+# Related entries: the whole region, then those of the same kind in this many regions.
+NEIGHBOURS = 8
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One document of the encyclopedia.
+
+    Attributes
+    ----------
+    title
+        The name of what it is about; no other title contains it.
+    kind
+        A key of `rulerlib.sources.encyclopedia_facts.FACTS`.
+    sentences
+        The paragraph. The first one says what the thing is.
+    stated
+        For each fact the number of the sentence that states it.
+    """
+
+    index: int
+    title: str
+    kind: str
+    sentences: tuple[str, ...]
+    stated: dict[str, int]
+
+    @functools.cached_property
+    def text(self) -> str:
+        """The paragraph as one text."""
+        return " ".join(self.sentences)
+
+    @functools.cached_property
+    def folded(self) -> str:
+        """The text without regard to case. Kept, because every question asks for it."""
+        return self.text.casefold()
+
+
+@dataclass(frozen=True)
+class FactQuestion(Question):
+    """A question about a fact; its first answer is how the document writes it.
+
+    Attributes
+    ----------
+    fact
+        What is asked: ``"company.founder"``, or for two hops
+        ``"company.founder>person.birthplace"``.
+    """
+
+    fact: str
+
+    def answered_by(self, entry: Entry) -> bool:
+        """Return whether any answer stands in the text of an entry, ignoring case.
+
+        True for ``4. marts 1874`` where the text has ``14. marts 1874``: the
+        metric compares substrings as well, so a distractor must not have that.
+        """
+        return any(answer.casefold() in entry.folded for answer in self.answers)
+
+
+class World:
+    """A fictional world as an encyclopedia.
+
+    Parameters
+    ----------
+    language
+        A language pack or its code; its folder must have an ``encyclopedia.toml``.
+    seed
+        Another seed is another world, with other names.
+    num_entries
+        How many documents there are; at least one region (20), and at most as many as the
+        names of the language suffice for.
+
+    Raises
+    ------
+    ParameterError
+        If the size is impossible; says what is allowed.
+    DataError
+        If the language has no encyclopedia, or a damaged one.
+    """
+
+    def __init__(self, language: Language | str, seed: int = 0, num_entries: int = 10_000) -> None:
+        self.language = load(language) if isinstance(language, str) else language
+        self._wording = read_wording(self.language.folder / "encyclopedia.toml")
+        self.seed = whole_number("seed", seed, 0)
+        self.regions = Regions(self._wording, seed)
+        self.num_entries = whole_number("num_entries", num_entries, REGION, self.regions.limit)
+        self._entries: dict[int, Entry] = {}
+
+    def entry(self, index: int) -> Entry:
+        """Return the document at an index; it is written when it is first asked for.
+
+        Raises
+        ------
+        ParameterError
+            If there is no such entry.
+        """
+        if index not in self._entries:
+            whole_number("index", index, 0, self.num_entries - 1)
+            self._entries[index] = self._write(index)
+        return self._entries[index]
+
+    def related(self, question: FactQuestion) -> list[int]:
+        """Return documents that look like those a question needs, without an answer in them.
+
+        The region first (what RULER calls the same article), then entries of
+        the same kind from the regions that follow.
+        """
+        regions = self.num_entries // REGION
+        region = question.targets[0] // REGION
+        near = list(range(region * REGION, (region + 1) * REGION))
+        for step in range(1, min(NEIGHBOURS + 1, regions)):
+            other = (region + step) % regions * REGION
+            near += sorted({other + index % REGION for index in question.targets})
+        return [
+            index
+            for index in near
+            if index not in question.targets and not question.answered_by(self.entry(index))
+        ]
+
+    def question(self, index: int, hops: int = 1) -> FactQuestion:
+        """Return the question at an index, from an endless row of them.
+
+        The row goes round the kinds of facts, in another order each time, and
+        takes another entry each time, so that all kinds are asked equally
+        often. Entries of a kind come up again only when all had their turn.
+        It depends on the seed and the size of the world, not on other calls.
+
+        Raises
+        ------
+        ParameterError
+            If ``index`` is negative or ``hops`` is neither 1 nor 2.
+        DataError
+            If no entry can be asked about what is due.
+        """
+        whole_number("hops", hops, 1, 2)
+        whole_number("index", index, 0)
+        paths = list(PATHS[hops])
+        turn, number = divmod(index, len(paths))
+        random.Random(f"{self.seed}:{hops}:order:{turn}").shuffle(paths)
+        path = paths[number]
+        members = members_of(path[0])
+        total = len(members) * (self.num_entries // REGION)
+        for tried in range(turn, turn + total):
+            shuffled = self.regions.shuffled(label(path), tried, total)
+            region, member = divmod(shuffled, len(members))
+            question = self.ask(index, path, region * REGION + members[member])
+            if question is not None:
+                return question
+        raise DataError(f"No entry of this world can be asked about {label(path)}.")
+
+    def points_to(self, index: int, fact: str) -> int | None:
+        """Return the entry that a fact of an entry names, or None if it names none."""
+        return self.regions.record(index).values[fact].target
+
+    def ask(self, index: int, path: FactPath, first: int) -> FactQuestion | None:
+        """Return a question about an entry, or None if chance has put the answer twice into it.
+
+        Parameters
+        ----------
+        index
+            Another number words it another way.
+        path
+            Kind and fact, and for a second hop the kind and fact of the entry named there.
+        first
+            The entry.
+        """
+        rng = random.Random(f"{self.seed}:question:{len(path)}:{index}")
+        kinds, (kind, fact) = self._wording["kinds"], path[-2:]
+        subjects, targets = kinds[path[0]]["subject"], [first]
+        hop = self.points_to(first, path[1])
+        if len(path) > 2 and hop is not None:
+            subjects, targets = kinds[path[0]]["facts"][path[1]]["hop"], [first, hop]
+        answers = self.regions.record(targets[-1]).values[fact].answers
+        asked = rng.choice(kinds[kind]["facts"][fact]["ask"])
+        subject = rng.choice(subjects).format(name=self.regions.record(first).title)
+        text = asked.format(subject=subject).replace(",?", "?").replace(",,", ",")
+        question = FactQuestion(text, answers, tuple(targets), label(path))
+        if self.entry(targets[-1]).folded.count(answers[0].casefold()) != 1:
+            return None
+        given_away = len(targets) > 1 and question.answered_by(self.entry(first))
+        return None if given_away else question
+
+    def _write(self, index: int) -> Entry:
+        record = self.regions.record(index)
+        wording = self._wording["kinds"][record.kind]
+        rng = random.Random(f"{self.seed}:entry:{index}")
+        words = Words(record.words, self._wording["lists"], rng)
+        target = rng.randint(*WORDS)
+
+        facts = list(record.values)
+        if not wording.get("chronological"):
+            rng.shuffle(facts)
+        opening = rng.choice(wording["opening"]).format_map(words)
+        body: list[tuple[str, str]] = []
+        for fact in facts:
+            words["value"] = record.values[fact].answers[0]
+            body.append((fact, rng.choice(wording["facts"][fact]["say"]).format_map(words)))
+
+        fillers = [*wording["filler"], *record.words.get("filler", ())]
+        rng.shuffle(fillers)
+        length = len(opening.split()) + sum(len(sentence.split()) for _, sentence in body)
+        for filler in fillers:
+            if length >= target:
+                break
+            sentence = filler.format_map(words)
+            length += len(sentence.split())
+            # Never last where events are told in order: a life ends with the death.
+            last = len(body) - 1 if wording.get("chronological") else len(body)
+            body.insert(rng.randint(0, last), ("", sentence))
+
+        sentences = (opening, *(sentence for _, sentence in body))
+        stated = {fact: number for number, (fact, _) in enumerate(body, 1) if fact}
+        return Entry(index, record.title, record.kind, sentences, stated)
+
+
+class Fiction(Source):
+    """The fictional encyclopedia as a source of questions of one hop or two.
+
+    Parameters
+    ----------
+    language
+        Its folder must have an ``encyclopedia.toml``.
+    hops
+        How many documents an answer needs, 1 or 2.
+    seed
+        Another seed is another world.
+
+    >>> from rulerlib.languages import load
+    >>> source = Fiction(load("en"), hops=1, seed=7)
+    >>> question = source.question(0)
+    >>> len(question.targets), source.document(question.targets[0]).count(question.answers[0])
+    (1, 1)
+    """
+
+    num_questions = None
+    exclusive = True
+    num_documents = WORLD
+
+    def __init__(self, language: Language, hops: int, seed: int) -> None:
+        self._language, self._hops = language, hops
+        # An entry depends on the seed and its index alone: the small world is the beginning of
+        # the large one, and its questions are the same at all lengths.
+        self._asked = World(language, seed, POOL)
+        self._world = World(language, seed, WORLD)
+
+    @property
+    def digest(self) -> str:
+        # The seed and the rest of the language stand in the metadata of a dataset already.
+        return digest([(self._language.folder / "encyclopedia.toml").read_text(encoding="utf-8")])
+
+    def document(self, index: int) -> str:
+        entry = (self._asked if index < POOL else self._world).entry(index)
+        return f"{entry.title}\n{entry.text}"
+
+    def question(self, index: int) -> FactQuestion:
+        return self._asked.question(index, self._hops)
+
+    def related(self, index: int) -> Sequence[int]:
+        return self._asked.related(self.question(index))
+
+    def pool(self, count: int, seed: str) -> Sequence[int]:
+        return range(min(max(count, POOL), WORLD))

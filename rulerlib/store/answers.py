@@ -1,0 +1,172 @@
+"""The answers to one file of questions: added one by one, whole after any kill, put in order.
+
+Each answer is added to the end of its file as soon as it is finished, in whatever order. What
+stands in the file counts, so that nothing is lost and nothing is asked twice; a line that a kill
+cut off does not count, and is cut away. When all are there they are put in order, in one step, so
+that an interrupted run ends with the same bytes as one that was not.
+
+``<task>.settings.json`` beside ``<task>.jsonl`` says how they were made.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from operator import attrgetter
+from pathlib import Path
+from typing import Any
+
+from rulerlib.errors import DataError
+from rulerlib.samples import Prediction, read, read_object, read_placed
+from rulerlib.store import files, questions
+from rulerlib.store.lock import alone
+
+
+class Answers:
+    """Where each answer stands in its file.
+
+    Parameters
+    ----------
+    path
+        The file of answers.
+    settings
+        How they are made.
+    gold
+        The gold outputs of all questions, in their order.
+
+    Attributes
+    ----------
+    places
+        For each index, in the order of the file, the bytes [start, end) of its line.
+
+    Raises
+    ------
+    RunMismatchError
+        If answers stand there that were made with other settings: names the first that differs.
+    DataError
+        If the file is damaged, a sample stands there twice, or they answer other questions.
+    """
+
+    def __init__(self, path: Path, settings: Mapping[str, Any], gold: Sequence[list[str]]) -> None:
+        self.path, self.settings, self.gold = path, settings, gold
+        self.beside = settings_path(path)
+        self.places = self._standing()
+
+    def __contains__(self, index: int) -> bool:
+        return index in self.places
+
+    def _standing(self) -> dict[int, tuple[int, int]]:
+        places: dict[int, tuple[int, int]] = {}
+        outputs: dict[int, list[str]] = {}
+        records = read_placed(self.path, Prediction, unfinished=True) if self.path.exists() else ()
+        for number, (record, place) in enumerate(records, 1):
+            index = record.index
+            if index in places:
+                raise DataError(f"{self.path}, line {number}: sample {index} stands there twice.")
+            places[index], outputs[index] = place, record.outputs
+        if self.beside.exists():
+            before = read_object(self.beside)
+            if places:
+                # A model may have been named by its folder; and not every run is one of a cell.
+                ignore = ("model", "versions", *({"cell"} - before.keys()))
+                questions.compare(self.beside, self.settings, ignore)
+        elif places:
+            raise DataError(
+                f"{self.beside} is missing, so nobody can say how {self.path} was made."
+            )
+        for number, (index, said) in enumerate(outputs.items(), 1):
+            if index not in range(len(self.gold)) or said != self.gold[index]:
+                raise DataError(f"{self.path}, line {number}: not the answer to sample {index}.")
+        return places
+
+    @contextlib.contextmanager
+    def writing(self) -> Iterator[None]:
+        """Be the only one that writes the file, with what a kill left removed.
+
+        Raises
+        ------
+        BusyError
+            If another process is writing it.
+        RunMismatchError, DataError, ParameterError
+            As when this was made; another process may have written in between.
+        """
+        with alone(self.path):
+            for path in (self.path, self.beside):
+                files.remove_leftovers(path)
+            self.places = self._standing()
+            if not self.places:
+                files.write_object(self.beside, self.settings)
+            size = max((end for _, end in self.places.values()), default=0)
+            if self.path.exists() and self.path.stat().st_size > size:
+                os.truncate(self.path, size)
+            yield
+
+    def append(self, record: Prediction) -> None:
+        """Add an answer at the end of the file; it outlives a power cut.
+
+        Raises
+        ------
+        ParameterError
+            If the disk is full.
+        """
+        line = (record.to_json() + "\n").encode()
+        try:
+            with self.path.open("ab") as file:
+                start = file.tell()
+                file.write(line)
+                file.flush()
+                os.fsync(file.fileno())
+        except OSError as error:
+            raise files.unwritable(self.path, error) from error
+        self.places[record.index] = (start, start + len(line))
+
+    def put_in_order(self) -> None:
+        """Put the lines of the file in the order of their indices, in one step."""
+        if list(self.places) == sorted(self.places):
+            return
+        with self.path.open("rb") as file, files.replacing(self.path) as ordered:
+            for _, (start, end) in sorted(self.places.items()):
+                file.seek(start)
+                ordered.write(file.read(end - start).decode("utf-8"))
+
+
+def settings_path(path: str | Path) -> Path:
+    """Return where the settings of a file of answers stand."""
+    return Path(path).with_suffix(".settings.json")
+
+
+def read_settings(path: str | Path) -> dict[str, Any]:
+    """Return the settings of a file of answers; empty where others made it.
+
+    Raises
+    ------
+    DataError
+        If they are damaged.
+    """
+    beside = settings_path(path)
+    return read_object(beside) if beside.exists() else {}
+
+
+def read_predictions(path: str | Path, num_samples: int | None = None) -> list[Prediction]:
+    """Return the answers of a file by index, also of one that is being written.
+
+    Parameters
+    ----------
+    num_samples
+        How many to return from the beginning; None: all.
+
+    Raises
+    ------
+    DataError
+        If the file cannot be read, is damaged, or a sample stands there twice.
+    """
+    predictions: dict[tuple[int, int], Prediction] = {}
+    # Only our own are written line by line; the files of others are whole.
+    for record in read(path, Prediction, unfinished=settings_path(path).exists()):
+        # NVIDIA's scripts put something else into `index`, which may be the same for two samples.
+        sample = (record.index, hash(record.input))
+        if sample in predictions:
+            raise DataError(f"{path}: sample {record.index} stands there twice.")
+        predictions[sample] = record
+    return sorted(predictions.values(), key=attrgetter("index"))[:num_samples]

@@ -1,0 +1,189 @@
+"""Numbered documents as a haystack: counted with their labels, chosen, shuffled and joined.
+
+A document is one unit of the haystack, and ``Document 7:`` before it depends on where it comes to
+stand. So a label is counted apart from its document.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from rulerlib.haystack import ANCHOR, Context, Filling
+from rulerlib.languages import Language
+from rulerlib.sources import Source
+from rulerlib.tasks.budget import Budget
+
+# Documents whose length tells how long one is.
+LOOKED_AT = 64
+
+# Distractors are drawn from this many times the documents of one prompt, so that two differ.
+POOL_FACTOR = 2
+
+
+class Documents:
+    """The documents of a source as counted units, each counted when it is first used.
+
+    A document is joined to its label, ``Document 7:``, as `Composer` joins a
+    unit to the text before it.
+    """
+
+    def __init__(self, source: Source, language: Language, budget: Budget, seed: str) -> None:
+        self.source = source
+        label = language.text("question_answering", "document")
+        head, _, self._rest = label.partition("{text}")
+        self._label = head.rstrip("\n ")
+        self.seam = head[len(self._label) :]
+        self._budget, self._seed = budget, seed
+        self._tokenizer = budget.tokenizer
+        self._anchor = budget.tokenizer.count(ANCHOR)
+        self._costs: dict[int, int] = {}
+        self._folded: dict[int, str] = {}
+        self._endings: dict[str, int] = {}
+        self._label_costs: list[int] = []
+
+    # The sums are checked by tokenizing finished samples: no document stands beside a certain
+    # other one beforehand.
+    additive = True
+
+    @cached_property
+    def _some(self) -> list[int]:
+        return [self.cost(index) for index in range(min(LOOKED_AT, self.source.num_documents))]
+
+    @cached_property
+    def mean(self) -> int:
+        """The mean cost of a document, from some of them."""
+        return math.ceil(sum(self._some) / len(self._some))
+
+    @cached_property
+    def longest(self) -> int:
+        """The cost of a long document with its label."""
+        return max(self._some) + self.label_costs(1000)[-1]
+
+    @property
+    def most(self) -> int:
+        """An upper bound for the cost of any document counted so far, with its label."""
+        return max(self._costs.values()) + max(self._label_costs) + max(self._endings.values())
+
+    @cached_property
+    def pool(self) -> Sequence[int]:
+        """The documents that distractors are drawn from."""
+        count = POOL_FACTOR * self._budget.length // max(1, self.mean)
+        return self.source.pool(count, self._seed)
+
+    def text(self, index: int) -> str:
+        return self.source.document(index) + self._rest
+
+    def cost(self, index: int) -> int:
+        """Return what a document adds in tokens after its label."""
+        cost = self._costs.get(index)
+        if cost is None:
+            text = ANCHOR + self.seam + self.text(index)
+            cost = self._costs[index] = self._tokenizer.count(text) - self._anchor
+        return cost
+
+    def ending(self, text: str) -> int:
+        """Return how many tokens more a label costs after this text than after ``ANCHOR``.
+
+        Many tokenizers make one token of a full stop and an empty line, but two
+        of a letter and an empty line.
+        """
+        word = text[-40:].split()[-1]
+        if word not in self._endings:
+            label = f"\n\n{self.label(1)}"
+            after, alone = self._tokenizer.counts([word + label, word])
+            self._endings[word] = after - alone - self.label_costs(1)[0]
+        return self._endings[word]
+
+    def label(self, number: int) -> str:
+        return self._label.replace("{number}", str(number))
+
+    def label_costs(self, count: int) -> list[int]:
+        """Return what each of the first ``count`` labels adds in tokens, after an empty line.
+
+        There may be more of them than asked for.
+        """
+        have = len(self._label_costs)
+        if have < count:
+            labels = [f"{ANCHOR}\n\n{self.label(at + 1)}" for at in range(have, 2 * count)]
+            self._label_costs += [
+                tokens - self._anchor for tokens in self._tokenizer.counts(labels)
+            ]
+        return self._label_costs
+
+    def folded(self, index: int) -> str:
+        """Return a document without regard to case."""
+        if index not in self._folded:
+            self._folded[index] = self.source.document(index).casefold()
+        return self._folded[index]
+
+
+class Numbered(Filling):
+    """Distractors, the most wanted first, which are shuffled and numbered at the end.
+
+    Parameters
+    ----------
+    documents
+        Where they are from.
+    chosen
+        Indices of documents, the most wanted first.
+    keys
+        A random number for each: their order in the prompt.
+    whole
+        Whether all are needed, so that none may be left out to fit the budget.
+    """
+
+    def __init__(
+        self, documents: Documents, chosen: Sequence[int], keys: Sequence[float], whole: bool
+    ) -> None:
+        self._documents, self._chosen, self._keys = documents, chosen, keys
+        self._whole = whole
+        order = sorted(range(len(chosen)), key=keys.__getitem__)
+        super().__init__(
+            [documents.text(chosen[at]) for at in order],
+            [documents.cost(chosen[at]) for at in order],
+            "\n\n",
+        )
+
+    def __len__(self) -> int:
+        return 0 if self._whole else len(self._chosen)
+
+    def first(self, count: int) -> Numbered:
+        if self._whole:
+            return self
+        return Numbered(self._documents, self._chosen[:count], self._keys[:count], False)
+
+    def insert(
+        self, needles: Sequence[str], depths: Sequence[float], costs: Sequence[int]
+    ) -> Context:
+        plain = super().insert(needles, depths, costs)
+        documents, seam = self._documents, self._documents.seam
+        labels = documents.label_costs(len(plain.pieces))
+        endings = [0, *(documents.ending(piece) for piece in plain.pieces)]
+        return Labelled(
+            [
+                f"{documents.label(number)}{seam}{piece}"
+                for number, piece in enumerate(plain.pieces, 1)
+            ],
+            # There are more labels and endings than pieces.
+            [sum(parts) for parts in zip(labels, plain.costs, endings, strict=False)],
+            plain.seam,
+            plain.slots,
+            endings,
+        )
+
+
+@dataclass
+class Labelled(Context):
+    """Documents with their labels; label i costs ``endings[i]`` tokens more than alone."""
+
+    endings: list[int]
+
+    def tokens_before(self) -> list[int]:
+        before = super().tokens_before()
+        # What an ending costs more lies before the label.
+        return [
+            tokens + self.endings[slot] for tokens, slot in zip(before, self.slots, strict=True)
+        ]

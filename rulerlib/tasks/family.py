@@ -1,0 +1,138 @@
+"""What a task family offers to everyone, and what makes its samples.
+
+A family is one module that ends with its value, ``FAMILY``. Whoever wants to know something
+of a task asks that value; no module outside a family asks which family it is.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import random
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from rulerlib.languages import Language
+from rulerlib.parts import Column
+from rulerlib.samples import Prediction
+from rulerlib.scoring import Scoring
+from rulerlib.tasks.budget import Budget, Composer, Counted, Counting, Shared, Take, TooLongError
+from rulerlib.tasks.draft import Draft
+
+# How many drafts are tried, where drafts differ in length and the budget is all but too small.
+ATTEMPTS = 100
+
+RETRIEVAL, TRACING, AGGREGATION, QUESTIONS = CATEGORIES = (
+    "retrieval", "multi-hop tracing", "aggregation", "question answering",
+)  # fmt: skip
+"""RULER's four categories of tasks (Hsieh et al. 2024, section 3)."""
+
+
+class Maker(ABC):
+    """Makes the samples of one setting of a family's knobs.
+
+    A family says what its ``haystack`` is, and in ``plan`` what one context holds.
+
+    Parameters
+    ----------
+    knobs, language, budget
+        What to make, in which language, how long.
+    texts
+        The dataset's texts; what they are to a family, it says itself.
+    seed
+        A text from which a family draws what its samples have in common.
+    """
+
+    def __init__(
+        self, knobs: Any, language: Language, budget: Budget, texts: tuple[str, ...], seed: str
+    ) -> None:
+        self.knobs, self.language, self.budget = knobs, language, budget
+        self._texts, self._seed = texts, seed
+
+    @property
+    @abstractmethod
+    def haystack(self) -> Counted:
+        """What fills the prompts, counted once."""
+
+    @abstractmethod
+    def plan(self, index: int, rng: random.Random, queries: int) -> tuple[list[Draft], Take]:
+        """Return ``queries`` drafts on one context, and a function that fills a token budget.
+
+        All of it is drawn from ``rng``, in the same order whatever the length.
+        """
+
+    def mark(self, units: Sequence[str], starts: Sequence[int]) -> list[Column]:
+        """Return the parts of units of the haystack, given where in the prompt they begin."""
+        return []
+
+    @property
+    def digest(self) -> str | None:
+        """A short hash of where documents are from; None: they are the language pack's own."""
+        return None
+
+    def drafts(self, index: int, rng: random.Random, queries: int) -> list[Draft]:
+        """Return what must stand in the prompts of one context with ``queries`` questions."""
+        drafts, _ = self.plan(index, rng, queries)
+        return drafts
+
+    def shared(self, counting: Counting, index: int, rng: random.Random, queries: int) -> Shared:
+        """Return one context with ``queries`` questions.
+
+        Raises
+        ------
+        TooLongError
+            If none of many drafts fits.
+        """
+        composer = Composer(self.haystack, counting, self.mark)
+        for _ in range(ATTEMPTS - 1):
+            with contextlib.suppress(TooLongError):
+                return composer.share(*self.plan(index, rng, queries))
+        return composer.share(*self.plan(index, rng, queries))
+
+
+@dataclass(frozen=True)
+class Family:
+    """What is the same for all tasks of a family.
+
+    Attributes
+    ----------
+    name
+        ``"niah"``.
+    knobs
+        A frozen dataclass of what can be set; it checks its values when it is made.
+    variants
+        Knobs by the name of the task: RULER's settings.
+    category
+        One of ``CATEGORIES``.
+    scoring
+        How its answers are judged.
+    tokens_to_generate
+        Room for the answer, in RULER's numbers.
+    maker
+        Makes its samples; called with the arguments of `Maker`.
+    most_queries
+        Returns for given knobs how many questions one context can be asked (None: any number),
+        and what decides it.
+    explain
+        Returns for a prediction, and whether the token limit ended it, what kind of mistake it
+        is; see `rulerlib.tasks.mistakes`.
+    reads_texts
+        Returns for given knobs whether the user's own texts are read.
+    """
+
+    name: str
+    knobs: Callable[..., Any]
+    variants: Mapping[str, Any]
+    category: str
+    scoring: Scoring
+    tokens_to_generate: int
+    maker: Callable[..., Maker]
+    most_queries: Callable[[Any], tuple[int | None, str]]
+    explain: Callable[[Prediction, bool], dict[str, Any]]
+    reads_texts: Callable[[Any], bool] = lambda knobs: False
+
+
+def asked_once(knobs: Any) -> tuple[int | None, str]:
+    """Say that one context of a task of aggregation can be asked one question."""
+    return 1, "what stands most often can be asked once"

@@ -1,0 +1,290 @@
+"""Mistakes: what kind of mistake a wrong answer is, as in section 5 of RULER's paper.
+
+Hsieh et al. 2024 read wrong answers and found that models take the values of distractors,
+leave out part of a list, copy the worked example, and answer from no context at all. Here each
+wrong answer gets one kind, from the answer and from the parts of the prompt: no second model
+judges it. Where a record has no parts, as those of NVIDIA's scripts, whatever in its prompt has
+the form of a value counts as one, and a worked example cannot be told from the context.
+
+>>> prediction = Prediction(0, "Code of a: 1234567. Code of b: 7654321.", ["1234567"], "7654321")
+>>> mistake = explain_values(prediction, placed=True)
+>>> mistake["error"], mistake["distractors"], round(mistake["distance"])
+('distractor', 1, 51)
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+import re
+import unicodedata
+from bisect import bisect_left
+from collections import defaultdict
+from collections.abc import Sequence
+from statistics import fmean
+from typing import Any
+
+from rulerlib import languages
+from rulerlib.metrics import clean, normalize
+from rulerlib.samples import Prediction
+
+KINDS = {
+    "empty": "nothing was said",
+    "refused": "the model says that it cannot or will not answer",
+    "copied example": "values of the worked example, or more of them than other wrong ones",
+    "distractor": "a value that stands in the context, but is not the one that was asked for",
+    "wrong value": "a value of the right form that stands nowhere in the context",
+    "no context": "an answer that stands nowhere, word for word, in the documents",
+    "duplicates": "right values said more than once, others missing",
+    "cut off": "the token limit came before the answer was complete, and nothing in it was wrong",
+    "incomplete": "right values only, but part of the list is missing",
+    "other": "no value of the right form",
+}
+"""Every wrong answer is of the first of these kinds that it meets."""
+
+COUNTS = ("missing", "distractors", "invented", "from_example", "repeated")
+
+_UUID = r"(?<![0-9a-fA-F-])[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}(?![0-9a-fA-F-])"
+
+_WORD = re.compile(r"(?<!\w)[^\W\d_]{2,}(?!\w)")
+
+
+def mistake(error: str = "", **known: Any) -> dict[str, Any]:
+    """Return the description of a mistake, in which what is not known is 0 or NaN.
+
+    Parameters
+    ----------
+    error
+        A name in ``KINDS``; ``""`` for a right answer.
+    known
+        Counts: ``missing`` references, ``distractors`` and ``invented`` values (not in the
+        context), values ``from_example``, ``repeated`` values. ``distance``: how far the nearest
+        of the distractors stood from the nearest right value, in percent of the prompt;
+        ``expected``: the same, on average, for a distractor taken at random. NaN where there is
+        none, or where a value stands in many places.
+    """
+    return {
+        "error": error, **dict.fromkeys(COUNTS, 0), "distance": math.nan, "expected": math.nan,
+        **known,
+    }  # fmt: skip
+
+
+def explain_values(
+    prediction: Prediction, cut_off: bool = False, *, placed: bool = False, listed: bool = False
+) -> dict[str, Any]:
+    """Return what kind of mistake an answer is that should consist of values.
+
+    Parameters
+    ----------
+    prediction
+        A wrong answer, with its prompt.
+    cut_off
+        Whether the token limit ended it.
+    placed
+        Whether a value stands at one place, so that distances mean something.
+    listed
+        Whether the answer is a list of single words.
+
+    Returns
+    -------
+    dict
+        See `mistake`.
+    """
+    text = clean(prediction.pred)
+    form = _WORD if listed else _form(prediction.outputs)
+    references = [normalize(output) for output in prediction.outputs]
+    starts, shown, keys, size = _values(prediction, form)
+    stated = _listed(text) if listed else [(hit[0], hit.end()) for hit in form.finditer(text)]
+    if cut_off and stated and stated[-1][1] == len(text):
+        # The last one may be the beginning of another value.
+        stated = stated if normalize(stated[-1][0]) in references else stated[:-1]
+    # An answer that a model has long left behind for something else was not cut off.
+    rest = text[stated[-1][1] :] if stated else ""
+    going_on = cut_off and len(rest.strip()) <= max(map(len, prediction.outputs), default=0)
+    said = [normalize(value) for value, _ in stated]
+    said = [value for value in said if value not in keys or value in starts]
+    answer = normalize(text)
+    missing = [reference for reference in references if reference not in answer]
+    wrong = [value for value in dict.fromkeys(said) if value not in references]
+    distractors = [value for value in wrong if value in starts]
+    copied = [value for value in wrong if value in shown and value not in starts]
+    invented = len(wrong) - len(distractors) - len(copied)
+    repeated = len(said) - len(set(said))
+    if not text:
+        error = "cut off" if cut_off else "empty"
+    elif len(set(said)) == invented and refused(text):
+        # The words of a refusal may have the form of a value, but stand in no haystack.
+        error = "refused"
+    elif copied and 2 * len(copied) >= len(wrong):
+        error = "copied example"
+    elif wrong:
+        error = "distractor" if distractors else "wrong value"
+    elif repeated and missing:
+        error = "duplicates"
+    elif going_on:
+        error = "cut off"
+    else:
+        error = "incomplete" if said else "other"
+    explained = mistake(
+        error, missing=len(missing), distractors=len(distractors), invented=invented,
+        from_example=len(copied), repeated=repeated,
+    )  # fmt: skip
+    right = sorted(start for reference in references for start in starts.get(reference, ()))
+    if placed and right and distractors:
+        away = {
+            value: 100 * min(_nearest(right, start) for start in own) / size
+            for value, own in starts.items()
+            if value not in references
+        }
+        explained["distance"] = min(away[value] for value in distractors)
+        explained["expected"] = fmean(away.values())
+    return explained
+
+
+def explain_question(prediction: Prediction, cut_off: bool = False) -> dict[str, Any]:
+    """Return what kind of mistake the answer to a question is, which is free text.
+
+    Its first line is looked for, word for word, in the documents.
+
+    Parameters
+    ----------
+    prediction
+        A wrong answer, with its prompt.
+    cut_off
+        Whether the token limit ended it.
+
+    Returns
+    -------
+    dict
+        See `mistake`.
+    """
+    text = clean(prediction.pred)
+    first, newline, _ = text.partition("\n")
+    answer = normalize(first).strip(" .,;:!?\"'()»«“”")
+    documents, right = _documents(prediction)
+    pattern = re.compile(rf"(?<!\w){re.escape(answer)}(?!\w)" if answer else r"(?!)")
+    taken = [start + hit.start() for start, text in documents for hit in pattern.finditer(text)]
+    if not text:
+        error = "cut off" if cut_off else "empty"
+    elif refused(text):
+        error = "refused"
+    elif not answer:
+        error = "other"
+    elif taken:
+        error = "distractor"
+    else:
+        error = "cut off" if cut_off and not newline else "no context"
+    explained = mistake(error, missing=1)
+    if error in ("distractor", "no context"):
+        explained["distractors" if taken else "invented"] = 1
+    if error == "distractor" and right:
+        size = max(1, len(prediction.input))
+        explained["distance"] = 100 * min(_nearest(right, start) for start in taken) / size
+        # The mean over the whole prompt: a quarter to a half of it, by where this one is.
+        at = right[0] / size
+        explained["expected"] = 50 * (at * at + (1 - at) * (1 - at))
+    return explained
+
+
+def refused(text: str) -> bool:
+    """Return whether an answer holds one of the phrases by which models decline, in any language.
+
+    >>> refused("I'm sorry, but I cannot find that.")
+    True
+    """
+    said = " ".join(normalize(text).replace("’", "'").split())
+    return any(phrase in said for phrase in _refusals())
+
+
+@functools.cache
+def _refusals() -> tuple[str, ...]:
+    # Of all packs: a model asked in Danish may well decline in English.
+    packs = [languages.load(code) for code in languages.available()]
+    return tuple(normalize(phrase) for pack in packs for phrase in pack.refusals)
+
+
+def _values(
+    prediction: Prediction, form: re.Pattern[str]
+) -> tuple[dict[str, list[int]], set[str], set[str], int]:
+    """Return where each value starts, those of the worked example, the keys, and the prompt's size.
+
+    The worked example does not count as part of the prompt.
+    """
+    prompt, parts = prediction.input, prediction.parts
+    starts: dict[str, list[int]] = defaultdict(list)
+    shown: set[str] = set()
+    if not parts:
+        for hit in form.finditer(prompt):
+            starts[normalize(hit[0])].append(hit.start())
+        return starts, shown, set(), max(1, len(prompt))
+    begin = max((part.end for part in parts.of_role("example")), default=0)
+    for part in parts.of_role("value", "word"):
+        value = normalize(prompt[part.start : part.end])
+        if part.start < begin:
+            shown.add(value)
+        else:
+            starts[value].append(part.start)
+    keys = {normalize(part.key) for part in parts.of_role("needle", "distractor") if part.key}
+    return starts, shown, keys, max(1, len(prompt) - begin)
+
+
+def _documents(prediction: Prediction) -> tuple[list[tuple[int, str]], list[int]]:
+    """Return each document with where it starts, and where right answers start.
+
+    Without parts the whole prompt is taken for one document.
+    """
+    prompt, parts = prediction.input, prediction.parts
+    if not parts:
+        text = normalize(prompt)
+        starts = [text.find(normalize(output)) for output in prediction.outputs]
+        return [(0, text)], sorted(start for start in starts if start >= 0)
+    documents = [
+        (part.start, normalize(prompt[part.start : part.end]))
+        for part in parts.of_role("document", "distractor")
+    ]
+    return documents, [part.start for part in parts.of_role("value")]
+
+
+def _nearest(starts: Sequence[int], start: int) -> int:
+    """Return how far the nearest of ``starts``, which rise, is from ``start``."""
+    at = bisect_left(starts, start)
+    return min(abs(other - start) for other in starts[max(0, at - 1) : at + 1])
+
+
+def _form(outputs: Sequence[str]) -> re.Pattern[str]:
+    """Return a pattern of what a value looks like, learned from the references."""
+    values = [unicodedata.normalize("NFC", output) for output in outputs]
+    if not values:
+        return re.compile(r"(?!)")
+    if all(re.fullmatch(_UUID, value) for value in values):
+        return re.compile(_UUID)
+    low, high = min(map(len, values)), max(map(len, values))
+    for letters, alone in ((r"\d", r"\d"), ("[A-Z]", r"\w"), ("[a-z]", r"\w")):
+        if all(re.fullmatch(rf"{letters}+", value) for value in values):
+            return re.compile(rf"(?<!{alone}){letters}{{{low},{high}}}(?!{alone})")
+    if all("-" in value for value in values):
+        return re.compile(r"(?<![\w-])[^\W\d_]+(?:-[^\W\d_]+)+(?![\w-])")
+    return _WORD
+
+
+def _listed(text: str) -> list[tuple[str, int]]:
+    """Return the items of a list of single words, numbered or with commas, and where each ends."""
+    numbered = [(hit[1], hit.end()) for hit in re.finditer(r"\d+[.)]\s*([^\W\d_]+)", text)]
+    if numbered:
+        return numbered
+    seams = "|".join(re.escape(last) for last in _lasts())
+    items, start = [], 0
+    for seam in [*re.finditer(rf"[,;\n]|\.(?:\s|$)|{seams}", text), None]:
+        end = seam.start() if seam else len(text)
+        item = text[start:end].strip()
+        if re.fullmatch(r"[^\W\d_]+", item):
+            items.append((item, end))
+        start = seam.end() if seam else end
+    return items
+
+
+@functools.cache
+def _lasts() -> tuple[str, ...]:
+    """Return what stands before the last item of a list, in all packs."""
+    packs = map(languages.load, languages.available())
+    return tuple(dict.fromkeys(pack.templates["list"]["last"] for pack in packs))

@@ -1,0 +1,152 @@
+"""A name means one folder; limits and fingerprints are read without any heavy package."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+
+import pytest
+
+from conftest import ROOT, python
+from rulerlib import checkpoints
+from rulerlib.errors import ParameterError
+
+
+@pytest.mark.parametrize(
+    ("name", "allowed"),
+    [
+        ("lile", "'lille', a folder that exists, or a hub name such as 'owner/name'"),
+        ("./no/such/folder", "'lille', a folder that exists, or a hub name"),
+        ("", "'lille', a folder, or a hub name"),
+        (7, "'lille', a folder, or a hub name"),
+        (None, "'lille', a folder, or a hub name"),
+    ],
+)
+def test_unknown_models_are_refused(name, allowed):
+    for read in (checkpoints.folder, checkpoints.limit, checkpoints.fingerprint):
+        with pytest.raises(ParameterError) as caught:
+            read(name)
+        assert str(caught.value).startswith(f"model is {name!r}, but must be {allowed}")
+
+
+def test_the_folder_of_a_name(tmp_path, monkeypatch):
+    assert checkpoints.folder("lille") == str(ROOT / "rulerlib" / "models" / "lille")
+    assert checkpoints.folder("owner/name") == "owner/name"
+    with pytest.raises(ParameterError, match=r"must be a folder with config\.json and tokenizer"):
+        checkpoints.folder(str(tmp_path))
+    (tmp_path / "config.json").write_text("{}", encoding="utf-8")
+    assert checkpoints.folder(str(tmp_path)) == str(tmp_path)
+    monkeypatch.setenv("HOME", str(tmp_path.parent))
+    assert checkpoints.folder(f"~/{tmp_path.name}") == str(tmp_path)
+
+
+def test_the_limit_of_a_model_is_read_from_its_configuration(tmp_path):
+    (tmp_path / "tokenizer.json").write_text("{}", encoding="utf-8")
+    config = tmp_path / "config.json"
+    assert checkpoints.limit(str(tmp_path)) is None
+    for text, limit in (
+        ('{"max_position_embeddings": 2048}', 2048),
+        ('{"n_positions": 1024}', 1024),
+        ('{"text_config": {"max_position_embeddings": 4096}}', 4096),
+        ('{"text_config": null}', None),
+        ("[]", None),
+    ):
+        config.write_text(text, encoding="utf-8")
+        assert checkpoints.limit(str(tmp_path)) == limit
+    config.write_text('{"max_position', encoding="utf-8")
+    with pytest.raises(ParameterError, match=r"a folder whose config\.json can be read") as caught:
+        checkpoints.limit(str(tmp_path))
+    assert "\n" not in str(caught.value)
+
+
+def test_a_fingerprint_decides_on_the_weights(tmp_path, monkeypatch):
+    (tmp_path / "config.json").write_text("{}", encoding="utf-8")
+    weights = tmp_path / "model.safetensors"
+    weights.write_bytes(b"12345678")
+    first = checkpoints.fingerprint(str(tmp_path))
+    assert first == checkpoints.fingerprint(str(tmp_path))
+    weights.write_bytes(b"12345679")
+    second = checkpoints.fingerprint(str(tmp_path))
+    (tmp_path / "README.md").write_text("a", encoding="utf-8")
+    assert first != second == checkpoints.fingerprint(str(tmp_path))
+    # Too large to be read: then the sizes decide.
+    monkeypatch.setattr(checkpoints, "HASHED_BYTES", 4)
+    third = checkpoints.fingerprint(str(tmp_path))
+    weights.write_bytes(b"87654321")
+    assert second != third == checkpoints.fingerprint(str(tmp_path))
+    weights.write_bytes(b"1")
+    assert third != checkpoints.fingerprint(str(tmp_path))
+
+
+def test_the_fingerprint_of_lille_is_that_of_its_files():
+    digest = hashlib.sha256()
+    for name in ("config.json", "model.safetensors"):
+        content = (ROOT / "rulerlib" / "models" / "lille" / name).read_bytes()
+        digest.update(name.encode() + b"\0" + hashlib.sha256(content).digest())
+    assert checkpoints.fingerprint("lille") == digest.hexdigest()[:16]
+
+
+@pytest.fixture
+def hub(tmp_path, monkeypatch):
+    """A hub with one model, whose small files are all that is asked for."""
+    huggingface_hub = pytest.importorskip("huggingface_hub")
+    snapshot = tmp_path / "snapshots" / "0123abc"
+    snapshot.mkdir(parents=True)
+    (snapshot / "config.json").write_text(
+        json.dumps({"max_position_embeddings": 512}), encoding="utf-8"
+    )
+    calls = []
+
+    def download(name, allow_patterns):
+        calls.append((name, allow_patterns))
+        if name != "owner/name":
+            raise FileNotFoundError("Repository not found.\nPlease check the name.")
+        return str(snapshot)
+
+    monkeypatch.setattr(huggingface_hub, "snapshot_download", download)
+    checkpoints._downloaded.cache_clear()
+    yield calls
+    checkpoints._downloaded.cache_clear()
+
+
+def test_a_model_of_the_hub_is_asked_for_its_small_files_once(hub):
+    assert checkpoints.limit("owner/name") == 512
+    assert checkpoints.fingerprint("owner/name") == "owner/name@0123abc"
+    [(name, patterns)] = hub
+    assert name == "owner/name"
+    assert not any("safetensors" in pattern or "bin" in pattern for pattern in patterns)
+
+
+def test_a_model_that_the_hub_does_not_have_is_one_sentence(hub):
+    for read in (checkpoints.limit, checkpoints.fingerprint, checkpoints.small_files):
+        with pytest.raises(ParameterError) as caught:
+            read("owner/other")
+        assert str(caught.value) == (
+            "model is 'owner/other', but must be a model that can be found on the hub"
+            " (Repository not found.)."
+        )
+
+
+def test_offline_a_sentence_says_so(tmp_path):
+    pytest.importorskip("huggingface_hub")
+    code = (
+        "import os\n"
+        f"os.environ.update(HF_HUB_OFFLINE='1', HF_HOME={str(tmp_path)!r})\n"
+        "import sys\n"
+        "from rulerlib import errors, tokens\n"
+        "try:\n    tokens.load('owner/name')\n"
+        "except errors.ParameterError as error:\n    print(error)\n"
+        "print({'torch', 'transformers'} & {*sys.modules})\n"
+    )
+    sentence, imported = python(code).stdout.splitlines()
+    assert sentence.startswith("model is 'owner/name', but must be a model that can be found")
+    assert imported == "set()"
+
+
+def test_limits_and_fingerprints_import_nothing_heavy():
+    code = (
+        "import sys\nfrom rulerlib import checkpoints\n"
+        "checkpoints.limit('lille'), checkpoints.fingerprint('lille')\n"
+        "print({'torch', 'transformers', 'huggingface_hub'} & {*sys.modules})\n"
+    )
+    assert python(code).stdout == "set()\n"

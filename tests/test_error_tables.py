@@ -1,0 +1,71 @@
+"""Kinds of mistakes as tables: shares, distances, and examples that are real."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from rulerlib import analysis
+from rulerlib.dataset import Dataset
+from rulerlib.samples import Prediction
+
+pd = pytest.importorskip("pandas")
+
+
+def rows():
+    record = Dataset("niah_multikey_1", 1500, "da", "words", num_samples=4)[3]
+    stated = [record.input[part.start : part.end] for part in record.parts.of_role("value")]
+    other = next(value for value in stated if value != record.outputs[0])
+    others = {"parts": record.to_dict()["parts"]}
+    made = []
+    for length, said in (
+        (512, [record.outputs[0], other, "", "1000000"]),
+        (1024, [other, other, other, record.outputs[0]]),
+    ):
+        about = {"model": "m", "language": "da", "task": "niah_multikey_1", "length": length}
+        for index, text in enumerate(said):
+            made.append((about, Prediction(index, record.input, record.outputs, text, others)))
+    return made
+
+
+def test_shares_by_length_add_up_to_the_error_rate():
+    scores = analysis.scores(rows())
+    table = analysis.errors(scores)
+    assert table["error"].unique().tolist() == ["empty", "distractor", "wrong value"]
+    for length, part in table.groupby("length"):
+        right = analysis.of_measure(scores[scores["length"] == length])["value"]
+        assert part["share"].sum() == pytest.approx(1 - right.mean())
+        assert (part["n"] == 4).all()
+        assert ((part["low"] <= part["share"]) & (part["share"] <= part["high"])).all()
+    taken = table.set_index(["length", "error"])["count"]
+    assert taken[1024, "distractor"] == 3
+    assert taken[1024, "empty"] == 0, "a kind that occurs elsewhere is a zero here, not a gap"
+
+
+def test_distances_by_length():
+    table = analysis.mistaken_places(analysis.scores(rows())).set_index("length")
+    assert table["n"].to_dict() == {512: 1, 1024: 3}
+    assert math.isnan(table.loc[512, "low"]), "one answer has no interval"
+    assert table.loc[1024, "low"] == pytest.approx(table.loc[1024, "distance"])
+    assert (table["expected"] > 0).all()
+
+
+def test_examples_of_every_kind_are_real():
+    scores = analysis.scores(rows())
+    shown = analysis.error_examples(scores, 2)
+    assert shown["error"].tolist() == ["empty", "distractor", "distractor", "wrong value"]
+    assert set(shown[shown["error"] == "distractor"]["length"]) == {512, 1024}
+    for row in shown.to_dict("records"):
+        same = scores[(scores["length"] == row["length"]) & (scores["index"] == row["index"])]
+        assert set(same["pred"]) == {row["pred"]}
+
+
+def test_no_errors_are_one_sentence():
+    about = {"model": "m", "language": "da", "task": "niah_single_1", "length": 512}
+    scores = analysis.scores([(about, Prediction(0, "", ["12"], "12"))])
+    for table in (
+        analysis.errors(scores), analysis.mistaken_places(scores), analysis.error_examples(scores)
+    ):  # fmt: skip
+        assert table.empty
+        assert table.attrs["why"].endswith(".")

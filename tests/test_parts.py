@@ -1,0 +1,243 @@
+"""The parts of a prompt: for every task, language and tokenizer they say where everything stands.
+
+The prompts are read here once more, by the packs' own sentences, by code that imports nothing
+from the tasks: what it finds must be what the parts say, and the other way round.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rulerlib import languages
+from rulerlib.dataset import Dataset
+from rulerlib.errors import DataError
+from rulerlib.parts import ROLES, Column, Part, Parts
+from rulerlib.samples import Sample
+from rulerlib.tasks import TASKS
+
+NIAH = [name for name in TASKS if name.startswith("niah")]
+
+
+def texts(sample: Sample, parts) -> list[str]:
+    """What stands at some parts."""
+    return [sample.input[part.start : part.end] for part in parts]
+
+
+def within(part: Part, outer: Part) -> bool:
+    return outer.start <= part.start and part.end <= outer.end
+
+
+def outside_example(sample: Sample, role: str) -> list[Part]:
+    """The parts of a role that do not belong to the worked example."""
+    shown = sample.parts.of_role("example")
+    return [
+        part
+        for part in sample.parts.of_role(role)
+        if not any(within(part, example) for example in shown)
+    ]
+
+
+def pattern(template: str) -> re.Pattern[str]:
+    """A pack's sentence with named groups for what is filled in."""
+    pieces = re.split(r"\{(\w+)\}", template)
+    return re.compile(
+        "".join(
+            rf"(?P<{piece}>\S+?)" if number % 2 else re.escape(piece)
+            for number, piece in enumerate(pieces)
+        )
+    )
+
+
+def check_all(sample: Sample, tokenizer) -> None:
+    """What holds for any task."""
+    assert {part.role for part in sample.parts} <= ROLES.keys()
+    starts = [part.start for part in sample.parts]
+    assert starts == sorted(starts)
+    assert all(0 <= part.start <= part.end <= len(sample.input) for part in sample.parts)
+    (question,) = sample.parts.of_role("question")
+    (context,) = sample.parts.of_role("context")
+    assert (context.end, question.end) == (question.start, len(sample.input))
+    for part in sample.parts:
+        if part.role not in ("question", "context", "example"):
+            shown = sample.parts.of_role("example")
+            assert within(part, context) or any(within(part, example) for example in shown)
+        if part.value is not None:
+            assert part.value in sample.input[part.start : part.end]
+        if part.token_position is not None:
+            start, end = tokenizer.spans([sample.input])[0][part.token_position]
+            # The space before a word may belong to its token.
+            assert start <= part.start + 1
+            assert end > part.start
+    depths = [part.depth for part in sample.parts if part.depth is not None]
+    assert not Counter(sample.depths) - Counter(depths)
+    assert Sample.from_json(sample.to_json()) == sample
+
+
+@pytest.mark.parametrize("language", ["da", "en"])
+@pytest.mark.parametrize("task", NIAH)
+def test_every_needle_and_value(task, language, tokenizer):
+    pack = languages.load(language)
+    kind = "uuids" if task in ("niah_single_3", "niah_multikey_3") else "numbers"
+    needle = pattern(pack.fill("niah", "needle", pack.label(kind, 2)))
+    for sample in Dataset(task, 2600, language, tokenizer, num_samples=3):
+        check_all(sample, tokenizer)
+        (context,) = sample.parts.of_role("context")
+        stretch = sample.input[context.start : context.end]
+        matches = list(needle.finditer(stretch))
+        spans = {(context.start + m.start(), context.start + m.end()) for m in matches}
+        hidden = sample.parts.of_role("needle", "distractor")
+        assert {(part.start, part.end) for part in hidden} == spans
+        assert Counter(part.key for part in hidden) == Counter(m["key"] for m in matches)
+        values = {(context.start + m.start("value"), context.start + m.end("value"))
+                  for m in matches}  # fmt: skip
+        assert {(part.start, part.end) for part in sample.parts.of_role("value")} == values
+        asked = sample.parts.of_role("needle")
+        assert {part.value for part in asked} == set(sample.outputs)
+        (question,) = sample.parts.of_role("question")
+        assert all(part.key in sample.input[question.start :] for part in asked)
+
+
+@pytest.mark.parametrize("language", ["da", "en"])
+@pytest.mark.parametrize("knobs", [{}, {"num_chains": 3, "num_hops": 2}, {"haystack": "essay"}])
+def test_every_hop(knobs, language, tokenizer):
+    assignment = re.compile(r"VAR ([A-Z]{5}) = (?:VAR )?(\w{5})\.")
+    for sample in Dataset("vt", 2600, language, tokenizer, num_samples=3, knobs=knobs):
+        check_all(sample, tokenizer)
+        matches = {m.span(): m[1] for m in assignment.finditer(sample.input)}
+        chains = sample.parts.of_role("hop", "distractor")
+        (example,) = sample.parts.of_role("example")
+        assert {(part.start, part.end) for part in chains} == {
+            span for span in matches if span[0] >= example.end
+        }
+        assert [part.value for part in sample.parts.of_role("hop")] == sample.outputs
+        values = sample.parts.of_role("value")
+        assert texts(sample, values) == list(matches.values())
+
+
+@pytest.mark.parametrize("language", ["da", "en"])
+def test_every_listed_word(language, tokenizer):
+    pytest.importorskip("wordfreq")
+    for sample in Dataset("cwe", 2600, language, tokenizer, num_samples=2):
+        check_all(sample, tokenizer)
+        (example,), (question,) = (sample.parts.of_role(role) for role in ("example", "question"))
+        words = sample.parts.of_role("word")
+        read = list(re.finditer(r"\d+\. (\w+)", sample.input[: question.start]))
+        # The example's answer, at its end, is a list too and no part of what is counted.
+        listed = [m for m in read if m.start() < example.end - 400 or m.start() > example.end]
+        assert {part.start for part in words} >= {
+            m.start(1) for m in read if m.start() > example.end
+        }
+        assert set(texts(sample, words)) >= {m[1] for m in listed}
+        counts = Counter(texts(sample, outside_example(sample, "word")))
+        assert {word for word, _ in counts.most_common(10)} == set(sample.outputs)
+
+
+@pytest.mark.parametrize("language", ["da", "en"])
+def test_every_coded_word(language, tokenizer):
+    for sample in Dataset("fwe", 2600, language, tokenizer, num_samples=2):
+        check_all(sample, tokenizer)
+        (context,) = sample.parts.of_role("context")
+        words = sample.input[context.start : context.end].split()
+        assert texts(sample, sample.parts.of_role("word")) == [w for w in words if w != "..."]
+
+
+@pytest.mark.parametrize("language", ["da", "en"])
+@pytest.mark.parametrize("task", ["qa_1", "qa_2"])
+def test_every_document(task, language, tokenizer):
+    label = {"da": "Dokument", "en": "Document"}[language]
+    for sample in Dataset(task, 2600, language, tokenizer, num_samples=3):
+        check_all(sample, tokenizer)
+        documents = sample.parts.of_role("document", "distractor")
+        (context,) = sample.parts.of_role("context")
+        stretch = sample.input[context.start : context.end]
+        assert len(documents) == len(re.findall(rf"^{label} \d+:$", stretch, re.MULTILINE))
+        targets = sample.parts.of_role("document")
+        assert len(targets) == int(task[-1])
+        for value in sample.parts.of_role("value"):
+            assert sample.input[value.start : value.end] in sample.outputs
+            assert any(within(value, target) for target in targets)
+        assert sample.parts.of_role("value")
+
+
+@pytest.mark.parametrize(
+    ("task", "queries", "knobs"),
+    [("niah_multikey_2", 3, {}), ("niah_multikey_1", 4, {}), ("vt", 3, {"num_chains": 3}),
+     ("qa_1", 3, {})],
+)  # fmt: skip
+def test_each_question_on_a_context_has_its_own_parts(task, queries, knobs, words):
+    data = Dataset(task, 2600, "da", words, queries, knobs=knobs, queries_per_context=queries)
+    questions = set()
+    for sample in data:
+        check_all(sample, words)
+        own = sample.parts.of_role("needle", "hop", "document")
+        assert own
+        if task != "qa_1":
+            assert {part.value for part in own} == set(sample.outputs)
+        questions.update(texts(sample, sample.parts.of_role("question")))
+    assert len(questions) == queries
+
+
+def test_a_tokenizer_that_merges_across_seams(nasty):
+    for task in ("niah_multikey_2", "vt", "fwe", "qa_1"):
+        for sample in Dataset(task, 1500, "en", nasty, num_samples=2):
+            check_all(sample, nasty)
+
+
+def test_without_a_context_there_is_a_question_alone(words):
+    sample = Dataset("qa_1", 400, "en", words, knobs={"context": False})[0]
+    assert [part.role for part in sample.parts] == ["question"]
+
+
+# --- The values -----------------------------------------------------------------------------
+
+parts = st.lists(
+    st.builds(
+        lambda role, start, size, key, depth: Part(role, start, start + size, key=key, depth=depth),
+        st.sampled_from([*ROLES]),
+        st.integers(0, 50),
+        st.integers(0, 50),
+        st.none() | st.text(max_size=5),
+        st.none() | st.floats(0, 100),
+    ),
+    max_size=12,
+)
+
+
+@given(parts)
+def test_parts_survive_a_file(made):
+    whole = Parts.of(made)
+    assert len(whole) == len(made)
+    assert Counter(whole) == Counter(made)
+    assert Parts.from_data(whole.to_data(), 100) == whole
+    for role in ROLES:
+        assert Counter(whole.of_role(role)) == Counter(part for part in made if part.role == role)
+
+
+@pytest.mark.parametrize(
+    ("data", "sentence"),
+    [
+        ({}, "are no list"),
+        ([5], "are no object with role, start and end"),
+        ([{"role": "needle", "start": [1]}], "are no object with role, start and end"),
+        ([{"role": "needle", "start": [1], "end": [2, 3]}], "fields of unequal length"),
+        ([{"role": 7, "start": [1], "end": [2]}], "fields of unequal length"),
+        ([{"role": "needle", "start": [1], "end": [2], "key": []}], "fields of unequal length"),
+        ([{"role": "needle", "start": [1.0], "end": [2]}], "other than whole numbers"),
+        ([{"role": "needle", "start": [True], "end": [2]}], "other than whole numbers"),
+        ([{"role": "needle", "start": [2], "end": [1]}], "does not lie within 9 characters"),
+        ([{"role": "needle", "start": [-1], "end": [1]}], "does not lie within 9 characters"),
+        ([{"role": "needle", "start": [1], "end": [10]}], "does not lie within 9 characters"),
+    ],
+)
+def test_damaged_parts_are_one_sentence(data, sentence):
+    with pytest.raises(DataError, match=sentence):
+        Parts.from_data(data, 9)
+
+
+def test_fields_of_a_later_version_are_left_out():
+    assert Column.from_dict({"role": "needle", "start": [0], "end": [2], "new": [1]}, 9).more == {}

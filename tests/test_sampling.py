@@ -1,0 +1,71 @@
+"""Tokens that are drawn: as often as they are likely, and each request by itself."""
+
+from __future__ import annotations
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from rulerlib.decoding import Decoding  # noqa: E402
+from rulerlib.models import Request  # noqa: E402
+from rulerlib.models.sampling import Sampling, seed  # noqa: E402
+
+LIKELY = [0.05, 0.5, 0.0, 0.15, 0.3]
+
+
+def asked(prompt="Hvad?", **decoding):
+    return Request(prompt, False, 16, decoding=Decoding(**decoding))
+
+
+def drawn(requests, rows, count):
+    """The tokens that are chosen from the same scores, time after time."""
+    sampling = Sampling(requests)
+    scores = torch.tensor(rows).log()
+    return [sampling(None, scores).argmax(-1).tolist() for _ in range(count)]
+
+
+def shares(tokens):
+    return [tokens.count(token) / len(tokens) for token in range(len(LIKELY))]
+
+
+@pytest.mark.parametrize("temperature", [0.5, 1.0, 2.0])
+@pytest.mark.parametrize(("top_p", "kept"), [(1.0, {0, 1, 3, 4}), (0.75, {1, 4}), (0.3, {1})])
+def test_tokens_come_as_often_as_they_are_likely(temperature, top_p, kept):
+    flat = [chance ** (1 / temperature) for chance in LIKELY]
+    flat = [chance / sum(flat) for chance in flat]
+    if temperature == 2.0 and top_p == 0.75:
+        kept = {1, 3, 4}
+    tokens = [row[0] for row in drawn(
+        [asked(temperature=temperature, top_p=top_p, seed=3)], [LIKELY], 4000
+    )]  # fmt: skip
+    whole = sum(flat[token] for token in kept)
+    wanted = [flat[token] / whole if token in kept else 0 for token in range(len(flat))]
+    assert shares(tokens) == pytest.approx(wanted, abs=0.03)
+    assert set(tokens) == kept
+
+
+def test_rows_that_are_greedy_stay_as_they_are():
+    requests = [asked(), asked(temperature=1.0, seed=1), asked()]
+    scores = torch.randn(3, 50)
+    before = scores.clone()
+    chosen = Sampling(requests)(None, scores)
+    assert torch.equal(scores, before)
+    assert torch.equal(chosen[[0, 2]], before[[0, 2]])
+    assert chosen[1].isfinite().sum() == 1
+
+
+def test_each_request_has_numbers_of_its_own():
+    one, other = asked(temperature=1.0, seed=1), asked("Hvem?", temperature=1.0, seed=1)
+    both = drawn([one, other], [LIKELY] * 2, 50)
+    assert [row[0] for row in both] == [row[0] for row in drawn([one], [LIKELY], 50)]
+    assert [row[1] for row in both] == [row[0] for row in drawn([other], [LIKELY], 50)]
+    assert len({tuple(row) for row in both}) > 5
+
+
+def test_seeds():
+    one = asked(temperature=1.0, seed=1)
+    assert seed(one) == seed(one) != seed(asked(temperature=1.0, seed=2))
+    assert seed(one) != seed(asked("Hvem?", temperature=1.0, seed=1))
+    unseeded = [seed(asked(temperature=1.0)) for _ in range(50)]
+    assert len(set(unseeded)) == 50
+    assert all(0 <= number < 2**31 for number in [seed(one), *unseeded])

@@ -1,0 +1,372 @@
+"""Cells and their folders, and files that are whole or not there."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import re
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from conftest import killed, python
+from rulerlib.decoding import Decoding
+from rulerlib.errors import ParameterError
+from rulerlib.prompts import PromptFormat
+from rulerlib.samples import Sample, read
+from rulerlib.store import files
+from rulerlib.store.cell import LONGEST, Cell, safe_name
+
+# --- Cells ----------------------------------------------------------------------------------
+
+BASE = Cell("lille", "niah_single_2", "da", 4096)
+
+# Texts that are awkward as names, and those that look like other values, or like names we make.
+awkward = st.sampled_from([
+    "a", "A", "a b", "a_b", "a/b", "a--b", "a\\b", "é", "e\u0301", "ø", "\ud800", ".", "..", "-",
+    "../..", "con", "a+b", "a=b", "a#b", "8", "8.0", "true", "null", "none", "nan", "", " ", "[1]",
+    "data/dev.json", "other/dev.json", "https://example.org/x?y=1", "x" * 500, "X" * 500,
+    "studies", "a=1+seed=7", "seed=7", "org/Model", "org--Model", "org/0a1b", safe_name("A"),
+    safe_name("a b"),
+])  # fmt: skip
+texts = awkward | st.text(max_size=12)
+names = texts.filter(bool)
+numbers = st.integers(-5, 5) | st.sampled_from([0.5, 1.0, 2.0, 1e-9, 1e300])
+leaves = st.none() | st.booleans() | numbers | texts
+data = st.recursive(leaves, lambda inner: st.lists(inner, max_size=2), max_leaves=3)
+knobs = st.dictionaries(
+    texts | st.sampled_from(["depth", "seed", "texts", "knobs.seed", "chat", "engine"]), data,
+    max_size=3,
+)  # fmt: skip
+formats = st.builds(
+    lambda chat, stop, system, place: PromptFormat(
+        chat=chat, stop=stop, system_prompt=system if chat else None, answer_prefix=place
+    ),
+    st.sampled_from([None, True, False]),
+    st.lists(st.sampled_from(["\n", "a b", "A", "END", "x" * 200]), max_size=2),
+    st.none() | st.sampled_from(["Be brief.", "be brief.", "B" * 300, "B" * 301]),
+    st.sampled_from(["assistant", "user", "none"]),
+)
+decodings = st.just(Decoding()) | st.builds(
+    Decoding,
+    st.sampled_from([0.5, 1, 1.0, 2]),
+    st.sampled_from([1, 0.5, 0.95]),
+    st.none() | st.integers(0, 3),
+)
+cells = st.builds(
+    Cell,
+    model=names,
+    task=st.sampled_from(["niah_single_2", "qa_1", "x" * 60]),
+    language=st.sampled_from(["da", "en", "zh-Hans"]),
+    length=st.integers(1, 10**6),
+    knobs=knobs,
+    seed=st.integers(0, 50),
+    queries_per_context=st.integers(1, 9),
+    texts=st.none() | names,
+    engine=st.sampled_from(["transformers", "vllm", "openai"]),
+    options=knobs,
+    format=formats,
+    decoding=decodings,
+    memory=st.none() | names,
+    study=st.none() | names,
+)
+
+
+def only_case_of_the_model(one, other):
+    """Hub names keep their capitals, as they always did; no two differ in nothing else."""
+    return one.model != other.model and one.model.lower() == other.model.lower()
+
+
+def places(cell):
+    # As a file system sees them that does not tell capitals from small letters.
+    return str(cell.answers("runs")).casefold(), str(cell.questions("runs")).casefold()
+
+
+@pytest.mark.parametrize("study", [None, "depth"])
+@pytest.mark.parametrize(
+    ("model", "folder"),
+    [("lille", "lille"), ("org/Model-1.5B", "org--Model-1.5B"), ("gpt-4-0613", "gpt-4-0613"),
+     ("a/b/c", "a--b--c")],
+)  # fmt: skip
+def test_a_cell_without_settings_stands_where_it_always_did(model, folder, study):
+    cell = Cell(model, "qa_1", "en", 8192, study=study)
+    root = "runs" if study is None else "runs/studies/depth"
+    assert cell.questions("runs").as_posix() == (
+        f"{root}/{folder}/en/8192/data/qa_1/validation.jsonl"
+    )
+    assert cell.answers("runs").as_posix() == f"{root}/{folder}/en/8192/pred/qa_1.jsonl"
+
+
+def test_knobs_are_named_as_they_always_were():
+    knobs = {"num_needle_k": 4, "depth": 50, "haystack": "essay"}
+    cell = dataclasses.replace(BASE, knobs=knobs, queries_per_context=5)
+    assert (
+        cell.label == "niah_single_2+depth=50+haystack=essay+num_needle_k=4+queries_per_context=5"
+    )
+
+
+@pytest.mark.parametrize(
+    ("changed", "name", "label"),
+    [
+        ({"seed": 7}, "", "+seed=7"),
+        ({"texts": "book.txt-0a1b2c3d"}, "", "+texts=book.txt-0a1b2c3d"),
+        ({"knobs": {"depth": None}}, "", "+depth=null"),
+        ({"knobs": {"seed": 7}}, "", "+knobs.seed=7"),
+        ({"knobs": {"source": "data/Dev set.json"}}, "", r"\+source=dev_set\.json--[0-9a-f]{4}"),
+        ({"engine": "vllm", "options": {"dtype": "float32"}}, "+dtype=float32+engine=vllm", ""),
+        ({"options": {"temperature": 0.5}}, "+options.temperature=0.5", ""),
+        ({"format": PromptFormat(chat=False)}, "+chat=false", ""),
+        ({"format": PromptFormat(answer_prefix="none")}, "+answer_prefix=none", ""),
+        ({"format": PromptFormat(system_prompt="Be good.")}, r"\+system_prompt=be_good--\w{4}", ""),
+        ({"format": PromptFormat(stop=("\n",))}, r"\+stop=n--[0-9a-f]{4}", ""),
+        ({"decoding": Decoding(0.7, 0.9, 3)}, "+temperature=0.7+top_p=0.9+decoding_seed=3", ""),
+        ({"decoding": Decoding(1.0)}, "+temperature=1", ""),
+        ({"memory": "recall"}, "+memory=recall", ""),
+    ],
+)  # fmt: skip
+def test_settings_have_legible_names(changed, name, label):
+    cell = dataclasses.replace(BASE, **changed)
+    for made, first, rest in ((cell.name, "lille", name), (cell.label, "niah_single_2", label)):
+        assert made == first + rest or re.fullmatch(first + rest, made)
+
+
+@settings(max_examples=300)
+@given(cells)
+def test_names_are_short_and_safe(cell):
+    for name in (cell.name, cell.label):
+        assert len(name) <= LONGEST
+        assert re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9._+=#-]*", name)
+    for path in (cell.answers("runs"), cell.questions("runs")):
+        assert ".." not in path.parts
+        assert all(len(part) <= 120 and not part.startswith(".") for part in path.parts)
+    assert cell.label.partition("+")[0] == cell.task
+
+
+@settings(max_examples=300)
+@given(cells, cells, st.data())
+def test_cells_that_differ_in_any_field_differ_in_place(one, other, draw):
+    """All fields of one, but one of another."""
+    field = draw.draw(st.sampled_from([item.name for item in dataclasses.fields(Cell)]))
+    changed = dataclasses.replace(one, **{field: getattr(other, field)})
+    for first, second in ((one, changed), (one, other)):
+        same = json.dumps(first.settings(), sort_keys=True) == json.dumps(
+            second.settings(), sort_keys=True
+        )
+        if same:
+            assert first == second
+        if first == second:
+            assert hash(first) == hash(second)
+            assert places(first) == places(second)
+        elif not only_case_of_the_model(first, second):
+            assert not set(places(first)) & set(places(second))
+
+
+@settings(max_examples=300)
+@given(st.sampled_from(["knobs", "options"]), st.sampled_from(["depth", "seed", "a"]), data, data)
+def test_values_that_differ_differ_in_place(field, name, one, other):
+    first, second = (dataclasses.replace(BASE, **{field: {name: value}}) for value in (one, other))
+    assert (first == second) == (places(first) == places(second))
+
+
+@given(names, names)
+def test_texts_that_differ_differ_in_place(one, other):
+    for field in ("texts", "memory", "study", "model"):
+        first, second = (dataclasses.replace(BASE, **{field: value}) for value in (one, other))
+        if field != "model" or not only_case_of_the_model(first, second):
+            assert (one == other) == (places(first) == places(second))
+
+
+def test_knobs_are_handed_on_as_they_are():
+    knobs = {"alpha": 2.0, "pair": (1, 2)}
+    cell = dataclasses.replace(BASE, knobs=knobs)
+    assert repr(cell.knobs) == repr(knobs)
+    assert cell.settings()["knobs"] == {"alpha": 2, "pair": [1, 2]}
+
+
+def test_equal_numbers_are_one_value():
+    one, other = (dataclasses.replace(BASE, knobs={"depth": depth}) for depth in (50, 50.0))
+    assert one == other
+    assert one.label == other.label == "niah_single_2+depth=50"
+    for value in ("50", True, 1.5):
+        assert one != dataclasses.replace(BASE, knobs={"depth": value})
+
+
+def test_the_order_of_settings_does_not_matter():
+    one, other = ({"a": 1, "b": {"c": 2, "d": 3}}, {"b": {"d": 3, "c": 2}, "a": 1})
+    first, second = (dataclasses.replace(BASE, options=options) for options in (one, other))
+    assert first == second
+    assert first.name == second.name
+
+
+def test_a_cell_keeps_its_settings_whoever_changes_theirs():
+    knobs = {"depth": [1]}
+    cell = dataclasses.replace(BASE, knobs=knobs)
+    knobs["depth"].append(2)
+    assert cell.knobs == {"depth": [1]}
+
+
+def test_long_names_are_cut_and_told_apart():
+    cells = [
+        dataclasses.replace(BASE, knobs={f"a_rather_long_knob_{i}": 10**9 for i in range(last)})
+        for last in (8, 9)
+    ]
+    for cell in cells:
+        assert re.fullmatch(r"niah_single_2\+a_rather.*#[0-9a-f]{8}", cell.label)
+        assert len(cell.label) == LONGEST
+        # The same task has the same label at every length.
+        assert dataclasses.replace(cell, length=1).label == cell.label
+    assert len({cell.label for cell in cells}) == 2
+
+
+def test_settings_are_plain_data():
+    cell = dataclasses.replace(BASE, format=PromptFormat(stop=("\n",)), decoding=Decoding(0.5))
+    values = json.loads(json.dumps(cell.settings()))
+    assert values == cell.settings()
+    assert values["format"]["stop"] == ["\n"]
+    assert values["decoding"]["temperature"] == 0.5
+    assert set(values) == {item.name for item in dataclasses.fields(Cell)}
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("task", "a+b"), ("task", "Niah"), ("task", ""), ("task", None), ("task", "x" * 61),
+        ("model", ""), ("model", None), ("study", ""), ("texts", 3), ("engine", None),
+        ("length", 0), ("seed", -1), ("queries_per_context", 0),
+        ("knobs", []), ("knobs", {1: 2}), ("options", {"a": object()}), ("options", {"a": {1: 2}}),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_part_of_a_name_is_refused(field, value):
+    with pytest.raises(ParameterError) as error:
+        dataclasses.replace(BASE, **{field: value})
+    assert error.value.parameter == field
+
+
+@given(texts)
+def test_a_safe_name_is_the_text_or_ends_in_a_hash(text):
+    assert safe_name(text) == text or re.fullmatch(
+        r"[a-z0-9_](?:[a-z0-9._-]*[a-z0-9_])?--[0-9a-f]{4}", safe_name(text)
+    )
+
+
+# --- Files ----------------------------------------------------------------------------------
+
+FIVE = [Sample(index=i, input=f"Blåbærgrød {i}\n", outputs=[str(i)]) for i in range(5)]
+
+
+@pytest.fixture
+def five(tmp_path):
+    """A file of five samples."""
+    path = tmp_path / "validation.jsonl"
+    files.write(path, FIVE)
+    return path
+
+
+def test_an_error_while_writing_leaves_the_old_file(five):
+    before = five.read_bytes()
+
+    def broken():
+        yield FIVE[0]
+        raise RuntimeError("no more")
+
+    with pytest.raises(RuntimeError, match="no more"):
+        files.write(five, broken())
+    assert five.read_bytes() == before
+    assert os.listdir(five.parent) == [five.name], "no temporary file is left"
+
+
+def test_a_full_disk_leaves_the_old_file(five):
+    """The system refuses what goes beyond 4,000 bytes, as a full disk does."""
+    resource = pytest.importorskip("resource")
+    assert resource
+    before = five.read_bytes()
+    code = (
+        "import resource, signal\n"
+        "from rulerlib import errors\n"
+        "from rulerlib.samples import Sample\n"
+        "from rulerlib.store import files\n"
+        "signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (4000, 4000))\n"
+        "sample = Sample(index=0, input='x' * 1000, outputs=[])\n"
+        "try:\n"
+        f"    files.write({str(five)!r}, [sample] * 100)\n"
+        "except errors.ParameterError as error:\n"
+        "    print(error)\n"
+    )
+    done = python(code)
+    assert done.stderr == ""
+    assert done.stdout.startswith(f"output is '{five}', but must be a file that can be written (")
+    assert five.read_bytes() == before
+    assert os.listdir(five.parent) == [five.name]
+
+
+def test_a_disk_that_is_full_at_the_end_leaves_the_old_file(five, monkeypatch):
+    before = five.read_bytes()
+
+    def full(_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(ParameterError, match=r"can be written \(No space left on device\)\.$"):
+        files.write(five, FIVE * 2)
+    assert five.read_bytes() == before
+    assert os.listdir(five.parent) == [five.name]
+
+
+def test_a_folder_that_cannot_be_made(five):
+    inside = five / "folder" / "file.jsonl"
+    with pytest.raises(ParameterError, match=r"^output is '.*', but must be a file that"):
+        files.write(inside, FIVE)
+    assert list(read(five, Sample)) == FIVE
+
+
+@pytest.mark.skipif(os.name == "nt" or os.geteuid() == 0, reason="root may write anywhere")
+def test_a_folder_that_may_not_be_written(five):
+    five.parent.chmod(0o555)
+    try:
+        with pytest.raises(ParameterError, match="Permission denied"):
+            files.write(five, FIVE * 2)
+    finally:
+        five.parent.chmod(0o755)
+    assert list(read(five, Sample)) == FIVE
+
+
+def test_a_result_may_be_read_by_others(five):
+    if os.name == "nt":
+        pytest.skip("Windows has no umask")
+    umask = os.umask(0)
+    os.umask(umask)
+    assert five.stat().st_mode & 0o777 == 0o666 & ~umask
+
+
+def test_a_kill_in_the_middle_leaves_the_old_file(five):
+    before = five.read_bytes()
+    code = (
+        "import sys, time\n"
+        "from rulerlib.samples import Sample\n"
+        "from rulerlib.store import files\n"
+        "def slow():\n"
+        "    for index in range(10**6):\n"
+        "        yield Sample(index=index, input='x' * 10_000, outputs=[])\n"
+        "        if index == 50:\n"
+        "            print('begun', flush=True)\n"
+        "            time.sleep(60)\n"
+        f"files.write({str(five)!r}, slow())\n"
+    )
+    killed(code, after=0.05)
+    assert five.read_bytes() == before
+    files.write(five, FIVE[:2])
+    assert list(read(five, Sample)) == FIVE[:2]
+    (left,) = five.parent.glob(".*")
+    assert left.name.endswith(".unfinished")
+    files.remove_leftovers(five)
+    assert os.listdir(five.parent) == [five.name]
+
+
+def test_an_object_is_written_for_people_to_read(tmp_path):
+    files.write_object(tmp_path / "folder" / "x.json", {"sted": "Ærø", "depth": None})
+    assert (tmp_path / "folder" / "x.json").read_text("utf-8") == (
+        '{\n  "sted": "Ærø",\n  "depth": null\n}\n'
+    )

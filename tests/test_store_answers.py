@@ -1,0 +1,216 @@
+"""Answers on disk: resumed, put in order, and read by those who look at them."""
+
+from __future__ import annotations
+
+import functools
+import json
+import os
+import random
+import signal
+import time
+
+import pytest
+from helpers_model import PROCESSES, Flock, Parrot, predicting, some_samples, write_dataset
+
+from rulerlib.errors import BusyError, DataError, RunMismatchError
+from rulerlib.predict import predict
+from rulerlib.samples import Prediction
+from rulerlib.store import files
+from rulerlib.store.answers import Answers, read_predictions, read_settings, settings_path
+
+LONG = bool(os.environ.get("RULERLIB_LONG"))
+
+GOLD = [[str(index)] for index in range(6)]
+
+
+def answer(index):
+    return Prediction(index, f"Blåbær {index}?", [str(index)], f"{index}\u2028")
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "pred" / "niah.jsonl"
+
+
+def filled(path, indices, settings=None):
+    answers = Answers(path, settings or {"dtype": "float32"}, GOLD)
+    with answers.writing():
+        for index in indices:
+            answers.append(answer(index))
+    return answers
+
+
+# --- Adding, and resuming --------------------------------------------------------------------
+
+
+def test_each_answer_has_its_place(path):
+    answers = filled(path, [2, 0])
+    data = path.read_bytes()
+    assert [index in answers for index in range(3)] == [True, False, True]
+    for index, (start, end) in answers.places.items():
+        assert json.loads(data[start:end])["index"] == index
+    assert Answers(path, {"dtype": "float32"}, GOLD).places == answers.places
+    assert read_settings(path) == {"dtype": "float32"}
+
+
+def test_answers_are_put_in_order(path):
+    answers = filled(path, [2, 0, 1])
+    answers.put_in_order()
+    assert [json.loads(line)["index"] for line in path.open("rb")] == [0, 1, 2]
+    before = path.stat().st_mtime_ns
+    Answers(path, {"dtype": "float32"}, GOLD).put_in_order()
+    assert path.stat().st_mtime_ns == before
+
+
+@pytest.mark.parametrize("cut", [1, 2, 20])
+def test_an_unfinished_line_is_cut_away(path, cut):
+    filled(path, [0, 1])
+    whole = path.read_bytes()
+    path.write_bytes(whole[:-cut])
+    (path.parent / ".niah.jsonl.x.unfinished").write_text("{")
+    (path.parent / ".niah.settings.json.x.unfinished").write_text("{")
+    filled(path, [1])
+    assert path.read_bytes() == whole
+    assert sorted(os.listdir(path.parent)) == ["niah.jsonl", "niah.settings.json"]
+
+
+def test_answers_to_other_questions_are_refused(path):
+    filled(path, [0, 4])
+    with pytest.raises(DataError, match=r"jsonl, line 2: not the answer to sample 4\.$"):
+        Answers(path, {"dtype": "float32"}, GOLD[:4])
+    with pytest.raises(DataError, match=r"jsonl, line 1: not the answer to sample 0\.$"):
+        Answers(path, {"dtype": "float32"}, [["x"], *GOLD[1:]])
+
+
+def test_other_settings_are_refused(path):
+    cell = {"model": "a", "options": {}}
+    filled(path, [0], {"dtype": "float32", "cell": cell})
+    with pytest.raises(RunMismatchError, match="dtype = 'float32', and now dtype = 'float16'"):
+        Answers(path, {"dtype": "float16"}, GOLD)
+    with pytest.raises(RunMismatchError, match=r"cell\.model = 'a'"):
+        Answers(path, {"dtype": "float32", "cell": {**cell, "model": "A"}}, GOLD)
+    # Neither a run without a cell nor one that was made before there were cells is another one.
+    Answers(path, {"dtype": "float32"}, GOLD)
+    files.write_object(settings_path(path), {"dtype": "float32"})
+    Answers(path, {"dtype": "float32", "cell": cell}, GOLD)
+
+
+def test_one_process_writes_at_a_time(path):
+    answers = Answers(path, {}, GOLD)
+    with answers.writing(), pytest.raises(BusyError), Answers(path, {}, GOLD).writing():
+        pass
+
+
+def test_what_another_wrote_in_between_counts(path):
+    late = Answers(path, {"dtype": "float32"}, GOLD)
+    filled(path, [3, 1])
+    with late.writing():
+        assert set(late.places) == {1, 3}
+
+
+# --- Reading ---------------------------------------------------------------------------------
+
+
+def test_predictions_are_read_by_index(path):
+    filled(path, [2, 0, 1])
+    assert read_predictions(path) == [answer(index) for index in range(3)]
+    assert read_predictions(path, 2) == [answer(0), answer(1)]
+
+
+def test_a_file_that_is_being_written_is_read(path):
+    filled(path, [0, 1])
+    path.write_bytes(path.read_bytes()[:-3])
+    assert read_predictions(path) == [answer(0)]
+
+
+def test_a_file_of_others_is_whole(path):
+    """Nobody writes it line by line, so that nothing of it is left out unsaid."""
+    files.write(path, [answer(0), answer(1)])
+    assert read_settings(path) == {}
+    whole = path.read_bytes()
+    path.write_bytes(whole[:-1])
+    assert read_predictions(path) == [answer(0), answer(1)]
+    path.write_bytes(whole[:-3])
+    with pytest.raises(DataError, match="line 2: not valid JSON"):
+        read_predictions(path)
+
+
+def test_a_sample_that_stands_there_twice_is_refused(path):
+    filled(path, [0, 1])
+    path.write_bytes(path.read_bytes() * 2)
+    with pytest.raises(DataError, match="sample 0 stands there twice"):
+        read_predictions(path)
+    with pytest.raises(DataError, match="line 3: sample 0 stands there twice"):
+        Answers(path, {"dtype": "float32"}, GOLD)
+
+
+def test_two_samples_of_nvidia_s_may_have_the_same_index(path):
+    """Theirs is the place of the answer in the prompt."""
+    files.write(path, [Prediction(812, "a", ["1"], "1"), Prediction(812, "b", ["2"], "2")])
+    assert [record.input for record in read_predictions(path)] == ["a", "b"]
+
+
+@pytest.mark.parametrize("text", ["{", "[]", ""])
+def test_damaged_settings_are_named(path, text):
+    filled(path, [0])
+    settings_path(path).write_text(text)
+    for reader in (read_settings, lambda path: Answers(path, {}, GOLD)):
+        with pytest.raises(DataError, match=r"niah\.settings\.json: damaged"):
+            reader(path)
+
+
+# --- Killed, and two at once -----------------------------------------------------------------
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("engine", [Parrot, Flock])
+def test_killed_at_random_it_ends_with_the_same_bytes(tmp_path, engine):
+    rng = random.Random(6)
+    make = functools.partial(engine, seconds=0.001)
+    dataset = write_dataset(tmp_path / "data", some_samples(20, size=5000))
+    whole = predict(dataset, Parrot(), tmp_path / "whole.jsonl").read_bytes()
+    kills = runs = 0
+    while kills < (500 if LONG else 30):
+        output = tmp_path / str(runs) / "killed.jsonl"
+        ready = PROCESSES.Event()
+        process = PROCESSES.Process(target=predicting, args=(make, dataset, output, 0, ready))
+        process.start()
+        assert ready.wait(300)
+        process.join(rng.uniform(0, 0.05))
+        process.kill()
+        process.join(60)
+        kills += process.exitcode == -signal.SIGKILL
+        if output.exists():
+            kept = output.read_bytes().split(b"\n")[:-1]
+            assert len(kept) == len(set(kept))
+            assert set(kept) <= set(whole.split(b"\n"))
+        if process.exitcode == 0:
+            assert output.read_bytes() == whole
+            runs += 1
+    predict(dataset, make(), output)
+    assert output.read_bytes() == whole
+
+
+def insisting(dataset, output, seed):
+    """Predict a part of the questions, and all in the end, however often another is at it."""
+    rng = random.Random(seed)
+    for count in [*(rng.randrange(1, 40) for _ in range(10)), 40]:
+        for _ in range(10_000):
+            try:
+                predict(dataset, Flock(), output, num_samples=count)
+                break
+            except BusyError:
+                time.sleep(0.001)
+
+
+def test_two_processes_at_once_end_with_the_same_bytes(tmp_path):
+    dataset = write_dataset(tmp_path / "data", some_samples(40))
+    whole = predict(dataset, Parrot(), tmp_path / "whole.jsonl", num_samples=40).read_bytes()
+    output = tmp_path / "pred" / "both.jsonl"
+    both = [PROCESSES.Process(target=insisting, args=(dataset, output, seed)) for seed in (1, 2)]
+    for process in both:
+        process.start()
+    for process in both:
+        process.join(120)
+    assert [process.exitcode for process in both] == [0, 0]
+    assert output.read_bytes() == whole

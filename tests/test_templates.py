@@ -1,0 +1,159 @@
+"""Chat templates render as `transformers` renders them."""
+
+from __future__ import annotations
+
+import datetime
+
+import pytest
+from helpers_templates import FAMILIES, SPECIAL
+from hypothesis import given
+from hypothesis import strategies as st
+
+from conftest import python
+from rulerlib import templates
+
+TALKS = {
+    "single": [("user", "Hvad er 2 + 2?")],
+    "system": [("system", "Svar kort. /no_think"), ("user", "Hvad er 2 + 2?")],
+    "prefilled": [("user", "Hvad er 2 + 2?"), ("assistant", "Svaret er")],
+    "system, prefilled": [("system", "Kort!"), ("user", "Hvad?"), ("assistant", "Fire")],
+    "several": [("user", " a\n"), ("assistant", "<think>b</think>\n\nc "), ("user", "d")],
+    "two of one": [("user", "a"), ("user", "b")],
+}  # fmt: skip
+
+OPTIONS = ({}, {"enable_thinking": True}, {"enable_thinking": False}, {"thinking": True})
+
+
+def talk(turns):
+    return [{"role": role, "content": content} for role, content in turns]
+
+
+@pytest.fixture(scope="module")
+def rendered_by_transformers():
+    """What `transformers` makes of a template and messages, on the day that is fixed here."""
+    pytest.importorskip("jinja2")
+    pytest.importorskip("transformers")
+    tokenizers = pytest.importorskip("tokenizers")
+    from transformers import PreTrainedTokenizerFast
+    from transformers.utils import chat_template_utils
+
+    class Day(datetime.datetime):
+        @classmethod
+        def now(cls, tz=None):
+            return cls(templates.DAY.year, templates.DAY.month, templates.DAY.day)
+
+    backend = tokenizers.Tokenizer(tokenizers.models.BPE(unk_token="<unk>"))
+    tokenizer = PreTrainedTokenizerFast(tokenizer_object=backend, **SPECIAL)
+
+    def render(template, messages, **options):
+        return tokenizer.apply_chat_template(
+            messages, chat_template=template, tokenize=False, **options
+        )
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(chat_template_utils, "datetime", Day)
+        yield render
+
+
+def outcome(render, *args, **options):
+    """The text, or what the template said when it refused."""
+    try:
+        return render(*args, **options)
+    except Exception as error:
+        return type(error).__name__, str(error)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_a_family_s_template_renders_as_transformers_renders_it(family, rendered_by_transformers):
+    template = FAMILIES[family]
+    texts = set()
+    for turns in TALKS.values():
+        for ask in (True, False):
+            for options in OPTIONS:
+                messages = talk(turns)
+                expected = outcome(
+                    rendered_by_transformers, template, messages,
+                    add_generation_prompt=ask, **options,
+                )  # fmt: skip
+                text = outcome(
+                    templates.render, template, messages,
+                    **{**SPECIAL, "add_generation_prompt": ask, **options},
+                )  # fmt: skip
+                assert text == expected, (turns, ask, options)
+                texts.add(text)
+                assert messages == talk(turns)
+    # Each family does something of its own with turns; were all refused, nothing would be shown.
+    assert sum(isinstance(text, str) for text in texts) >= 3
+
+
+@given(
+    family=st.sampled_from(sorted(FAMILIES)),
+    contents=st.lists(
+        st.text(max_size=30)
+        | st.lists(
+            st.sampled_from(
+                ["{{ bos_token }}", "{% raw %}", "</think>", "<think>", "\n", " ", "'", '"', "\\",
+                 "/no_think", "<s>", "<|im_end|>", "&", "<", "æ", "\u2028", "\ue000", "}}", "#}"]
+            ),
+            max_size=8,
+        ).map("".join),
+        min_size=3, max_size=3,
+    ),
+    roles=st.sampled_from(["u", "su", "ua", "sua", "uau", "uu", "us"]),
+    ask=st.booleans(),
+    options=st.sampled_from(OPTIONS),
+)  # fmt: skip
+def test_whatever_messages_say(rendered_by_transformers, family, contents, roles, ask, options):
+    names = {"s": "system", "u": "user", "a": "assistant"}
+    messages = talk((names[role], text) for role, text in zip(roles, contents, strict=False))
+    expected = outcome(
+        rendered_by_transformers, FAMILIES[family], messages, add_generation_prompt=ask, **options
+    )
+    text = outcome(
+        templates.render, FAMILIES[family], messages,
+        **{**SPECIAL, "add_generation_prompt": ask, **options},
+    )  # fmt: skip
+    assert text == expected
+
+
+def test_a_template_cannot_leave_its_sandbox():
+    jinja2 = pytest.importorskip("jinja2")
+    for escape in (
+        "{{ ''.__class__.__mro__ }}",
+        "{{ raise_exception.__globals__ }}",
+        "{{ strftime_now.__self__.__class__ }}",
+        "{{ messages.append(1) }}",
+        "{{ messages[0].update({'content': 'x'}) }}",
+        "{{ dict.__base__.__subclasses__() }}",
+        "{% set n = namespace() %}{{ n.__init__.__globals__ }}",
+        "{{ cycler.__init__.__globals__.os.system('true') }}",
+        "{% include '/etc/passwd' %}",
+    ):
+        try:
+            assert templates.render(escape, talk([("user", "a")])) == ""
+        except (jinja2.TemplateError, TypeError):
+            continue
+
+
+def test_rendering_imports_no_transformers():
+    pytest.importorskip("jinja2")
+    code = (
+        "import sys\nfrom rulerlib import templates\n"
+        "print(templates.render('{{ messages[0].content }}', [{'role': 'user', 'content': 'a'}]))\n"
+        "print({'torch', 'transformers', 'numpy'} & {*sys.modules})\n"
+    )
+    assert python(code).stdout == "a\nset()\n"
+
+
+def test_without_jinja2_a_sentence_says_what_to_install():
+    code = (
+        "import sys\nsys.modules['jinja2'] = None\n"
+        "from rulerlib import errors, prompts, tokens\n"
+        "try:\n    prompts.PromptFormat().frame(tokens.load('lille'))\n"
+        "except errors.MissingExtraError as error:\n    print(error)\n"
+    )
+    pytest.importorskip("tokenizers")
+    assert python(code).stdout == (
+        "A chat template needs the package 'jinja2': pip install -e '.[tokenizer]'"
+        " in the project's folder.\n"
+    )

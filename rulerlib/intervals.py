@@ -63,7 +63,7 @@ class Clustered:
     Attributes
     ----------
     mean, n, clusters
-        The mean, of so many values, in so many clusters.
+        The mean, the number of values, and the number of clusters that they come in.
     standard_error
         Of the mean, robust to any dependence within a cluster. NaN with one cluster, which says
         nothing about how clusters differ.

@@ -1,6 +1,10 @@
-"""A dataset as one Parquet file, which the Hugging Face hub and its package ``datasets`` take::
+"""A dataset as one Parquet file.
 
-datasets.load_dataset("parquet", data_files="niah_single_2.parquet")
+The Hugging Face hub and its package ``datasets`` take it as it is::
+
+    datasets.load_dataset("parquet", data_files="niah_single_2.parquet")
+
+Its columns are the fields of `rulerlib.samples.Sample`.
 """
 
 from __future__ import annotations

@@ -68,7 +68,7 @@ class Entry:
     title
         The name of what it is about; no other title contains it.
     kind
-        A key of `rulerlib.sources.encyclopedia_facts.FACTS`.
+        A key of ``FACTS`` in `rulerlib.sources.encyclopedia_facts`.
     sentences
         The paragraph. The first one says what the thing is.
     stated

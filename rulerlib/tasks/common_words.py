@@ -68,7 +68,7 @@ CHUNK = 2048
 
 
 @dataclass(frozen=True)
-class Setting:
+class Repeats:
     """How often words stand in the list and in the example, in RULER's numbers.
 
     ``example_uncommon`` is the number of uncommon words in the example, for each common one.
@@ -81,8 +81,8 @@ class Setting:
     example_uncommon: int
 
 
-HEAVY = Setting(30, 3, example_cw=10, example_ucw=3, example_uncommon=3)
-LIGHT = Setting(6, 1, example_cw=3, example_ucw=1, example_uncommon=1)
+HEAVY = Repeats(30, 3, example_cw=10, example_ucw=3, example_uncommon=3)
+LIGHT = Repeats(6, 1, example_cw=3, example_ucw=1, example_uncommon=1)
 
 
 @dataclass(frozen=True)
@@ -127,7 +127,7 @@ class Knobs:
         """Whether the length decides how often the words stand in the list."""
         return self.freq_cw is None and self.freq_ucw is None
 
-    def frequencies(self, setting: Setting) -> tuple[int, int]:
+    def frequencies(self, setting: Repeats) -> tuple[int, int]:
         """Return how often a common and an uncommon word stand in the list."""
         if self.automatic:
             return setting.freq_cw, setting.freq_ucw
@@ -253,7 +253,7 @@ class NumberedList(Maker):
         return Numbers(self.budget.tokenizer)
 
     @cached_property
-    def setting(self) -> Setting:
+    def setting(self) -> Repeats:
         """RULER's lighter list for short lengths, or its heavier one."""
         if self.budget.length < LIGHT_BELOW:
             return LIGHT
@@ -317,14 +317,14 @@ class NumberedList(Maker):
         sums = self._numbers.sums
         return fixed - drawn + whole + sums[more] - sums[entries]
 
-    def _sizes(self, setting: Setting) -> list[int]:
+    def _sizes(self, setting: Repeats) -> list[int]:
         """Return how many words of each kind a ``Choice`` has."""
         count = self.knobs.num_cw
         # The smallest list has an uncommon word for each common one.
         shown = [count, count * setting.example_uncommon] if self.knobs.few_shot else [0, 0]
         return [count, count, *shown]
 
-    def _choose(self, setting: Setting, rng: random.Random) -> Choice:
+    def _choose(self, setting: Repeats, rng: random.Random) -> Choice:
         sizes = self._sizes(setting)
         drawn = iter(rng.sample(range(len(self.haystack.units)), sum(sizes)))
         return Choice(*(list(itertools.islice(drawn, size)) for size in sizes))
@@ -350,10 +350,10 @@ class NumberedList(Maker):
         first = list(map(add, starts, map(len, numbers)))
         return [Column("word", first, list(map(add, starts, map(len, units))))]
 
-    def _fixed(self, choice: Choice, setting: Setting, rng: random.Random) -> int:
+    def _fixed(self, choice: Choice, setting: Repeats, rng: random.Random) -> int:
         return self.budget.least(self._ask(choice, setting, rng), self.haystack.seam)
 
-    def _ask(self, choice: Choice, setting: Setting, rng: random.Random) -> Draft:
+    def _ask(self, choice: Choice, setting: Repeats, rng: random.Random) -> Draft:
         """Return the draft of a choice of words."""
         common, uncommon = self.knobs.frequencies(setting)
         # The cost of the smallest list does not depend on its order.

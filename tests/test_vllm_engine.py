@@ -154,8 +154,8 @@ def test_a_stop_string_within_thinking_ends_nothing(request, requests, wanted, k
         tags = text[2:4], text[5:6]
         if len(text) < 8 or text.index(tags[0]) != 2 or text.find(tags[1], 4) != 5:
             continue
-        # A stop string that is part of a tag ends what a server says before it can be told.
-        if {text[4], text[7]} & {*text[2:4], text[5]}:
+        # No part of a tag may be a stop string, nor may one tag be part of the other.
+        if {text[4], text[7]} & {*text[2:4], text[5]} or text[5] in text[2:4]:
             continue
         count += 1
         one = dataclasses.replace(asked, tags=tags, stop=(text[4], text[7]))

@@ -64,7 +64,7 @@ def python(
 
 
 def killed(code: str, after: float) -> None:
-    """Run code in a fresh interpreter, and kill it so many seconds after it prints ``begun``."""
+    """Run code in a fresh interpreter, and kill it ``after`` seconds after it prints ``begun``."""
     process = subprocess.Popen(
         [sys.executable, "-c", code],
         stdout=subprocess.PIPE,

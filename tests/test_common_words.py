@@ -212,7 +212,7 @@ def test_hardly_any_words():
 def test_the_lighter_list_says_so_where_the_heavier_does_not_fit(words):
     pytest.importorskip("wordfreq")
     with pytest.warns(UserWarning, match="its lighter one is made"):
-        # With so many common words, 30 times each is too much.
+        # 30 times each is too much for this number of common words.
         data = Dataset("cwe", 4096, "en", words, 2, knobs={"num_cw": 30})
     for sample in data:
         check(data, sample, (6, 1))

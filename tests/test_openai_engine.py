@@ -226,7 +226,7 @@ def test_a_wrong_key_ends_the_run(serve):
 
 
 def holding(count):
-    """A plan: the first are answered when so many are there, however slow the machine is."""
+    """A plan: the first are answered once a given number is there, however slow the machine is."""
     until = time.monotonic() + 30
 
     def plan(prompt, attempt):
@@ -632,7 +632,7 @@ def test_faults_leave_no_trace_in_the_file(serve, whole, tmp_path):
 
 
 def silent_after(count):
-    """A plan: so many answers, and then nothing any more."""
+    """A plan: a given number of answers, and then nothing any more."""
     given = []
 
     def plan(prompt, attempt):

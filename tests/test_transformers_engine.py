@@ -547,7 +547,7 @@ SHORTAGES = [
 
 @pytest.fixture
 def small(base, monkeypatch):
-    """An engine that has room for so many prompts at a time, and the sizes it was asked for."""
+    """An engine with room for some prompts at a time, and the sizes it was asked for."""
 
     def made(room, error):
         engine = Engine(base, dtype="float32", device="cpu")
@@ -599,7 +599,7 @@ def test_another_failure_is_no_shortage(small):
 
 
 def _with_little_memory(folder, prompts, room, results):
-    """In a process of its own: what is said, and what is warned of, with so many bytes left."""
+    """In a process of its own: what is said, and what is warned of, with few bytes left."""
     engine = Engine(folder, dtype="float32", device="cpu")
     say(engine, prompts[:1], 2)
     pages = int(Path("/proc/self/statm").read_text().split()[0])

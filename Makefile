@@ -1,18 +1,21 @@
-# make niah   an executed notebook with the model inside, from a fresh clone
+# make niah   an executed notebook with the model inside, in a minute or two; LENGTH=32768 is longer
 # make test   lint, types, all tests, all notebooks
 
 PYTHON ?= python3
-LENGTH ?= 32768
+# Of the longest prompts of make niah, in tokens, and what is asked.
+LENGTH ?= 4096
+TASKS ?= niah_single_2,niah_multiquery
 BIN := .venv/bin
 # Notebooks find kernels and commands in the virtual environment without its being activated.
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
-.PHONY: help niah results book test test-vllm lint format benchmark clean
+.PHONY: help niah results book test check test-long test-vllm lint format benchmark clean
 
 help:
 	@sed -n 's/^# //p' Makefile | head -n 2
 	@echo "make book   the site, in _build/html; runs every notebook once"
 	@echo "make results   the book's own results, from nothing; takes long, and resumes"
+	@echo "make test-long   what tries at random, for as long as that takes"
 	@echo "make lint   ruff, mypy, notebooks without outputs; make format mends what it can"
 	@echo "make test-vllm   the same texts from vLLM's CPU build, in an environment of its own"
 	@echo "make benchmark   samples per second and memory of the datasets"
@@ -30,14 +33,16 @@ $(BIN)/python:
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[hf,words,notebook,book]'
 	touch $@
 
-.venv/test.stamp: .venv/book.stamp
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[hf,words,notebook,book,dev]'
-	touch $@
+# All at once: pip reads what is there anew each time. Modules are compiled when they are imported.
+.venv/test.stamp: pyproject.toml constraints.txt | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check -c constraints.txt -e '.[hf,words,notebook,book,dev]'
+	touch .venv/run.stamp .venv/book.stamp $@
 
 niah: .venv/run.stamp
 	mkdir -p runs
-	papermill notebooks/niah.ipynb runs/niah-$(LENGTH).ipynb -p length $(LENGTH)
-	@echo "The executed notebook: runs/niah-$(LENGTH).ipynb"
+	papermill notebooks/niah.ipynb runs/niah-$(LENGTH).ipynb -p length $(LENGTH) -p tasks $(TASKS)
+	jupyter nbconvert --log-level WARN --to html --template classic runs/niah-$(LENGTH).ipynb
+	@echo "The executed notebook: runs/niah-$(LENGTH).ipynb; for a browser: runs/niah-$(LENGTH).html"
 
 # Every number of the page of results. What was asked stays in runs/results.
 results: .venv/run.stamp
@@ -49,8 +54,19 @@ book: .venv/book.stamp
 	jupyter-book build . -W -n --keep-going $(if $(OUTPUT),--path-output $(OUTPUT))
 	@echo "The site: $(or $(OUTPUT),.)/_build/html/index.html"
 
-test: .venv/test.stamp lint
-	pytest --nbmake
+# Side by side on the processors that are there; whole files stay together, the slow ones first.
+BESIDE := -n logical --maxprocesses 4 --dist loadscope --no-loadscope-reorder
+
+test: .venv/test.stamp
+	@$(MAKE) --no-print-directory -j2 lint check
+
+check: .venv/test.stamp
+	pytest --nbmake --durations 10 $(BESIDE)
+
+# What tries at random, and how much of it: make test-long LONG=0.1
+LONG ?= 1
+test-long: .venv/test.stamp
+	RULERLIB_LONG=$(LONG) pytest -m long $(BESIDE)
 
 # vLLM pins packages of its own, so it gets an environment of its own.
 VLLM ?= .venv-vllm

@@ -1,1 +1,1 @@
-"""What turns the prose, the notebooks and `rulerlib` into a site: see `book/contribute/site.md`."""
+"""The code that makes a site of prose, notebooks and `rulerlib`: see `book/contribute/site.md`."""

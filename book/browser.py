@@ -82,8 +82,8 @@ def make(folder: Path) -> None:
     Raises
     ------
     DataError
-        If the model inside is of a form that the page cannot compute, or its kernel cannot be
-        assembled.
+        If the model inside is of a form that the page cannot compute, its tokenizer merges text
+        across sentences, or the page's kernel cannot be assembled.
     """
     folder.mkdir(parents=True, exist_ok=True)
     check(json.loads((LILLE / "config.json").read_text(encoding="utf-8")))
@@ -96,7 +96,13 @@ def make(folder: Path) -> None:
 
 @functools.cache
 def contents() -> dict[str, str]:
-    """Return the files that are made: what holds for the whole page, and one for each language."""
+    """Return the files that are made, by name: one for the whole page, and one for each language.
+
+    Raises
+    ------
+    DataError
+        If the tokenizer merges text across sentences.
+    """
     play = Playground(length=LENGTHS["most"])
     made = {"page.json": about(play)}
     for code in languages.available():
@@ -143,7 +149,7 @@ def assemble(source: Path, target: Path) -> None:
     Raises
     ------
     DataError
-        If Node.js is not there, or the text is wrong.
+        If Node.js is not there, wabt cannot be fetched, or the text is wrong.
     """
     vendor.fetch(vendor.TOOL_FOLDER, vendor.TOOLS)
     node = shutil.which("node")
@@ -261,7 +267,14 @@ def pack(play: Playground, code: str) -> dict[str, Any]:
 
 
 def draw(play: Playground, setting: Setting) -> dict[str, Any]:
-    """Return keys, values, the depths of needles not asked for, and where the haystack begins."""
+    """Return a drawn prompt's needles, and the unit that its haystack begins with.
+
+    Returns
+    -------
+    dict
+        ``asked``: key and value of the needle that is asked for; ``others``: key, value and depth
+        (0 to 100) of each other one; ``start``: the number of the unit, from 0.
+    """
     samples = play.samples_of(setting)
     draft, take = samples.plan(setting.index, setting.depth)
     needles = [draft.needles[number] for number in draft.order]
@@ -277,7 +290,7 @@ def draw(play: Playground, setting: Setting) -> dict[str, Any]:
 
 
 def megabytes() -> str:
-    """Return the size of what is fetched when the reader first asks."""
+    """Return the size of what is fetched when the reader first asks, as text: ``"7.4 MB"``."""
     return f"{(LILLE / SHIPPED[0]).stat().st_size / 1e6:.1f} MB"
 
 
@@ -374,13 +387,13 @@ STARTING = (
 
 
 def field(name: str, label: str, control: str, value: str = "") -> str:
-    """Return a control under its label, and the value that it stands at."""
+    """Return the HTML of a control under its label, and of the value that it stands at."""
     said = f'<output data-part="{name}-value" aria-hidden="true">{value}</output>' if value else ""
     return f'<div><label for="needle-{name}">{label}</label>{said}{control}</div>'
 
 
 def select(name: str, label: str, options: dict[str, str], chosen: str) -> str:
-    """Return a list to choose from."""
+    """Return the HTML of a list to choose from: what is shown for each value."""
     made = "".join(
         f'<option value="{value}"{" selected" * (value == chosen)}>{html.escape(text)}</option>'
         for value, text in options.items()
@@ -390,7 +403,7 @@ def select(name: str, label: str, options: dict[str, str], chosen: str) -> str:
 
 
 def slider(name: str, label: str, limits: str, value: int) -> str:
-    """Return a slider that says where it stands."""
+    """Return the HTML of a slider that says where it stands."""
     control = f'<input type="range" name="{name}" id="needle-{name}" {limits} value="{value}">'
     return field(name, label, control, str(value))
 

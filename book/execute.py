@@ -111,6 +111,34 @@ def executed(page: str) -> Any:
     return notebook
 
 
+def prepared(page: str) -> Path:
+    """Return a copy of a page's notebook that has its settings and waits to be executed."""
+    import papermill
+    import yaml
+
+    settings = settings_path(page)
+    trial = executed_path(page).with_suffix(".unfinished.ipynb")
+    trial.parent.mkdir(parents=True, exist_ok=True)
+    papermill.execute_notebook(
+        ROOT / f"{page}.ipynb",
+        trial,
+        parameters=yaml.safe_load(settings.read_text("utf-8")) if settings.exists() else {},
+        prepare_only=True,
+        progress_bar=False,
+    )
+    return trial
+
+
+def finished(page: str, trial: Path) -> Path:
+    """Take the executed copy of a notebook as the execution of its page; return where it lies."""
+    notebook = json.loads(trial.read_text(encoding="utf-8"))
+    notebook["metadata"][KEY] = fingerprint(page)
+    trial.write_text(json.dumps(notebook, ensure_ascii=False), encoding="utf-8")
+    path = executed_path(page)
+    os.replace(trial, path)
+    return path
+
+
 def execute(page: str) -> Path:
     """Execute the notebook of a page, unless that is done already, and return where it lies.
 
@@ -120,33 +148,19 @@ def execute(page: str) -> Path:
         If a cell fails; what was there before stays.
     """
     import papermill
-    import yaml
 
-    path, settings = executed_path(page), settings_path(page)
     if executed(page) is not None:
-        return path
+        return executed_path(page)
     # Runs of another state of the library would be resumed or refused: each state has its own.
     runs = folder() / "runs" / library()
     for old in runs.parent.glob("*"):
         if old != runs:
             shutil.rmtree(old)
     runs.mkdir(parents=True, exist_ok=True)
-    path.parent.mkdir(parents=True, exist_ok=True)
     os.environ["RULERLIB_HOME"] = str(runs)
-    trial = path.with_suffix(".unfinished.ipynb")
-    papermill.execute_notebook(
-        ROOT / f"{page}.ipynb",
-        trial,
-        parameters=yaml.safe_load(settings.read_text("utf-8")) if settings.exists() else {},
-        cwd=ROOT,
-        progress_bar=False,
-        stdout_file=None,
-    )
-    notebook = json.loads(trial.read_text(encoding="utf-8"))
-    notebook["metadata"][KEY] = fingerprint(page)
-    trial.write_text(json.dumps(notebook, ensure_ascii=False), encoding="utf-8")
-    os.replace(trial, path)
-    return path
+    trial = prepared(page)
+    papermill.execute_notebook(trial, trial, cwd=ROOT, progress_bar=False, stdout_file=None)
+    return finished(page, trial)
 
 
 def main(chosen: list[str]) -> None:

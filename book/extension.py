@@ -134,11 +134,12 @@ def plain(markdown: str) -> str:
 
 
 class Generated(SphinxDirective):
-    """A directive that writes Markdown."""
+    """A directive that writes Markdown; its page is built anew when one of ``files`` changes."""
 
     files: ClassVar[tuple[str, ...]] = ()
 
     def lines(self) -> Iterator[str]:
+        """Yield its lines of Markdown."""
         raise NotImplementedError
 
     def run(self) -> list[nodes.Node]:
@@ -156,7 +157,7 @@ class Generated(SphinxDirective):
 
 
 def in_language(code: str, lines: Iterator[str]) -> Iterator[str]:
-    """Tell a screen reader in which language to read."""
+    """Yield lines within marks that tell a screen reader in which language to read them."""
     yield from ("", "``````{raw} html", f'<div lang="{code}">', "``````", "")
     yield from lines
     yield from ("", "``````{raw} html", "</div>", "``````", "")
@@ -172,7 +173,7 @@ def fenced(text: str) -> Iterator[str]:
 
 
 class Tasks(Generated):
-    """The table of all tasks: a row each, with its knobs as the table of tasks has them."""
+    """The table of all tasks: one row for each, with its knobs as the table of tasks has them."""
 
     files = ("rulerlib/tasks/*.py",)
 
@@ -190,7 +191,7 @@ class Tasks(Generated):
             yield (
                 f"| `{task.name}` | {{doc}}`{task.family.name} </notebooks/{task.family.name}>` "
                 f"| {', '.join(knobs) or 'the defaults'} | {task.tokens_to_generate} "
-                f"| {rules[task.scoring.primary]} |"
+                f"| {rules.get(task.scoring.primary, f'`{task.scoring.primary}`')} |"
             )
 
 
@@ -228,15 +229,22 @@ class Example(Generated):
 
 
 def answers(sample: Sample) -> list[tuple[int, int]]:
-    """Return where each reference stands first, as characters [start, end) of the prompt."""
+    """Return where each reference stands first, and each operand, as characters [start, end)."""
     places: dict[str, tuple[int, int]] = {}
     for part in sample.parts.of_role("value", "word"):
         places.setdefault(sample.input[part.start : part.end], (part.start, part.end))
-    return [places[output] for output in sample.outputs if output in places]
+    operands = [(part.start, part.end) for part in sample.parts.of_role("operand")]
+    return [places[output] for output in sample.outputs if output in places] + operands
 
 
 def shortened(text: str, places: list[tuple[int, int]]) -> str:
-    """Return the beginning and the end of a text, and what stands around some places."""
+    """Return the beginning and the end of a text, and what stands around some places.
+
+    Parameters
+    ----------
+    places
+        Characters [start, end) of the text.
+    """
     if len(text) <= 2 * SHOWN:
         return text
     keep = [(0, SHOWN), (len(text) - SHOWN, len(text))]
@@ -292,6 +300,7 @@ class Prompts(Generated):
             yield f"| `{kind}` | {' | '.join(shown)} |"
 
     def table(self, name: str, values: dict[str, Any], code: str) -> Iterator[str]:
+        """Yield each text of a section under its name, those of tables within it too."""
         for key, value in values.items():
             if isinstance(value, dict):
                 yield from self.table(f"{name}.{key}", value, code)
@@ -373,7 +382,7 @@ def readable(
 
 
 def find_target(app: Sphinx, env: Any, node: Any, contnode: Any) -> nodes.Node | None:
-    """Link a name to the place where what it names is described.
+    """Return a link from a name to where what it names is described; None where that is nowhere.
 
     ``rulerlib.analysis.scores`` is described where it is defined, in
     ``rulerlib.analysis.scores.scores``; a type variable in a signature is described nowhere.

@@ -40,8 +40,8 @@ def read_table(path: str | Path) -> pd.DataFrame:
     -------
     DataFrame
         ``model``, ``size``, ``claimed_length``, ``effective_length`` as text; one column of
-        numbers for each length; ``avg``, ``wavg_inc``, ``wavg_dec`` and the ranks of the latter
-        two. NaN where the table has no number.
+        averages in percent for each length in tokens; ``avg``, ``wavg_inc``, ``wavg_dec`` and the
+        ranks of the latter two. NaN where the table has no number.
 
     Raises
     ------
@@ -75,6 +75,13 @@ def names(table: pd.DataFrame) -> pd.Series:
 
 def recomputed(table: pd.DataFrame, threshold: float = THRESHOLD) -> pd.DataFrame:
     """Return what follows from the six columns, row by row.
+
+    Parameters
+    ----------
+    table
+        From `read_table`, as in all functions here.
+    threshold
+        What an average has to exceed to be effective, in percent.
 
     Returns
     -------
@@ -122,8 +129,13 @@ def contradictions(table: pd.DataFrame, threshold: float = THRESHOLD) -> pd.Data
         ``rounding``: whether the rounding of the printed numbers to one decimal could explain
         it, and ``because``. The difference is in percent for averages, in places for ranks, and
         for an effective length what its average lacks to the threshold. Ranks are compared among
-        the rows that have one, which count from the best printed rank on; a rank that only ties
-        at one decimal decide is explained by rounding.
+        the rows that have one, which count from the best printed rank on; where only averages
+        that are alike to one decimal change places, rounding explains it.
+
+    Raises
+    ------
+    DataError
+        If a printed effective length is no length.
     """
     again = recomputed(table, threshold)
     rows: list[tuple[Any, ...]] = []

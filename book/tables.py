@@ -76,7 +76,7 @@ class Plan:
     languages, tasks
         What is asked; a task that does not fit a length is left out there.
     lengths
-        For each length the number of samples.
+        For each length in tokens the number of samples.
     trained
         How far the model was trained, in tokens; marked in figures.
     thresholds
@@ -87,7 +87,7 @@ class Plan:
     seed, output
         As in `rulerlib.runs.Run`.
     bins, examples
-        Parts into which depth is cut, and wrong answers quoted of each kind and language.
+        Rows of the heatmaps, and wrong answers quoted of each kind and language.
 
     Raises
     ------
@@ -143,6 +143,8 @@ class Plan:
             If it cannot be read.
         ParameterError
             If a name in it is unknown, or a value cannot work.
+        MissingExtraError
+            If `pyyaml` is not installed.
         """
         try:
             import yaml
@@ -227,6 +229,11 @@ def make(plan: Plan, folder: str | Path, quiet: bool = False) -> Path:
     -------
     Path
         ``folder``.
+
+    Raises
+    ------
+    ParameterError
+        If every length is too short for every task, or something else in the plan cannot work.
     """
     main = [
         run
@@ -257,7 +264,15 @@ def make(plan: Plan, folder: str | Path, quiet: bool = False) -> Path:
 def tabulate(
     plan: Plan, main: Sequence[Run], studies: Sequence[tuple[str, Run]]
 ) -> dict[str, pd.DataFrame]:
-    """Return all tables of predictions on disk, by the names in ``TABLES``, and ``about``."""
+    """Return all tables of predictions on disk, by the names in ``TABLES``, and ``about``.
+
+    Parameters
+    ----------
+    main
+        The run of each language and length.
+    studies
+        The runs of the studies, each with its name.
+    """
     import pandas as pd
 
     from rulerlib import analysis
@@ -316,9 +331,16 @@ def about(plan: Plan) -> pd.DataFrame:
     return pd.DataFrame(rows.items(), columns=["name", "value"])
 
 
-def fingerprint(dataset: Dataset) -> str:
-    """Return a short hash of all that decides a dataset's bytes."""
-    return digest([json.dumps(dataset.metadata, sort_keys=True)])
+def fingerprint(dataset: Dataset, version: str | None = None) -> str:
+    """Return a short hash of all that decides a dataset's bytes.
+
+    Parameters
+    ----------
+    version
+        That of the `rulerlib` which made it; None: this one.
+    """
+    metadata = {**dataset.metadata, "rulerlib": version or rulerlib.__version__}
+    return digest([json.dumps(metadata, sort_keys=True)])
 
 
 def _version(package: str) -> str:
@@ -342,7 +364,8 @@ def right(table: pd.DataFrame) -> str:
 class Tables:
     """The committed tables, by name: ``tables.accuracy``, ``tables.about``, ...
 
-    Where none are committed each is empty, and says so when it is shown.
+    Where none are committed each is empty, and says so when it is shown. A table that cannot be
+    read raises a DataError.
     """
 
     def __init__(self, folder: str | Path) -> None:
@@ -402,7 +425,13 @@ class Tables:
 
     @property
     def plan(self) -> Plan:
-        """The plan that made them."""
+        """The plan that made them.
+
+        Raises
+        ------
+        DataError
+            If no results are committed.
+        """
         settings = self.settings
         if not settings:
             raise DataError(f"{self._folder}: {NONE_YET}")
@@ -421,7 +450,7 @@ class Tables:
 
 
 def main(arguments: Sequence[str]) -> None:
-    """``python -m book.tables params/results.yaml book/results``."""
+    """Make the tables: ``python -m book.tables params/results.yaml book/results``."""
     if len(arguments) != 2:
         sys.exit("Usage: python -m book.tables SETTINGS.yaml FOLDER")
     try:

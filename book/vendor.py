@@ -1,4 +1,4 @@
-"""The code from npm: what the site serves itself, and what it is built with.
+"""The code from npm: the packages that the site serves, and those that it is built with.
 
 A page that fetches its scripts from somewhere else breaks when that place does,
 and tells that place who reads what. So the packages are fetched once, when the
@@ -161,7 +161,13 @@ def fetch(folder: Path = FOLDER, packages: Sequence[Package] = PACKAGES) -> bool
 
 
 def archive(npm: str, package: Package) -> bytes:
-    """A package's archive as npm hands it out."""
+    """Return a package's archive as npm hands it out.
+
+    Raises
+    ------
+    DataError
+        If npm cannot fetch it.
+    """
     name = f"{package.name}@{package.version}"
     with tempfile.TemporaryDirectory() as place:
         done = subprocess.run(

@@ -2,10 +2,10 @@
 
 The small library behind the notebooks. Data flows one way::
 
-    parameters -> dataset -> predict -> metrics -> analysis -> plots
+    parameters -> dataset -> predict -> scoring -> analysis -> plots
 
-Nothing heavy is imported here: models, plots and widgets come in where they
+Nothing heavy is imported here: models, plots and widgets are imported where they
 are used.
 """
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"

@@ -15,11 +15,14 @@ import json
 from pathlib import Path
 from typing import Any
 
-from rulerlib import packages
-from rulerlib.errors import ParameterError, require
+from rulerlib import packages, paths
+from rulerlib.errors import LARGEST, ParameterError, is_number, require
 
-HASHED_BYTES = 200_000_000
-"""Weights up to this size are hashed whole, larger ones by name and size of their files."""
+HASHED_BYTES = 64_000_000
+"""Files of weights up to this size are hashed whole, larger ones by their size and `BLOCKS`."""
+
+BLOCKS, BLOCK_BYTES = 256, 4096
+"""Of a large file, this many blocks of this many bytes are read, evenly spread over it."""
 
 _SMALL_FILES = (
     "config.json", "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json",
@@ -28,18 +31,17 @@ _SMALL_FILES = (
 
 
 def folder(name: str) -> str:
-    """Return where a model stands: the folder of ``"lille"``, else the name itself.
+    """Return where a model is loaded from: a folder, or the name of a model on the hub.
 
     Raises
     ------
     ParameterError
-        If the name looks like a folder and none is there, or is no name at all.
+        If the name looks like a folder and none is there, if a folder holds neither
+        ``config.json`` nor ``tokenizer.json``, or if it is no name at all.
     """
-    named = isinstance(name, str) and name.strip()
-    require(named, "model", name, "'lille', a folder, or a hub name")
+    path = paths.named("model", name, "'lille', a folder, or a hub name")
     if name == "lille":
         return str(Path(__file__).parent / "models" / "lille")
-    path = Path(name).expanduser()
     if path.is_dir():
         holds = any((path / file).exists() for file in ("config.json", "tokenizer.json"))
         require(holds, "model", name, "a folder with config.json and tokenizer.json")
@@ -52,7 +54,7 @@ def folder(name: str) -> str:
 
 
 def small_files(name: str) -> Path:
-    """Return a folder with a model's configuration and tokenizer, taken from the hub if need be.
+    """Return a folder with a model's configuration and tokenizer, downloaded for a hub name.
 
     Raises
     ------
@@ -76,23 +78,30 @@ def _downloaded(name: str) -> Path:
 
 
 def reason(error: BaseException) -> str:
-    """Return the first line of what an error says."""
+    """Return the first line of what an error says, or its class where it says nothing."""
     return next(iter(str(error).strip().splitlines()), type(error).__name__)
 
 
 def read_json(path: Path, name: str) -> dict[str, Any]:
-    """Return what a JSON file of a model holds; nothing where there is no such file.
+    """Return the object in a JSON file of a model; empty where there is no such file.
+
+    Parameters
+    ----------
+    path
+        The file. Where it holds anything but an object, an empty one is returned.
+    name
+        What the model is called in an error.
 
     Raises
     ------
     ParameterError
-        If it cannot be read.
+        If the file cannot be read or is not JSON.
     """
     if not path.exists():
         return {}
     try:
-        values = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
+        values = json.loads(paths.read_text(path))
+    except (OSError, ValueError, RecursionError) as error:
         allowed = f"a folder whose {path.name} can be read ({reason(error)})"
         raise ParameterError("model", name, allowed) from error
     return values if isinstance(values, dict) else {}
@@ -107,29 +116,54 @@ def limit(name: str) -> int | None:
     Raises
     ------
     ParameterError
-        If there is no such model, or its configuration cannot be read.
+        If there is no such model, or its configuration cannot be read or states no number.
+    MissingExtraError
+        If it is a hub name and `huggingface_hub` is not installed.
     """
     config = read_json(small_files(name) / "config.json", name)
-    config = {**config, **(config.get("text_config") or {})}
+    inner = config.get("text_config")
+    config = {**config, **(inner if isinstance(inner, dict) else {})}
     longest = config.get("max_position_embeddings") or config.get("n_positions")
-    return int(longest) if longest else None
+    if not longest:
+        return None
+    holds = is_number(longest) and 0 < longest < LARGEST
+    require(
+        holds, "max_position_embeddings", longest, f"a number of tokens in config.json of {name}"
+    )
+    return int(longest)
 
 
 def fingerprint(name: str) -> str:
-    """Return a short hash of a model's weights; on the hub, its name and revision.
+    """Return a hash of a model's weights, 16 hexadecimal digits; on the hub, name and revision.
+
+    ``config.json`` is hashed with them. Of large files only a part is read, which takes a moment:
+    weights that differ by training differ nearly everywhere.
 
     Raises
     ------
     ParameterError
-        If there is no such model.
+        If there is no such model, or the hub cannot be reached.
+    MissingExtraError
+        If it is a hub name and `huggingface_hub` is not installed.
     """
     path = Path(folder(name))
     if not path.is_dir():
         return f"{name}@{_downloaded(name).name}"
     files = sorted([*path.glob("config.json"), *path.glob("*.safetensors"), *path.glob("*.bin")])
-    whole = sum(file.stat().st_size for file in files) <= HASHED_BYTES
     digest = hashlib.sha256()
     for file in files:
-        content = file.read_bytes() if whole else str(file.stat().st_size).encode()
-        digest.update(file.name.encode() + b"\0" + hashlib.sha256(content).digest())
+        digest.update(file.name.encode() + b"\0" + _hash(file))
     return digest.hexdigest()[:16]
+
+
+def _hash(path: Path) -> bytes:
+    """Return a hash of a file; of a large one, of its size and of blocks all over it."""
+    size = path.stat().st_size
+    if size <= HASHED_BYTES:
+        return hashlib.sha256(path.read_bytes()).digest()
+    digest = hashlib.sha256(str(size).encode())
+    with path.open("rb") as file:
+        for block in range(BLOCKS):
+            file.seek((size - BLOCK_BYTES) * block // (BLOCKS - 1))
+            digest.update(file.read(BLOCK_BYTES))
+    return digest.digest()

@@ -3,7 +3,7 @@
 >>> data = Dataset("niah_single_2", length=1024, language="da", tokenizer="words")
 >>> sample = data[0]
 >>> sample.length <= 1024, sample.input.count(sample.outputs[0]), sample.depths
-(True, 1, [0])
+(True, 1, [0.0])
 
 The same parameters give the same bytes, on any machine and in any order:
 ``data[7]`` depends on nothing but the parameters and 7. `rulerlib.store.questions`
@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import contextlib
 import math
+import os
 import random
 import warnings
 from collections.abc import Iterable, Iterator
@@ -24,7 +25,7 @@ from typing import Any
 
 import rulerlib
 from rulerlib import languages, tasks, tokens
-from rulerlib.errors import ParameterError, require, whole_number
+from rulerlib.errors import ParameterError, dictionary, require, whole_number
 from rulerlib.prompts import Frame, PromptFormat
 from rulerlib.samples import Sample
 from rulerlib.tasks.budget import Budget, Counting, Shared, Sums, TooLongError, Whole
@@ -41,10 +42,42 @@ CHECKED = 3
 # Contexts that are drawn beforehand, where each has many questions.
 PROBED_CONTEXTS = 8
 
+MEMORY_PER_TOKEN = 1024
+"""Bytes of memory that making a prompt takes at most for each of its tokens: 280 (noise) to 470
+(common words) with ``"words"``, 830 with a BPE, measured at a million tokens."""
+
+
+def check_length(parameter: str, length: int) -> None:
+    """Check that this machine has the memory to make a prompt of a length.
+
+    Parameters
+    ----------
+    parameter
+        What the length is called.
+    length
+        In tokens.
+
+    Raises
+    ------
+    ParameterError
+        If it has not: names the longest length that fits.
+    """
+    try:
+        memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, OSError, ValueError):
+        # A system that does not say.
+        memory = 2**36
+    most = memory // MEMORY_PER_TOKEN
+    allowed = (
+        f"at most {most}: making a prompt takes up to {MEMORY_PER_TOKEN} bytes a token, and this"
+        f" machine has {memory / 1e9:.0f} GB of memory"
+    )
+    require(length <= most, parameter, length, allowed)
+
 
 @dataclass(frozen=True)
 class Dataset:
-    """Samples on demand.
+    """The samples of one task at one length, made on demand.
 
     Parameters
     ----------
@@ -74,12 +107,18 @@ class Dataset:
         the context once (`rulerlib.predict`), and means must allow for their dependence
         (`rulerlib.intervals.clustered`). Their ``context_id`` is the same. Tasks with several
         needles, chains or documents to ask for can share; the error says how far.
+    room
+        Tokens to generate, instead of the task's own number.
 
     Raises
     ------
     ParameterError
         If a parameter cannot work; for a length that is too small it names the smallest that
         is not.
+    DataError
+        If ``texts`` or the language pack is damaged.
+    MissingExtraError
+        If a package that the tokenizer or the task needs is not installed.
     """
 
     task: str
@@ -92,14 +131,18 @@ class Dataset:
     format: PromptFormat = PromptFormat()
     knobs: dict[str, Any] = field(default_factory=dict)
     queries_per_context: int = 1
+    room: int | None = None
 
     def __post_init__(self) -> None:
-        whole_number("length", self.length, 1)
+        check_length("length", whole_number("length", self.length, 1))
         whole_number("num_samples", self.num_samples, 1)
         whole_number("seed", self.seed, 0)
-        knobs = self.knobs
-        named = isinstance(knobs, dict) and all(isinstance(name, str) for name in knobs)
-        require(named, "knobs", knobs, 'a dictionary such as {"num_hops": 2}')
+        if self.room is not None:
+            whole_number("tokens_to_generate", self.room, 1)
+            allowed = f"less than {self.length}, the length of prompt and answer together"
+            require(self.room < self.length, "tokens_to_generate", self.room, allowed)
+        dictionary("knobs", self.knobs, '{"num_hops": 2}')
+        require(isinstance(self.format, PromptFormat), "format", self.format, "a PromptFormat")
         self.row.check_queries(self.queries_per_context)
         set_ = object.__setattr__
         if self.texts is not None:
@@ -111,6 +154,7 @@ class Dataset:
         if not isinstance(self.tokenizer, tokens.Tokenizer):
             set_(self, "tokenizer", tokens.load(self.tokenizer))
         self._check_length()
+        self._probed.clear()
 
     def __len__(self) -> int:
         return self.num_samples
@@ -119,12 +163,26 @@ class Dataset:
         return (self[index] for index in range(self.num_samples))
 
     def __getitem__(self, index: int) -> Sample:
+        """Return a sample by its index, from 0.
+
+        Raises
+        ------
+        IndexError
+            If there are not that many.
+        ParameterError
+            As `sample`.
+        """
         if not 0 <= index < self.num_samples:
             raise IndexError(f"sample {index} of {self.num_samples}")
         return self.sample(index, self.maker)
 
     def sample(self, index: int, maker: Maker) -> Sample:
-        """Return one sample by its index, of a maker that may differ from the dataset's own.
+        """Return a sample by its index, from 0.
+
+        Parameters
+        ----------
+        maker
+            What makes it: `maker`, or another one that stands in for it.
 
         Raises
         ------
@@ -164,7 +222,9 @@ class Dataset:
 
     @cached_property
     def tokens_to_generate(self) -> int:
-        """Room for the answer: the task's number, or more where this tokenizer needs more."""
+        """Tokens to generate: as set, else the task's number, or more where that is too few."""
+        if self.room is not None:
+            return self.room
         answers = [
             draft.answer or self._language.join(draft.outputs)
             for drafts in self._drafts(self._trial)
@@ -172,7 +232,7 @@ class Dataset:
         ]
         # Half as much again as the longest of many gold answers, and eight for a word before it.
         needed = math.ceil(1.5 * max(self._tokenizer.counts(answers))) + 8
-        return max(self.row.tokens_to_generate, needed)
+        return max(self.row.tokens_to_generate, needed + self.row.reasoning)
 
     @cached_property
     def _trial(self) -> Maker:
@@ -181,7 +241,7 @@ class Dataset:
 
     @cached_property
     def maker(self) -> Maker:
-        """The maker of samples; mostly the trial's own, whose haystack is counted."""
+        """The maker of samples; mostly the one of the trial drafts, whose haystack is counted."""
         if self.tokens_to_generate == self.row.tokens_to_generate:
             return self._trial
         return self._maker(self.tokens_to_generate)
@@ -246,10 +306,18 @@ class Dataset:
         return {}
 
     def _drafts(self, maker: Maker) -> list[list[Draft]]:
-        """Return the drafts of some contexts, one or more of each."""
-        queries = self.queries_per_context
-        contexts = range(max(PROBED_CONTEXTS, PROBES // queries))
-        return [maker.drafts(context, self._rng(context), queries) for context in contexts]
+        """Return the drafts of some contexts, one or more of each, drawn once."""
+        if maker not in self._probed:
+            queries = self.queries_per_context
+            contexts = range(max(PROBED_CONTEXTS, PROBES // queries))
+            self._probed[maker] = [
+                maker.drafts(context, self._rng(context), queries) for context in contexts
+            ]
+        return self._probed[maker]
+
+    @cached_property
+    def _probed(self) -> dict[Maker, list[list[Draft]]]:
+        return {}
 
     def _smallest(self, maker: Maker) -> int:
         needed = 0
@@ -279,7 +347,7 @@ class Dataset:
 
     @cached_property
     def metadata(self) -> dict[str, Any]:
-        """Everything that decides the bytes of the samples."""
+        """Everything that decides the bytes of the samples, as plain data."""
         metadata = {
             "task": self.task,
             "knobs": self.row.settings(),
@@ -301,6 +369,8 @@ class Dataset:
         # before there was a choice stay what they are.
         if self.format.system_prompt is not None:
             metadata["system_prompt"] = self.format.system_prompt
+        if self.row.stop:
+            metadata["stop"] = [*self.row.stop]
         if self.queries_per_context > 1:
             metadata["queries_per_context"] = self.queries_per_context
         return metadata

@@ -3,8 +3,15 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Mapping
 from typing import Any
+
+HALF = re.compile(r"[\ud800-\udfff]")
+"""A surrogate: half of a character that UTF-16 writes as two. UTF-8 cannot hold it."""
+
+LARGEST = 2**63 - 1
+"""The largest whole number that is accepted: other programs read numbers in 64 bits."""
 
 MUST = "{parameter} is {value}, but must be {allowed}."
 """What a `ParameterError` says."""
@@ -44,7 +51,17 @@ class DataError(RulerError, ValueError):
 
 
 class MissingExtraError(RulerError, ImportError):
-    """A package that this step needs is not installed; the message says how to get it."""
+    """A package that this step needs is not installed; the message says how to get it.
+
+    Parameters
+    ----------
+    package
+        Its name, as `pip` knows it.
+    extra
+        The extra of rulerlib that brings it along.
+    purpose
+        What needs it, as the beginning of a sentence.
+    """
 
     def __init__(self, package: str, extra: str, purpose: str) -> None:
         super().__init__(
@@ -54,7 +71,7 @@ class MissingExtraError(RulerError, ImportError):
 
 
 class ServerError(RulerError):
-    """A server could not be asked to the end; what it answered is kept."""
+    """A server did not answer every request; the answers that came are kept."""
 
 
 class RunMismatchError(RulerError):
@@ -66,41 +83,57 @@ class BusyError(RulerError):
 
 
 def shortened(value: Any, most: int = 80) -> str:
-    """Return a value as Python writes it, cut to at most ``most`` characters."""
-    text = repr(value)
+    """Return a value as Python writes it, cut to at most ``most`` characters.
+
+    >>> shortened("abc" * 100, 20), shortened(10**5000)
+    ("'abcabcabcabcabca...", 'int')
+    """
+    try:
+        text = repr(value)
+    except Exception:
+        # Numbers of thousands of digits, lists within lists, and objects of others.
+        text = type(value).__name__
     return text if len(text) <= most else text[: most - 3] + "..."
 
 
 def nearest(value: Any, choices: Iterable[str]) -> str:
-    """Say which names are allowed and which one was probably meant.
+    """Return which names are allowed and which one was probably meant, for a `ParameterError`.
 
     >>> nearest("niah_singel_1", ["niah_single_1", "vt"])
     "one of niah_single_1, vt (did you mean 'niah_single_1'?)"
     """
     names = list(choices)
-    close = difflib.get_close_matches(str(value), names, n=1, cutoff=0.4)
+    meant = value if isinstance(value, str) else shortened(value)
+    close = difflib.get_close_matches(meant, names, n=1, cutoff=0.4)
     hint = f" (did you mean '{close[0]}'?)" if close else ""
     return f"one of {', '.join(names)}{hint}"
 
 
 def require(holds: object, parameter: str, value: Any, allowed: str) -> None:
-    """Refuse a parameter's value unless something holds.
+    """Raise a `ParameterError` unless a condition holds.
 
     >>> require(2 < 1, "length", 2, "at most 1")
     Traceback (most recent call last):
     rulerlib.errors.ParameterError: length is 2, but must be at most 1.
 
+    Parameters
+    ----------
+    holds
+        The condition; its truth value counts.
+    parameter, value, allowed
+        See `ParameterError`.
+
     Raises
     ------
     ParameterError
-        If it does not hold; its arguments are those of this function.
+        If the condition does not hold.
     """
     if not holds:
         raise ParameterError(parameter, value, allowed)
 
 
 def is_number(value: Any) -> bool:
-    """Return whether a value is a number; True and False are none."""
+    """Return whether a value is an ``int`` or a ``float``; True and False do not count."""
     return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
@@ -110,12 +143,34 @@ def one_of(parameter: str, value: Any, choices: Iterable[str]) -> str:
     Raises
     ------
     ParameterError
-        With the nearest allowed name.
+        If it is not: names the nearest that is.
     """
     names = list(choices)
     if not isinstance(value, str) or value not in names:
         raise ParameterError(parameter, value, nearest(value, names))
     return value
+
+
+def dictionary(parameter: str, value: Any, example: str) -> dict[str, Any]:
+    """Return a copy of ``value`` if it is a dictionary whose keys are texts.
+
+    Raises
+    ------
+    ParameterError
+        If it is not: gives ``example`` as one that is allowed.
+    """
+    named = isinstance(value, Mapping) and all(isinstance(name, str) for name in value)
+    require(named, parameter, value, f"a dictionary such as {example}")
+    return dict(value)
+
+
+def is_text(value: Any) -> bool:
+    r"""Return whether a value is a text that is not empty and can be written in UTF-8.
+
+    >>> is_text("æ"), is_text(""), is_text("\ud800")
+    (True, False, False)
+    """
+    return isinstance(value, str) and bool(value) and not HALF.search(value)
 
 
 def flag(parameter: str, value: Any) -> bool:
@@ -124,12 +179,13 @@ def flag(parameter: str, value: Any) -> bool:
     Raises
     ------
     ParameterError
+        If it is anything else.
     """
     require(isinstance(value, bool), parameter, value, "True or False")
     return bool(value)
 
 
-def whole_number(parameter: str, value: Any, minimum: int, maximum: int | None = None) -> int:
+def whole_number(parameter: str, value: Any, minimum: int, maximum: int = LARGEST) -> int:
     """Return ``value`` if it is an ``int`` from ``minimum`` to ``maximum``.
 
     A text such as ``"4096"`` is refused, not converted: papermill hands over
@@ -138,9 +194,14 @@ def whole_number(parameter: str, value: Any, minimum: int, maximum: int | None =
     Raises
     ------
     ParameterError
+        If it is anything else.
     """
-    high = f" and at most {maximum}" if maximum is not None else ""
     whole = isinstance(value, int) and not isinstance(value, bool)
-    holds = whole and value >= minimum and (maximum is None or value <= maximum)
-    require(holds, parameter, value, f"a whole number, at least {minimum}{high}")
+    high = f" and at most {maximum}" if maximum < LARGEST or (whole and value > maximum) else ""
+    require(
+        whole and minimum <= value <= maximum,
+        parameter,
+        value,
+        f"a whole number, at least {minimum}{high}",
+    )
     return int(value)

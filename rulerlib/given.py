@@ -1,4 +1,12 @@
-"""Datasets that are there already, such as those that NVIDIA's scripts made."""
+"""Datasets that are there already, such as those that NVIDIA's scripts made.
+
+>>> import pathlib, tempfile
+>>> folder = pathlib.Path(tempfile.mkdtemp()) / "4096" / "vt"
+>>> folder.mkdir(parents=True)
+>>> _ = (folder / "validation.jsonl").write_text('{"index": 0, "input": "?", "outputs": ["!"]}')
+>>> list(find(folder, ["vt"]))
+[('vt', 4096)]
+"""
 
 from __future__ import annotations
 
@@ -7,8 +15,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from rulerlib import samples
-from rulerlib.errors import ParameterError
+from rulerlib import paths, samples
+from rulerlib.errors import ParameterError, require
 from rulerlib.samples import Sample
 
 Given = dict[tuple[str, int], Path]
@@ -18,8 +26,16 @@ Given = dict[tuple[str, int], Path]
 def find(data: Any, names: Sequence[str]) -> Given:
     """Return the datasets of some tasks below a path.
 
-    The task is the name of a file's folder. Its length is the nearest folder above whose name is
-    a number, as in RULER's own tree, else that of the longest sample.
+    The task is the name of a file's folder. The length, in tokens, is the name of the nearest
+    folder above that is a number, as in RULER's own tree. Where there is none, or a sample is
+    longer than it says, the length is that of the longest sample.
+
+    Parameters
+    ----------
+    data
+        A file ``<task>/validation.jsonl``, or a folder with such files somewhere below it.
+    names
+        The tasks; files of others are left out.
 
     Raises
     ------
@@ -28,10 +44,13 @@ def find(data: Any, names: Sequence[str]) -> Given:
     DataError
         If a file is damaged.
     """
-    top = Path(data).expanduser() if isinstance(data, str) and data.strip() else None
-    paths = [] if top is None else [top] if top.is_file() else top.rglob("validation.jsonl")
+    wanted = (
+        "a file <task>/validation.jsonl, or a folder with such files, of at least one of the tasks"
+        f" {', '.join(names)}"
+    )
+    top = paths.named("data", data, wanted)
     chosen: Given = {}
-    for path in sorted(paths):
+    for path in [top] if top.is_file() else paths.within(top, "validation.jsonl"):
         task = path.resolve().parent.name
         if task not in names:
             continue
@@ -43,12 +62,7 @@ def find(data: Any, names: Sequence[str]) -> Given:
                 "data", data, f"one file of {task} at length {length}, not also {path}"
             )
         chosen[task, length] = path
-    if not chosen:
-        raise ParameterError(
-            "data", data,
-            "a file <task>/validation.jsonl, or a folder with such files, of at least one of the"
-            f" tasks {', '.join(names)}",
-        )  # fmt: skip
+    require(chosen, "data", data, wanted)
     return dict(sorted(chosen.items(), key=lambda item: item[0][1]))
 
 
@@ -59,6 +73,8 @@ def language(data: Any, files: Given) -> str:
     ------
     ParameterError
         If they name several.
+    DataError
+        If a file is damaged.
     """
     named = {
         next(samples.read(path, Sample), Sample(0, "", [])).language or "en"
@@ -70,11 +86,17 @@ def language(data: Any, files: Given) -> str:
 
 
 def source(path: Path) -> str:
-    """Return a name for a file of questions, wherever it stands: a hash of its bytes."""
+    """Return a name for a file of questions that holds a hash of its bytes, not its place."""
     with path.open("rb") as file:
         return f"data-{hashlib.file_digest(file, 'sha256').hexdigest()[:8]}"
 
 
 def count(path: Path) -> int:
-    """Return the number of samples of a file."""
+    """Return the number of samples of a file.
+
+    Raises
+    ------
+    DataError
+        If the file cannot be read or is damaged.
+    """
     return sum(1 for _ in samples.read(path, Sample))

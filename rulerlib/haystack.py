@@ -24,7 +24,7 @@ import itertools
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
 from rulerlib.errors import DataError, is_number, require
@@ -38,7 +38,7 @@ DEPTHS = tuple(round(100 * step / 39) for step in range(40))
 
 
 def depth_of(index: int) -> int:
-    """Return the depth of sample ``index`` when one needle goes through all depths evenly.
+    """Return the depth, 0 to 100, of sample ``index`` where one needle goes through all depths.
 
     Any 40 samples in a row take each depth once; samples 0-9, 10-19, ... take
     one depth from each tenth of the haystack, and the first ten include both
@@ -55,7 +55,10 @@ def depth_of(index: int) -> int:
 
 
 def depths_of(count: int, rng: random.Random) -> list[float]:
-    """Return rising depths at random: each once, or as evenly as can be where they run out."""
+    """Return ``count`` of `DEPTHS` at random, rising: each at most once if there are enough.
+
+    Of ``count`` depths from 41 to 80, each is drawn at most twice, and so on.
+    """
     laps = -(-count // len(DEPTHS))
     return sorted(rng.sample(DEPTHS * laps, count))
 
@@ -102,9 +105,16 @@ class Filling:
     def insert(
         self, needles: Sequence[str], depths: Sequence[float], costs: Sequence[int]
     ) -> Context:
-        """Put needles between units, each at the seam nearest to its depth in tokens.
+        """Return the units with needles between them, each at the seam nearest to its depth.
 
-        ``depths`` rise; needles at the same seam keep their order.
+        Parameters
+        ----------
+        needles
+            Their texts; those at the same seam keep their order.
+        depths
+            From 0 (start) to 100 (end), counted in tokens; they rise.
+        costs
+            What each needle adds in tokens, its seam included.
         """
         sums = list(itertools.accumulate(self.costs, initial=0))
         context = Context([*self.units], [*self.costs], self.seam, [])
@@ -149,7 +159,7 @@ class Sized(Filling):
 
 
 def largest(cost: Callable[[int], int], room: int, most: int) -> int:
-    """Return the largest size from 0 to ``most`` that costs no more than ``room``.
+    """Return the largest size from 0 to ``most`` that costs no more than ``room``; else 0.
 
     ``cost`` must not fall as the size rises.
 
@@ -161,7 +171,19 @@ def largest(cost: Callable[[int], int], room: int, most: int) -> int:
 
 @dataclass
 class Context:
-    """A filling with its needles: ``pieces[slots[i]]`` is needle ``i``."""
+    """A filling with its needles.
+
+    Attributes
+    ----------
+    pieces
+        The texts of units and needles, in order.
+    costs
+        What each piece adds in tokens, its seam included.
+    seam
+        What stands between two pieces.
+    slots
+        For each needle its index in ``pieces``.
+    """
 
     pieces: list[str]
     costs: list[int]
@@ -178,10 +200,36 @@ class Context:
         sums = list(itertools.accumulate(self.costs, initial=0))
         return [sums[slot] for slot in self.slots]
 
+    def depths(self) -> list[float]:
+        """Return for each needle its depth: the percentage of all other tokens that precede it.
+
+        Tokens are counted as the sum of the pieces' costs; depths have two decimals. 0 is the
+        start of the context, 100 its end; a needle that is all there is stands at the start.
+
+        >>> Filling(["a b c", "d"], [3, 1], " ").insert(["e", "f"], [50, 100], [1, 1]).depths()
+        [60.0, 100.0]
+        """
+        sums = list(itertools.accumulate(self.costs, initial=0))
+        return [
+            round(100 * sums[slot] / max(1, sums[-1] - self.costs[slot]), 2) for slot in self.slots
+        ]
+
     def starts(self) -> list[int]:
         """Return for each piece the character of ``text`` at which it begins."""
         lengths = [len(piece) + len(self.seam) for piece in self.pieces]
         return list(itertools.accumulate(lengths, initial=0))[:-1]
+
+
+# The next length, seed or setting of a task mostly has the same units.
+@lru_cache(8)
+def _costs(units: tuple[str, ...], seam: str, tokenizer: Tokenizer) -> list[int]:
+    """Return what each unit adds in tokens, its seam included."""
+    anchor = tokenizer.count(ANCHOR)
+    different = list(dict.fromkeys(units))
+    counts = tokenizer.counts([ANCHOR + seam + unit for unit in different])
+    # At least one: a token that crosses the seam may hide a unit wholly, and nothing is free.
+    cost = {u: max(1, count - anchor) for u, count in zip(different, counts, strict=True)}
+    return [cost[unit] for unit in units]
 
 
 class Haystack:
@@ -195,6 +243,18 @@ class Haystack:
         What joins them: a space for prose, a newline for lines.
     tokenizer
         Counts them, once.
+
+    Attributes
+    ----------
+    costs
+        What each unit adds in tokens, its seam included; at least 1.
+    total, cheapest, longest
+        The sum of these costs, the smallest and the largest.
+
+    Raises
+    ------
+    DataError
+        If there are no units.
     """
 
     def __init__(self, units: Sequence[str], seam: str, tokenizer: Tokenizer) -> None:
@@ -203,12 +263,7 @@ class Haystack:
         self.units = list(units)
         self.seam = seam
         self.tokenizer = tokenizer
-        anchor = tokenizer.count(ANCHOR)
-        different = list(dict.fromkeys(self.units))
-        counts = tokenizer.counts([ANCHOR + seam + unit for unit in different])
-        # At least one: a token that crosses the seam may hide a unit wholly, and nothing is free.
-        cost = {u: max(1, count - anchor) for u, count in zip(different, counts, strict=True)}
-        self.costs = [cost[unit] for unit in self.units]
+        self.costs = [*_costs(tuple(self.units), seam, tokenizer)]
         self._sums = list(itertools.accumulate(self.costs, initial=0))
         self.total, self.cheapest, self.longest = self._sums[-1], min(self.costs), max(self.costs)
 
@@ -239,7 +294,7 @@ class Haystack:
             return laps * self.total + self._sums[rest] - self._sums[start]
 
         # A unit costs a token or more.
-        end = start + largest(cost, room, most=max(0, room))
+        end = start + largest(cost, room, most=room)
         units = itertools.islice(itertools.cycle(self.units), start, end)
         costs = itertools.islice(itertools.cycle(self.costs), start, end)
         return Filling([*units], [*costs], self.seam)
@@ -259,10 +314,11 @@ class Pool(Haystack):
         DataError
             If the pool is too small for the room.
         """
-        wanted = min(len(self.units), max(0, room) // self.cheapest)
+        room = max(0, room)
+        wanted = min(len(self.units), room // self.cheapest)
         order = rng.sample(range(len(self.units)), wanted)
         sums = list(itertools.accumulate((self.costs[i] for i in order), initial=0))
-        count = bisect.bisect_right(sums, max(0, room)) - 1
+        count = bisect.bisect_right(sums, room) - 1
         if count == len(self.units) and room - sums[count] >= self.longest:
             raise DataError(f"A pool of {len(self.units)} units is too small for {room} tokens.")
         chosen = order[:count]

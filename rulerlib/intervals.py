@@ -6,6 +6,10 @@
 >>> mean = clustered([1, 1, 1, 1, 0, 0, 1, 1], clusters=[0, 0, 1, 1, 2, 2, 3, 3])
 >>> mean.mean, round(mean.design_effect, 2), round(mean.low, 2), round(mean.high, 2)
 (0.75, 2.33, 0.15, 0.98)
+>>> print(mean)
+0.750, standard error 0.250 (8 values in 4 clusters)
+>>> print(clustered([1, 0], clusters=["a", "a"]))
+0.500, no standard error, for all 2 values are of one cluster
 """
 
 from __future__ import annotations
@@ -21,10 +25,11 @@ from rulerlib.errors import require
 
 
 def wilson(successes: float, n: int, confidence: float = 0.95) -> tuple[float, float]:
-    """The interval of a proportion (Wilson 1927).
+    """Return the confidence interval of a proportion.
 
-    It also holds for the mean of values between 0 and 1, such as recall, and is
-    then too wide rather than too narrow: their variance is at most p(1 - p).
+    The formula is that of Wilson 1927, "Probable Inference, the Law of Succession, and
+    Statistical Inference". The interval also holds for the mean of values between 0 and 1, such
+    as recall, and is then too wide rather than too narrow: their variance is at most p(1 - p).
 
     Parameters
     ----------
@@ -32,17 +37,26 @@ def wilson(successes: float, n: int, confidence: float = 0.95) -> tuple[float, f
         Sum of the values, 0 to ``n``.
     n
         Number of independent samples.
+    confidence
+        How often such intervals hold the true value, above 0 and below 1.
 
     Returns
     -------
     low, high
-        (0, 1) where nothing was measured, so that a plot shows that nothing is known.
+        From 0 to 1. (0, 1) where nothing was measured, so that a plot shows that nothing is
+        known.
+
+    Raises
+    ------
+    ParameterError
+        If ``successes`` is not from 0 to ``n``, or ``confidence`` cannot be one.
     """
+    require(0 < confidence < 1, "confidence", confidence, "above 0 and below 1")
     return _score_interval(successes, n, NormalDist().inv_cdf(0.5 + confidence / 2))
 
 
 def _score_interval(successes: float, n: float, z: float) -> tuple[float, float]:
-    """Wilson's interval with a critical value of one's own and an ``n`` that need not be whole."""
+    """Return Wilson's interval at a critical value ``z``; ``n`` need not be a whole number."""
     require(0 <= successes <= n, "successes", successes, f"from 0 to n ({n})")
     if n == 0:
         return 0.0, 1.0
@@ -68,9 +82,9 @@ class Clustered:
         Of the mean, robust to any dependence within a cluster. NaN with one cluster, which says
         nothing about how clusters differ.
     design_effect
-        By what factor that variance is larger than that of ``n`` independent values (Kish 1965);
-        ``n / design_effect`` independent values would have told as much. NaN where it cannot be
-        estimated: one cluster, or values that are all the same.
+        The variance of the mean, divided by what it would be for ``n`` independent values (Kish
+        1965): ``n / design_effect`` independent values would give the same standard error. NaN
+        where it cannot be estimated: one cluster, or values that are all the same.
     low, high
         The confidence interval, within 0 and 1.
     """
@@ -83,11 +97,23 @@ class Clustered:
     low: float
     high: float
 
+    def __str__(self) -> str:
+        """Return the mean and its standard error in words, or why there is none."""
+        if not self.n:
+            return "no mean, for there are no values"
+        if self.clusters == 1:
+            of_one = f"all {self.n} values are" if self.n > 1 else "its value is"
+            return f"{self.mean:.3f}, no standard error, for {of_one} of one cluster"
+        among = f"({self.n} values in {self.clusters} clusters)"
+        return f"{self.mean:.3f}, standard error {self.standard_error:.3f} {among}"
+
 
 def clustered(
     values: Sequence[float], clusters: Sequence[Hashable], confidence: float = 0.95
 ) -> Clustered:
-    """The mean of values between 0 and 1, of which those in one cluster depend on each other.
+    """Return the mean of values from 0 to 1 that come in clusters, and its interval.
+
+    Values of one cluster may depend on each other; clusters are independent.
 
     The standard error is that of Miller 2024, "Adding Error Bars to Evals" (section 2.2), with
     the finite-cluster correction G / (G - 1) for G clusters, as regression packages have it
@@ -95,20 +121,22 @@ def clustered(
 
         SE^2 = G / (G - 1) * sum over clusters of (sum over its values of (value - mean))^2 / n^2
 
-    The interval is Wilson's for as many independent values as tell as much, ``n / design
-    effect``, with Student's t of G - 1 degrees of freedom in place of the normal quantile (as
-    Korn and Graubard 1998 and Dean and Pagano 2015 have it for surveys): ``mean +- 2 SE``
+    The interval is Wilson's, computed as if there were ``n / design effect`` independent values.
+    Student's t with G - 1 degrees of freedom takes the place of the normal quantile (as in
+    Korn and Graubard 1998 and Dean and Pagano 2015, for surveys). The usual ``mean +- 2 SE``
     would leave 0 to 1, and would shrink to a point where every answer is right.
 
-    Just there the data say nothing about the design effect, and near there little. So the
-    interval counts one more answer that went the other way, wholly bound to its cluster: with
-    m the largest that the design effect can be, ``sum of squared sizes / n``, and k =
-    n * mean * (1 - mean) the answers that tell, it takes ``(k * design effect + m) / (k + 1)``.
-    All right therefore counts no more than as many independent values as there are contexts,
-    and among many mixed answers the one more does not matter. A design effect below 1 is taken
-    as 1, so that no interval is narrower than that of independent values.
+    Where every answer is right (or wrong), the data say nothing about the design effect, and
+    where nearly every one is, they say little. So the interval takes a mean of two: the
+    estimated design effect, and the largest that it can be, m = ``sum of squared sizes / n``,
+    which is reached where all answers of a cluster are alike. The first has the weight
+    k = n * mean * (1 - mean), the second the weight 1: ``(k * design effect + m) / (k + 1)``.
+    Where every answer is right, the answers then count as no more independent values than there
+    are clusters; where many are right and many are wrong, m hardly matters. An estimate below 1
+    is taken as 1, so that no interval is narrower than that of independent values.
 
-    Where every cluster has one value, the interval is `wilson`'s own.
+    Where every cluster has one value, the interval is `wilson`'s own. A single cluster of
+    several values tells nothing of other clusters, and its interval is 0 to 1.
 
     Parameters
     ----------
@@ -116,16 +144,20 @@ def clustered(
         From 0 to 1.
     clusters
         For each value the name of its cluster.
+    confidence
+        See `wilson`.
 
     Raises
     ------
     ParameterError
-        If a value is not from 0 to 1, or there are not as many clusters as values.
+        If a value is not from 0 to 1, there are not as many clusters as values, or
+        ``confidence`` cannot be one.
     """
     same = len(values) == len(clusters)
     require(same, "clusters", len(clusters), f"one for each of {len(values)} values")
     for value in values:
         require(0 <= value <= 1, "values", value, "from 0 to 1")
+    require(0 < confidence < 1, "confidence", confidence, "above 0 and below 1")
     n = len(values)
     if not n:
         return Clustered(math.nan, 0, 0, math.nan, math.nan, 0.0, 1.0)
@@ -149,7 +181,7 @@ def clustered(
     if count == n:
         low, high = wilson(min(n, mean * n), n, confidence)
     else:
-        telling = n * mean * (1 - mean) if varied else 0.0
+        telling = n * mean * (1 - mean)
         taken = (telling * max(1.0, effect) + most) / (telling + 1) if varied else most
         worth = n / taken
         quantile = _student(0.5 + confidence / 2, count - 1)
@@ -159,7 +191,7 @@ def clustered(
 
 @lru_cache(maxsize=1024)
 def _student(probability: float, freedom: int) -> float:
-    """The quantile of Student's t above 1/2, for a whole number of degrees of freedom."""
+    """Return the quantile of Student's t at a probability above 1/2, for whole ``freedom``."""
     normal = NormalDist().inv_cdf(probability)
     if freedom > 10_000:
         # The difference is in the fifth digit.
@@ -178,7 +210,7 @@ def _student(probability: float, freedom: int) -> float:
 
 
 def _within(angle: float, freedom: int) -> float:
-    """How often Student's t is nearer to 0 than ``sqrt(freedom) * tan(angle)``.
+    """Return the probability that Student's t is nearer to 0 than ``sqrt(freedom) * tan(angle)``.
 
     Abramowitz and Stegun 1964, "Handbook of Mathematical Functions", 26.7.3 and 26.7.4.
     """

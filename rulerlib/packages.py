@@ -1,4 +1,4 @@
-"""Packages that not every step needs: imported where they are used, and named where they lack."""
+"""Packages that not every step needs: imported where they are used, named where one is missing."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from rulerlib.errors import MissingExtraError
 
 
 def load(package: str, extra: str, purpose: str) -> Any:
-    """Return a package, imported now.
+    """Return a package or a module of one, imported by this call.
 
     >>> load("json", "hub", "Reading JSON").loads("[1, 2]")
     [1, 2]
@@ -17,7 +17,7 @@ def load(package: str, extra: str, purpose: str) -> Any:
     Parameters
     ----------
     package
-        Its name, for ``import`` and for ``pip``.
+        Its name, for ``import``; what stands before the first dot is also the name for ``pip``.
     extra
         Which of rulerlib's extras brings it along.
     purpose
@@ -31,4 +31,4 @@ def load(package: str, extra: str, purpose: str) -> Any:
     try:
         return importlib.import_module(package)
     except ImportError as error:
-        raise MissingExtraError(package, extra, purpose) from error
+        raise MissingExtraError(package.partition(".")[0], extra, purpose) from error

@@ -1,4 +1,4 @@
-"""The parameters of a run, checked, and those of a notebook.
+"""The parameters of a run, checked when they are made, also those that stand in a notebook.
 
 >>> Parameters(tasks="niah_single_2", length=8192, num_lengths=3).lengths
 (2048, 4096, 8192)
@@ -13,9 +13,19 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from rulerlib import checkpoints, given, languages, models, tasks
+from rulerlib import checkpoints, given, languages, models, paths, tasks
+from rulerlib.dataset import check_length
 from rulerlib.decoding import Decoding
-from rulerlib.errors import ParameterError, flag, nearest, one_of, whole_number
+from rulerlib.errors import (
+    ParameterError,
+    dictionary,
+    flag,
+    is_text,
+    nearest,
+    one_of,
+    require,
+    whole_number,
+)
 from rulerlib.given import Given
 from rulerlib.prompts import PromptFormat
 from rulerlib.tasks import Task
@@ -26,6 +36,9 @@ HOME = "RULERLIB_HOME"
 
 # Names that IPython itself puts beside the parameters of a notebook.
 _IPYTHON = {"In", "Out", "get_ipython", "exit", "quit", "open"}
+
+# papermill's -p takes True, False and None for what they are, and in small letters for text.
+_TYPED = {"none": None, "null": None, "": None, "true": True, "false": False}
 
 
 @dataclass(frozen=True)
@@ -59,7 +72,10 @@ class Parameters:
         The folder of all runs; relative to the folder that the environment variable
         ``RULERLIB_HOME`` names, else to the current one.
     texts
-        Your own text, a file or a folder, for the tasks that read texts.
+        Your own text, a file or a folder, for the tasks that read texts, see
+        `rulerlib.texts.read_texts`.
+    clean_texts
+        Read stray control characters of old encodings in them as Windows-1252 has them.
     data
         Datasets that are there already, also those that NVIDIA's RULER made: a file
         ``<task>/validation.jsonl``, or a folder with such files somewhere below it. ``tasks``
@@ -108,6 +124,7 @@ class Parameters:
     seed: int = 42
     output: str = "runs"
     texts: str | None = None
+    clean_texts: bool = False
     data: str | None = None
     format: PromptFormat = field(default_factory=PromptFormat)
     decoding: Decoding = field(default_factory=Decoding)
@@ -123,6 +140,8 @@ class Parameters:
 
     def __post_init__(self) -> None:
         set_ = object.__setattr__
+        if self.family is not None:
+            one_of("family", self.family, tasks.FAMILIES)
         set_(self, "tasks", tuple(tasks.names(self.tasks, self.family)))
         one_of("engine", self.engine, models.ENGINES)
         languages.load(self.language)
@@ -134,9 +153,16 @@ class Parameters:
             ("study_length", 1), ("study_samples", 1),
         ):  # fmt: skip
             whole_number(name, getattr(self, name), least)
+        for name in ("length", "study_length"):
+            check_length(name, getattr(self, name))
         flag("allow_truncation", self.allow_truncation)
-        if not isinstance(self.output, str) or not self.output.strip():
-            raise ParameterError("output", self.output, "the name of a folder")
+        flag("clean_texts", self.clean_texts)
+        paths.named("output", self.output, "the name of a folder")
+        require(is_text(self.model), "model", self.model, "the name of a model")
+        for name, kind in (("format", PromptFormat), ("decoding", Decoding)):
+            holds = isinstance(getattr(self, name), kind)
+            require(holds, name, getattr(self, name), f"a {kind.__name__}")
+        set_(self, "knobs", dictionary("knobs", self.knobs, '{"num_hops": 2}'))
         self._check_options()
         set_(self, "study", self._checked_study())
         asked = [tasks.resolve(name, **self.knobs) for name in self.tasks]
@@ -159,11 +185,7 @@ class Parameters:
             raise ParameterError("primary", self.primary, nearest(self.primary, measures))
 
     def _check_options(self) -> None:
-        options = self.engine_options
-        if not isinstance(options, dict) or not all(isinstance(name, str) for name in options):
-            raise ParameterError(
-                "engine_options", options, 'a dictionary such as {"dtype": "float32"}'
-            )
+        options = dictionary("engine_options", self.engine_options, '{"dtype": "float32"}')
         if "api_key" in options:
             # An executed notebook keeps its parameters; this sentence does not repeat the key.
             raise ParameterError(
@@ -174,9 +196,9 @@ class Parameters:
 
     def _checked_study(self) -> tuple[Mapping[str, Any], ...]:
         rows = () if self.study is None else self.study
-        if not isinstance(rows, (list, tuple)) or not all(isinstance(row, Mapping) for row in rows):
-            raise ParameterError("study", rows, "a list of settings, each {knob: value}")
-        return tuple(rows)
+        listed = isinstance(rows, (list, tuple))
+        require(listed, "study", rows, "a list of settings, each {knob: value}")
+        return tuple(dictionary("study", row, '{"num_hops": 2}') for row in rows)
 
     @property
     def lengths(self) -> tuple[int, ...]:
@@ -186,13 +208,18 @@ class Parameters:
     @property
     def name(self) -> str:
         """The model's name: a folder on this machine is known by its last part."""
-        path = Path(self.model).expanduser()
-        return path.resolve().name if path.is_dir() else self.model
+        folder = Path(self.model).expanduser()
+        return folder.resolve().name if self.is_folder else self.model
+
+    @property
+    def is_folder(self) -> bool:
+        """Whether the model is a folder on this machine."""
+        return Path(self.model).expanduser().is_dir()
 
     @property
     def root(self) -> Path:
         """The folder of all runs."""
-        return home() / self.output
+        return home() / Path(self.output).expanduser()
 
     @property
     def rows(self) -> list[tuple[str, dict[str, Any]]]:
@@ -202,8 +229,8 @@ class Parameters:
 
     @cached_property
     def own_texts(self) -> tuple[str, ...] | None:
-        """The texts of ``texts``."""
-        return None if self.texts is None else read_texts(self.texts)
+        """The user's own texts, as ``texts`` names them; None where it names none."""
+        return None if self.texts is None else read_texts(self.texts, self.clean_texts)
 
     @cached_property
     def given(self) -> Given:
@@ -222,7 +249,10 @@ def halves(length: int, num_lengths: int) -> tuple[int, ...]:
 
 
 def notebook_parameters(namespace: Mapping[str, Any], known: Sequence[str]) -> dict[str, Any]:
-    """Return the parameters that stand in a notebook.
+    """Return the parameters that stand in a notebook, by name.
+
+    Texts such as ``"none"`` and ``"true"``, which papermill does not convert, become the values
+    that they mean.
 
     Parameters
     ----------
@@ -234,7 +264,7 @@ def notebook_parameters(namespace: Mapping[str, Any], known: Sequence[str]) -> d
     Raises
     ------
     ParameterError
-        If papermill set another one, which it only warns of.
+        If there is a name that is not known; papermill only warns of it.
     """
     values = {
         name: value
@@ -247,19 +277,20 @@ def notebook_parameters(namespace: Mapping[str, Any], known: Sequence[str]) -> d
             raise ParameterError(
                 "the parameter name", name, "'tasks'" if renamed else nearest(name, known)
             )
-        absent = {"none", "null", "", *(["[]"] if name == "study" else [])}
-        if name == "answer_prefix":
+        typed = dict(_TYPED)
+        if name == "study":
+            typed["[]"] = None
+        elif name == "answer_prefix":
             # There it is a value.
-            absent.remove("none")
-        if isinstance(value, str) and value.strip().lower() in absent:
-            # papermill's -p texts None arrives as text.
-            values[name] = None
+            del typed["none"]
+        if isinstance(value, str):
+            values[name] = typed.get(value.strip().lower(), value)
     return values
 
 
 def home() -> Path:
-    """Return the folder in which relative outputs stand."""
-    return Path(os.environ.get(HOME, "."))
+    """Return the folder in which relative outputs stand, see `HOME`."""
+    return Path(os.environ.get(HOME, ".")).expanduser()
 
 
 def _is_data(value: Any) -> bool:

@@ -19,6 +19,7 @@ from typing import Any, NamedTuple, Self
 from rulerlib.errors import DataError, shortened
 
 ROLES = {
+    "system": "an instruction that harnesses send as a message of its own, before the user's",
     "context": "everything between the instruction and the question",
     "example": "a worked example, with its answer",
     "question": "what follows the context",
@@ -28,6 +29,7 @@ ROLES = {
     "document": "a document that the answer needs",
     "word": "a word of a list that is to be counted",
     "value": "a value: in a needle, a hop, a distractor or a document",
+    "operand": "a number, date or name in a document that the answer is computed from",
 }
 """The roles of parts, in words."""
 
@@ -48,7 +50,8 @@ class Part(NamedTuple):
         The key and the value of a needle, a hop or a distractor, where it is known beside the
         value part within it.
     depth
-        Where it was to be put, from 0 (start) to 100 (end) of the context.
+        How deep it stands in the context, from 0 (start) to 100 (end), see
+        `rulerlib.haystack.Context.depths`.
     token_position
         The index of its first token in the tokens of ``Sample.input``.
     """
@@ -96,12 +99,19 @@ class Column:
 
     @classmethod
     def from_dict(cls, values: Any, size: int) -> Self:
-        """Return the parts of plain data, checked against a prompt of ``size`` characters.
+        """Return the parts of one object of `Parts.to_data`, checked.
+
+        Parameters
+        ----------
+        values
+            What was read from a file.
+        size
+            The number of characters of the prompt.
 
         Raises
         ------
         DataError
-            If it is no such data, or a part does not lie within the prompt.
+            If it is no such object, or a part does not lie within the prompt.
         """
         if not isinstance(values, dict) or not {"role", "start", "end"} <= values.keys():
             raise DataError(f"the parts {shortened(values)} are no object with role, start and end")
@@ -114,13 +124,13 @@ class Column:
             raise DataError(f"the parts {shortened(values)} have fields of unequal length")
         for name, column in more.items():
             if not {*map(type, column)} <= _MORE[name]:
-                raise DataError(f"the parts '{shortened(role)}' have a {name} that cannot be")
+                raise DataError(f"the parts {shortened(role)} have a {name} that cannot be")
         if not {*map(type, start), *map(type, end)} <= {int}:
             raise DataError(
-                f"the parts '{shortened(role)}' begin and end at other than whole numbers"
+                f"the parts {shortened(role)} begin and end at other than whole numbers"
             )
         if start and not (min(start) >= 0 and max(end) <= size and all(map(le, start, end))):
-            raise DataError(f"a part '{shortened(role)}' does not lie within {size} characters")
+            raise DataError(f"a part {shortened(role)} does not lie within {size} characters")
         return cls(role, start, end, more)
 
 
@@ -132,6 +142,11 @@ class Parts(Sequence[Part]):
     ['context', 'needle']
     >>> parts.to_data()[1]
     {'role': 'needle', 'start': [4], 'end': [20], 'key': ['a-b'], 'depth': [50]}
+
+    Parameters
+    ----------
+    columns
+        The parts by role, in any order; `of` makes them of single parts.
     """
 
     def __init__(self, columns: Sequence[Column] = ()) -> None:
@@ -139,7 +154,7 @@ class Parts(Sequence[Part]):
 
     @classmethod
     def of(cls, parts: Iterable[Part]) -> Self:
-        """Return single parts as such."""
+        """Return the parts that are given one by one, in any order."""
         groups: dict[tuple[str, tuple[str, ...]], list[Part]] = {}
         for part in parts:
             known = tuple(name for name in _MORE if getattr(part, name) is not None)
@@ -172,7 +187,7 @@ class Parts(Sequence[Part]):
         return f"Parts.of({self._all!r})"
 
     def to_data(self) -> list[dict[str, Any]]:
-        """Return the parts as plain data: an object for each role and what is known of it."""
+        """Return the parts as plain data: an object of lists for each role and its known fields."""
         full = (column for column in self.columns if column.start)
         return [
             {"role": each.role, "start": each.start, "end": each.end, **each.more} for each in full
@@ -180,7 +195,14 @@ class Parts(Sequence[Part]):
 
     @classmethod
     def from_data(cls, values: Any, size: int) -> Self:
-        """Return the parts of plain data, checked against a prompt of ``size`` characters.
+        """Return the parts of plain data, as `to_data` makes it, checked.
+
+        Parameters
+        ----------
+        values
+            What was read from a file.
+        size
+            The number of characters of the prompt.
 
         Raises
         ------

@@ -12,6 +12,7 @@ import importlib.metadata
 import math
 import platform
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from dataclasses import replace
 from functools import partial
 from itertools import groupby, islice
 from operator import attrgetter
@@ -25,9 +26,9 @@ from rulerlib.errors import DataError, require, whole_number
 from rulerlib.models import Generation, Model, Request
 from rulerlib.progress import Progress
 from rulerlib.prompts import Frame, PromptFormat
-from rulerlib.samples import Prediction, Sample, read_placed
+from rulerlib.samples import OPTIONAL, Prediction, Sample, read_placed
 from rulerlib.store.answers import Answers
-from rulerlib.store.questions import UNSAID, metadata
+from rulerlib.store.questions import GROWING, UNSAID, metadata
 
 # Other versions of these may give other numbers.
 PACKAGES = ("torch", "transformers", "tokenizers", "vllm", "openai")
@@ -40,6 +41,9 @@ COUNTED = ("tokenizer_fingerprint", "chat", "system_prompt", "answer_prefix", "t
 
 GREEDY = Decoding()
 
+Asked = tuple[Sample, int]
+"""A sample, and which of the answers to it is asked for, from 0."""
+
 
 def predict(
     questions: str | Path,
@@ -48,7 +52,6 @@ def predict(
     format: PromptFormat | None = None,  # noqa: A002
     decoding: Decoding = GREEDY,
     num_samples: int | None = None,
-    tokens_to_generate: int | None = None,
     allow_truncation: bool = False,
     progress: Progress | None = None,
     weight: float = 1.0,
@@ -69,12 +72,10 @@ def predict(
         How the questions are put to the model; None: as they were made for. What it thinks is
         kept in ``others``, and only the rest is scored.
     decoding
-        How the model chooses its tokens.
+        How the model chooses its tokens, and how many. Room for thinking comes on top, and an
+        answer may use what the thinking left.
     num_samples
         How many questions are asked, from the beginning; None: all.
-    tokens_to_generate
-        Room for the answer, in tokens; None: as the questions were made for. Room for thinking
-        comes on top, and an answer may use what the thinking left.
     allow_truncation
         Cut prompts that the model cannot take, in the middle, instead of refusing them; every
         such record says so in ``truncation``.
@@ -91,18 +92,22 @@ def predict(
     Raises
     ------
     ParameterError
-        If a prompt is longer than the model takes; before anything is loaded.
+        If a prompt is longer than the model takes, or another parameter cannot work; before
+        anything is loaded. Later, if the model cannot be loaded or the disk is full.
     RunMismatchError
         If ``answers`` was begun with other settings.
     DataError
         If a file is damaged.
     BusyError
         If another process is writing the same answers.
+    ServerError
+        If a server does not answer to the end; the answers that came are kept.
+    MissingExtraError
+        If a package that the engine needs is not installed.
     """
     questions, path = Path(questions), Path(answers)
     about = metadata(questions)
-    if tokens_to_generate is None:
-        tokens_to_generate = about.get("tokens_to_generate")
+    tokens_to_generate = decoding.tokens_to_generate or about.get("tokens_to_generate")
     tokens_to_generate = whole_number("tokens_to_generate", tokens_to_generate, 1)
     if num_samples is not None:
         whole_number("num_samples", num_samples, 1)
@@ -114,7 +119,9 @@ def predict(
         )
         require(not about.get("thinking"), "thinking_tokens", 0, allowed)
         format = PromptFormat.from_settings(about)  # noqa: A001
-    frame = format.frame(model.tokenizer)
+    # A task may end its answers by itself, as with the line.
+    more = (text for text in about.get("stop", ()) if text not in format.stop)
+    frame = replace(format, stop=(*format.stop, *more)).frame(model.tokenizer)
     room = tokens_to_generate + frame.format.thinking_tokens
     limit = math.inf if model.limit is None else model.limit
     allowed = f"less than {limit}, what '{model.name}' can take together with a prompt"
@@ -143,11 +150,13 @@ def predict(
         "allow_truncation": allow_truncation,
         "batch_size": batch_size,
         "versions": _versions(),
-        "dataset": {name: about[name] for name in sorted(about) if name != "num_samples"},
+        "dataset": {name: about[name] for name in sorted(about) if name not in GROWING},
         **({} if cell is None else {"cell": dict(cell)}),
     }
     progress = progress or Progress(0, questions.parent.name, quiet=True)
-    done, total = Answers(path, settings, survey.gold), len(survey.order)
+    repeats = decoding.samples
+    done = Answers(path, settings, survey.gold, repeats)
+    total = len(survey.order) * repeats
     if list(done.places)[:total] == list(range(total)):
         progress.advance(weight * total, measured=False)
         return path
@@ -157,18 +166,21 @@ def predict(
     )
     models.reserve(model, longest)
     with done.writing():
-        progress.advance(weight * sum(index < total for index in done.places), measured=False)
+        progress.advance(weight * sum(number < total for number in done.places), measured=False)
         for batch in _batches(survey, batch_size, done):
-            for sample, answer in _generated(model, batch, ask):
-                if sample.index not in done:
-                    done.append(record(sample, answer, frame))
+            for sample, repeat, answer in _generated(model, batch, ask):
+                if (sample.index, repeat) not in done:
+                    done.append(record(sample, answer, frame, repeat if repeats > 1 else None))
                     progress.advance(weight)
         done.put_in_order()
     return path
 
 
 def cost(length: int) -> float:
-    """Return what a prompt costs in relation to others: its tokens, and their attention.
+    """Return the time that a prompt takes in relation to others, without a unit.
+
+    The time for attention grows with the square of the length; at 4,096 tokens it is taken to be
+    as much as all the rest.
 
     Parameters
     ----------
@@ -188,11 +200,11 @@ class _Survey:
     gold
         The outputs of all samples.
     order
-        The indices of those that are asked, in the order that an engine with a prefix cache has
-        least to read in. Of samples that begin alike, which have the same haystack (noise above
-        all), those whose first needle lies deepest come first: all that precedes a needle was
-        then read by the sample before, however few prompts are kept. Samples that share a whole
-        context stay together. The rest keep their places.
+        The indices of the samples that are asked, in the order in which an engine with a prefix
+        cache has least to read. Samples that begin alike have the same haystack (noise above
+        all) and stand together, those whose first needle lies deepest first: all that precedes
+        a needle was then read by the sample before, however few prompts are kept. Samples that
+        share a whole context stand together too. The rest keep their order.
     """
 
     def __init__(
@@ -241,7 +253,7 @@ def _alike(sample: Sample) -> tuple[Any, float]:
 
 
 def _counter(about: dict[str, Any], model: Model, frame: Frame) -> Callable[[Sample], int]:
-    """Return what counts the tokens that the model is fed for a sample."""
+    """Return a function that counts the tokens that the model is fed for a sample."""
     # The lengths in the file hold for the tokenizer and format that it was made for.
     generated = about.get("tokens_to_generate", 0)
     was, now = {**UNSAID, **about}, frame.format.settings()
@@ -258,7 +270,7 @@ def _counter(about: dict[str, Any], model: Model, frame: Frame) -> Callable[[Sam
 
 
 def _versions() -> dict[str, str]:
-    """Return what is installed when the first answer is asked for; noted, not compared."""
+    """Return the versions of what is installed now, by name; they are noted, not compared."""
     versions = {"python": platform.python_version(), "rulerlib": rulerlib.__version__}
     for name in PACKAGES:
         with contextlib.suppress(importlib.metadata.PackageNotFoundError):
@@ -266,42 +278,50 @@ def _versions() -> dict[str, str]:
     return versions
 
 
-def _batches(survey: _Survey, size: int | None, done: Answers) -> Iterator[Iterable[Sample]]:
-    """Yield the samples of each call of the engine, as `rulerlib.models.Model.batch_size` says.
+def _batches(survey: _Survey, size: int | None, done: Answers) -> Iterator[Iterable[Asked]]:
+    """Yield the questions of each call of the engine, as `rulerlib.models.Model.batch_size` says.
 
     A batch that was half written is read again as a whole: the same prompts beside each other
     give the same numbers, and so the same bytes.
     """
+    repeats = range(done.repeats)
     if size is None:
-        left = [index for index in survey.order if index not in done]
+        left = [index for index in survey.order if any((index, at) not in done for at in repeats)]
         # An engine that is asked for nothing would load its weights all the same.
         if left:
-            yield survey.samples(left)
+            yield (
+                (sample, at)
+                for sample in survey.samples(left)
+                for at in repeats
+                if (sample.index, at) not in done
+            )
         return
     samples = survey.samples(range(len(survey.order)))
     for context, run in groupby(samples, key=attrgetter("context_id")):
-        # All questions on a context are one call, which the engine divides: it reads it once.
-        while batch := list(run if context is not None else islice(run, size)):
-            if any(sample.index not in done for sample in batch):
-                yield batch
+        # All questions on a context, and all answers to a question, are one call, which the
+        # engine divides: it reads what they share once.
+        alone = context is None
+        while batch := list(islice(run, size if len(repeats) == 1 else 1) if alone else run):
+            if any((sample.index, at) not in done for sample in batch for at in repeats):
+                yield [(sample, at) for sample in batch for at in repeats]
 
 
 def _generated(
-    model: Model, batch: Iterable[Sample], ask: Callable[[Sample], Request]
-) -> Iterator[tuple[Sample, Generation]]:
-    """Yield what a model says to each sample, as it finishes."""
+    model: Model, batch: Iterable[Asked], ask: Callable[..., Request]
+) -> Iterator[tuple[Sample, int, Generation]]:
+    """Yield sample, number of the answer to it (from 0) and generation, as these finish."""
     # Only what is asked and not answered yet is held in memory.
-    waiting: dict[int, Sample] = {}
+    waiting: dict[int, Asked] = {}
 
     def requests() -> Iterator[Request]:
-        for position, sample in enumerate(batch):
-            waiting[position] = sample
-            yield ask(sample)
+        for position, (sample, repeat) in enumerate(batch):
+            waiting[position] = sample, repeat
+            yield ask(sample, repeat=repeat)
 
     generations = model.generate(requests())
     try:
         for position, generation in generations:
-            yield waiting.pop(position), generation
+            yield *waiting.pop(position), generation
     finally:
         # At once, not when Python collects it: a traceback that a notebook keeps would hold
         # requests open, which cost money.
@@ -317,14 +337,25 @@ def request(
     room: int,
     decoding: Decoding = GREEDY,
     allow_truncation: bool = False,
+    repeat: int = 0,
 ) -> Request:
     """Return what a model is asked for a sample.
 
     Parameters
     ----------
+    frame
+        What stands around the question.
     room
         For thinking and answer together, in tokens.
+    decoding
+        How the model chooses its tokens.
+    allow_truncation
+        Whether a prompt that is too long may be cut.
+    repeat
+        Which of ``decoding.samples`` answers this is, from 0.
     """
+    # Answers to one question share the whole prompt.
+    alike = sample.index if decoding.samples > 1 else None
     return Request(
         prompt=frame.prompt(sample.input, sample.answer_prefix),
         special=not frame.chat,
@@ -332,15 +363,26 @@ def request(
         messages=frame.messages(sample.input, sample.answer_prefix),
         template=frame.template,
         tags=frame.format.thinking_tags if frame.chat else (),
-        group=sample.context_id,
+        group=alike if sample.context_id is None else sample.context_id,
         truncate=allow_truncation,
         stop=frame.format.stop,
         decoding=decoding,
+        repeat=repeat,
     )
 
 
-def record(sample: Sample, answer: Generation, frame: Frame) -> Prediction:
-    """Return what is kept of an answer."""
+def record(
+    sample: Sample, answer: Generation, frame: Frame, repeat: int | None = None
+) -> Prediction:
+    """Return the record of an answer.
+
+    Parameters
+    ----------
+    frame
+        What stood around the question.
+    repeat
+        Which of several answers to the sample this is, from 0; None: it is the only one.
+    """
     text, told = _text(answer.text), _text(answer.thinking)
     if told and frame.chat:
         # A server that tells thinking apart has taken out what the template has begun as well.
@@ -365,11 +407,13 @@ def record(sample: Sample, answer: Generation, frame: Frame) -> Prediction:
             "tokens_generated": answer.tokens,
             "finished": answer.finished,
             **({"context_id": sample.context_id} if sample.context_id is not None else {}),
+            **{name: value for name in OPTIONAL if (value := getattr(sample, name))},
             # Where the limit struck; a model without an end of its own always goes on to it.
             "cut_off": None if answer.finished else where,
             **({"thinking": thought} if thought else {}),
             # Its last digits are those of a smaller batch than the settings say.
             **({"split": answer.split} if answer.split else {}),
+            **({} if repeat is None else {"repeat": repeat}),
         },
         truncation=answer.kept,
         length=sample.length,

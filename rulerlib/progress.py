@@ -22,12 +22,12 @@ _INTERVAL = 0.5
 
 
 class Progress:
-    """Shows how much of the work is done, and how long the rest will take.
+    """A bar that shows how much of the work is done, and how long the rest will take.
 
     Parameters
     ----------
     total
-        The weight of all there is to do, in any unit.
+        The weight of all the work, in any unit.
     label
         What is being done.
     quiet
@@ -43,12 +43,14 @@ class Progress:
         self._draw()
 
     def advance(self, weight: float, measured: bool = True) -> None:
-        """Move on by the weight of a piece that is done.
+        """Move on by the weight of a piece of work that is done.
 
         Parameters
         ----------
+        weight
+            In the unit of ``total``.
         measured
-            False if it was there already and took no time.
+            False if the piece was there already and took no time.
         """
         self.done += weight
         if measured:

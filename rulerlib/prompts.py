@@ -32,7 +32,7 @@ _SWITCHES = ("enable_thinking", "thinking")
 
 
 def _texts(values: Any) -> bool:
-    """Return whether this is a list of texts, none of them empty."""
+    """Return whether a value is a list of texts, none of them empty."""
     several = isinstance(values, (list, tuple))
     return several and all(isinstance(value, str) and value for value in values)
 
@@ -136,6 +136,8 @@ class PromptFormat:
             If a chat template is asked for and there is none, if it does not repeat what it is
             given, if it has no switch that turns thinking off, or if a model would have to think
             after its answer has begun.
+        MissingExtraError
+            If `jinja2`, which renders chat templates, is not installed.
         """
         if self.chat:
             tokenizer.require_template()
@@ -218,9 +220,10 @@ class Frame:
         return f"{self.before}{text}{self.after(answer_prefix)}"
 
     def messages(self, text: str, answer_prefix: str) -> tuple[dict[str, str], ...] | None:
-        """Return the same as chat messages; None where the model is fed plain text.
+        """Return the prompt as chat messages; None where the model is fed plain text.
 
-        A last message of the assistant is one that the model continues.
+        Each is ``{"role": ..., "content": ...}``. Where the last is the assistant's, the model
+        continues it.
         """
         if not self.chat:
             return None

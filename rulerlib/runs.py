@@ -17,11 +17,11 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Self
 
-from rulerlib import given, models, samples, tasks
+from rulerlib import checkpoints, given, models, samples, tasks
 from rulerlib import predict as prediction
 from rulerlib.dataset import Dataset
 from rulerlib.decoding import Decoding
-from rulerlib.errors import ParameterError
+from rulerlib.errors import ParameterError, require
 from rulerlib.parameters import Parameters, notebook_parameters
 from rulerlib.progress import Progress
 from rulerlib.prompts import PromptFormat
@@ -32,10 +32,16 @@ from rulerlib.texts import digest
 
 # Notebooks have the fields of these two values as parameters of their own.
 _FORMAT = {item.name: item.name for item in fields(PromptFormat)}
-_DECODING = {"temperature": "temperature", "top_p": "top_p", "decoding_seed": "seed"}
+_DECODING = {
+    "temperature": "temperature", "top_p": "top_p", "decoding_seed": "seed",
+    "samples_per_question": "samples", "tokens_to_generate": "tokens_to_generate",
+}  # fmt: skip
 
 # Parameters that a notebook cannot set, or not by this name.
 _NOT_SET = {"knobs", "family", "format", "decoding", "loaded", "study_name"}
+
+# Those of a study, which only the notebook of a family has.
+_STUDY = {"study", "study_length", "study_samples"}
 
 # Options that are recorded with the answers, or decide the samples, besides the engine's settings.
 _RECORDED = ("batch_size", "tokenizer")
@@ -43,7 +49,7 @@ _RECORDED = ("batch_size", "tokenizer")
 
 @dataclass(frozen=True)
 class Run(Parameters):
-    """What `Parameters` ask for: its cells, their datasets and files, and the model's answers."""
+    """A run with its `Parameters`: its cells, their datasets and files, and the model's answers."""
 
     @classmethod
     def from_notebook(cls, namespace: Mapping[str, Any], family: str | None = None) -> Self:
@@ -58,18 +64,21 @@ class Run(Parameters):
             ``globals()``, before anything but parameters was set.
         family
             The family whose tasks the notebook may run, and whose knobs are parameters too. None:
-            any tasks, as their rows say.
+            any tasks, as their rows say, and no study.
 
         Raises
         ------
         ParameterError
             If a name is unknown or a value cannot work.
+        DataError, MissingExtraError
+            As `Parameters` and `loaded_engine`.
         """
-        own = {item.name for item in fields(cls)} - _NOT_SET
+        own = {item.name for item in fields(cls)} - _NOT_SET - (set() if family else _STUDY)
         knobs = [*tasks.TASKS[tasks.names("all", family)[0]].settings()] if family else []
         known = [*sorted(own), *_FORMAT, *_DECODING, *knobs]
         values = notebook_parameters(namespace, known)
         set_ = {name: value for name, value in values.items() if value is not None}
+        require("tasks" in values, "tasks", None, "a name, several with commas between, or 'all'")
         run = cls(
             **{name: value for name, value in values.items() if name in own},
             format=PromptFormat(**{_FORMAT[name]: set_[name] for name in _FORMAT if name in set_}),
@@ -83,26 +92,40 @@ class Run(Parameters):
         return run
 
     def check(self) -> None:
-        """Find what can go wrong before anything expensive starts.
+        """Check all that can be checked before anything expensive starts.
 
         Raises
         ------
         ParameterError
-            If a length does not work for the model or a task, or the output folder cannot be
-            written.
+            If a length does not work for the model or a task, or if the output folder cannot be
+            written or has no room for the questions and answers.
         """
         _ = self.cells
         _ = self.study_cells
-        trial = self.root / ".trial"
-        with files.replacing(trial) as file:
-            file.write("x" * 4096)
-        trial.unlink()
+        self._check_room()
+        files.check_writable(self.root)
+
+    def _check_room(self) -> None:
+        """Check that the disk can hold the questions, and the answers, which repeat them."""
+        made = [cell for cell in (*self.cells, *self.study_cells) if not self._is_given(cell)]
+        copies = 1 + self.decoding.samples
+        tokens, free = sum(cell.length * self._most(cell) for cell in made), files.free(self.root)
+        # A sample of each is made only where it matters. A disk without any room cannot be written.
+        if free and copies * tokens * files.MOST_PER_TOKEN > free:
+            sizes = [questions.size(self.dataset(cell), self._most(cell)) for cell in made]
+            files.check_room(self.root, copies * sum(sizes), self.num_samples)
 
     # --- What is asked -------------------------------------------------------------------------
 
     @cached_property
     def loaded_engine(self) -> models.Model:
-        """The engine; its weights are loaded with the first prompt."""
+        """The engine; its weights are loaded with the first prompt.
+
+        Raises
+        ------
+        ParameterError, MissingExtraError
+            As `rulerlib.models.load`.
+        """
         if self.loaded is not None:
             return self.loaded
         return models.load(self.model, self.engine, **self.engine_options)
@@ -158,12 +181,18 @@ class Run(Parameters):
             knobs={name: value for name, value in knobs.items() if value != usual[name]},
             seed=self.seed,
             queries_per_context=self.queries_per_context,
+            # Where everything fits, nothing can be cut, and the answers are the same.
+            allow_truncation=self.allow_truncation and length > (self._longest or length),
             texts=None if own is None else f"{Path(str(self.texts)).name}-{digest(own)[:8]}",
         )
 
     def _given_cell(self, task: str, length: int) -> Cell:
         source = given.source(self.given[task, length])
-        return replace(self._usual_cell, task=task, length=length, texts=source)
+        # What a file calls its length may have been counted by another tokenizer.
+        return replace(
+            self._usual_cell, task=task, length=length, texts=source,
+            allow_truncation=self.allow_truncation,
+        )  # fmt: skip
 
     @cached_property
     def _usual_cell(self) -> Cell:
@@ -177,14 +206,27 @@ class Run(Parameters):
             options = {key: value for key, value in self.engine_options.items() if key in recorded}
         return Cell(
             self.name, self.tasks[0], self.language, self.length, engine=self.engine,
-            options=options, format=replace(self.format, chat=chat), decoding=self.decoding,
+            options=options, weights=self._weights, format=replace(self.format, chat=chat),
+            decoding=self.decoding,
         )  # fmt: skip
+
+    @property
+    def _weights(self) -> str | None:
+        """The beginning of a hash of the weights in a folder; None for models known by a name."""
+        if self.engine == "openai" or self.model == "lille" or not self.is_folder:
+            return None
+        return checkpoints.fingerprint(self.model)[:8]
+
+    @property
+    def _longest(self) -> int | None:
+        """Tokens that the model takes beside room for thinking; None where that is unknown."""
+        limit = self.loaded_engine.limit
+        return None if limit is None else limit - self.format.thinking_tokens
 
     def _check_limit(self, parameter: str, length: int) -> None:
         """Check a length against the model's limit, and the format against its tokenizer."""
-        engine, thinking = self.loaded_engine, self.format.thinking_tokens
-        _ = self.format.frame(engine.tokenizer)
-        most = None if engine.limit is None else engine.limit - thinking
+        thinking, most = self.format.thinking_tokens, self._longest
+        _ = self.format.frame(self.loaded_engine.tokenizer)
         if most is not None and length > most and not self.allow_truncation:
             beside = f" beside {thinking} for thinking" if thinking else ""
             raise ParameterError(
@@ -217,7 +259,7 @@ class Run(Parameters):
                 cell.task, cell.length, cell.language, self.loaded_engine.tokenizer,
                 num_samples=self._most(cell), seed=cell.seed, format=self.format,
                 texts=None if cell.texts is None else self.own_texts, knobs=dict(cell.knobs),
-                queries_per_context=cell.queries_per_context,
+                queries_per_context=cell.queries_per_context, room=cell.decoding.tokens_to_generate,
             )  # fmt: skip
         return self._datasets[cell]
 
@@ -228,10 +270,12 @@ class Run(Parameters):
     def example(self, length: int = 512) -> Sample:
         """Return a sample of the first task to be looked at, of about ``length`` tokens.
 
+        Where ``data`` is given it is the first sample there, whatever its length.
+
         Raises
         ------
         ParameterError
-            If the task needs more than 16 times that.
+            If the task needs more than 16 times ``length``.
         """
         if self.given:
             return next(samples.read(next(iter(self.given.values())), Sample))
@@ -249,7 +293,7 @@ class Run(Parameters):
         return self.num_samples if cell.study is None else self.study_samples
 
     def _count(self, cell: Cell) -> int:
-        """Return how many samples are asked."""
+        """Return how many samples of a cell are asked."""
         most = self._most(cell)
         return min(most, given.count(self.questions(cell))) if self._is_given(cell) else most
 
@@ -258,10 +302,11 @@ class Run(Parameters):
         if not self._is_given(cell):
             return self.dataset(cell).tokens_to_generate
         stated = questions.metadata(self.questions(cell)).get("tokens_to_generate")
-        return int(stated or tasks.resolve(cell.task).tokens_to_generate)
+        room = self.decoding.tokens_to_generate or stated
+        return int(room or tasks.resolve(cell.task).tokens_to_generate)
 
     def _format(self, cell: Cell) -> PromptFormat | None:
-        """Return how questions are put; None: as they were made for, if nothing else is set."""
+        """Return how questions are put; None, where nothing is set: as they were made for."""
         unset = self._is_given(cell) and self.format == PromptFormat()
         return None if unset else self.format
 
@@ -269,7 +314,7 @@ class Run(Parameters):
         return bool(self.given) and cell.study is None
 
     def overview(self) -> list[dict[str, Any]]:
-        """Return task, length, number of samples and room for the answer of every cell."""
+        """Return a row for each cell: task, length, number of samples, and tokens to generate."""
         return [
             {"task": cell.label, "length": cell.length, "samples": self._count(cell),
              "tokens to generate": self._room(cell)}
@@ -289,22 +334,14 @@ class Run(Parameters):
         return cell.answers(self.root)
 
     def make_data(self, cells: Sequence[Cell] | None = None) -> list[Path]:
-        """Write the datasets of some cells, or reuse those that are there.
+        """Write the questions of some cells, or reuse those that are there, and return the files.
 
-        Parameters
-        ----------
-        cells
-            None: all but those of the study.
-
-        Returns
-        -------
-        list of Path
-            The file of questions of each cell.
+        Where ``cells`` is None, those of all cells but the study's.
 
         Raises
         ------
-        RunMismatchError
-            If a file was made with other settings.
+        RunMismatchError, DataError, BusyError, ParameterError
+            As `dataset` and `rulerlib.store.questions.write`.
         """
         cells = self.cells if cells is None else cells
         own = [cell for cell in cells if not self._is_given(cell)]
@@ -316,10 +353,17 @@ class Run(Parameters):
     def predict(self, progress: Progress | None = None) -> list[Path]:
         """Ask the model all that it was not asked yet, with one bar for everything.
 
+        ``progress`` is a bar that counts in the unit of `work`; None: a new one.
+
         Returns
         -------
         list of Path
             The file of answers of each cell.
+
+        Raises
+        ------
+        RulerError
+            As `make_data` and `rulerlib.predict.predict`.
         """
         return self._predict(self.cells, f"{self.name}, {self.language}", progress)
 
@@ -338,27 +382,35 @@ class Run(Parameters):
         models.reserve(self.loaded_engine, longest + self.format.thinking_tokens)
         return [
             prediction.predict(
-                path, self.loaded_engine, self.answers(cell), self._format(cell), self.decoding,
-                num_samples=self._count(cell), tokens_to_generate=self._room(cell),
-                allow_truncation=self.allow_truncation, progress=progress,
+                path, self.loaded_engine, self.answers(cell), self._format(cell),
+                replace(self.decoding, tokens_to_generate=self._room(cell)),
+                num_samples=self._count(cell), allow_truncation=cell.allow_truncation,
+                progress=progress,
                 weight=prediction.cost(cell.length), cell=cell.settings(),
             )
             for cell, path in zip(cells, paths, strict=True)
         ]  # fmt: skip
 
     def work(self, cells: Sequence[Cell]) -> float:
-        """Return what the samples of some cells cost together, as a bar counts it."""
-        return sum(prediction.cost(cell.length) * self._count(cell) for cell in cells)
+        """Return what all answers of some cells cost together, by `rulerlib.predict.cost`."""
+        asked = sum(prediction.cost(cell.length) * self._count(cell) for cell in cells)
+        return asked * self.decoding.samples
 
     # --- What came of it -------------------------------------------------------------------------
 
     def predictions(self) -> Iterator[tuple[dict[str, Any], Prediction]]:
-        """Yield every prediction of this run, with the settings of its cell."""
+        """Yield the settings of its cell and the prediction, for all predictions of this run.
+
+        Raises
+        ------
+        DataError
+            If a file of answers is missing or damaged.
+        """
         for cell in self.cells:
             yield from self._answered(cell)
 
     def study_predictions(self) -> Iterator[tuple[dict[str, Any], Prediction]]:
-        """Yield every prediction of the study, with the setting that it belongs to."""
+        """Yield the same as `predictions` for the study; ``setting`` names the row of the study."""
         for cell, setting in zip(self.study_cells, self.study or (), strict=True):
             name = ", ".join(f"{knob} = {value}" for knob, value in setting.items())
             yield from self._answered(cell, setting=name)
@@ -369,10 +421,15 @@ class Run(Parameters):
             yield settings, record
 
     def cost(self) -> list[dict[str, Any]]:
-        """Return the tokens read and generated of every cell, and their sums in the last row.
+        """Return a row for each cell with the tokens read and generated; the last has the sums.
 
-        Of the prompts all tokens are counted, whether computed or found in a cache. What stood
-        on disk already is counted too: it is what all these answers cost together.
+        All tokens of a prompt are counted, whether they were computed or found in a cache.
+        Answers that stood on disk before are counted too.
+
+        Raises
+        ------
+        DataError
+            If a file of answers is missing or damaged.
         """
         rows = []
         for cell in self.cells:

@@ -22,27 +22,45 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field, fields
 from pathlib import Path
+from types import NoneType
 from typing import Any, ClassVar, Self, TypeVar
 
-from rulerlib.errors import DataError, shortened
+from rulerlib import paths
+from rulerlib.errors import LARGEST, DataError, shortened
 from rulerlib.parts import Parts
 
-# What a field may hold in a file, by its annotation, and how that is said.
-_KINDS: dict[str, tuple[Any, str]] = {
-    "int": (int, "a whole number"),
-    "int | None": (int | None, "a whole number or null"),
-    "str": (str, "a text"),
-    "list[str]": (list, "a list"),
-    "list[int]": (list, "a list"),
-    "list[float]": (list, "a list"),
-    "Parts": (list, "a list"),
-    "dict[str, Any]": (dict, "an object"),
+# What a field may hold in a file, by its annotation: its types, those of its items, and in words.
+_KINDS: dict[str, tuple[set[type], set[type], str]] = {
+    "bool": ({bool}, set(), "true or false"),
+    "int": ({int}, set(), "a whole number"),
+    "int | None": ({int, NoneType}, set(), "a whole number or null"),
+    "str": ({str}, set(), "a text"),
+    "str | None": ({str, NoneType}, set(), "a text or null"),
+    "list[str]": ({list}, {str}, "a list of texts"),
+    "list[int]": ({list}, {int}, "a list of whole numbers"),
+    "list[float]": ({list}, {int, float}, "a list of numbers"),
+    "list[list[str]]": ({list}, {list}, "a list of lists of texts"),
+    "Parts": ({list}, {dict}, "a list of objects"),
+    "dict[str, Any]": ({dict}, set(), "an object"),
 }
+
+# What is read of `Prediction.others`; other tools may keep there what they like beside it.
+_OTHERS = {
+    "language": "str", "answer_prefix": "str", "parts": "Parts", "depths": "list[float]",
+    "context_id": "int | None",
+    "prompt_tokens": "int", "tokens_generated": "int", "finished": "bool",
+    "cut_off": "str | None", "thinking": "str", "repeat": "int", "golds": "list[list[str]]",
+    "id": "str", "cluster": "str", "facts": "dict[str, Any]",
+}  # fmt: skip
+
+
+OPTIONAL = ("golds", "id", "cluster", "facts")
+"""The fields that samples of reading comprehension have, and others only where they need them."""
 
 
 @dataclass(slots=True)
 class Record:
-    """What a line of a file and a Python object have in common."""
+    """A record: one line of a JSONL file as a Python object."""
 
     needed: ClassVar[frozenset[str]] = frozenset()
     """The fields that every such record has in a file."""
@@ -57,7 +75,7 @@ class Record:
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> Self:
-        """Make a record; fields of other tools that we do not know are left out.
+        """Return the record of plain data; fields of other tools that we do not know are left out.
 
         Raises
         ------
@@ -68,24 +86,15 @@ class Record:
         for item in fields(cls):
             name, annotation = item.name, str(item.type)
             if name in values:
-                value, (kind, words) = values[name], _KINDS[annotation]
-                # To Python, True is a whole number.
-                if not isinstance(value, kind) or isinstance(value, bool):
-                    raise DataError(f"the field '{name}' is {shortened(value)}, not {words}")
-                if annotation == "list[str]" and not all(isinstance(text, str) for text in value):
-                    raise DataError(
-                        f"the field '{name}' is {shortened(value)}, not a list of texts"
-                    )
-                if annotation == "Parts":
-                    value = Parts.from_data(value, len(known["input"]))
-                known[name] = value
+                size = len(known.get("input", ""))
+                known[name] = _checked(name, values[name], annotation, size)
             elif name in cls.needed:
                 raise DataError(f"the field '{name}' is missing")
         return cls(**known)
 
     @classmethod
     def from_json(cls, line: str) -> Self:
-        """Read one line.
+        """Return the record of one line of JSON.
 
         Raises
         ------
@@ -100,6 +109,32 @@ class Record:
         if not isinstance(values, dict):
             raise DataError("not a JSON object")
         return cls.from_dict(values)
+
+
+def _checked(name: str, value: Any, annotation: str, size: int) -> Any:
+    """Return what a field holds, whose parts lie within ``size`` characters.
+
+    Raises
+    ------
+    DataError
+        If it may not hold this.
+    """
+    kinds, of_items, words = _KINDS[annotation]
+    items = value if of_items and isinstance(value, list) else ()
+    numbers = [each for each in (value, *items) if isinstance(each, (int, float))]
+    holds = type(value) in kinds and {*map(type, items)} <= of_items
+    # Neither NaN nor infinite; and tables hold 64 bits.
+    if not holds or not all(abs(number) <= LARGEST for number in numbers):
+        raise DataError(f"the field '{name}' is {shortened(value)}, not {words}")
+    if annotation == "list[list[str]]":
+        for item in value:
+            _checked(name, item, "list[str]", size)
+    if annotation == "Parts":
+        return Parts.from_data(value, size)
+    if name == "others":
+        for other in _OTHERS.keys() & value.keys():
+            _checked(other, value[other], _OTHERS[other], size)
+    return value
 
 
 @dataclass(slots=True)
@@ -130,13 +165,24 @@ class Sample(Record):
         Where every needle, value, distractor, document, hop, listed word, worked example and
         question stands, by rising start. Empty in records of other tools.
     depths
-        The depth of every needle, 0 (start) to 100 (end): first those of
-        ``outputs``, in that order, then those nobody asks for.
+        The depth at which every needle stands, 0 (start) to 100 (end), see
+        `rulerlib.haystack.Context.depths`: first those of ``outputs``, in that order, then
+        those nobody asks for.
     token_positions
         For every needle, in the order of ``depths``, the index in the tokens of
         ``input`` of its first token.
     context_id
         Samples with the same ``context_id`` share their context.
+    golds
+        Every accepted answer as the list of its spans, of which ``outputs`` are the texts; empty,
+        and not written to a file, where an answer has no spans.
+    id, cluster
+        The question's name in its data set; and one that questions have in common which are asked
+        about the same text, so that their answers depend on each other. ``""``, and not written,
+        where there is none.
+    facts
+        What else its family knows of the question, by name: ``operation``, ``unit``. Not written
+        where there is nothing.
     """
 
     needed: ClassVar[frozenset[str]] = frozenset({"index", "input", "outputs"})
@@ -154,10 +200,15 @@ class Sample(Record):
     depths: list[float] = field(default_factory=list)
     token_positions: list[int] = field(default_factory=list)
     context_id: int | None = None
+    golds: list[list[str]] = field(default_factory=list)
+    id: str = ""
+    cluster: str = ""
+    facts: dict[str, Any] = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fields as plain data."""
-        return {**Record.to_dict(self), "parts": self.parts.to_data()}
+        values = {**Record.to_dict(self), "parts": self.parts.to_data()}
+        return {name: value for name, value in values.items() if value or name not in OPTIONAL}
 
 
 @dataclass(slots=True)
@@ -166,14 +217,19 @@ class Prediction(Record):
 
     Attributes
     ----------
+    index, input, outputs, length
+        Those of the `Sample`.
     pred
-        The text that the model generated, without the prompt.
+        The text that the model generated, without the prompt; of a chat, without its thinking.
     others
-        A dictionary with what else is known: the sample's ``task``, ``language``, ``parts`` (see
-        `Parts.to_data`), ``depths``, ``token_positions``, ``context_id`` where it shares
-        its context, the number of tokens generated, what the model thought before it answered
-        (``thinking``), and whether the limit struck while it was thinking or answering
-        (``cut_off``: ``"thinking"``, ``"answer"`` or None).
+        What else is known, by name. Of the sample: ``task``, ``language``, ``answer_prefix``,
+        ``parts`` (see `Parts.to_data`), ``depths``, ``token_positions``, and where it has them
+        ``golds``, ``id``, ``cluster``, ``facts`` and ``context_id``. Of the answer:
+        ``prompt_tokens`` and ``tokens_generated``; ``finished``, whether the model ended it;
+        ``cut_off``, where the limit struck if it did not (``"thinking"``, ``"answer"`` or None);
+        ``thinking``, what the model thought before it answered; ``split``, see
+        `rulerlib.models.Generation`; and ``repeat``, which of several answers to the sample this
+        is, from 0.
     truncation
         -1 if the whole prompt was read (RULER's convention), else the number of
         tokens that were kept.
@@ -200,15 +256,44 @@ class Prediction(Record):
         """
         return Parts.from_data(self.others.get("parts") or [], len(self.input))
 
+    @property
+    def golds(self) -> list[list[str]]:
+        """Every accepted answer as the list of its spans; empty where an answer has no spans.
+
+        Raises
+        ------
+        DataError
+            If they are damaged.
+        """
+        golds: list[list[str]] = self.others.get("golds") or []
+        _checked("golds", golds, "list[list[str]]", 0)
+        return golds
+
+    @property
+    def repeat(self) -> int:
+        """Which of several answers to the same sample this is, from 0.
+
+        Raises
+        ------
+        DataError
+            If the record says something else.
+        """
+        repeat = self.others.get("repeat", 0)
+        if not isinstance(repeat, int) or isinstance(repeat, bool) or repeat < 0:
+            raise DataError(f"'repeat' is {shortened(repeat)}, not a whole number from 0")
+        return repeat
+
 
 R = TypeVar("R", bound=Record)
 
 
 def read(path: str | Path, kind: type[R], unfinished: bool = False) -> Iterator[R]:
-    """Read the records of a JSONL file, one at a time.
+    """Yield the records of a JSONL file, one at a time.
 
     Parameters
     ----------
+    kind
+        `Sample` or `Prediction`.
     unfinished
         Whether a killed process may have left the file in the middle of its last line, which
         then does not count.
@@ -224,9 +309,15 @@ def read(path: str | Path, kind: type[R], unfinished: bool = False) -> Iterator[
 def read_placed(
     path: str | Path, kind: type[R], unfinished: bool = False
 ) -> Iterator[tuple[R, tuple[int, int]]]:
-    """Read the same, each record with the bytes [start, end) of its line in the file."""
+    """Yield the same as `read`, each record with the bytes [start, end) of its line.
+
+    Raises
+    ------
+    DataError
+        As `read`.
+    """
     path, end = Path(path), 0
-    with _readable(path), path.open("rb") as file:
+    with _readable(path), paths.opened(path) as file:
         for number, line in enumerate(file, 1):
             start, end, where = end, end + len(line), f"{path}, line {number}"
             if unfinished and not line.endswith(b"\n"):
@@ -251,8 +342,8 @@ def read_object(path: str | Path) -> dict[str, Any]:
         If the file cannot be read or holds something else: names the file.
     """
     path = Path(path)
-    with _readable(path):
-        data = path.read_bytes()
+    with _readable(path), paths.opened(path) as file:
+        data = file.read()
     try:
         values = json.loads(data.decode("utf-8"))
     except (ValueError, RecursionError) as error:

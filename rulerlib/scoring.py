@@ -4,18 +4,28 @@
 {'all_match': 0.0, 'recall': 0.6666666666666666}
 >>> LIST.primary, LIST.ruler
 ('all_match', 'recall')
+>>> READING.score("The Raiders", ["Raiders"])["em_norm"]
+1.0
+>>> READING.diagnose("They won.", ["Raiders"])["overlong"]
+True
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
+from rulerlib import metrics
 from rulerlib.errors import one_of
-from rulerlib.metrics import MEASURES
+from rulerlib.metrics import MEASURES, OF_GOLDS
+from rulerlib.metrics.words import Golds
 
-Extract = Callable[[str], str]
-"""Finds the answer in what a model wrote."""
+Extract = Callable[[str, str], str | None]
+"""A function that returns the answer in what a model wrote, given the code of the language.
+
+None where it is not written as it was asked for: then all of it is judged.
+"""
 
 
 @dataclass(frozen=True)
@@ -51,10 +61,62 @@ class Scoring:
         for name in ("primary", "ruler"):
             one_of(name, getattr(self, name), self.measures)
 
-    def score(self, pred: str, outputs: Sequence[str]) -> dict[str, float]:
-        """Return the value of each measure, from 0 to 1, by its name."""
-        answer = pred if self.extract is None else self.extract(pred)
-        return {name: MEASURES[name](answer, outputs) for name in self.measures}
+    def score(
+        self, pred: str, outputs: Sequence[str], golds: Golds = (), language: str = "en"
+    ) -> dict[str, float]:
+        """Return the value of each measure, from 0 to 1, by its name.
+
+        Parameters
+        ----------
+        pred, outputs
+            What a model wrote, and its references.
+        golds
+            Every accepted answer with its spans, for the measures of reading comprehension;
+            where there are none, ``outputs``, each of one span.
+        language
+            The code of the language in which these measures read articles, numbers and dates.
+
+        Raises
+        ------
+        ParameterError
+            If there is no such language.
+        """
+        answer = self._answer(pred, language)
+        return {
+            name: OF_GOLDS[name](answer, golds or outputs, language)
+            if name in OF_GOLDS
+            else MEASURES[name](answer, outputs)
+            for name in self.measures
+        }
+
+    def diagnose(self, pred: str, golds: Golds, language: str = "en") -> dict[str, Any]:
+        """Return facts about a short answer that are shown beside its scores.
+
+        Returns
+        -------
+        dict
+            ``no_answer_line``, whether the answer is not written as it was asked for;
+            ``pred_len`` and ``gold_len``, the words of the answer and of the longest gold;
+            ``overlong``, whether the first is larger; and ``format_violation``, in which ways it
+            is no bare short answer, see `rulerlib.metrics.format_violation`.
+
+        Raises
+        ------
+        ParameterError
+            If there is no such language.
+        """
+        answer = self._answer(pred, language)
+        return {
+            "no_answer_line": self.extract is not None and self.extract(pred, language) is None,
+            "pred_len": metrics.pred_len(answer),
+            "gold_len": metrics.gold_len(golds),
+            "overlong": metrics.overlong(answer, golds),
+            "format_violation": metrics.format_violation(answer),
+        }
+
+    def _answer(self, pred: str, language: str) -> str:
+        found = None if self.extract is None else self.extract(pred, language)
+        return pred if found is None else found
 
 
 LIST = Scoring(("all_match", "recall"), primary="all_match", ruler="recall")
@@ -62,3 +124,13 @@ LIST = Scoring(("all_match", "recall"), primary="all_match", ruler="recall")
 
 ANY = Scoring(("part_match",), primary="part_match", ruler="part_match")
 """Any one reference suffices: questions, whose references are spellings of one answer."""
+
+READING = Scoring(
+    ("drop_f1", "drop_em", "f1_inspect", "em_raw", "em_norm", "f1_words", "part_match"),
+    primary="drop_f1",
+    ruler="part_match",
+)
+"""Short answers to questions about a passage, as DROP judges them, and as others do beside it."""
+
+DROP = replace(READING, extract=metrics.answer_line)
+"""The same of answers that end in a line ``Answer: ...``."""

@@ -1,11 +1,17 @@
 """Samples, answers and tables as a notebook shows them.
 
-What a model wrote is text: everything is escaped before it becomes HTML.
+What a model wrote is text (`rulerlib.escaping`): everything is escaped before it becomes HTML,
+characters that cannot be seen are shown as symbols, and of a very long answer the middle is left
+out.
+
+>>> sentence("\\x1b[31mred")
+␛[31mred
 """
 
 from __future__ import annotations
 
 import html
+import itertools
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -13,6 +19,7 @@ from dataclasses import dataclass
 from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
+from rulerlib.escaping import SHORT_GAP, gap, markup, shortened, visible
 from rulerlib.metrics import MEASURES
 from rulerlib.samples import Prediction, Sample
 
@@ -27,16 +34,28 @@ MARKS = {
     "needle": "background:#fde68a;color:#1c1917;padding:0 .15em;border-radius:3px",
     "distractor": "background:#ddd6fe;color:#1c1917;padding:0 .15em;border-radius:3px",
     "value": "background:#f59e0b;color:#1c1917;padding:0 .15em;border-radius:3px;font-weight:600",
+    "operand": "background:#86efac;color:#1c1917;padding:0 .15em;border-radius:3px;"
+    "text-decoration:underline",
 }
-"""How what is asked for, what is like it, and a right value stand out from the text."""
+"""The styles (CSS) of what is asked for, of what is like it, of a right value, of an operand."""
+
+_LEGEND = {
+    "needle": "what is asked about",
+    "distractor": "what looks like it",
+    "value": "the answer, where it stands there",
+    "operand": "what the answer is computed from",
+}
 
 _ASKED = ("needle", "hop", "document")
 
 WANTED = "Wanted:"
 SILENT = "It said nothing."
 
-# Fewer characters than this are shown rather than left out.
-SHORT_GAP = 80
+# Tokens at either end of an answer that are shown of a longer one.
+TOKENS_EDGE = 200
+
+# A page with formulas leaves what stands within these classes as it is: a model's dollars are none.
+PLAIN = "tex2jax_ignore mathjax_ignore"
 
 
 @dataclass(frozen=True, repr=False)
@@ -47,16 +66,16 @@ class Html:
     text: str
 
     def _repr_html_(self) -> str:
-        return self.markup
+        return f"<div class='{PLAIN}'>{self.markup}</div>"
 
     def __repr__(self) -> str:
-        return self.text
+        return visible(self.text)
 
 
 def sample(record: Sample, context: int = 700) -> Html:
     """Return a prompt with its parts highlighted: what is asked for, distractors, right values.
 
-    A prompt whose parts nobody knows is plain text.
+    So are operands, with a legend. A prompt whose parts nobody knows is plain text.
 
     Parameters
     ----------
@@ -73,21 +92,32 @@ def sample(record: Sample, context: int = 700) -> Html:
         if part.role in _ASKED or part.depth is not None
     ]
     spans = _spans(record)
-    markup, at = [], 0
+    shown, lines, at = [], [], 0
     for start, end in _merged(keep, len(text)):
         if start > at:
-            markup.append(f"<i style='opacity:.7'> [… {start - at:,} characters …] </i>")
-        markup.append(_marked(text, start, end, spans))
+            shown.append(f"<i style='opacity:.7'>{gap(start - at)}</i>")
+            lines.append(gap(start - at))
+        shown.append(_marked(text, start, end, spans))
+        lines.append(text[start:end])
         at = end
-    wanted = ", ".join(record.outputs)
+    operands = [text[part.start : part.end] for part in record.parts.of_role("operand")]
+    legend, said = "", ""
+    if operands:
+        said = f"\n{_LEGEND['operand']}: {', '.join(operands)}"
+        marks = [mark for mark in _LEGEND if mark in {mark for _, _, mark in spans}]
+        named = (
+            f"<b style='{MARKS[mark]};margin-right:.6em'>{_LEGEND[mark]}</b>" for mark in marks
+        )
+        legend = f"<div>{''.join(named)}</div>"
+    wanted = shortened(", ".join(record.outputs))
     length = record.length_w_model_temp or record.length
     facts = f"{length:,} tokens with room for the answer"
     if record.depths:
         facts += f"; depth {_listed(record.depths)}"
     return Html(
-        f"<div style='{_BOX}'>{''.join(markup)}</div>"
-        f"<div><b>{WANTED}</b> {html.escape(wanted)} ({html.escape(facts)})</div>",
-        f"{text}\n\n{WANTED} {wanted} ({facts})",
+        f"<div style='{_BOX}'>{''.join(shown)}</div>{legend}"
+        f"<div><b>{WANTED}</b> {markup(wanted)} ({markup(facts)})</div>",
+        f"{''.join(lines)}\n\n{WANTED} {wanted} ({facts}){said}",
     )
 
 
@@ -98,16 +128,18 @@ def _spans(record: Sample) -> list[tuple[int, int, str]]:
         (part.start, part.end, "needle" if part.role in _ASKED else "distractor")
         for part in record.parts.of_role(*_ASKED, "distractor")
     ]
+    right = {*record.outputs, *itertools.chain.from_iterable(record.golds)}
     spans += [
         (part.start, part.end, "value")
         for part in record.parts.of_role("value", "word")
-        if part.start >= example and record.input[part.start : part.end] in record.outputs
+        if part.start >= example and record.input[part.start : part.end] in right
     ]
+    spans += [(part.start, part.end, "operand") for part in record.parts.of_role("operand")]
     return sorted(spans, key=lambda span: (span[0], -span[1]))
 
 
 def answers(table: pd.DataFrame) -> Html:
-    """Return wrong answers in full, beside what was wanted.
+    """Return wrong answers beside what was wanted; of a very long one its beginning and end.
 
     Parameters
     ----------
@@ -124,17 +156,17 @@ def answers(table: pd.DataFrame) -> Html:
         # Of several models, languages or kinds of mistakes, say which.
         known = [str(row[name]) for name in ("error", "model", "language") if name in row]
         about = ": ".join([*known, about])
-        wanted, said = ", ".join(row["outputs"]), row["pred"].strip()
+        wanted, said = shortened(", ".join(row["outputs"])), shortened(row["pred"].strip())
         boxes.append(
-            f"<div style='{_BOX}'><b>{html.escape(about)}</b>\nwanted: {html.escape(wanted)}\n"
-            f"said: {html.escape(said) or '<i>nothing</i>'}</div>"
+            f"<div style='{_BOX}'><b>{markup(about)}</b>\nwanted: {markup(wanted)}\n"
+            f"said: {markup(said) or '<i>nothing</i>'}</div>"
         )
         lines.append(f"{about}\n  wanted: {wanted}\n  said: {said or '(nothing)'}")
     return Html("".join(boxes), "\n".join(lines))
 
 
 def _listed(depths: Iterable[float]) -> str:
-    return ", ".join(f"{depth:g}" for depth in depths)
+    return ", ".join(f"{round(depth, 1):g}" for depth in depths)
 
 
 # Fill and ink of what a token belongs to, told apart by lightness as well as by hue.
@@ -191,7 +223,7 @@ def budget(spent: Sequence[tuple[str, int]], names: Mapping[str, str]) -> Html:
         f"background:{COLOURS[part][0]}'></span>"
         for part, count in spent
     )
-    key = {name: f"{html.escape(names[name])}: <b>{count:,}</b>" for name, count in sums.items()}
+    key = {name: f"{markup(names[name])}: <b>{count:,}</b>" for name, count in sums.items()}
     words = ", ".join(f"{names[name]}: {count:,}" for name, count in sums.items())
     return Html(
         f"<div aria-hidden='true' style='display:flex;height:1.6em;border:1px solid #8888;"
@@ -210,43 +242,47 @@ def answer(
     tokens: Sequence[tuple[str, str]],
     names: Mapping[str, str],
 ) -> Html:
-    """Return one answer, whether it is right, and each of its tokens marked by where it comes from.
+    """Return one answer, whether it is right, and its tokens marked by where they come from.
 
     Parameters
     ----------
     verdict, about
         How right it is, and who answered what, in words.
+    right
+        Whether it is right; decides the colour of the edge.
     tokens
         (text, source) in their order.
     names
         The sources in words.
     """
-    wanted, said = ", ".join(record.outputs), record.pred.strip()
+    wanted, said = shortened(", ".join(record.outputs)), shortened(record.pred.strip())
     shown = []
     for text, source in tokens:
         # White space is what is hard to see in a token.
-        seen = html.escape(text).replace("\n", "↵").replace(" ", "·") or "&nbsp;"
+        seen = markup(text.replace("\n", "↵").replace(" ", "·")) or "&nbsp;"
         fill, ink = COLOURS[source]
         shown.append(f"<span style='{_TOKEN};background:{fill};color:{ink}'>{seen}</span>")
+    if (left := len(shown) - 2 * TOKENS_EDGE) > 0:
+        shown[TOKENS_EDGE:-TOKENS_EDGE] = [f"<i>{gap(left, 'tokens')}</i>"]
     counts = Counter(source for _, source in tokens)
     key = {name: f"{counts[name]} {names[name]}" for name in names if counts[name]}
     words = "; ".join(key.values()) or "none"
     edge = "#16a34a" if right else "#dc2626"
     return Html(
         f"<div style='padding:.5em .8em;border-left:4px solid {edge};background:#8882'>"
-        f"<b>{html.escape(verdict)}</b> ({html.escape(about)})"
+        f"<b>{markup(verdict)}</b> ({markup(about)})"
         f"<div style='margin:.4em 0;font-size:1.1em;overflow-wrap:anywhere'>"
-        f"{f'“{html.escape(said)}”' if said else f'<i>{SILENT}</i>'}</div>"
-        f"{WANTED} {html.escape(wanted)}</div>"
+        f"{f'“{markup(said)}”' if said else f'<i>{SILENT}</i>'}</div>"
+        f"{WANTED} {markup(wanted)}</div>"
         f"<div style='margin-top:.5em'>{len(tokens)} tokens:</div>"
         f"<div style='line-height:2;overflow-wrap:anywhere'>{''.join(shown)}</div>"
-        f"{_key({name: html.escape(text) for name, text in key.items()})}",
+        f"{_key({name: markup(text) for name, text in key.items()})}",
         f"{verdict} ({about})\nsaid: {said}\nwanted: {wanted}\ntokens: {words}",
     )
 
 
 def table(values: pd.DataFrame, percent: Iterable[str] = (), precision: int = 1) -> Any:
-    """Return a table with shares as percentages and each interval in one column.
+    """Return a styled table, with shares as percentages and each interval in one column.
 
     Columns ``low`` and ``high`` become one, ``95 % interval``, and so do ``x low`` and
     ``x high``. Model, language, measure and category move to the caption where they are the same
@@ -281,9 +317,11 @@ def table(values: pd.DataFrame, percent: Iterable[str] = (), precision: int = 1)
     # As text: a second format() of a style would undo the escaping of the first.
     for name in shares:
         shown[name] = [_percent(share) for share in shown[name]]
+    shown = shown.map(lambda value: visible(value) if isinstance(value, str) else value)
     styler = shown.rename(columns=renamed).style.hide(axis="index")
     styler = styler.format(escape="html", thousands=",", precision=precision, na_rep="–")
-    return styler.set_caption(html.escape(caption)) if caption else styler
+    styler = styler.set_table_attributes(f"class='{PLAIN}'")
+    return styler.set_caption(html.escape(visible(caption))) if caption else styler
 
 
 def _percent(share: float) -> str:
@@ -299,7 +337,7 @@ def grid(
     interval: bool = True,
     title: str | None = None,
 ) -> Any:
-    """Return a share, its interval and its n, by two columns: one down, one across.
+    """Return a styled table of a share, its interval and its n: one column down, one across.
 
     The n of a whole column stands in its head; where its cells differ, in each cell.
 
@@ -336,7 +374,7 @@ def grid(
     wide = wide.loc[values[rows].unique(), list(heads)].rename(columns=heads).fillna("–")
     styler = table(wide.rename_axis(columns=None).reset_index())
     styler = styler.set_properties(**{"white-space": "pre"})
-    return styler.set_caption(html.escape(title)) if title else styler
+    return styler.set_caption(html.escape(visible(title))) if title else styler
 
 
 def _intervals(shown: pd.DataFrame, shares: Sequence[str], precision: int) -> pd.DataFrame:
@@ -363,7 +401,7 @@ def _between(low: Any, high: Any, scale: int, precision: int) -> str:
 
 def sentence(text: str) -> Html:
     """Return one sentence in the place of a table or a figure."""
-    return Html(f"<p>{html.escape(text)}</p>", text)
+    return Html(f"<p>{markup(text)}</p>", text)
 
 
 def figure(draw: Callable[..., Any], values: Any, *arguments: Any, **options: Any) -> Any:
@@ -395,7 +433,7 @@ def _merged(spans: Iterable[tuple[int, int]], size: int) -> list[tuple[int, int]
 
 def _marked(text: str, start: int, end: int, spans: Sequence[tuple[int, int, str]]) -> str:
     """Return the markup of characters [start, end), with what is highlighted of them."""
-    markup, at, number = [], start, 0
+    pieces, at, number = [], start, 0
     while number < len(spans):
         begin, stop, mark = spans[number]
         begin, stop = max(begin, at), min(stop, end)
@@ -405,8 +443,8 @@ def _marked(text: str, start: int, end: int, spans: Sequence[tuple[int, int, str
         if begin < stop:
             within = _marked(text, begin, stop, spans[number + 1 : inner])
             tag = "span" if mark == "value" else "mark"
-            markup.append(html.escape(text[at:begin]))
-            markup.append(f"<{tag} style='{MARKS[mark]}'>{within}</{tag}>")
+            pieces.append(markup(text[at:begin]))
+            pieces.append(f"<{tag} style='{MARKS[mark]}'>{within}</{tag}>")
             at = stop
         number = inner
-    return "".join([*markup, html.escape(text[at:end])])
+    return "".join([*pieces, markup(text[at:end])])

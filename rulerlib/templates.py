@@ -25,6 +25,10 @@ def render(template: str, messages: Sequence[Mapping[str, str]], **variables: An
 
     Parameters
     ----------
+    template
+        Its source, in Jinja.
+    messages
+        Each ``{"role": ..., "content": ...}``.
     variables
         What else the template is given: its special tokens, and settings of its own. Unless they
         say otherwise, the assistant's turn is begun (``add_generation_prompt``).

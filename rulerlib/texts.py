@@ -1,5 +1,7 @@
-"""Texts of the user's own, checked and cut into sentences.
+"""Texts of the user's own (txt, json, jsonl), checked and cut into sentences.
 
+>>> read_texts(["Smart \\x93quotes\\x94."], clean=True)
+('Smart “quotes”.',)
 >>> sentences(['He said "no." Then he\\nleft.', "It rained."])
 ['He said "no."', 'Then he left.', 'It rained.']
 """
@@ -8,21 +10,31 @@ from __future__ import annotations
 
 import hashlib
 import itertools
+import json
 import re
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import Any
 
-from rulerlib.errors import DataError, require
+from rulerlib import paths
+from rulerlib.errors import DataError, require, shortened
 
 # A "sentence" longer than this is cut at a space, so that one unit never is a whole page.
 LONGEST_UNIT_WORDS = 60
 
 # Control characters other than white space, halves of surrogate pairs, and noncharacters.
-NO_TEXT = re.compile("[\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f\ud800-\udfff\ufffe\uffff]")
+NO_TEXT = re.compile(r"[\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f\ud800-\udfff\ufffe\uffff]")
 
 CONTROL = "{name}: control character U+{code} at character {place}."
-"""What `clean` says of such a character."""
+"""What `checked` says of such a character."""
+
+STRAY = {code: bytes([code]).decode("cp1252", "ignore") for code in range(0x80, 0xA0)}
+"""What Windows-1252 has where Unicode has control characters: quotation marks, dashes, and five
+times nothing. They are in texts that were taken for Latin-1."""
+
+SUFFIXES = (".txt", ".json", ".jsonl")
+"""The files of a folder that are read as texts."""
 
 # A sentence ends at . ! or ? (with closing quotes or brackets) before a space.
 END = re.compile(r"(?<=[.!?…])[\"'“”’«»)\]]*\s+")
@@ -49,29 +61,93 @@ def sentences(texts: Iterable[str]) -> list[str]:
     return units
 
 
-def read_texts(source: str | Path | Iterable[str]) -> tuple[str, ...]:
-    """Return the user's own texts: a file, a folder of ``.txt`` files, or any iterable of texts.
+def read_texts(source: str | Path | Iterable[str], clean: bool = False) -> tuple[str, ...]:
+    """Return the user's own texts: of a file, of a folder, or any iterable of texts.
+
+    A ``.json`` file holds ``{"text": "..."}``, or a list of such objects or of texts; a ``.jsonl``
+    file holds one of them in each line. Other fields are not read. Any other file is one text. Of
+    a folder, ``.txt``, ``.json`` and ``.jsonl`` files are read, those in folders below it too, in
+    the order of their names.
+
+    Parameters
+    ----------
+    clean
+        Whether stray control characters of old encodings, U+0080 to U+009F, are read as
+        Windows-1252 has them.
 
     Raises
     ------
     DataError
-        If a file cannot be read, is empty, is not UTF-8, or holds control
-        characters: names the file and the place. If a folder has no text files.
+        If a file cannot be read, is empty, is not UTF-8, not JSON where it should be, or holds
+        control characters: names the file and the place. If a folder has no text files.
     ParameterError
-        If there is no such file or folder, or no text in an iterable.
+        If there is no such file or folder, no text in an iterable, or it is none of these.
     """
     if isinstance(source, (str, Path)):
-        path = Path(source).expanduser()
+        path = paths.named("texts", source, "a file or folder that exists")
         holds = path.is_dir() or path.is_file()
-        require(holds, "text", str(source), "a file or folder that exists")
-        files = sorted(path.rglob("*.txt")) if path.is_dir() else [path]
+        require(holds, "texts", str(source), "a file or folder that exists")
+        files = [path]
+        if path.is_dir():
+            files = [file for file in paths.within(path) if file.suffix in SUFFIXES]
         if not files:
-            raise DataError(f"{path}: no text files (*.txt) in this folder.")
-        named = [(str(file), read_file(file)) for file in files]
+            kinds = ", ".join(f"*{suffix}" for suffix in SUFFIXES)
+            raise DataError(f"{path}: no text files ({kinds}) in this folder.")
+        named = [each for file in files for each in _texts(file)]
     else:
+        listed = isinstance(source, Iterable)
+        require(listed, "texts", source, "a file, a folder, or a list of texts")
         named = [(f"text {number}", text) for number, text in enumerate(source, 1)]
-        require(named, "text", [], "at least one text")
-    return tuple(clean(text, name) for name, text in named)
+        require(named, "texts", [], "at least one text")
+    if clean:
+        named = [
+            (name, text.translate(STRAY) if isinstance(text, str) else text) for name, text in named
+        ]
+    hint = " (clean_texts=True reads it as Windows-1252 does)"
+    return tuple(checked(text, name, hint) for name, text in named)
+
+
+def _texts(path: Path) -> list[tuple[str, Any]]:
+    """Return the texts of a file, each after what to call its place there.
+
+    Raises
+    ------
+    DataError
+        If the file cannot be read, is empty, or is not of the form that its name says.
+    """
+    content = read_file(path)
+    if path.suffix not in (".json", ".jsonl"):
+        return [(str(path), content)]
+    if path.suffix == ".json":
+        documents = [(str(path), content)]
+    else:
+        # Not splitlines: a text in JSON may hold other characters that end a line for it.
+        lines = enumerate(content.split("\n"), 1)
+        documents = [(f"{path}, line {number}", line) for number, line in lines]
+    rows = [
+        row for place, document in documents if document.strip() for row in _rows(place, document)
+    ]
+    if not rows:
+        raise DataError(f"{path}: empty.")
+    return rows
+
+
+def _rows(place: str, document: str) -> Iterator[tuple[str, Any]]:
+    try:
+        value = json.loads(document)
+    except (ValueError, RecursionError) as error:
+        # Numbers of thousands of digits and brackets within brackets are no JSON to Python.
+        raise DataError(f"{place}: not valid JSON ({error}).") from error
+    rows = [(place, value)]
+    if isinstance(value, list):
+        rows = [(f"{place}, row {number}", row) for number, row in enumerate(value, 1)]
+    for name, row in rows:
+        text = row.get("text") if isinstance(row, dict) else row
+        if not isinstance(text, str):
+            raise DataError(
+                f"{name}: neither a text nor an object with a 'text', but {shortened(row)}."
+            )
+        yield name, text
 
 
 def read_file(path: Path) -> str:
@@ -83,18 +159,22 @@ def read_file(path: Path) -> str:
         If it cannot be read, or is not UTF-8: names the file and the place.
     """
     try:
-        if path.is_fifo():
-            # Opening it would wait for someone who writes.
-            raise DataError(f"{path}: a pipe, not a file.")
-        return path.read_text(encoding="utf-8-sig")
+        return paths.read_text(path, "utf-8-sig")
     except UnicodeDecodeError as error:
         raise DataError(f"{path}: not UTF-8 (byte {error.start}: {error.reason}).") from error
     except OSError as error:
         raise DataError(f"{path}: cannot be read ({error.strerror or error}).") from error
 
 
-def clean(text: str, name: str = "text") -> str:
-    """Return a text in one form (NFC).
+def checked(text: str, name: str = "text", hint: str = "") -> str:
+    """Return a text in the composed form of Unicode (NFC), after checking it.
+
+    Parameters
+    ----------
+    name
+        What to call the text in an error.
+    hint
+        What to say besides of a stray control character, U+0080 to U+009F.
 
     Raises
     ------
@@ -104,7 +184,9 @@ def clean(text: str, name: str = "text") -> str:
     if not isinstance(text, str):
         raise DataError(f"{name}: not a text but {type(text).__name__}.")
     if control := NO_TEXT.search(text):
-        code, place = f"{ord(control[0]):04X}", control.start() + 1
+        code, place = f"{ord(control[0]):04X}", str(control.start() + 1)
+        if ord(control[0]) in STRAY:
+            place += hint
         raise DataError(CONTROL.format(name=name, code=code, place=place))
     if not text.strip():
         raise DataError(f"{name}: empty.")
@@ -112,6 +194,6 @@ def clean(text: str, name: str = "text") -> str:
 
 
 def digest(texts: Iterable[str]) -> str:
-    """Return a short hash of texts, in their order, by which a dataset cites them."""
+    """Return a hash of texts in their order, 16 hexadecimal digits, for a dataset to cite."""
     digests = (hashlib.sha256(text.encode()).digest() for text in texts)
     return hashlib.sha256(b"".join(digests)).hexdigest()[:16]

@@ -13,8 +13,17 @@ TAGS = ("<think>", "</think>")
 
 
 def unended(text: str, tags: Sequence[str] = TAGS, begun: bool = False) -> bool:
-    """Return whether a text ends within thinking; ``begun``: whether it begins there.
+    """Return whether a text ends within thinking.
 
+    Parameters
+    ----------
+    tags
+        What stands before and after thinking; unless there are two, nothing is thinking.
+    begun
+        Whether the text begins within thinking.
+
+    Examples
+    --------
     >>> unended("<think>7?</think>No. <think>8"), unended("7? No", tags=())
     (True, False)
     """

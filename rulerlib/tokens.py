@@ -17,31 +17,32 @@ its ``tokenizer.json`` without torch and transformers.
 from __future__ import annotations
 
 import bisect
+import contextlib
 import functools
 import hashlib
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
-from rulerlib import checkpoints, packages, templates
-from rulerlib.errors import ParameterError, RulerError, require
+from rulerlib import checkpoints, packages, paths, templates
+from rulerlib.errors import DataError, ParameterError, RulerError, require
 
 
 class Tokenizer(ABC):
-    """Counts tokens. Texts are counted as they are, without special tokens.
+    """A tokenizer. It counts the tokens of texts as they are, without special tokens.
 
     Attributes
     ----------
     name
-        What it is called in sentences.
+        What it is called in settings and errors.
     special_tokens
-        The tokens that have a part to play: ``{"bos_token": "<s>", ...}``.
+        Special tokens by their role: ``{"bos_token": "<s>", ...}``.
     chat_template
         The source of the chat template; None where there is none.
     all_special_tokens
-        The texts of the tokens that are not the text's own.
+        The texts of all special tokens, with or without a role.
     """
 
     name: str
@@ -99,7 +100,7 @@ class Tokenizer(ABC):
 
     @property
     def fingerprint(self) -> str:
-        """A short hash of all that decides how texts are split, and of the chat template."""
+        """A hash of how texts are split and of the chat template, 16 hexadecimal digits."""
         return hashlib.sha256(self.name.encode()).hexdigest()[:16]
 
     def render(self, messages: Sequence[Mapping[str, str]], **variables: Any) -> str:
@@ -115,6 +116,8 @@ class Tokenizer(ABC):
         ------
         ParameterError
             If there is no template, or it cannot render these messages.
+        MissingExtraError
+            If `jinja2` is not installed.
         """
         template = self.require_template()
         try:
@@ -180,14 +183,30 @@ class FastTokenizer(Tokenizer):
 
     def spans(self, texts: Sequence[str]) -> list[list[tuple[int, int]]]:
         """See `Tokenizer`."""
-        encodings = self.backend.encode_batch(list(texts), add_special_tokens=False)
+        with self._reading():
+            encodings = self.backend.encode_batch(list(texts), add_special_tokens=False)
         return [encoding.offsets for encoding in encodings]
 
     def counts(self, texts: Sequence[str]) -> list[int]:
         """See `Tokenizer`."""
         # The same tokens without their places, in little more than half the time.
-        encodings = self.backend.encode_batch_fast(list(texts), add_special_tokens=False)
+        with self._reading():
+            encodings = self.backend.encode_batch_fast(list(texts), add_special_tokens=False)
         return [len(encoding) for encoding in encodings]
+
+    @contextlib.contextmanager
+    def _reading(self) -> Iterator[None]:
+        """Name the tokenizer where its library refuses a text, which it does in a bare Exception.
+
+        Raises
+        ------
+        DataError
+            If it does: its files are damaged, for a sound tokenizer takes any text.
+        """
+        try:
+            yield
+        except Exception as error:
+            raise DataError(f"The tokenizer '{self.name}' cannot read a text ({error}).") from error
 
     def encode(self, text: str, special: bool) -> list[int]:
         """Return the ids of a text's tokens, with ``special`` those that are added around it."""
@@ -236,7 +255,7 @@ def load(name: str, trust_remote_code: bool = False) -> Tokenizer:
     Raises
     ------
     ParameterError
-        If there is no such tokenizer.
+        If there is no such tokenizer, or it cannot be read.
     MissingExtraError
         If a package that reads it is not installed.
     """
@@ -252,10 +271,10 @@ def load(name: str, trust_remote_code: bool = False) -> Tokenizer:
     if "added_tokens_decoder" not in config:
         config |= checkpoints.read_json(folder / "special_tokens_map.json", name)
     try:
-        backend = tokenizers.Tokenizer.from_file(str(folder / "tokenizer.json"))
+        backend = tokenizers.Tokenizer.from_str(paths.read_text(folder / "tokenizer.json"))
         special_tokens = _add_special_tokens(backend, config)
         file = folder / "chat_template.jinja"
-        configured = file.read_text("utf-8") if file.exists() else config.get("chat_template")
+        configured = paths.read_text(file) if file.exists() else config.get("chat_template")
         clean_up = bool(config.get("clean_up_tokenization_spaces"))
         return FastTokenizer(backend, name, special_tokens, _chat_template(configured), clean_up)
     except Exception as error:
@@ -265,7 +284,7 @@ def load(name: str, trust_remote_code: bool = False) -> Tokenizer:
 
 
 def _add_special_tokens(backend: Any, config: Mapping[str, Any]) -> dict[str, str]:
-    """Add the tokens that only the configuration knows, and return those that have a part to play.
+    """Add the tokens that only the configuration knows, and return those with a role.
 
     As transformers does it; what ``tokenizer.json`` knows stays as it is.
     """
@@ -288,7 +307,7 @@ def _add_special_tokens(backend: Any, config: Mapping[str, Any]) -> dict[str, st
     known = {each.content for each in backend.get_added_tokens_decoder().values()}
     added = (*rows, *named.values(), *unnamed)
     backend.add_tokens([each for each in added if each.content not in known])
-    backend.encode_special_tokens = bool(config.get("split_special_tokens", False))
+    backend.encode_special_tokens = bool(config.get("split_special_tokens"))
     return {role: each.content for role, each in named.items()}
 
 

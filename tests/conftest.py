@@ -33,11 +33,28 @@ settings.load_profile("rulerlib")
 
 TOKENIZERS = ("words", "bytelevel", "metaspace", "llama2", "nasty")
 
+# Set to run the tests marked `long`, too, which try at random: 1, or a share of their tries.
+LONG = "RULERLIB_LONG"
+
 CHAT_TEMPLATE = (
     "{{ bos_token }}{% for message in messages %}<|{{ message['role'] }}|>\n"
     "{{ message['content'] }}<|end|>\n{% endfor %}"
     "{% if add_generation_prompt %}<|assistant|>\n{% endif %}"
 )
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out the tests marked ``long``, unless they are asked for."""
+    if os.environ.get(LONG):
+        return
+    long = [item for item in items if item.get_closest_marker("long")]
+    config.hook.pytest_deselected(items=long)
+    items[:] = [item for item in items if not item.get_closest_marker("long")]
+
+
+def tries(whole: int) -> int:
+    """How often a test marked ``long`` tries: the share of ``whole`` that is asked for."""
+    return max(1, round(whole * float(os.environ[LONG])))
 
 
 def shared(name: str) -> Path:
@@ -204,9 +221,17 @@ def browser():
         yield started
 
 
+@pytest.fixture(scope="session")
+def site(tmp_path_factory):
+    """The folder of the book's pages, built once; who asks for it runs in one process."""
+    from helpers_book import whole_book
+
+    return whole_book(tmp_path_factory.mktemp("site"))
+
+
 @pytest.fixture(scope="module")
 def address(site):
-    """Where the site of a module is served."""
+    """Where the site is served."""
     from benchmarks.browser import served
 
     with served(site) as address:

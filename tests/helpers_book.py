@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -13,6 +15,12 @@ import pytest
 from benchmarks import browser
 
 ROOT = Path(__file__).resolve().parents[1]
+
+# Milliseconds: on a busy machine much takes minutes that takes a second elsewhere.
+PATIENCE = 300_000
+
+# The page that is really executed, the one that holds a widget; all others are as they are.
+EXECUTED, WIDGET = "notebooks/niah", "notebooks/frequent_words"
 
 
 def run(command, **environment):
@@ -29,10 +37,68 @@ def build(place, *options, **environment):
     return run(["-c", command, *arguments], **environment)
 
 
+def whole_book(place):
+    """Build the book, with every warning an error, and return the folder of its pages."""
+    from book import execute, vendor
+
+    if not shutil.which("npm") and not (vendor.FOLDER / vendor.STAMP).exists():
+        pytest.skip("needs npm, which fetches the site's scripts")
+    # It is there already where nbmake has executed the notebook.
+    executed = run(["-m", "book.execute", Path(EXECUTED).name])
+    assert executed.returncode == 0, executed.stderr[-3000:]
+    shown = {EXECUTED: execute.executed_path(EXECUTED), WIDGET: with_a_widget(place)}
+    for page, path in shown.items():
+        there = place / "executed" / f"{page}.ipynb"
+        there.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(path, there)
+    before = tracked()
+    built = build(place, "-W", "-n", "--keep-going", **{execute.HOME: str(place / "executed")})
+    said = built.stdout + built.stderr
+    assert built.returncode == 0, (
+        "\n".join(line for line in said.splitlines() if re.search("WARN|ERR|Err", line))
+        or said[-3000:]
+    )
+    assert tracked() == before, "building leaves the sources as they are"
+    return place / "_build" / "html"
+
+
+def with_a_widget(folder):
+    """Return where an execution of a page lies that holds a widget, made by a real kernel."""
+    nbclient = pytest.importorskip("nbclient")
+    nbformat = pytest.importorskip("nbformat")
+    pytest.importorskip("ipywidgets")
+    from book import execute
+
+    code = (
+        "import ipywidgets\n"
+        "slider = ipywidgets.IntSlider(value=7, description='depth')\n"
+        # The icon needs a font.
+        "ipywidgets.VBox([slider, ipywidgets.Button(icon='check')])"
+    )
+    cells = [nbformat.v4.new_markdown_cell("# Frequent words"), nbformat.v4.new_code_cell(code)]
+    notebook = nbformat.v4.new_notebook(cells=cells)
+    nbclient.NotebookClient(notebook, kernel_name="python3", store_widget_state=True).execute()
+    notebook.metadata[execute.KEY] = execute.fingerprint(WIDGET)
+    nbformat.write(notebook, folder / "widget.ipynb")
+    return folder / "widget.ipynb"
+
+
+def tracked():
+    """Return every file of the sources and when it changed; what is fetched is left out."""
+    left_out = {".git", "_build", ".venv", "vendor", "runs", "__pycache__"}
+    return {
+        path: path.stat().st_mtime_ns
+        for folder in ("book", "notebooks", "rulerlib", "params")
+        for path in (ROOT / folder).rglob("*")
+        if path.is_file() and not left_out & set(path.parts)
+    }
+
+
 @contextlib.contextmanager
 def chromium():
     """Yield the benchmark's Chromium; a test that needs it is skipped where there is none."""
-    pytest.importorskip("playwright.sync_api")
+    playwright = pytest.importorskip("playwright.sync_api")
+    playwright.expect.set_options(timeout=PATIENCE)
     try:
         with browser.chromium() as started:
             yield started
@@ -41,10 +107,15 @@ def chromium():
 
 
 def opened(browser, address, path, width=1280, scheme="light"):
-    """Return a page in the browser, and a list of what went wrong on it."""
+    """Return a page in a browser of its own, and a list of what went wrong on it."""
     context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme)
+    return opened_in(context, address, path)
+
+
+def opened_in(context, address, path):
+    """Return a page in a browser that may have opened others, and what went wrong on it."""
     page = context.new_page()
-    page.set_default_timeout(120_000)
+    page.set_default_timeout(PATIENCE)
     wrong = []
     page.on("requestfailed", lambda request: wrong.append(request.url))
     page.on("pageerror", lambda error: wrong.append(str(error)))

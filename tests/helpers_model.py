@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import hashlib
+import itertools
 import json
 import multiprocessing
 import os
@@ -24,9 +25,6 @@ from typing import Any
 
 import pytest
 from helpers_store import die_at
-
-# Two threads that wait for each other cost more than these models do; set before torch starts.
-os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 from rulerlib import languages, tokens
 from rulerlib.decoding import Decoding
@@ -181,12 +179,19 @@ def say(
 # then, whose locks a fork of it would inherit without the threads that give them back.
 PROCESSES = multiprocessing.get_context("forkserver")
 PROCESSES.set_forkserver_preload(
-    ["torch", "transformers.models.llama.modeling_llama", "rulerlib.models.transformers"]
-)
+    ["torch", "transformers.models.llama.modeling_llama", "rulerlib.models.transformers",
+     "rulerlib.predict", "rulerlib.models.openai", "httpx2", "pytest", "hypothesis", "pandas",
+     "scipy.stats", "ipykernel.kernelapp"]
+)  # fmt: skip
 
 
 def predicting(
-    make: Callable[[], Any], dataset: Path, output: Path, step: int = 0, ready: Any = None
+    make: Callable[[], Any],
+    dataset: Path,
+    output: Path,
+    step: int = 0,
+    ready: Any = None,
+    how: int = signal.SIGKILL,
 ) -> None:
     """What such a process does: predict, or shoot itself at one step of its work with files.
 
@@ -198,15 +203,38 @@ def predicting(
         The number of the step before which it dies, see `die_at`; 0: it lives.
     ready
         An event that is set when the work begins.
+    how
+        What it is shot with.
     """
+    # What is started in the background by a shell ignores Ctrl-C, and so do its children.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     model = make()
-    die_at(step, output.parent)
+    die_at(step, output.parent, how)
     try:
         if ready is not None:
             ready.set()
         predict(dataset, model, output)
     except KeyboardInterrupt:
         sys.exit(130)
+
+
+def shot_at_every_step(
+    make: Callable[[], Any], dataset: Path, folder: Path, how: int = signal.SIGKILL
+) -> Iterator[tuple[int, Path, int]]:
+    """Yield each step before which a prediction was shot, its output and its exit code.
+
+    The last one is that which found no such step and ended by itself.
+    """
+    for step in itertools.count(1):
+        output = folder / str(step) / "shot.jsonl"
+        process = PROCESSES.Process(
+            target=predicting, args=(make, dataset, output, step, None, how)
+        )
+        process.start()
+        process.join(300)
+        yield step, output, process.exitcode
+        if process.exitcode == 0:
+            return
 
 
 def run_until_killed(

@@ -17,7 +17,7 @@ from rulerlib.store import questions
 STEPS = ("open", "os.truncate", "os.rename", "os.remove", "os.chmod", "os.mkdir", "sample")
 
 
-def die_at(step: int, folder: Path) -> None:
+def die_at(step: int, folder: Path, how: int = signal.SIGKILL) -> None:
     """Let this process shoot itself before one step.
 
     Parameters
@@ -25,13 +25,15 @@ def die_at(step: int, folder: Path) -> None:
     step
         The number of the step, in the order in which files below the folder are opened, cut,
         renamed and removed, and samples are made; 0: it lives.
+    how
+        The signal that it sends itself.
     """
     steps = itertools.count(1)
 
     def watch(event: str, arguments: tuple[Any, ...]) -> None:
         counted = event in STEPS and str(folder) in str(arguments[0])
         if counted and next(steps) == step:
-            os.kill(os.getpid(), signal.SIGKILL)
+            os.kill(os.getpid(), how)
 
     if step:
         sys.addaudithook(watch)

@@ -39,6 +39,16 @@ def check_same_bytes(task: str, length: int, knobs: dict[str, Any]) -> None:
     assert made(3, hash_seed="1") == made(30, hash_seed="2") != ""
 
 
+def planned(data: Dataset, count: int) -> list[list[float]]:
+    """The depths at which each sample's needles were to be put, in the order of its record."""
+    queries, depths = data.queries_per_context, []
+    for index in range(count):
+        context, number = divmod(index, queries)
+        draft = data.maker.drafts(context, data._rng(context), queries)[number]
+        depths.append([draft.needles[at].depth for at in draft.order])
+    return depths
+
+
 def smallest_of(error: ParameterError) -> int:
     """The length that an error message says would work."""
     return int(re.search(r"at least (\d+)", str(error))[1])

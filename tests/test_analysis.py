@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import random
 from collections import defaultdict
 
 import pytest
 
 from rulerlib import analysis, intervals, metrics
-from rulerlib.errors import ParameterError
+from rulerlib.errors import DataError, ParameterError
 from rulerlib.haystack import depth_of
 from rulerlib.samples import Prediction
 
@@ -36,6 +37,32 @@ def test_answers_that_were_cut_off_are_counted_where_they_are_wrong():
     assert once["cut_off"].tolist() == ["answer", "answer", "thinking", "", ""]
     assert analysis.accuracy(table)["cut_off"].tolist() == [0.5, 0]
     assert "cut_off" not in analysis.accuracy(table[table["length"] == 2048])
+
+
+@pytest.mark.parametrize("written", ["", '{"index": 0, "inp'])
+def test_a_run_that_was_killed_in_its_first_record_is_an_empty_one(tmp_path, written):
+    path = tmp_path / "m" / "da" / "1024" / "pred" / "vt.jsonl"
+    path.parent.mkdir(parents=True)
+    path.with_suffix(".settings.json").write_text("{}")
+    path.write_text(written)
+    table = analysis.scores(analysis.read_predictions(tmp_path))
+    assert table.empty
+    assert table.attrs["why"] == "There are no predictions."
+    assert analysis.overview(table).empty
+    assert analysis.accuracy(table).empty
+    assert "no answers" in analysis.two_by_two(table).attrs["why"]
+
+
+@pytest.mark.parametrize(
+    "cell", [5, [], {"model": "m"}, about(0), about(task=None), about(knobs=[1]), about(10**30)]
+)
+def test_settings_that_do_not_say_whose_answers_these_are_are_named(tmp_path, cell):
+    path = tmp_path / "m" / "da" / "1024" / "pred" / "vt.jsonl"
+    path.parent.mkdir(parents=True)
+    path.write_text(answer(0, ["1"], "1").to_json() + "\n")
+    path.with_suffix(".settings.json").write_text(json.dumps({"cell": cell or [0]}))
+    with pytest.raises(DataError, match=r"vt\.settings\.json: damaged"):
+        list(analysis.read_predictions(tmp_path))
 
 
 def random_run(seed, count=300):
@@ -169,11 +196,10 @@ def test_needles_are_counted_one_by_one():
     assert list(zip(found["depth"], found["found"], strict=True)) == [(90, 1), (10, 0), (50, 1)]
 
 
-def part_of(depth, bins):
-    """The middle of the part that a depth lies in; of two at a seam, the one nearer to 50."""
-    middles = [(part + 0.5) * 100 / bins for part in range(bins)]
-    holds = [middle for middle in middles if abs(middle - depth) <= 50 / bins]
-    return min(holds, key=lambda middle: (abs(middle - 50), -middle))
+def row_of(depth, bins):
+    """The nearest of the depths of a heatmap's rows; of two, the deeper."""
+    rows = [100 * row / (bins - 1) for row in range(bins)] if bins > 1 else [50]
+    return min(rows, key=lambda row: (round(abs(row - depth), 9), -row))
 
 
 @pytest.mark.parametrize("bins", [1, 4, 5, 10, 20])
@@ -182,8 +208,8 @@ def test_by_depth_is_a_plain_grouping(bins):
     groups = defaultdict(list)
     for where, record in rows:
         for depth, wanted in zip(record.others["depths"], record.outputs, strict=False):
-            middle = part_of(depth, bins)
-            groups[where["task"], where["length"], middle].append(wanted in record.pred)
+            row = row_of(depth, bins)
+            groups[where["task"], where["length"], row].append(wanted in record.pred)
     table = analysis.by_depth(analysis.scores(rows), bins)
     assert len(table) == len(groups)
     for row in table.to_dict("records"):
@@ -192,38 +218,41 @@ def test_by_depth_is_a_plain_grouping(bins):
 
 
 @pytest.mark.parametrize(
-    ("depth", "bins", "middle"),
+    ("depth", "bins", "row"),
     [
-        (0, 10, 5),
-        (9, 10, 5),
-        (10, 10, 15),
-        (90, 10, 85),
-        (91, 10, 95),
-        (100, 10, 95),
+        (0, 11, 0),
+        (4.9, 11, 0),
+        (5, 11, 10),
+        (94.9, 11, 90),
+        (95, 11, 100),
+        (100, 11, 100),
         (100, 1, 50),
-        (50, 2, 75),
-        (89.5, 10, 85),
+        (49.99, 2, 0),
+        (50, 2, 100),
+        (47.5, 5, 50),
     ],
 )
-def test_the_ends_of_the_bins(depth, bins, middle):
+def test_the_ends_of_the_bins(depth, bins, row):
     table = analysis.scores([(about(), answer(0, ["12"], "12", (depth,)))])
-    assert analysis.by_depth(table, bins)["depth"].tolist() == [middle]
-    assert analysis.depth_bin(depth, bins) == middle
+    assert analysis.by_depth(table, bins)["depth"].tolist() == [row]
+    assert analysis.depth_bin(depth, bins) == row
 
 
-def test_ten_bins_share_rulers_forty_depths():
+def test_ten_rows_share_rulers_forty_depths():
     depths = [round(100 * step / 39) for step in range(40)]
     rows = [(about(), answer(i, ["12"], "12", (depth,))) for i, depth in enumerate(depths)]
     table = analysis.by_depth(analysis.scores(rows), bins=10)
-    assert table["n"].tolist() == [4] * 10, "every tenth has as many"
+    assert table["n"].tolist() == [3, 4, 4, 5, 4, 4, 5, 4, 4, 3], "the ends have a half"
 
 
-@pytest.mark.parametrize("first", [0, 10, 70])
-def test_ten_samples_measure_every_tenth(first):
-    """Ten samples are the default of the notebook: no cell of its heatmap stays grey."""
-    rows = [
-        (about(), answer(i, ["12"], "12", (depth_of(i),))) for i in range(first, first + 10)
-    ]  # fmt: skip
+@pytest.mark.parametrize("off", [-4, 0, 4])
+def test_ten_samples_measure_every_row(off):
+    """Ten samples are the default of the notebook: no cell of its heatmap stays grey.
+
+    A needle stands at the nearest seam, a few points from where it was to be.
+    """
+    depths = [min(100, max(0, depth_of(index) + off)) for index in range(10)]
+    rows = [(about(), answer(i, ["12"], "12", (depth,))) for i, depth in enumerate(depths)]
     assert analysis.by_depth(analysis.scores(rows), bins=10)["n"].tolist() == [1] * 10
 
 

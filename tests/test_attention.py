@@ -80,7 +80,7 @@ def test_it_is_causal_attention(seed, prompts, heads, group, tokens, width, wide
 
 @pytest.mark.parametrize("size", [0.5, 2.0, 4.0])
 def test_it_is_nearly_as_exact_as_the_fused_kernel(size):
-    query, key, value = drawn(5, 1, 2, 1, 5000, 64, 64, size)
+    query, key, value = drawn(5, 1, 1, 1, 4400, 64, 64, size)
     right = exact(query, key, value, 0.125)
     fused = torch.nn.functional.scaled_dot_product_attention(query, key, value, is_causal=True)
 

@@ -65,12 +65,29 @@ def test_a_length_without_all_tasks_stays_open():
     table = averages.by_length(analysis.scores(rows)).set_index("length")
     assert math.isnan(table.loc[512, "average"])
     assert table.loc[512, "missing"] == "vt"
+    assert table["tasks"].to_dict() == {512: 1} | dict.fromkeys((4096, 8192, 16384, 32768), 2)
     assert table.loc[4096, "average"] == 100
     only = averages.by_length(analysis.scores(rows), tasks=["niah_single_1"]).set_index("length")
     assert only.loc[512, "average"] == 100
     row = analysis.summary(analysis.scores(rows)).iloc[0]
     assert row["effective"] == "≥32K"
-    assert row["lengths"] == 4
+    assert (row["lengths"], row["tasks"]) == (4, 2), "what its averages are over"
+
+
+def test_a_mean_over_tasks_says_how_many_they_are_and_which_are_missing():
+    """A length that some tasks did not fit is not averaged with the same tasks as the others."""
+    rows = run([1], lengths=(512,), tasks=("niah_single_1",))
+    rows += run([1, 0], lengths=(4096, 8192), tasks=("niah_single_1", "niah_single_2", "vt"))
+    scores = analysis.scores(rows)
+    by = ("model", "language", "category", "length")
+    for table in (analysis.accuracy(scores, by=by), analysis.errors(scores, by)):
+        known = table.groupby(["category", "length"])[["tasks", "missing"]].first()
+        assert known.loc[("retrieval", 512)].tolist() == [1, "niah_single_2"]
+        assert known.loc[("retrieval", 4096)].tolist() == [2, ""]
+        assert known.loc[("multi-hop tracing", 8192)].tolist() == [1, ""]
+    assert len(analysis.accuracy(scores, by=by)) == 5
+    for table in (analysis.accuracy(scores), analysis.errors(scores)):
+        assert "tasks" not in table, "a row a task"
 
 
 @given(st.lists(st.floats(0, 100), min_size=1, max_size=8))

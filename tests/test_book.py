@@ -6,6 +6,7 @@ real browser that can reach nothing but it.
 
 from __future__ import annotations
 
+import ast
 import base64
 import functools
 import io
@@ -21,18 +22,18 @@ import pytest
 
 import rulerlib
 from rulerlib.errors import DataError
+from rulerlib.tasks import TASKS
 
 yaml = pytest.importorskip("yaml")
 pytest.importorskip("sphinx_book_theme", reason="the site needs rulerlib[book]")
 nbformat = pytest.importorskip("nbformat")
 bs4 = pytest.importorskip("bs4")
 
-from helpers_book import ROOT, build, opened, run  # noqa: E402
+from helpers_book import ROOT, WIDGET, opened, opened_in  # noqa: E402
 
 from book import execute, extension, vendor  # noqa: E402
 
 LARGEST = 1_000_000
-WIDGET = "notebooks/frequent_words"
 
 # Where other pages' scripts and fonts come from.
 OTHERS = re.compile(r"cdnjs|jsdelivr|unpkg|googleapis|gstatic|mybinder|plausible", re.IGNORECASE)
@@ -102,14 +103,16 @@ def test_the_citation_is_bibtex_that_others_read():
     assert len(entry.persons["author"]) == len(citation["authors"])
 
 
-@pytest.mark.parametrize("name", ["tests", "book"])
-def test_workflows_do_what_the_makefile_does(name):
+@pytest.mark.parametrize(
+    ("name", "wanted"), [("tests", ["make test", "make test-long"]), ("book", ["make book"])]
+)
+def test_workflows_do_what_the_makefile_does(name, wanted):
     text = (ROOT / ".github" / "workflows" / f"{name}.yml").read_text("utf-8")
     workflow = yaml.safe_load(text)
     steps = [step for job in workflow["jobs"].values() for step in job["steps"]]
     commands = [step["run"] for step in steps if "run" in step]
-    targets = re.findall(r"^(\w+):", (ROOT / "Makefile").read_text("utf-8"), re.MULTILINE)
-    assert [f"make {name.removesuffix('s')}"] == commands
+    targets = re.findall(r"^([\w-]+):", (ROOT / "Makefile").read_text("utf-8"), re.MULTILINE)
+    assert commands == wanted
     assert all(command.removeprefix("make ") in targets for command in commands)
     assert all("uses" in step or "run" in step for step in steps)
     # YAML takes a bare `on` for a truth value.
@@ -224,6 +227,35 @@ def test_an_execution_of_something_else_is_not_shown(little_book, name, old, new
     assert execute.executed("notebooks/page") is None
 
 
+def test_what_changed_is_executed_again_with_its_settings(little_book, monkeypatch):
+    pytest.importorskip("papermill")
+    # Set by an execution; given back after this test.
+    monkeypatch.setenv("RULERLIB_HOME", "")
+    page, path = "notebooks/page", little_book / "notebooks" / "page.ipynb"
+    settings = execute.settings_path(page)
+    settings.parent.mkdir(parents=True)
+    settings.write_text("length: 7\n")
+    notebook = nbformat.read(path, as_version=4)
+    kernel = {"name": "python3", "display_name": "Python 3", "language": "python"}
+    notebook.metadata.kernelspec = kernel
+    notebook.cells[1] = nbformat.v4.new_code_cell("length = 1", metadata={"tags": ["parameters"]})
+    notebook.cells.append(nbformat.v4.new_code_cell("import os\nlength, os.getcwd()"))
+    nbformat.write(notebook, path)
+    execute.main(["page"])
+    shown = execute.executed(page).cells[-1].outputs[0].data["text/plain"]
+    # IPython breaks a long line.
+    assert ast.literal_eval(shown) == (7, str(little_book))
+    # Nothing changed: nothing is executed.
+    stamp = execute.executed_path(page).stat().st_mtime_ns
+    assert execute.execute(page).stat().st_mtime_ns == stamp
+    # What fails leaves what was there, outdated.
+    path.write_text(path.read_text().replace("os.getcwd()", "1 / 0"))
+    with pytest.raises(Exception, match="ZeroDivisionError"):
+        execute.execute(page)
+    assert execute.executed_path(page).stat().st_mtime_ns == stamp
+    assert execute.executed(page) is None
+
+
 def test_a_figure_keeps_its_words_and_one_without_gets_those_around_it():
     figures = [
         nbformat.v4.new_output("display_data", {"image/png": ""}, metadata={"image/png": about})
@@ -281,69 +313,16 @@ def test_a_shortened_prompt_keeps_both_ends_and_the_values():
 # --- The site --------------------------------------------------------------------------------
 
 
-def with_a_widget(folder):
-    """An execution of a page that holds a widget, made by a real kernel."""
-    nbclient = pytest.importorskip("nbclient")
-    pytest.importorskip("ipywidgets")
-    code = (
-        "import ipywidgets\n"
-        "slider = ipywidgets.IntSlider(value=7, description='depth')\n"
-        # The icon needs a font.
-        "ipywidgets.VBox([slider, ipywidgets.Button(icon='check')])"
-    )
-    cells = [nbformat.v4.new_markdown_cell("# Frequent words"), nbformat.v4.new_code_cell(code)]
-    notebook = nbformat.v4.new_notebook(cells=cells)
-    nbclient.NotebookClient(notebook, kernel_name="python3", store_widget_state=True).execute()
-    path = folder / f"{WIDGET}.ipynb"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    return notebook, path
-
-
-@pytest.fixture(scope="module")
-def site(tmp_path_factory, toc):
-    """The built site: one page really executed, one with a widget, the others as they are."""
-    if not shutil.which("npm") and not (vendor.FOLDER / vendor.STAMP).exists():
-        pytest.skip("needs npm, which fetches the site's scripts")
-    place = tmp_path_factory.mktemp("site")
-    settings = place / "settings"
-    settings.mkdir()
-    (settings / "niah.yaml").write_text(
-        "{length: 1024, num_lengths: 1, num_samples: 2, study_samples: 1, study: [{depth: 0}]}"
-    )
-    there = {execute.HOME: str(place / "executed"), execute.SETTINGS: str(settings)}
-    notebook, path = with_a_widget(place / "executed")
-    hashed = run(
-        ["-c", f"from book import execute; print(execute.fingerprint({WIDGET!r}))"], **there
-    )
-    notebook.metadata[execute.KEY] = hashed.stdout.strip()
-    nbformat.write(notebook, path)
-    executed = run(["-m", "book.execute", "niah"], **there)
-    assert executed.returncode == 0, executed.stderr[-3000:]
-    before = tracked()
-    built = build(place, "-W", "-n", "--keep-going", **there)
-    said = built.stdout + built.stderr
-    assert built.returncode == 0, (
-        "\n".join(line for line in said.splitlines() if re.search("WARN|ERR|Err", line))
-        or said[-3000:]
-    )
-    assert tracked() == before, "building leaves the sources as they are"
-    return place / "_build" / "html"
-
-
-def tracked():
-    """Every file of the sources and when it changed; what is built and fetched left out."""
-    left_out = {".git", "_build", ".venv", "vendor", "runs", "__pycache__"}
-    return {
-        path: path.stat().st_mtime_ns
-        for folder in ("book", "notebooks", "rulerlib", "params")
-        for path in (ROOT / folder).rglob("*")
-        if path.is_file() and not left_out & set(path.parts)
-    }
-
-
 @functools.cache
 def parsed(path):
     return bs4.BeautifulSoup(path.read_text("utf-8"), "html.parser")
+
+
+@functools.cache
+def names_of(path):
+    """Return the names that a link into a page may end in."""
+    tags = parsed(path).find_all(lambda tag: tag.get("id") or tag.get("name"))
+    return {tag.get(kind) for tag in tags for kind in ("id", "name")}
 
 
 def pages_of(site):
@@ -369,10 +348,8 @@ def test_no_link_is_dead(site):
             if not target.exists():
                 dead.append((path.name, link["href"]))
             elif parts.fragment and target.suffix == ".html":
-                where = parsed(target)
-                name = unquote(parts.fragment)
-                if not where.find(id=name) and not where.find(attrs={"name": name}):
-                    dead.append((path.name, link["href"]))
+                known = unquote(parts.fragment) in names_of(target)
+                dead += [] if known else [(path.name, link["href"])]
     assert not dead
 
 
@@ -446,7 +423,7 @@ def test_there_is_an_example_of_every_task_in_every_language(site):
     page = parsed(site / "book" / "tasks.html")
     codes = sorted(path.stem for path in (ROOT / "rulerlib" / "languages").glob("*.toml"))
     examples = [label.get_text().strip() for label in page.select("article .sd-tab-label")]
-    assert len(examples) == 13 * len(codes)
+    assert len(examples) == len(TASKS) * len(codes)
 
 
 # --- In a browser ----------------------------------------------------------------------------
@@ -472,12 +449,18 @@ def test_a_widget_is_drawn_from_its_stored_state(browser, address):
 
 @pytest.mark.slow
 def test_pages_fit_a_phone_and_ask_nobody_else(browser, address, toc):
+    phones = [
+        browser.new_context(viewport={"width": 390, "height": 900}, color_scheme=scheme)
+        for scheme in ("light", "dark")
+    ]
     for number, path in enumerate(toc):
-        page, wrong = opened(browser, address, path, 390, ("light", "dark")[number % 2])
+        page, wrong = opened_in(phones[number % 2], address, path)
         wide = page.evaluate("document.documentElement.scrollWidth > window.innerWidth")
         assert not wide, f"{path} is wider than a phone"
         assert not wrong, path
-        page.context.close()
+        page.close()
+    for phone in phones:
+        phone.close()
 
 
 @pytest.mark.slow

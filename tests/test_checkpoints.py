@@ -69,13 +69,21 @@ def test_a_fingerprint_decides_on_the_weights(tmp_path, monkeypatch):
     second = checkpoints.fingerprint(str(tmp_path))
     (tmp_path / "README.md").write_text("a", encoding="utf-8")
     assert first != second == checkpoints.fingerprint(str(tmp_path))
-    # Too large to be read: then the sizes decide.
+    # Too large to be read whole: then its size and blocks all over it decide.
     monkeypatch.setattr(checkpoints, "HASHED_BYTES", 4)
-    third = checkpoints.fingerprint(str(tmp_path))
-    weights.write_bytes(b"87654321")
-    assert second != third == checkpoints.fingerprint(str(tmp_path))
-    weights.write_bytes(b"1")
-    assert third != checkpoints.fingerprint(str(tmp_path))
+    content = bytes(range(256)) * 8192
+    seen = set()
+    for changed in (None, 0, len(content) // 2 + 4096, len(content) - 1):
+        # A layer of one part in sixteen, or the last byte.
+        more = [] if changed is None else range(changed, min(changed + 131072, len(content)))
+        written = bytearray(content)
+        for at in more:
+            written[at] ^= 255
+        weights.write_bytes(written)
+        seen.add(checkpoints.fingerprint(str(tmp_path)))
+    weights.write_bytes(content + b"1")
+    seen.add(checkpoints.fingerprint(str(tmp_path)))
+    assert len(seen) == 5
 
 
 def test_the_fingerprint_of_lille_is_that_of_its_files():

@@ -15,10 +15,12 @@ from helpers_tasks import check_lengths, check_same_bytes, smallest_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rulerlib import tasks
+from rulerlib import languages
 from rulerlib.dataset import Dataset
 from rulerlib.errors import MissingExtraError, ParameterError
 from rulerlib.samples import Sample
+from rulerlib.tasks.word_list import frequent
+from rulerlib.texts import digest
 
 LANGUAGES = ("da", "en")
 
@@ -231,15 +233,42 @@ def test_the_users_own_words(words):
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_words_of_the_language_are_of_its_script(language, words):
     pytest.importorskip("wordfreq")
-    data = Dataset("cwe", 80_000, language, words, 1, knobs={"freq_ucw": 1})
+    data = Dataset("cwe", 70_000, language, words, 1, knobs={"freq_ucw": 1})
     letters = set("".join(check(data, data[0])))
     assert all(letter < "\u0250" for letter in letters)
     assert ("ø" in letters) or language != "da"
 
 
+# As English spells them, and what Danish spells alike: duck, species, bath, father, lid, load, ...
+ENGLISH = "night against silver cook beats once the with monday london james facebook"
+DANISH = (
+    "and art bad bring far find finger fire had hammer hat have her land last list more note over"
+    " rat sky slim smart start tag tale time under"
+)
+
+
+def test_english_words_are_no_danish_ones():
+    pytest.importorskip("wordfreq")
+    danish, english = ({*frequent(languages.load(code))} for code in LANGUAGES)
+    assert danish.isdisjoint(ENGLISH.split())
+    assert english.issuperset(ENGLISH.split())
+    assert danish.issuperset(DANISH.split())
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_only_foreign_words_are_left_out(language):
+    wordfreq = pytest.importorskip("wordfreq")
+    pack = languages.load(language)
+    listed = wordfreq.top_n_list(language, 30_000)
+    plain = [word for word in listed if re.fullmatch("[a-zæøå]{3,14}", word)]
+    known = {*plain}
+    kept = [word for word in frequent(pack) if word in known]
+    assert kept == [word for word in plain if word not in pack.foreign]
+
+
 def test_without_wordfreq(monkeypatch):
     monkeypatch.setitem(sys.modules, "wordfreq", None)
-    tasks.common_words.frequent.cache_clear()
+    frequent.cache_clear()
     with pytest.raises(MissingExtraError, match=r"\.\[words\]"):
         Dataset("cwe", 4096, "da", "words")
     assert Dataset("cwe", 4096, "da", "words", knobs={"words": "text"})[0].outputs
@@ -277,3 +306,14 @@ def test_bad_knobs_are_named(knobs, said):
 def test_a_list_answers_one_question(words):
     with pytest.raises(ParameterError, match="queries_per_context is 2, but must be 1 for cwe: "):
         Dataset("cwe", 4096, "da", words, queries_per_context=2)
+
+
+def test_the_words_left_out_are_told_beside_the_questions():
+    def source(language, **knobs):
+        data = Dataset("cwe", 4096, language, "words", num_samples=1, knobs=knobs)
+        return data.metadata["source"]
+
+    assert source("da") == digest(sorted(languages.load("da").foreign))
+    # Nothing is left out of the English list, nor of a text's own words.
+    assert source("en") is None
+    assert source("da", words="text", freq_cw=3, freq_ucw=1) is None

@@ -39,6 +39,16 @@ def made(task: str = "niah_single_2", length: int = 700, **options) -> Dataset:
 # --- Same parameters, same bytes ------------------------------------------------------------
 
 
+def test_another_length_or_seed_counts_no_sentence_again(bytelevel, monkeypatch):
+    first = Dataset("niah_single_2", 1024, "da", bytelevel)
+    counts, together = bytelevel.counts, []
+    monkeypatch.setattr(
+        bytelevel, "counts", lambda texts: together.append(len(texts)) or counts(texts)
+    )
+    Dataset("niah_single_2", 1100, "da", bytelevel, seed=7)
+    assert 0 < max(together) < len(first.maker.haystack.units)
+
+
 def test_bytes_do_not_depend_on_the_process():
     code = (
         "import hashlib, sys\n"
@@ -100,21 +110,25 @@ def test_a_dataset_is_a_sequence():
 
 
 # SHA-256 of seven samples of 3,000 tokens, in Danish and in English, recorded before contexts could
-# be shared. Whoever changes them changes everybody's datasets, and says so.
+# be shared. Whoever changes them changes everybody's datasets, and says so: version 0.2.0 left the
+# English words out of Danish common words.
 BYTES = {
-    "niah_single_1": ("7034fc99b236f62e", "ce4b4a85773cb0c3"),
-    "niah_single_2": ("0134c47b72d4b5ca", "9d419df2378f6ad4"),
-    "niah_single_3": ("d266f007d8ce071d", "5438df8fb4c02a43"),
-    "niah_multikey_1": ("182acb3ee140e073", "2ca12782ce01ebef"),
-    "niah_multikey_2": ("aca24e1cb0de3d71", "f5e0fc545c32db4c"),
-    "niah_multikey_3": ("a6c28075e1d082fc", "bcaae59a83fdf199"),
-    "niah_multivalue": ("71a58324824d1814", "8dc874260431694d"),
-    "niah_multiquery": ("2006b482cf4d04a4", "e400fb911bfc4e4e"),
-    "vt": ("15c16f2ef09dd3d9", "f239e2b7a81dd5f5"),
-    "cwe": ("dcd130180481c5dc", "60866da14cd82567"),
-    "fwe": ("3fdc188ecb86b31f", "518bb06d93b22fdb"),
-    "qa_1": ("ad25b6e47387defd", "7d6721d338afe2ed"),
-    "qa_2": ("04da68002a10af18", "a49ec9bbe1a7aa31"),
+    "niah_single_1": ("1a5b8461cd27feb1", "775645530b66aeaf"),
+    "niah_single_2": ("437269d655e4616f", "68987212057c8dbe"),
+    "niah_single_3": ("f5d25073016a1d1b", "7113a8fd46c47848"),
+    "niah_multikey_1": ("09669e9157167c09", "0c926dc041fec468"),
+    "niah_multikey_2": ("d109bf0aa5404311", "63cc46d9d7104415"),
+    "niah_multikey_3": ("5f736a061ef5b4b4", "393c8a0d23991e2f"),
+    "niah_multivalue": ("2bcba6d44dc0ca4a", "702147611099e008"),
+    "niah_multiquery": ("8aae2d34cc696e10", "fea19b2ce2c9dae8"),
+    "vt": ("a75ffb7cd15375cf", "8e6399747e99a4b7"),
+    "cwe": ("f195ee9bc9847a92", "a7eaa8be7f00f04f"),
+    "fwe": ("eb5ad59db69af2a8", "bbb762bd033a95da"),
+    "qa_1": ("98eab1855e46a9a6", "50557c6f48fda602"),
+    "qa_2": ("ced3d7217eff2eb5", "fdb3079c3b7043f6"),
+    "drop_1": ("33b443c225ec1dd9", "033789a7ae7c0ec0"),
+    "drop_2": ("dfce5b635662e0a8", "73b9588b78a0bba8"),
+    "drop_3": ("aeac2186731455a6", "461cc4d42a314c67"),
 }
 
 
@@ -126,8 +140,9 @@ def test_bytes_stay_what_they_were(task):
         whole = hashlib.sha256()
         for sample in made(task, 3000, language=language, num_samples=7):
             fields = sample.to_dict()
-            # Where everything stands was not recorded then.
+            # Where everything stands was not recorded then, and depths were those planned.
             assert fields.pop("parts")
+            assert len(fields.pop("depths")) == len(sample.depths)
             whole.update(json.dumps(fields, ensure_ascii=False).encode() + b"\n")
         assert whole.hexdigest()[:16] == wanted
 
@@ -286,7 +301,8 @@ def test_metadata_without_a_number_of_samples_is_written_anew(tmp_path):
     path = write(made(), tmp_path)
     about = tmp_path / METADATA
     stated = json.loads(about.read_text(encoding="utf-8"))
-    del stated["num_samples"]
+    # As an early version wrote it.
+    del stated["num_samples"], stated["sha256"]
     about.write_text(json.dumps(stated), encoding="utf-8")
     write(made(), tmp_path)
     assert json.loads(about.read_text(encoding="utf-8"))["num_samples"] == 12
@@ -419,9 +435,9 @@ BAD = [
     ),
     (
         {"texts": "/no/such/file.txt"},
-        ["text is '/no/such/file.txt', but must be a file or folder that exists."],
+        ["texts is '/no/such/file.txt', but must be a file or folder that exists."],
     ),
-    ({"texts": []}, ["text is [], but must be at least one text."]),
+    ({"texts": []}, ["texts is [], but must be at least one text."]),
     ({"texts": ["Godt.", "a\x00b"]}, ["text 2: control character U+0000 at character 2."]),
     ({"texts": [" \n"]}, ["text 1: empty."]),
     (
@@ -658,3 +674,9 @@ def test_no_path_of_any_machine_is_in_a_dataset(tmp_path):
     whole = "".join(text.decode() for text in listing(tmp_path / "run").values())
     assert not re.search(rf"{re.escape(str(ROOT))}|/home/|/tmp/|[A-Z]:\\", whole)
     shutil.rmtree(tmp_path / "run")
+
+
+def test_an_answer_longer_than_all_is_refused_at_once():
+    # The search for a length that would do took minutes and all memory.
+    with pytest.raises(ParameterError, match=r"tokens_to_generate is 10{12}, but must be less"):
+        made("niah_multikey_3", 1500, room=10**12)

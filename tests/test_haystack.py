@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import math
 import random
+from collections import Counter
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rulerlib import haystack
-from rulerlib.errors import DataError
-from rulerlib.haystack import DEPTHS, Filling, Haystack, Pool
-from rulerlib.tokens import Words
+from rulerlib.errors import DataError, ParameterError
+from rulerlib.haystack import DEPTHS, Filling, Haystack, Pool, Sized
+from rulerlib.tokens import Tokenizer, Words
 
 # --- Depths ---------------------------------------------------------------------------------
 
@@ -31,6 +33,40 @@ def test_any_40_in_a_row_take_each_depth_once(first):
 def test_any_ten_that_begin_at_a_round_number_are_even(tens):
     first = [haystack.depth_of(10 * tens + i) for i in range(10)]
     assert sorted(DEPTHS.index(depth) // 4 for depth in first) == list(range(10))
+
+
+def test_the_depth_of_a_sample_stays_what_it_was():
+    """Any other order would be as even, and would change all data that was made."""
+    assert [haystack.depth_of(index) for index in range(41)] == [
+        0, 33, 67, 100, 23, 56, 90, 10, 44, 77, 3, 36, 69, 92, 26, 59, 82, 13, 46, 79, 5,
+        38, 62, 95, 28, 51, 85, 15, 49, 72, 8, 31, 64, 97, 21, 54, 87, 18, 41, 74, 0,
+    ]  # fmt: skip
+
+
+@given(st.integers(1, 130), st.integers(0, 99))
+def test_random_depths_rise_and_come_evenly(count, seed):
+    depths = haystack.depths_of(count, random.Random(seed))
+    assert depths == sorted(depths)
+    assert len(depths) == count
+    times = Counter(depths)
+    assert times.keys() <= {*DEPTHS}
+    assert max(times.values()) <= math.ceil(count / 40)
+    assert count % 40 or min(times[depth] for depth in DEPTHS) == count // 40
+
+
+@pytest.mark.parametrize("value", [0, 100, 0.5, 33])
+def test_a_depth_of_the_user_s_own_becomes_a_fraction(value):
+    depth = haystack.one_depth(value)
+    assert depth == value
+    assert isinstance(depth, float)
+
+
+@pytest.mark.parametrize("value", [-0.1, 100.1, math.nan, True, "50", None, [50]])
+def test_a_depth_that_cannot_be_is_refused(value):
+    with pytest.raises(ParameterError) as caught:
+        haystack.one_depth(value)
+    wanted = f"depth is {value!r}, but must be a number from 0 (start) to 100 (end)."
+    assert str(caught.value) == wanted
 
 
 # --- Filling --------------------------------------------------------------------------------
@@ -62,6 +98,66 @@ def test_a_pool_gives_no_unit_twice(units, room, seed):
     assert room - sum(filling.costs) < pool.longest
 
 
+@pytest.mark.parametrize(("room", "size"), [(-1, 0), (0, 0), (1, 1), (5, 3), (99, 3)])
+def test_the_largest_size_that_fits(room, size):
+    assert haystack.largest(lambda count: max(0, 2 * count - 1), room, most=3) == size
+
+
+@pytest.mark.parametrize("room", [-2, 0, 1, 5])
+def test_units_of_one_token_fill_a_room_to_the_last(room):
+    units = ["a", "b", "c"]
+    assert (
+        Haystack(units, " ", Words()).take(room, 2).units
+        == ["c", "a", "b", "c", "a"][: max(0, room)]
+    )
+    pool = Pool(units * 3, " ", Words()).draw(room, random.Random(1))
+    assert len(pool.units) == max(0, room)
+    assert pool.seam == " "
+
+
+def test_a_haystack_begins_anywhere():
+    units = [f"Nummer {number}." for number in range(5)]
+    hay = Haystack(units, "\n", Words())
+    drawn = [hay.draw(9, random.Random(seed)) for seed in range(60)]
+    assert {filling.units[0] for filling in drawn} == {*units}
+    assert all(filling in [hay.take(9, start) for start in range(5)] for filling in drawn)
+    assert drawn[0].seam == "\n"
+
+
+class Pairs(Tokenizer):
+    """Two characters are a token, so that tokens cross every seam of an odd unit."""
+
+    name = "pairs"
+
+    def spans(self, texts):
+        return [[(at, min(at + 2, len(text))) for at in range(0, len(text), 2)] for text in texts]
+
+
+@pytest.mark.parametrize(
+    ("units", "costs", "additive"),
+    [
+        (["abc", "defgh"], [2, 3], True),
+        (["abcd", "abc"], [3, 2], False),
+        # Unit and seam end within the anchor's last token, and still nothing is free.
+        (["", "abc"], [1, 2], False),
+    ],
+)
+def test_a_haystack_knows_whether_its_sums_are_exact(units, costs, additive):
+    hay = Haystack(units, " ", Pairs())
+    assert hay.costs == costs
+    assert hay.additive is additive
+    assert (hay.total, hay.cheapest, hay.longest) == (sum(costs), min(costs), max(costs))
+
+
+def test_a_pool_that_is_just_used_up():
+    """Three tokens each: there may be less left than the longest unit needs, and no more."""
+    pool = Pool(["a.", "b."], "\n", Words())
+    for room in (6, 7, 8):
+        assert sorted(pool.draw(room, random.Random(1)).units) == ["a.", "b."]
+    with pytest.raises(DataError, match="A pool of 2 units is too small for 9 tokens"):
+        pool.draw(9, random.Random(1))
+
+
 def test_a_pool_that_is_too_small_says_so():
     pool = Pool(["a.", "b."], "\n", Words())
     with pytest.raises(DataError, match="A pool of 2 units is too small for 100 tokens"):
@@ -69,7 +165,7 @@ def test_a_pool_that_is_too_small_says_so():
 
 
 def test_a_haystack_needs_text():
-    with pytest.raises(DataError, match="at least one unit"):
+    with pytest.raises(DataError, match=r"^A haystack needs at least one unit of text\.$"):
         Haystack([], " ", Words())
 
 
@@ -77,6 +173,48 @@ def test_the_filling_is_the_caller_s_own():
     hay = Haystack(["En.", "To.", "Tre."], " ", Words())
     hay.take(4, 0).units.pop()
     assert hay.units == ["En.", "To.", "Tre."]
+
+
+def test_a_filling_is_made_shorter():
+    whole = Filling(["En.", "To.", "Tre."], [2, 3, 4], "\n")
+    assert len(whole) == 3
+    assert whole.first(2) == Filling(["En.", "To."], [2, 3], "\n")
+
+
+def test_a_filling_of_another_size_is_made_anew():
+    def make(size):
+        return [f"{number} of {size}" for number in range(size + 1)], [4] * (size + 1)
+
+    whole = Sized(make, 3, "\n")
+    assert (len(whole), whole.units[0], len(whole.units)) == (3, "0 of 3", 4)
+    smaller = whole.first(2).first(1)
+    assert len(smaller) == 1
+    context = smaller.insert(["NEEDLE"], [0], [1])
+    assert context.text == "NEEDLE\n0 of 1\n1 of 1"
+    assert context.costs == [1, 4, 4]
+
+
+@pytest.mark.parametrize(("depth", "before"), [(25, ""), (26, "a"), (75, "a"), (76, "ab")])
+def test_of_two_seams_as_near_the_first_is_taken(depth, before):
+    context = Filling(["a", "b"], [2, 2], "").insert(["NEEDLE"], [depth], [1])
+    assert context.text.split("NEEDLE")[0] == before
+
+
+def test_a_reached_depth_has_two_decimals():
+    context = Filling(["a", "b", "c"], [1, 2, 4], " ").insert(["N", "M"], [10, 40], [1, 1])
+    assert context.depths() == [12.5, 50.0]
+    assert Filling(["a", "b"], [1, 2], "").insert(["N"], [30], [1]).depths() == [33.33]
+
+
+def test_each_needle_has_a_depth_and_a_cost():
+    filling = Filling(["a", "b"], [2, 2], " ")
+    for needles, depths, costs in (
+        (["N"], [0, 50], [1, 1]),
+        (["N"], [0], []),
+        (["N", "M"], [0], [1]),
+    ):
+        with pytest.raises(ValueError, match="zip"):
+            filling.insert(needles, depths, costs)
 
 
 @settings(max_examples=200)
@@ -96,6 +234,14 @@ def test_needles_stand_at_the_seam_nearest_to_their_depth(costs, depths):
         best = min(abs(total - sums[-1] * depth / 100) for total in sums)
         assert abs(before - sums[-1] * depth / 100) == pytest.approx(best)
         assert context.text[context.starts()[context.slots[number]] :].startswith(needle)
+    # The same once more from the pieces alone: u3 costs what the list says, a needle five.
+    for needle, reached in zip(needles, context.depths(), strict=True):
+        tokens = [5 if piece[0] == "N" else costs[int(piece[1:])] for piece in context.pieces]
+        at = context.pieces.index(needle)
+        before, after = sum(tokens[:at]), sum(tokens[at + 1 :])
+        assert reached == pytest.approx(100 * before / (before + after or 1), abs=0.005)
+        if before + after:
+            assert (reached == 0, reached == 100) == (before == 0, after == 0)
 
 
 def test_contains_ignores_case():

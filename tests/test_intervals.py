@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import scipy.stats
 import statsmodels.api
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from rulerlib import intervals
@@ -157,6 +157,27 @@ def test_the_standard_error_is_the_formula_of_the_paper(pairs):
     assert told.standard_error == pytest.approx(wanted, abs=1e-7)
 
 
+@given(in_clusters.filter(lambda pairs: len({cluster for _, cluster in pairs}) > 1))
+def test_the_standard_error_is_that_of_inspect_ai(pairs):
+    scorer = pytest.importorskip("inspect_ai.scorer")
+    scored = [
+        scorer.SampleScore(score=scorer.Score(value=value), sample_metadata={"passage": cluster})
+        for value, cluster in pairs
+    ]
+    wanted = scorer.stderr(cluster="passage")(scored)
+    told = intervals.clustered(*zip(*pairs, strict=True))
+    assert told.standard_error == pytest.approx(wanted, abs=1e-12)
+
+
+def test_a_mean_says_its_standard_error_or_why_there_is_none():
+    said = str(intervals.clustered([1, 0.5, 0, 0], ["a", "a", "b", "c"]))
+    assert said == "0.375, standard error 0.281 (4 values in 3 clusters)"
+    one = str(intervals.clustered([1, 0], ["a", "a"]))
+    assert one == "0.500, no standard error, for all 2 values are of one cluster"
+    assert "its value is of one cluster" in str(intervals.clustered([1], ["a"]))
+    assert "no mean" in str(intervals.clustered([], []))
+
+
 @given(in_clusters)
 def test_the_interval_stays_where_it_belongs(pairs):
     values, clusters = zip(*pairs, strict=True)
@@ -217,6 +238,46 @@ def test_one_context_says_nothing_about_others():
     assert (nothing.n, nothing.low, nothing.high) == (0, 0, 1)
 
 
+@given(in_clusters, st.floats(0.5, 0.99))
+@example([(0.5, 0), (0.5, 0), (0.5, 1)], 0.9)
+def test_the_interval_is_the_one_that_the_docstring_describes(pairs, confidence):
+    """Word for word, with the regression's errors, scipy's t and the roots of Wilson's equation."""
+    values, clusters = map(np.array, zip(*pairs, strict=True))
+    n, sizes = len(values), np.unique(clusters, return_counts=True)[1]
+    if not 1 < len(sizes) < n:
+        return
+    mean, largest = values.mean(), (sizes**2).sum() / n
+    if len(set(values)) > 1:
+        model = statsmodels.api.OLS(values, np.ones(n))
+        robust = model.fit(cov_type="cluster", cov_kwds={"groups": clusters})
+        effect = (robust.bse[0] / model.fit().bse[0]) ** 2
+        told = n * mean * (1 - mean)
+        taken = (told * max(1, effect) + largest) / (told + 1)
+    else:
+        taken = largest
+    t = scipy.stats.t.ppf(0.5 + confidence / 2, len(sizes) - 1)
+    wanted = independent_wilson(mean * n / taken, n / taken, t)
+    told = intervals.clustered(values.tolist(), clusters.tolist(), confidence)
+    assert (told.low, told.high) == pytest.approx(wanted, abs=1e-6)
+
+
+def test_one_value_or_one_a_cluster_has_wilsons_interval_at_any_confidence():
+    one = intervals.clustered([0.25], ["a"], 0.5)
+    assert (one.mean, one.n, one.clusters) == (0.25, 1, 1)
+    assert (one.low, one.high) == intervals.wilson(0.25, 1, 0.5)
+    assert math.isnan(one.standard_error)
+    assert math.isnan(one.design_effect)
+    three = intervals.clustered([0, 1, 1], "abc", 0.5)
+    assert (three.low, three.high) == intervals.wilson(2, 3, 0.5)
+
+
+def test_of_nothing_there_is_no_mean():
+    nothing = intervals.clustered([], [])
+    assert (nothing.n, nothing.clusters, nothing.low, nothing.high) == (0, 0, 0, 1)
+    for value in (nothing.mean, nothing.standard_error, nothing.design_effect):
+        assert math.isnan(value)
+
+
 @pytest.mark.parametrize(
     ("values", "clusters", "said"),
     [([0.5], [1, 2], "clusters is 2"), ([2], [1], "values is 2"), ([math.nan], [1], "values is")],
@@ -226,10 +287,29 @@ def test_clusters_refuse_what_cannot_be(values, clusters, said):
         intervals.clustered(values, clusters)
 
 
+@pytest.mark.parametrize(
+    ("values", "clusters", "said"),
+    [
+        ([0.5], "ab", "clusters is 2, but must be one for each of 1 values."),
+        ([1, 1.5], "ab", "values is 1.5, but must be from 0 to 1."),
+    ],
+)
+def test_what_clusters_refuse_is_one_sentence(values, clusters, said):
+    with pytest.raises(ParameterError) as error:
+        intervals.clustered(values, clusters)
+    assert str(error.value) == said
+
+
 @given(st.floats(0.51, 0.9995), st.integers(1, 2000))
 def test_quantiles_of_student(probability, freedom):
     wanted = scipy.stats.t.ppf(probability, freedom)
     assert intervals._student(probability, freedom) == pytest.approx(wanted, rel=1e-6)
+
+
+@pytest.mark.parametrize("freedom", [9_999, 10_000, 10_001, 10**9])
+def test_quantiles_of_student_for_very_many(freedom):
+    wanted = scipy.stats.t.ppf(0.975, freedom)
+    assert intervals._student(0.975, freedom) == pytest.approx(wanted, rel=2e-4)
 
 
 @pytest.mark.parametrize("contexts", [10, 25, 50])
@@ -268,3 +348,28 @@ def test_the_design_effect_is_that_of_the_draw():
         clusters = np.repeat(np.arange(contexts), queries)
         told.append(intervals.clustered(values.tolist(), clusters.tolist()).design_effect)
     assert np.mean(told) == pytest.approx(1 + (queries - 1) * correlation, rel=0.05)
+
+
+def test_values_that_are_all_the_same_have_no_error_at_all():
+    """The mean of nine times 0.03 is not quite 0.03, which is no spread."""
+    values = [0.03] * 9
+    assert math.fsum(values) / 9 != 0.03
+    told = intervals.clustered(values, [0, 0, 1, 1, 2, 2, 3, 3, 3])
+    assert told.standard_error == 0
+    assert math.isnan(told.design_effect)
+
+
+def test_sentences_of_what_cannot_be_and_of_nothing():
+    with pytest.raises(ParameterError) as error:
+        intervals.wilson(11, 10)
+    assert str(error.value) == "successes is 11, but must be from 0 to n (10)."
+    assert str(intervals.clustered([], [])) == "no mean, for there are no values"
+
+
+@pytest.mark.parametrize("confidence", [0, 1, 1.5, -0.5, float("nan")])
+def test_confidence_lies_between_none_and_certainty(confidence):
+    sentence = rf"^confidence is {confidence}, but must be above 0 and below 1\.$"
+    with pytest.raises(ParameterError, match=sentence):
+        intervals.wilson(3, 5, confidence)
+    with pytest.raises(ParameterError, match=sentence):
+        intervals.clustered([0, 1, 1], ["a", "a", "b"], confidence)

@@ -262,6 +262,31 @@ def test_few_pairs_of_words_stand_in_the_essays(code):
     assert len(pairs & ours) < 10
 
 
+@pytest.mark.parametrize("code", CODES)
+def test_no_word_of_the_packs_own_prose_is_foreign(code):
+    pack = languages.load(code)
+    prose = {*re.findall(r"\w+", " ".join([pack.noise, *pack.essays]).lower())}
+    assert not pack.foreign & {*prose, *pack.adjectives, *pack.nouns}
+
+
+def test_a_pack_may_say_which_words_are_foreign(german):
+    plain = languages.read_pack(german)
+    assert plain.foreign == frozenset()
+    (german.parent / "de" / "foreign.txt").write_text("night\nsilver\n", encoding="utf-8")
+    other = languages.read_pack(german)
+    assert other.foreign == {"night", "silver"}
+    # They decide one task alone; the others stay what they are.
+    assert other.fingerprint == plain.fingerprint
+
+
+@pytest.mark.parametrize("code", CODES)
+def test_foreign_words_are_sorted_words(code):
+    path = HERE / code / "foreign.txt"
+    words = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
+    assert words == sorted({*words})
+    assert all(re.fullmatch(r"[^\W\d_]{3,14}", word) and word.islower() for word in words)
+
+
 # --- Loading --------------------------------------------------------------------------------
 
 

@@ -123,3 +123,19 @@ def test_all_match_by_hand(pred, refs, wanted):
 @pytest.mark.parametrize("rule", metrics.MEASURES.values(), ids=metrics.MEASURES)
 def test_nothing_asked_for_is_nothing_found(rule):
     assert rule("anything", []) == 0
+
+
+@pytest.mark.parametrize(
+    ("pred", "reference"),
+    [("№ 5", "no 5"), ("96 ㎒", "96 mhz"), ("ℌ", "h"), ("96 mhz", "96 ㎒")],
+)
+def test_letters_that_are_made_capital_by_the_normal_form_are_folded(pred, reference):
+    """Without a normal form before the folding, these would end as capitals."""
+    assert metrics.all_match(pred, [reference]) == 1
+
+
+@given(st.text(st.characters(max_codepoint=0x100), max_size=12))
+@example("".join(map(chr, range(0x21))) + "12" + "".join(map(chr, range(0x21))) + "34\x7f\xa0")
+@example("\x00\t 12 \x1b\n")
+def test_a_prediction_is_cleaned_as_rulers_script_does(pred):
+    assert metrics.clean(pred) == postprocess(pred)

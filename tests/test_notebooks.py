@@ -9,15 +9,19 @@ import subprocess
 import sys
 
 import pytest
+from helpers_kernel import forked
 from helpers_model import ROOT, bare_environment, papermill, tiny_model, tree
 
+from book import execute
 from book.tables import NONE_YET
+from rulerlib.parameters import HOME
 from rulerlib.samples import Prediction
 from rulerlib.store import files
 
 pytest.importorskip("papermill")
 pytest.importorskip("ipykernel")
 nbformat = pytest.importorskip("nbformat")
+yaml = pytest.importorskip("yaml")
 pytest.importorskip("torch")
 
 NOTEBOOKS = sorted([*(ROOT / "notebooks").glob("*.ipynb"), *(ROOT / "book").glob("*.ipynb")])
@@ -80,7 +84,49 @@ def test_a_notebook_tells_and_the_library_works(path):
     assert cells(path)[0].source.startswith("# ")
 
 
+RUNS = [path for path in NOTEBOOKS if "Run.from_notebook" in cells(path, "code")[1].source]
+
+
+@pytest.mark.parametrize("path", RUNS, ids=lambda path: path.name)
+def test_the_default_parameters_can_be_asked(path, tmp_path, monkeypatch):
+    """Without the small settings of the tests: the last of the longest questions, no answers."""
+    monkeypatch.setenv(HOME, str(tmp_path))
+    given = {}
+    for cell in cells(path, "code")[:2]:
+        exec(cell.source, given)
+    run = given["run"]
+    longest = [cell for cell in run.cells if cell.length == given["length"]]
+    assert len(longest) == len(run.tasks)
+    assert bool(run.study_cells) == bool(given.get("study"))
+    for cell in longest:
+        data = run.dataset(cell)
+        assert data[len(data) - 1].length_w_model_temp <= cell.length
+
+
 # --- Executed --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "page",
+    [page for page in execute.pages() if page.startswith("notebooks/")],
+)
+def test_what_nbmake_executed_has_no_warnings_and_words_for_every_figure(page):
+    """Each notebook, with the settings of the tests; the same process has just executed it."""
+    if execute.executed(page) is None:
+        pytest.skip("needs the executions of pytest --nbmake")
+    path = execute.executed_path(page)
+    found = outputs(path)
+    assert found
+    assert not [output for output in found if output.output_type == "error"]
+    assert not [output for output in found if output.get("name") == "stderr"], "no warnings"
+    pictures = [each.data for each in found if "image/png" in each.get("data", {})]
+    assert pictures or page in ("notebooks/playground", "notebooks/inference")
+    assert all(len(each["text/plain"]) > 40 for each in pictures)
+    given = [cell for cell in cells(path) if "injected-parameters" in cell.metadata.get("tags", [])]
+    settings = execute.settings_path(page)
+    names = {node.targets[0].id for node in ast.parse(given[0].source).body}
+    assert settings.parent == ROOT / "tests" / "settings"
+    assert names == set(yaml.safe_load(settings.read_text("utf-8")))
 
 
 SMALL = [
@@ -113,9 +159,10 @@ def outputs(path):
 def test_papermill_runs_it_without_an_activated_environment(workplace):
     folder, done = workplace
     assert done.returncode == 0, done.stderr[-3000:]
+    assert "WARNING" not in done.stderr, "a newcomer takes it for a fault"
     for length in (1024, 2048):
         for task in ("niah_single_2", "niah_multivalue"):
-            path = folder / "results" / "tiny" / "da" / str(length) / "pred" / f"{task}.jsonl"
+            (path,) = (folder / "results").glob(f"tiny+*/da/{length}/pred/{task}.jsonl")
             records = [json.loads(line) for line in path.read_text("utf-8").splitlines()]
             assert [record["index"] for record in records] == list(range(4))
 
@@ -138,36 +185,70 @@ def test_the_executed_notebook_shows_everything(workplace):
 
 
 BAD = [
-    ("lenght", "5", "did you mean 'length'"),
+    ("lenght", 5, "did you mean 'length'"),
     ("length", "abc", "length is 'abc'"),
-    ("num_samples", "0", "num_samples is 0"),
+    ("num_samples", 0, "num_samples is 0"),
     ("tasks", "nope", "tasks is 'nope'"),
     ("variants", "all", "the parameter name is 'variants', but must be 'tasks'"),
     ("output", "/proc/nope", "output is"),
-    ("length", "99999999", "length is 99999999"),
+    ("length", 99999999, "length is 99999999"),
 ]
 
 
-@pytest.mark.parametrize(("name", "value", "said"), BAD, ids=lambda value: str(value)[:12])
-def test_a_bad_parameter_stops_it_with_one_sentence(workplace, name, value, said):
+def test_a_bad_parameter_stops_it_with_one_sentence(workplace):
     folder, _ = workplace
+    name, value, said = BAD[0]
     before = tree(folder / "results")
-    given = {"model": "tiny", "length": "1024", "output": "results", name: value}
+    given = {"model": "tiny", "length": "1024", "output": "results", name: str(value)}
     arguments = [part for key, text in given.items() for part in ("-p", key, text)]
     done = papermill(
         folder / "home", folder, str(folder / "bad.ipynb"), "--no-progress-bar", *arguments
     )
     assert done.returncode != 0
     assert tree(folder / "results") == before
-    errors = [each for each in outputs(folder / "bad.ipynb") if each.output_type == "error"]
-    assert len(errors) == 1
-    assert said in errors[0].evalue
-    assert "\n" not in errors[0].evalue
-    assert len(errors[0].traceback) == 1, "a sentence, no pages of code"
+    check_refusals(folder / "bad.ipynb", [said])
     # The terminal ends with the sentence, too.
     last = [line for line in done.stderr.splitlines() if line.strip()][-1]
     assert said in last
     assert last.startswith("ParameterError: ")
+
+
+def test_all_bad_parameters_are_refused_in_one_sentence_each(workplace):
+    """In one kernel: the notebook's parameters, one of them bad, and its first cell."""
+    nbclient = pytest.importorskip("nbclient")
+    folder, _ = workplace
+    before = tree(folder / "results")
+    known, start = (cell.source for cell in cells(NIAH, "code")[:2])
+    given = {"model": "tiny", "length": 1024, "output": "results"}
+    notebook = nbformat.v4.new_notebook(
+        cells=[
+            nbformat.v4.new_code_cell(
+                "\n".join(
+                    ["%reset -f", known]
+                    + [f"{key} = {one!r}" for key, one in {**given, name: value}.items()]
+                    + [start]
+                )
+            )
+            for name, value, _ in BAD
+        ]
+    )
+    client = nbclient.NotebookClient(
+        notebook, kernel_name="python3", allow_errors=True,
+        resources={"metadata": {"path": str(folder)}},
+    )  # fmt: skip
+    client.execute(env=bare_environment(folder / "home", PYTHONPATH=str(ROOT)))
+    nbformat.write(notebook, folder / "refused.ipynb")
+    check_refusals(folder / "refused.ipynb", [said for *_, said in BAD])
+    assert tree(folder / "results") == before
+
+
+def check_refusals(path, sentences):
+    """Check that the errors of a notebook are these sentences, each alone on its line."""
+    errors = [each for each in outputs(path) if each.output_type == "error"]
+    for error, said in zip(errors, sentences, strict=True):
+        assert said in error.evalue
+        assert "\n" not in error.evalue
+        assert len(error.traceback) == 1, "a sentence, no pages of code"
 
 
 def test_other_settings_stand_beside_what_is_there(workplace):
@@ -233,9 +314,10 @@ def executed(path, folder, **parameters):
     """What a notebook shows after papermill, run from the repository as the book runs it."""
     import papermill as library
 
-    done = library.execute_notebook(
-        path, folder / path.name, parameters, cwd=ROOT, progress_bar=False
-    )
+    with forked():
+        done = library.execute_notebook(
+            path, folder / path.name, parameters, cwd=ROOT, progress_bar=False
+        )
     cells = [cell for cell in done.cells if cell.cell_type == "code"]
     found = [output for cell in cells for output in cell.outputs]
     assert not [output for output in found if output.get("name") == "stderr"], "no warnings"
@@ -249,8 +331,9 @@ ANALYSIS = ROOT / "notebooks" / "analysis.ipynb"
 def test_the_analysis_of_three_models(tmp_path):
     runs_of(tmp_path / "runs", {"small": 1, "middle": 3, "large": 9})
     data, _ = executed(
-        ANALYSIS, tmp_path, runs=str(tmp_path / "runs"), threshold=60, claimed={"large": "4K"}
-    )
+        ANALYSIS, tmp_path, runs=str(tmp_path / "runs"), threshold=60, claimed={"large": "4K"},
+        resamples=200,
+    )  # fmt: skip
     pictures = [each for each in data if "image/png" in each]
     # Averages, effective lengths, correlation; and for each model curves, depths, errors.
     assert len(pictures) == 3 + 3 * 3
@@ -264,7 +347,7 @@ def test_the_analysis_of_three_models(tmp_path):
 
 def test_the_analysis_of_one_model_says_what_it_cannot_tell(tmp_path):
     runs_of(tmp_path / "runs", {"alone": 50})
-    _, texts = executed(ANALYSIS, tmp_path, runs=str(tmp_path / "runs"))
+    _, texts = executed(ANALYSIS, tmp_path, runs=str(tmp_path / "runs"), resamples=200)
     said = " ".join(texts)
     assert said.count("There is one model here, alone, and a comparison needs two.") == 2
     assert "only one here" in said

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import copy
+import functools
 import gc
 import json
 import os
@@ -12,18 +13,23 @@ import pickle
 import random
 import signal
 import socket
-import subprocess
-import sys
 import threading
 import time
 import warnings
 
 import pytest
-from helpers_model import ROOT, size_of, some_samples, wait_for_growth, write_dataset
+from helpers_model import (
+    run_until_killed,
+    shot_at_every_step,
+    size_of,
+    some_samples,
+    write_dataset,
+)
 from helpers_server import KEY, PASSING, Server, faulty, said
 
 pytest.importorskip("httpx2")
 
+from conftest import tries
 from rulerlib import models
 from rulerlib.decoding import Decoding
 from rulerlib.errors import ParameterError, ServerError
@@ -654,65 +660,69 @@ def test_a_lost_connection_ends_and_the_next_run_goes_on(serve, whole, tmp_path)
     assert output.read_bytes() == wanted
 
 
-CHILD = """
-import sys
-from rulerlib import models
-from rulerlib.models import openai_transport
-from rulerlib.predict import predict
-openai_transport.FIRST_WAIT, openai_transport.LONGEST_WAIT = 0.005, 0.02
-dataset, output, url = sys.argv[1:]
-model = models.load("parrot", "openai", base_url=url, tokenizer="words", concurrency=6,
-                    timeout=1.0, retries=30)
-print("ready", flush=True)
-try:
-    predict(dataset, model, output)
-except KeyboardInterrupt:
-    sys.exit(130)
-"""
+def asking(url):
+    """An engine that asks a server that fails, and does not wait long for it."""
+    openai_transport.FIRST_WAIT, openai_transport.LONGEST_WAIT = 0.005, 0.02
+    return models.load(
+        "parrot", "openai", base_url=url, tokenizer="words", concurrency=6, timeout=1.0, retries=30
+    )
 
 
-def child(dataset, output, url):
-    paths = [str(ROOT), os.environ.get("PYTHONPATH", "")]
-    return subprocess.Popen(
-        [sys.executable, "-c", CHILD, str(dataset), str(output), url],
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths))},
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-    )  # fmt: skip
-
-
-@pytest.mark.parametrize(("sent", "times"), [(signal.SIGKILL, 50), (signal.SIGINT, 4)])
-def test_killed_again_and_again_it_ends_with_the_same_bytes(serve, tmp_path, sent, times):
+@pytest.mark.parametrize("sent", [signal.SIGKILL, signal.SIGINT])
+def test_shot_at_every_step_it_ends_with_the_same_bytes(serve, tmp_path, sent):
     """While the server fails, too: kill -9, and Ctrl-C."""
-    count = 80
+    dataset = write_dataset(tmp_path / "data", some_samples(8))
+    quiet = serve()
+    wanted = predict(dataset, load(quiet), tmp_path / "whole.jsonl").read_bytes()
+    lines = set(wanted.splitlines(keepends=True))
+    # What hangs costs a second each time; at random, below, it is among the faults.
+    brief = tuple(fault for fault in PASSING if fault != "hang")
+    make = functools.partial(asking, serve(faulty(0.25, seed=5, faults=brief)).url)
+    steps = 0
+    for _, output, code in shot_at_every_step(make, dataset, tmp_path, sent):
+        assert code in (0, 130 if sent == signal.SIGINT else -sent)
+        check_kept(output, lines)
+        predict(dataset, load(quiet), output)
+        assert output.read_bytes() == wanted
+        steps += 1
+    assert steps > 12
+
+
+def check_kept(output, lines):
+    """Check that what stands in an output is a part of the whole; return how much."""
+    data = output.read_bytes() if output.exists() else b""
+    done = data[: data.rfind(b"\n") + 1].splitlines(keepends=True)
+    assert len(done) == len(set(done)), "none is doubled"
+    assert set(done) <= lines, "and each is whole"
+    return len(done)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("sent", [signal.SIGKILL, signal.SIGINT])
+def test_shot_at_random_it_ends_with_the_same_bytes(serve, tmp_path, sent):
+    count, times = 80, tries(100)
     dataset = write_dataset(tmp_path / "data", some_samples(count, size=3_000))
     wanted = predict(dataset, load(serve()), tmp_path / "whole.jsonl").read_bytes()
     lines = set(wanted.splitlines(keepends=True))
     server = serve(faulty(0.25, seed=5), seconds=0.01, hang=1.5)
+    make = functools.partial(asking, server.url)
     rng = random.Random(4)
-    kills = finished = 0
+    shots = finished = 0
     moments = set()
-    process = None
-    while kills < times or process.returncode != 0:
-        output = tmp_path / f"killed-{finished}.jsonl"
-        process = child(dataset, output, server.url)
-        assert process.stdout.readline() == b"ready\n"
-        if kills < times:
-            # At once, or once a part of the answers has come, however long that takes.
-            there = size_of(output)
-            grown = there + rng.choice((0, rng.uniform(0, 0.3))) * (len(wanted) - there)
-            wait_for_growth(output, grown, process.poll)
-            time.sleep(rng.uniform(0, 0.05))
-            process.send_signal(sent)
-        errors = process.communicate(timeout=60)[1].decode()
-        if process.returncode in (-signal.SIGKILL, 130):
-            kills += 1
-            data = output.read_bytes() if output.exists() else b""
-            done = data[: data.rfind(b"\n") + 1].splitlines(keepends=True)
-            assert len(done) == len(set(done)), "none is doubled"
-            assert set(done) <= lines, "and each is whole"
-            moments.add(len(done))
-        else:
-            assert process.returncode == 0, errors
+    code = None
+    while shots < times or code != 0:
+        output = tmp_path / f"shot-{finished}.jsonl"
+        # At once, or once a part of the answers has come, however long that takes.
+        there = size_of(output)
+        grown = there + rng.choice((0, rng.uniform(0, 0.3))) * (len(wanted) - there)
+        seconds = rng.uniform(0, 0.05)
+        if shots >= times:
+            grown, seconds = 0, 60
+        code = run_until_killed(make, dataset, output, seconds, sent, grown)
+        assert code in (0, 130 if sent == signal.SIGINT else -sent)
+        moments.add(check_kept(output, lines))
+        shots += code != 0
+        if code == 0:
             finished += 1
             assert output.read_bytes() == wanted
-    assert len(moments) >= times // 4
+    assert len(moments) >= min(4, times)

@@ -149,6 +149,45 @@ def test_other_references_are_another_sample():
     assert mixed.empty
 
 
+@pytest.mark.parametrize(
+    "changed",
+    [{"texts": "essays--1234"}, {"seed": 7}, {"queries_per_context": 2}],
+)
+def test_the_same_needle_in_another_text_is_another_sample(changed):
+    """A run on one's own texts draws the same keys and values as the plain one."""
+
+    def run(model, right, **settings):
+        return [({**about, **settings}, one) for about, one in answers(model, right)]
+
+    ours, theirs = run("a", [1, 0, 1]), run("a", [0, 0, 1], **changed)
+    scores = table(ours, theirs)
+    first, second = dict.fromkeys(scores["model"])
+    assert analysis.paired(scores, first, second).empty
+    why = analysis.two_by_two(scores).attrs["why"]
+    assert why == "No two models here were asked the same samples."
+    # Two that were both made in this way are compared, whatever else they differ in.
+    others = run("b", [1, 1, 1], **changed, engine="vllm", format={"chat": False})
+    scores = table(ours, run("c", [0, 0, 1], **changed), others)
+    row = analysis.paired(scores, "c", "b").iloc[0]
+    assert (row["n"], row["difference"], row["left_out"]) == (3, pytest.approx(-2 / 3), 0)
+
+
+def test_a_comparison_says_over_how_many_tasks():
+    """At the second length one model was not asked all: the mean is over what both were."""
+    rows = [
+        answers(model, [1, 0], task=task, length=length)
+        for model in "ab"
+        for length in (1024, 2048)
+        for task in ("vt", "cwe", "fwe")
+        if (model, length, task) != ("b", 2048, "fwe")
+    ]
+    table_ = analysis.two_by_two(table(*rows), by=("language", "length"))
+    assert table_[["length", "tasks", "missing"]].to_dict("split")["data"] == [
+        [1024, 3, ""], [2048, 2, "fwe"],
+    ]  # fmt: skip
+    assert "tasks" not in analysis.two_by_two(table(*rows))
+
+
 def test_the_test_is_statsmodels_mcnemar():
     tables = pytest.importorskip("statsmodels.stats.contingency_tables")
     rng = random.Random(4)
@@ -216,3 +255,31 @@ def test_models_are_named():
         analysis.paired(scores, "a", "c")
     with pytest.raises(ParameterError, match="another model"):
         analysis.paired(scores, "a", "a")
+
+
+def test_answers_drawn_several_times_are_one_value_of_their_sample():
+    def drawn(model, said):
+        about = {"model": model, "language": "da", "task": "niah_single_1", "length": 1024}
+        return [
+            (about, Prediction(index, "", ["1"], "1" if hit else "no", {"repeat": repeat}))
+            for index, hits in enumerate(said)
+            for repeat, hit in enumerate(hits)
+        ]
+
+    ours, theirs = [(1, 1), (1, 0), (0, 0)], [(1, 0), (0, 0), (0, 0)]
+    compared = pairs.paired(table(drawn("a", ours), drawn("b", theirs)), "a", "b")
+    (row,) = compared.to_dict("records")
+    assert (row["n"], row["a"], row["b"]) == (3, 0.5, pytest.approx(1 / 6))
+    assert (row["only_first"], row["only_second"], row["method"]) == (2, 0, "bootstrap")
+    # Within a mean, the answers to one sample are a cluster.
+    (mean,) = analysis.accuracy(table(drawn("a", ours))).to_dict("records")
+    assert (mean["n"], mean["contexts"], mean["mean"]) == (6, 3, 0.5)
+
+
+@pytest.mark.parametrize("chosen", [["a"], ["a", "b", "c"], []])
+def test_two_models_are_compared_and_no_other_number(chosen):
+    both = table(answers("a", [1, 0]), answers("b", [0, 0]))
+    with pytest.raises(ParameterError, match=r"chosen is .* two models"):
+        analysis.two_by_two(both, chosen)
+    with pytest.raises(ParameterError, match="seed is -1"):
+        pairs.paired(both, "a", "b", seed=-1)

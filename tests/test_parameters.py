@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from helpers_fuzz import nested, within
 
 from rulerlib import tasks
 from rulerlib.errors import ParameterError
@@ -57,11 +58,59 @@ def test_none_arrives_as_text(name, value, wanted):
     assert notebook_parameters({name: value}, [name]) == {name: wanted}
 
 
+@pytest.mark.parametrize("typed", ["true", "True", "false", "False"])
+def test_true_and_false_may_be_typed_in_small_letters(typed):
+    """papermill hands over ``-p thinking true`` as text, and ``-p thinking True`` as what it is."""
+    assert notebook_parameters({"thinking": typed}, ["thinking"]) == {
+        "thinking": typed.lower() == "true"
+    }
+
+
 def test_the_old_name_of_tasks_gets_a_hint():
     with pytest.raises(ParameterError, match=r"'variants', but must be 'tasks'\.$"):
         notebook_parameters({"variants": "all"}, ["tasks", "length"])
     with pytest.raises(ParameterError, match="one of length"):
         notebook_parameters({"variants": "all"}, ["length"])
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("knobs", None), ("knobs", {None: 1}), ("knobs", 5), ("study", [{None: 1}]),
+        ("study", [{"task": []}]), ("texts", 5), ("texts", b"a"), ("output", "\0"),
+        ("output", "\ud800"), ("output", "x" * 5000), ("output", "~no-such-user/runs"),
+        ("output", b"a"),
+        ("family", "nope"), ("family", []), ("format", None), ("decoding", 5), ("model", "\ud800"),
+        ("length", 10**12), ("length", 10**5000), ("study_length", 10**12), ("seed", 2**63),
+        ("primary", [nested(20_000)]), ("language", nested(20_000)),
+    ],
+    ids=lambda value: value[:20] if isinstance(value, str) and value.isprintable() else "",
+)  # fmt: skip
+def test_values_that_nobody_should_give_are_named(name, value):
+    with within(20), pytest.raises(ParameterError) as error:
+        Parameters(**{"tasks": "vt", name: value})
+    named = ("study", "task") if name == "study" else name
+    assert str(error.value).startswith(named)
+    assert str(error.value).endswith(".")
+
+
+def test_a_length_that_fills_the_memory_says_how_long_it_may_be():
+    with pytest.raises(ParameterError, match=r"at most \d+: .* has \d+ GB of memory") as error:
+        Parameters(tasks="vt", length=10**12)
+    most = int(error.value.allowed.split()[2].rstrip(":"))
+    assert Parameters(tasks="vt", length=most).length == most >= 2_000_000
+
+
+def test_an_empty_study_is_none():
+    assert Parameters(tasks="vt", study=[]).rows == []
+
+
+def test_the_user_s_own_folder_is_known(monkeypatch, tmp_path):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("RULERLIB_HOME", "/elsewhere")
+    assert Parameters(tasks="vt", output="~/here").root == tmp_path / "here"
+    monkeypatch.setenv("RULERLIB_HOME", "~/there")
+    assert Parameters(tasks="vt", output="here").root == tmp_path / "there" / "here"
 
 
 def test_relative_outputs_have_a_home(monkeypatch, tmp_path):

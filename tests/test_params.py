@@ -1,59 +1,196 @@
-"""Every file in params/ goes with a notebook, and asks for what can be asked."""
+"""Parameters, wherever they are written down: every name is one that the notebook accepts.
+
+Commands stand in the README, in the book's pages, in the notebooks' own texts and at the head of
+the files in ``params``; the names that are accepted are those that a notebook's own error lists.
+"""
 
 from __future__ import annotations
 
-import ast
 import inspect
+import re
+import shlex
+from functools import cache
 
 import pytest
-from helpers_model import ROOT
+from helpers_commands import ROOT, accepted, checked, defaults
 
 from rulerlib import models, tasks
+from rulerlib.errors import ParameterError
 from rulerlib.models import openai, transformers, vllm
+from rulerlib.runs import Run
 
 nbformat = pytest.importorskip("nbformat")
 yaml = pytest.importorskip("yaml")
 
-# results.yaml is not for a notebook: `python -m book.tables` reads it, and checks it.
-FILES = sorted(path for path in (ROOT / "params").glob("*.yaml") if path.stem != "results")
+NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
+OF_FAMILIES = [
+    ROOT / "notebooks" / f"{name}.ipynb"
+    for name in ("niah", "variable_tracking", "common_words", "frequent_words", "qa")
+]
+FILES = sorted((ROOT / "params").rglob("*.yaml"))
 KINDS = {
     "lille", "base_model", "chat_model", "reasoning_model", "served_model", "million_tokens",
 }  # fmt: skip
+PAGES = [ROOT / "README.md", *sorted((ROOT / "book").rglob("*.md")), *NOTEBOOKS, *FILES]
+
+COMMAND = re.compile(r"papermill (notebooks/\w+\.ipynb [^`\n]*)")
+"""A command and what it hands over; in running text it ends with its backtick."""
+
+names = cache(accepted)
 
 
-def parameters(path):
-    """The names in a notebook's cell of parameters."""
-    cells = nbformat.read(path, as_version=4).cells
-    (tagged,) = [cell for cell in cells if "parameters" in cell.metadata.get("tags", [])]
-    return {
-        node.targets[0].id for node in ast.parse(tagged.source).body if isinstance(node, ast.Assign)
-    }
+def texts(page):
+    """What a reader of a page sees: of a notebook its words, of settings the comments."""
+    if page.suffix == ".ipynb":
+        cells = nbformat.read(page, as_version=4).cells
+        return "\n".join(cell.source for cell in cells if cell.cell_type == "markdown")
+    return page.read_text("utf-8")
+
+
+def options(command):
+    """Return the notebook of a command and all that the command sets, files included."""
+    notebook, _, *words = shlex.split(command)
+    values = {}
+    while words:
+        option, value, *words = words
+        if option == "-p":
+            text, *words = words
+            values[value] = yaml.safe_load(text)
+        elif option == "-y":
+            values |= yaml.safe_load(value)
+        else:
+            assert option == "-f"
+            values |= yaml.safe_load((ROOT / value).read_text("utf-8"))
+    return ROOT / notebook, values
+
+
+COMMANDS = [
+    pytest.param(command, id=f"{page.relative_to(ROOT)}: {command}")
+    for page in PAGES
+    for command in COMMAND.findall(texts(page))
+]
+
+
+def test_there_are_commands_everywhere():
+    assert len(COMMANDS) > 40
+    assert {each.id.partition("/")[0] for each in COMMANDS} >= {"book", "notebooks", "params"}
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_command_sets_what_its_notebook_accepts(command):
+    notebook, values = options(command)
+    assert notebook.is_file()
+    assert set(values) <= names(notebook)
+
+
+# --- The files of settings --------------------------------------------------------------------
+
+
+@pytest.fixture
+def place(tmp_path, monkeypatch):
+    """A folder in which ``owner/name`` looks like a model; nobody opens its files."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "owner" / "name").mkdir(parents=True)
+    for name in ("config.json", "tokenizer.json"):
+        (tmp_path / "owner" / "name" / name).write_text("{}", "utf-8")
+    return tmp_path
+
+
+@pytest.fixture
+def unopened(place, monkeypatch):
+    """The same, and runs do not look at their model: every value is checked by itself."""
+    monkeypatch.setattr(Run, "check", lambda run: None)
+    return place
 
 
 def test_there_is_one_for_each_kind_of_model():
-    assert {path.stem for path in FILES} >= KINDS
+    assert {file.stem for file in FILES} >= KINDS
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
-def test_a_file_goes_with_the_notebook_that_it_names(path):
-    text = path.read_text(encoding="utf-8")
-    comments = [line for line in text.splitlines() if line.startswith("#")]
-    assert comments, "says what it is for"
-    given = yaml.safe_load(text)
-    named = [each for each in (ROOT / "notebooks").glob("*.ipynb") if each.name in text]
-    if not named:
-        named = [ROOT / "notebooks" / "niah.ipynb"]
-    for notebook in named:
-        assert given.keys() <= parameters(notebook), notebook.name
-    engine = given.get("engine", "transformers")
-    module = {"transformers": transformers, "vllm": vllm, "openai": openai}[engine]
+@pytest.mark.parametrize("file", FILES, ids=lambda file: str(file.relative_to(ROOT / "params")))
+def test_a_file_says_who_takes_it(file, unopened):
+    """A file's first command names the file; the notebook takes all values and checks them."""
+    said = file.read_text("utf-8")
+    if file.name == "results.yaml":
+        assert "make results" in said.splitlines()[0]
+        return
+    command, *_ = COMMAND.findall(said)
+    assert f"-f {file.relative_to(ROOT)}" in command
+    notebook, values = options(command)
+    # The notebook lists them: papermill would warn of others.
+    assert set(values) <= set(defaults(notebook))
+    checked(notebook, {**defaults(notebook), **values})
+
+
+@pytest.mark.parametrize(
+    "file", [file for file in FILES if file.name != "results.yaml"], ids=lambda file: file.stem
+)
+def test_a_file_asks_for_what_can_be_asked(file):
+    """Its engine has the options, no key is among them, and its tasks can share contexts."""
+    values = yaml.safe_load(file.read_text("utf-8"))
+    engine, given = values.get("engine", "transformers"), values.get("engine_options", {}).keys()
     assert engine in models.ENGINES
-    options = given.get("engine_options", {})
-    known = inspect.signature(module.Engine).parameters
-    if engine != "vllm":
-        assert options.keys() <= known.keys()
-    else:
-        assert options.keys() <= known.keys() | vllm.SPEED
-    assert not {"api_key", "base_url"} & options.keys()
-    for task in tasks.names(given["tasks"]) if "tasks" in given else []:
-        tasks.resolve(task).check_queries(given.get("queries_per_context", 1))
+    module = {"transformers": transformers, "vllm": vllm, "openai": openai}[engine]
+    known = inspect.signature(module.Engine).parameters.keys()
+    assert given <= known | (vllm.SPEED if engine == "vllm" else set())
+    assert not {"api_key", "base_url"} & given
+    for task in tasks.names(values["tasks"]) if "tasks" in values else []:
+        tasks.resolve(task).check_queries(values.get("queries_per_context", 1))
+
+
+@pytest.mark.parametrize("notebook", OF_FAMILIES, ids=lambda path: path.stem)
+@pytest.mark.parametrize("name", ["smoke", "paper"])
+def test_the_notebooks_of_families_take_the_same_files(name, notebook, unopened):
+    values = yaml.safe_load((ROOT / "params" / f"{name}.yaml").read_text("utf-8"))
+    run = checked(notebook, {**defaults(notebook), **values})
+    assert len(run.tasks) == {"niah": 8, "qa": 2}.get(notebook.stem, 1)
+    assert run.lengths[-1] == values["length"]
+
+
+def test_inference_takes_every_task(place):
+    """With the model inside, whose tokenizer decides which task fits into which length."""
+    notebook, values = options("notebooks/inference.ipynb out.ipynb -f params/smoke.yaml")
+    run = checked(notebook, {**defaults(notebook), **values})
+    assert len(run.tasks) == 13
+    assert {cell.length for cell in run.cells} == {1024, 2048}
+
+
+# --- What a notebook lists ----------------------------------------------------------------------
+
+# What no setting of the family can use: any other value than the usual one is refused.
+USELESS = {
+    "qa": {"texts": "own.txt"},
+    "drop": {"texts": "own.txt"},
+    "common_words": {"queries_per_context": 2},
+    "frequent_words": {"queries_per_context": 2, "texts": "own.txt"},
+}
+# Says how `texts` are read.
+WITH_TEXTS = {"clean_texts"}
+
+
+@pytest.mark.parametrize("notebook", NOTEBOOKS, ids=lambda path: path.stem)
+def test_a_notebook_names_all_that_it_accepts_and_nothing_else(notebook):
+    """In its cell of parameters, or in the words above that cell."""
+    above = next(text for text in sections(notebook) if text.startswith("## Parameters"))
+    named = set(re.findall(r"`([a-z_]+)`", above))
+    useless = set(USELESS.get(notebook.stem, ()))
+    if "texts" in useless:
+        useless |= WITH_TEXTS
+    assert set(defaults(notebook)) <= names(notebook)
+    assert names(notebook) - set(defaults(notebook)) - named - useless == set()
+    assert named <= names(notebook)
+
+
+def sections(notebook):
+    """The cells of words of a notebook."""
+    cells = nbformat.read(notebook, as_version=4).cells
+    return [cell.source for cell in cells if cell.cell_type == "markdown"]
+
+
+@pytest.mark.parametrize("stem", USELESS)
+def test_what_is_not_named_cannot_be_used(stem, place):
+    (place / "own.txt").write_text("En lille tekst om haven. " * 9, "utf-8")
+    notebook = ROOT / "notebooks" / f"{stem}.ipynb"
+    for name, value in USELESS[stem].items():
+        with pytest.raises(ParameterError, match=f"^{name} is "):
+            checked(notebook, {**defaults(notebook), "num_lengths": 1, "study": [], name: value})

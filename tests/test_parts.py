@@ -6,6 +6,7 @@ from the tasks: what it finds must be what the parts say, and the other way roun
 
 from __future__ import annotations
 
+import bisect
 import re
 from collections import Counter
 
@@ -62,6 +63,7 @@ def check_all(sample: Sample, tokenizer) -> None:
     (question,) = sample.parts.of_role("question")
     (context,) = sample.parts.of_role("context")
     assert (context.end, question.end) == (question.start, len(sample.input))
+    spans = tokenizer.spans([sample.input])[0]
     for part in sample.parts:
         if part.role not in ("question", "context", "example"):
             shown = sample.parts.of_role("example")
@@ -69,12 +71,27 @@ def check_all(sample: Sample, tokenizer) -> None:
         if part.value is not None:
             assert part.value in sample.input[part.start : part.end]
         if part.token_position is not None:
-            start, end = tokenizer.spans([sample.input])[0][part.token_position]
+            start, end = spans[part.token_position]
             # The space before a word may belong to its token.
             assert start <= part.start + 1
             assert end > part.start
-    depths = [part.depth for part in sample.parts if part.depth is not None]
-    assert not Counter(sample.depths) - Counter(depths)
+    placed = [part for part in sample.parts if part.depth is not None]
+    # Documents that another question on the context needs have a depth too.
+    assert not Counter(sample.depths) - Counter(part.depth for part in placed)
+    ends = [end for _, end in spans]
+
+    def count(start: int, end: int) -> int:
+        return bisect.bisect_right(ends, end) - bisect.bisect_right(ends, start)
+
+    for part in placed:
+        # Counted anew from the text: what stands before it, of all that stands around it.
+        before = count(context.start, part.start)
+        around = before + count(part.end, context.end)
+        # Tokens across a seam are counted on either side of it.
+        assert abs(part.depth - 100 * before / max(1, around)) <= 0.3 + 300 / max(1, around)
+        assert (part.depth == 0) == (part.start == context.start)
+        assert (part.depth == 100) == (part.end == context.end)
+    assert len(placed) > 0 or sample.task in ("cwe", "fwe")
     assert Sample.from_json(sample.to_json()) == sample
 
 
@@ -241,3 +258,43 @@ def test_damaged_parts_are_one_sentence(data, sentence):
 
 def test_fields_of_a_later_version_are_left_out():
     assert Column.from_dict({"role": "needle", "start": [0], "end": [2], "new": [1]}, 9).more == {}
+
+
+def test_a_part_may_end_with_the_prompt_and_fields_may_hold_all_that_is_allowed():
+    values = {
+        "role": "needle", "start": [0, 1, 9], "end": [9, 1, 9], "key": ["a", None, "b"],
+        "value": [None, "1", None], "depth": [0, 0.5, None], "token_position": [3, None, 4],
+    }  # fmt: skip
+    (whole,) = Parts.from_data([values], 9).to_data()
+    assert whole == values
+    with pytest.raises(DataError, match="does not lie within 8 characters"):
+        Parts.from_data([values], 8)
+
+
+@pytest.mark.parametrize(
+    ("data", "sentence"),
+    [
+        ("abc", "the parts 'abc' are no list"),
+        ([[7]], "the parts [7] are no object with role, start and end"),
+        (
+            [{"role": "hop", "start": [1], "end": []}],
+            "the parts {'role': 'hop', 'start': [1], 'end': []} have fields of unequal length",
+        ),
+        (
+            [{"role": "hop", "start": [1], "end": [2], "key": [3]}],
+            "the parts 'hop' have a key that cannot be",
+        ),
+        (
+            [{"role": "hop", "start": [0.5], "end": [2]}],
+            "the parts 'hop' begin and end at other than whole numbers",
+        ),
+        (
+            [{"role": "hop", "start": [1], "end": [10]}],
+            "a part 'hop' does not lie within 9 characters",
+        ),
+    ],
+)
+def test_a_damaged_part_is_shown(data, sentence):
+    with pytest.raises(DataError) as error:
+        Parts.from_data(data, 9)
+    assert str(error.value) == sentence

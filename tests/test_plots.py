@@ -204,7 +204,7 @@ def test_a_legend_leaves_the_axes_their_room(count):
 
 
 def test_long_names_of_tasks_leave_their_panels_room():
-    names = [f"{name}+haystack=needle+type_needle_v=uuids" for name in list(tasks.TASKS)]
+    names = [f"{name}+haystack=needle+type_needle_v=uuids" for name in tasks.RULER]
     figure = plots.curves(analysis.accuracy(scores(names, count=30)))
     assert min(heights(figure)) > 2
     figure.draw_without_rendering()
@@ -244,8 +244,12 @@ def test_models_are_lines_with_their_intervals():
 def test_a_length_without_an_average_is_no_point():
     table = analysis.by_length(averages(("a",)))
     table.loc[1, ["average", "low", "high"]] = float("nan")
-    line = plots.models(table).axes[0].lines[0]
-    assert line.get_xdata().tolist() == [512, 4096]
+    figure = plots.models(table)
+    assert figure.axes[0].lines[0].get_xdata().tolist() == [512, 4096]
+    assert "average over 1 task," in figure.axes[0].get_ylabel()
+    assert "average over 1 task against length" in figure.alt
+    table.loc[2, "tasks"] = 13
+    assert "average over 1 to 13 tasks, %" in plots.models(table).axes[0].get_ylabel()
 
 
 def test_effective_lengths_are_dots_on_the_lengths():
@@ -425,3 +429,18 @@ def test_drawing_without_matplotlib_says_what_to_install(tmp_path):
     )  # fmt: skip
     assert "'matplotlib'" in done.stdout, done.stderr
     assert "[notebook]" in done.stdout
+
+
+def test_a_long_title_of_a_panel_stays_out_of_the_next_one():
+    rows = []
+    for task in ("drop_1", "drop_2", "drop_3"):
+        knobs = {"fewshot": 0, "reasoning": False, "operation": "date_difference"}
+        about = {"model": "m", "language": "en", "task": task, "length": 512, "knobs": knobs}
+        rows += [(about, Prediction(index, "", ["12"], said)) for index, said in enumerate("12")]
+    figure = plots.errors(analysis.errors(analysis.scores(rows)))
+    figure.draw_without_rendering()
+    titles = [axes.title for axes in figure.axes if axes.get_title()]
+    assert len(titles) == 3
+    assert all("date_difference" in title.get_text().replace("\n", "") for title in titles)
+    boxes = sorted((each.get_window_extent().x0, each.get_window_extent().x1) for each in titles)
+    assert all(left[1] < right[0] for left, right in pairwise(boxes))

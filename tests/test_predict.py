@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import functools
+import hashlib
 import itertools
 import json
 import os
@@ -25,6 +26,7 @@ from helpers_model import (
     Unloadable,
     predicting,
     run_until_killed,
+    shot_at_every_step,
     size_of,
     some_samples,
     tiny_model,
@@ -32,6 +34,7 @@ from helpers_model import (
 )
 from helpers_sharing import same_beginning
 
+from conftest import tries
 from rulerlib import models, samples, tokens
 from rulerlib.dataset import Dataset
 from rulerlib.decoding import Decoding
@@ -140,6 +143,15 @@ def test_stop_strings_and_decoding_reach_the_engine(dataset, output):
     assert {(request.stop, request.decoding) for request in asked} == {(("\n", "x"), decoding)}
 
 
+def test_golds_are_handed_on(tmp_path, output):
+    records = some_samples(2)
+    records[0].golds = [["Ribe", "Skive"], ["5"]]
+    predict(write_dataset(tmp_path / "data", records), Parrot(), output)
+    first, second = read_predictions(output)
+    assert (first.golds, second.golds) == (records[0].golds, [])
+    assert "golds" not in second.others
+
+
 def test_parts_are_handed_on(tmp_path, output):
     records = some_samples(3)
     for record in records:
@@ -244,9 +256,11 @@ ENGINES = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", ENGINES)
-def test_killed_fifty_times_it_ends_with_the_same_bytes(tmp_path, request, kind):
+def test_killed_at_random_it_ends_with_the_same_bytes(tmp_path, request, kind):
     """kill -9 at random moments, again and again."""
+    wanted = tries(200)
     real = kind == "transformers"
     make = ENGINES[kind](request.getfixturevalue("tiny") if real else None)
     # Stand-ins answer records that are long enough to be torn apart.
@@ -262,15 +276,15 @@ def test_killed_fifty_times_it_ends_with_the_same_bytes(tmp_path, request, kind)
     kills = finished = 0
     progressed = set()
     code = -signal.SIGKILL
-    while kills < 50 or code != 0:
+    while kills < wanted or code != 0:
         output = tmp_path / f"killed-{finished}.jsonl"
         # The first runs are shot early, so that some of them find nothing done; the others a part
         # of the way on. What is whole already is left to end by itself.
         there = size_of(output)
-        early = kills < 8
+        early = kills < wanted / 6
         grown = 0 if early else there + rng.uniform(0, 0.5) * (len(whole) - there)
         seconds = rng.uniform(0, lasting * (0.2 if early else 0.02))
-        if kills >= 50 or there >= len(whole):
+        if kills >= wanted or there >= len(whole):
             grown, seconds = 0, 60
         code = run_until_killed(make, dataset, output, seconds, grown=grown)
         data = output.read_bytes() if output.exists() else b""
@@ -285,42 +299,56 @@ def test_killed_fifty_times_it_ends_with_the_same_bytes(tmp_path, request, kind)
         assert lines.issuperset(kept), "what stands there is a part of the whole"
         progressed.add(len(kept))
     assert [record.index for record in read_predictions(output)] == list(range(count))
-    assert len(progressed) >= 4, "the kills came at different moments"
+    assert len(progressed) >= min(4, wanted), "the kills came at different moments"
     assert not [path for path in tmp_path.iterdir() if path.suffix == ".unfinished"]
 
 
-@pytest.mark.parametrize("kind", ["in batches", "in any order"])
-def test_killed_at_every_step_it_ends_with_the_same_bytes(tmp_path, kind):
+@pytest.mark.parametrize("kind", ENGINES)
+def test_killed_at_every_step_it_ends_with_the_same_bytes(tmp_path, request, kind):
     """Before each single opening, cutting, renaming and removing of a file, in turn."""
-    make = ENGINES[kind]("")
+    real = kind == "transformers"
+    make = ENGINES[kind](request.getfixturevalue("tiny") if real else None)
     dataset = write_dataset(tmp_path / "data", some_samples(6))
-    whole = predict(dataset, Parrot(), tmp_path / "whole.jsonl").read_bytes()
-    for step in itertools.count(1):
-        output = tmp_path / str(step) / "killed.jsonl"
-        process = PROCESSES.Process(target=predicting, args=(make, dataset, output, step))
-        process.start()
-        process.join(60)
-        predict(dataset, make(), output)
+    whole = predict(dataset, make(), tmp_path / "whole.jsonl").read_bytes()
+    again = make()
+    for step, output, code in shot_at_every_step(make, dataset, tmp_path):
+        predict(dataset, again, output)
         assert output.read_bytes() == whole, step
         # An empty lock may stay behind a run that was killed after its last record.
-        beside = {path.name for path in output.parent.iterdir()} - {".killed.jsonl.lock"}
-        assert beside == {"killed.jsonl", "killed.settings.json"}
-        if process.exitcode == 0:
-            break
-        assert process.exitcode == -signal.SIGKILL
+        beside = {path.name for path in output.parent.iterdir()} - {".shot.jsonl.lock"}
+        assert beside == {"shot.jsonl", "shot.settings.json"}
+        assert code in (0, -signal.SIGKILL)
     # Six records are six steps; the lock, the settings and, out of order, the ordering are more.
     assert step > 12
 
 
 @pytest.mark.parametrize("kind", ["in batches", "in any order"])
-def test_interrupted_it_goes_on(tmp_path, kind):
+def test_interrupted_at_every_step_it_goes_on(tmp_path, kind):
+    """Ctrl-C: KeyboardInterrupt before each step; the lock is given back."""
+    make = ENGINES[kind](None)
+    dataset = write_dataset(tmp_path / "data", some_samples(6))
+    whole = predict(dataset, make(), tmp_path / "whole.jsonl").read_bytes()
+    for step, output, code in shot_at_every_step(make, dataset, tmp_path, signal.SIGINT):
+        assert code in (0, 130)
+        assert not list(output.parent.glob(".*lock")), step
+        predict(dataset, make(), output)
+        assert output.read_bytes() == whole, step
+        assert {path.name for path in output.parent.iterdir()} == {
+            "shot.jsonl", "shot.settings.json"
+        }  # fmt: skip
+    assert step > 12
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("kind", ["in batches", "in any order"])
+def test_interrupted_at_random_it_goes_on(tmp_path, kind):
     """Ctrl-C: KeyboardInterrupt wherever it strikes."""
-    make = functools.partial(ENGINES[kind]("").func, seconds=0.02)
+    make = functools.partial(ENGINES[kind](None).func, seconds=0.02)
     dataset = write_dataset(tmp_path / "data", some_samples(30, size=30_000))
     whole = predict(dataset, Parrot(), tmp_path / "whole.jsonl").read_bytes()
     rng = random.Random(4)
     output = tmp_path / "interrupted.jsonl"
-    for _ in range(12):
+    for _ in range(tries(100)):
         # A part of the way to the middle, so that it never comes to the end.
         there = size_of(output)
         grown = there + rng.uniform(0, 0.4) * (len(whole) / 2 - there)
@@ -512,7 +540,7 @@ def test_an_engine_that_fails_leaves_what_it_answered(dataset, output, whole):
         ("dtype", Parrot(dtype="bfloat16"), {}, {}),
         ("weights", Parrot(weights="another"), {}, {}),
         ("batch_size", Parrot(batch=2), {}, {}),
-        ("tokens_to_generate", Parrot(), {"tokens_to_generate": 17}, {}),
+        ("tokens_to_generate", Parrot(), {"decoding": Decoding(tokens_to_generate=17)}, {}),
         ("allow_truncation", Parrot(), {"allow_truncation": True}, {}),
         ("dataset.seed", Parrot(), {}, {"seed": 43}),
         ("dataset.knobs.depth", Parrot(), {}, {"knobs": {"haystack": "essay", "depth": 50}}),
@@ -715,14 +743,20 @@ def test_truncation_that_is_allowed_stands_in_every_record(dataset, output):
 def test_an_answer_needs_less_than_the_limit(dataset, output, allow):
     with pytest.raises(ParameterError, match="tokens_to_generate is 64"):
         predict(
-            dataset, Unloadable(limit=64), output, tokens_to_generate=64, allow_truncation=allow
+            dataset,
+            Unloadable(limit=64),
+            output,
+            decoding=Decoding(tokens_to_generate=64),
+            allow_truncation=allow,
         )
 
 
 def test_more_tokens_to_generate_count_against_the_limit(dataset, output):
     longest = max(sample.length for sample in some_samples(COUNT))
     with pytest.raises(ParameterError, match="length is"):
-        predict(dataset, Unloadable(limit=longest), output, tokens_to_generate=17)
+        predict(
+            dataset, Unloadable(limit=longest), output, decoding=Decoding(tokens_to_generate=17)
+        )
 
 
 # --- Files of others, and damaged ones -------------------------------------------------------
@@ -747,7 +781,7 @@ def nvidia(folder, count=6, words=20):
 def test_a_file_of_nvidias_is_read_as_it_is(tmp_path, output):
     dataset = nvidia(tmp_path / "niah")
     model = Parrot()
-    predict(dataset, model, output, tokens_to_generate=32)
+    predict(dataset, model, output, decoding=Decoding(tokens_to_generate=32))
     made = read_predictions(output)
     assert [record.index for record in made] == list(range(6))
     assert [record.outputs for record in made] == [[f"{number}42"] for number in range(6)]
@@ -755,7 +789,7 @@ def test_a_file_of_nvidias_is_read_as_it_is(tmp_path, output):
     # ... and resumed.
     whole = output.read_bytes()
     output.write_bytes(whole[: len(whole) // 2])
-    predict(dataset, Parrot(), output, tokens_to_generate=32)
+    predict(dataset, Parrot(), output, decoding=Decoding(tokens_to_generate=32))
     assert output.read_bytes() == whole
 
 
@@ -768,7 +802,7 @@ def test_lengths_counted_by_another_tokenizer_are_not_believed(tmp_path, output)
     with pytest.raises(ParameterError, match="length is") as error:
         predict(
             nvidia(tmp_path / "niah", words=400), Unloadable(limit=500), output,
-            tokens_to_generate=32,
+            decoding=Decoding(tokens_to_generate=32),
         )  # fmt: skip
     assert error.value.value > 400 * 5
 
@@ -836,8 +870,6 @@ def test_answers_without_settings_are_refused(dataset, output):
         ({"num_samples": 0}, "num_samples"),
         ({"num_samples": COUNT + 1}, "num_samples"),
         ({"num_samples": "5"}, "num_samples"),
-        ({"tokens_to_generate": 0}, "tokens_to_generate"),
-        ({"tokens_to_generate": 1.5}, "tokens_to_generate"),
         ({"format": PromptFormat(chat=True)}, "chat"),
     ],
 )
@@ -854,7 +886,7 @@ def test_no_dataset_or_an_empty_one(tmp_path, output, content):
     if content is not None:
         path.write_text(content)
     with pytest.raises(RulerError) as error:
-        predict(path, Unloadable(), output, tokens_to_generate=4)
+        predict(path, Unloadable(), output, decoding=Decoding(tokens_to_generate=4))
     assert str(path) in one_sentence(error)
 
 
@@ -1051,3 +1083,62 @@ def test_a_context_stays_together_in_any_order(tmp_path, output):
         for prompt in engine.asked
     ]
     assert contexts == sorted(contexts)
+
+
+# --- Several answers to each question --------------------------------------------------------
+
+
+class Drawer(Parrot):
+    """Says another text each time it is asked the same."""
+
+    def generate(self, requests):
+        for position, request in enumerate(requests):
+            self.asked.append((request.prompt, request.repeat, request.group))
+            text = f" {request.repeat} of {hash_of(request.prompt)}"
+            yield position, models.Generation(text, 3, True, -1, 10)
+
+
+def hash_of(text):
+    return hashlib.sha256(text.encode()).hexdigest()[:6]
+
+
+SEVERAL = Decoding(0.8, seed=1, samples=3)
+
+
+@pytest.mark.parametrize("batch", [None, 2])
+def test_several_answers_to_each_question_stand_in_order_whatever_is_left(dataset, output, batch):
+    model = Drawer(batch=batch)
+    predict(dataset, model, output, decoding=SEVERAL)
+    whole = output.read_bytes()
+    records = read_predictions(output)
+    numbers = [(record.index, record.repeat) for record in records]
+    assert numbers == [(index, repeat) for index in range(COUNT) for repeat in range(3)]
+    assert all(record.pred.startswith(f" {record.repeat} of") for record in records)
+    # Answers to one question share all of their prompt, and engines are told.
+    assert {group for _, _, group in model.asked} == set(range(COUNT))
+    assert len(model.asked) == 3 * COUNT
+    assert len(read_predictions(output, 2)) == 6
+    # Whatever a kill left, the rest is asked for and the bytes are the same.
+    for lines in (1, 2, 3, 4, 3 * COUNT - 1):
+        output.write_bytes(b"".join(whole.splitlines(keepends=True)[:lines]))
+        model = Drawer(batch=batch)
+        predict(dataset, model, output, decoding=SEVERAL)
+        assert output.read_bytes() == whole
+        assert len(model.asked) < 3 * COUNT or batch
+
+
+def test_another_number_of_answers_is_another_run(dataset, output):
+    predict(dataset, Drawer(), output, decoding=SEVERAL)
+    with pytest.raises(RunMismatchError, match=r"decoding\.samples = 3"):
+        predict(dataset, Unloadable(), output, decoding=replace(SEVERAL, samples=2))
+
+
+def test_an_answer_too_many_is_damage(dataset, output):
+    predict(dataset, Drawer(), output, decoding=SEVERAL)
+    lines = output.read_text(encoding="utf-8").splitlines(keepends=True)
+    for wrong in ("7", "true", '"1"', "-1"):
+        damaged = [*lines[:-1], lines[-1].replace('"repeat": 2', f'"repeat": {wrong}')]
+        assert damaged != lines
+        output.write_text("".join(damaged), encoding="utf-8")
+        with pytest.raises(DataError):
+            predict(dataset, Unloadable(), output, decoding=SEVERAL)

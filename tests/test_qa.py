@@ -13,7 +13,7 @@ from itertools import pairwise
 
 import pytest
 from helpers_sharing import check_sharing, contexts
-from helpers_tasks import check_lengths, check_same_bytes, smallest_of
+from helpers_tasks import check_lengths, check_same_bytes, planned, smallest_of
 
 from conftest import make_tokenizer, shared
 from rulerlib.dataset import Dataset
@@ -121,8 +121,8 @@ def check(sample: Sample, language: str, tokenizer) -> Reading:
 @pytest.mark.parametrize("language", LANGUAGES)
 @pytest.mark.parametrize("task", TASKS)
 def test_reader_recovers_every_variant(task, language, words):
-    for seed in range(60):
-        for sample in Dataset(task, 1300, language, words, num_samples=3, seed=seed):
+    for seed in range(10):
+        for sample in Dataset(task, 1300, language, words, num_samples=18, seed=seed):
             reading = check(sample, language, words)
             assert len(sample.depths) == {"qa_1": 1, "qa_2": 2}[task]
             assert len(reading.documents) >= 4
@@ -208,40 +208,68 @@ DEPTHS = [round(step * 100 / 39) for step in range(40)]
 
 
 def test_any_40_samples_in_a_row_cover_each_depth_once(words):
-    data = Dataset("qa_1", 900, "da", words, num_samples=90)
-    stated = [sample.depths for sample in data]
-    assert all(len(depths) == 1 for depths in stated)
+    wanted = planned(Dataset("qa_1", 900, "da", words, num_samples=90), 90)
+    assert all(len(depths) == 1 for depths in wanted)
     for first in range(50):
-        assert sorted(depths[0] for depths in stated[first : first + 40]) == DEPTHS
+        assert sorted(depths[0] for depths in wanted[first : first + 40]) == DEPTHS
 
 
 def test_two_documents_take_two_depths_in_any_order(words):
-    stated = [tuple(sample.depths) for sample in Dataset("qa_2", 900, "da", words, num_samples=80)]
-    assert all(first != second for first, second in stated)
-    rising = sum(first < second for first, second in stated)
+    data = Dataset("qa_2", 900, "da", words, num_samples=80)
+    wanted = planned(data, 80)
+    for (first, second), sample in zip(wanted, data, strict=True):
+        assert first != second
+        assert (first < second) == (sample.depths[0] < sample.depths[1])
+    rising = sum(first < second for first, second in wanted)
     assert 20 < rising < 60
-    assert {depth for pair in stated for depth in pair} <= set(DEPTHS)
-    assert len(set(stated)) > 70
+    assert {depth for pair in wanted for depth in pair} <= set(DEPTHS)
+    assert len(set(map(tuple, wanted))) > 70
 
 
 @pytest.mark.parametrize("task", TASKS)
 def test_documents_lie_where_the_record_says(task, words):
-    for sample in Dataset(task, 3000, "en", words, num_samples=40):
+    data = Dataset(task, 3000, "en", words, num_samples=40)
+    for sample, wanted in zip(data, planned(data, 40), strict=True):
         reading = check(sample, "en", words)
         targets = [reading.at(sample.input, words, place) for place in sample.token_positions]
         others = [document for document in reading.documents if document not in targets]
         costs = {document.start: words.count(document.text) for document in others}
-        for target, depth in zip(targets, sample.depths, strict=True):
+        for target, depth, reached in zip(targets, wanted, sample.depths, strict=True):
             before = sum(cost for start, cost in costs.items() if start < target.start)
             assert abs(before - sum(costs.values()) * depth / 100) <= max(costs.values()) + 5
+            assert (target is reading.documents[0]) == (reached == 0)
+            assert (target is reading.documents[-1]) == (reached == 100)
             if depth in (0, 100) and task == "qa_1":
-                assert target is reading.documents[0 if depth == 0 else -1]
+                assert reached == depth
+
+
+def test_the_depth_is_that_of_the_document_and_not_the_one_that_was_planned(words):
+    """Of four documents of uneven size none begins in the middle: no depth of 50 is claimed."""
+    knobs = {"num_documents": 4, "depth": 50}
+    for sample in Dataset("qa_1", 2000, "en", words, num_samples=20, knobs=knobs):
+        sizes = [words.count(one.text) + 3 for one in read(sample.input, "en").documents]
+        titles = [one.holds(*sample.outputs) for one in read(sample.input, "en").documents]
+        at = titles.index(True)
+        reached = 100 * sum(sizes[:at]) / (sum(sizes) - sizes[at])
+        assert sample.depths == pytest.approx([reached], abs=1)
+        assert abs(reached - 50) > 1
+        assert [part.depth for part in sample.parts.of_role("document")] == sample.depths
+
+
+@pytest.mark.parametrize(("task", "reached"), [("qa_1", {(0,)}), ("qa_2", {(0, 100), (100, 0)})])
+def test_the_depth_of_documents_that_stand_alone(task, reached, words):
+    """Without distractors there is no haystack, and still a first document and a last one."""
+    knobs = {"num_documents": int(task[-1])}
+    data = Dataset(task, 900, "da", words, num_samples=12, knobs=knobs)
+    assert {tuple(sample.depths) for sample in data} == reached
 
 
 def test_a_depth_can_be_chosen(words):
     for depth in (0, 12.5, 100):
         data = Dataset("qa_1", 900, "da", words, num_samples=3, knobs={"depth": depth})
-        assert [sample.depths for sample in data] == [[depth]] * 3
+        assert planned(data, 3) == [[depth]] * 3
+        if depth in (0, 100):
+            assert [sample.depths for sample in data] == [[depth]] * 3
 
 
 # --- Shared contexts ------------------------------------------------------------------------
@@ -275,7 +303,8 @@ def test_questions_on_the_same_documents(task, language, words):
                 costs = {one.start: words.count(one.text) for one in reading.documents}
                 for target, depth in zip(targets, sample.depths, strict=True):
                     before = sum(cost for start, cost in costs.items() if start < target.start)
-                    assert abs(before / sum(costs.values()) - depth / 100) < 0.25
+                    around = sum(costs.values()) - words.count(target.text)
+                    assert depth == pytest.approx(100 * before / around, abs=2)
 
 
 def test_questions_of_a_file_may_share_a_document(tmp_path, words):
@@ -588,7 +617,7 @@ def test_lengths_and_tokenizers_share_their_questions(words):
         ]
         for one, two in pairwise(made):
             assert one[3].outputs == two[3].outputs
-            assert one[3].depths == two[3].depths
+            assert planned(one, 4) == planned(two, 4)
             assert read(one[3].input, "da").question == read(two[3].input, "da").question
 
 

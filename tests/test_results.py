@@ -43,16 +43,24 @@ def test_the_tables_are_of_the_settings_that_are_committed(committed):
     assert committed.plan == Plan.from_file(ROOT / "params" / "results.yaml")
 
 
+# Cells whose questions have changed since the tables were made; the page names them.
+CHANGED = {("cwe", "da")}
+
+
 def test_a_sample_of_the_committed_cells_is_answered_again(committed, tmp_path, monkeypatch):
     """Other samples of other cells each time that the tables change."""
     monkeypatch.setenv(parameters.HOME, str(tmp_path))
     plan, table = committed.plan, committed.accuracy
+    version = committed.about.set_index("name")["value"]["rulerlib"]
     cells = table[(table["length"] <= LONGEST) & (table["n"] >= SAMPLES)].to_dict("records")
     rng = random.Random(" ".join(sorted(cell["answers"] for cell in cells)))
     for cell in rng.sample(cells, min(CELLS, len(cells))):
         run = plan.run(cell["task"], cell["language"], cell["length"])
         data = run.dataset(run.cells[0])
-        assert results.fingerprint(data) == cell["dataset"], cell
+        changed = (cell["task"], cell["language"]) in CHANGED
+        assert (results.fingerprint(data, version) != cell["dataset"]) == changed, cell
+        if changed:
+            continue
         chosen = rng.sample(range(cell["n"]), SAMPLES)
         again = ask(plan, data, chosen)
         assert again == "".join(cell["right"][index] for index in chosen), (cell, chosen)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import ast
 import dataclasses
 import json
+import re
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -15,9 +17,9 @@ from hypothesis import strategies as st
 
 pytest.importorskip("torch")
 
-from rulerlib import models, tokens
+from rulerlib import checkpoints, models, tokens
 from rulerlib.decoding import Decoding
-from rulerlib.errors import ParameterError, RulerError, RunMismatchError
+from rulerlib.errors import DataError, ParameterError, RulerError, RunMismatchError
 from rulerlib.models import transformers as engine_module
 from rulerlib.prompts import PromptFormat
 from rulerlib.runs import Run
@@ -129,7 +131,7 @@ def test_an_unknown_parameter_is_named_with_its_neighbour(notebook, name, meant)
     [
         *(("length", value) for value in ("abc", "[1,2]", 0, -5, 1.5, True, None, "4096", 20,
                                           LIMIT + 1, 99_999_999, [1024], 10**30)),
-        *(("num_samples", value) for value in (0, -1, "ten", 2.0, None, True)),
+        *(("num_samples", value) for value in (0, -1, "ten", 2.0, None, True, 10**9)),
         *(("num_lengths", value) for value in (0, "x", None, 1.0)),
         *(("seed", value) for value in (-1, "x", None, 0.5)),
         *(("language", value) for value in ("dk", "", None, 5, "../en", ["da"])),
@@ -145,7 +147,7 @@ def test_an_unknown_parameter_is_named_with_its_neighbour(notebook, name, meant)
         *(("study", value) for value in ("x", 5, {}, [5])),
         *(("study_length", value) for value in (0, 20, LIMIT + 1)),
         *(("allow_truncation", value) for value in ("yes", None, 1)),
-        *(("output", value) for value in ("", None, 5, "/proc/nope")),
+        *(("output", value) for value in ("", None, 5, "/proc/nope", "\0", "x" * 5000)),
         *(("texts", value) for value in ("/nope", "no such.txt", 5, True)),
         *(("engine_options", value) for value in ("abc", "[1,2]", 5, [1])),
         ("haystack", "hay"), ("haystack", 5), ("type_needle_k", "emoji"), ("type_needle_v", "x"),
@@ -270,7 +272,8 @@ def run(tiny, tmp_path, **more):
 def test_files_lie_where_the_house_says(tiny, tmp_path):
     made = run(tiny, tmp_path)
     made.predict()
-    assert set(tree(tmp_path / "runs" / "tiny+dtype=float32")) == {
+    weights = checkpoints.fingerprint(tiny)[:8]
+    assert set(tree(tmp_path / "runs" / f"tiny+dtype=float32+weights={weights}")) == {
         "da/600/data/niah_single_2/validation.jsonl",
         "da/600/data/niah_single_2/metadata.json",
         "da/600/pred/niah_single_2.jsonl",
@@ -281,6 +284,62 @@ def test_files_lie_where_the_house_says(tiny, tmp_path):
 @pytest.mark.parametrize("ending", ["", "/", "/.", "/../tiny"])
 def test_a_model_on_this_machine_is_known_by_its_last_part(tiny, tmp_path, ending):
     assert run(tiny + ending, tmp_path).cells[0].model == "tiny"
+
+
+def test_checkpoints_of_one_name_have_places_of_their_own(tiny, tmp_path):
+    analysis = pytest.importorskip("rulerlib.analysis")
+    models = []
+    for parent in ("one", "other"):
+        models.append(shutil.copytree(tiny, tmp_path / parent / "checkpoint-500"))
+    weights = models[1] / "model.safetensors"
+    content = bytearray(weights.read_bytes())
+    # The last number of the last tensor.
+    content[-1] ^= 1
+    weights.write_bytes(content)
+    made = [run(str(model), tmp_path, tasks="niah_single_1") for model in models]
+    for each in made:
+        each.predict()
+    first, second = (each.cells[0] for each in made)
+    assert first.model == second.model == "checkpoint-500"
+    assert made[0].answers(first) != made[1].answers(second)
+    # A copy of the first elsewhere is the same model.
+    moved = shutil.copytree(models[0], tmp_path / "third" / "checkpoint-500")
+    assert run(str(moved), tmp_path, tasks="niah_single_1").cells == (first,)
+    table = analysis.scores(analysis.read_predictions(tmp_path / "runs"))
+    named = {f"checkpoint-500, weights {cell.weights}" for cell in (first, second)}
+    assert {*table["model"]} == named
+
+
+def test_cutting_prompts_is_told_apart_where_it_can_happen(tiny, tmp_path):
+    limit = run(tiny, tmp_path).loaded_engine.limit
+    cut = run(tiny, tmp_path, length=2 * limit, num_lengths=3, allow_truncation=True)
+    assert [cell.allow_truncation for cell in cut.cells] == [False, False, True]
+    # What fits is the same cell as without it, and is not asked again.
+    assert run(tiny, tmp_path, length=limit, num_lengths=2).cells == cut.cells[:2]
+
+
+def test_several_answers_and_more_room_reach_every_record(tiny, tmp_path):
+    several = Decoding(temperature=1.0, seed=1, samples=3, tokens_to_generate=5)
+    made = run(tiny, tmp_path, decoding=several, num_samples=2)
+    made.predict()
+    records = [record for _, record in made.predictions()]
+    assert [(record.index, record.repeat) for record in records] == [
+        (index, repeat) for index in range(2) for repeat in range(3)
+    ]
+    assert len({record.pred for record in records}) > 2
+    assert max(record.others["tokens_generated"] for record in records) == 5
+    assert [row["tokens to generate"] for row in made.overview()] == [5]
+    # The room that is not needed is the haystack's.
+    (usual,) = run(tiny, tmp_path).make_data()
+    (short,) = made.make_data()
+    assert usual != short
+    longest = [max(sample.length for sample in read(path, Sample)) for path in (usual, short)]
+    assert max(longest) <= 600
+    assert min(longest) > 550
+    # Answers to one question are not independent, and the interval knows.
+    analysis = pytest.importorskip("rulerlib.analysis")
+    (row,) = analysis.accuracy(analysis.scores(made.predictions())).to_dict("records")
+    assert (row["n"], row["contexts"]) == (6, 2)
 
 
 def test_relative_outputs_have_a_home(tiny, tmp_path, monkeypatch):
@@ -304,6 +363,8 @@ WAYS = {
     "answer_prefix": {"format": PromptFormat(answer_prefix="user")},
     "stop": {"format": PromptFormat(stop=("\n",))},
     "temperature": {"decoding": Decoding(temperature=0.5, seed=1)},
+    "samples": {"decoding": Decoding(temperature=0.5, seed=1, samples=2)},
+    "room": {"decoding": Decoding(tokens_to_generate=8)},
     "texts": {"texts": "own.txt"},
     "other texts": {"texts": "other/own.txt"},
     "dtype": {"engine_options": {"dtype": "bfloat16", "device": "cpu"}},
@@ -394,6 +455,26 @@ def test_common_words_can_be_those_of_ones_own_texts(tiny, tmp_path):
         run(tiny, tmp_path, **more)
 
 
+def test_cleaned_texts_have_a_folder_of_their_own(tiny, tmp_path):
+    """U+0085 is white space to Unicode, and three dots to Windows-1252."""
+    path = tmp_path / "own.json"
+    path.write_text('{"text": "%s"}' % ("Min egen tekst\\u0085 Nu. " * 50), encoding="utf-8")
+    made = [
+        run(tiny, tmp_path, tasks="niah_single_2", texts=str(path), clean_texts=clean)
+        for clean in (False, True)
+    ]
+    plain, cleaned = ((each.cells[0], each.dataset(each.cells[0])) for each in made)
+    assert "tekst… Nu" in cleaned[1][0].input
+    assert "tekst Nu" in plain[1][0].input
+    assert plain[0].answers(tmp_path) != cleaned[0].answers(tmp_path)
+    assert plain[1].metadata["texts"] != cleaned[1].metadata["texts"]
+    path.write_text('{"text": "Min \\u0091egen\\u0092 tekst."}', encoding="utf-8")
+    with pytest.raises(DataError, match=r"own\.json: .* U\+0091 .*clean_texts=True"):
+        run(tiny, tmp_path, tasks="niah_single_2", texts=str(path))
+    with pytest.raises(ParameterError, match="clean_texts is 'yes', but must be True or False"):
+        run(tiny, tmp_path, clean_texts="yes")
+
+
 def test_a_study_may_be_all_that_reads_texts(tiny, tmp_path):
     path = tmp_path / "own.txt"
     path.write_text("Min egen tekst er her. " * 50, encoding="utf-8")
@@ -467,12 +548,15 @@ def test_further_samples_and_fewer(tiny, tmp_path):
 
 
 def test_other_settings_in_the_same_folder_are_refused(tiny, tmp_path):
-    run(tiny, tmp_path).predict()
+    [path] = run(tiny, tmp_path).predict()
+    beside = path.with_suffix(".settings.json")
+    written = beside.read_text(encoding="utf-8")
+    beside.write_text(written.replace('"batch_size": ', '"batch_size": 1'), encoding="utf-8")
     before = tree(tmp_path / "runs")
     with pytest.raises(RunMismatchError) as error:
-        run(tiny, tmp_path, allow_truncation=True).predict()
+        run(tiny, tmp_path).predict()
     text = str(error.value)
-    assert "allow_truncation = " in text
+    assert "batch_size = 1" in text
     assert "another output folder" in text
     assert len(text) < 500
     assert tree(tmp_path / "runs") == before
@@ -628,7 +712,9 @@ def test_the_inference_notebook_knows_the_parameters_of_a_run():
         "format", "decoding",
     }  # fmt: skip
     flat = {item.name for item in dataclasses.fields(PromptFormat)}
-    assert names - known == flat | {"temperature", "top_p", "decoding_seed"}
+    assert names - known == flat | {
+        "temperature", "top_p", "decoding_seed", "samples_per_question", "tokens_to_generate",
+    }  # fmt: skip
     with pytest.raises(ParameterError, match="did you mean 'tasks'"):
         Run.from_notebook({"tasks": "vt", "taks": "vt"})
 
@@ -640,14 +726,18 @@ def test_a_notebooks_flat_parameters_become_two_values(notebook):
         temperature=0.5,
         top_p=0.9,
         decoding_seed=3,
+        samples_per_question=4,
+        tokens_to_generate=64,
         primary="recall",
     )
     assert run.format == PromptFormat(answer_prefix="user", stop=("\n",))
-    assert run.decoding == Decoding(temperature=0.5, top_p=0.9, seed=3)
-    assert run.cells[0].name == (
-        "tiny+answer_prefix=user+stop=" + run.cells[0].name.split("stop=")[1].split("+")[0]
-        + "+temperature=0.5+top_p=0.9+decoding_seed=3"
-    )  # fmt: skip
+    assert run.decoding == Decoding(0.5, 0.9, seed=3, samples=4, tokens_to_generate=64)
+    last = "+samples=4+tokens_to_generate=64"
+    assert re.fullmatch(
+        r"tiny\+weights=\w+\+answer_prefix=user\+stop=n--\w+\+temperature=0\.5\+top_p=0\.9"
+        rf"\+decoding_seed=3{re.escape(last)}|tiny.*#\w{{8}}",
+        run.cells[0].name,
+    )
 
 
 def test_questions_of_ones_own_are_put_as_they_were_made_for(talker, tmp_path):

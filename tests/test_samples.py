@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import math
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
@@ -45,6 +47,7 @@ made_samples = st.builds(
     depths=depths,
     token_positions=numbers,
     context_id=st.none() | st.integers(0, 100),
+    golds=st.lists(st.lists(text, max_size=2), max_size=2),
 )
 made_predictions = st.builds(
     Prediction,
@@ -175,9 +178,13 @@ def test_nvidia_s_evaluate_finds_its_fields():
         (b"17", "not a JSON object"),
         (b'{"index": 2, "outputs": ["2"]}', "the field 'input' is missing"),
         (b'{"input": "a"}', "the field 'index' is missing"),
-        (b'{"index": 2, "input": "\xff", "outputs": []}', "not UTF-8"),
+        (
+            b'{"index": 2, "input": "\xff", "outputs": []}',
+            "not UTF-8 (invalid start byte at byte 23).",
+        ),
         (b'{"index": true, "input": "a", "outputs": []}', "'index' is True, not a whole number"),
         (b'{"index": 2, "input": 3, "outputs": []}', "the field 'input' is 3, not a text"),
+        (b'{"index": 2, "input": "a", "outputs": 5}', "'outputs' is 5, not a list of texts."),
         (b'{"index": 2, "input": "a", "outputs": "b"}', "'outputs' is 'b', not a list"),
         (b'{"index": 2, "input": "a", "outputs": [1]}', "'outputs' is [1], not a list of texts"),
         (b"[" * 10**5, "not valid JSON"),
@@ -296,3 +303,80 @@ def test_a_prediction_knows_the_parts_of_its_prompt():
 def test_damaged_parts_are_named(data, what):
     with pytest.raises(DataError, match=what):
         Parts.from_data(data, 9)
+
+
+def test_golds_stand_only_where_there_are_any():
+    bare = Sample(index=0, input="x", outputs=["a, b"])
+    assert "golds" not in bare.to_dict()
+    assert replace(bare, golds=[["a", "b"]]).to_dict()["golds"] == [["a", "b"]]
+    assert Prediction(0).golds == []
+    assert Prediction(0, others={"golds": [["a", "b"]]}).golds == [["a", "b"]]
+
+
+@pytest.mark.parametrize("golds", ["a", ["a"], [["a", 1]], [[["a"]]], {"a": []}], ids=str)
+def test_damaged_golds_are_named(golds):
+    sample = {"index": 0, "input": "x", "outputs": ["a"], "golds": golds}
+    with pytest.raises(DataError, match="the field 'golds' is"):
+        Sample.from_dict(sample)
+    prediction = {"index": 0, "outputs": ["a"], "pred": "a", "others": {"golds": golds}}
+    with pytest.raises(DataError, match="the field 'golds' is"):
+        Prediction.from_dict(prediction)
+    with pytest.raises(DataError, match="the field 'golds' is"):
+        _ = Prediction(0, others={"golds": golds}).golds
+
+
+# --- Fields within fields ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("others", "what"),
+    [
+        ({"depths": ["x"]}, "the field 'depths' is ['x'], not a list of numbers"),
+        ({"context_id": "1"}, "the field 'context_id' is '1', not a whole number or null"),
+        ({"thinking": None}, "the field 'thinking' is None, not a text"),
+        ({"finished": 1}, "the field 'finished' is 1, not true or false"),
+        ({"parts": {}}, "the field 'parts' is {}, not a list of objects"),
+        (
+            {"parts": [{"role": "word", "start": [3], "end": [5]}]},
+            "a part 'word' does not lie within 4 characters",
+        ),
+        (
+            {"golds": [["a"], "b"]},
+            "the field 'golds' is [['a'], 'b'], not a list of lists of texts",
+        ),
+        ({"golds": [["a"], [3]]}, "the field 'golds' is [3], not a list of texts"),
+    ],
+)
+def test_what_is_read_of_others_is_checked(others, what):
+    record = {"index": 0, "input": "four", "outputs": [], "pred": "", "others": others}
+    with pytest.raises(DataError) as error:
+        Prediction.from_dict(record)
+    assert str(error.value) == what
+
+
+def test_what_is_not_read_of_others_may_be_anything():
+    others = {
+        "time": [None, {}], "golds": [["a", "b"], []], "context_id": None, "depths": [0, 0.5],
+        "parts": [{"role": "word", "start": [0], "end": [4]}], "finished": False,
+    }  # fmt: skip
+    record = {"index": 0, "input": "four", "outputs": [], "pred": "", "others": others}
+    assert Prediction.from_dict(record).others == others
+
+
+@pytest.mark.parametrize("number", [2**63, -(2**63) - 1, 10**30, 1e300, math.inf, math.nan])
+def test_numbers_that_no_table_holds_are_damage(number):
+    with pytest.raises(DataError, match=r"the field 'depths' is .*, not a list of numbers"):
+        Sample.from_dict({"index": 0, "input": "", "outputs": [], "depths": [number]})
+
+
+def test_the_largest_number_of_a_table_is_none():
+    record = {"index": 2**63 - 1, "input": "", "outputs": [], "depths": [-(2**63) + 1]}
+    assert Sample.from_dict(record).to_dict().items() >= record.items()
+
+
+def test_golds_stand_in_a_file_only_where_there_are_some():
+    plain = Sample(0, "a", ["b"])
+    assert "golds" not in plain.to_dict()
+    sample = Sample(0, "a", ["b"], golds=[["b", "c"], ["d"]])
+    assert sample.to_dict()["golds"] == [["b", "c"], ["d"]]
+    assert Sample.from_json(sample.to_json()) == sample

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 torch = pytest.importorskip("torch")
@@ -26,6 +28,15 @@ def drawn(requests, rows, count):
 
 def shares(tokens):
     return [tokens.count(token) / len(tokens) for token in range(len(LIKELY))]
+
+
+def test_each_answer_to_a_question_is_drawn_with_numbers_of_its_own():
+    first = asked(temperature=1.0, seed=1, samples=50)
+    seeds = [seed(replace(first, repeat=repeat)) for repeat in range(50)]
+    assert len(set(seeds)) == 50
+    # The first is what a single answer would have been.
+    assert seeds[0] == seed(asked(temperature=1.0, seed=1))
+    assert seeds == [seed(replace(first, repeat=repeat)) for repeat in range(50)]
 
 
 @pytest.mark.parametrize("temperature", [0.5, 1.0, 2.0])

@@ -9,7 +9,9 @@ import pytest
 
 from rulerlib import metrics
 from rulerlib.errors import ParameterError
-from rulerlib.scoring import ANY, LIST, Scoring
+from rulerlib.samples import Prediction
+from rulerlib.scoring import ANY, DROP, LIST, READING, Scoring
+from rulerlib.tasks import TASKS
 
 OUTPUTS = ["12", "34", "56"]
 
@@ -19,13 +21,13 @@ def test_every_measure_by_its_name():
     assert ANY.score("56 and 12", OUTPUTS) == {"part_match": 1}
 
 
-@pytest.mark.parametrize("scoring", [LIST, ANY])
+@pytest.mark.parametrize("scoring", [LIST, ANY, READING])
 def test_rulers_own_measure_is_one_of_them(scoring):
     assert {scoring.primary, scoring.ruler} <= set(scoring.measures) <= set(metrics.MEASURES)
 
 
 def test_the_answer_is_extracted_first():
-    boxed = replace(LIST, extract=lambda pred: re.findall(r"<(.*?)>", pred)[-1])
+    boxed = replace(LIST, extract=lambda pred, language: re.findall(r"<(.*?)>", pred)[-1])
     assert boxed.score("12? 34? <56>", OUTPUTS)["recall"] == pytest.approx(1 / 3)
 
 
@@ -51,3 +53,67 @@ def test_unknown_measures_are_named(given, said):
 def test_it_is_frozen():
     with pytest.raises(FrozenInstanceError):
         LIST.primary = "recall"
+
+
+def test_golds_go_to_the_measures_of_reading_and_to_no_other():
+    outputs, golds = ["Denver, Ribe"], [["Denver", "Ribe"]]
+    values = READING.score("Ribe and Denver", outputs, golds)
+    assert values == {
+        "drop_f1": 1, "drop_em": 1, "f1_inspect": 0, "em_raw": 0, "em_norm": 0,
+        "f1_words": pytest.approx(0.8), "part_match": 0,
+    }  # fmt: skip
+    # Without golds, each reference is one span.
+    assert READING.score("Ribe and Denver", outputs)["drop_em"] == 0
+    assert READING.score("Denver, Ribe", outputs)["part_match"] == 1
+
+
+def test_raw_and_normalized_exact_match_stand_side_by_side():
+    at = READING.measures.index("em_raw")
+    assert READING.measures[at + 1] == "em_norm"
+
+
+def test_a_language_reads_its_numbers():
+    wanted = {"da": 1, "en": 0}
+    for language, value in wanted.items():
+        assert READING.score("tolv", ["12"], [], language)["drop_em"] == value
+    with pytest.raises(ParameterError, match=r"language is 'dk'.*did you mean 'da'"):
+        READING.score("tolv", ["12"], [], "dk")
+    # No language is needed where nothing is read.
+    assert LIST.score("tolv", ["tolv"], [], "synthetic")["all_match"] == 1
+
+
+def test_what_stands_beside_the_scores():
+    told = DROP.diagnose("I think.\nAnswer: it was Ribe.", [["Ribe"], ["the town", "Skive"]])
+    assert told == {
+        "no_answer_line": False,
+        "pred_len": 3, "gold_len": 3, "overlong": False,
+        "format_violation": ("final mark", "full stop"),
+    }  # fmt: skip
+    assert not {*told} & {*metrics.MEASURES}
+
+
+def test_the_line_of_the_answer_is_found_in_its_language():
+    pred = "I byen.\nSvar: Ribe"
+    for language, found in {"da": True, "en": False}.items():
+        told = DROP.diagnose(pred, [["Ribe"]], language)
+        assert (told["no_answer_line"], told["pred_len"]) == (not found, 1 if found else 4)
+        assert DROP.score(pred, ["Ribe"], language=language)["em_raw"] == found
+
+
+def test_a_table_of_scores_knows_the_golds_and_the_language(monkeypatch):
+    analysis = pytest.importorskip("rulerlib.analysis", reason="needs pandas")
+    reading = replace(TASKS["qa_1"].family, scoring=READING)
+    monkeypatch.setitem(TASKS, "qa_1", replace(TASKS["qa_1"], family=reading))
+    about = {"model": "m", "language": "da", "task": "qa_1", "length": 512}
+    others = {"golds": [["Ribe", "12.500"]], "language": "da"}
+    said = Prediction(0, "", ["Ribe, 12.500"], "12500 og Ribe", others)
+    table = analysis.scores([(about, said)])
+    values = dict(zip(table["measure"], table["value"], strict=True))
+    assert values == READING.score(said.pred, said.outputs, others["golds"], "da")
+    assert (values["drop_em"], values["part_match"]) == (1, 0)
+    assert analysis.of_measure(table)["measure"].tolist() == ["drop_f1"]
+
+
+def test_an_unknown_measure_is_called_one():
+    with pytest.raises(ParameterError, match=r"^measure is 'recal', but must be one of all_match"):
+        Scoring(("recal",), "recal", "recal")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from html.parser import HTMLParser
 
 import pytest
@@ -18,7 +19,7 @@ from rulerlib.parts import Part, Parts  # noqa: E402
 from rulerlib.samples import Prediction, Sample  # noqa: E402
 
 EVIL = "<script>alert(1)</script><img src=x onerror='alert(2)'>&lt;b&gt;"
-OURS = {"div", "b", "i", "mark", "span", "p"}
+OURS = {"div", "b", "i", "mark", "span", "p", "code"}
 
 
 class Reader(HTMLParser):
@@ -51,7 +52,9 @@ class Reader(HTMLParser):
 def read(shown):
     reader = Reader(shown._repr_html_())
     assert {tag for tag, _ in reader.tags} <= OURS
-    assert all(set(attrs) <= {"style"} for _, attrs in reader.tags)
+    assert all(set(attrs) <= {"style", "class"} for _, attrs in reader.tags)
+    # Within these classes MathJax takes no dollars for formulas.
+    assert reader.tags[0] == ("div", {"class": "tex2jax_ignore mathjax_ignore"})
     assert not reader.open
     return reader
 
@@ -232,6 +235,83 @@ def test_an_empty_answer_and_none():
     assert "No wrong answers" in read(show.answers(wrong("12"))).text
 
 
+# What a reader could be deceived by, and what is shown in its place.
+UNSEEN = {
+    "\x00": "␀", "\x1b[31m": "␛[31m", "\x07": "␇", "\r": "␍", "\x7f": "␡", "\x9b": r"\x9b",
+    "\u202e": r"\u202e", "\u2066": r"\u2066", "\u200f": r"\u200f", "\u200b": r"\u200b",
+    "\ufeff": r"\ufeff", "\u2028": r"\u2028", "\xad": r"\xad", "\ud83d": r"\ud83d",
+    "\U000e0041": r"\U000e0041",
+}  # fmt: skip
+
+
+def everywhere(text):
+    """All that shows an answer: the same text as a prompt, an answer, a reference and a name."""
+    record = Prediction(0, "", [f"1{text}2"], f"1{text}2")
+    yield show.sample(sample(f"Før. Tallet er: 1{text}2. Efter.", [f"1{text}2"], ["Tallet er:"]))
+    yield show.answers(wrong(f"nej {text}", [f"1{text}2"], task=f"a{text}b"))
+    yield show.answer(record, text, text, True, [(f"1{text}2", "own")], {"own": text})
+    yield show.sentence(text)
+    yield show.budget([("needle", 3)], {"needle": text})
+
+
+@pytest.mark.parametrize("text", UNSEEN)
+def test_what_cannot_be_seen_is_shown_as_a_symbol(text):
+    for shown in everywhere(text):
+        markup, plain = shown._repr_html_(), repr(shown)
+        assert UNSEEN[text] in Reader(markup).text
+        assert UNSEEN[text] in plain
+        for said in (markup, plain):
+            assert text not in said
+            assert said.encode("utf-8"), "a notebook is UTF-8"
+    named = pd.Series([f"a{text}b", "c"], dtype=object)
+    styled = show.table(pd.DataFrame({"model": named, "n": [1, 2]})).to_html()
+    assert text not in styled
+    assert f"a{UNSEEN[text]}b" in styled
+
+
+@given(st.text())
+def test_every_other_letter_stays(text):
+    """Unicode's own categories say what can be seen; marks of format are looked at above."""
+    hidden = ("Cc", "Cs", "Zl", "Zp")
+    seen = "".join(
+        letter for letter in text
+        if letter in "\n\t" or unicodedata.category(letter) not in (*hidden, "Cf", "Cn")
+    )  # fmt: skip
+    assert show.visible(seen) == seen
+    left = {*show.visible(text)} - {*"\n\t"}
+    assert not {unicodedata.category(letter) for letter in left} & {*hidden}
+
+
+def test_emoji_and_scripts_that_join_letters_stay_whole():
+    for text in ("👩‍👩‍👧", "می‌خواهم", "क्‍ष", "❤️"):
+        assert show.visible(text) == text
+        assert text in read(show.answers(wrong(text))).text
+
+
+@pytest.mark.parametrize("letter", ["x", "<", "\x00", "\u202e"])
+def test_a_megabyte_makes_a_short_page(letter):
+    answer = f"begin {letter * 1_000_000} end"
+    tokens = [(letter, "own")] * 1_000_000
+    record = Prediction(0, "", [answer], answer)
+    for shown in (
+        show.answers(wrong(answer, [answer + "1"])),
+        show.answer(record, "Wrong.", "m", False, tokens, {"own": "own"}),
+    ):
+        assert len(shown._repr_html_()) < 300_000
+        reader = Reader(shown._repr_html_())
+        assert reader.text.count("begin") == reader.text.count(" end") == 2
+        assert "[… 998,010 characters …]" in reader.text
+        assert len(repr(shown)) < 30_000
+    assert "[… 999,600 tokens …]" in reader.text
+    long = sample(f"Før. {letter * 1_000_000} Tallet er: 12.", ["12"], ["Tallet er: 12."])
+    assert len(repr(show.sample(long))) < 20_000, "as text it is as long as what is shown"
+
+
+def test_an_answer_of_ordinary_length_is_shown_whole():
+    answer = "Det ved jeg ikke. " * 100 + "Nej."
+    assert answer in read(show.answers(wrong(answer))).text
+
+
 # --- The budget, and an answer token by token ------------------------------------------------
 
 
@@ -259,6 +339,7 @@ def test_the_strip_is_drawn_to_scale_and_says_its_numbers():
     names = {"template": EVIL, "haystack": "haystack", "needle": "needle", "free": "left over"}
     shown = show.budget(spent, names)
     reader = Reader(shown._repr_html_())
+    assert reader.tags[0][1]["class"] == show.PLAIN
     widths = re.findall(r"flex:(\d+) 1 0", shown._repr_html_())
     assert [int(width) for width in widths] == [count for _, count in spent]
     for said in ("1,024 tokens", "haystack: 850", "needle: 20", "left over: 152", EVIL):
@@ -312,6 +393,11 @@ def test_what_is_the_same_everywhere_moves_to_the_caption():
     markup = show.table(several).to_html()
     assert "<caption>model: m</caption>" in markup
     assert {"mean", "measure"} <= set(re.findall(r"<th[^>]*>([^<]*)<", markup))
+
+
+def test_no_dollar_in_a_table_becomes_a_formula():
+    markup = show.table(rows(task="$a$")).to_html()
+    assert re.search(rf"<table[^>]* class='{show.PLAIN}'", markup)
 
 
 @pytest.mark.parametrize("column", ["model", "language", "task"])

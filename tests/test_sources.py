@@ -257,6 +257,7 @@ def test_each_form_is_recognized_by_one_schema():
     assert recognized == {
         "SQuAD": [[True, False, False, False], [False, True, False, False]],
         "HotpotQA": [[False, False, True, True]],
+        "DROP": [[False] * 4] * 3,
     }
 
 
@@ -527,7 +528,7 @@ GOOD = json.dumps(ROWS[2])
         ('"text"', "no list"),
         ({"data": {"title": "x"}}, "no list"),
         ([], "no question that has an answer"),
-        ({}, "row 1: not in the schema of SQuAD or HotpotQA .it has no fields"),
+        ({}, "row 1: not in the schema of SQuAD or HotpotQA or DROP .it has no fields"),
         ({"query": 1, "text": 2}, "row 1: .*its fields are 'query', 'text'"),
         ({"\ud800" * 500: 1}, r"row 1: .*its fields are '\\ud800.{1,80}\)\.$"),
         ([[1]], "row 1: .*no JSON object but list"),
@@ -564,7 +565,7 @@ def test_a_file_that_cannot_be_read(tmp_path, monkeypatch):
     def locked(*_args, **_options):
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr("pathlib.Path.read_text", locked)
+    monkeypatch.setattr("rulerlib.paths.opened", locked)
     with pytest.raises(DataError, match="cannot be read"):
         open_source(str(path))
 

@@ -6,6 +6,10 @@ import dataclasses
 import json
 import os
 import re
+import shutil
+import tempfile
+from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import given, settings
@@ -49,11 +53,14 @@ formats = st.builds(
     st.none() | st.sampled_from(["Be brief.", "be brief.", "B" * 300, "B" * 301]),
     st.sampled_from(["assistant", "user", "none"]),
 )
-decodings = st.just(Decoding()) | st.builds(
+rooms = st.sampled_from([None, 32, 128])
+decodings = st.builds(Decoding, tokens_to_generate=rooms) | st.builds(
     Decoding,
     st.sampled_from([0.5, 1, 1.0, 2]),
     st.sampled_from([1, 0.5, 0.95]),
     st.none() | st.integers(0, 3),
+    st.integers(1, 3),
+    rooms,
 )
 cells = st.builds(
     Cell,
@@ -67,8 +74,10 @@ cells = st.builds(
     texts=st.none() | names,
     engine=st.sampled_from(["transformers", "vllm", "openai"]),
     options=knobs,
+    weights=st.none() | st.sampled_from(["0a1b2c3d", "12345678", "1234e678"]),
     format=formats,
     decoding=decodings,
+    allow_truncation=st.booleans(),
     memory=st.none() | names,
     study=st.none() | names,
 )
@@ -123,6 +132,10 @@ def test_knobs_are_named_as_they_always_were():
         ({"format": PromptFormat(stop=("\n",))}, r"\+stop=n--[0-9a-f]{4}", ""),
         ({"decoding": Decoding(0.7, 0.9, 3)}, "+temperature=0.7+top_p=0.9+decoding_seed=3", ""),
         ({"decoding": Decoding(1.0)}, "+temperature=1", ""),
+        ({"decoding": Decoding(1.0, samples=4)}, "+temperature=1+samples=4", ""),
+        ({"decoding": Decoding(tokens_to_generate=8)}, "+tokens_to_generate=8", ""),
+        ({"allow_truncation": True}, "+allow_truncation=true", ""),
+        ({"weights": "0a1b2c3d"}, "+weights=0a1b2c3d", ""),
         ({"memory": "recall"}, "+memory=recall", ""),
     ],
 )  # fmt: skip
@@ -226,21 +239,35 @@ def test_settings_are_plain_data():
     assert values == cell.settings()
     assert values["format"]["stop"] == ["\n"]
     assert values["decoding"]["temperature"] == 0.5
-    assert set(values) == {item.name for item in dataclasses.fields(Cell)}
+    names = {item.name for item in dataclasses.fields(Cell)}
+    assert set(values) == names | {"tokens_to_generate"}
+
+
+NAME, TASK = "a name", "a short name of a-z, 0-9, '.', '_' and '-'"
+DICTIONARY = "a dictionary {setting: value}"
+PLAIN = "plain data: texts, numbers, lists and dictionaries"
 
 
 @pytest.mark.parametrize(
-    ("field", "value"),
+    ("field", "value", "allowed"),
     [
-        ("task", "a+b"), ("task", "Niah"), ("task", ""), ("task", None), ("task", "x" * 61),
-        ("model", ""), ("model", None), ("study", ""), ("texts", 3), ("engine", None),
-        ("length", 0), ("seed", -1), ("queries_per_context", 0),
-        ("knobs", []), ("knobs", {1: 2}), ("options", {"a": object()}), ("options", {"a": {1: 2}}),
+        ("task", "a+b", TASK), ("task", "Niah", TASK), ("task", "", TASK), ("task", None, TASK),
+        ("task", "x" * 61, TASK), ("model", "", NAME), ("model", None, NAME),
+        ("language", None, NAME), ("engine", None, NAME), ("study", "", NAME + ", or None"),
+        ("texts", 3, NAME + ", or None"), ("length", 0, "a whole number, at least 1"),
+        ("seed", -1, "a whole number, at least 0"),
+        ("queries_per_context", 0, "a whole number, at least 1"), ("knobs", [], DICTIONARY),
+        ("options", None, DICTIONARY), ("knobs", {1: 2}, PLAIN), ("options", {"a": {1: 2}}, PLAIN),
+        ("knobs", {"a": [{1}]}, PLAIN), ("options", {"a": b"b"}, PLAIN),
     ],
 )  # fmt: skip
-def test_what_cannot_be_part_of_a_name_is_refused(field, value):
+def test_what_cannot_be_part_of_a_name_is_refused(field, value, allowed):
     with pytest.raises(ParameterError) as error:
         dataclasses.replace(BASE, **{field: value})
+    # Of a dictionary, the value within it that is not plain is named.
+    culprit = repr(error.value.value)
+    assert culprit in repr(value)
+    assert str(error.value) == f"{field} is {culprit}, but must be {allowed}."
     assert error.value.parameter == field
 
 
@@ -369,4 +396,110 @@ def test_an_object_is_written_for_people_to_read(tmp_path):
     files.write_object(tmp_path / "folder" / "x.json", {"sted": "Ærø", "depth": None})
     assert (tmp_path / "folder" / "x.json").read_text("utf-8") == (
         '{\n  "sted": "Ærø",\n  "depth": null\n}\n'
+    )
+
+
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [
+        (8, "8"), ("8", "8--2c62"), (True, "true"), ("true", "true--b5be"),
+        ([1, 2], "1_2--ec31"), ("[1,2]", "1_2--49a6"), ({"a": [1]}, "a_1--b111"),
+        (999999999999999.0, "999999999999999"), (1e15, "1000000000000000.0"),
+    ],
+)  # fmt: skip
+def test_values_are_named_as_they_always_were(value, said):
+    """A list, a number and the texts that look like them stand apart, and where they stood."""
+    cell = dataclasses.replace(BASE, knobs={"knob": value})
+    assert cell.label == f"{BASE.label}+knob={said}"
+
+
+def test_cells_can_be_told_apart_by_their_hash():
+    assert len({hash(dataclasses.replace(BASE, seed=seed)) for seed in range(20)}) == 20
+
+
+def test_a_file_that_cannot_be_written_is_named(tmp_path):
+    (tmp_path / "file").touch()
+    path = tmp_path / "file" / "x.json"
+    with pytest.raises(ParameterError) as error:
+        files.write_object(path, {})
+    assert f"output is {str(path)!r}, but must be a file that can be written (" in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("A" * 40, "a" * 32 + "--f0a2"),
+        ("a" * 31 + "._b c", "a" * 31 + "--4514"),
+        ("..Odd name.", "odd_name--b24a"),
+        ("a/b\\c/", "c--2534"),
+        ("a/X", "x--c0da"),
+        ("Æ", "_--0406"),
+    ],
+)
+def test_a_hashed_name_stays_what_it_was(text, name):
+    assert safe_name(text) == name
+
+
+@pytest.mark.parametrize(("letters", "cut"), [(26, False), (27, True)])
+def test_a_name_may_have_a_hundred_characters(letters, cut):
+    cell = dataclasses.replace(BASE, task="t" * letters, knobs={"a" * 30: "b" * 38, "c": 1})
+    assert len(cell.label) == 100
+    assert cell.label.endswith("+c=1") is not cut
+    assert re.search("#[0-9a-f]{8}$", cell.label) or not cut
+
+
+def test_a_system_that_cannot_sync_folders(tmp_path, monkeypatch):
+    def refused(*_):
+        raise OSError("not here")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(files.os, "open", refused)
+        files.write_object(tmp_path / "x.json", {})
+    assert os.listdir(tmp_path) == ["x.json"]
+
+
+def test_what_cannot_be_removed_stays(tmp_path):
+    left = tmp_path / ".x.json.0a1b.unfinished"
+    left.mkdir()
+    files.remove_leftovers(tmp_path / "x.json")
+    assert left.exists()
+
+
+def test_the_disk_of_a_folder_that_is_not_there_yet_is_asked(tmp_path, monkeypatch):
+    asked = []
+
+    def usage(path):
+        asked.append(Path(path).resolve())
+        return SimpleNamespace(free=10**17)
+
+    monkeypatch.setattr(shutil, "disk_usage", usage)
+    monkeypatch.chdir(tmp_path)
+    for folder in (tmp_path, tmp_path / "a" / "b", Path("a/b")):
+        assert files.free(folder) == 10**17
+        files.check_room(folder, 10**17, 7)
+        with pytest.raises(ParameterError) as error:
+            files.check_room(folder, 10**18, 7)
+        assert str(error.value) == (
+            "num_samples is 7, but must be fewer: they need about 1,000,000,000.0 GB, and"
+            f" {folder} has 100,000,000.0 GB free."
+        )
+    assert {*asked} == {tmp_path.resolve()}
+
+
+def test_a_folder_is_tried_before_anything_is_written(tmp_path, monkeypatch):
+    folder = tmp_path / "a" / "b"
+    # The system's own folder for such files says nothing of this one.
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "none"))
+    for _ in range(2):
+        files.check_writable(folder)
+        assert os.listdir(folder) == []
+
+    def full(_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(ParameterError) as error:
+        files.check_writable(folder)
+    assert str(error.value) == (
+        f"output is '{folder}', but must be a file that can be written (No space left on device)."
     )

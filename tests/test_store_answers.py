@@ -12,13 +12,12 @@ import time
 import pytest
 from helpers_model import PROCESSES, Flock, Parrot, predicting, some_samples, write_dataset
 
-from rulerlib.errors import BusyError, DataError, RunMismatchError
+from conftest import tries
+from rulerlib.errors import BusyError, DataError, ParameterError, RunMismatchError
 from rulerlib.predict import predict
 from rulerlib.samples import Prediction
 from rulerlib.store import files
 from rulerlib.store.answers import Answers, read_predictions, read_settings, settings_path
-
-LONG = bool(os.environ.get("RULERLIB_LONG"))
 
 GOLD = [[str(index)] for index in range(6)]
 
@@ -46,7 +45,7 @@ def filled(path, indices, settings=None):
 def test_each_answer_has_its_place(path):
     answers = filled(path, [2, 0])
     data = path.read_bytes()
-    assert [index in answers for index in range(3)] == [True, False, True]
+    assert [(index, 0) in answers for index in range(3)] == [True, False, True]
     for index, (start, end) in answers.places.items():
         assert json.loads(data[start:end])["index"] == index
     assert Answers(path, {"dtype": "float32"}, GOLD).places == answers.places
@@ -162,7 +161,7 @@ def test_damaged_settings_are_named(path, text):
 # --- Killed, and two at once -----------------------------------------------------------------
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("engine", [Parrot, Flock])
 def test_killed_at_random_it_ends_with_the_same_bytes(tmp_path, engine):
     rng = random.Random(6)
@@ -170,7 +169,7 @@ def test_killed_at_random_it_ends_with_the_same_bytes(tmp_path, engine):
     dataset = write_dataset(tmp_path / "data", some_samples(20, size=5000))
     whole = predict(dataset, Parrot(), tmp_path / "whole.jsonl").read_bytes()
     kills = runs = 0
-    while kills < (500 if LONG else 30):
+    while kills < tries(500):
         output = tmp_path / str(runs) / "killed.jsonl"
         ready = PROCESSES.Event()
         process = PROCESSES.Process(target=predicting, args=(make, dataset, output, 0, ready))
@@ -214,3 +213,72 @@ def test_two_processes_at_once_end_with_the_same_bytes(tmp_path):
         process.join(120)
     assert [process.exitcode for process in both] == [0, 0]
     assert output.read_bytes() == whole
+
+
+# --- What the messages say, and what binds nobody ----------------------------------------------
+
+
+def test_another_name_of_the_model_and_other_versions_bind_nobody(path):
+    filled(path, [0], {"dtype": "float32", "model": "org/a", "versions": {"torch": "2"}})
+    other = {"dtype": "float32", "model": "models/a", "versions": {"torch": "3"}}
+    assert (0, 0) in Answers(path, other, GOLD)
+
+
+def test_answers_without_settings_are_refused(path):
+    filled(path, [0])
+    settings_path(path).unlink()
+    with pytest.raises(DataError) as error:
+        Answers(path, {}, GOLD)
+    assert str(error.value) == (
+        f"{settings_path(path)} is missing, so nobody can say how {path} was made."
+    )
+
+
+def test_an_answer_that_cannot_be_added_is_not_there(path):
+    answers = Answers(path, {}, GOLD)
+    path.mkdir(parents=True)
+    with pytest.raises(ParameterError) as error:
+        answers.append(answer(0))
+    assert f"output is {str(path)!r}, but must be a file that can be written" in str(error.value)
+    assert "Is a directory" in str(error.value)
+    assert answers.places == {}
+
+
+@pytest.mark.parametrize(("repeat", "known"), [(0, True), (1, True), (2, False)])
+def test_an_answer_more_than_was_asked_for_is_refused(path, repeat, known):
+    answers = Answers(path, {}, GOLD, repeats=3)
+    with answers.writing():
+        record = answer(1)
+        record.others["repeat"] = repeat
+        answers.append(record)
+    if known:
+        assert (1, repeat) in Answers(path, {}, GOLD, repeats=2)
+    else:
+        with pytest.raises(DataError, match="line 1: not the answer to sample 1"):
+            Answers(path, {}, GOLD, repeats=2)
+
+
+def test_several_answers_to_a_question_are_put_in_order(path):
+    answers = Answers(path, {}, GOLD, repeats=3)
+    asked = [(1, 2), (0, 1), (1, 0), (0, 0), (0, 2), (1, 1)]
+    with answers.writing():
+        for index, repeat in asked:
+            record = answer(index)
+            record.others["repeat"] = repeat
+            answers.append(record)
+    assert list(answers.places) == [5, 1, 3, 0, 2, 4]
+
+    def read(**options):
+        return [(record.index, record.repeat) for record in read_predictions(path, **options)]
+
+    assert read() == sorted(asked)
+    assert read(num_samples=1) == [(0, 0), (0, 1), (0, 2)]
+    answers.put_in_order()
+    lines = [json.loads(line) for line in path.open("rb")]
+    assert [(line["index"], line["others"]["repeat"]) for line in lines] == sorted(asked)
+
+
+def test_a_file_without_answers_has_none(path):
+    path.parent.mkdir()
+    path.touch()
+    assert read_predictions(path) == read_predictions(path, 2) == []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import itertools
 import json
 import os
@@ -10,16 +11,16 @@ import signal
 import time
 
 import pytest
+from helpers_fuzz import within
 from helpers_model import PROCESSES, some_samples, tree
 from helpers_store import Given, writing
 
+from conftest import tries
 from rulerlib.dataset import Dataset
 from rulerlib.errors import BusyError, DataError, ParameterError, RunMismatchError
 from rulerlib.samples import Sample, read
-from rulerlib.store import questions
+from rulerlib.store import files, questions
 from rulerlib.store.lock import alone
-
-LONG = bool(os.environ.get("RULERLIB_LONG"))
 
 
 def bytes_of(tmp_path, dataset, name="whole"):
@@ -41,7 +42,9 @@ def test_samples_and_metadata_are_written(tmp_path):
     assert path == tmp_path / "validation.jsonl"
     assert list(read(path, Sample)) == some_samples(5)
     about = questions.metadata(path)
-    assert about == {"task": "niah_single_2", "seed": 42, "length": 4096, "num_samples": 5}
+    digest = hashlib.sha256(path.read_bytes()).hexdigest()
+    stated = {"num_samples": 5, "sha256": digest}
+    assert about == {"task": "niah_single_2", "seed": 42, "length": 4096, **stated}
     assert sorted(tree(tmp_path)) == ["metadata.json", "validation.jsonl"]
 
 
@@ -49,7 +52,9 @@ def test_a_dataset_is_written_as_it_is(tmp_path):
     data = Dataset("niah_single_2", 600, "da", "words", num_samples=3)
     path = questions.write(data, tmp_path)
     assert list(read(path, Sample)) == list(data)
-    assert questions.metadata(path) == {**data.metadata, "num_samples": 3}
+    about = questions.metadata(path)
+    assert {name: about[name] for name in about if name not in questions.GROWING} == data.metadata
+    assert about["num_samples"] == 3
 
 
 def test_what_stands_there_is_reused(tmp_path):
@@ -108,8 +113,12 @@ def test_what_is_noted_only_is_not_compared(tmp_path):
 
 def test_a_file_of_another_tool_is_left_alone(tmp_path):
     (tmp_path / "validation.jsonl").write_text("{}\n")
-    with pytest.raises(RunMismatchError, match="without metadata"):
+    with pytest.raises(RunMismatchError) as error:
         questions.write(Given(some_samples(2)), tmp_path)
+    assert str(error.value) == (
+        f"{tmp_path / 'validation.jsonl'} stands there without metadata.json, so another tool made"
+        " it: choose another output folder."
+    )
     assert questions.metadata(tmp_path / "validation.jsonl") == {}
 
 
@@ -124,11 +133,9 @@ def test_a_file_that_was_cut_is_named(tmp_path, cut):
         questions.write(Given(some_samples(5)), tmp_path)
 
 
-@pytest.mark.parametrize("text", ["{", "[]", "", '{"num_samples": "5"}', "[" * 10**5])
+@pytest.mark.parametrize("text", ["{", "[]", "", "[" * 10**5])
 def test_damaged_metadata_is_named(tmp_path, text):
-    path = questions.write(Given(some_samples(5)), tmp_path)
-    if "num" in text:
-        text = json.dumps({**questions.metadata(path), **json.loads(text)})
+    questions.write(Given(some_samples(5)), tmp_path)
     (tmp_path / "metadata.json").write_text(text)
     with pytest.raises(DataError, match=r"metadata\.json: damaged"):
         questions.write(Given(some_samples(5)), tmp_path)
@@ -138,6 +145,116 @@ def test_a_folder_that_cannot_be_written(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(ParameterError, match="a file that can be written"):
         questions.write(Given(some_samples(2)), tmp_path / "file" / "data")
+
+
+@pytest.mark.parametrize("place", [5, 500])
+def test_a_single_changed_byte_is_noticed(tmp_path, place):
+    path = questions.write(Given(some_samples(5)), tmp_path)
+    data = bytearray(path.read_bytes())
+    data[place] ^= 1
+    path.write_bytes(data)
+    for count in (5, 3, 9):
+        with pytest.raises(DataError, match=r"damaged \(its bytes are not those that metadata"):
+            questions.write(Given(some_samples(9)), tmp_path, count)
+
+
+def test_a_folder_of_before_there_was_a_digest_is_reused(tmp_path):
+    path = questions.write(Given(some_samples(5)), tmp_path)
+    about = {k: v for k, v in questions.metadata(path).items() if k != "sha256"}
+    files.write_object(tmp_path / "metadata.json", about)
+    before = path.stat().st_mtime_ns
+    assert questions.write(Given(some_samples(5)), tmp_path).stat().st_mtime_ns == before
+    whole = path.read_bytes()
+    path.write_bytes(whole.replace(b"index", b"ind\0x", 1))
+    with pytest.raises(DataError, match=r"validation\.jsonl, line 1"):
+        questions.write(Given(some_samples(5)), tmp_path)
+    # What the metadata do not claim is not judged; of the rest each sample has its place.
+    files.write_object(tmp_path / "metadata.json", {**about, "num_samples": 2})
+    lines = whole.splitlines(keepends=True)
+    path.write_bytes(b"".join([*lines[:2], b"{\n"]))
+    before = path.stat().st_mtime_ns
+    assert questions.write(Given(some_samples(5)), tmp_path, 2).stat().st_mtime_ns == before
+    path.write_bytes(b"".join([lines[0], *lines[2:]]))
+    with pytest.raises(DataError) as error:
+        questions.write(Given(some_samples(5)), tmp_path)
+    assert str(error.value) == f"{path}, line 2: damaged (index 2)."
+
+
+@pytest.mark.parametrize("stated", [{}, {"num_samples": 0}])
+@pytest.mark.parametrize("count", [1, 5])
+def test_a_file_of_which_nothing_is_said_is_made_anew(tmp_path, stated, count):
+    """As a writer leaves it that is killed between the samples and what it says of them."""
+    path = questions.write(Given(some_samples(5)), tmp_path, count)
+    whole = tree(tmp_path)
+    files.write_object(tmp_path / "metadata.json", {**Given([]).metadata, **stated})
+    assert questions.write(Given(some_samples(5)), tmp_path, count) == path
+    assert tree(tmp_path) == whole
+
+
+@pytest.mark.parametrize("stated", ["5", -1, True])
+def test_a_number_of_samples_that_is_none_is_named(tmp_path, stated):
+    path = questions.write(Given(some_samples(5)), tmp_path)
+    about = tmp_path / "metadata.json"
+    files.write_object(about, {**questions.metadata(path), "num_samples": stated})
+    with pytest.raises(DataError) as error:
+        questions.write(Given(some_samples(5)), tmp_path)
+    assert str(error.value) == f"{about}: damaged (num_samples is {stated!r})."
+
+
+@pytest.mark.parametrize("name", ["metadata.json", "validation.jsonl"])
+def test_a_pipe_is_not_waited_for(tmp_path, name):
+    questions.write(Given(some_samples(5)), tmp_path)
+    (tmp_path / name).unlink()
+    os.mkfifo(tmp_path / name)
+    with within(20), pytest.raises(DataError, match="a pipe or a device"):
+        questions.write(Given(some_samples(5)), tmp_path)
+
+
+def test_what_a_killed_writer_left_goes_with_the_next_use(tmp_path):
+    questions.write(Given(some_samples(5)), tmp_path)
+    for name in (".validation.jsonl.0f.unfinished", ".metadata.json.1a.unfinished"):
+        (tmp_path / name).write_text("{")
+    with alone(tmp_path / "validation.jsonl"):
+        # They may be those of the one who is at it.
+        questions.write(Given(some_samples(5)), tmp_path)
+        assert len(files.leftovers(tmp_path / "validation.jsonl")) == 1
+    questions.write(Given(some_samples(5)), tmp_path, 2)
+    assert sorted(tree(tmp_path)) == ["metadata.json", "validation.jsonl"]
+
+
+@pytest.mark.parametrize("name", ["validation.jsonl", "metadata.json"])
+def test_either_file_that_is_left_unfinished_goes(tmp_path, name):
+    """Where the file is new, where it is reused, and where it becomes longer."""
+    for count in (2, 2, 5):
+        (tmp_path / f".{name}.0f.unfinished").write_text("{")
+        questions.write(Given(some_samples(5)), tmp_path, count)
+        assert sorted(tree(tmp_path)) == ["metadata.json", "validation.jsonl"]
+
+
+def test_what_is_left_in_a_folder_that_may_only_be_read_stays(tmp_path, monkeypatch):
+    path = questions.write(Given(some_samples(5)), tmp_path)
+    left = tmp_path / ".validation.jsonl.0f.unfinished"
+    left.write_text("{")
+    opened = os.open
+
+    def refused(file, *rest, **options):
+        if str(file).endswith(".lock"):
+            raise OSError(30, "Read-only file system")
+        return opened(file, *rest, **options)
+
+    monkeypatch.setattr(os, "open", refused)
+    assert questions.write(Given(some_samples(5)), tmp_path) == path
+    assert left.exists()
+
+
+def test_what_the_disk_cannot_hold_is_refused_before_anything_is_written(tmp_path):
+    class Endless(Given):
+        def __len__(self):
+            return 10**15
+
+    with pytest.raises(ParameterError, match=r"num_samples is 10{15}, .*GB, and .* has .*GB free"):
+        questions.write(Endless(some_samples(5)), tmp_path / "data")
+    assert list(tmp_path.iterdir()) == []
 
 
 # --- Killed, and going on --------------------------------------------------------------------
@@ -197,13 +314,13 @@ def test_a_killed_writer_s_settings_bind_nobody(tmp_path):
         assert questions.metadata(folder / "validation.jsonl")["seed"] == 43
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_killed_at_random_it_ends_with_the_same_bytes(tmp_path):
     rng = random.Random(5)
     dataset = Given(some_samples(30, size=20_000), seconds=0.001)
     whole = bytes_of(tmp_path, dataset)
     kills = 0
-    while kills < (1000 if LONG else 60):
+    while kills < tries(1000):
         folder = tmp_path / f"data-{kills}"
         if rng.random() < 0.5:
             questions.write(Given(dataset.samples), folder, rng.randrange(1, 30))
@@ -270,3 +387,98 @@ def test_two_writers_of_different_sizes_end_well(tmp_path):
         time.sleep(0.002)
     assert [writer.exitcode for writer in writers] == [0, 0]
     assert visible(folder) == bytes_of(tmp_path, dataset)
+
+
+# --- Settings, compared ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("was", "now", "named"),
+    [
+        ({"dataset": {"seed": 1}}, {"dataset": {"seed": 2}}, "dataset.seed = 1, and now"),
+        ({"a": {"b": {"c": 1, "d": 2}}}, {"a": {"b": {"c": 1, "d": 3}}}, "a.b.d = 2, and now"),
+        ({"a": {"b": 1}}, {"a": {"b": 1, "c": 2}}, "a.c = None, and now"),
+        ({"a": {"b": 1, "c": 2}}, {"a": {"b": 1}}, "a.c = 2, and now"),
+        ({"a": {"b": None}}, {"a": {}}, "a = {'b': None}, and now a = {} is"),
+        ({"a": {"b": 1}}, {"a": 3}, "a = {'b': 1}, and now a = 3 is"),
+        ({"a": 3}, {"a": {"b": 1}}, "a = 3, and now a = {'b': 1} is"),
+        ({}, {"dataset": {}}, "dataset = None, and now"),
+        ({"dataset": {}}, {"dataset": {"queries_per_context": 2}}, "queries_per_context = 1, and"),
+        ({"dataset": {"queries_per_context": 2}}, {"dataset": {}}, "queries_per_context = 2, and"),
+        ({}, {"queries_per_context": 2}, "queries_per_context = 1, and now"),
+        ({"cell": {}}, {"cell": {"seed": 43}}, "cell.seed = 42, and now cell.seed = 43 is"),
+        ({"cell": {"seed": 43}}, {"cell": {}}, "cell.seed = 43, and now cell.seed = 42 is"),
+    ],
+)
+def test_the_innermost_setting_that_differs_is_named(tmp_path, was, now, named):
+    path = tmp_path / "run" / "x.json"
+    files.write_object(path, was)
+    with pytest.raises(RunMismatchError) as error:
+        questions.compare(path, now)
+    assert str(error.value).startswith(f"{path.parent} was made with ")
+    assert named in str(error.value)
+    assert str(error.value).endswith(
+        " is asked for: choose another output folder, or delete this one."
+    )
+    questions.compare(path, was)
+    questions.compare(path, now, ignore=tuple(now))
+
+
+def test_a_default_may_be_left_unsaid(tmp_path):
+    said = {"queries_per_context": 1, "dataset": {"seed": 1, "queries_per_context": 1}}
+    files.write_object(tmp_path / "x.json", said)
+    questions.compare(tmp_path / "x.json", {"dataset": {"seed": 1}})
+    files.write_object(tmp_path / "x.json", {"dataset": {"seed": 1}})
+    questions.compare(tmp_path / "x.json", said)
+
+
+def test_only_the_samples_that_are_needed_are_written(tmp_path):
+    path = questions.write(Given(some_samples(9)), tmp_path, 4)
+    assert list(read(path, Sample)) == some_samples(4)
+    assert questions.metadata(path)["num_samples"] == 4
+    questions.write(Given(some_samples(9)), tmp_path, 100)
+    assert list(read(path, Sample)) == some_samples(9)
+    assert questions.metadata(path)["num_samples"] == 9
+
+
+def test_a_writer_that_is_stopped_at_once_has_said_what_it_makes(tmp_path, monkeypatch):
+    """Its own settings stand there first, and claim no sample."""
+    with monkeypatch.context() as patched:
+        patched.setattr(files, "write", lambda *_: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            questions.write(Given(some_samples(3)), tmp_path)
+    about = json.loads((tmp_path / questions.METADATA).read_bytes())
+    assert about == {**Given(some_samples(3)).metadata, "num_samples": 0}
+    assert list(read(questions.write(Given(some_samples(3)), tmp_path), Sample)) == some_samples(3)
+
+
+def test_the_size_on_disk_is_judged_by_the_first_sample():
+    class Costly(Given):
+        def __iter__(self):
+            yield self.samples[0]
+            raise AssertionError("a second sample was made")
+
+    first, second = (Sample(index, "ø" * 100, ["1"]) for index in range(2))
+    assert questions.size(Costly([first, second]), 7) == 7 * len(first.to_json().encode("utf-8"))
+    assert questions.size(Given([]), 5) == 0
+
+
+def test_samples_that_the_metadata_do_not_know_yet_are_no_damage(tmp_path):
+    """A writer that makes the file longer may be killed before it can say so."""
+    questions.write(Given(some_samples(9)), tmp_path, 4)
+    before = (tmp_path / "metadata.json").read_bytes()
+    path = questions.write(Given(some_samples(9)), tmp_path, 9)
+    (tmp_path / "metadata.json").write_bytes(before)
+    made = path.stat().st_mtime_ns
+    assert questions.write(Given(some_samples(9)), tmp_path, 4).stat().st_mtime_ns == made
+    questions.write(Given(some_samples(9)), tmp_path)
+    assert questions.metadata(path)["num_samples"] == 9
+
+
+def test_a_folder_in_the_place_of_the_file_is_named(tmp_path):
+    path = questions.write(Given(some_samples(2)), tmp_path)
+    path.unlink()
+    path.mkdir()
+    with pytest.raises(DataError) as error:
+        questions.write(Given(some_samples(2)), tmp_path)
+    assert str(error.value) == f"{path}: cannot be read (Is a directory)."

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import doctest
+import json
 import os
 import re
 import unicodedata
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -13,7 +15,7 @@ from hypothesis import strategies as st
 
 from rulerlib import texts
 from rulerlib.errors import DataError, ParameterError
-from rulerlib.texts import clean, digest, read_texts, sentences
+from rulerlib.texts import checked, digest, read_texts, sentences
 
 # --- Sentences ------------------------------------------------------------------------------
 
@@ -65,8 +67,8 @@ def test_a_file_a_folder_and_an_iterable_give_the_same(tmp_path):
 
 def test_texts_are_brought_to_one_form():
     apart = unicodedata.normalize("NFD", "Rødgrød på øen")
-    assert clean(apart) == "Rødgrød på øen"
-    assert digest([clean(apart)]) == digest(["Rødgrød på øen"])
+    assert checked(apart) == "Rødgrød på øen"
+    assert digest([checked(apart)]) == digest(["Rødgrød på øen"])
 
 
 def test_a_digest_tells_texts_apart():
@@ -82,7 +84,11 @@ def test_a_digest_tells_texts_apart():
         (b" \n\t ", "{path}: empty."),
         (b"ab\x00c", "{path}: control character U+0000 at character 3."),
         (b"bip\x07", "{path}: control character U+0007 at character 4."),
-        ("x\x9b".encode(), "{path}: control character U+009B at character 2."),
+        (
+            "x\x9b".encode(),
+            "{path}: control character U+009B at character 2 (clean_texts=True reads it as"
+            " Windows-1252 does).",
+        ),
         ("x\ufffe".encode(), "{path}: control character U+FFFE at character 2."),
         ("blåbær".encode("latin-1"), "{path}: not UTF-8 (byte 2: invalid continuation byte)."),
     ],
@@ -104,7 +110,9 @@ def test_half_a_character_is_no_text(text):
 
 def test_a_pipe_is_not_waited_for(tmp_path):
     os.mkfifo(tmp_path / "own.txt")
-    with pytest.raises(DataError, match=r"own\.txt: a pipe, not a file\.$"):
+    with pytest.raises(
+        DataError, match=r"own\.txt: cannot be read \(a pipe or a device, not a file\)\.$"
+    ):
         read_texts(tmp_path)
     with pytest.raises(ParameterError, match="a file or folder that exists"):
         read_texts(tmp_path / "own.txt")
@@ -117,11 +125,13 @@ def test_a_folder_that_is_named_like_a_file(tmp_path):
 
 
 def test_bad_sources_are_named(tmp_path):
-    with pytest.raises(ParameterError, match=r"^text is '/no/such\.txt', but must be a file or"):
+    with pytest.raises(ParameterError, match=r"^texts is '/no/such\.txt', but must be a file or"):
         read_texts("/no/such.txt")
-    with pytest.raises(DataError, match=r"no text files \(\*\.txt\) in this folder\.$"):
+    with pytest.raises(
+        DataError, match=r"no text files \(\*\.txt, \*\.json, \*\.jsonl\) in this folder\.$"
+    ):
         read_texts(tmp_path)
-    with pytest.raises(ParameterError, match=r"^text is \[\], but must be at least one text\.$"):
+    with pytest.raises(ParameterError, match=r"^texts is \[\], but must be at least one text\.$"):
         read_texts([])
     with pytest.raises(DataError, match=r"^text 2: empty\.$"):
         read_texts(["Noget.", ""])
@@ -129,11 +139,127 @@ def test_bad_sources_are_named(tmp_path):
         read_texts(["Noget.", 3])
 
 
+# --- JSON -----------------------------------------------------------------------------------
+
+PROSE = st.text(min_size=1).filter(lambda text: text.strip() and not texts.NO_TEXT.search(text))
+
+
+def texts_of(path, content: str) -> tuple[str, ...]:
+    path.write_text(content, encoding="utf-8")
+    return read_texts(path)
+
+
+@given(written=st.lists(PROSE, min_size=1, max_size=5), ascii_only=st.booleans())
+def test_all_forms_give_the_same_texts(written, ascii_only, tmp_path_factory):
+    """Line breaks, quotes, and letters that JSON escapes come back as they were."""
+    folder = tmp_path_factory.mktemp("texts")
+    objects = [{"title": "No text.", "text": text, "year": 1906} for text in written]
+    mixed = [row if number % 2 else row["text"] for number, row in enumerate(objects)]
+    expected = read_texts(written)
+    for number, rows in enumerate((written, objects, mixed)):
+        listed = json.dumps(rows, ensure_ascii=ascii_only, indent=1)
+        lines = "\n\n".join(json.dumps(row, ensure_ascii=ascii_only) for row in rows)
+        assert texts_of(folder / f"{number}.json", listed) == expected
+        assert texts_of(folder / f"{number}.jsonl", lines) == expected
+        assert texts_of(folder / "lists.jsonl", listed.replace("\n", "")) == expected
+    assert texts_of(folder / "one.json", json.dumps(objects[0])) == expected[:1]
+
+
+def test_a_folder_may_mix_them(tmp_path):
+    (tmp_path / "sub").mkdir()
+    (tmp_path / "b.json").write_text('\ufeff[{"text": "To."}, "Tre."]', encoding="utf-8")
+    (tmp_path / "c.jsonl").write_text('{"text": "Fire."}\r\n"Fem."\r\n', encoding="utf-8")
+    (tmp_path / "a.txt").write_text("Et.", encoding="utf-8")
+    (tmp_path / "sub" / "d.json").write_text('{"text": "Seks."}', encoding="utf-8")
+    (tmp_path / "e.md").write_text("Nej.", encoding="utf-8")
+    assert read_texts(tmp_path) == ("Et.", "To.", "Tre.", "Fire.", "Fem.", "Seks.")
+
+
+def test_a_file_of_another_name_is_plain_text(tmp_path):
+    assert texts_of(tmp_path / "own.md", '{"text": "Et."}') == ('{"text": "Et."}',)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "said"),
+    [
+        ("own.json", "", ": empty."),
+        ("own.json", "[]", ": empty."),
+        ("own.jsonl", "\n \n", ": empty."),
+        ("own.json", '{"txt": "Et."}', ": neither a text nor an object with a 'text', but {'txt'"),
+        ("own.json", '["Et.", 5]', ", row 2: neither a text nor an object with a 'text', but 5."),
+        ("own.json", '[["Et."]]', ", row 1: neither a text nor an object with a 'text', but ['Et"),
+        ("own.json", '[{"text": ""}]', ", row 1: empty."),
+        ("own.json", '[\n"Et.",\n"To', ": not valid JSON (Unterminated string starting at: line 3"),
+        ("own.json", '"Et."\n"To."', ": not valid JSON (Extra data: line 2"),
+        ("own.jsonl", '"Et."\n\n{"text": null}', ", line 3: neither a text nor an object with"),
+        ("own.jsonl", '"Et."\n["To.", true]', ", line 2, row 2: neither a text nor an object"),
+        ("own.jsonl", '"Et."\n{"text": "To', ", line 2: not valid JSON (Unterminated string"),
+        ("own.jsonl", '"a\\u0007b"', ", line 1: control character U+0007 at character 2."),
+        ("own.jsonl", '"\\ud83d"', ", line 1: control character U+D83D at character 1."),
+        ("own.json", "[" * 100_000, ": not valid JSON (maximum recursion"),
+        ("own.json", "1" * 5000, ": not valid JSON (Exceeds the limit"),
+    ],
+)
+def test_wrong_json_is_named(name, content, said, tmp_path):
+    with pytest.raises(DataError) as caught:
+        texts_of(tmp_path / name, content)
+    assert str(caught.value).startswith(f"{tmp_path / name}{said}")
+
+
+# --- Stray control characters ---------------------------------------------------------------
+
+
+def test_stray_characters_are_read_as_windows_1252_has_them(tmp_path):
+    """What was written in Windows-1252 and taken for Latin-1 comes back."""
+    prose = "“Smart” ‘quotes’ – and — dashes… € 5, Žižek, œuvre™."
+    stray = prose.encode("cp1252").decode("latin-1")
+    assert texts.NO_TEXT.search(stray)
+    path = tmp_path / "own.jsonl"
+    path.write_text(json.dumps({"text": stray}), encoding="utf-8")
+    for source in (path, [stray]):
+        with pytest.raises(DataError, match=r"U\+0093 at character 1 \(clean_texts=True reads"):
+            read_texts(source)
+        assert read_texts(source, clean=True) == (prose,)
+
+
+@given(PROSE)
+def test_nothing_else_is_cleaned(text):
+    if "\x85" not in text:
+        assert read_texts([text], clean=True) == read_texts([text])
+
+
+def test_five_stray_characters_are_nothing():
+    assert read_texts(["a\x81\x8d\x8f\x90\x9db"], clean=True) == ("ab",)
+
+
+@pytest.mark.parametrize("character", ["\x00", "\x1b", "\x7f", "\ud800", "\uffff"])
+def test_what_is_no_text_is_not_cleaned(character):
+    with pytest.raises(DataError, match=r"^text 1: control character U\+.... at character 2\.$"):
+        read_texts([f"a{character}"], clean=True)
+
+
+def test_what_is_typed_in_cannot_be_cleaned_by_a_parameter():
+    with pytest.raises(DataError, match=r"^needle: control character U\+0093 at character 2\.$"):
+        checked("a\x93", "needle")
+
+
+# --- White space and the example --------------------------------------------------------------
+
+
 def test_line_ends_and_tabs_are_text():
-    assert clean("a\r\nb\tc\x0bd\x0ce") == "a\r\nb\tc\x0bd\x0ce"
+    assert checked("a\r\nb\tc\x0bd\x0ce") == "a\r\nb\tc\x0bd\x0ce"
 
 
 def test_the_worked_example_is_real():
     done = doctest.testmod(texts)
     assert done.attempted
     assert not done.failed
+
+
+def test_a_folder_that_goes_while_it_is_read_is_named(tmp_path, monkeypatch):
+    def gone(self, pattern):
+        raise FileNotFoundError(2, "No such file or directory", str(tmp_path / "inner"))
+
+    monkeypatch.setattr(Path, "rglob", gone)
+    with pytest.raises(DataError, match=r"cannot be read .No such file or directory: .*inner"):
+        read_texts(tmp_path)

@@ -1,1 +1,1 @@
-"""Trains `lille`, the small model that ships inside rulerlib. Start at README.md."""
+"""How `lille`, the small model inside rulerlib, is trained. Start at README.md."""

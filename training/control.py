@@ -20,8 +20,8 @@ from training.curve import SETTINGS, STYLES
 from training.evaluate import answered
 
 HERE = Path(__file__).parent
-NEEDLES = [name for name in tasks.TASKS if name.startswith("niah")]
-GROUPS = {"8 needle tasks": NEEDLES, "all 13 tasks": list(tasks.TASKS)}
+NEEDLES = [name for name in tasks.RULER if name.startswith("niah")]
+GROUPS = {"8 needle tasks": NEEDLES, "all 13 tasks": list(tasks.RULER)}
 LANGUAGES = {"da": "Danish", "en": "English"}
 # Samples of every task and language; a long prompt costs as much as many short ones.
 SAMPLES = {512: 50, 1024: 40, 2048: 30, 4096: 12, 8192: 6}
@@ -34,14 +34,20 @@ def ask(
     groups: Mapping[str, Sequence[str]] = GROUPS,
     languages: Sequence[str] = tuple(LANGUAGES),
 ) -> pd.DataFrame:
-    """Return RULER's average of each group of tasks.
+    """Ask each model the same samples, and return RULER's average of each group of tasks.
 
     Parameters
     ----------
     models
-        Folder or name of a model by its trained length.
+        Folder or name of a model by its trained length in tokens.
     output
         Folder of all answers.
+    samples
+        The number of samples of every task and language, by length in tokens.
+    groups
+        The names of the tasks of each group.
+    languages
+        The codes of the language packs.
 
     Returns
     -------
@@ -70,6 +76,11 @@ def draw(table: pd.DataFrame, path: Path) -> None:
     """Draw the table into an SVG file: a panel for each group and language.
 
     A dotted line in a model's colour stands at the length to which it was trained.
+
+    Parameters
+    ----------
+    table
+        As `ask` returns it.
     """
     groups, languages = table["group"].unique(), table["language"].unique()
     with plt.rc_context(SETTINGS):

@@ -46,8 +46,8 @@ def smooth(log: pd.DataFrame, points: int = POINTS) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        ``kind``, ``length``, ``tokens`` (where the part is in the middle) and ``loss``, weighted
-        by the number of answers.
+        ``kind``, ``length`` (tokens of a row), ``tokens`` (read in training up to the middle of
+        the part) and ``loss`` (nats), weighted by the number of answers.
     """
     width = log["tokens"].max() / points
     part = ((log["tokens"] - 1) // width).astype(int)

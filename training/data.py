@@ -33,16 +33,16 @@ class Batch:
     Attributes
     ----------
     tokens, positions
-        Both (rows, length).
+        Both (rows, length): token ids, and position numbers.
     places
-        Places in the flattened batch whose next token is learned.
+        (places,): the places in the flattened batch whose next token is learned.
     targets
         (places, alternatives): the tokens that are right there, -1 where there are fewer. The
         first one is the token that follows.
     answer
-        Which answer each place belongs to.
+        (places,): the number of the answer that each place belongs to, from 0.
     kinds
-        The kind of each answer, an index into KINDS.
+        (answers,): the kind of each answer, an index into KINDS.
     """
 
     tokens: np.ndarray
@@ -59,7 +59,7 @@ class Batch:
 
 
 class Source:
-    """Makes batches: the same for the same recipe, whoever asks.
+    """The batches of a recipe: the same for the same recipe, whoever asks.
 
     Parameters
     ----------
@@ -122,8 +122,22 @@ class Source:
     def positions(rng: random.Random, seams: Sequence[int], length: int, reach: int) -> np.ndarray:
         """Return position numbers that jump ahead at some seams, so that far distances are seen.
 
-        Within a unit they count by one as always. The last position is at most `reach`,
+        Within a unit they count by one as always. The last position is at most ``reach``,
         and its logarithm is drawn evenly.
+
+        Parameters
+        ----------
+        seams
+            Where, in tokens, positions may jump.
+        length
+            Tokens of the row.
+        reach
+            How far positions may go; if that is no more than ``length``, none jumps.
+
+        Returns
+        -------
+        array
+            (length,), from 0.
         """
         steps = np.ones(length, dtype=np.int64)
         steps[0] = 0
@@ -138,7 +152,7 @@ class Source:
     # -- examples ----------------------------------------------------------------------
 
     def example(self, rng: random.Random, length: int, tasks: Mapping[str, float]) -> Example:
-        """Return one example of at most `length` tokens."""
+        """Return an example of at most ``length`` tokens, of a task that is drawn by its weight."""
         task = draw(rng, tasks)
         code = draw(rng, self.recipe["data"]["languages"])
         maker = self._families if task in self._families.makers else self._needles

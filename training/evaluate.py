@@ -30,7 +30,21 @@ SEED = 90_210
 def answered(
     folder: str, task: str, length: int, language: str, chat: bool, count: int, output: str
 ) -> Run | None:
-    """Return the run of one cell, all of it asked; None if the length is too short for the task."""
+    """Return the run of one cell, all of it asked; None if the length is too short for the task.
+
+    Parameters
+    ----------
+    folder
+        Folder or name of the model.
+    length
+        In tokens, prompt and answer together.
+    chat
+        Whether questions are asked in the chat form.
+    count
+        The number of samples.
+    output
+        Folder of all answers.
+    """
     run = Run(
         tasks=task,
         model=folder,
@@ -56,11 +70,13 @@ def measure(
 ) -> dict[str, object] | None:
     """Return the accuracy of one cell; None if the length is too short for the task.
 
+    The parameters are those of `answered`.
+
     Returns
     -------
     dict
-        One value for each of COLUMNS. ``recall`` is what RULER's script computes: for question
-        answering, the accuracy.
+        One value for each of COLUMNS. ``accuracy`` and ``recall`` are from 0 to 1; ``recall`` is
+        what RULER's script computes: for question answering, the accuracy.
     """
     run = answered(folder, task, length, language, chat, count, output)
     if run is None:
@@ -80,7 +96,7 @@ def measure(
 
 
 def weights_of(folder: str) -> str:
-    """Return the beginning of the hash of a model's weights."""
+    """Return the first 12 digits of the hash of a model's weights."""
     return sha256(Path(checkpoints.folder(folder)) / "model.safetensors")[:12]
 
 
@@ -100,7 +116,7 @@ def evaluate(
     count: int,
     output: str,
 ) -> None:
-    """Measure cells, and write them to `out` beside those of the same weights that stand there."""
+    """Measure cells, and write them to ``out`` beside those of the same weights that are there."""
     weights = weights_of(folder)
     rows: dict[tuple[str, ...], dict[str, object]] = {}
     if out.exists():
@@ -185,7 +201,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path(__file__).with_name("results.csv"))
     parser.add_argument("--runs", default="runs/training/evaluation", help="folder of all answers")
     parser.add_argument("--length", type=int, nargs="+", default=[1024, 2048, 4096, 8192])
-    parser.add_argument("--task", nargs="+", default=list(tasks.TASKS), choices=list(tasks.TASKS))
+    parser.add_argument("--task", nargs="+", default=list(tasks.RULER), choices=list(tasks.TASKS))
     parser.add_argument("--language", nargs="+", default=["da", "en"])
     parser.add_argument("--form", nargs="+", default=["chat", "plain"], choices=["chat", "plain"])
     parser.add_argument("--samples", type=int, default=40, help="per cell")

@@ -17,9 +17,11 @@ class Answer:
     Attributes
     ----------
     start
-        Where they stand in the example.
+        Where they stand in the example, in tokens.
     right
         For each of them the tokens that would be right there; the one that stands there first.
+    kind
+        A name in `training.data.KINDS`.
     """
 
     start: int
@@ -28,6 +30,7 @@ class Answer:
 
     @property
     def end(self) -> int:
+        """Where they end in the example: the place of the token behind the last."""
         return self.start + len(self.right)
 
 
@@ -50,7 +53,7 @@ class Example:
     answers: list[Answer] = field(default_factory=list)
 
     def place(self, units: Iterable[Sequence[int]]) -> None:
-        """Add units of a haystack."""
+        """Add units of a haystack, with a seam before each and behind the last."""
         for unit in units:
             self.seams.append(len(self.tokens))
             self.tokens += unit
@@ -85,6 +88,8 @@ class Example:
             The tokens of each item.
         end
             What ends the answer.
+        kind
+            A name in `training.data.KINDS`.
         """
         items = rng.sample(items, len(items))
         answer = Answer(len(self.tokens), [], kind)
@@ -117,7 +122,15 @@ class Maker:
         self.encode, self.cached = material.encode, material.cached
 
     def make(self, task: str, rng: random.Random, length: int, code: str) -> Example | None:
-        """Return an example of at most ``length`` tokens; None if what was drawn does not fit."""
+        """Return an example of at most ``length`` tokens; None if what was drawn does not fit.
+
+        Parameters
+        ----------
+        task
+            A name among the tasks of the recipe's phases.
+        code
+            The language pack's.
+        """
         raise NotImplementedError
 
 

@@ -1,4 +1,4 @@
-"""A checkpoint becomes a folder that transformers and vLLM load: ``python -m training.export``."""
+"""From a checkpoint to a folder that transformers and vLLM load: ``python -m training.export``."""
 
 from __future__ import annotations
 
@@ -30,6 +30,11 @@ def export(run: Path, folder: Path) -> dict[str, float]:
     -------
     dict
         ``step``, ``tokens`` and ``seconds`` of the checkpoint.
+
+    Raises
+    ------
+    ValueError
+        If the checkpoint does not fit a Llama.
     """
     from transformers import GenerationConfig, LlamaConfig, LlamaForCausalLM
 
@@ -72,7 +77,15 @@ def export(run: Path, folder: Path) -> dict[str, float]:
 
 
 def write_card(folder: Path, results: Path, run: dict[str, float]) -> None:
-    """Fill in card.md: numbers of the run, the measured table, the hash of the weights."""
+    """Fill in card.md and write it as README.md into a folder that `export` has written.
+
+    Parameters
+    ----------
+    results
+        The table that `training.evaluate` measured.
+    run
+        What `export` returned.
+    """
     from safetensors import safe_open
 
     weights = folder / "model.safetensors"

@@ -42,7 +42,11 @@ _DOT = 256
 
 
 class Families(Maker):
-    """Makes examples of variable tracking, counted words and questions."""
+    """A maker of examples of variable tracking, counted words and questions.
+
+    Its methods return an example of at most ``length`` tokens, or None if what was drawn does not
+    fit; ``chat`` says whether it has the chat form.
+    """
 
     def __init__(self, material: Material) -> None:
         super().__init__(material)
@@ -78,7 +82,7 @@ class Families(Maker):
     def variable_tracking(
         self, rng: random.Random, length: int, pack: Language, chat: bool
     ) -> Example | None:
-        """Return chains of assignments in noise, prose or nothing, and ask for every chain."""
+        """Return chains of assignments in noise, prose or nothing, and questions for them."""
         fill = pack.fill
         room = length - 1
         if rng.random() < 0.35:
@@ -179,7 +183,10 @@ class Families(Maker):
         units: list[list[int]],
         needles: Sequence[list[int]],
     ) -> None:
-        """Add units with needles among them, in the needles' order; the first has no separator."""
+        """Add units with needles among them, in the needles' order; the first has no separator.
+
+        Units and needles are lists of token ids.
+        """
         slots = sorted(rng.randint(0, len(units)) for _ in needles)
         for added, (slot, needle) in enumerate(zip(slots, needles, strict=True)):
             units.insert(slot + added, needle)
@@ -192,7 +199,7 @@ class Families(Maker):
     def common_words(
         self, rng: random.Random, length: int, pack: Language, chat: bool
     ) -> Example | None:
-        """Return a numbered list in which some words stand more often than the others."""
+        """Return a numbered list, and the question which words stand in it most often."""
         if length >= 1024 and rng.random() < 0.6:
             count = 10
         else:
@@ -262,7 +269,7 @@ class Families(Maker):
     def frequent_words(
         self, rng: random.Random, length: int, pack: Language, chat: bool
     ) -> Example | None:
-        """Return a coded text, and ask for its three most frequent words."""
+        """Return a coded text, and the question for its three most frequent words."""
         # Short texts need clearer counts than a zeta distribution would give them.
         alpha = rng.choice((2.0, 2.0, 2.0, 1.6, 2.4))
         head, tail, prefix = pack.question("frequent_words", noise=NOISE)

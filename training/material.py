@@ -15,7 +15,7 @@ from training import prose
 
 
 class Material:
-    """What examples are made of, in tokens.
+    """What examples are made of: language packs, and prose as token ids.
 
     Parameters
     ----------
@@ -50,7 +50,13 @@ class Material:
         return self.encode(text)
 
     def endless(self, rng: random.Random, code: str, separator: str) -> Iterator[list[int]]:
-        """Yield sentences of prose from a random one on, each with a separator before it."""
+        """Yield sentences of prose as token ids, from a random one on and without an end.
+
+        Parameters
+        ----------
+        separator
+            What stands before each: a space or a line break.
+        """
         pool = self._prose[code, separator]
         return itertools.islice(itertools.cycle(pool), rng.randrange(len(pool)), None)
 

@@ -32,7 +32,15 @@ from training.tokenizer import ASSISTANT, BOS, EOS, USER
 
 
 def a_value(rng: random.Random, kind: str, words: Sequence[str]) -> str:
-    """Return a key or a value: 7 digits, a version 4 uuid, or two words with a hyphen."""
+    """Return a key or a value: 7 digits, a version 4 uuid, or two words with a hyphen.
+
+    Parameters
+    ----------
+    kind
+        ``"numbers"``, ``"uuids"`` or ``"words"``.
+    words
+        The words to choose from.
+    """
     if kind == "numbers":
         return str(rng.randint(1_000_000, 9_999_999))
     if kind == "uuids":
@@ -63,7 +71,7 @@ class _Theme:
 
 
 class Needles(Maker):
-    """Makes examples of needles in haystacks, and of short lists."""
+    """A maker of examples of needles in haystacks, and of short lists."""
 
     def make(self, task: str, rng: random.Random, length: int, code: str) -> Example | None:
         if task in ("lines", "series"):
@@ -162,7 +170,7 @@ class Needles(Maker):
     def _values(
         self, rng: random.Random, theme: _Theme, count: int, task: str
     ) -> dict[str, list[str]]:
-        """Return keys and their values: one each, except for a few keys of ``multivalue``."""
+        """Return keys and their values: one each, but several for most keys of ``multivalue``."""
         keys = [a_value(rng, theme.key_type, theme.words) for _ in range(count)]
         values = {key: [a_value(rng, theme.value_type, theme.words)] for key in keys}
         if task == "multivalue":
@@ -249,9 +257,9 @@ class Needles(Maker):
     ) -> tuple[list[int], str]:
         """Return the answer and its kind; `ordered` has the values of each key as in the text.
 
-        Several values of a key are said from the last to the first. The needle of a value asks for
-        the same key as the question does, so that the value before it has been looked up when the
-        needle is read, and each value that is said leads to the next.
+        Several values of a key are said from the last to the first. A needle names its key as a
+        question does, so that the value of the key's needle before it has been looked up when this
+        one is read, and each value that is said leads to the one before it.
         """
         end = [*self.encode("."), EOS]
         said = {key: ", ".join(reversed(ordered[key])) for key in keys}

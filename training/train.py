@@ -26,8 +26,9 @@ from tokenizers import Tokenizer
 from training import tokenizer as tokenizers
 from training.data import KINDS, Batch, Source
 from training.export import export
-from training.model import Lille, Shape, structured_start
+from training.model import Lille, Shape
 from training.recipe import RECIPE, ROOT, cut, rate_at, read_recipe, total_steps
+from training.start import structured_start
 
 COLUMNS = ("step", "tokens", "seconds", "length", "kind", "answers", "exact", "loss")
 
@@ -55,7 +56,13 @@ def _produce(queue: Any, recipe: Mapping[str, Any], tokenizer: str, steps: range
 def batches(
     recipe: Mapping[str, Any], tokenizer: Tokenizer, start: int, workers: int = 1
 ) -> Iterator[tuple[int, Batch]]:
-    """Yield the batches from step `start` on, made ahead by `workers` processes in turn."""
+    """Yield the batches from step ``start`` on, made ahead by ``workers`` processes in turn.
+
+    Raises
+    ------
+    RuntimeError
+        If one of these processes has died.
+    """
     context = mp.get_context("spawn")
     queues, processes = [], []
     for first in range(start, start + workers):
@@ -88,7 +95,7 @@ def batches(
 
 
 def write_atomically(path: Path, write: Any) -> None:
-    """Call `write` with a temporary path beside `path`, then put it in place."""
+    """Call ``write`` with the name of a temporary file beside ``path``, then put it in place."""
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=path.name)
     os.close(handle)
     write(name)
@@ -126,7 +133,7 @@ def make_optimizers(model: Lille, settings: Mapping[str, Any]) -> list[torch.opt
 
 
 def any_of(logits: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
-    """Return minus the log of the probability that any of the right tokens has.
+    """Return the loss of each place: minus the log of the probability of its right tokens together.
 
     Parameters
     ----------
@@ -134,6 +141,11 @@ def any_of(logits: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
         (places, vocabulary).
     targets
         (places, alternatives), -1 where there are fewer.
+
+    Returns
+    -------
+    Tensor
+        (places,), in nats.
     """
     right = logits.gather(1, targets.clamp(min=0)).masked_fill(targets < 0, -torch.inf)
     return logits.logsumexp(-1) - right.logsumexp(-1)
@@ -160,7 +172,7 @@ def train(
     checkpoint_seconds: float = CHECKPOINT_SECONDS,
     log_every: int = LOG_EVERY,
 ) -> Lille:
-    """Train, or go on training, in a folder.
+    """Train in a folder, or go on from the checkpoint that it holds, and return the model.
 
     Parameters
     ----------
@@ -180,7 +192,12 @@ def train(
     stop_at
         Stop after this many steps with a checkpoint, as if killed just then.
     checkpoint_seconds, log_every
-        How often to save (on a logged step only) and to log (in steps).
+        How often to save, in seconds (on a logged step only), and to log, in steps.
+
+    Raises
+    ------
+    RuntimeError
+        If a process that makes batches has died.
     """
     torch.set_num_threads(threads)
     out.mkdir(parents=True, exist_ok=True)

@@ -1,7 +1,8 @@
-"""Tables from predictions, and what follows from them: one module a question.
+"""Tables from predictions, and what follows from them: one module for each question.
 
 ``scores``
-    the long table, one row a prediction and measure; ``labels``: how runs are told apart in it;
+    the long table, one row for each prediction and measure; ``labels``: how runs are told apart
+    in it;
 ``accuracy``
     means by task, category, length or knob, each with n and interval;
 ``depths``
@@ -14,8 +15,12 @@
     which tasks move together across models;
 ``error_tables``
     what kind of mistake a wrong answer is;
+``reading``
+    reading with arithmetic: by operation, the form of answers, and baselines;
 ``report``
-    the parameters of `notebooks/analysis.ipynb`, checked.
+    the parameters of `notebooks/analysis.ipynb`, checked;
+``bootstrap``, ``tables``
+    what several of them use: resampling, and tables in groups.
 
 The names that a notebook needs stand here: ``analysis.scores``, ``analysis.accuracy``, ...
 """

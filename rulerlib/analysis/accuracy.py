@@ -17,15 +17,16 @@ import pandas as pd
 
 from rulerlib.analysis.labels import base
 from rulerlib.analysis.scores import changed_knobs, of_measure, with_knobs
-from rulerlib.analysis.tables import BY, groups_of, nothing
+from rulerlib.analysis.tables import BY, groups_of, nothing, tasks_in
 from rulerlib.intervals import clustered
 
 
 def accuracy(table: pd.DataFrame, measure: str = "primary", by: Sequence[str] = BY) -> pd.DataFrame:
     """Return means of a measure with their 95 % interval.
 
-    Wilson's for independent samples. Where samples share contexts, the interval is
-    cluster-robust, and ``design_effect`` says by how much the sharing widened its variance.
+    The interval is Wilson's where samples are independent. Where they share contexts, it is
+    cluster-robust, and ``design_effect`` says by what factor the sharing raises the variance; see
+    `rulerlib.intervals.clustered`.
 
     Parameters
     ----------
@@ -43,7 +44,14 @@ def accuracy(table: pd.DataFrame, measure: str = "primary", by: Sequence[str] = 
         what ``mean``, ``low`` and ``high`` are of; the means of the other measures by their own
         names, NaN where a task does not have them; where contexts are shared, ``contexts`` (how
         many) and ``design_effect``; ``cut_off``, where there are any, the share of answers that
-        are wrong and were cut off by the limit; and ``category``, where rows are tasks.
+        are wrong and were cut off by the limit; ``category``, where rows are tasks; ``tasks`` and
+        ``missing``, where they are means over several, see `rulerlib.analysis.tables.tasks_in`.
+        Means and shares run from 0 to 1. An empty table is returned as it is.
+
+    Raises
+    ------
+    ParameterError
+        If no row has this measure.
     """
     if table.empty:
         # It says why.
@@ -64,7 +72,7 @@ def accuracy(table: pd.DataFrame, measure: str = "primary", by: Sequence[str] = 
         ]
     if "task" in by and "category" not in by:
         averaged["category"] = [part["category"].iloc[0] for part in groups]
-    return averaged
+    return averaged.merge(tasks_in(chosen, by), on=list(by))
 
 
 def by_knob(table: pd.DataFrame, knob: str | None = None) -> pd.DataFrame:
@@ -80,7 +88,8 @@ def by_knob(table: pd.DataFrame, knob: str | None = None) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        As `accuracy`, with the name of the ``knob`` and its ``value``.
+        As `accuracy`, with the name of the ``knob`` and its ``value``; an empty table that says
+        why where the runs differ in no knob.
 
     Raises
     ------
@@ -105,13 +114,22 @@ def means(table: pd.DataFrame, column: str, by: Sequence[str] = BY) -> pd.DataFr
     Parameters
     ----------
     table
-        One row a prediction, such as `rulerlib.analysis.of_measure` returns.
+        One row for each prediction, such as `rulerlib.analysis.of_measure` returns.
+    column
+        The column of values.
+    by
+        What is averaged separately.
 
     Returns
     -------
     DataFrame
         ``by``, ``n``, the column, ``low``, ``high``; where contexts are shared, ``contexts`` and
         ``design_effect``. Rows without a value (NaN) do not count; an empty table says why.
+
+    Raises
+    ------
+    ParameterError
+        If a value is not from 0 to 1.
     """
     if column not in table or not table[column].notna().any():
         why = table.attrs.get("why", "Nothing of this kind was measured.")
@@ -131,13 +149,13 @@ def means(table: pd.DataFrame, column: str, by: Sequence[str] = BY) -> pd.DataFr
 
 
 def overview(table: pd.DataFrame) -> pd.DataFrame:
-    """Return what there is of each model, language and length: tasks, answers, how they ended.
+    """Return how many tasks and answers each model, language and length has, and how they ended.
 
     Returns
     -------
     DataFrame
-        ``model``, ``language``, ``length``, ``tasks`` and ``n`` (how many), ``answers_cut_off``
-        by the limit, ``prompts_cut``; where contexts are shared, ``contexts``.
+        ``model``, ``language``, ``length``, and as counts: ``tasks``; ``n``, the answers;
+        ``answers_cut_off`` by the limit; ``prompts_cut``; where contexts are shared, ``contexts``.
     """
     answers = of_measure(table)
     sharing = shared(answers)
@@ -153,16 +171,19 @@ def overview(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def shared(table: pd.DataFrame) -> bool:
-    """Return whether any two samples of one cell share their context."""
+    """Return whether any two answers of one cell share their context, or their sample."""
+    if "repeat" in table and table["repeat"].any():
+        return True
     known = table[table["context_id"].notna()]
     cells = [name for name in (*BY, "setting", "measure", "context_id") if name in table]
     return bool(known.duplicated(cells).any())
 
 
 def clusters(table: pd.DataFrame) -> pd.Series:
-    """Return names of what may be resampled on its own: a shared context, or a sample alone.
+    """Return for each row the name of its cluster: the context that it shares, or its own sample.
 
-    The same number in two tasks, lengths or languages is not the same context.
+    Clusters are independent of each other, so that each may be resampled on its own. The same
+    number in two tasks or languages is not the same context; at two lengths it is.
     """
     cells = [name for name in (*BY, "setting") if name in table and name != "length"]
     prefixes = table[cells].astype(str).agg("/".join, axis=1) if cells else ""

@@ -49,9 +49,9 @@ class Averages:
     averages
         One for each length; NaN where a task was not asked.
     resampled
-        Resamples x lengths, see `rulerlib.analysis.bootstrap.resample`.
+        The same of each resample, resamples x lengths, see `rulerlib.analysis.bootstrap.resample`.
     tasks
-        The number of tasks.
+        The number of tasks that were asked at each length.
     """
 
     names: dict[str, Any]
@@ -60,7 +60,7 @@ class Averages:
     missing: tuple[str, ...]
     averages: Array
     resampled: Array
-    tasks: int
+    tasks: tuple[int, ...]
 
 
 def averages(
@@ -84,10 +84,11 @@ def averages(
         What is averaged separately.
     tasks
         The tasks that the mean is over; None: all that a model was asked at any length. Where
-        one of them was not asked, the mean is left open: it could not be compared.
+        one of them was not asked, the mean is NaN: it could not be compared.
     resamples, seed
-        Of the bootstrap over samples, or over contexts where samples share them, within each
-        task; percentile interval. It has no width where all answers are alike.
+        How often the bootstrap draws the samples of each task anew (the contexts, where samples
+        share them), and the seed of its random numbers. Its percentile interval has no width
+        where all answers are alike.
 
     Raises
     ------
@@ -117,7 +118,8 @@ def averages(
         missing = [", ".join(np.array(wanted)[there == 0]) for there in answers.T]
         groups.append(Averages(
             names, lengths, tuple(answers.sum(axis=0).tolist()), tuple(missing),
-            100 * total / len(wanted), 100 * drawn / len(wanted), len(wanted),
+            100 * total / len(wanted), 100 * drawn / len(wanted),
+            tuple((answers > 0).sum(axis=0).tolist()),
         ))  # fmt: skip
     return groups
 
@@ -144,15 +146,17 @@ def by_length(table: pd.DataFrame, measure: str = "ruler", **options: Any) -> pd
     ----------
     table
         From `rulerlib.analysis.scores`.
-    measure, options
+    measure
+        See `averages`.
+    options
         ``by``, ``tasks``, ``resamples`` and ``seed``, see `averages`.
 
     Returns
     -------
     DataFrame
-        ``by``, ``length``, ``tasks``, ``n``, ``average``, ``low``, ``high``, ``missing`` (tasks
-        that were not asked at this length). Where nothing has an average, ``attrs["why"]`` says
-        why there is no figure.
+        ``by``, ``length``, ``tasks`` (how many were asked at this length), ``n``, ``average``,
+        ``low``, ``high``, ``missing`` (those that were not; then there is no average). Where
+        nothing has an average, ``attrs["why"]`` says why there is no figure.
 
     Raises
     ------
@@ -164,9 +168,9 @@ def by_length(table: pd.DataFrame, measure: str = "ruler", **options: Any) -> pd
         for position, length in enumerate(one.lengths):
             low, high = interval(one.resampled[:, position])
             rows.append(
-                {**one.names, "length": length, "tasks": one.tasks, "n": one.counts[position],
-                 "average": float(one.averages[position]), "low": low, "high": high,
-                 "missing": one.missing[position]}
+                {**one.names, "length": length, "tasks": one.tasks[position],
+                 "n": one.counts[position], "average": float(one.averages[position]), "low": low,
+                 "high": high, "missing": one.missing[position]}
             )  # fmt: skip
     frame = pd.DataFrame(rows)
     if frame["average"].isna().all():
@@ -175,13 +179,20 @@ def by_length(table: pd.DataFrame, measure: str = "ruler", **options: Any) -> pd
 
 
 def weighted(averages: Sequence[float | None], weights: str = "even") -> float:
-    """Return the mean over lengths, in their order; those that were not measured are left out.
+    """Return the weighted mean over lengths; those that were not measured are left out.
 
     Parameters
     ----------
+    averages
+        One for each length, rising; None or NaN where it was not measured.
     weights
         ``"even"``: RULER's Avg.; ``"inc"``: weights 1 to k over the k lengths measured, so that
         long ones count more; ``"dec"``: k to 1.
+
+    Returns
+    -------
+    float
+        In the unit of ``averages``; NaN where no length was measured.
 
     Raises
     ------
@@ -196,7 +207,7 @@ def weighted(averages: Sequence[float | None], weights: str = "even") -> float:
 
 
 def weights_of(count: int, weights: str) -> Array:
-    """Return 1 for each of ``count`` lengths; 1 to ``count``; or ``count`` to 1."""
+    """Return the weights of lengths: all 1 (even), 1 to ``count`` (inc), ``count`` to 1 (dec)."""
     rising = np.arange(1, count + 1, dtype=float)
     return {"even": np.ones(count), "inc": rising, "dec": rising[::-1]}[weights]
 

@@ -23,7 +23,7 @@ Array = np.ndarray[Any, Any]
 def resample(
     sums: Array, counts: Array, resamples: int, rng: np.random.Generator, paired: bool = True
 ) -> Array:
-    """Return the means of resampled units.
+    """Return the mean of each column in each resample.
 
     Parameters
     ----------
@@ -31,9 +31,11 @@ def resample(
         Units x columns: the sum of a unit's values, and how many they are.
     resamples
         How often all units are drawn anew, with replacement.
+    rng
+        Where the random numbers come from.
     paired
-        Whether a unit is drawn, or not, in all columns together; else each column has units of
-        its own, those that have a count.
+        Whether each unit is drawn for all columns at once; else every column draws among its own
+        units, those with a count above 0.
 
     Returns
     -------
@@ -54,7 +56,7 @@ def resample(
 
 
 def interval(resampled: Array, confidence: float = 0.95) -> tuple[float, float]:
-    """Return the percentile interval of resampled means; NaN where one of them is."""
+    """Return both ends of the percentile interval of resampled means; NaN where one of them is."""
     if np.isnan(resampled).any():
         return math.nan, math.nan
     low, high = np.quantile(resampled, [0.5 - confidence / 2, 0.5 + confidence / 2])

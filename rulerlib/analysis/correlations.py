@@ -41,9 +41,9 @@ class Correlation:
     left_out
         Tasks without a correlation, each with the reason.
     observations
-        How many scores each task's vector has: cells of model, language and length.
+        The number of scores in each task's vector: cells of model, language and length.
     models
-        Of how many models they are.
+        The number of models in these cells.
     """
 
     matrix: pd.DataFrame
@@ -60,7 +60,7 @@ def correlation(
     tasks: Sequence[str] | None = None,
     method: str = "pearson",
 ) -> Correlation | str:
-    """Correlate the tasks' scores over models, languages and lengths.
+    """Return how the scores of tasks correlate over models, languages and lengths.
 
     Parameters
     ----------
@@ -76,13 +76,15 @@ def correlation(
     Returns
     -------
     Correlation or str
-        One sentence in its place where the table cannot tell: fewer than two models, or fewer
+        Where the table cannot tell, one sentence that says why: fewer than two models, or fewer
         than two tasks that vary, or fewer than three cells in which all tasks were asked.
 
     Raises
     ------
     ParameterError
         If none of the tasks stands in the table, or there is no such method or measure.
+    MissingExtraError
+        If `scipy` is not installed.
     """
     one_of("method", method, METHODS)
     table = of_measure(table, measure)

@@ -1,11 +1,12 @@
 """By depth: whether a needle is found depends on where it stands in the context.
 
->>> depth_bin(0), depth_bin(50), depth_bin(100), depth_bin(90, bins=4)
-(5.0, 55.0, 95.0, 87.5)
+>>> depth_bin(4), depth_bin(47.5, bins=5), depth_bin(100)
+(0.0, 50.0, 100.0)
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import pandas as pd
@@ -16,23 +17,34 @@ from rulerlib.analysis.tables import BY, nothing
 
 
 def depth_bin(depth: float, bins: int = 10) -> float:
-    """Return the middle of the part that a depth belongs to, if 0 to 100 is cut into equal parts.
+    """Return the nearest of ``bins`` depths that lie evenly from 0 to 100; of two, the deeper.
 
-    A depth on a seam belongs to the part towards the middle, so that each of 10 parts holds four
-    of RULER's 40 depths.
+    A needle stands at the seam nearest to its planned depth, which may be a few percent away. The
+    first ten samples have their needles planned close to ten such depths
+    (`rulerlib.haystack.depth_of`), so that each stays in its own row of a heatmap. Ten equal
+    parts of 0 to 100 would not do: some planned depths lie on the border of two.
+
+    Parameters
+    ----------
+    depth
+        In percent, 0 (start) to 100 (end).
+    bins
+        The number of depths, from 1; a single one is 50.
     """
-    part = depth * bins // 100 if depth <= 50 else bins - 1 - (100 - depth) * bins // 100
-    return (part + 0.5) * 100 / bins
+    if bins == 1:
+        return 50.0
+    return math.floor(depth * (bins - 1) / 100 + 0.5) * 100 / (bins - 1)
 
 
 def needles(table: pd.DataFrame, by: Sequence[str] = BY) -> pd.DataFrame:
-    """Return one row for each needle that was asked for: its depth, and whether it was found.
+    """Return one row for each needle that was asked for: where it stood, and if it was found.
 
-    Where any one reference suffices (question answering), the needle is the document with the
-    answer.
+    Its ``depth`` (0 to 100) is the one that it reached, see `rulerlib.haystack.Context.depths`;
+    ``found`` is 1 or 0. Where any one reference suffices (question answering), the needle is the
+    document with the answer.
     """
     # One row a prediction, whatever it was measured by.
-    rows = of_measure(table)[[*by, "index", "context_id", "needles"]].explode("needles")
+    rows = of_measure(table)[[*by, "index", "repeat", "context_id", "needles"]].explode("needles")
     rows = rows[rows["needles"].notna()].reset_index(drop=True)
     pairs = pd.DataFrame(rows.pop("needles").tolist(), rows.index, ["depth", "found"], dtype=float)
     return rows.join(pairs)
@@ -46,12 +58,15 @@ def by_depth(table: pd.DataFrame, bins: int = 10, by: Sequence[str] = BY) -> pd.
     table
         From `rulerlib.analysis.scores`.
     bins
-        Into how many equal parts 0 to 100 is cut, see `depth_bin`.
+        The number of depths at which needles are counted, each at the nearest, see `depth_bin`.
+    by
+        What is counted separately.
 
     Returns
     -------
     DataFrame
-        ``by``, ``depth`` (the middle of its part), ``n``, ``found``, ``low``, ``high``.
+        ``by``, ``depth`` (the nearest of those), ``n`` (needles), ``found`` (their share, 0 to 1)
+        and its 95 % interval ``low``, ``high``; an empty table says why.
     """
     asked = needles(table, by).assign(context_id=None)
     if asked.empty:

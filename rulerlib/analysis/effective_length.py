@@ -1,8 +1,8 @@
 """The effective length: how long a context a model can use.
 
 It is the longest length whose average exceeds a threshold (Hsieh et al. 2024, "RULER: What's the
-Real Context Size of Your Long-Context Language Models?", section 4), there 85.6 %:
-Llama-2-7B (chat) at 4K.
+Real Context Size of Your Long-Context Language Models?", section 4). RULER's threshold is 85.6 %,
+the average of Llama-2-7B (chat) at 4K.
 
 >>> str(effective({4096: 95.1, 8192: 93.8, 16384: 83.6}))
 '8K'
@@ -62,13 +62,14 @@ def effective(
     """Return the effective length that follows from the averages.
 
     An unmeasured length is never guessed: it neither passes nor fails. So the longest measured
-    length, if it passes, is only a lower bound, and the unbroken reading ends, open, at a gap.
-    The other reading is closed by any longer length that was measured and failed.
+    length, if it passes, is only a lower bound: the result is open. By the reading ``longest`` it
+    is open until a longer length was measured and failed. By ``unbroken`` it ends at the first
+    length that failed, or, open, at the first that was not measured.
 
     Parameters
     ----------
     averages
-        For each length its average in percent; None or NaN where it was not measured.
+        For each length in tokens its average in percent; None or NaN where it was not measured.
     threshold
         What an average has to exceed, in percent.
     reading
@@ -90,7 +91,7 @@ def effective(
 
 
 def _reached(passed: Mapping[int, bool | None], reading: str) -> Effective:
-    """Return the effective length.
+    """Return the effective length, where at least one length was measured.
 
     Parameters
     ----------
@@ -119,23 +120,28 @@ def effective_lengths(
 
     Parameters
     ----------
+    table
+        From `rulerlib.analysis.scores`.
     threshold
         What an average has to exceed, in percent.
-    table, measure, options
-        ``by``, ``tasks``, ``resamples`` and ``seed``, see `rulerlib.analysis.averages.averages`.
+    measure
+        See `rulerlib.analysis.averages.averages`.
+    options
+        ``by``, ``tasks``, ``resamples`` and ``seed``, see there.
 
     Returns
     -------
     DataFrame
         ``by``, ``reading``, ``effective`` (as text: ``<4K``, ``16K``, ``≥32K``), ``length`` (NaN:
         none), ``open``, ``low`` and ``high`` (as text), ``threshold``, and ``shares``: for each
-        outcome how often it came up among the resamples. One sentence in place of rows where no
-        length was asked all tasks.
+        outcome its share of the resamples, 0 to 1. An empty table that says why where no length
+        was asked all tasks.
 
     Raises
     ------
     ParameterError
-        If the threshold is not a percentage.
+        If the threshold is no percentage below 100, the table is empty, or another parameter
+        cannot work.
     """
     check_threshold(threshold)
     rows = [
@@ -179,7 +185,7 @@ def readings(one: Averages, threshold: float) -> list[dict[str, Any]]:
 
 
 def check_threshold(value: Any) -> None:
-    """Check that this is a percentage that an average could exceed.
+    """Check that a threshold is a percentage that an average could exceed.
 
     Raises
     ------

@@ -1,6 +1,6 @@
 """Error analysis: the kinds of mistakes as tables, and wrong answers to be read.
 
-What kind of mistake an answer is, `rulerlib.tasks.mistakes` knows.
+`rulerlib.tasks.mistakes` says what kind of mistake an answer is.
 
 >>> from rulerlib.analysis.scores import scores
 >>> from rulerlib.samples import Prediction
@@ -19,7 +19,7 @@ import numpy as np
 import pandas as pd
 
 from rulerlib.analysis.scores import of_measure
-from rulerlib.analysis.tables import BY, groups_of, nothing, scipy
+from rulerlib.analysis.tables import BY, groups_of, nothing, scipy, tasks_in
 from rulerlib.intervals import wilson
 from rulerlib.tasks.mistakes import KINDS
 
@@ -41,7 +41,9 @@ def errors(table: pd.DataFrame, by: Sequence[str] = BY) -> pd.DataFrame:
     DataFrame
         ``by``, ``error`` (a name in `rulerlib.tasks.mistakes.KINDS`, only those that occur),
         ``n`` (all answers, right ones too), ``count``, ``share`` and its Wilson interval ``low``,
-        ``high``. The shares of a group add up to its error rate.
+        ``high``. The shares of a group add up to its error rate. ``tasks`` and ``missing``, where
+        a group has several, see `rulerlib.analysis.tables.tasks_in`. An empty table says that
+        there are no mistakes.
     """
     table = of_measure(table)
     kinds = [kind for kind in KINDS if (table["error"] == kind).any()]
@@ -55,7 +57,7 @@ def errors(table: pd.DataFrame, by: Sequence[str] = BY) -> pd.DataFrame:
     columns = [*by, "error", "n", "count", "share", "low", "high"]
     if not rows:
         return nothing("Every answer is right: there are no errors to sort.", columns)
-    return pd.DataFrame(rows, columns=columns)
+    return pd.DataFrame(rows, columns=columns).merge(tasks_in(table, by), on=list(by))
 
 
 def mistaken_places(table: pd.DataFrame, by: Sequence[str] = ("task", "length")) -> pd.DataFrame:
@@ -66,8 +68,13 @@ def mistaken_places(table: pd.DataFrame, by: Sequence[str] = ("task", "length"))
     DataFrame
         ``by``, ``n`` (answers with a distractor whose place is known), ``distance``: the mean,
         in percent of the prompt; ``low``, ``high``: its 95 % interval (Student's t; open where n
-        is 1); ``expected``: what a distractor taken at random would give. A distance below
-        ``expected`` says that the model looked in about the right place.
+        is 1); ``expected``: the mean distance of a distractor taken at random. A distance below
+        ``expected`` says that the model looked in about the right place. An empty table says why.
+
+    Raises
+    ------
+    MissingExtraError
+        If `scipy` is not installed.
     """
     table = of_measure(table)
     placed = table[table["distance"].notna()]
@@ -92,7 +99,13 @@ def error_examples(table: pd.DataFrame, count: int = 1) -> pd.DataFrame:
 
 
 def wrong(table: pd.DataFrame, measure: str = "primary", count: int = 3) -> pd.DataFrame:
-    """Return the first ``count`` wrong answers, from different lengths where possible, in full."""
+    """Return the first ``count`` wrong answers, from different lengths where possible, in full.
+
+    Raises
+    ------
+    ParameterError
+        If no row has this measure.
+    """
     rows = of_measure(table, measure)
     return _varied(rows[rows["value"] < 1], count)[_SHOWN]
 

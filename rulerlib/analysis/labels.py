@@ -1,6 +1,8 @@
 """How runs are told apart: a model's name with the settings in which its runs differ, only those.
 
 A setting that has its default is not named, as in the names of folders (`rulerlib.store.cell`).
+A run is known here by ``about``: model, language, task, length and all its other settings, as
+`rulerlib.store.cell.Cell.settings` has them.
 
 >>> runs = [{"model": "m", "task": "vt", "seed": seed, "engine": "vllm"} for seed in (42, 7)]
 >>> models(runs)
@@ -29,6 +31,9 @@ _IDENTITY = (
 # Settings that are themselves settings by name.
 _WITHIN = ("format", "options")
 
+# What decides which questions are asked, beside the task with its knobs, language and length.
+_OF_QUESTIONS = ("seed", "texts", "queries_per_context")
+
 # A task that does not have such a setting differs by it from one that has, within the same run.
 _OF_TASKS = ("texts", "queries_per_context", "study")
 
@@ -47,8 +52,14 @@ def settings(about: Mapping[str, Any]) -> dict[str, Any]:
     return own | dict(item for name in _WITHIN for item in (about.get(name) or {}).items())
 
 
-# What a run does that says nothing else.
+# The settings of a run that says nothing else: the defaults.
 _USUAL = settings(Cell("model", "task", "da", 1).settings())
+
+
+def questions(about: Mapping[str, Any]) -> str:
+    """Return what decides the questions of a run beside task, language and length, as one text."""
+    own = settings(about)
+    return _text([own.get(name, _USUAL.get(name)) for name in _OF_QUESTIONS])
 
 
 def differing(runs: Sequence[Mapping[str, Any]]) -> dict[str, list[str]]:

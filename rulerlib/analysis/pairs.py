@@ -24,22 +24,22 @@ import pandas as pd
 from rulerlib.analysis.accuracy import clusters
 from rulerlib.analysis.bootstrap import RESAMPLES, Array, interval, resample
 from rulerlib.analysis.scores import of_measure
-from rulerlib.analysis.tables import groups_of, nothing, scipy
+from rulerlib.analysis.tables import groups_of, nothing, scipy, tasks_in
 from rulerlib.errors import one_of, require, whole_number
 from rulerlib.intervals import wilson
 
 BY = ("language", "task", "length")
 
-_SAME = [*BY, "index"]
+_SAME = [*BY, "questions", "index"]
 
-# More pairs of models than one can look at.
+# Pairs of models that are compared at most: more than one can look at.
 MOST_PAIRS = 10
 
 
 def newcombe(
     both: int, first: int, second: int, neither: int, confidence: float = 0.95
 ) -> tuple[float, float]:
-    """Return the interval of the difference of two proportions, measured on the same samples.
+    """Return the interval of the difference between two proportions of the same samples.
 
     Method 10 of Newcombe 1998, "Improved confidence intervals for the difference between
     binomial proportions based on paired data", Statistics in Medicine 17: Wilson's intervals of
@@ -85,8 +85,8 @@ def samples_needed(
     """Return how many samples would tell two models apart that differ by ``difference``.
 
     n = (z(1 - alpha/2) + z(power))^2 * variance / difference^2, with the variance of the
-    differences sample by sample (Miller 2024, section 5, equation 9, with one answer for each
-    question).
+    differences sample by sample and alpha = 1 - confidence (Miller 2024, section 5, equation 9,
+    with one answer for each question).
 
     Parameters
     ----------
@@ -98,7 +98,8 @@ def samples_needed(
     Returns
     -------
     float
-        A whole number; infinite where the models do not differ; NaN where the variance is.
+        A whole number, at least 2; infinite where the models do not differ; NaN where the variance
+        is.
 
     Raises
     ------
@@ -130,8 +131,10 @@ def paired(
 ) -> pd.DataFrame:
     """Return the difference between two models, on the samples that both were asked.
 
-    Samples are the same if language, task, length and index are, and the references agree;
-    others are left out and counted in ``left_out``.
+    Samples are the same if language, task, length, index and what else decides the questions
+    (their seed, the user's own texts, how many share a context) are, and the references agree;
+    others are left out and counted in ``left_out``. The same needle in another text is another
+    sample.
 
     Parameters
     ----------
@@ -145,8 +148,8 @@ def paired(
         What is compared separately. Where a group holds several tasks, its means are means over
         tasks, as RULER's are.
     resamples, seed
-        Of the paired bootstrap, which draws samples (or contexts, where they are shared) within
-        each task, with both models' answers.
+        How often the paired bootstrap draws the samples of each task (the contexts, where they
+        are shared) with both models' answers, and the seed of its random numbers.
 
     Returns
     -------
@@ -156,19 +159,31 @@ def paired(
         else ``bootstrap`` (percentile); ``only_first``, ``only_second``: samples that only one
         has right; ``p``: of McNemar's exact test, for the former; ``needed``: samples of each
         task that would tell them apart four times in five if they differ by what was seen,
-        which is itself uncertain, see `samples_needed`; ``left_out``.
+        which is itself uncertain, see `samples_needed`; ``left_out`` (answers); ``tasks`` and
+        ``missing``, where groups hold several, see `rulerlib.analysis.tables.tasks_in`. Means and
+        differences are from -1 to 1. An empty table that says why where no sample is shared.
 
     Raises
     ------
     ParameterError
-        If a model is not in the table, or both are the same.
+        If a model is not in the table, both are the same, no row has this measure, or
+        ``resamples`` or ``seed`` cannot be one.
+    MissingExtraError
+        If `scipy` is not installed, which McNemar's test needs.
     """
     models = list(dict.fromkeys(table["model"])) if "model" in table else []
     for name, value in (("first", first), ("second", second)):
         one_of(name, value, models)
     require(first != second, "second", second, "another model than first")
     whole_number("resamples", resamples, 1)
-    table = of_measure(table, measure)[["model", *_SAME, "outputs", "context_id", "value"]]
+    whole_number("seed", seed, 0)
+    table = of_measure(table, measure)[
+        ["model", *_SAME, "repeat", "outputs", "context_id", "value"]
+    ]
+    if table["repeat"].any():
+        # Answers to one sample are one value: their mean (Miller 2024, section 3.1).
+        first_ones = {"outputs": "first", "context_id": "first", "value": "mean"}
+        table = table.groupby(["model", *_SAME], sort=False, as_index=False).agg(first_ones)
     both = table[table["model"].isin([first, second])]
     ours, theirs = (both[both["model"] == name] for name in (first, second))
     joined = ours.merge(theirs, on=_SAME, how="inner", suffixes=("", "_other"))
@@ -183,7 +198,8 @@ def paired(
          "left_out": asked[tuple(names.values())] - 2 * len(part)}
         for names, part in groups_of(same.assign(unit=clusters(same)), by)
     ]  # fmt: skip
-    return pd.DataFrame(rows).rename(columns={"first": first, "second": second})
+    differences = pd.DataFrame(rows).merge(tasks_in(same, by), on=list(by))
+    return differences.rename(columns={"first": first, "second": second})
 
 
 def two_by_two(
@@ -196,7 +212,7 @@ def two_by_two(
     table
         From `rulerlib.analysis.scores`.
     chosen
-        Two models; None: all pairs, the first ``MOST_PAIRS``.
+        Two models; None: all pairs, of which at most ``MOST_PAIRS`` are compared.
     options
         ``measure``, ``by``, ``resamples`` and ``seed``, see `paired`.
 
@@ -205,10 +221,17 @@ def two_by_two(
     DataFrame
         ``models``, and the columns of `paired`, in which the two means are called ``first mean``
         and ``second mean``; an empty table says why.
+
+    Raises
+    ------
+    ParameterError, MissingExtraError
+        As `paired` does.
     """
     models = list(dict.fromkeys(table["model"]))
     if len(models) < 2:
-        return nothing(f"There is one model here, {models[0]}, and a comparison needs two.")
+        there = f"is one model here, {models[0]}" if models else "are no answers here"
+        return nothing(f"There {there}, and a comparison needs two.")
+    require(chosen is None or len(chosen) == 2, "chosen", chosen, "two models, or None")
     differences = []
     for first, second in ([chosen] if chosen else [*combinations(models, 2)])[:MOST_PAIRS]:
         pair = paired(table, first, second, **options)
@@ -252,7 +275,7 @@ def _compared(part: pd.DataFrame, resamples: int, rng: np.random.Generator) -> d
 
 
 def _variance(own: pd.DataFrame) -> float:
-    """Return the variance of the differences: n times that of their mean, whatever is shared."""
+    """Return n times the variance of the mean of n differences, robust to contexts they share."""
     sums, counts = _sums(own)
     units = len(sums)
     if units < 2:

@@ -44,17 +44,17 @@ class Report:
     claimed
         For each model the length that it claims, such as ``{"m": "128K"}``.
     compare
-        Two models that are compared, a list where their names have commas; None: all pairs, the
-        first few.
+        Two models that are compared, a list where their names have commas; None: all pairs, at
+        most the first ``MOST_PAIRS`` of `rulerlib.analysis.pairs`.
     knob
         A knob by which accuracy is shown too, such as ``"num_hops"``; None: by all in which the
         runs differ.
     bins
-        Parts into which depth is cut.
+        Rows of the heatmaps: depths at which needles are counted, each at the nearest.
     examples
         Wrong answers shown of each kind.
     resamples, seed
-        Of all bootstraps.
+        How often every bootstrap draws, and the seed of its random numbers.
 
     Raises
     ------
@@ -88,7 +88,7 @@ class Report:
             whole_number(name, getattr(self, name), least)
         holds = isinstance(self.claimed, Mapping)
         require(holds, "claimed", self.claimed, 'a dictionary such as {"m": "128K"}')
-        models = wanted(self.compare)
+        models = wanted("compare", self.compare)
         two = models is None or len({*models}) == 2
         require(two, "compare", self.compare, "two models, or None")
         object.__setattr__(self, "compare", models)
@@ -119,11 +119,13 @@ class Report:
         Raises
         ------
         ParameterError
-            If a folder, or what is chosen within it, does not exist.
+            If a folder, or what is chosen within it, does not exist; if two files answer the same
+        questions with the same settings; or if no task has the measure ``primary``.
         DataError
             If a file is damaged.
         """
-        folders = [parameters.home() / Path(name).expanduser() for name in wanted(self.runs) or []]
+        named = wanted("runs", self.runs) or []
+        folders = [parameters.home() / Path(name).expanduser() for name in named]
         predictions = read_predictions(
             folders, self.models, self.languages, self.tasks, self.studies
         )

@@ -1,4 +1,4 @@
-"""The long table of scores: one row a prediction and measure, and how predictions are read.
+"""The long table of scores: one row for each prediction and measure, and how these are read.
 
 >>> about = {"model": "lille", "language": "da", "task": "vt", "length": 1024}
 >>> prediction = Prediction(0, "...", ["ABCDE", "FGHIJ"], " ABCDE.", {"depths": [50, 60]})
@@ -19,10 +19,10 @@ from typing import Any
 
 import pandas as pd
 
-from rulerlib import metrics, tasks
+from rulerlib import metrics, paths, tasks
 from rulerlib.analysis import labels
-from rulerlib.analysis.tables import BY, nothing
-from rulerlib.errors import DataError, one_of, require
+from rulerlib.analysis.tables import nothing
+from rulerlib.errors import HALF, LARGEST, DataError, is_number, is_text, one_of, require
 from rulerlib.samples import Prediction
 from rulerlib.scoring import LIST, Scoring
 from rulerlib.store import answers
@@ -43,10 +43,11 @@ def read_predictions(
     task_names: Names = None,
     studies: bool = False,
 ) -> Iterator[tuple[dict[str, Any], Prediction]]:
-    """Return every prediction below one or more folders, with the settings of its run, as a stream.
+    """Yield every prediction below one or more folders, with the settings of its run.
 
-    The settings are read from the file beside the predictions. Where there is none, as in runs
-    of NVIDIA's scripts, model, language, length and task are those of the path,
+    Nothing is read or checked before the first one is asked for. The settings are read from the
+    file beside the predictions. Where there is none, as in runs of NVIDIA's scripts, model,
+    language, length and task are those of the path,
     ``<model>/<language>/<length>/pred/<task>.jsonl``; theirs have ``synthetic`` in the place of
     the language. What a killed run left unfinished does not count.
 
@@ -69,7 +70,7 @@ def read_predictions(
     """
     runs = _runs(folders, studies)
     for parameter, names in (("models", models), ("languages", languages), ("tasks", task_names)):
-        chosen = wanted(names)
+        chosen = wanted(parameter, names)
         known = sorted({name for run in runs for name in _names(*run)[parameter]})
         for name in chosen or ():
             one_of(parameter, name, known)
@@ -79,19 +80,26 @@ def read_predictions(
             yield about, prediction
 
 
-def wanted(names: Names) -> list[str] | None:
-    """Return names as a list, also those of papermill's ``-p x [a,b]``; None where there are none.
+def wanted(parameter: str, names: Names) -> list[str] | None:
+    """Return names as a list, also those of papermill's ``-p x [a,b]``; None where none are given.
 
-    >>> wanted("[a, b]"), wanted(["a"]), wanted(None)
+    >>> wanted("x", "[a, b]"), wanted("x", ["a"]), wanted("x", None)
     (['a', 'b'], ['a'], None)
+
+    Raises
+    ------
+    ParameterError
+        If they are neither names nor None.
     """
     if isinstance(names, str):
         names = [name for name in tasks.listed(names) if name]
+    listed = isinstance(names, (list, tuple)) and all(isinstance(name, str) for name in names)
+    require(names is None or listed, parameter, names, "names, or None")
     return list(names or ()) or None
 
 
 def _names(path: Path, about: Mapping[str, Any]) -> dict[str, set[str]]:
-    """Return by which names a file of predictions is chosen."""
+    """Return the names by which a file of predictions can be chosen, by parameter."""
     return {
         "models": {about["model"], path.parts[-5]},
         "languages": {about["language"]},
@@ -105,15 +113,15 @@ def _runs(
     """Return every file of predictions with its settings, by rising length and RULER's order."""
     runs: dict[str, tuple[Path, dict[str, Any]]] = {}
     for folder in [folders] if isinstance(folders, (str, Path)) else folders:
-        top = Path(folder).resolve()
+        top = paths.named("runs", folder, "a folder that exists").resolve()
         require(top.is_dir(), "runs", str(folder), "a folder that exists")
         # So deep and no deeper: a folder of runs may hold another one, of other runs.
-        paths = [*top.glob("*/*/*/pred/*.jsonl")]
+        files = [*top.glob("*/*/*/pred/*.jsonl")]
         if studies:
-            paths += top.glob("studies/*/*/*/*/pred/*.jsonl")
-        paths = sorted(path for path in paths if path.stem[0] != ".")
-        require(paths, "runs", str(folder), f"a folder with {LAYOUT}")
-        for path in paths:
+            files += top.glob("studies/*/*/*/*/pred/*.jsonl")
+        files = sorted(path for path in files if path.stem[0] != ".")
+        require(files, "runs", str(folder), f"a folder with {LAYOUT}")
+        for path in files:
             about = _about(path)
             other, _ = runs.setdefault(json.dumps(about, sort_keys=True), (path, about))
             twice = f"{other} and {path} answer the same questions with the same settings"
@@ -137,9 +145,23 @@ def _position(run: tuple[Path, dict[str, Any]]) -> tuple[Any, ...]:
 def _about(path: Path) -> dict[str, Any]:
     """Return what the predictions of a file belong to."""
     settings = answers.read_settings(path)
-    if settings.get("cell"):
-        return dict(settings["cell"])
-    dataset = settings.get("dataset") or {}
+    about, dataset = (settings.get(name) or {} for name in ("cell", "dataset"))
+    objects = [about, dataset]
+    if isinstance(about, dict):
+        objects += [about.get(name) or {} for name in ("knobs", "format", "options")]
+    if isinstance(dataset, dict):
+        objects.append(dataset.get("knobs") or {})
+    holds = all(isinstance(each, dict) for each in objects)
+    if holds and about:
+        names: list[Any] = [about.get(name) for name in ("model", "language", "task")]
+        length: Any = about.get("length")
+        holds = all(is_text(name) and len(name) < 1000 for name in names)
+        holds = holds and is_number(length) and 0 < length <= LARGEST
+    if not holds:
+        reason = "it does not say which model, language, task and length these are"
+        raise DataError(f"{answers.settings_path(path)}: damaged ({reason}).")
+    if about:
+        return dict(about)
     known = {name: dataset[name] for name in ("seed", "texts", "knobs") if name in dataset}
     *_, model, language, length, _, _ = path.parts
     if not length.isdecimal():
@@ -167,12 +189,21 @@ def scores(
         - ``model``: its name, with the settings in which its runs differ; ``language``; ``task``:
           its name, with the knobs that differ from its row; ``length``; those settings in columns
           of their own; ``setting`` of a study, where there is one; ``knobs``; ``category``;
+          ``questions``, see `rulerlib.analysis.labels.questions`;
         - ``measure``, its ``value`` from 0 to 1, whether it is the task's ``primary`` measure,
           and whether it is the one that RULER's script computes (``ruler``);
-        - ``index``, ``context_id``, ``pred``, ``outputs``, ``depths``, ``finished``, ``cut_off``
-          (``"thinking"``, ``"answer"`` or ``""``), ``truncation``, ``copied``;
-        - ``needles``: for each needle that was asked for its depth, and whether it was found;
+        - ``index``, ``repeat`` (which of several answers to the sample, from 0), ``context_id``
+          (the cluster of a question about a passage: other questions about it depend on it too),
+          ``pred``, ``outputs``, ``depths``, ``finished``, ``cut_off``
+          (``"thinking"``, ``"answer"`` or ``""``), ``truncation``, as `Prediction` has them;
+          ``copied``, see `copied`;
+        - ``facts``: what is known of the question, as its operation, and of a short answer, see
+          `rulerlib.scoring.Scoring.diagnose`;
+        - ``needles``: for each needle that was asked for its depth (0 to 100), and whether it was
+          found (1 or 0);
         - ``error`` and what goes with it, see `rulerlib.tasks.mistakes.mistake`.
+
+        Without predictions, an empty table that says so and has these columns.
 
     Raises
     ------
@@ -192,11 +223,24 @@ def scores(
             scoring = replace(scoring, primary=primary)
         rows += [(run, row) for row in _rows(prediction, task, scoring)]
     if not rows:
-        return nothing("There are no predictions.", [*BY, "measure", "value", "primary", "ruler"])
+        # With all columns, so that every table that is made of it is an empty one.
+        any_run = {"model": "", "language": "en", "task": "", "length": 1}
+        row = scores([(any_run, Prediction(0, outputs=[""]))])
+        return nothing("There are no predictions.", list(row.columns))
     if primary is not None:
         one_of("primary", primary, sorted(offered))
     columns = dict(zip(runs, _columns(list(runs.values())), strict=True))
-    return pd.DataFrame([{**columns[run], **row} for run, row in rows])
+    return pd.DataFrame([_whole({**columns[run], **row}) for run, row in rows])
+
+
+def _whole(row: dict[str, Any]) -> dict[str, Any]:
+    """Return a row whose half characters, which Arrow's texts cannot hold, are written out."""
+    return {
+        name: HALF.sub(lambda half: f"\\u{ord(half[0]):04x}", value)
+        if isinstance(value, str)
+        else value
+        for name, value in row.items()
+    }
 
 
 def _columns(runs: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
@@ -207,6 +251,7 @@ def _columns(runs: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
         task, settings = tasks.TASKS.get(labels.base(about["task"])), labels.settings(about)
         cell = {"language": about["language"], "task": labels.task(about)}
         own: dict[str, Any] = {"model": model, **cell, "length": about["length"]}
+        own |= {"questions": labels.questions(about)}
         own |= {name: settings.get(name) for name in differ}
         own |= {name: about[name] for name in ("setting",) if name in about}
         own |= {"knobs": labels.knobs(about), "category": task.category if task else "other"}
@@ -218,22 +263,39 @@ def _rows(
     prediction: Prediction, task: tasks.Task | None, scoring: Scoring
 ) -> list[dict[str, Any]]:
     """Return a row for each measure of one prediction."""
-    pred, outputs, others = prediction.pred, prediction.outputs, prediction.others
-    values = scoring.score(pred, outputs)
+    # Tables of Arrow's texts hold no half characters, which a server may have sent.
+    pred, outputs, others = (
+        HALF.sub("\ufffd", prediction.pred),
+        prediction.outputs,
+        prediction.others,
+    )
+    language = others.get("language") or "en"
+    values = scoring.score(pred, outputs, prediction.golds, language)
+    facts = dict(others.get("facts", {}))
+    if prediction.golds:
+        facts |= scoring.diagnose(pred, prediction.golds, language)
     finished, depths = others.get("finished", True), others.get("depths", [])
     # Records that were written before it was known where the limit struck.
     cut_off = others.get("cut_off", None if finished else "answer") or ""
     # Where any one reference suffices, the needle is the document with the answer.
     needles = [[output] for output in outputs] if "recall" in scoring.measures else [outputs]
+
+    def found(references: list[str]) -> float:
+        # A gold number may stand in the reasoning, or within another number.
+        right = values[scoring.primary]
+        return float(right == 1) if prediction.golds else metrics.part_match(pred, references)
+
     known = mistakes.mistake()
     if values[scoring.primary] < 1:
         explain = task.family.explain if task else mistakes.explain_values
         known = explain(prediction, bool(cut_off))
     asked = zip(depths, needles, strict=False)
     known |= {
-        "index": prediction.index, "context_id": others.get("context_id"), "pred": pred,
-        "outputs": outputs, "depths": depths, "finished": finished, "cut_off": cut_off,
-        "needles": [(depth, metrics.part_match(pred, references)) for depth, references in asked],
+        "index": prediction.index, "repeat": prediction.repeat,
+        "context_id": others.get("cluster") or others.get("context_id"),
+        "pred": pred, "outputs": outputs, "facts": facts,
+        "depths": depths, "finished": finished, "cut_off": cut_off,
+        "needles": [(depth, found(references)) for depth, references in asked],
         "truncation": prediction.truncation, "copied": copied(prediction),
     }  # fmt: skip
     return [
@@ -244,10 +306,10 @@ def _rows(
 
 
 def copied(prediction: Prediction) -> float:
-    """Return the share of the words in the worked example's answer that the answer repeats.
+    """Return the share, 0 to 1, of the words in the worked example's answer that an answer repeats.
 
-    Models copy from the example at long lengths (RULER, section 5). NaN where the prompt has no
-    example with the same beginning of an answer.
+    Words have three letters or more. Models copy from the example at long lengths (RULER,
+    section 5). NaN where the prompt has no example with the same beginning of an answer.
     """
     examples = prediction.parts.of_role("example")
     prefix = prediction.others.get("answer_prefix", "")
@@ -260,7 +322,7 @@ def copied(prediction: Prediction) -> float:
 
 
 def of_measure(table: pd.DataFrame, measure: str = "primary") -> pd.DataFrame:
-    """Return the rows of one measure: one row a prediction.
+    """Return the rows of one measure: one row for each prediction.
 
     Parameters
     ----------

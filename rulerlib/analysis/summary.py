@@ -10,6 +10,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -49,21 +50,24 @@ def summary(
     ----------
     table
         From `rulerlib.analysis.scores`.
-    claimed
-        For each model the length that it claims; shown beside the effective one.
     threshold
         What an average has to exceed, in percent.
-    measure, by, options
-        ``tasks``, ``resamples`` and ``seed``, see `rulerlib.analysis.averages.averages`.
+    claimed
+        For each model the length that it claims; shown beside the effective one.
+    measure, by
+        See `rulerlib.analysis.averages.averages`.
+    options
+        ``tasks``, ``resamples`` and ``seed``, see there.
 
     Returns
     -------
     DataFrame
         ``by``; ``claimed``, where given; ``effective`` and its interval, and ``unbroken`` where
-        the readings differ for some model; one column for each length (percent);
-        ``Avg.``, ``wAvg. (inc)``, ``wAvg. (dec)``, each with ``low``, ``high`` and ``rank``
-        (among the models with the same language that were measured at all lengths). Where
-        nothing has an average, ``attrs["why"]`` says why there is no figure.
+        the readings differ for some model; ``lengths`` and ``tasks``: the number of each that the
+        averages are over; one column for each length; ``Avg.``, ``wAvg. (inc)`` and
+        ``wAvg. (dec)``, each with ``low``, ``high`` and ``rank`` (among the models with the same
+        language that were measured at all lengths). All averages are in percent. Where nothing
+        has an average, ``attrs["why"]`` says why there is no figure.
 
     Raises
     ------
@@ -81,6 +85,7 @@ def summary(
         row["unbroken"] = unbroken.get("effective", math.nan)
         values, known = one.averages.tolist(), ~np.isnan(one.averages)
         row["lengths"] = int(known.sum())
+        row["tasks"] = max(itertools.compress(one.tasks, known), default=0)
         row |= {thousands(length): each for length, each in zip(one.lengths, values, strict=True)}
         for weights, name in zip(WEIGHTS, AVERAGES, strict=True):
             each = weights_of(row["lengths"], weights)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pandas as pd
 
-from rulerlib.errors import MissingExtraError
+from rulerlib import packages
 
 BY = ("model", "language", "task", "length")
 """What is averaged separately where nothing else is asked for."""
@@ -31,6 +30,29 @@ def groups_of(
         yield dict(zip(by, names, strict=True)), part
 
 
+def tasks_in(table: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
+    """Return how many tasks are in each group, for means over several of them.
+
+    Returns
+    -------
+    DataFrame
+        ``by``, ``tasks``, and ``missing``: the names of tasks that the same group was asked at
+        another length, but not at this one, so that the means of the two lengths are not over the
+        same tasks. Only ``by`` where no group has more than one task.
+    """
+    groups = [(names, dict.fromkeys(part["task"])) for names, part in groups_of(table, by)]
+    keys = [tuple(names[name] for name in by if name != "length") for names, _ in groups]
+    known: dict[tuple[Any, ...], dict[str, None]] = {}
+    for key, (_, own) in zip(keys, groups, strict=True):
+        known[key] = known.get(key, {}) | own
+    rows = [
+        {**names, "tasks": len(own), "missing": ", ".join(x for x in known[key] if x not in own)}
+        for key, (names, own) in zip(keys, groups, strict=True)
+    ]
+    several = any(len(own) > 1 for _, own in groups)
+    return pd.DataFrame(rows, columns=[*by, *(("tasks", "missing") if several else ())])
+
+
 def parts(table: pd.DataFrame, *by: str) -> Iterator[tuple[str, pd.DataFrame]]:
     """Yield a title and its rows for each group; an empty table, which may say why, as it is."""
     if table.empty:
@@ -48,7 +70,7 @@ def nothing(why: str, columns: Sequence[str] = ()) -> pd.DataFrame:
 
 
 def thousands(length: int) -> str:
-    """Return a length as it is written.
+    """Return a length in tokens as it is written: in units of 1,024 where it comes out even.
 
     >>> thousands(131072), thousands(1000)
     ('128K', '1000')
@@ -57,14 +79,11 @@ def thousands(length: int) -> str:
 
 
 def scipy(module: str) -> Any:
-    """Return a part of `scipy`, which is loaded only where it is used.
+    """Return a part of `scipy` by its name, which is loaded only where it is used.
 
     Raises
     ------
     MissingExtraError
         If it is not installed.
     """
-    try:
-        return importlib.import_module(f"scipy.{module}")
-    except ImportError as error:
-        raise MissingExtraError("scipy", "notebook", "This analysis") from error
+    return packages.load(f"scipy.{module}", "notebook", "This analysis")

@@ -1,6 +1,7 @@
-"""What leaves the house: a dataset as Parquet, and a run's scores as one small table.
+"""What leaves the house: data as Parquet, scores as one small table, tasks for other harnesses.
 
->>> from rulerlib.export import parquet, scores
+>>> from rulerlib.export import lm_eval, parquet, scores
 >>> parquet.write("runs/lille/da/4096/data/vt/validation.jsonl", "vt.parquet")  # doctest: +SKIP
 >>> scores.write(run, "scores.csv")  # doctest: +SKIP
+>>> lm_eval.write("harness", "niah", languages="da,en", lengths=[4096, 8192])  # doctest: +SKIP
 """

@@ -12,8 +12,9 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
-from rulerlib.errors import MissingExtraError
+from rulerlib import packages
 from rulerlib.samples import Sample, read
 from rulerlib.store import files
 from rulerlib.store.questions import METADATA
@@ -32,7 +33,7 @@ def write(dataset: str | Path, output: str | Path) -> Path:
         A ``validation.jsonl``, ours or one made by NVIDIA's RULER.
     output
         The file to be written. Its columns are the fields of `rulerlib.samples.Sample`, of which
-        the parts are JSON; the dataset's metadata stand in the schema under the key
+        the parts and the facts are JSON; the dataset's metadata stand in the schema under the key
         ``rulerlib``, as JSON.
 
     Returns
@@ -49,11 +50,8 @@ def write(dataset: str | Path, output: str | Path) -> Path:
     ParameterError
         If ``output`` cannot be written.
     """
-    try:
-        import pyarrow as pa
-        import pyarrow.parquet as pq
-    except ImportError as error:
-        raise MissingExtraError("pyarrow", "hub", "Writing Parquet") from error
+    pa = packages.load("pyarrow", "hub", "Writing Parquet")
+    pq = packages.load("pyarrow.parquet", "hub", "Writing Parquet")
     dataset, output = Path(dataset), Path(output)
     text, whole = pa.string(), pa.int64()
     about = {}
@@ -66,6 +64,7 @@ def write(dataset: str | Path, output: str | Path) -> Path:
             ("token_position_answer", whole), ("task", text), ("language", text),
             ("parts", text), ("depths", pa.list_(pa.float64())),
             ("token_positions", pa.list_(whole)), ("context_id", whole),
+            ("golds", pa.list_(pa.list_(text))), ("id", text), ("cluster", text), ("facts", text),
         ],
         metadata=about,
     )  # fmt: skip
@@ -73,9 +72,15 @@ def write(dataset: str | Path, output: str | Path) -> Path:
         for group in _groups(read(dataset, Sample)):
             rows = [sample.to_dict() for sample in group]
             for row in rows:
-                row["parts"] = json.dumps(row["parts"], ensure_ascii=False)
+                row["parts"] = _json(row["parts"])
+                row |= {name: row.get(name, "") for name in ("id", "cluster")}
+                row |= {"golds": row.get("golds", []), "facts": _json(row.get("facts", {}))}
             writer.write_table(pa.Table.from_pylist(rows, schema=schema))
     return output
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False)
 
 
 def _groups(records: Iterator[Sample]) -> Iterator[list[Sample]]:

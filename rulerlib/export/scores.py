@@ -1,4 +1,4 @@
-"""A run's scores as one small table: a row a task and length.
+"""A run's scores as one small table: a row for each task and length.
 
 It holds all that somebody needs who wants to make the same run again: parameters, versions, and
 hashes of the data, texts and weights.
@@ -20,7 +20,7 @@ from rulerlib.runs import Run
 from rulerlib.store import answers, files
 from rulerlib.store.questions import UNSAID
 
-# What of the settings beside the predictions stands in the table as it is.
+# The settings beside the predictions that stand in the table as they are, and those of the dataset.
 SETTINGS = (
     "engine", "weights", "dtype", "decoding", "batch_size", "chat", "system_prompt",
     "answer_prefix", "thinking", "thinking_tokens", "stop", "tokens_to_generate",
@@ -33,13 +33,13 @@ METADATA = (
 
 
 def rows(run: Run) -> list[dict[str, Any]]:
-    """Return the scores of a run that is finished, and what made them: one row a task and length.
+    """Return a finished run's scores and what made them: one row for each task and length.
 
     Returns
     -------
     list of dict
         ``model``, ``language``, ``task``, ``length``, ``n``; ``measure`` (the primary one), its
-        ``mean`` with ``low`` and ``high`` (95 %, cluster-robust where samples share their
+        ``mean`` (0 to 1) with ``low`` and ``high`` (95 %, cluster-robust where samples share their
         contexts); the means of all measures by their names, None where a task does not have one;
         ``cut_off`` (wrong and cut off by the limit) and ``truncated`` (prompts that were cut) as
         numbers of samples; the settings; ``knobs`` and ``versions`` as JSON; SHA-256 of the

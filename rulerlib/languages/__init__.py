@@ -3,7 +3,12 @@
 ``da.toml`` holds every sentence that a task says in Danish, and ``da/`` the
 adjectives, the nouns and the essays. To add a language, add ``xx.toml`` and
 ``xx/adjectives.txt``, ``xx/nouns.txt`` (one word a line) and ``xx/essays/*.txt``;
-no Python changes.
+no Python changes. Further files are optional: ``xx/foreign.txt``, words that are left
+out of common words; ``xx/refusals.txt``, phrases by which models decline to answer, one a
+line; ``xx/numbers.toml``, where numbers are written otherwise than in English
+(`rulerlib.languages.numbers`); ``xx/reading.toml``, how questions about passages are asked,
+which is read as the section ``reading``; and the wording of fictional documents,
+``xx/encyclopedia.toml`` and ``xx/chronicle.toml`` (`rulerlib.sources`).
 
 >>> danish = load("da")
 >>> danish.join(["a", "b", "c"])
@@ -11,9 +16,9 @@ no Python changes.
 >>> danish.fill("niah", "needle", danish.label("numbers", 2), key="grøn-lampe", value="1234567")
 'Et af de særlige magiske tal for grøn-lampe er: 1234567.'
 
-A template asks after ``{context}``. What stands before it must not name the ``query``: otherwise no
-two questions can share a context, and ``queries_per_context`` of `rulerlib.dataset.Dataset` is
-refused.
+A template asks its question after ``{context}``. The text before it must not name the ``query``:
+otherwise no two questions can share a context, and ``queries_per_context`` of
+`rulerlib.dataset.Dataset` is refused.
 
 What the templates may name in braces:
 
@@ -25,6 +30,7 @@ variable_tracking     ``name``, ``other``, ``value``, ``query``, ``count``, ``co
 common_words          ``count``, ``context``
 frequent_words        ``noise``, ``context``
 question_answering    ``number``, ``text``, ``query``, ``context``
+reading               the same, ``examples`` and ``opening``
 ====================  ==========================================================
 """
 
@@ -40,11 +46,17 @@ from pathlib import Path
 from string import Formatter
 from typing import Any
 
+from rulerlib import paths
 from rulerlib.errors import DataError, one_of
+from rulerlib.languages.numbers import Numbers
 
 _HERE = Path(__file__).parent
 
+READING = "reading"
+"""The section of a pack that stands in a file of its own."""
+
 VALUE_TYPES = ("numbers", "words", "uuids")
+"""The types of keys and values."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,7 +74,7 @@ class Language:
     templates
         The tables of the TOML file as they stand.
     folder
-        Where the texts are.
+        The folder of its texts.
     """
 
     code: str
@@ -94,7 +106,10 @@ class Language:
         table: Any = self.templates
         for step in path:
             if not isinstance(table, dict) or step not in table:
-                file = self.folder.with_suffix(".toml")
+                inside = path[0] == READING
+                file = (
+                    self.folder / f"{READING}.toml" if inside else self.folder.with_suffix(".toml")
+                )
                 raise DataError(f"{file}: [{'.'.join(path)}] is missing.")
             table = table[step]
         return str(table)
@@ -102,8 +117,8 @@ class Language:
     def fill(self, *path: str | dict[str, str], **names: Any) -> str:
         """Return a template with its names filled in.
 
-        The last positional argument may be a ``label``. A name that the
-        template uses and nobody gave stays as it is in braces, so that
+        The last positional argument may be what `label` returns. A name that
+        the template uses and nobody gave stays as it is in braces, so that
         ``context`` can be filled later.
 
         Raises
@@ -132,33 +147,102 @@ class Language:
 
     @functools.cached_property
     def fingerprint(self) -> str:
-        """A short hash of the wording, the words and the essays."""
-        parts = [repr(self.templates), *self.adjectives, *self.nouns, *self.essays]
+        """A short hash of the wording, the words and the essays.
+
+        The section ``reading`` is left out: its one family of tasks cites it itself.
+
+        Raises
+        ------
+        DataError
+            If the words or the essays are missing or cannot be read.
+        """
+        wording = {name: self.templates[name] for name in self.templates if name != READING}
+        parts = [repr(wording), *self.adjectives, *self.nouns, *self.essays]
         return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]
 
     @functools.cached_property
     def adjectives(self) -> tuple[str, ...]:
-        """The first words of keys."""
-        return tuple(_read_text(self.folder / "adjectives.txt").split())
+        """The first words of keys.
+
+        Raises
+        ------
+        DataError
+            If they are missing or cannot be read.
+        """
+        return _words(self.folder / "adjectives.txt")
 
     @functools.cached_property
     def nouns(self) -> tuple[str, ...]:
-        """The second words of keys."""
-        return tuple(_read_text(self.folder / "nouns.txt").split())
+        """The second words of keys.
+
+        Raises
+        ------
+        DataError
+            If they are missing or cannot be read.
+        """
+        return _words(self.folder / "nouns.txt")
+
+    @functools.cached_property
+    def foreign(self) -> frozenset[str]:
+        """Words of other languages that lists of frequent words count as this one's.
+
+        A pack may do without them. One task alone depends on them and records them itself, so they
+        are no part of `fingerprint`.
+
+        Raises
+        ------
+        DataError
+            If they are there and cannot be read.
+        """
+        path = self.folder / "foreign.txt"
+        return frozenset(_read_text(path).split() if path.exists() else ())
 
     @functools.cached_property
     def refusals(self) -> tuple[str, ...]:
         """Phrases by which models decline to answer, one a line; a pack may do without them.
 
         They stand in no prompt, so they are no part of `fingerprint`.
+
+        Raises
+        ------
+        DataError
+            If they are there and cannot be read.
         """
         path = self.folder / "refusals.txt"
         lines = _read_text(path).splitlines() if path.exists() else []
         return tuple(line.strip() for line in lines if line.strip())
 
     @functools.cached_property
+    def numbers(self) -> Numbers | None:
+        """The form of numbers and dates; None: as in English.
+
+        They are read in answers and stand in no prompt, so they are no part of `fingerprint`.
+
+        Raises
+        ------
+        DataError
+            If the pack's ``numbers.toml`` is damaged or incomplete.
+        """
+        path = self.folder / "numbers.toml"
+        if not path.exists():
+            return None
+        table = read_toml(path, "the numbers of a language")
+        try:
+            return Numbers(table)
+        except KeyError as error:
+            raise DataError(f"{path}: {error} is missing.") from error
+        except (AttributeError, TypeError, ValueError, IndexError, re.error) as error:
+            raise DataError(f"{path}: not the numbers of a language ({error}).") from error
+
+    @functools.cached_property
     def essays(self) -> tuple[str, ...]:
-        """The texts of the essay haystack, in the order of their file names, without titles."""
+        """The texts of the essay haystack, in the order of their file names, without titles.
+
+        Raises
+        ------
+        DataError
+            If there are none, or one cannot be read.
+        """
         files = sorted((self.folder / "essays").glob("*.txt"))
         if not files:
             raise DataError(f"{self.folder / 'essays'}: no essays (*.txt) found.")
@@ -166,9 +250,16 @@ class Language:
         return tuple(_read_text(file).partition("\n")[2].strip() for file in files)
 
 
+def _words(path: Path) -> tuple[str, ...]:
+    words = tuple(_read_text(path).split())
+    if not words:
+        raise DataError(f"{path}: no words.")
+    return words
+
+
 def _read_text(path: Path) -> str:
     try:
-        return path.read_text(encoding="utf-8")
+        return paths.read_text(path)
     except (OSError, UnicodeDecodeError) as error:
         reason = getattr(error, "strerror", None) or error
         raise DataError(f"{path}: cannot be read ({reason}).") from error
@@ -211,10 +302,13 @@ def read_pack(path: str | Path) -> Language:
         if needed not in table:
             raise DataError(f"{path}: '{needed}' is missing.")
     for value_type in VALUE_TYPES:
-        if set(table["types"].get(value_type, {})) != {"one", "many"}:
+        types = table["types"] if isinstance(table["types"], dict) else {}
+        if set(types.get(value_type, {})) != {"one", "many"}:
             raise DataError(f"{path}: [types.{value_type}] needs 'one' and 'many'.")
     code, name, noise = table["code"], table["name"], table["noise"]
     folder = path.with_suffix("")
+    if (file := folder / f"{READING}.toml").exists():
+        table[READING] = read_toml(file, "the wording of questions about passages")
     return Language(code, name, noise, tuple(table["articles"]), templates=table, folder=folder)
 
 
@@ -227,11 +321,17 @@ def read_toml(path: Path, what: str) -> dict[str, Any]:
         If it cannot be read: names the file, and ``what`` it should have been.
     """
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
+        return tomllib.loads(paths.read_text(path))
     except (OSError, ValueError, RecursionError) as error:
         raise DataError(f"{path}: cannot be read as {what} ({error}).") from error
 
 
 def placeholders(template: str) -> set[str]:
-    """Return the names in braces that a template uses."""
+    """Return the names in braces that a template uses.
+
+    Raises
+    ------
+    ValueError
+        If a brace has no partner.
+    """
     return {name for _, name, _, _ in Formatter().parse(template) if name}

@@ -48,7 +48,7 @@ class Request:
         What stands before and after thinking. Where these are special tokens, they stay in the
         text, which otherwise has none.
     group
-        Neighbours with the same group share their context; None: none of them does.
+        Requests in a row with the same group share their context; None: it shares with none.
     truncate
         Cut a prompt that is too long in its middle, instead of refusing it.
     stop
@@ -56,6 +56,8 @@ class Request:
         thinking end nothing.
     decoding
         How tokens are chosen.
+    repeat
+        Which of ``decoding.samples`` answers to the same question this is, from 0.
     """
 
     prompt: str
@@ -68,6 +70,7 @@ class Request:
     truncate: bool = False
     stop: tuple[str, ...] = ()
     decoding: Decoding = field(default_factory=Decoding)
+    repeat: int = 0
 
 
 @dataclass(frozen=True)
@@ -126,7 +129,13 @@ class Model(Protocol):
         """What decides the answers besides the requests, as plain data, recorded with every run."""
 
     def decoding(self, wanted: Decoding) -> str | dict[str, Any]:
-        """Return how tokens are chosen where this decoding is asked for, as it is recorded."""
+        """Return how tokens are chosen where this decoding is asked for, as it is recorded.
+
+        Raises
+        ------
+        ParameterError
+            If the engine cannot choose tokens in this way.
+        """
 
     def batch_size(self, length: int) -> int | None:
         """Return how many prompts of this many tokens are read together.
@@ -150,7 +159,11 @@ class Model(Protocol):
         Raises
         ------
         ParameterError
-            If a prompt is too long and may not be cut.
+            If a prompt is too long and may not be cut, or the model cannot be loaded.
+        ServerError
+            If a server does not answer every request.
+        MissingExtraError
+            If a package that the engine needs is not installed.
         """
 
 
@@ -160,7 +173,7 @@ def in_order(model: Model, requests: Iterable[Request]) -> list[Generation]:
 
 
 def reserve(model: Model, length: int) -> None:
-    """Say how many tokens the longest sequence will have; engines that need not know are spared."""
+    """Tell an engine how many tokens the longest sequence will have, if it wants to know."""
     if hasattr(model, "reserve"):
         model.reserve(length)
 
@@ -182,7 +195,7 @@ def load(name: str, engine: str = "transformers", /, **options: Any) -> Model:
     ParameterError
         If there is no such engine, model or option.
     MissingExtraError
-        If the engine's package is not installed.
+        If the engine's package is not installed; some engines say so with the first request.
     """
     module = importlib.import_module(f"{__name__}.{one_of('engine', engine, ENGINES)}")
     parameters = inspect.signature(module.Engine).parameters

@@ -69,8 +69,8 @@ def causal(
     query
         (prompts, heads, tokens, dimensions), in bfloat16.
     key, value
-        The same of as many tokens; one head of theirs may serve several neighbouring heads of
-        `query` (https://arxiv.org/abs/2305.13245).
+        The same shape, with as many tokens. There may be fewer heads, each of which then serves
+        several neighbouring heads of `query` (https://arxiv.org/abs/2305.13245).
     scale
         What products of queries and keys are multiplied by.
 
@@ -81,12 +81,13 @@ def causal(
 
     Notes
     -----
-    Softmax by tiles, summed up at the end, as in https://arxiv.org/abs/2205.14135, but what is
-    taken from a query's scores so that no exponential overflows is chosen before, and is the same
-    for all tiles: the largest score among every STRIDEth key. It is taken within the product,
-    before scores are rounded to bfloat16, whose neighbours at 100 are half a unit apart: so the
-    scores that count are rounded as numbers near zero. Where it was chosen so badly that sums
-    overflow or vanish, those queries are done again with the largest score of all.
+    Softmax is computed by tiles and summed up at the end, as in https://arxiv.org/abs/2205.14135.
+    So that no exponential overflows, a number is subtracted from all scores of a query. Here it
+    is chosen beforehand and is the same for all tiles: the largest score among every STRIDEth
+    key. It is subtracted within the matrix product, before scores are rounded to bfloat16, whose
+    neighbours at 100 are half a unit apart; the scores that count are then near zero, where
+    rounding is finer. Where sums overflow or vanish nevertheless, the block of queries is done
+    again with the largest score of all.
     """
     prompts, heads, tokens, _ = query.shape
     group = heads // key.shape[1]

@@ -103,7 +103,7 @@ class Local(ABC):
 
 
 def torch() -> Any:
-    """Return the package.
+    """Return the package torch.
 
     Raises
     ------
@@ -114,7 +114,7 @@ def torch() -> Any:
 
 
 def has(feature: str) -> bool:
-    """Return whether this processor has a feature, as far as torch can say, ``"avx512_bf16"``."""
+    """Return whether torch says that this processor has a feature, such as ``"avx512_bf16"``."""
     return bool(getattr(torch().cpu, f"_is_{feature}_supported", lambda: False)())
 
 

@@ -49,8 +49,8 @@ class Engine:
         The server's address, such as ``http://localhost:8000/v1``; None: from the environment
         variable ``OPENAI_BASE_URL``.
     api_key
-        None: from ``OPENAI_API_KEY``; without one, none is sent. Not for notebooks, which keep
-        their parameters.
+        The key; None: from ``OPENAI_API_KEY``; without one, none is sent. Not for notebooks,
+        which keep their parameters.
     endpoint
         ``"completions"``: the server continues the very text of the prompt, as vLLM's can.
         ``"chat"``: it takes messages, and puts its own template around them. There a prompt
@@ -165,16 +165,17 @@ class Engine:
 
     def decoding(self, wanted: Decoding) -> str | dict[str, Any]:
         """Return what the requests say; ``"the server's"`` where they leave it to the server."""
-        fields = {**_fields(wanted), **self._body}
+        fields = {**_fields(wanted, 0), **self._body}
         if fields["temperature"] == 0:
             return "greedy"
         values = {name: fields.get(name) for name in ("temperature", "top_p", "seed")}
-        if values == {**_fields(wanted), "seed": wanted.seed}:
+        if values == {**_fields(wanted, 0), "seed": wanted.seed}:
             return wanted.settings()
-        return {name: "the server's" if value is None else value for name, value in values.items()}
+        said = {name: "the server's" if value is None else value for name, value in values.items()}
+        return said if wanted.samples == 1 else {**said, "samples": wanted.samples}
 
     def batch_size(self, length: int) -> None:
-        """None: the server decides what it reads together."""
+        """Return None: the server decides what it reads together."""
 
     def generate(self, requests: Iterable[Request]) -> Iterator[tuple[int, Generation]]:
         waiting = starmap(self._ready, enumerate(requests))
@@ -257,7 +258,7 @@ class Engine:
         body: dict[str, Any] = {
             "model": self.name,
             self._max_tokens_field: request.max_new_tokens,
-            **_fields(request.decoding),
+            **_fields(request.decoding, request.repeat),
         }
         # What OpenAI's own protocol does not have is sent where it is needed and no oftener.
         if self._endpoint == "completions":
@@ -354,11 +355,11 @@ class _Ready:
     kept: int
 
 
-def _fields(decoding: Decoding) -> dict[str, Any]:
-    """Return what a request says about decoding."""
+def _fields(decoding: Decoding, repeat: int) -> dict[str, Any]:
+    """Return what a request says about decoding; further answers have the seeds that follow."""
     if decoding.greedy:
         return {"temperature": 0}
-    seed = {} if decoding.seed is None else {"seed": decoding.seed}
+    seed = {} if decoding.seed is None else {"seed": decoding.seed + repeat}
     return {"temperature": decoding.temperature, "top_p": decoding.top_p, **seed}
 
 

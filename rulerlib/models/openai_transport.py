@@ -1,8 +1,9 @@
 """The way to a server and back: one POST of JSON, sent until it is answered or the fault is final.
 
-This is built on httpx2, the client below the ``openai`` package and the hub's: what counts here is
-which fault is final, how long to wait after which, and what half an answer looks like, and there a
-second layer with retries, error types and environment variables of its own would stand in the way.
+This is built on httpx2, the client below the ``openai`` package and the hub's. What counts here is
+which fault is final, how long to wait after which, and what half an answer looks like. The
+``openai`` package has retries, error types and environment variables of its own, which would stand
+in the way.
 """
 
 from __future__ import annotations
@@ -77,7 +78,7 @@ class Transport:
         self.faults: Counter[str] = Counter()
 
     def get(self, path: str) -> Any:
-        """Return the JSON that stands at a path; None where there is none.
+        """Return the JSON that stands at a path; None where there is none or no server.
 
         Raises
         ------
@@ -104,6 +105,8 @@ class Transport:
             If something failed that may pass.
         ParameterError
             If the server refuses the key.
+        ServerError
+            If the account is used up.
         Refusal
             If anything else failed that will fail again.
         """
@@ -162,7 +165,7 @@ class Session:
     Attributes
     ----------
     closed
-        Whether nothing is sent again any more.
+        Whether requests that fail are no longer sent again.
     """
 
     def __init__(self, transport: Transport) -> None:
@@ -182,7 +185,7 @@ class Session:
         )
 
     def start(self, asking: Coroutine[Any, Any, Answer]) -> Future[Answer]:
-        """Let the loop run a coroutine, and return its result to come."""
+        """Start a coroutine in the loop, and return the future of its result."""
         return asyncio.run_coroutine_threadsafe(asking, self._loop)
 
     async def ask(
@@ -193,7 +196,8 @@ class Session:
         Raises
         ------
         ServerError
-            If faults go on longer than the retries do, or a long pause is asked for.
+            If faults go on longer than the retries do, the server asks for a long pause, or the
+            account is used up.
         ParameterError, Refusal
             If the server refuses the request, see `Transport.post`.
         """
@@ -287,7 +291,7 @@ class Refusal(Exception):
     Attributes
     ----------
     status
-        The status of HTTP.
+        The status code of HTTP.
     message, code
         What the server says.
     quoted

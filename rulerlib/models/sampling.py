@@ -15,26 +15,28 @@ from rulerlib.models import Request
 
 
 def seed(request: Request) -> int:
-    """Return what to draw the answer to a request with: 31 bits, new ones where no seed is set.
+    """Return the seed with which an answer is drawn, 31 bits; a new one where none is set.
 
-    It depends on the prompt, so that two questions are not answered with the same luck.
+    It depends on the prompt, so that two questions are not answered with the same luck, and on
+    which of several answers to one question is drawn.
     """
     if request.decoding.seed is None:
         return random.SystemRandom().getrandbits(31)
-    digest = hashlib.sha256(f"{request.decoding.seed} {request.prompt}".encode())
+    repeat = f".{request.repeat}" if request.repeat else ""
+    digest = hashlib.sha256(f"{request.decoding.seed}{repeat} {request.prompt}".encode())
     return int.from_bytes(digest.digest()[:4], "big") >> 1
 
 
 class Sampling:
-    """Chooses the next token of each prompt that is not to be decoded greedily.
+    """A processor of logits that draws the next token of each prompt that is not greedy.
 
-    For transformers, as a processor of logits before greedy decoding: of the scores of a prompt
-    it leaves that of the drawn token alone.
+    transformers calls it before greedy decoding: of the scores of a prompt it leaves only that of
+    the drawn token above minus infinity.
 
     Parameters
     ----------
     requests
-        One for each row of the batch.
+        For each row of the batch its request.
     """
 
     def __init__(self, requests: Sequence[Request]) -> None:
@@ -45,7 +47,7 @@ class Sampling:
         ]
 
     def __call__(self, input_ids: Any, scores: Any) -> Any:
-        """Return the scores, of shape (prompts, vocabulary), with the choices made."""
+        """Return the scores, of shape (prompts, vocabulary), after the drawing."""
         scores = scores.clone()
         for row, decoding, numbers in self._rows:
             chances = (scores[row].float() / decoding.temperature).softmax(-1)

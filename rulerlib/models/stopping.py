@@ -25,10 +25,14 @@ def begun(request: Request) -> bool:
 
 
 def find(text: str, request: Request, thinks: bool) -> tuple[int, int] | None:
-    """Return where the first stop string of a generated text begins and ends; None without one.
+    """Return the characters [start, end) of the first stop string in a text; None without one.
 
     Parameters
     ----------
+    text
+        What the model generated.
+    request
+        Its stop strings and tags of thinking.
     thinks
         Whether the text begins within thinking.
     """
@@ -74,12 +78,12 @@ def cut(ids: Sequence[int], request: Request, decode: Decode) -> tuple[str, int,
 
 
 class Stopping:
-    """Tells transformers which prompts of a batch have come to a stop string.
+    """A stopping criterion of transformers: which prompts of a batch have come to a stop string.
 
     Parameters
     ----------
     requests
-        One for each row of the batch.
+        For each row of the batch its request.
     start
         The number of tokens before the generated ones, the same for all rows.
     decode
@@ -88,8 +92,8 @@ class Stopping:
 
     def __init__(self, requests: Sequence[Request], start: int, decode: Decode) -> None:
         self._start, self._decode = start, decode
-        # A token has a byte at least; the one before them decides about a space, and tags are
-        # special tokens that may stand between.
+        # A stop string of n bytes has n tokens at most. A few more are read: the token before them
+        # decides about a space, and tags of thinking, which are special tokens, may stand between.
         self._rows = [
             (row, request, begun(request), max(len(stop.encode()) for stop in request.stop) + 4)
             for row, request in enumerate(requests)
@@ -97,7 +101,7 @@ class Stopping:
         ]
 
     def __call__(self, input_ids: Any, scores: Any, **_: Any) -> Any:
-        """Return for each row whether it is stopped, as a tensor."""
+        """Return for each row whether it is stopped: a tensor of truth values, (prompts,)."""
         stopped = [False] * len(input_ids)
         for row, request, thinks, window in self._rows:
             ids = input_ids[row, self._start :]

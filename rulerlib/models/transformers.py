@@ -52,7 +52,7 @@ class Engine(Local):
     ParameterError
         If the model cannot be found or a setting is unknown.
     MissingExtraError
-        If `torch` or `transformers` is not installed.
+        If `torch` or `transformers` is not installed; at the latest with the first request.
 
     Notes
     -----
@@ -201,7 +201,7 @@ class Engine(Local):
         return answers
 
     def _context(self, prompts: Sequence[list[int]]) -> _Context:
-        """Return the tokens that all prompts begin with; none where they cannot be read once.
+        """Return the tokens that all prompts begin with; none where these cannot be read once.
 
         Whole prompts are compared, as tokens: where the context ends and a question begins, a
         token may hold a part of both.
@@ -303,7 +303,7 @@ class Engine(Local):
 
 @dataclass
 class _Context:
-    """What several prompts begin with; nothing where they are read as they are.
+    """The tokens that several prompts begin with; none where each prompt is read as a whole.
 
     Attributes
     ----------
@@ -315,7 +315,7 @@ class _Context:
     cache
         Its keys and values, once they are computed.
     computed
-        How many of its tokens were computed, until an answer has borne them.
+        How many of its tokens were computed and are not yet counted to an answer.
     """
 
     ids: Sequence[int] = ()

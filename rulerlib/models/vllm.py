@@ -133,7 +133,7 @@ class Engine(Local):
         return {**super().settings, **({"engine_arguments": arguments} if arguments else {})}
 
     def decoding(self, wanted: Decoding) -> str | dict[str, Any]:
-        """Return what is recorded.
+        """Return what is recorded: tokens are chosen as asked.
 
         Raises
         ------
@@ -145,10 +145,10 @@ class Engine(Local):
         return super().decoding(wanted)
 
     def batch_size(self, length: int) -> None:
-        """None: vLLM decides at every step what it reads together."""
+        """Return None: vLLM decides at every step what it reads together."""
 
     def reserve(self, length: int) -> None:
-        """Say how many tokens the longest sequence will have, before the first request.
+        """Note how many tokens the longest sequence will have, before the first request.
 
         vLLM reserves memory for one sequence of that length when it loads the model; a longer
         one later means to load it again.
@@ -238,7 +238,7 @@ class Engine(Local):
             raise self._unloadable(error, by="vLLM ") from error
 
     def close(self) -> None:
-        """Give the memory back."""
+        """Unload the model and free its memory."""
         if self._loaded is not None:
             self._loaded.engine_core.shutdown()
             self._loaded = None

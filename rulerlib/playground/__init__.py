@@ -15,7 +15,7 @@
 
     play = Playground(model="lille", length=4096)
     play.set(depth=33, num_distractors=3)
-    play.prompt.sample.input      # with room for the answer play.setting.length tokens
+    play.prompt.sample.input      # with its answer at most play.setting.length tokens
     play.ask().right              # the model's answer, judged by rulerlib.metrics
     Page(play)                    # as the last line of a cell
 """

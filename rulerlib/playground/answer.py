@@ -25,7 +25,7 @@ VERDICTS = {
     "finished": ".",
     "cut off": "; cut off at the end of its room.",
 }
-"""How right an answer is, and how such a sentence ends."""
+"""How right an answer is, in words; the last two are how such a sentence ends."""
 
 SOURCES = {
     "needle": "copied from a needle that was asked for",
@@ -67,7 +67,7 @@ class Answer:
     tokens
         The answer's tokens: (text, source). The source is a key of ``SOURCES``.
     seconds
-        How long the model took.
+        The time that the model took.
     """
 
     prompt: Prompt
@@ -102,7 +102,7 @@ class Answer:
 
     @property
     def recall(self) -> float:
-        """The share of the values that appear."""
+        """The share of the values that appear, 0 to 1."""
         return metrics.recall(self.prediction.pred, self.prediction.outputs)
 
     @property
@@ -129,13 +129,14 @@ def copied(
     said, prompt
         Tokens as texts.
     rank
-        For each token of the prompt, a number; of runs equally long, the one that begins at
-        the lowest is taken, and of those the last.
+        For each token of the prompt a number: of runs equally long, the one whose first token
+        has the lowest is taken, and of those the last. None: the last of all.
 
     Returns
     -------
     list
-        (start, end, position): ``said[start:end]`` stands in the prompt from ``position`` on.
+        (start, end, position), in tokens: ``said[start:end]`` stands in the prompt from
+        ``position`` on.
     """
     said, prompt = [token.strip() for token in said], [token.strip() for token in prompt]
     positions: dict[str, list[int]] = {}
@@ -167,6 +168,8 @@ def sources(text: str, spans: Sequence[tuple[int, int]], prompt: Prompt) -> list
     ----------
     text, spans
         The answer, and for each of its tokens the characters [start, end) that it covers.
+    prompt
+        The prompt that was answered.
     """
     # Bytes of one letter may be several tokens with the same characters: they are shown once.
     spans = list(dict.fromkeys(spans))

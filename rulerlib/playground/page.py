@@ -47,6 +47,11 @@ class Page:
         The widgets by the names of the fields of `Setting`.
     failures
         What went wrong that should not have.
+
+    Raises
+    ------
+    MissingExtraError
+        If `ipywidgets` is not installed.
     """
 
     play: Playground
@@ -89,6 +94,11 @@ class Page:
 
         A notebook whose callbacks fail looks fine to whoever runs it without looking; with this
         as its last line it does not.
+
+        Raises
+        ------
+        BaseException
+            The first of ``failures``.
         """
         self.wait()
         if self.failures:
@@ -289,7 +299,7 @@ class Page:
             self._settled()
 
     def _settled(self) -> None:
-        """The controls stand where the state is: nothing is wrong with them."""
+        """Draw a page whose controls stand where the state is: nothing is wrong with them."""
         self.alert.value = ""
         self.ask.disabled = self.another.disabled = False
         self._draw()
@@ -329,7 +339,7 @@ class Page:
     def _count_shares(
         self, kind: Setting, answers: int
     ) -> dict[tuple[int, float], tuple[int, float]]:
-        """Return for each length and part of the depths n and the share found.
+        """Return n and the share of needles found, by length and nearest depth of the heatmap.
 
         ``answers`` is the number of all answers so far: with each more the shares change.
         """

@@ -40,7 +40,7 @@ PARTS = {
 
 
 class Needles(niah.Needles):
-    """Makes RULER's needles, the one that is asked for with the user's own value."""
+    """The maker of RULER's needles, but the value that is asked for may be the user's own."""
 
     def __init__(self, *arguments: Any, own: str | None) -> None:
         super().__init__(*arguments)
@@ -75,7 +75,7 @@ class Samples(Dataset):
         return replace(row, family=replace(row.family, maker=maker))
 
     def at(self, depth: float) -> Maker:
-        """Return the maker of the samples with their needle at a depth."""
+        """Return the maker of the samples with their needle at a depth, 0 (start) to 100 (end)."""
         maker = copy.copy(self.maker)
         maker.knobs = replace(maker.knobs, depth=depth)
         return maker
@@ -101,7 +101,7 @@ class Prompt:
     tokens
         For each token of ``fed``, the characters [start, end) that it covers.
     parts
-        For each token, one of ``PARTS``.
+        For each token, a key of ``PARTS``.
     room
         Tokens that are kept for the answer.
     """
@@ -121,7 +121,7 @@ class Prompt:
         Raises
         ------
         ParameterError
-            If the length is too small for it.
+            If the length is too small for it, or the user's own value stands in the haystack.
         """
         sample, frame = data.sample(setting.index, data.at(setting.depth)), data.frame
         fed = frame.prompt(sample.input, sample.answer_prefix)
@@ -163,7 +163,7 @@ class Prompt:
         return [(part, count) for part, count in runs if count]
 
     def spent(self) -> show.Html:
-        """Return the same as a strip and in words."""
+        """Return the `budget` as a strip and in words."""
         return show.budget(self.budget(), PARTS)
 
 
@@ -173,7 +173,7 @@ def _bounds(sample: Sample, frame: Frame, filler: str) -> list[tuple[int, str]]:
     Parameters
     ----------
     filler
-        What stands between the needles.
+        What stands between the needles, a key of ``PARTS``.
     """
     begin, end = len(frame.before), len(frame.before) + len(sample.input)
     parts = sample.parts

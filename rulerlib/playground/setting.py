@@ -17,7 +17,7 @@ from rulerlib.errors import one_of, require, whole_number
 from rulerlib.haystack import DEPTHS, one_depth
 from rulerlib.languages import VALUE_TYPES, Language
 from rulerlib.tasks import niah
-from rulerlib.texts import clean
+from rulerlib.texts import checked
 
 HAYSTACKS = (*niah.HAYSTACKS, "text")
 
@@ -42,7 +42,7 @@ BRACES = re.compile(r"\{([^{}]*)\}")
 """What stands in braces in a needle of the user's own."""
 
 ROWS = tuple(round(100 * row / 9) for row in range(10))
-"""The depths of the small heatmap: one from each tenth, both ends among them."""
+"""The depths of the small heatmap in percent: ten from 0 to 100, evenly."""
 
 WHERE = "at depth {depth} %, {length} tokens"
 
@@ -61,7 +61,8 @@ class Setting:
     length
         Tokens of the whole sequence, prompt and answer together.
     depth
-        Of the needle that is moved, 0 (start) to 100 (end): the first that is asked for.
+        Where the needle stands that is moved, 0 (start) to 100 (end). It is the first that is
+        asked for.
     num_needles, num_distractors
         Needles that are asked for, and further ones of the same form that are not.
     type_needle_k, type_needle_v
@@ -113,7 +114,7 @@ class Setting:
             text = getattr(self, name)
             require(isinstance(text, str), name, text, "a text")
             if text.strip():
-                text = clean(text, name)
+                text = checked(text, name)
             # A needle is one sentence on one line, like any other unit of the haystack.
             text = text.strip() if name == "text" else " ".join(text.split())
             object.__setattr__(self, name, text)
@@ -126,7 +127,7 @@ class Setting:
 
     @property
     def own_value(self) -> str | None:
-        """The value that stands in braces in a needle of your own."""
+        """The value that stands in braces in a needle of your own; None where there is none."""
         return next(iter(self._own_values()), None)
 
     @property
@@ -203,5 +204,5 @@ def _short(text: str) -> str:
 
 
 def where(setting: Setting) -> str:
-    """Return depth and length in words."""
+    """Return the depth and the length of a setting in words."""
     return WHERE.format(depth=f"{setting.depth:g}", length=f"{setting.length:,}")

@@ -11,7 +11,7 @@ from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any, Self
 
 from rulerlib import models, predict
-from rulerlib.errors import ParameterError, one_of, require, whole_number
+from rulerlib.errors import ParameterError, flag, one_of, require, whole_number
 from rulerlib.parameters import halves, notebook_parameters
 from rulerlib.playground.answer import Answer, sources
 from rulerlib.playground.prompt import TASK, Prompt, Samples
@@ -41,13 +41,16 @@ class Playground:
     engine, engine_options
         As in `rulerlib.models.load`.
     length, num_lengths
-        The longest length that is offered, and how many: it, its half, the half of that, ...
+        The longest length that is offered, in tokens, and how many are: it, its half, the half of
+        that, ...
     seed
         Another seed gives other keys and values.
     format
         How a question becomes a prompt. Room for thinking comes on top of the length.
     texts
         A file or folder, the haystack ``"text"`` where no text is typed in.
+    clean_texts
+        Read stray control characters of old encodings in them as Windows-1252 has them.
     setting
         Where the controls stand at first: fields of `Setting` other than ``length``, which is
         the second shortest of the lengths.
@@ -56,6 +59,10 @@ class Playground:
     ------
     ParameterError
         If a value cannot work; before any weights are loaded.
+    DataError
+        If a text is damaged.
+    MissingExtraError
+        If the engine's package is not installed.
     """
 
     def __init__(
@@ -68,6 +75,7 @@ class Playground:
         seed: int = 42,
         format: PromptFormat | None = None,  # noqa: A002
         texts: str | None = None,
+        clean_texts: bool = False,
         **setting: Any,
     ) -> None:
         whole_number("length", length, 1)
@@ -78,7 +86,8 @@ class Playground:
         self.model, self.seed, self.format = model, seed, format or PromptFormat()
         self._check_limit(length)
         self.lengths = halves(length, num_lengths)
-        self.texts = None if texts is None else read_texts(texts)
+        clean = flag("clean_texts", clean_texts)
+        self.texts = None if texts is None else read_texts(texts, clean)
         self.answers: dict[Setting, Answer] = {}
         self._samples = functools.lru_cache(maxsize=_KEPT)(self._make_samples)
         self._lock = threading.RLock()
@@ -99,8 +108,10 @@ class Playground:
         ------
         ParameterError
             If one of them cannot work, or the notebook has no such parameter.
+        DataError, MissingExtraError
+            As in `Playground`.
         """
-        own = ["model", "engine", "engine_options", "num_lengths", "seed", "texts"]
+        own = ["model", "engine", "engine_options", "num_lengths", "seed", "texts", "clean_texts"]
         named = notebook_parameters(namespace, [*own, *_FORMAT, *_CONTROLS])
         # What is None here stands at its default: an empty text, or the first of a list.
         values = {name: value for name, value in named.items() if value is not None}
@@ -130,7 +141,7 @@ class Playground:
         return self.prompt_of(replace(setting, length=last)).setting
 
     def set(self, **changes: Any) -> Setting:
-        """Move controls: all of ``changes`` hold, or none.
+        """Move controls, and return the new setting: all of ``changes`` hold, or none.
 
         Raises
         ------
@@ -154,7 +165,7 @@ class Playground:
         ------
         ParameterError
             If the length is too short for what must stand in the prompt, or too long for the
-            model.
+            model; if a text of the user's own is missing, or the haystack holds the user's value.
         """
         # The page makes prompts while another thread asks; a tokenizer that is being set up is
         # for one of them at a time.
@@ -167,7 +178,7 @@ class Playground:
         Raises
         ------
         ParameterError
-            If the length is too short or too long.
+            If the length is too short or too long, or a text of the user's own is missing.
         """
         return self._samples(replace(setting, depth=0, index=0))
 
@@ -191,7 +202,12 @@ class Playground:
         )
 
     def ask(self, setting: Setting | None = None) -> Answer:
-        """Ask the model; what was asked before is not asked again, because decoding is greedy.
+        """Return the model's answer; none is asked for twice, because decoding is greedy.
+
+        Parameters
+        ----------
+        setting
+            What is asked; None: the setting where the controls stand.
 
         Raises
         ------
@@ -214,9 +230,22 @@ class Playground:
         return self.answers[setting]
 
     def ask_all(self, depths: Iterable[float], lengths: Iterable[int]) -> list[Answer]:
-        """Ask at each depth and length, short lengths first; the last is where the setting stays.
+        """Return the answers at each depth and length, short lengths first.
 
-        A length that is too short for the setting is left out.
+        A length that is too short for the setting, or too long for the model, is left out. The
+        controls stay at the last one asked.
+
+        Parameters
+        ----------
+        depths
+            0 (start) to 100 (end).
+        lengths
+            In tokens.
+
+        Raises
+        ------
+        ParameterError
+            If a depth is not from 0 to 100.
         """
         answers = []
         for length, depth in itertools.product(sorted(lengths), depths):
@@ -242,12 +271,18 @@ class Playground:
         for setting, answer in list(self.answers.items()):
             if kind is None or setting.kind == kind.kind:
                 about = {"language": setting.language, "length": setting.length}
-                yield {"model": self.name, "task": setting.label(), **about}, answer.prediction
+                record = answer.prediction
+                # Its own needle counts where the reader put it, in the row of that button: the
+                # nearest seam may lie in the next one.
+                depths = [setting.depth, *record.others["depths"][1:]]
+                record = replace(record, others={**record.others, "depths": depths})
+                yield {"model": self.name, "task": setting.label(), **about}, record
 
     def by_depth(self, kind: Setting | None = None) -> pd.DataFrame:
         """Return the share of needles found by depth and length, of all answers so far.
 
         See `rulerlib.analysis.by_depth`; each needle that was asked for counts at its own depth.
+        ``kind`` chooses among the answers as in `predictions`.
         """
         from rulerlib import analysis
 
@@ -259,12 +294,12 @@ class Playground:
         return analysis.by_depth(table, bins=len(ROWS))
 
     def heatmap(self) -> Figure:
-        """Return the picture of the current kind of setting.
+        """Return the heatmap of `by_depth`, of the answers to the current kind of setting.
 
         Raises
         ------
         ParameterError
-            If nothing was asked yet.
+            If nothing of this kind was asked yet.
         """
         from rulerlib import plots
 

@@ -1,11 +1,11 @@
-"""Figures from tables, one module a figure.
+"""Figures from tables, one module for each kind of figure.
 
 `heatmap` shows the share of needles found by depth and length, `curves` the accuracy against
 length with its interval, `models` several models' averages, `effective` how long a context is
 effective, `errors` the kinds of mistakes, `correlation` which tasks move together, and `study`
 the settings of a study. All take what `rulerlib.analysis` returns and make a matplotlib figure
 whose ``alt`` says in words what it shows: a notebook stores it beside the picture, for readers
-who do not see it.
+who do not see it. Where matplotlib is not installed, all raise `rulerlib.errors.MissingExtraError`.
 
 Nothing is told by colour alone: lines have markers, bars have hatches, cells have numbers, and
 lightness rises with the value.

@@ -5,13 +5,15 @@ from __future__ import annotations
 import functools
 import io
 import math
+import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
+from rulerlib import packages
 from rulerlib.analysis.tables import thousands
-from rulerlib.errors import MissingExtraError, require
+from rulerlib.errors import require
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes as Axes
@@ -30,7 +32,8 @@ WITHIN, NARROW = 8, 34
 MOST = 36
 # Characters of an entry; longer ones are cut.
 WIDEST = 60
-# Letters of a legend in an inch, the height of its lines, and how far below the axes it begins.
+# Letters of a legend in an inch; and in inches the height of its lines, and how far below the axes
+# it begins.
 _LETTERS, _LINE, _UNDER = 15, 0.17, 0.5
 
 
@@ -42,15 +45,16 @@ def pyplot() -> Any:
     MissingExtraError
         If it is not installed.
     """
-    try:
-        import matplotlib.pyplot as plt
-    except ImportError as error:
-        raise MissingExtraError("matplotlib", "notebook", "Drawing a figure") from error
-    return plt
+    return packages.load("matplotlib.pyplot", "notebook", "Drawing a figure")
 
 
 def check(table: pd.DataFrame, holds: str) -> None:
     """Check that there is something to draw, and to draw it with.
+
+    Parameters
+    ----------
+    holds
+        What a row of the table is, in words.
 
     Raises
     ------
@@ -83,7 +87,13 @@ def _picture() -> Any:
 
 
 def subplots(rows: int, columns: int, size: tuple[float, float], **options: Any) -> tuple[Any, Any]:
-    """Return a figure of a size in inches, and its panels, rows x columns."""
+    """Return a figure of a size in inches, and its panels, rows x columns.
+
+    Parameters
+    ----------
+    options
+        What `matplotlib.pyplot.subplots` takes besides.
+    """
     figure, grid = pyplot().subplots(
         rows, columns, figsize=size, squeeze=False, layout="constrained", FigureClass=_picture(),
         **options,
@@ -124,7 +134,9 @@ def task_panels(
     names = list(dict.fromkeys(table["task"]))
     figure, drawn = panels(len(names), 4, label, size, room)
     for axes, name in zip(drawn, names, strict=True):
-        axes.set_title(name, fontsize=10)
+        # The knobs of a task would reach into the next panel.
+        lines = textwrap.wrap(name.replace("+", " +"), int(_LETTERS * size[0] / 2))
+        axes.set_title("\n".join(lines).replace(" +", "+"), fontsize=10)
     parts = [table[table["task"] == name] for name in names]
     return figure, list(zip(drawn, parts, strict=True))
 
@@ -181,10 +193,12 @@ def lines(
 
     Parameters
     ----------
+    parts
+        The rows of each line by its name, with ``length``, ``low``, ``high`` and ``n``.
     value
         The column that is drawn.
     whole
-        The highest value that there can be.
+        The highest value that there can be: 1, or 100 percent.
     lengths
         Those of the axis, in tokens.
     trained
@@ -237,7 +251,7 @@ def legends(figure: Any, drawn: Sequence[Any]) -> None:
 
 
 def cut(label: str) -> str:
-    """Return a label that is no longer than a legend is wide; its end, which counts, stays."""
+    """Return a label of at most ``WIDEST`` characters, cut before its end, where labels differ."""
     if len(label) <= WIDEST:
         return label
     return f"{label[: WIDEST - 25]} … {label[-22:]}"
@@ -250,7 +264,7 @@ def labels(table: pd.DataFrame) -> pd.Series:
 
 
 def measured(table: pd.DataFrame) -> str:
-    """Return the name of what a table of accuracy has means of."""
+    """Return the names of the measures whose means a table of accuracy has, as one text."""
     names = dict.fromkeys(name for each in table["measure"] for name in each.split(", "))
     return ", ".join(name.replace("_", "-") for name in names)
 
@@ -264,18 +278,28 @@ def said_n(part: pd.DataFrame) -> str:
 
 
 def said_count(number: int, what: str) -> str:
-    """Return a number with what is counted."""
+    """Return a number with what is counted: ``1 task``, ``2 tasks``."""
     return f"{number} {what}" if number == 1 else f"{number} {what}s"
 
 
 def said_some(parts: Sequence[str], most: int = 12) -> str:
-    """Return the first ``most`` of a list: screen readers cannot skip the rest of a sentence."""
+    """Return the first ``most`` parts of a sentence as one text: screen readers skip nothing."""
     left = len(parts) - most
     return "; ".join([*parts[:most], *([f"and {left} more, in the table"] if left > 0 else [])])
 
 
 def said_lines(parts: Mapping[str, pd.DataFrame], value: str, scale: float, what: str) -> str:
-    """Return what a line chart shows, in words: each line's first and last value."""
+    """Return what a line chart shows, in words: each line's first and last value.
+
+    Parameters
+    ----------
+    parts, value
+        As in `lines`.
+    scale
+        What a value is multiplied by to be in percent.
+    what
+        What is measured.
+    """
     said = []
     for label, part in parts.items():
         part = part[part[value].notna()].sort_values("length")

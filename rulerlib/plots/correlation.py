@@ -13,7 +13,7 @@ from rulerlib.plots import base
 
 
 def correlation(correlated: Correlation | str, title: str | None = None) -> base.Figure:
-    """Return a figure of tasks by tasks: their correlation across models.
+    """Return a figure of the correlation of each task with each other across models.
 
     Parameters
     ----------

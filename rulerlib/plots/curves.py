@@ -59,7 +59,9 @@ def models(
     title: str | None = None,
     trained: int | None = None,
 ) -> base.Figure:
-    """Return a figure of RULER's average against length, one line a model and language.
+    """Return a figure of RULER's average against length, one line for each model and language.
+
+    The axis says over how many tasks; a length that lacks some has no average and no mark.
 
     Parameters
     ----------
@@ -78,7 +80,9 @@ def models(
     base.check(table[table["average"].notna()], "measured length")
     names, known = base.labels(table), table["average"].notna()
     parts = {name: table[(names == name) & known] for name in dict.fromkeys(names)}
-    what = "average over tasks, % (band: 95 % interval)"
+    tasks = sorted({*table.loc[known, "tasks"]})
+    number = f"{tasks[0]} to " * (len(tasks) > 1) + base.said_count(tasks[-1], "task")
+    what = f"average over {number}, % (band: 95 % interval)"
     figure, (axes,) = base.panels(1, 1, what, (7, 4))
     base.lines(axes, parts, "average", 100, table["length"], trained)
     if threshold is not None:
@@ -88,4 +92,5 @@ def models(
             xytext=(-3, 2), textcoords="offset points", fontsize=8, color="#555555", ha="right",
         )  # fmt: skip
     base.legends(figure, [axes])
-    return base.done(figure, base.said_lines(parts, "average", 1, "average"), title, axes)
+    alt = base.said_lines(parts, "average", 1, f"average over {number}")
+    return base.done(figure, alt, title, axes)

@@ -1,4 +1,4 @@
-"""A study: one row for each setting."""
+"""The figure of a study: one row for each setting."""
 
 from __future__ import annotations
 

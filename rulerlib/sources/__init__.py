@@ -1,4 +1,4 @@
-"""Where questions and documents come from: the fictional encyclopedia, SQuAD, HotpotQA.
+"""Sources of questions and documents: SQuAD, HotpotQA, DROP, and fiction that is made here.
 
 `open_source` reads a file, or a data set of the Hugging Face hub by its name:
 
@@ -11,16 +11,18 @@
 >>> question.answers, source.document(question.targets[0])
 (('8',), 'Oxygen is element 8.')
 
-How a data set is read stands in the module of its name, `rulerlib.sources.squad` and
-`rulerlib.sources.hotpotqa`; what questions are asked of otherwise is made in
-`rulerlib.sources.encyclopedia`. A further data set is a further module with ``SCHEMAS``, and a
-row in ``DATA_SETS`` below. Questions that the text cannot answer are left out.
+How a data set is read stands in the module of its name, `rulerlib.sources.squad`,
+`rulerlib.sources.hotpotqa` and `rulerlib.sources.drop`. Fictional documents are made in
+`rulerlib.sources.encyclopedia` and `rulerlib.sources.chronicle`. A further data set is a further
+module with ``SCHEMAS``, and a row in ``DATA_SETS`` below. Questions that the text cannot answer
+are left out.
 """
 
 from __future__ import annotations
 
 import json
 import re
+import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -28,14 +30,20 @@ from typing import Any
 
 from rulerlib import checkpoints, packages
 from rulerlib.errors import DataError, ParameterError, require
-from rulerlib.sources import hotpotqa, squad
+from rulerlib.sources import drop, hotpotqa, squad
 from rulerlib.sources.rows import Collection, Rows, Schema
-from rulerlib.sources.source import Question, Source
+from rulerlib.sources.source import Question, ReadingQuestion, Source
 from rulerlib.texts import read_file
 
-__all__ = ["DATA_SETS", "Question", "Rows", "Source", "open_source", "source_file"]
+__all__ = [
+    "DATA_SETS", "Question", "ReadingQuestion", "Rows", "Source", "open_source", "source_file",
+]  # fmt: skip
 
-DATA_SETS: dict[str, tuple[Schema, ...]] = {"SQuAD": squad.SCHEMAS, "HotpotQA": hotpotqa.SCHEMAS}
+DATA_SETS: dict[str, tuple[Schema, ...]] = {
+    "SQuAD": squad.SCHEMAS,
+    "HotpotQA": hotpotqa.SCHEMAS,
+    "DROP": drop.SCHEMAS,
+}
 """The data sets that are read, each with the forms of its rows."""
 
 _SCHEMAS = [schema for schemas in DATA_SETS.values() for schema in schemas]
@@ -45,23 +53,28 @@ _NO_SCHEMA = f"not in the schema of {' or '.join(DATA_SETS)}"
 _HUB_NAME = re.compile(r"[\w-][\w.-]*/[\w.-]+(:[\w.-]+)?(@[\w./-]+)?")
 
 
-def open_source(name: str) -> Rows:
+def open_source(name: str, side: str = "validation") -> Rows:
     """Return the questions of a file (JSON or JSON lines) or of a data set of the hub.
+
+    A warning says how many questions were left out where they should all have an answer.
 
     Parameters
     ----------
     name
         A file, or ``"owner/name"``, ``"owner/name:configuration"``,
-        ``"owner/name:configuration@revision"`` on the hub (its ``validation``
-        split, else ``val``, ``test``, ``train``). The hub needs the network and
+        ``"owner/name:configuration@revision"`` on the hub. The hub needs the network and
         the package `datasets`.
+    side
+        ``"validation"``: of a data set of the hub its ``validation`` split, else ``val``,
+        ``test``, ``train``. ``"train"``: its ``train`` split. A file has one side.
 
     Raises
     ------
     ParameterError
-        If there is no such file, or the name is no hub name.
+        If there is no such file, and the name is no hub name or cannot be loaded.
     DataError
-        If it does not hold questions in one of the known schemas: names the file and the line.
+        If it cannot be read, or does not hold questions in one of the known schemas: names the
+        file and the line.
     MissingExtraError
         If `datasets` is needed and not installed.
     """
@@ -71,7 +84,7 @@ def open_source(name: str) -> Rows:
     else:
         hub_name = _HUB_NAME.fullmatch(name) and not name.endswith((".json", ".jsonl"))
         require(hub_name, "source", name, "a file that exists, or a hub name 'owner/name'")
-        rows = _numbered("row", _load_from_hub(name))
+        rows = _numbered("row", _load_from_hub(name, side))
     collection, schemas = Collection(), []
     for place, row in rows:
         with _naming(f"{name}, {place}"):
@@ -83,6 +96,12 @@ def open_source(name: str) -> Rows:
     source = collection.source()
     if not source.num_questions:
         raise DataError(f"{name}: no question that has an answer.")
+    if unanswered := collection.unanswered:
+        warnings.warn(
+            f"{name}: {len(unanswered)} of {len(unanswered) + source.num_questions} questions have"
+            f" no answer and are left out, the first of them {unanswered[0]!r}.",
+            stacklevel=2,
+        )
     return source
 
 
@@ -157,7 +176,7 @@ def _read_lines(path: Path, content: str, whole: Exception) -> list[tuple[str, A
     return rows
 
 
-def _load_from_hub(name: str) -> list[Any]:
+def _load_from_hub(name: str, side: str) -> list[Any]:
     datasets = packages.load("datasets", "hub", f"Reading '{name}' from the hub")
     place, _, revision = name.partition("@")
     repository, _, configuration = place.partition(":")
@@ -167,7 +186,8 @@ def _load_from_hub(name: str) -> list[Any]:
         # The package raises many kinds of errors, of its own and of the network's.
         allowed = f"a data set that can be loaded ({checkpoints.reason(error)})"
         raise ParameterError("source", name, allowed) from error
-    for split in ("validation", "val", "test", "train"):
+    wanted = ("train",) if side == "train" else ("validation", "val", "test", "train")
+    for split in wanted:
         if split in splits:
             return list(splits[split])
-    raise DataError(f"{name}: has no split validation, val, test or train.")
+    raise DataError(f"{name}: has no split {', '.join(wanted)}.")

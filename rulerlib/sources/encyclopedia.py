@@ -65,6 +65,8 @@ class Entry:
 
     Attributes
     ----------
+    index
+        Its place in the encyclopedia, from 0.
     title
         The name of what it is about; no other title contains it.
     kind
@@ -130,7 +132,7 @@ class World:
     Raises
     ------
     ParameterError
-        If the size is impossible; says what is allowed.
+        If there is no such language, or the seed or the size cannot work; says what is allowed.
     DataError
         If the language has no encyclopedia, or a damaged one.
     """
@@ -157,7 +159,7 @@ class World:
         return self._entries[index]
 
     def related(self, question: FactQuestion) -> list[int]:
-        """Return documents that look like those a question needs, without an answer in them.
+        """Return documents, by index, that look like those a question needs, without its answers.
 
         The region first (what RULER calls the same article), then entries of
         the same kind from the regions that follow.
@@ -206,7 +208,13 @@ class World:
         raise DataError(f"No entry of this world can be asked about {label(path)}.")
 
     def points_to(self, index: int, fact: str) -> int | None:
-        """Return the entry that a fact of an entry names, or None if it names none."""
+        """Return the index of the entry that a fact of an entry names, or None if it names none.
+
+        Raises
+        ------
+        KeyError
+            If entries of its kind have no such fact.
+        """
         return self.regions.record(index).values[fact].target
 
     def ask(self, index: int, path: FactPath, first: int) -> FactQuestion | None:
@@ -219,7 +227,14 @@ class World:
         path
             Kind and fact, and for a second hop the kind and fact of the entry named there.
         first
-            The entry.
+            The index of the entry, which must be of the kind that the path begins with.
+
+        Raises
+        ------
+        KeyError
+            If it is of another kind.
+        ParameterError
+            If there is no such entry.
         """
         rng = random.Random(f"{self.seed}:question:{len(path)}:{index}")
         kinds, (kind, fact) = self._wording["kinds"], path[-2:]
@@ -281,6 +296,13 @@ class Fiction(Source):
         How many documents an answer needs, 1 or 2.
     seed
         Another seed is another world.
+
+    Raises
+    ------
+    ParameterError
+        If the seed is negative.
+    DataError
+        If the language has no encyclopedia, or a damaged one.
 
     >>> from rulerlib.languages import load
     >>> source = Fiction(load("en"), hops=1, seed=7)

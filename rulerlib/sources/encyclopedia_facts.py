@@ -18,7 +18,7 @@ EVENTS = (1830, 1930)
 
 @dataclass(frozen=True)
 class Fact:
-    """What the answer to a question is, and what it is drawn from.
+    """A fact that an entry has: the kind of its value, and what that is drawn from.
 
     Attributes
     ----------
@@ -26,9 +26,10 @@ class Fact:
         ``"date"``, ``"number"``, ``"place"`` or ``"name"`` (both without an
         entry of their own), or ``"entry"``: another entry of the region.
     low, high, decimals
-        The range of a number. Ranges are wide, lie above all years, and numbers of
-        one form have the same count of digits, so that an answer seldom stands in
-        another document by chance (``43,7`` would stand in ``143,7``).
+        The range of a number, ``high`` excluded, and its decimals. Ranges are wide
+        and hold no year of the world, and numbers of one form have the same count
+        of digits, so that an answer seldom stands in another document by chance
+        (``43,7`` would stand in ``143,7``).
     pool
         The names that a place or a name is taken from.
     to
@@ -176,7 +177,7 @@ def label(path: FactPath) -> str:
 
 
 def members_of(kind: str) -> list[int]:
-    """Return the places of all members of a kind in their region."""
+    """Return the numbers of all members of a kind in their region, from 0."""
     return [number for number, (other, _) in enumerate(MEMBERS.values()) if other == kind]
 
 

@@ -1,4 +1,4 @@
-"""What is true in a fictional world: the names, dates, numbers and relations of its entries.
+"""The truth of a fictional world: the names, dates, numbers and relations of its entries.
 
 A world is cut into regions of twenty entries that know each other. Every name is put together
 from parts (onset, rime, ending), and each combination is used once at most, so no name occurs
@@ -19,7 +19,7 @@ from rulerlib.sources.encyclopedia_facts import FACTS, MEMBERS, POOLS, REGION, F
 
 @dataclass(frozen=True)
 class Value:
-    """What a fact is: its spellings, and the index of the entry that it names, if any."""
+    """The value of a fact: its spellings, and the index of the entry that it names, if any."""
 
     answers: tuple[str, ...]
     target: int | None = None
@@ -54,10 +54,7 @@ class Regions:
     @property
     def limit(self) -> int:
         """The most entries that the names of this language suffice for."""
-        names = self._wording["names"]
-        roots = len(names["onsets"]) * len(names["rimes"])
-        most = (roots * len(names["endings"][pool]) // used for pool, used in POOLS.items())
-        return REGION * min(most)
+        return REGION * min(self.num_words(pool) // used for pool, used in POOLS.items())
 
     def record(self, index: int) -> Record:
         """Return what is true of an entry."""
@@ -87,7 +84,7 @@ class Regions:
         numbers = {pool: itertools.count(region * used) for pool, used in POOLS.items()}
 
         def word(pool: str) -> str:
-            return self._word(pool, next(numbers[pool]))
+            return self.word(pool, next(numbers[pool]))
 
         named = {
             member: self._words(rng, member, kind, word(pool))
@@ -107,7 +104,7 @@ class Regions:
                     answers = self._date(rng, years[member, name])
                 elif fact.what == "name":
                     gender = words.get("spouse") or rng.choice(("he", "she"))
-                    answers = (self._full_name(rng, gender, word(fact.pool)),)
+                    answers = (self.full_name(rng, gender, word(fact.pool)),)
                 elif fact.what == "place":
                     answers = self._answers(kind, name, place=word(fact.pool))
                 else:
@@ -125,20 +122,27 @@ class Regions:
             gender = rng.choice(("he", "she"))
             words |= self._wording["pronouns"][gender]
             words["last"], words["spouse"] = word, "she" if gender == "he" else "he"
-            name = self._full_name(rng, gender, word)
+            name = self.full_name(rng, gender, word)
         else:
             name = wording.get("name", "{word}").format(word=word, **words)
         return {**words, "name": name, "word": word}
 
-    def _full_name(self, rng: random.Random, gender: str, surname: str) -> str:
+    def full_name(self, rng: random.Random, gender: str, surname: str) -> str:
+        """Return a first name for ``"he"`` or ``"she"``, and a surname."""
         parts = self._wording["names"]["first"][gender]
         return f"{rng.choice(parts['starts'])}{rng.choice(parts['ends'])} {surname}"
 
-    def _word(self, pool: str, number: int) -> str:
+    def num_words(self, pool: str) -> int:
+        """Return how many different names a pool has."""
+        names = self._wording["names"]
+        return len(names["onsets"]) * len(names["rimes"]) * len(names["endings"][pool])
+
+    def word(self, pool: str, number: int) -> str:
+        """Return a name of a pool; two numbers below `num_words` have different names."""
         names = self._wording["names"]
         onsets, rimes, endings = names["onsets"], names["rimes"], names["endings"][pool]
-        total = len(onsets) * len(rimes) * len(endings)
-        rest, onset = divmod(self.shuffled(pool, number, total), len(onsets))
+        number = self.shuffled(pool, number, self.num_words(pool))
+        rest, onset = divmod(number, len(onsets))
         ending, rime = divmod(rest, len(rimes))
         return f"{onsets[onset]}{rimes[rime]}{endings[ending]}"
 

@@ -1,6 +1,10 @@
 """The words of the fictional encyclopedia: read from a language's folder, checked, filled in.
 
 They stand in ``languages/xx/encyclopedia.toml``; a new language needs no Python.
+
+>>> words = Words({"name": "Ada"}, {"colour": ["red", "blue"]}, Random(1))
+>>> "{name} likes {colour} and {colour}.".format_map(words)
+'Ada likes blue and red.'
 """
 
 from __future__ import annotations
@@ -50,6 +54,8 @@ def read_wording(path: Path) -> dict[str, Any]:
     try:
         for part in ("months", "date", "thousands", "decimal"):
             wording["format"][part]
+        for part in ("onsets", "rimes", "first"):
+            wording["names"][part]
         for pool in POOLS:
             if not wording["names"]["endings"][pool]:
                 raise DataError(f"{path}: [names.endings] {pool} is empty.")
@@ -62,6 +68,8 @@ def read_wording(path: Path) -> dict[str, Any]:
                 raise DataError(f"{path}: {where} uses {{{min(unknown)}}}, which nothing fills.")
     except KeyError as missing:
         raise DataError(f"{path}: {missing.args[0]!r} is missing.") from missing
+    except (AttributeError, TypeError, ValueError) as error:
+        raise DataError(f"{path}: cannot be read as an encyclopedia ({error}).") from error
     return wording
 
 

@@ -17,14 +17,13 @@ Question(text='Which element is oxygen?', answers=('8',), targets=(0,))
 from __future__ import annotations
 
 import random
-import re
 import unicodedata
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from rulerlib.errors import require
+from rulerlib.errors import HALF, require
 from rulerlib.sources.source import POOL, Question, Source
 from rulerlib.texts import digest
 
@@ -92,16 +91,19 @@ class Rows(Source):
 
 
 class Collection:
-    """Collects documents, each different one once, and the questions about them.
+    """Collects documents, equal ones once, and the questions about them.
 
     Attributes
     ----------
     articles
         The documents of an article in their order, where rows that stand apart belong together.
+    unanswered
+        The names of questions without an answer, in a data set that should answer them all.
     """
 
     def __init__(self) -> None:
         self.articles: dict[str, dict[int, None]] = {}
+        self.unanswered: list[str] = []
         self._documents: dict[str, int] = {}
         self._asked: list[Asked] = []
 
@@ -123,8 +125,11 @@ class Collection:
         distinct = dict.fromkeys(text(answer, "an answer") for answer in answers)
         references = tuple(answer for answer in distinct if answer)
         if question and references:
-            needed = tuple(dict.fromkeys(targets))
-            self._asked.append((Question(question, references, needed), list(related)))
+            self.add(Question(question, references, tuple(dict.fromkeys(targets))), related)
+
+    def add(self, question: Question, related: Iterable[int] = ()) -> None:
+        """Add a question that is ready."""
+        self._asked.append((question, list(related)))
 
     def source(self) -> Rows:
         """Return the source of all that was collected."""
@@ -136,23 +141,23 @@ Row = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Schema:
-    """One form of the rows of a data set.
+    """One form of the rows of a data set: functions that recognize and read them.
 
-    The functions may raise AttributeError, KeyError, TypeError or ValueError where a row is
-    damaged; the reader names its place.
+    They may raise AttributeError, KeyError, TypeError or ValueError where a row is damaged; the
+    reader names its place.
 
     Attributes
     ----------
     recognizes
-        Whether a row has this form.
+        Returns whether a row has this form.
     read
         Puts the documents and questions of a row into a collection.
     prepare
-        What is done with every row before the first one is read.
+        Is called with every row before the first one is read.
     unfold
-        The rows of a file that is a single JSON object; None if it has not this form.
+        Returns the rows of a file that is a single JSON object; None if it has another form.
     unit
-        What one of those rows is called.
+        The name of one of those rows in errors.
     """
 
     recognizes: Callable[[Row], bool]
@@ -160,10 +165,6 @@ class Schema:
     prepare: Callable[[Row, Collection], None] = lambda row, collection: None
     unfold: Callable[[Row], Any] = lambda content: None
     unit: str = "row"
-
-
-# Half of a character that takes two; no file in UTF-8 can hold it.
-_HALF = re.compile("[\ud800-\udfff]")
 
 
 def text(value: Any, name: str) -> str:
@@ -176,7 +177,7 @@ def text(value: Any, name: str) -> str:
     """
     if not isinstance(value, str):
         raise TypeError(f"{name} is no text but {type(value).__name__}")
-    if half := _HALF.search(value):
+    if half := HALF.search(value):
         raise ValueError(f"{name} holds half a character, U+{ord(half[0]):04X}")
     return unicodedata.normalize("NFC", value).strip()
 

@@ -21,12 +21,28 @@ class Question:
     text, answers
         The question, and its references: any one of them suffices.
     targets
-        Documents that hold the answer, by index: one, or two in the order of the hops.
+        Documents that hold the answer, by index: one, or several in the order of the hops.
     """
 
     text: str
     answers: tuple[str, ...]
     targets: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class ReadingQuestion(Question):
+    """A question about a passage, of which an answer may have several spans.
+
+    Attributes
+    ----------
+    golds
+        Every accepted answer, each of one or more spans; ``answers`` are the same as texts.
+    id
+        Its name in its data set; empty where it has none.
+    """
+
+    golds: tuple[tuple[str, ...], ...] = ()
+    id: str = ""
 
 
 class Source(ABC):
@@ -35,9 +51,10 @@ class Source(ABC):
     Attributes
     ----------
     num_documents, num_questions
-        How many there are; None where questions have no end.
+        How many there are; ``num_questions`` is None where questions have no end.
     exclusive
-        Whether an answer must stand in its target documents alone.
+        Whether an answer must stand in its target documents alone: distractors with an answer in
+        them are left out.
     """
 
     num_documents: int
@@ -47,20 +64,38 @@ class Source(ABC):
     @property
     @abstractmethod
     def digest(self) -> str:
-        """Return a short hash of all that documents and questions are made from."""
+        """A short hash of all that documents and questions are made from."""
 
     @abstractmethod
     def document(self, index: int) -> str:
-        """Return the text of a document."""
+        """Return the text of a document.
+
+        Raises
+        ------
+        IndexError, ParameterError
+            If there are not that many documents.
+        """
 
     @abstractmethod
     def question(self, index: int) -> Question:
-        """Return a question."""
+        """Return a question.
+
+        Raises
+        ------
+        IndexError, ParameterError
+            If there are not that many questions.
+        """
 
     @abstractmethod
     def related(self, index: int) -> Sequence[int]:
-        """Return the documents on the same matter as a question: its first distractors."""
+        """Return the documents on the same matter as a question, by index: its first distractors.
+
+        The question's own targets may be among them.
+        """
 
     @abstractmethod
     def pool(self, count: int, seed: str) -> Sequence[int]:
-        """Return at least ``count`` documents to draw distractors from, or all there are."""
+        """Return at least ``count`` documents to draw distractors from, or all there are.
+
+        They are given by index; ``seed``, a text, decides which they are.
+        """

@@ -24,7 +24,7 @@ from rulerlib.store.lock import alone
 
 
 class Answers:
-    """Where each answer stands in its file.
+    """The answers to one file of questions, and where each stands in their own file.
 
     Parameters
     ----------
@@ -34,11 +34,14 @@ class Answers:
         How they are made.
     gold
         The gold outputs of all questions, in their order.
+    repeats
+        The number of answers to each question.
 
     Attributes
     ----------
     places
-        For each index, in the order of the file, the bytes [start, end) of its line.
+        For the number of each answer, in the order of the file, the bytes [start, end) of its
+        line. Answers are numbered through: those to question 0, those to question 1, ...
 
     Raises
     ------
@@ -48,23 +51,30 @@ class Answers:
         If the file is damaged, a sample stands there twice, or they answer other questions.
     """
 
-    def __init__(self, path: Path, settings: Mapping[str, Any], gold: Sequence[list[str]]) -> None:
-        self.path, self.settings, self.gold = path, settings, gold
+    def __init__(
+        self, path: Path, settings: Mapping[str, Any], gold: Sequence[list[str]], repeats: int = 1
+    ) -> None:
+        self.path, self.settings, self.gold, self.repeats = path, settings, gold, repeats
         self.beside = settings_path(path)
         self.places = self._standing()
 
-    def __contains__(self, index: int) -> bool:
-        return index in self.places
+    def __contains__(self, asked: tuple[int, int]) -> bool:
+        """Return whether an answer is there, by its question's index and its number from 0."""
+        return self._number(*asked) in self.places
+
+    def _number(self, index: int, repeat: int) -> int:
+        return index * self.repeats + repeat
 
     def _standing(self) -> dict[int, tuple[int, int]]:
-        places: dict[int, tuple[int, int]] = {}
-        outputs: dict[int, list[str]] = {}
+        places: dict[tuple[int, int], tuple[int, int]] = {}
+        outputs: dict[tuple[int, int], list[str]] = {}
         records = read_placed(self.path, Prediction, unfinished=True) if self.path.exists() else ()
         for number, (record, place) in enumerate(records, 1):
-            index = record.index
-            if index in places:
-                raise DataError(f"{self.path}, line {number}: sample {index} stands there twice.")
-            places[index], outputs[index] = place, record.outputs
+            asked = record.index, record.repeat
+            if asked in places:
+                twice = f"sample {record.index} stands there twice"
+                raise DataError(f"{self.path}, line {number}: {twice}.")
+            places[asked], outputs[asked] = place, record.outputs
         if self.beside.exists():
             before = read_object(self.beside)
             if places:
@@ -75,10 +85,11 @@ class Answers:
             raise DataError(
                 f"{self.beside} is missing, so nobody can say how {self.path} was made."
             )
-        for number, (index, said) in enumerate(outputs.items(), 1):
-            if index not in range(len(self.gold)) or said != self.gold[index]:
+        for number, ((index, repeat), said) in enumerate(outputs.items(), 1):
+            known = index in range(len(self.gold)) and repeat < self.repeats
+            if not known or said != self.gold[index]:
                 raise DataError(f"{self.path}, line {number}: not the answer to sample {index}.")
-        return places
+        return {self._number(*asked): place for asked, place in places.items()}
 
     @contextlib.contextmanager
     def writing(self) -> Iterator[None]:
@@ -92,8 +103,7 @@ class Answers:
             As when this was made; another process may have written in between.
         """
         with alone(self.path):
-            for path in (self.path, self.beside):
-                files.remove_leftovers(path)
+            files.remove_leftovers(self.path, self.beside)
             self.places = self._standing()
             if not self.places:
                 files.write_object(self.beside, self.settings)
@@ -119,10 +129,16 @@ class Answers:
                 os.fsync(file.fileno())
         except OSError as error:
             raise files.unwritable(self.path, error) from error
-        self.places[record.index] = (start, start + len(line))
+        self.places[self._number(record.index, record.repeat)] = (start, start + len(line))
 
     def put_in_order(self) -> None:
-        """Put the lines of the file in the order of their indices, in one step."""
+        """Put the lines of the file in the order of their numbers, in one step.
+
+        Raises
+        ------
+        ParameterError
+            If the disk is full; the file stays as it was.
+        """
         if list(self.places) == sorted(self.places):
             return
         with self.path.open("rb") as file, files.replacing(self.path) as ordered:
@@ -132,7 +148,7 @@ class Answers:
 
 
 def settings_path(path: str | Path) -> Path:
-    """Return where the settings of a file of answers stand."""
+    """Return the path of the settings of a file of answers."""
     return Path(path).with_suffix(".settings.json")
 
 
@@ -154,19 +170,21 @@ def read_predictions(path: str | Path, num_samples: int | None = None) -> list[P
     Parameters
     ----------
     num_samples
-        How many to return from the beginning; None: all.
+        How many samples' answers are returned, from the beginning; None: all.
 
     Raises
     ------
     DataError
         If the file cannot be read, is damaged, or a sample stands there twice.
     """
-    predictions: dict[tuple[int, int], Prediction] = {}
+    predictions: dict[tuple[int, int, int], Prediction] = {}
     # Only our own are written line by line; the files of others are whole.
     for record in read(path, Prediction, unfinished=settings_path(path).exists()):
         # NVIDIA's scripts put something else into `index`, which may be the same for two samples.
-        sample = (record.index, hash(record.input))
-        if sample in predictions:
+        answer = (record.index, hash(record.input), record.repeat)
+        if answer in predictions:
             raise DataError(f"{path}: sample {record.index} stands there twice.")
-        predictions[sample] = record
-    return sorted(predictions.values(), key=attrgetter("index"))[:num_samples]
+        predictions[answer] = record
+    repeats = 1 + max((record.repeat for record in predictions.values()), default=0)
+    ordered = sorted(predictions.values(), key=attrgetter("index", "repeat"))
+    return ordered[: None if num_samples is None else num_samples * repeats]

@@ -53,7 +53,9 @@ class Cell:
     ----------
     model
         Its short name (that of a folder is the folder's) or its name on the hub, whose letters
-        keep their case.
+        keep their case; two that differ in nothing else are one repository there.
+    weights
+        Of a folder: a hash of its weights, because many folders are called ``checkpoint-500``.
     task, language, length
         What is asked; ``length`` in tokens.
     knobs
@@ -66,6 +68,8 @@ class Cell:
         The engine, and those of its options that change answers.
     format, decoding
         How the questions are put, and how the model chooses its tokens.
+    allow_truncation
+        Whether prompts are cut that are longer than the model takes.
     memory
         The preset of a memory system.
     study
@@ -87,8 +91,10 @@ class Cell:
     texts: str | None = None
     engine: str = "transformers"
     options: Mapping[str, Any] = field(default_factory=dict)
+    weights: str | None = None
     format: PromptFormat = PromptFormat()
     decoding: Decoding = Decoding()
+    allow_truncation: bool = False
     memory: str | None = None
     study: str | None = None
 
@@ -97,8 +103,8 @@ class Cell:
         require(
             isinstance(self.task, str) and _TASK.fullmatch(self.task), "task", self.task, allowed
         )
-        for name in ("model", "language", "engine", "texts", "memory", "study"):
-            value, optional = getattr(self, name), name in ("texts", "memory", "study")
+        for name in ("model", "language", "engine", "weights", "texts", "memory", "study"):
+            value, optional = getattr(self, name), name not in ("model", "language", "engine")
             holds = (isinstance(value, str) and value) or (optional and value is None)
             require(holds, name, value, "a name" + (", or None" if optional else ""))
         whole_number("length", self.length, 1)
@@ -131,18 +137,25 @@ class Cell:
         """The model, with what differs from the default: ``"lille+chat=false"``."""
         model = self.model.replace("/", "--") if _HUB.fullmatch(self.model) else _hashed(self.model)
         settings = {
+            "weights": self.weights,
             "engine": self.engine,
             "memory": self.memory,
             **self.format.settings(),
             "temperature": self.decoding.temperature,
             "top_p": self.decoding.top_p,
             "decoding_seed": self.decoding.seed,
+            "samples": self.decoding.samples,
+            "tokens_to_generate": self.decoding.tokens_to_generate,
+            "allow_truncation": self.allow_truncation,
         }
         return _joined(model, "options", self.options, settings)
 
     @cached_property
     def label(self) -> str:
-        """The task likewise: ``"niah_single_2+seed=7"``; before the first ``+`` stands the task."""
+        """The task, with what differs from the default: ``"niah_single_2+seed=7"``.
+
+        The task itself stands before the first ``+``.
+        """
         names = ("queries_per_context", "seed", "texts")
         settings = {name: getattr(self, name) for name in names}
         return _joined(self.task, "knobs", self.knobs, settings)
@@ -155,10 +168,11 @@ class Cell:
             "options": _plain("options", self.options),
             "format": self.format.settings(),
             "decoding": self.decoding.settings(),
+            "tokens_to_generate": self.decoding.tokens_to_generate,
         }
 
     def folder(self, root: str | Path) -> Path:
-        """Return the folder of this model, language and length."""
+        """Return the folder of this model, language and length, below the folder of all runs."""
         root = Path(root)
         if self.study is not None:
             root = root / STUDIES / safe_name(self.study)
@@ -179,6 +193,8 @@ _USUAL = {
     "engine": Cell.engine,
     "temperature": 0,
     "top_p": 1,
+    "samples": Decoding.samples,
+    "allow_truncation": Cell.allow_truncation,
     "queries_per_context": Cell.queries_per_context,
     "seed": Cell.seed,
 }
@@ -197,16 +213,16 @@ def safe_name(text: str) -> str:
 
 
 def _hashed(text: str, kind: str = "") -> str:
-    """Return what is legible of a text, and a hash of it; texts of another kind have another."""
+    """Return what is legible of a text, and a hash of it, other ones for each ``kind``."""
     last = re.split(r"[/\\]", text.rstrip("/\\"))[-1]
     stem = re.sub(r"[^a-z0-9.]+", "_", last.lower()).strip("._")[:32].rstrip("._")
     return f"{stem or '_'}--{_digest(kind + text, 4)}"
 
 
 def _joined(first: str, prefix: str, free: Mapping[str, Any], settings: Mapping[str, Any]) -> str:
-    """Return a name with the free settings, and those of a cell that are not the usual ones."""
+    """Return a name with all ``free`` settings and those of ``settings`` that are not usual."""
     named = {
-        # A free one that is named like another has a prefix.
+        # A free setting that is named like another one has a prefix.
         f"{prefix}.{name}" if name in settings or name.startswith(f"{prefix}.") else name: value
         for name, value in sorted(free.items())
     }

@@ -17,12 +17,17 @@ import glob
 import json
 import os
 import secrets
+import shutil
+import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from rulerlib.errors import ParameterError
+from rulerlib.errors import ParameterError, require
 from rulerlib.samples import Record
+
+MOST_PER_TOKEN = 64
+"""Bytes of a file of questions for each token of their length, at most by far: it is 4 to 11."""
 
 # How the names of files end that `replacing` has not finished.
 _UNFINISHED = ".unfinished"
@@ -59,7 +64,7 @@ def replacing(path: str | Path) -> Iterator[Any]:
     Raises
     ------
     ParameterError
-        If the folder cannot be written or the disk is full.
+        If the folder cannot be written or the disk is full; what was there stays.
     """
     path = Path(path)
     temporary = path.parent / f".{path.name}.{secrets.token_hex(8)}{_UNFINISHED}"
@@ -78,6 +83,50 @@ def replacing(path: str | Path) -> Iterator[Any]:
             temporary.unlink()
 
 
+def free(folder: Path) -> int:
+    """Return the bytes that are free on the disk of a folder, which need not be there yet."""
+    there = next(each for each in (folder, *folder.absolute().parents) if each.is_dir())
+    return shutil.disk_usage(there).free
+
+
+def check_room(folder: Path, needed: float, num_samples: int) -> None:
+    """Check that the disk of a folder can hold what is to be written there.
+
+    Parameters
+    ----------
+    needed
+        In bytes.
+    num_samples
+        How many samples are to be written; the error names it.
+
+    Raises
+    ------
+    ParameterError
+        If it cannot: says how much is needed, and how much is free.
+    """
+    has = free(folder)
+    allowed = f"fewer: they need about {needed / 1e9:,.1f} GB, and {folder} has {has / 1e9:,.1f} GB"
+    require(needed <= has, "num_samples", num_samples, f"{allowed} free")
+
+
+def check_writable(folder: Path) -> None:
+    """Check that files can be written to a folder; nothing is left there, even by a kill.
+
+    Raises
+    ------
+    ParameterError
+        If they cannot, or the disk is full.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder) as file:
+            file.write(b"x" * 4096)
+            file.flush()
+            os.fsync(file.fileno())
+    except OSError as error:
+        raise unwritable(folder, error) from error
+
+
 def unwritable(path: Path, error: OSError) -> ParameterError:
     """Return the error that says which file cannot be written, and why."""
     allowed = f"a file that can be written ({error.strerror or error})"
@@ -94,9 +143,14 @@ def _sync(folder: Path) -> None:
             os.close(descriptor)
 
 
-def remove_leftovers(path: str | Path) -> None:
-    """Remove what killed processes left of `replacing` a file; nobody may be writing it now."""
-    path = Path(path)
-    for left in path.parent.glob(f".{glob.escape(path.name)}.*{_UNFINISHED}"):
+def leftovers(*paths: Path) -> list[Path]:
+    """Return the unfinished files of `replacing`: of killed processes, or being written now."""
+    named = ((path, f".{glob.escape(path.name)}.*{_UNFINISHED}") for path in paths)
+    return [left for path, pattern in named for left in path.parent.glob(pattern)]
+
+
+def remove_leftovers(*paths: Path) -> None:
+    """Remove `leftovers`; nobody may be writing these files now."""
+    for left in leftovers(*paths):
         with contextlib.suppress(OSError):
             left.unlink()

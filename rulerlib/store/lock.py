@@ -26,7 +26,8 @@ from pathlib import Path
 from rulerlib.errors import BusyError
 from rulerlib.store.files import unwritable
 
-# What this process holds, with its number: a forked process finds its parent's here.
+# The locks that this process holds, each with the process's number, because a forked process
+# inherits this set with the locks of its parent.
 _held: set[tuple[Path, int]] = set()
 _guard = threading.Lock()
 
@@ -115,7 +116,7 @@ def _taken(lock: Path, path: Path) -> int:
 
 
 def _try(descriptor: int, path: Path) -> bool:
-    """Take the lock if nobody has it; a system without locks is warned of."""
+    """Take the lock, and return whether nobody else has it; warn on a system without locks."""
     try:
         import fcntl
 
@@ -131,7 +132,7 @@ def _try(descriptor: int, path: Path) -> bool:
         reason = error.strerror or str(error)
     warnings.warn(
         f"{path} cannot be locked ({reason}): see to it that no other process writes it.",
-        stacklevel=4,
+        stacklevel=5,
     )
     return True
 

@@ -7,22 +7,32 @@ one removes what it left unfinished.
 
 from __future__ import annotations
 
+import contextlib
+import hashlib
 from collections.abc import Iterator, Mapping
 from itertools import islice
 from pathlib import Path
 from typing import Any, Protocol
 
-from rulerlib.errors import DataError, RunMismatchError
+from rulerlib import paths
+from rulerlib.errors import BusyError, DataError, ParameterError, RunMismatchError, shortened
 from rulerlib.prompts import PromptFormat
-from rulerlib.samples import Sample, read_object
+from rulerlib.samples import Sample, read, read_object
 from rulerlib.store import files
+from rulerlib.store.cell import Cell
 from rulerlib.store.lock import alone
 
 METADATA = "metadata.json"
 
+GROWING = ("num_samples", "sha256")
+"""What the metadata say of the file as it stands, which may grow: how many samples it has at least,
+and a hash of their lines."""
+
 UNSAID: dict[str, Any] = {"queries_per_context": 1, **PromptFormat().settings()}
-"""The settings that need not be written, because they have a default, and what it is: what is
-left out of a file, or was written before there was a choice, had these."""
+"""The settings that a file need not state, with their defaults: where it does not, perhaps because
+it was written before there was a choice, it was made with these."""
+
+_CELL = Cell("model", "task", "da", 1).settings()
 
 
 class Questions(Protocol):
@@ -65,22 +75,32 @@ def write(dataset: Questions, folder: str | Path, num_samples: int | None = None
     path, about = Path(folder) / "validation.jsonl", Path(folder) / METADATA
     count = len(dataset) if num_samples is None else min(num_samples, len(dataset))
     if _stand(path, dataset.metadata, count):
+        if files.leftovers(path, about):
+            # Of a killed writer, unless somebody is at it, or the folder may only be read.
+            with contextlib.suppress(BusyError, ParameterError), alone(path):
+                files.remove_leftovers(path, about)
         return path
+    files.check_room(path.parent, size(dataset, count), count)
     with alone(path):
-        for file in (path, about):
-            files.remove_leftovers(file)
+        files.remove_leftovers(path, about)
         # Another process may have been writing them until just now.
         if not _stand(path, dataset.metadata, count):
             if not path.exists():
                 # First of all, so that a run that is killed here knows its own samples again.
                 files.write_object(about, {**dataset.metadata, "num_samples": 0})
             files.write(path, islice(dataset, count))
-            files.write_object(about, {**dataset.metadata, "num_samples": count})
+            _, digest = _lines(path, count)
+            files.write_object(about, {**dataset.metadata, "num_samples": count, "sha256": digest})
     return path
 
 
+def size(dataset: Questions, count: int) -> int:
+    """Return about how many bytes ``count`` questions take on disk, judged by the first."""
+    return count * max((len(first.to_json().encode()) for first in islice(dataset, 1)), default=0)
+
+
 def _stand(path: Path, wanted: Mapping[str, Any], count: int) -> bool:
-    """Say whether ``count`` questions stand there already, made as wanted."""
+    """Return whether ``count`` questions stand there already, made as wanted."""
     about = path.parent / METADATA
     if not path.exists():
         return False
@@ -89,22 +109,40 @@ def _stand(path: Path, wanted: Mapping[str, Any], count: int) -> bool:
             f"{path} stands there without {METADATA}, so another tool made it: choose another"
             " output folder."
         )
-    compare(about, wanted, ignore=("tokenizer", "rulerlib", "num_samples"))
-    stated = read_object(about).get("num_samples", 0)
-    if not isinstance(stated, int):
-        raise DataError(f"{about}: damaged (num_samples is {stated!r}).")
-    if stated < count:
-        return False
-    with path.open("rb") as file:
-        lines = sum(line.endswith(b"\n") for line in file)
+    compare(about, wanted, ignore=("tokenizer", "rulerlib"))
+    said = read_object(about)
+    stated = said.get("num_samples", 0)
+    if type(stated) is not int or stated < 0:
+        raise DataError(f"{about}: damaged (num_samples is {shortened(stated)}).")
     # There are more where a writer was killed before it could say so.
+    lines, digest = _lines(path, stated)
     if lines < stated:
         raise DataError(f"{path}: damaged ({lines} lines, but {METADATA} says {stated} samples).")
-    return True
+    if "sha256" not in said:
+        # Made before there was a digest.
+        for number, sample in enumerate(islice(read(path, Sample), stated), 1):
+            if sample.index != number - 1:
+                raise DataError(f"{path}, line {number}: damaged (index {sample.index}).")
+    elif digest != said["sha256"]:
+        raise DataError(f"{path}: damaged (its bytes are not those that {METADATA} knows).")
+    return stated >= count
+
+
+def _lines(path: Path, most: int) -> tuple[int, str]:
+    """Return how many whole lines a file has, counting to ``most``, and a hash of these lines."""
+    lines, digest = 0, hashlib.sha256()
+    try:
+        with paths.opened(path) as file:
+            for line in islice(file, most):
+                lines += line.endswith(b"\n")
+                digest.update(line)
+    except OSError as error:
+        raise DataError(f"{path}: cannot be read ({error.strerror or error}).") from error
+    return lines, digest.hexdigest()
 
 
 def metadata(path: Path) -> dict[str, Any]:
-    """Return what stands beside a file of questions; empty where others made it.
+    """Return the metadata beside a file of questions; empty where others made it.
 
     Raises
     ------
@@ -118,10 +156,19 @@ def metadata(path: Path) -> dict[str, Any]:
 def compare(path: Path, wanted: Mapping[str, Any], ignore: tuple[str, ...] = ()) -> None:
     """Check that settings on disk are those asked for now.
 
+    Parameters
+    ----------
+    path
+        The file of settings.
+    wanted
+        Those asked for now.
+    ignore
+        Names of settings that may differ.
+
     Raises
     ------
     RunMismatchError
-        Naming the first setting that differs, both values, and what to do.
+        If they are not: names the first setting that differs, both values, and what to do.
     DataError
         If the file is damaged.
     """
@@ -136,8 +183,9 @@ def compare(path: Path, wanted: Mapping[str, Any], ignore: tuple[str, ...] = ())
                     break
                 name, old, new = f"{name}.{inner[0]}", old.get(inner[0]), new.get(inner[0])
             raise RunMismatchError(
-                f"{path.parent} was made with {name} = {old!r}, and now {name} ="
-                f" {new!r} is asked for: choose another output folder, or delete this one."
+                f"{path.parent} was made with {shortened(name)[1:-1]} = {shortened(old)}, and now"
+                f" {name} = {shortened(new)} is asked for: choose another output folder, or delete"
+                " this one."
             )
 
 
@@ -146,4 +194,6 @@ def _said(settings: Mapping[str, Any]) -> dict[str, Any]:
     said = {**UNSAID, **settings}
     if isinstance(said.get("dataset"), Mapping):
         said["dataset"] = {**UNSAID, **said["dataset"]}
+    if isinstance(said.get("cell"), Mapping):
+        said["cell"] = {**_CELL, **said["cell"]}
     return said

@@ -13,23 +13,27 @@ from typing import Any
 
 from rulerlib.errors import one_of, require, whole_number
 from rulerlib.scoring import Scoring
-from rulerlib.tasks import common_words, frequent_words, niah, qa, variable_tracking
-from rulerlib.tasks.family import Family
+from rulerlib.tasks import common_words, drop, frequent_words, niah, qa, variable_tracking
+from rulerlib.tasks.family import RULER_CATEGORIES, Family
+
+MOST_QUERIES = 1000
+"""The most questions that can be asked about one context, where nothing else sets a limit."""
 
 FAMILIES: dict[str, Family] = {
     module.FAMILY.name: module.FAMILY
-    for module in (niah, variable_tracking, common_words, frequent_words, qa)
+    for module in (niah, variable_tracking, common_words, frequent_words, qa, drop)
 }
+"""The families by name."""
 
 
 @dataclass(frozen=True)
 class Task:
-    """One row.
+    """One task, a row of the table.
 
     Attributes
     ----------
     name
-        ``"niah_single_2"``.
+        By which it is asked for: ``"niah_single_2"``.
     family
         What all tasks of its kind have in common.
     knobs
@@ -42,18 +46,28 @@ class Task:
 
     @property
     def scoring(self) -> Scoring:
-        """How its answers are judged."""
+        """The rule by which its answers are judged."""
         return self.family.scoring
 
     @property
     def category(self) -> str:
-        """RULER's category."""
+        """Its category; that of the thirteen tasks is one of RULER's four."""
         return self.family.category
 
     @property
     def tokens_to_generate(self) -> int:
-        """Room for the answer, in RULER's numbers."""
-        return self.family.tokens_to_generate
+        """The room in tokens for the answer, and for the reasoning that the task asks for."""
+        return self.family.tokens_to_generate + self.reasoning
+
+    @property
+    def reasoning(self) -> int:
+        """The part of ``tokens_to_generate`` in which a model reasons before it answers."""
+        return self.family.reasoning(self.knobs)
+
+    @property
+    def stop(self) -> tuple[str, ...]:
+        """The texts at which an answer ends."""
+        return self.family.stop(self.knobs)
 
     @property
     def reads_texts(self) -> bool:
@@ -70,9 +84,10 @@ class Task:
         Raises
         ------
         ParameterError
-            If not: says how many it can be asked, and what decides it.
+            If it is no whole number, or not allowed: says how many questions are, and what decides
+            it.
         """
-        whole_number("queries_per_context", queries_per_context, 1)
+        whole_number("queries_per_context", queries_per_context, 1, MOST_QUERIES)
         most, why = self.family.most_queries(self.knobs)
         holds = most is None or queries_per_context <= max(1, most)
         allowed = f"{'1' if (most or 1) <= 1 else f'at most {most}'} for {self.name}: {why}"
@@ -84,6 +99,10 @@ TASKS: dict[str, Task] = {
     for family in FAMILIES.values()
     for name, knobs in family.variants.items()
 }
+"""The tasks by name: every variant of every family."""
+
+RULER = tuple(name for name, task in TASKS.items() if task.category in RULER_CATEGORIES)
+"""The names of RULER's thirteen tasks."""
 
 
 def resolve(name: str, **knobs: Any) -> Task:
@@ -116,17 +135,22 @@ def names(chosen: str | Sequence[str], family: str | None = None) -> list[str]:
     Parameters
     ----------
     chosen
-        A name, several with commas between them, a list of names, or ``"all"``.
+        A name, several with commas between them, a list of names, ``"ruler"`` (the thirteen),
+        or ``"all"``.
     family
         Only tasks of this family are allowed.
 
     Raises
     ------
     ParameterError
-        If a name is unknown, given twice, or none is given.
+        If a name is unknown or of another family, given twice, or none is given.
     """
     allowed = [name for name, task in TASKS.items() if family in (None, task.family.name)]
     if chosen == "all":
+        return allowed
+    if chosen == "ruler":
+        allowed = [name for name in allowed if name in RULER]
+        require(allowed, "tasks", chosen, f"'all': the family {family} is not RULER's")
         return allowed
     if isinstance(chosen, str):
         chosen = listed(chosen)

@@ -14,7 +14,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from rulerlib.errors import RulerError
 from rulerlib.haystack import ANCHOR, Context, Filling
@@ -30,7 +30,13 @@ SLACK = 64
 
 
 class TooLongError(RulerError):
-    """What must stand in the prompt is longer than the budget."""
+    """What must stand in the prompt is longer than the budget.
+
+    Parameters
+    ----------
+    needed, length
+        Tokens that the prompt and its answer need at least, and those that they may have.
+    """
 
     def __init__(self, needed: int, length: int) -> None:
         super().__init__(f"The fixed part of the prompt needs {needed} tokens of {length}.")
@@ -39,7 +45,7 @@ class TooLongError(RulerError):
 
 @dataclass(frozen=True)
 class Budget:
-    """How long a prompt may be, and for whom it is counted.
+    """The length that a prompt may have, and the tokenizer and frame that it is counted with.
 
     Attributes
     ----------
@@ -63,19 +69,19 @@ class Budget:
 
     @cached_property
     def anchor(self) -> int:
-        """The tokens of ``ANCHOR``."""
+        """The number of tokens of ``ANCHOR``."""
         return self.tokenizer.count(ANCHOR)
 
     def prefix(self, draft: Draft) -> str:
-        """Return the answer prefix as a sample has it: none where none is asked with."""
+        """Return the answer prefix that a sample records; ``""`` where the format wants none."""
         return "" if self.frame.format.answer_prefix == "none" else draft.answer_prefix
 
     def after(self, draft: Draft) -> str:
-        """Return what is fed after the context."""
+        """Return the text that a model is fed after the context: the question, and its frame."""
         return draft.tail + self.frame.after(draft.answer_prefix)
 
     def costs(self, draft: Draft, seam: str) -> list[int]:
-        """Return what each needle adds in tokens, its seam included."""
+        """Return the tokens that each needle adds, its seam included."""
         counts = self.tokenizer.counts([ANCHOR + seam + needle.text for needle in draft.needles])
         return [count - self.anchor for count in counts]
 
@@ -96,7 +102,10 @@ class Budget:
         return self.fixed(draft, self.costs(draft, seam)) + draft.least
 
     def whole(self, text: str, answer_prefix: str) -> tuple[int, int]:
-        """Return the tokens of a prompt as it is fed, and as plain text, tokenized as a whole."""
+        """Return the number of tokens of a prompt as it is fed, and as plain text.
+
+        Each is tokenized as a whole, with the answer prefix and without the answer.
+        """
         fed, plain = self.tokenizer.counts(
             [self.frame.prompt(text, answer_prefix), text + answer_prefix]
         )
@@ -104,22 +113,25 @@ class Budget:
 
 
 Take = Callable[[int], Filling]
-"""Takes a filling from a haystack that costs no more than the number of tokens it is given."""
+"""A function that takes a filling from a haystack, given the most tokens that it may cost."""
 
 Mark = Callable[[Sequence[str], Sequence[int]], list[Column]]
-"""Returns the parts of units of the haystack, given their texts and where they begin."""
+"""A function that returns the parts of units of the haystack.
+
+It is given their texts, and the characters of the prompt at which they begin.
+"""
 
 
 class Counted(Protocol):
-    """What must be known of a haystack, whatever its units are."""
+    """A haystack as the composer sees it, whatever its units are."""
 
     @property
     def seam(self) -> str:
-        """What joins its units."""
+        """The text that joins its units."""
 
     @property
     def longest(self) -> int:
-        """The tokens of its longest unit."""
+        """The number of tokens of its longest unit."""
 
     @property
     def additive(self) -> bool:
@@ -130,16 +142,19 @@ class Counted(Protocol):
 class Shared:
     """One context, and a sample for each question about it, made when it is asked for.
 
-    The drafts of one context differ in what follows it (``tail``, ``answer_prefix``), in their
-    references, and in which of the needles these are. All else is the same: ``head``, and the
+    The drafts of one context differ in the text that follows it (``tail``, ``answer_prefix``), in
+    their references, and in the needles that hold these. All else is the same: ``head``, and the
     needles' texts and depths.
 
     Attributes
     ----------
+    composer
+        Which filled the context.
     drafts, context
         The questions, and the context that they share.
     lengths
-        For each question the tokens of the prompt as it is fed, and as plain text.
+        For each question the number of tokens of the prompt as it is fed, and as plain text,
+        without the answer.
     """
 
     composer: Composer
@@ -155,7 +170,8 @@ class Shared:
         fed, plain = self.lengths[number]
         counting = self.composer.counting
         text = draft.head + self.context.text + draft.tail
-        starts, values = counting.positions(draft, self.context)
+        stretches = counting.stretches(draft, self.context)
+        starts = [stretch.token(0) for stretch in stretches]
         generate = counting.budget.tokens_to_generate
         return Sample(
             index=-1,
@@ -164,15 +180,19 @@ class Shared:
             length=plain + generate,
             length_w_model_temp=fed + generate,
             answer_prefix=counting.budget.prefix(draft),
-            token_position_answer=values[draft.order[0]] if draft.order else None,
-            parts=self._parts(draft, starts, len(text)),
-            depths=[draft.needles[number].depth for number in draft.order],
+            token_position_answer=self._first_value(draft, stretches),
+            parts=self._parts(draft, stretches, len(text)),
+            depths=[self._depths[number] for number in draft.order],
             token_positions=[starts[number] for number in draft.order],
+            golds=[[*gold] for gold in draft.golds],
+            id=draft.id,
+            cluster=draft.cluster,
+            facts=draft.facts,
         )
 
     @property
     def longest(self) -> int:
-        """The tokens of the longest of its samples, the answer included."""
+        """The number of tokens of the longest of its samples, the answer included."""
         return max(map(max, self.lengths)) + self.composer.counting.budget.tokens_to_generate
 
     @property
@@ -182,9 +202,14 @@ class Shared:
 
     @cached_property
     def _starts(self) -> list[int]:
-        """For each piece of the context the character of the input at which it begins."""
+        """The character of the input at which each piece of the context begins."""
         offset = len(self.drafts[0].head)
         return [offset + start for start in self.context.starts()]
+
+    @cached_property
+    def _depths(self) -> list[float]:
+        """The depth that each needle reached, 0 to 100; it may differ from the one in the draft."""
+        return self.context.depths()
 
     @cached_property
     def _units(self) -> list[Column]:
@@ -193,8 +218,18 @@ class Shared:
         units = [number for number in range(len(pieces)) if number not in needles]
         return self.composer.mark([pieces[at] for at in units], [starts[at] for at in units])
 
-    def _parts(self, draft: Draft, token_positions: Sequence[int], size: int) -> Parts:
+    def _first_value(self, draft: Draft, stretches: Sequence[Stretch]) -> int | None:
+        """Return the index of the first token of the first value that is asked for."""
+        if not draft.order:
+            return None
+        number = draft.order[0]
+        needle, piece = draft.needles[number], self.context.pieces[self.context.slots[number]]
+        # A filling may have put a label before the needle. One without a value counts as one.
+        return stretches[number].token(len(piece) - len(needle.text) + needle.value_start)
+
+    def _parts(self, draft: Draft, stretches: Sequence[Stretch], size: int) -> Parts:
         parts = []
+        total, before = max(1, sum(self.context.costs)), self.context.tokens_before()
         asked = {*draft.order[: draft.asked]}
         for number, (needle, slot) in enumerate(
             zip(draft.needles, self.context.slots, strict=True)
@@ -203,13 +238,18 @@ class Shared:
             end = start + len(self.context.pieces[slot])
             value = needle.text[slice(*needle.value)] if needle.value else None
             role = draft.role if number in asked else "distractor"
-            more = needle.key, value, needle.depth, token_positions[number]
-            parts.append(Part(role, start, end, *more))
+            position = stretches[number].token(0)
+            parts.append(Part(role, start, end, needle.key, value, self._depths[number], position))
+            # A filling may have put a label before the needle.
+            text = end - len(needle.text)
             if needle.value:
                 first, last = needle.value
-                # A filling may have put a label before the needle.
-                text = end - len(needle.text)
                 parts.append(Part("value", text + first, text + last))
+            for role, first, last, key in needle.within:
+                token = stretches[number].token(text + first - start)
+                depth = round(100 * (before[number] + token - position) / total, 2)
+                where = text + first, text + last
+                parts.append(Part(role, *where, key, needle.text[first:last], depth, token))
         begin, end = len(draft.head), size - len(draft.tail)
         if end > begin:
             parts.append(Part("context", begin, end))
@@ -218,46 +258,59 @@ class Shared:
 
 
 Compose = Callable[[Filling], Shared]
-"""Returns the prompts that a filling makes."""
+"""A function that returns the context of a filling, with its questions."""
+
+
+class Stretch(NamedTuple):
+    """A stretch of a prompt that holds a needle, cut into tokens.
+
+    Attributes
+    ----------
+    before
+        The number of tokens of the plain text before it, without special tokens.
+    ends
+        The character of the stretch at which each of its tokens ends.
+    start
+        The one at which the needle's piece begins.
+    """
+
+    before: int
+    ends: list[int]
+    start: int
+
+    def token(self, character: int) -> int:
+        """Return the index, in the tokens of the plain text, of a character of the piece."""
+        return self.before + bisect.bisect_right(self.ends, self.start + character)
 
 
 class Counting(ABC):
-    """How the tokens of a prompt are counted, and where in them its needles stand."""
+    """A way to count the tokens of a prompt, and to find its needles among them."""
 
     def __init__(self, budget: Budget) -> None:
         self.budget = budget
 
     @abstractmethod
     def lengths(self, draft: Draft, context: Context) -> tuple[int, int]:
-        """Return the tokens of the prompt as it is fed, and as plain text."""
+        """Return the number of tokens of the prompt as it is fed, and as plain text.
 
-    @abstractmethod
-    def spans(self, draft: Draft, context: Context) -> list[tuple[int, list[int], int]]:
-        """Return for each needle where it stands in tokens.
-
-        Returns
-        -------
-        list
-            (tokens before, ends, start): the tokens that end before some stretch of the prompt,
-            the characters of that stretch at which its tokens end, and the one at which the
-            needle's piece begins.
+        Both have the answer prefix, and not the answer.
         """
 
-    def positions(self, draft: Draft, context: Context) -> tuple[list[int], list[int]]:
-        """Return for each needle the index of its first token, and of its value's first token."""
-        starts, values = [], []
-        for needle, slot, (before, ends, start) in zip(
-            draft.needles, context.slots, self.spans(draft, context), strict=True
-        ):
-            starts.append(before + bisect.bisect_right(ends, start))
-            # A filling may have put a label before the needle.
-            value = start + len(context.pieces[slot]) - len(needle.text) + needle.value_start
-            values.append(before + bisect.bisect_right(ends, value))
-        return starts, values
+    @abstractmethod
+    def stretches(self, draft: Draft, context: Context) -> list[Stretch]:
+        """Return for each needle a stretch of the plain text that holds it, cut into tokens."""
 
     @abstractmethod
     def fill(self, take: Take, room: int, compose: Compose) -> Shared:
-        """Return the longest context that fits the budget; one without units where none does."""
+        """Return the longest context that fits the budget; one without units where none does.
+
+        Parameters
+        ----------
+        take, compose
+            Take a filling from the haystack, and put the needles into it.
+        room
+            Tokens of the budget that the fixed part of the prompt leaves.
+        """
 
 
 class Sums(Counting):
@@ -275,7 +328,7 @@ class Sums(Counting):
         fed = counts[3] + middle + counts[4] if frame.chat else plain + frame.special
         return fed, plain
 
-    def spans(self, draft: Draft, context: Context) -> list[tuple[int, list[int], int]]:
+    def stretches(self, draft: Draft, context: Context) -> list[Stretch]:
         if not context.slots:
             return []
         tokenizer, seam, pieces = self.budget.tokenizer, ANCHOR + context.seam, context.pieces
@@ -290,7 +343,7 @@ class Sums(Counting):
             for slot, tokens in zip(context.slots, context.tokens_before(), strict=True)
         ]
         ends = [[end for _, end in tokens] for tokens in spans]
-        return list(zip(tokens_before, ends, map(len, before), strict=True))
+        return list(map(Stretch, tokens_before, ends, map(len, before)))
 
     def fill(self, take: Take, room: int, compose: Compose) -> Shared:
         filling = take(room)
@@ -307,11 +360,11 @@ class Whole(Counting):
         text = draft.head + context.text + draft.tail
         return self.budget.whole(text, self.budget.prefix(draft))
 
-    def spans(self, draft: Draft, context: Context) -> list[tuple[int, list[int], int]]:
+    def stretches(self, draft: Draft, context: Context) -> list[Stretch]:
         text = draft.head + context.text + draft.tail
         ends = [end for _, end in self.budget.tokenizer.spans([text])[0]]
         starts = context.starts()
-        return [(0, ends, len(draft.head) + starts[slot]) for slot in context.slots]
+        return [Stretch(0, ends, len(draft.head) + starts[slot]) for slot in context.slots]
 
     def fill(self, take: Take, room: int, compose: Compose) -> Shared:
         filling = take(room + SLACK)

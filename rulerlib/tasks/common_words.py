@@ -14,9 +14,9 @@ RULER's test of aggregation (Hsieh et al. 2024, "RULER: What's the Real Context
 Size of Your Long-Context Language Models?", section 3.3): the number of common
 words stays the same, and the longer the list, the more uncommon words hide them.
 
-Every word of the list is another one, those of the example included. A list
-that ran out of words and began again would change the counts, so a length that
-needs more words than there are is refused.
+The words of the list and of the example are all different. A list that ran out
+of words and began again would change the counts, so a length that needs more
+words than there are is refused.
 """
 
 from __future__ import annotations
@@ -25,15 +25,13 @@ import bisect
 import itertools
 import random
 import re
-import unicodedata
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache, cached_property, partial
+from functools import cached_property, partial
 from operator import add
 
-from rulerlib import packages
-from rulerlib.errors import ParameterError, flag, one_of, require, whole_number
+from rulerlib.errors import flag, one_of, require, whole_number
 from rulerlib.haystack import Filling, Haystack, Pool, Sized, largest
 from rulerlib.parts import Column
 from rulerlib.scoring import LIST
@@ -41,18 +39,14 @@ from rulerlib.tasks import mistakes
 from rulerlib.tasks.budget import Take
 from rulerlib.tasks.draft import Draft
 from rulerlib.tasks.family import AGGREGATION, Family, Maker, asked_once
+from rulerlib.tasks.word_list import LONGEST, SHORTEST, frequent, proper
+from rulerlib.texts import digest
 from rulerlib.tokens import Tokenizer
 
 SOURCES = ("wordfreq", "text")
 
-# Letters of a word.
-SHORTEST, LONGEST = 3, 14
-
 # The most frequent words of a language that are used; rarer ones only where the length needs them.
 TOP = 15_000
-
-# More than any language has.
-EVERY = 10**7
 
 # An entry has no fewer tokens than a number, a full stop and a word.
 LEAST_ENTRY = 3
@@ -69,9 +63,16 @@ CHUNK = 2048
 
 @dataclass(frozen=True)
 class Repeats:
-    """How often words stand in the list and in the example, in RULER's numbers.
+    """A setting of RULER's: the times that words stand in the list and in the worked example.
 
-    ``example_uncommon`` is the number of uncommon words in the example, for each common one.
+    Attributes
+    ----------
+    freq_cw, freq_ucw
+        How often each common and each uncommon word stands in the list.
+    example_cw, example_ucw
+        The same for the example.
+    example_uncommon
+        The number of uncommon words in the example, for each common one.
     """
 
     freq_cw: int
@@ -104,6 +105,11 @@ class Knobs:
         ``"wordfreq"``: the most frequent words of the language; ``"text"``: the
         words of the dataset's texts, which may be a file with one word a line.
         Either way lower case, letters only, 3 to 14 of them.
+
+    Raises
+    ------
+    ParameterError
+        If a value cannot work, alone or with the others: says what is allowed.
     """
 
     num_cw: int = 10
@@ -134,48 +140,16 @@ class Knobs:
         return self.freq_cw or HEAVY.freq_cw, self.freq_ucw or HEAVY.freq_ucw
 
 
-def proper(words: Iterable[str]) -> tuple[str, ...]:
-    """Return the words that the list may hold, each once, in their order.
-
-    >>> proper(["house", "House", "cat's", "of", "b12", "ant"])
-    ('house', 'ant')
-    """
-    lowered = dict.fromkeys(word.lower() for word in words)
-    return tuple(word for word in lowered if word.isalpha() and SHORTEST <= len(word) <= LONGEST)
-
-
-@cache
-def frequent(code: str, letters: str) -> tuple[str, ...]:
-    """Return all words of a language that `wordfreq` knows, the most frequent first.
-
-    Words in another script than ``letters`` are left out: the English list has Greek ones.
-
-    Raises
-    ------
-    MissingExtraError
-        If `wordfreq` is not installed.
-    ParameterError
-        If it does not know the language.
-    """
-    wordfreq = packages.load("wordfreq", "words", "Making a list of common words")
-    try:
-        # Its data are frozen (version 3.1 is the last), so the same words come every time.
-        listed = wordfreq.top_n_list(code, EVERY)
-    except LookupError as error:
-        raise ParameterError("words", "wordfreq", f"'text', as wordfreq has no {code}") from error
-    words = proper(listed)
-    scripts = {_script(letter) for letter in letters if letter.isalpha()}
-    strange = {letter for letter in set("".join(words)) if _script(letter) not in scripts}
-    return tuple(word for word in words if strange.isdisjoint(word))
-
-
-def _script(letter: str) -> str:
-    """Return the script of a letter, ``"LATIN"`` or ``"GREEK"``: the first word of its name."""
-    return unicodedata.name(letter, "").partition(" ")[0]
-
-
 class Numbers:
-    """The numbers of a list, ``"1. "``, ``"2. "``, ...: their texts and their costs in tokens."""
+    """The numbers of a list, ``"1. "``, ``"2. "``, ..., as far as they were needed.
+
+    Attributes
+    ----------
+    texts, costs
+        Their texts, and what each adds in tokens.
+    sums
+        The cost of the first 0, 1, 2, ... numbers together.
+    """
 
     def __init__(self, tokenizer: Tokenizer) -> None:
         self._tokenizer = tokenizer
@@ -195,7 +169,7 @@ class Numbers:
         )
 
     def reach(self, count: int) -> None:
-        """Count at least ``count`` numbers."""
+        """Count the tokens of the first ``count`` numbers, where that is not done yet."""
         first = len(self.texts) + 1
         if count < first:
             return
@@ -219,6 +193,7 @@ class Choice:
 
     @property
     def all(self) -> list[int]:
+        """All positions, those of the example last."""
         return self.common + self.uncommon + self.example_common + self.example_uncommon
 
 
@@ -231,15 +206,29 @@ class NumberedList(Maker):
 
     knobs: Knobs
 
+    @property
+    def digest(self) -> str | None:
+        """A short hash of the words that are left out; None where none are."""
+        words = sorted(self.language.foreign) if self.knobs.words == "wordfreq" else []
+        return digest(words) if words else None
+
     @cached_property
     def haystack(self) -> Pool:
-        """All words there are, counted once."""
+        """All words there are, counted once.
+
+        Raises
+        ------
+        ParameterError
+            If there are fewer words than the smallest list and its example need.
+        MissingExtraError
+            If `wordfreq` is needed and not installed.
+        """
         if self.knobs.words == "text":
             words = proper(re.findall(r"\w+", " ".join(self._texts)))
         else:
             _, uncommon = self.knobs.frequencies(HEAVY)
             top = max(TOP, self.budget.length // (LEAST_ENTRY * uncommon))
-            words = frequent(self.language.code, self.language.noise)[:top]
+            words = frequent(self.language)[:top]
         needed = sum(self._sizes(HEAVY))
         allowed = (
             f"a source of at least {needed} different words of {SHORTEST} to {LONGEST}"
@@ -254,7 +243,10 @@ class NumberedList(Maker):
 
     @cached_property
     def setting(self) -> Repeats:
-        """RULER's lighter list for short lengths, or its heavier one."""
+        """RULER's lighter list for short lengths, or its heavier one.
+
+        A warning says so where the lighter one is taken because of the tokenizer.
+        """
         if self.budget.length < LIGHT_BELOW:
             return LIGHT
         if not self.knobs.automatic:
@@ -274,12 +266,12 @@ class NumberedList(Maker):
         return LIGHT
 
     def plan(self, index: int, rng: random.Random, queries: int) -> tuple[list[Draft], Take]:
-        """Return the question about a list of words, with its example, and what fills the list.
+        """Return the draft of a question, with its example, and a function that fills the list.
 
         Raises
         ------
         ParameterError
-            If there are not words enough for the length: names the longest that works.
+            If there are not enough words for the length: names the longest that works.
         """
         allowed = (
             f"at most {self.longest}: there are {len(self.haystack.units)} words, and none"
@@ -292,10 +284,10 @@ class NumberedList(Maker):
 
     @cached_property
     def longest(self) -> int:
-        """The longest length for which the words suffice in every sample.
+        """The longest length, in tokens, for which the words suffice in every sample.
 
-        The prompt that takes in all words is the shortest when the cheapest words are those
-        that stand in it most often; so long may a prompt be, whatever a sample draws.
+        A prompt that takes in all words is shortest when the cheapest words are those that stand
+        in it most often. Up to that length the words suffice, whatever a sample draws.
         """
         setting, rng = self.setting, random.Random("longest")
         common, uncommon = self.knobs.frequencies(setting)
@@ -345,7 +337,7 @@ class NumberedList(Maker):
         )
 
     def mark(self, units: Sequence[str], starts: Sequence[int]) -> list[Column]:
-        """Return each listed word, without its number."""
+        """Return the part of each listed word, without its number."""
         numbers = self._numbers.texts[: len(units)]
         first = list(map(add, starts, map(len, numbers)))
         return [Column("word", first, list(map(add, starts, map(len, units))))]

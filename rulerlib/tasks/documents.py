@@ -1,7 +1,7 @@
 """Numbered documents as a haystack: counted with their labels, chosen, shuffled and joined.
 
-A document is one unit of the haystack, and ``Document 7:`` before it depends on where it comes to
-stand. So a label is counted apart from its document.
+A document is one unit of the haystack. Its label, ``Document 7:``, depends on where the document
+comes to stand, and so is counted apart from it.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from rulerlib.haystack import ANCHOR, Context, Filling
-from rulerlib.languages import Language
 from rulerlib.sources import Source
 from rulerlib.tasks.budget import Budget
 
@@ -27,12 +26,23 @@ class Documents:
     """The documents of a source as counted units, each counted when it is first used.
 
     A document is joined to its label, ``Document 7:``, as `Composer` joins a
-    unit to the text before it.
+    unit to the text before it. All costs are in tokens.
+
+    Parameters
+    ----------
+    source
+        Where the documents are from.
+    label
+        What stands before each, with ``{number}`` where its number stands and ``{text}`` at the
+        end: ``"Document {number}: {text}"``.
+    budget
+        Counts them; its length decides how many distractors there are to draw from.
+    seed
+        A text, from which the pool of distractors is drawn.
     """
 
-    def __init__(self, source: Source, language: Language, budget: Budget, seed: str) -> None:
+    def __init__(self, source: Source, label: str, budget: Budget, seed: str) -> None:
         self.source = source
-        label = language.text("question_answering", "document")
         head, _, self._rest = label.partition("{text}")
         self._label = head.rstrip("\n ")
         self.seam = head[len(self._label) :]
@@ -54,12 +64,12 @@ class Documents:
 
     @cached_property
     def mean(self) -> int:
-        """The mean cost of a document, from some of them."""
+        """The mean cost of a document, rounded up, of the first ``LOOKED_AT``."""
         return math.ceil(sum(self._some) / len(self._some))
 
     @cached_property
     def longest(self) -> int:
-        """The cost of a long document with its label."""
+        """The cost of the longest of the first ``LOOKED_AT`` documents, with a long label."""
         return max(self._some) + self.label_costs(1000)[-1]
 
     @property
@@ -69,11 +79,12 @@ class Documents:
 
     @cached_property
     def pool(self) -> Sequence[int]:
-        """The documents that distractors are drawn from."""
+        """The documents that distractors are drawn from, by index."""
         count = POOL_FACTOR * self._budget.length // max(1, self.mean)
         return self.source.pool(count, self._seed)
 
     def text(self, index: int) -> str:
+        """Return a document as it stands after its label."""
         return self.source.document(index) + self._rest
 
     def cost(self, index: int) -> int:
@@ -98,12 +109,13 @@ class Documents:
         return self._endings[word]
 
     def label(self, number: int) -> str:
+        """Return the label of a document, ``"Document 7:"``."""
         return self._label.replace("{number}", str(number))
 
     def label_costs(self, count: int) -> list[int]:
         """Return what each of the first ``count`` labels adds in tokens, after an empty line.
 
-        There may be more of them than asked for.
+        The list may be longer than ``count``.
         """
         have = len(self._label_costs)
         if have < count:
@@ -121,12 +133,12 @@ class Documents:
 
 
 class Numbered(Filling):
-    """Distractors, the most wanted first, which are shuffled and numbered at the end.
+    """A filling of distractors: shuffled, and numbered when the targets are put in.
 
     Parameters
     ----------
     documents
-        Where they are from.
+        What they are taken from.
     chosen
         Indices of documents, the most wanted first.
     keys
@@ -177,7 +189,14 @@ class Numbered(Filling):
 
 @dataclass
 class Labelled(Context):
-    """Documents with their labels; label i costs ``endings[i]`` tokens more than alone."""
+    """A context of documents with their labels.
+
+    Attributes
+    ----------
+    endings
+        For each document the tokens that its label costs more than by itself, because of the text
+        before it.
+    """
 
     endings: list[int]
 

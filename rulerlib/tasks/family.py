@@ -23,10 +23,13 @@ from rulerlib.tasks.draft import Draft
 # How many drafts are tried, where drafts differ in length and the budget is all but too small.
 ATTEMPTS = 100
 
-RETRIEVAL, TRACING, AGGREGATION, QUESTIONS = CATEGORIES = (
+RETRIEVAL, TRACING, AGGREGATION, QUESTIONS = RULER_CATEGORIES = (
     "retrieval", "multi-hop tracing", "aggregation", "question answering",
 )  # fmt: skip
 """RULER's four categories of tasks (Hsieh et al. 2024, section 3)."""
+
+READING = "reading comprehension"
+"""The category of questions whose answers must be worked out from a passage."""
 
 
 class Maker(ABC):
@@ -39,9 +42,9 @@ class Maker(ABC):
     knobs, language, budget
         What to make, in which language, how long.
     texts
-        The dataset's texts; what they are to a family, it says itself.
+        The dataset's texts; each family says what it uses them for.
     seed
-        A text from which a family draws what its samples have in common.
+        A text, from which a family draws what all of its samples have in common.
     """
 
     def __init__(
@@ -53,26 +56,46 @@ class Maker(ABC):
     @property
     @abstractmethod
     def haystack(self) -> Counted:
-        """What fills the prompts, counted once."""
+        """The units that fill the prompts, counted once."""
 
     @abstractmethod
     def plan(self, index: int, rng: random.Random, queries: int) -> tuple[list[Draft], Take]:
         """Return ``queries`` drafts on one context, and a function that fills a token budget.
 
         All of it is drawn from ``rng``, in the same order whatever the length.
+
+        Parameters
+        ----------
+        index
+            The number of the context in its dataset, from 0.
+        rng
+            The random numbers of this context.
+        queries
+            How many questions are asked about it.
+
+        Raises
+        ------
+        ParameterError, DataError
+            If the knobs do not go with the length or the texts, as each family says.
         """
 
     def mark(self, units: Sequence[str], starts: Sequence[int]) -> list[Column]:
-        """Return the parts of units of the haystack, given where in the prompt they begin."""
+        """Return the parts of units of the haystack, given the characters where they begin."""
         return []
 
     @property
     def digest(self) -> str | None:
-        """A short hash of where documents are from; None: they are the language pack's own."""
+        """A short hash of what samples are made of besides the language pack; None: nothing."""
         return None
 
     def drafts(self, index: int, rng: random.Random, queries: int) -> list[Draft]:
-        """Return what must stand in the prompts of one context with ``queries`` questions."""
+        """Return the drafts of one context with ``queries`` questions.
+
+        Raises
+        ------
+        ParameterError, DataError
+            As `plan`.
+        """
         drafts, _ = self.plan(index, rng, queries)
         return drafts
 
@@ -82,7 +105,9 @@ class Maker(ABC):
         Raises
         ------
         TooLongError
-            If none of many drafts fits.
+            If none of ``ATTEMPTS`` drafts fits the budget.
+        ParameterError, DataError
+            As `plan`.
         """
         composer = Composer(self.haystack, counting, self.mark)
         for _ in range(ATTEMPTS - 1):
@@ -104,21 +129,25 @@ class Family:
     variants
         Knobs by the name of the task: RULER's settings.
     category
-        One of ``CATEGORIES``.
+        One of ``RULER_CATEGORIES``, whose tasks are RULER's, or a name of our own.
     scoring
         How its answers are judged.
     tokens_to_generate
-        Room for the answer, in RULER's numbers.
+        Room for the answer in tokens; RULER's number where it is RULER's task.
     maker
         Makes its samples; called with the arguments of `Maker`.
     most_queries
         Returns for given knobs how many questions one context can be asked (None: any number),
         and what decides it.
     explain
-        Returns for a prediction, and whether the token limit ended it, what kind of mistake it
-        is; see `rulerlib.tasks.mistakes`.
+        Returns the kind of mistake of a prediction, given whether the token limit ended it; see
+        `rulerlib.tasks.mistakes`.
     reads_texts
         Returns for given knobs whether the user's own texts are read.
+    reasoning
+        Returns for given knobs the tokens in which a model is asked to reason before it answers.
+    stop
+        Returns for given knobs the texts at which an answer ends.
     """
 
     name: str
@@ -131,8 +160,10 @@ class Family:
     most_queries: Callable[[Any], tuple[int | None, str]]
     explain: Callable[[Prediction, bool], dict[str, Any]]
     reads_texts: Callable[[Any], bool] = lambda knobs: False
+    reasoning: Callable[[Any], int] = lambda knobs: 0
+    stop: Callable[[Any], tuple[str, ...]] = lambda knobs: ()
 
 
 def asked_once(knobs: Any) -> tuple[int | None, str]:
-    """Say that one context of a task of aggregation can be asked one question."""
+    """Return that a context of an aggregation task can be asked one question, and why."""
     return 1, "what stands most often can be asked once"

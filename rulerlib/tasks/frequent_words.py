@@ -70,6 +70,11 @@ class Knobs:
     vocab_size
         Different words that a text may have, the noise being one of them. Those whose count
         would be less than one do not appear: at alpha 2, a few hundred do.
+
+    Raises
+    ------
+    ParameterError
+        If a value cannot work, alone or with the others: says what is allowed.
     """
 
     alpha: float = 2.0
@@ -140,7 +145,7 @@ class CodedText(Maker):
         return weights_of(self.knobs.alpha, self.knobs.vocab_size)
 
     def plan(self, index: int, rng: random.Random, queries: int) -> tuple[list[Draft], Take]:
-        """Return the question about a coded text, and what fills the text."""
+        """Return the draft of a question about a coded text, and a function that fills the text."""
         vocabulary = self._vocabulary(rng)
         draft = self._ask(vocabulary)
         return [draft], lambda room: self._fill(vocabulary, room, draft.least, rng)
@@ -186,7 +191,7 @@ class CodedText(Maker):
         return Sized(make, max(0, room - least), " ")
 
     def mark(self, units: Sequence[str], starts: Sequence[int]) -> list[Column]:
-        """Return each coded word; the dots are noise."""
+        """Return the part of each coded word; the dots are noise and have none."""
         coded = [start for unit, start in zip(units, starts, strict=True) if unit != NOISE]
         size = self.knobs.coded_wordlen
         return [Column("word", coded, [start + size for start in coded])]

@@ -33,6 +33,9 @@ KINDS = {
     "refused": "the model says that it cannot or will not answer",
     "copied example": "values of the worked example, or more of them than other wrong ones",
     "distractor": "a value that stands in the context, but is not the one that was asked for",
+    "wrong unit": "the right number, and other words than belong to it",
+    "wrong operand": "something else that the passages say",
+    "wrong arithmetic": "all that the answer is computed from stands in the reasoning",
     "wrong value": "a value of the right form that stands nowhere in the context",
     "no context": "an answer that stands nowhere, word for word, in the documents",
     "duplicates": "right values said more than once, others missing",
@@ -40,9 +43,13 @@ KINDS = {
     "incomplete": "right values only, but part of the list is missing",
     "other": "no value of the right form",
 }
-"""Every wrong answer is of the first of these kinds that it meets."""
+"""The kinds of mistakes; a wrong answer is of the first that fits.
+
+An empty answer that the token limit ended is cut off.
+"""
 
 COUNTS = ("missing", "distractors", "invented", "from_example", "repeated")
+"""The counts in the description of a mistake."""
 
 _UUID = r"(?<![0-9a-fA-F-])[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}(?![0-9a-fA-F-])"
 
@@ -72,7 +79,7 @@ def mistake(error: str = "", **known: Any) -> dict[str, Any]:
 def explain_values(
     prediction: Prediction, cut_off: bool = False, *, placed: bool = False, listed: bool = False
 ) -> dict[str, Any]:
-    """Return what kind of mistake an answer is that should consist of values.
+    """Return the mistake of an answer that should consist of values.
 
     Parameters
     ----------
@@ -142,9 +149,9 @@ def explain_values(
 
 
 def explain_question(prediction: Prediction, cut_off: bool = False) -> dict[str, Any]:
-    """Return what kind of mistake the answer to a question is, which is free text.
+    """Return the mistake of an answer in free text, as questions about documents have it.
 
-    Its first line is looked for, word for word, in the documents.
+    The first line of the answer is looked for, word for word, in the documents.
 
     Parameters
     ----------
@@ -208,7 +215,7 @@ def _values(
 ) -> tuple[dict[str, list[int]], set[str], set[str], int]:
     """Return where each value starts, those of the worked example, the keys, and the prompt's size.
 
-    The worked example does not count as part of the prompt.
+    Starts and size are in characters. The size leaves out the worked example.
     """
     prompt, parts = prediction.input, prediction.parts
     starts: dict[str, list[int]] = defaultdict(list)
@@ -246,7 +253,7 @@ def _documents(prediction: Prediction) -> tuple[list[tuple[int, str]], list[int]
 
 
 def _nearest(starts: Sequence[int], start: int) -> int:
-    """Return how far the nearest of ``starts``, which rise, is from ``start``."""
+    """Return the characters from ``start`` to the nearest of ``starts``, which rise."""
     at = bisect_left(starts, start)
     return min(abs(other - start) for other in starts[max(0, at - 1) : at + 1])
 

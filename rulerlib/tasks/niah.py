@@ -59,8 +59,14 @@ class Knobs:
     num_needle_k, num_needle_v, num_needle_q
         Number of keys, of values of each key, and of keys asked for.
     depth
-        None: depths as in RULER. A number from 0 to 100 puts the needle that is asked for there;
-        of several, one of the first key's, and the others stay where they would be without it.
+        None: depths as in RULER. A number from 0 (start) to 100 (end) puts the needle that is
+        asked for there. Where several are asked for, it puts one of the first key's there; the
+        others stay where they would be without it.
+
+    Raises
+    ------
+    ParameterError
+        If a value cannot work, alone or with the others: says what is allowed.
     """
 
     haystack: str = "essay"
@@ -99,7 +105,7 @@ class Knobs:
 def most_queries(knobs: Knobs) -> tuple[int | None, str]:
     """Return how many questions one context can be asked (None: any number), and what decides it.
 
-    A needle more changes nothing in a haystack of needles, where it stands among distractors of
+    One more needle changes nothing in a haystack of needles, where it stands among distractors of
     its own form. In prose or noise it makes another task.
     """
     if knobs.depth is not None:
@@ -116,7 +122,7 @@ def most_queries(knobs: Knobs) -> tuple[int | None, str]:
 
 
 def value_of(kind: str, language: Language, rng: random.Random) -> str:
-    """Return a key or a value: a word pair, a 7-digit number or a version 4 UUID."""
+    """Return a random key or value: a word pair, a 7-digit number or a version 4 UUID."""
     if kind == "numbers":
         return str(rng.randrange(1_000_000, 10_000_000))
     if kind == "uuids":
@@ -134,6 +140,13 @@ class Needles(Maker):
 
     @cached_property
     def haystack(self) -> Haystack:
+        """The line of noise, the sentences of the texts, or distractors, counted once.
+
+        Raises
+        ------
+        ParameterError
+            If there are too few different keys for distractors of the length.
+        """
         tokenizer = self.budget.tokenizer
         if self.knobs.haystack == "noise":
             return Haystack([self.language.noise], "\n", tokenizer)
@@ -142,9 +155,14 @@ class Needles(Maker):
         return Pool([*self._hidden], "\n", tokenizer)
 
     def plan(self, index: int, rng: random.Random, queries: int) -> tuple[list[Draft], Take]:
-        """Return ``queries`` questions about the keys of one context, and what fills it.
+        """Return ``queries`` drafts about the keys of one context, and a function that fills it.
 
         No key is asked for twice. In a haystack of needles each question brings its keys.
+
+        Raises
+        ------
+        DataError
+            If no keys and values were found that do not stand in the haystack already.
         """
         knobs = self.knobs
         asked_for = queries * knobs.num_needle_q
@@ -193,7 +211,7 @@ class Needles(Maker):
         return Draft(head, tail, prefix, outputs, needles, order, asked=len(outputs))
 
     def mark(self, units: Sequence[str], starts: Sequence[int]) -> list[Column]:
-        """Return each needle of a needle haystack, a distractor, and its value."""
+        """Return the parts of a needle haystack: each needle is a distractor, and has a value."""
         if self.knobs.haystack != "needle":
             return []
         hidden = [self._hidden[unit] for unit in units]
@@ -208,7 +226,7 @@ class Needles(Maker):
         return self.language.fill("niah", "needle", label, key=key, value=value)
 
     def _draw(self, rng: random.Random, count: int) -> dict[str, list[str]]:
-        """Return the values of keys: no key or value stands in another or in the haystack."""
+        """Return values by key; no key or value stands in another or in the haystack."""
         drawn = self._draw_some(rng, self.knobs.num_needle_k, ())
         while len(drawn) < count:
             # One by one: of many at once, one or another would always stand in a long haystack.
@@ -218,7 +236,7 @@ class Needles(Maker):
     def _draw_some(
         self, rng: random.Random, count: int, taken: Sequence[str]
     ) -> dict[str, list[str]]:
-        """Return the values of keys; nothing stands in any of ``taken`` or holds one of them."""
+        """Return values by key; none of them stands in any of ``taken`` or holds one of these."""
         knobs, language = self.knobs, self.language
         wording = self._needle("", "").casefold()
         for _ in range(TRIES):
@@ -241,7 +259,7 @@ class Needles(Maker):
 
     @cached_property
     def _hidden(self) -> dict[str, tuple[str, int, int]]:
-        """Twice the distractors of the longest prompt, with key and start and end of the value."""
+        """Distractors by text, twice those of a prompt: key, and start and end of the value."""
         rng, knobs = random.Random(f"{self._seed} pool"), self.knobs
         names: set[str] = set()
         units: dict[str, tuple[str, int, int]] = {}

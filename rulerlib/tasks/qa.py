@@ -68,8 +68,13 @@ class Knobs:
     context
         False leaves out all documents: what a model answers from memory alone.
     depth
-        None: depths as in the other tasks. A number from 0 to 100 puts a single
-        target document there.
+        None: depths as in the other tasks. A number from 0 (start) to 100 (end)
+        puts a single target document there.
+
+    Raises
+    ------
+    ParameterError
+        If a value cannot work, alone or with the others: says what is allowed.
     """
 
     hops: int = 1
@@ -100,11 +105,14 @@ def most_queries(knobs: Knobs) -> tuple[int | None, str]:
     return None, ""
 
 
-# Questions of the encyclopedia that replace those that do not go with others.
+# Numbers of questions of the encyclopedia that replace those that do not go with others.
 OTHERS = range(1_000_000, 2_000_000)
 
 # How many of them are tried.
 TRIES = 1000
+
+Asked = tuple[int, Question]
+"""A question after its number in the source, or that of another one on the same matter."""
 
 
 class Questions(Maker):
@@ -118,12 +126,22 @@ class Questions(Maker):
 
     @cached_property
     def source(self) -> Source:
-        """The source of questions and documents."""
+        """The source of questions and documents.
+
+        Raises
+        ------
+        ParameterError
+            If ``knobs.source`` is no file or hub name, or has no question of that many hops.
+        DataError
+            If it does not hold questions, or the language has no encyclopedia.
+        MissingExtraError
+            If `datasets` is needed and not installed.
+        """
         name, hops = self.knobs.source, self.knobs.hops
         if name is None:
             number = int.from_bytes(hashlib.sha256(self._seed.encode()).digest()[:4], "big")
             return Fiction(self.language, hops, number)
-        return _opened(name, _state(name)).asking(hops, name)
+        return opened(name).asking(hops, name)
 
     @property
     def digest(self) -> str:
@@ -132,12 +150,31 @@ class Questions(Maker):
 
     @cached_property
     def haystack(self) -> Documents:
-        return Documents(self.source, self.language, self.budget, self._seed)
+        return Documents(self.source, self.label, self.budget, self._seed)
+
+    @property
+    def label(self) -> str:
+        """What stands before each document; see `Documents`."""
+        return self.language.text("question_answering", "document")
+
+    @property
+    def wanted(self) -> int | None:
+        """The number of documents in the prompt, targets included; None: as many as fit."""
+        return self.knobs.num_documents
 
     def plan(self, index: int, rng: random.Random, queries: int) -> tuple[list[Draft], Take]:
-        """Return ``queries`` questions on the same documents, and what fills up with others."""
-        numbers = self._numbers(index, rng, queries)
-        return self._drafts(numbers, index, rng), partial(self._take, numbers, rng)
+        """Return ``queries`` drafts on the same documents, and a function that adds distractors.
+
+        Raises
+        ------
+        ParameterError
+            If the source has not enough questions that go together, or ``num_documents`` is more
+            than there are. The function raises it, too, where ``num_documents`` is less than the
+            number of targets.
+        """
+        asked = self.asked(index, rng, queries)
+        questions = [question for _, question in asked]
+        return self._drafts(questions, index, rng), partial(self._take, asked, rng)
 
     def shared(self, counting: Counting, index: int, rng: random.Random, queries: int) -> Shared:
         """Return one context with ``queries`` questions; see `Maker.shared`.
@@ -147,11 +184,12 @@ class Questions(Maker):
         TooLongError
             If their target documents do not fit the budget.
         ParameterError
-            If the source has not documents enough for the length: names the longest that works.
+            If the source has not enough documents for the length: names the longest that works.
+            Also as `plan`.
         """
         shared = super().shared(counting, index, rng, queries)
         left = self.budget.length - shared.longest
-        if self.knobs.context and self.knobs.num_documents is None:
+        if self.knobs.context and self.wanted is None:
             allowed = (
                 f"at most {self.budget.length - left}, because"
                 f" {self.knobs.source or 'the encyclopedia'} has no more than"
@@ -161,11 +199,11 @@ class Questions(Maker):
         return shared
 
     def mark(self, units: Sequence[str], starts: Sequence[int]) -> list[Column]:
-        """Return each document beside the targets, with its label."""
+        """Return the part of each document beside the targets, its label included."""
         return [Column("distractor", [*starts], list(map(add, starts, map(len, units))))]
 
-    def _numbers(self, index: int, rng: random.Random, queries: int) -> list[int]:
-        """Return the numbers of the questions on one context.
+    def asked(self, index: int, rng: random.Random, queries: int) -> list[Asked]:
+        """Return the questions on one context, each after its number in the source.
 
         Where an answer must stand in its own target documents alone, a question whose answer
         stands in another's target, or the other way round, gives way to one that is drawn.
@@ -186,7 +224,7 @@ class Questions(Maker):
                 require(tries <= TRIES, "queries_per_context", queries, allowed)
                 number = rng.choice(OTHERS)
             numbers.append(number)
-        return numbers
+        return [(number, source.question(number)) for number in numbers]
 
     def _clash(self, one: int, other: int) -> bool:
         """Return whether an answer to either question stands in the other's targets alone."""
@@ -212,11 +250,10 @@ class Questions(Maker):
         random.Random(f"{self._seed} order").shuffle(order)
         return order
 
-    def _drafts(self, numbers: Sequence[int], index: int, rng: random.Random) -> list[Draft]:
-        questions = [self.source.question(number) for number in numbers]
+    def _drafts(self, questions: Sequence[Question], index: int, rng: random.Random) -> list[Draft]:
         placed: dict[int, float] = {}
         if self.knobs.context:
-            for at, question in enumerate(questions, index * len(numbers)):
+            for at, question in enumerate(questions, index * len(questions)):
                 targets = list(question.targets)
                 if len(targets) == 1:
                     depths = [depth_of(at) if self.knobs.depth is None else self.knobs.depth]
@@ -240,37 +277,40 @@ class Questions(Maker):
         )
         if not self.knobs.context:
             return draft
-        targets, answered = list(placed), []
         for target, depth in placed.items():
             document = self.haystack.text(target)
             own = target in question.targets
             value = _first_answer(document, question.answers) if own else None
-            answered.append(value is not None)
             draft.needles.append(Needle(document, depth, value))
+        self._ask(draft, question, [*placed])
+        return draft
+
+    def _ask(self, draft: Draft, question: Question, targets: Sequence[int]) -> None:
+        """Say which needles of a draft are asked for, given the documents that they are."""
         # The document with the answer first, then the one that leads to it. Those of other
         # questions are distractors to this one.
         hops = [targets.index(target) for target in reversed(question.targets)]
-        draft.order = sorted(hops, key=lambda hop: not answered[hop])
+        draft.order = sorted(hops, key=lambda hop: draft.needles[hop].value is None)
         draft.asked, draft.role = len(hops), "document"
-        count = self.knobs.num_documents or len(targets)
+        count = self.wanted or len(targets)
         allowed = f"at most {self.source.num_documents}, all that there are"
         require(count <= self.source.num_documents, "num_documents", count, allowed)
         draft.least = sum(self.haystack.label_costs(count)[:count])
         draft.least += max(0, count - len(targets)) * self.haystack.mean
-        return draft
 
-    def _take(self, numbers: Sequence[int], rng: random.Random, room: int) -> Filling:
+    def _take(self, asked: Sequence[Asked], rng: random.Random, room: int) -> Filling:
         """Return distractors: first those on the same matter, then any."""
-        documents, source, wanted = self.haystack, self.source, self.knobs.num_documents
+        documents, source, wanted = self.haystack, self.source, self.wanted
         if not self.knobs.context:
             return Filling([], [], "\n\n")
-        questions = [source.question(number) for number in numbers]
+        questions = [question for _, question in asked]
         seen = {target for question in questions for target in question.targets}
         targets = len(seen)
-        one = "a question needs" if len(numbers) == 1 else "the questions of this context need"
+        one = "a question needs" if len(asked) == 1 else "the questions of this context need"
         holds = wanted is None or wanted >= targets
         require(holds, "num_documents", wanted, f"at least {targets}, which {one}")
         answers = [answer.casefold() for question in questions for answer in question.answers]
+        numbers = dict.fromkeys(number for number, _ in asked)
         related = list(dict.fromkeys(index for one in numbers for index in source.related(one)))
         rng.shuffle(related)
         chosen: list[int] = []
@@ -326,9 +366,20 @@ def _shuffled(indices: Sequence[int], rng: random.Random) -> Iterator[int]:
         order[other] = order.get(at, at)
 
 
+def opened(name: str, side: str = "validation") -> Rows:
+    """Return a source by its name; a file is read again only when it has changed.
+
+    Raises
+    ------
+    ParameterError, DataError, MissingExtraError
+        As `open_source`.
+    """
+    return _opened(name, side, _state(name))
+
+
 @lru_cache(maxsize=4)
-def _opened(name: str, state: tuple[int, ...]) -> Rows:
-    return open_source(name)
+def _opened(name: str, side: str, state: tuple[int, ...]) -> Rows:
+    return open_source(name, side)
 
 
 def _state(name: str) -> tuple[int, ...]:

@@ -72,6 +72,11 @@ class Knobs:
         Assignments of one variable to the next in each chain, which has one variable more.
     few_shot
         Whether a short example with its answer comes first, as in RULER.
+
+    Raises
+    ------
+    ParameterError
+        If a value cannot work, alone or with the others: says what is allowed.
     """
 
     haystack: str = "noise"
@@ -114,15 +119,21 @@ class Chains(Maker):
 
     @cached_property
     def haystack(self) -> Haystack:
+        """The line of noise, or the sentences of the texts, counted once."""
         tokenizer = self.budget.tokenizer
         if self.knobs.haystack == "noise":
             return Haystack([self.language.noise], "\n", tokenizer)
         return Haystack(sentences(self._texts), " ", tokenizer)
 
     def plan(self, index: int, rng: random.Random, queries: int) -> tuple[list[Draft], Take]:
-        """Return a question about each of the first ``queries`` chains, and what fills the text.
+        """Return a draft for each of the first ``queries`` chains, and a function that fills up.
 
         The worked example comes before the context, and is one and the same for all of them.
+
+        Raises
+        ------
+        DataError
+            If no name or value was found that does not stand in the haystack already.
         """
         knobs = self.knobs
         examples = min(knobs.num_chains, EXAMPLE_CHAINS) if knobs.few_shot else 0

@@ -1,4 +1,4 @@
-"""Measures of one answer against its references.
+"""RULER's measures: whether the references stand in an answer (Hsieh et al. 2024).
 
 >>> all_match("Det er 1234567 og 7654321.", ["1234567", "7654321"])
 1.0
@@ -12,38 +12,38 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 _CONTROL = re.compile(r"[\x00-\x1f]")
 
 
 def normalize(text: str) -> str:
-    """One form for comparison: NFKC and case-folded, so that æ, ø, å match however encoded."""
+    """Return a text to compare: NFKC and case-folded, so that æ, ø, å match however encoded."""
     # Folding can undo the normal form (it turns some letters into several), hence twice.
     folded = unicodedata.normalize("NFKC", text).casefold()
     return unicodedata.normalize("NFKC", folded)
 
 
 def clean(pred: str) -> str:
-    """A prediction as RULER's script takes it: control characters become newlines."""
+    """Return a prediction as RULER's script takes it: control characters become newlines."""
     return _CONTROL.sub("\n", pred.strip()).strip()
 
 
 def _appear(pred: str, references: Sequence[str]) -> list[bool]:
-    """Whether each reference stands in the prediction: what all the rules below count."""
+    """Return whether each reference stands in the prediction, which all the rules below count."""
     text = normalize(clean(pred))
     return [normalize(reference) in text for reference in references]
 
 
 def all_match(pred: str, references: Sequence[str]) -> float:
-    """1 if every reference appears in the prediction, else 0: the strict rule."""
+    """Return 1 if every reference appears in the prediction, else 0: the strict rule."""
     appear = _appear(pred, references)
     # Without references nothing was asked for, and nothing is found, as in `recall`.
     return float(bool(appear) and all(appear))
 
 
 def recall(pred: str, references: Sequence[str]) -> float:
-    """The share of references that appear.
+    """Return the share of references that appear in the prediction, 0 to 1.
 
     RULER's script calls the mean of this ``string_match_all``, though it gives
     part of the points for part of the list.
@@ -53,13 +53,8 @@ def recall(pred: str, references: Sequence[str]) -> float:
 
 
 def part_match(pred: str, references: Sequence[str]) -> float:
-    """1 if any one reference appears (RULER's ``string_match_part``, for question answering)."""
+    """Return 1 if any one reference appears in the prediction, else 0.
+
+    RULER's ``string_match_part``, for question answering.
+    """
     return float(any(_appear(pred, references)))
-
-
-MEASURES: dict[str, Callable[[str, Sequence[str]], float]] = {
-    "all_match": all_match,
-    "recall": recall,
-    "part_match": part_match,
-}
-"""Every measure by its name, as tables have it."""

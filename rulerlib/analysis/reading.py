@@ -1,0 +1,323 @@
+"""Reading with arithmetic: accuracy by operation, the form of answers, and what needs no model.
+
+>>> from rulerlib.analysis.scores import scores
+>>> about = {"model": "lille", "language": "en", "task": "drop_1", "length": 4096}
+>>> others = {"golds": [["12"], ["12 goals"]], "facts": {"operation": "sum"}}
+>>> said = ["5 + 7 is 12.\\nAnswer: 12", "Answer: 12."]
+>>> rows = [(about, Prediction(i, "", ["12"], pred, others)) for i, pred in enumerate(said)]
+>>> table = by_operation(scores(rows))
+>>> table[["operation", "n", "measure", "mean", "em_raw", "em_norm"]].to_dict("split")["data"]
+[['sum', 2, 'drop_f1', 1.0, 0.5, 1.0]]
+
+A score says little without what can be had for nothing. There are three baselines, all judged as
+the model is: the same questions without their passages, the answer that is right most often, and
+the number or name that stands nearest to what is asked about.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import random
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import pandas as pd
+
+from rulerlib import samples
+from rulerlib.analysis.accuracy import accuracy, means
+from rulerlib.analysis.scores import of_measure, scores
+from rulerlib.analysis.tables import BY, groups_of, nothing
+from rulerlib.dataset import Dataset
+from rulerlib.errors import ParameterError
+from rulerlib.metrics import answer_line
+from rulerlib.runs import Run
+from rulerlib.samples import OPTIONAL, Prediction, Sample
+from rulerlib.sources.chronicle_questions import OPERATIONS
+from rulerlib.tasks.drop import TRAINING, Reading
+from rulerlib.tasks.mistakes_reading import told
+
+# Questions of the training side whose answers are counted.
+COUNTED = 200
+
+NO_PASSAGE, FREQUENT, NEAREST = BASELINES = (
+    "no passage", "most frequent answer", "nearest number or name",
+)  # fmt: skip
+"""The names of the baselines. The first is the model itself, asked without passages."""
+
+_WAYS = ("final mark", "full stop", "line break")
+
+_WORD = re.compile(r"\w+")
+_NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
+_DATE = re.compile(r"(?<![\d.,])(?:(?:[12]?\d|3[01])\.? [^\W\d]{3,}|\d{4}(?![\d.,]*\d))")
+# Capitalised words in a row, and what stands before the first word of a sentence.
+_CAPITAL = "".join(filter(str.isupper, map(chr, range(0x250))))
+_NAME = re.compile(rf"\b[{_CAPITAL}][\w'’-]*(?: [{_CAPITAL}][\w'’-]*)*")
+_PATTERNS = {"name": _NAME, "span": _NAME, "spans": _NAME, "date": _DATE}
+_BEGINNING = re.compile(r"(?:^|[.!?:]\s|\n)$")
+
+
+# --- Tables -----------------------------------------------------------------------------------
+
+
+def by_operation(
+    table: pd.DataFrame,
+    measure: str = "primary",
+    by: Sequence[str] = ("model", "language", "length"),
+) -> pd.DataFrame:
+    """Return means by operation, with their intervals, which are clustered by passage.
+
+    Parameters
+    ----------
+    table
+        From `rulerlib.analysis.scores`.
+    measure
+        See `rulerlib.analysis.of_measure`.
+    by
+        What is averaged separately, beside the operation. Answers to one question at two lengths
+        are not independent, so ``length`` belongs to it, unless there is one.
+
+    Returns
+    -------
+    DataFrame
+        As `rulerlib.analysis.accuracy`, with the ``operation``: a key of
+        `rulerlib.sources.chronicle_questions.OPERATIONS`, in its order; or, as nothing else is
+        known of the questions of DROP, the kind of their answer. An empty table says that neither
+        is known.
+
+    Raises
+    ------
+    ParameterError
+        If no row has this measure.
+    """
+    kinds = [facts.get("operation", facts.get("answer_kind")) for facts in table["facts"]]
+    rows = table.assign(operation=kinds).dropna(subset="operation")
+    if rows.empty:
+        why = table.attrs.get("why", "No question says which operation it asks for.")
+        return nothing(why, [*by, "operation"])
+    order = {name: number for number, name in enumerate(OPERATIONS)}
+    rows = rows.sort_values(
+        "operation", key=lambda names: names.map(order).fillna(len(order)), kind="stable"
+    )
+    return accuracy(rows, measure, (*by, "operation"))
+
+
+def form(table: pd.DataFrame, by: Sequence[str] = BY) -> pd.DataFrame:
+    """Return how many answers do not have the form that was asked for.
+
+    Parameters
+    ----------
+    table
+        From `rulerlib.analysis.scores`.
+    by
+        What is counted separately.
+
+    Returns
+    -------
+    DataFrame
+        ``by``, ``n``, and as shares of all answers, 0 to 1: ``no_answer_line``, NaN where a task
+        asks for none; ``overlong``, of more words than every accepted answer; ``format_violation``,
+        and each way of it, see `rulerlib.metrics.format_violation`. An empty table says that there
+        are no short answers.
+    """
+    rows = of_measure(table)
+    rows = rows[["format_violation" in facts for facts in rows["facts"]]]
+    columns = [*by, "n", "no_answer_line", "overlong", "format_violation", *_WAYS]
+    if rows.empty:
+        return nothing("There are no short answers whose form is known.", columns)
+    shares = []
+    for names, part in groups_of(rows, by):
+        facts = part["facts"].tolist()
+        lines = [
+            float(each["no_answer_line"])
+            for each, knobs in zip(facts, part["knobs"], strict=True)
+            if knobs.get("reasoning", True)
+        ]
+        ways = [each["format_violation"] for each in facts]
+        shares.append([
+            *names.values(), len(part), _mean(lines),
+            _mean([each["overlong"] for each in facts]), _mean([bool(way) for way in ways]),
+            *(_mean([way in each for each in ways]) for way in _WAYS),
+        ])  # fmt: skip
+    return pd.DataFrame(shares, columns=columns)
+
+
+def _mean(values: Sequence[float]) -> float:
+    return sum(values) / len(values) if values else math.nan
+
+
+def reasoning(
+    predictions: Iterable[tuple[Mapping[str, Any], Prediction]],
+    primary: str | None = None,
+    by: Sequence[str] = BY,
+) -> pd.DataFrame:
+    """Return how much of what an answer is computed from stands in the reasoning before it.
+
+    Parameters
+    ----------
+    predictions, primary
+        See `rulerlib.analysis.scores`.
+    by
+        What is averaged separately.
+
+    Returns
+    -------
+    DataFrame
+        ``by``; ``answer``, ``"right"`` or ``"wrong"``; ``n``; ``operands``, the mean share of the
+        operands, 0 to 1, that stand in what was thought or written before the answer line;
+        ``low`` and ``high``, its 95 % interval, clustered by passage. Questions whose operands
+        are unknown do not count, and neither do answers without reasoning. An empty table says why.
+    """
+    predictions = list(predictions)
+    rows = of_measure(scores(predictions, primary))
+    # There is one row for each prediction, in their order.
+    shares = [_told(record, about.get("knobs") or {}) for about, record in predictions]
+    answers = ["right" if value == 1 else "wrong" for value in rows["value"]]
+    rows = rows.assign(operands=shares, answer=answers)
+    if rows["operands"].isna().all():
+        return nothing("No answer has reasoning before it that could hold known operands.")
+    return means(rows, "operands", (*by, "answer"))
+
+
+def _told(prediction: Prediction, knobs: Mapping[str, Any]) -> float:
+    """Return the share of the operands that stand before the answer line; NaN without reasoning."""
+    text = str(prediction.others.get("thinking", ""))
+    if knobs.get("reasoning", True):
+        line = answer_line(prediction.pred, prediction.others.get("language") or "en")
+        text += " " + (prediction.pred.rpartition(line)[0] if line else prediction.pred)
+    return told(prediction, text) if text else math.nan
+
+
+# --- Baselines --------------------------------------------------------------------------------
+
+
+def without_passages(run: Run) -> Run:
+    """Return a run whose study asks the questions of a run, at its length, without their passages.
+
+    It has the same model, and its answers stand in the folder of a study of their own. Where
+    ``data`` is given nobody knows the questions without their passages, and nothing is asked;
+    where questions share their passages, others of the same kind are asked, one for each.
+    """
+    blind = {**run.knobs, "context": False}
+    return replace(
+        run, loaded=run.loaded_engine, study_name="no-passage", study_length=run.length,
+        study=[] if run.given else [{"task": name, **blind} for name in run.tasks],
+        study_samples=run.num_samples,
+    )  # fmt: skip
+
+
+def most_frequent(data: Dataset, asked: Sequence[Sample]) -> list[Prediction]:
+    """Return for every sample the first gold that ``COUNTED`` training questions have most often.
+
+    Of equally frequent ones it is the one that was drawn first. The questions are drawn at random,
+    by ``fewshot_seed``.
+
+    Raises
+    ------
+    ParameterError
+        If the source of the questions has no training side.
+    """
+    maker = data.maker
+    assert isinstance(maker, Reading)
+    training = maker.training
+    total = training.num_questions or TRAINING
+    rng = random.Random(maker.knobs.fewshot_seed)
+    numbers = rng.sample(range(total), min(COUNTED, total))
+    golds = Counter(training.question(number).answers[0] for number in numbers)
+    ((answer, _),) = golds.most_common(1)
+    return [_said(sample, answer) for sample in asked]
+
+
+def nearest(asked: Sequence[Sample]) -> list[Prediction]:
+    """Return for every sample the number or name that stands nearest to what is asked about.
+
+    What is asked about is the word of the question that stands least often in the passages, but
+    does stand there; of several it is the first. The rule is told what kind of answer is wanted.
+    For a name or a span of text it takes the nearest capitalised words in a row of which the first
+    does not begin a sentence; for a date the nearest number up to 31 with the word after it, or of
+    four digits; else the nearest number in digits. Distance counts in characters; at the same
+    distance the earlier one is taken. What stands in the question itself is no answer, and without
+    anything to take, the answer is empty.
+    """
+    return [_said(sample, _nearest(sample)) for sample in asked]
+
+
+def baselines(run: Run, blind: Run) -> Iterator[tuple[dict[str, Any], Prediction]]:
+    """Yield the predictions of a run at its longest length, and those of the baselines.
+
+    Parameters
+    ----------
+    run
+        A run of reading comprehension that has been answered.
+    blind
+        The same `without_passages`, answered as well.
+
+    Yields
+    ------
+    tuple of dict and Prediction
+        As `rulerlib.runs.Run.predictions`; for a baseline the ``model`` is its name.
+        `most_frequent` is left out where the questions have no training side, as those of ``data``.
+
+    Raises
+    ------
+    DataError
+        If a file of questions or answers is missing or damaged.
+    """
+    answered = [each for each in run.predictions() if each[0]["length"] == run.length]
+    yield from answered
+    for about, record in blind.study_predictions():
+        knobs = {name: value for name, value in about["knobs"].items() if name != "context"}
+        own = {name: value for name, value in about.items() if name not in ("setting", "study")}
+        yield {**own, "model": NO_PASSAGE, "knobs": knobs}, record
+    for cell in run.cells:
+        if cell.length == run.length:
+            asked = list(samples.read(run.questions(cell), Sample))[: run.num_samples]
+            answers = {NEAREST: nearest(asked)}
+            with contextlib.suppress(ParameterError):
+                if not run.given:
+                    answers[FREQUENT] = most_frequent(run.dataset(cell), asked)
+            for name in BASELINES:
+                about = {**cell.settings(), "model": name}
+                yield from ((about, record) for record in answers.get(name, ()))
+
+
+def _said(sample: Sample, answer: str) -> Prediction:
+    """Return the prediction that a baseline makes for a sample."""
+    names = ("task", "language", "depths", *OPTIONAL)
+    others = {name: value for name in names if (value := getattr(sample, name))}
+    others["parts"] = sample.parts.to_data()
+    return Prediction(sample.index, sample.input, sample.outputs, answer, others)
+
+
+def _nearest(sample: Sample) -> str:
+    context, question = (
+        "\n".join(sample.input[part.start : part.end] for part in sample.parts.of_role(role))
+        for role in ("context", "question")
+    )
+    # The line of the question, without the word that announces it, and nothing that follows.
+    question = question.strip().partition("\n")[0].partition(":")[2]
+    words = [(word.group().casefold(), word.span()) for word in _WORD.finditer(context)]
+    counts, wanted = Counter(word for word, _ in words), _WORD.findall(question.casefold())
+    known = [word for word in wanted if counts[word]]
+    pattern = _PATTERNS.get(sample.facts.get("answer_kind", ""), _NUMBER)
+    said = {*pattern.findall(question)}
+    candidates = [each for each in pattern.finditer(context) if each.group() not in said]
+    if pattern is _NAME:
+        before = (context[max(0, each.start() - 2) : each.start()] for each in candidates)
+        candidates = [
+            each
+            for each, text in zip(candidates, before, strict=True)
+            if not _BEGINNING.search(text)
+        ]
+    if not known or not candidates:
+        return ""
+    rarest = min(known, key=counts.__getitem__)
+    places = [span for word, span in words if word == rarest]
+
+    def distance(candidate: re.Match[str]) -> int:
+        return min(max(start - candidate.end(), candidate.start() - end) for start, end in places)
+
+    return min(candidates, key=distance).group()

@@ -1,0 +1,158 @@
+"""What a port of RULER does otherwise than RULER, found in the files that it wrote.
+
+Given a folder of prompts, answers and scores, `check` names the differences from RULER's
+definition (Hsieh et al. 2024, and NVIDIA's scripts), each with its evidence. From a shell::
+
+    python -m rulerlib.conformance FOLDER --tokenizer NAME
+
+>>> import json, pathlib, tempfile
+>>> folder = pathlib.Path(tempfile.mkdtemp()) / "4096" / "pred"
+>>> folder.mkdir(parents=True)
+>>> record = {"index": 0, "input": "Ada? Bo. Who asks?", "outputs": ["Ada"], "pred": "Ada"}
+>>> _ = (folder / "qa_1.jsonl").write_text(json.dumps(record))
+>>> report = check(folder)
+>>> [finding.fault for finding in report.findings]
+['answer prefix lost']
+>>> report.findings[0].evidence
+"Its prompt ends in 'Ada? Bo. Who asks?'."
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from rulerlib import tokens
+from rulerlib.conformance import layouts
+from rulerlib.conformance.faults import FAULTS
+from rulerlib.errors import DataError, whole_number
+from rulerlib.tokens import Tokenizer
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A fault in one file.
+
+    Attributes
+    ----------
+    fault
+        Its name, see `rulerlib.conformance.faults.FAULTS`.
+    file, task, length
+        Where; the context length in tokens, None where it is not known.
+    records, checked
+        How many records show it, and how many could be judged.
+    first
+        The file and number of the first.
+    evidence, ruler
+        The numbers behind it, and what RULER does instead.
+    """
+
+    fault: str
+    file: str
+    task: str
+    length: int | None
+    records: int
+    checked: int
+    first: str
+    evidence: str
+    ruler: str
+
+
+@dataclass(frozen=True)
+class Report:
+    """What `check` found.
+
+    Attributes
+    ----------
+    folder, layout
+        What was read, and as whose files.
+    files, records
+        How many files, and records in them.
+    findings
+        The faults, file by file.
+    unchecked
+        The faults that could not be looked for in any file, and why.
+    """
+
+    folder: str
+    layout: str
+    files: int
+    records: int
+    findings: Sequence[Finding]
+    unchecked: dict[str, str]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the report as plain data."""
+        return asdict(self)
+
+    def __str__(self) -> str:
+        """Return the report for people to read."""
+        files = f"{self.files} file{'s' if self.files > 1 else ''}"
+        told = [f"{self.folder}: {self.records:,} records in {files}, in {self.layout}'s layout."]
+        for each in self.findings:
+            length = f" at {each.length:,} tokens" if each.length else ""
+            told.append(
+                f"\n{each.fault}: {each.task}{length}, {each.records} of {each.checked} records\n"
+                f"    First in {each.first}.\n    {each.evidence}\n    {each.ruler}"
+            )
+        if not self.findings:
+            told.append("Nothing differs from RULER in what was checked.")
+        if self.unchecked:
+            told.append("\nNot checked:")
+            told += [f"    {fault}: {why}" for fault, why in self.unchecked.items()]
+        return "\n".join(told)
+
+
+def check(
+    folder: str | Path, tokenizer: str | Tokenizer | None = None, length: int | None = None
+) -> Report:
+    """Return what the files of a folder do otherwise than RULER.
+
+    Parameters
+    ----------
+    folder
+        Files of NVIDIA's scripts, lm-eval's samples, NeMo-Skills' questions and outputs,
+        lighteval's details, or a run of this project: one layout at a time.
+    tokenizer
+        The one that the port counted with: a model's name or folder, or a loaded one. Without
+        it, only lengths that the records state are held against the budget.
+    length
+        The context length in tokens, where the files do not say it.
+
+    Raises
+    ------
+    DataError
+        If there are no such files, one cannot be read or is damaged, they are of several layouts,
+        or none is of a task of RULER's.
+    ParameterError
+        If there is no such tokenizer, or ``length`` is no whole number above 0.
+    MissingExtraError
+        If a package is missing that reads the tokenizer, or Parquet.
+    """
+    if length is not None:
+        whole_number("length", length, 1)
+    layout, paths = layouts.find(folder)
+    if isinstance(tokenizer, str):
+        tokenizer = tokens.load(tokenizer)
+    files, records = set[Path](), 0
+    findings: list[Finding] = []
+    checked = dict.fromkeys((fault.name for fault in FAULTS), 0)
+    for group in layouts.read(layout, paths):
+        group = replace(group, length=group.length or length)
+        files.add(group.path)
+        records += len(group.entries)
+        for fault in FAULTS:
+            outcome = fault.look(group, tokenizer)
+            checked[fault.name] += outcome.checked
+            if outcome.shown:
+                findings.append(Finding(
+                    fault.name, str(group.path), group.task.name, group.length,
+                    len(outcome.shown), outcome.checked, outcome.shown[0].where,
+                    outcome.evidence, fault.ruler,
+                ))  # fmt: skip
+    if not records:
+        raise DataError(f"{folder}: no records of a task of RULER's, as file and folder names say.")
+    unchecked = {fault.name: fault.needs for fault in FAULTS if not checked[fault.name]}
+    return Report(str(folder), layout, len(files), records, findings, unchecked)

@@ -1,0 +1,37 @@
+"""The command line of `rulerlib.conformance`: it prints a report and says by its exit code what is
+in it. 0: nothing differs from RULER; 1: something does; 2: the files could not be read.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Sequence
+
+from rulerlib.conformance import check
+from rulerlib.errors import RulerError
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Print what the files of a folder do otherwise than RULER, and return the exit code."""
+    parser = argparse.ArgumentParser(
+        prog="python -m rulerlib.conformance",
+        description="Say what a port of RULER does otherwise than RULER, from the files it wrote.",
+    )
+    parser.add_argument("folder", help="the folder with prompts, answers and scores")
+    parser.add_argument("--tokenizer", help="the tokenizer it counted with: a name or a folder")
+    parser.add_argument("--length", type=int, help="the context length, if no name says it")
+    parser.add_argument("--json", action="store_true", help="print the report as JSON")
+    given = parser.parse_args(arguments)
+    try:
+        report = check(given.folder, given.tokenizer, given.length)
+    except RulerError as error:
+        print(error, file=sys.stderr)
+        return 2
+    print(json.dumps(report.to_dict(), ensure_ascii=False, indent=2) if given.json else report)
+    return 1 if report.findings else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,56 @@
+"""Text of a model, so that it does no harm where it is shown: escaped, visible and short.
+
+>>> print(visible("a\\x00b\\u202ec"), markup("<b>"))
+a␀b\\u202ec &lt;b&gt;
+"""
+
+from __future__ import annotations
+
+import html
+import re
+
+EDGE = 1000
+"""Characters at either end of a text that are shown of a longer one."""
+
+SHORT_GAP = 80
+"""Fewer characters than this are shown rather than left out."""
+
+# What could hide text, turn its direction or command a terminal: control characters except tabs
+# and line breaks, invisible marks of direction and format, halves of a pair. What joins the
+# letters of some scripts and the parts of an emoji stays.
+_HIDDEN = re.compile(
+    r"[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e"
+    r"\u2060-\u206f\ud800-\udfff\ufeff\ufff9-\ufffb\U000e0000-\U000e007f]+"
+)
+_PICTURES = {chr(code): chr(0x2400 + code) for code in range(0x20)} | {"\x7f": "␡"}
+_SYMBOL = "border:1px solid #8888;border-radius:3px;font-size:.85em"
+
+
+def visible(text: str) -> str:
+    """Return a text with symbols in the place of characters that cannot be seen."""
+    return _HIDDEN.sub(_symbols, text)
+
+
+def _symbols(hit: re.Match[str]) -> str:
+    """Return the pictures that Unicode has of control characters; others as Python writes them."""
+    return "".join(
+        _PICTURES.get(letter) or letter.encode("unicode_escape").decode() for letter in hit[0]
+    )
+
+
+def markup(text: str) -> str:
+    """Return a text as HTML, in which the symbols of `visible` are framed."""
+    return _HIDDEN.sub(
+        lambda hit: f"<code style='{_SYMBOL}'>{_symbols(hit)}</code>", html.escape(text)
+    )
+
+
+def shortened(text: str) -> str:
+    """Return a text; of a very long one both ends, and between them how much is left out."""
+    left = len(text) - 2 * EDGE
+    return text if left < SHORT_GAP else f"{text[:EDGE]}{gap(left)}{text[-EDGE:]}"
+
+
+def gap(count: int, what: str = "characters") -> str:
+    """Return the mark that stands where ``count`` characters, or other things, are left out."""
+    return f" [… {count:,} {what} …] "

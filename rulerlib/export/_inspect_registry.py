@@ -1,0 +1,158 @@
+"""What inspect_ai finds by the entry point of this package: tasks, how they are asked, a model.
+
+Each family is a task, ``rulerlib/niah``, and ``rulerlib/ruler`` is the thirteen. From Python::
+
+    inspect_ai.eval("rulerlib/niah", task_args={"length": 8192}, model="hf/Qwen/Qwen3-0.6B")
+
+What is asked and judged is `rulerlib.export.inspect_ai`'s.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import inspect
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import rulerlib
+from rulerlib import packages, tasks
+from rulerlib.errors import RulerError
+from rulerlib.export import inspect_ai as ours
+from rulerlib.export import inspect_replay
+
+ai, dataset, model, scorer, solver, said, markup = (
+    packages.load(name, "inspect", "Running our tasks in inspect_ai")
+    for name in (
+        "inspect_ai", "inspect_ai.dataset", "inspect_ai.model", "inspect_ai.scorer",
+        "inspect_ai.solver", "inspect_ai._util.error", "rich.markup",
+    )
+)  # fmt: skip
+
+
+@contextlib.contextmanager
+def _one_sentence() -> Iterator[None]:
+    """Raise our errors as the one kind that inspect_ai shows without a traceback."""
+    try:
+        yield
+    except RulerError as error:
+        raise said.PrerequisiteError(markup.escape(str(error))) from error
+
+
+def _asked_model() -> tuple[str, str | None]:
+    """Return the provider of the model that is evaluated, and the tokenizer of a local one."""
+    try:
+        asked = model.get_model()
+    except ValueError:
+        # A task that is made in Python, before anybody says which model it is for.
+        return "", None
+    provider, _, _ = str(asked).partition("/")
+    return provider, asked.api.tokenizer.name_or_path if provider == ours.LOCAL else None
+
+
+def _task(name: str, family: str | None) -> Callable[..., Any]:
+    """Return the function that makes a task of inspect_ai, with the parameters of its family."""
+
+    def make(**parameters: Any) -> Any:
+        with _one_sentence():
+            posed = ours.pose(family, *_asked_model(), **parameters)
+        return ai.Task(
+            dataset=dataset.MemoryDataset(
+                [dataset.Sample(**each) for each in posed.records], name=name
+            ),
+            solver=ask(posed.template),
+            scorer=judged(posed.tasks),
+            config=model.GenerateConfig(temperature=0),
+            version=rulerlib.__version__,
+        )
+
+    make.__name__ = make.__qualname__ = name
+    make.__doc__ = f"Return the tasks of {family or 'RULER'} as one task of inspect_ai."
+    kind = inspect.Parameter
+    known = [
+        kind(each, kind.KEYWORD_ONLY, default=default)
+        for each, default in ours.parameters(family).items()
+    ]
+    # Unknown names reach us too, who refuse them; inspect_ai would warn and go on.
+    make.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
+        [*known, kind("parameters", kind.VAR_KEYWORD)]
+    )
+    made: Callable[..., Any] = ai.task(make, name=name)
+    return made
+
+
+def _ask(template: str | None) -> Any:
+    """Return a solver that lets each answer be as long as its task has room for.
+
+    Parameters
+    ----------
+    template
+        See `rulerlib.export.inspect_ai.Posed`.
+    """
+
+    async def solve(state: Any, generate: Any) -> Any:
+        about = state.metadata
+        if template is not None:
+            _fit(model.get_model(), template, about["chat"])
+        stop = {"stop_seqs": about["stop"]} if about["stop"] else {}
+        return await generate(state, max_tokens=about["max_tokens"], **stop)
+
+    return solve
+
+
+def _fit(asked: Any, template: str, chat: bool) -> None:
+    """Let a model in this process read what was counted, and be greedy.
+
+    No request can say so: inspect_ai draws tokens at temperature 0, too, which transformers
+    refuses; adds special tokens that a chat template has written already; and begins another turn
+    of the assistant's after an answer prefix.
+    """
+    asked.api.do_sample = bool(asked.config.temperature)
+    asked.api.chat_template, asked.api.use_chat_template = template, True
+    asked.api.tokenizer_call_args = {"add_special_tokens": not chat}
+
+
+def _judged(names: list[str]) -> Any:
+    """Return a scorer of our measures, for an evaluation of some tasks."""
+
+    async def score(state: Any, target: Any) -> Any:
+        judgement = ours.judge(state.output.completion, target.target, state.metadata)
+        return scorer.Score(
+            value=ours.spread(judgement["values"], state.metadata["task"], names),
+            answer=judgement["answer"],
+            metadata=judgement["facts"],
+        )
+
+    return score
+
+
+class Replay(model.ModelAPI):  # type: ignore[misc, name-defined]
+    """The model ``rulerlib/replay``: answers that exist, without a network.
+
+    See `rulerlib.export.inspect_replay.Replay`; ``-M path=...`` is their file or folder.
+    """
+
+    def __init__(self, model_name: str, path: str | None = None, **options: Any) -> None:
+        super().__init__(model_name, **options)
+        with _one_sentence():
+            self.replay = inspect_replay.Replay(path)
+
+    async def generate(self, input: Any, tools: Any, tool_choice: Any, config: Any) -> Any:  # noqa: A002
+        """Return the stored answer to a prompt."""
+        answer = self.replay.answer([(turn.text, turn.metadata) for turn in input])
+        ended = "stop" if answer.others.get("finished", True) else "max_tokens"
+        return model.ModelOutput.from_content(self.model_name, answer.pred, stop_reason=ended)
+
+
+_METRICS = {
+    "*": [
+        scorer.mean(),
+        scorer.stderr(cluster="cluster"),
+        scorer.grouped(scorer.mean(), "task", all=False),
+    ]
+}
+ask = solver.solver("ask")(_ask)
+judged = scorer.scorer(metrics=_METRICS, name="judged")(_judged)
+replay = model.modelapi(name=ours.REPLAY)(Replay)
+
+TASKS = {name: _task(name, name) for name in tasks.FAMILIES} | {"ruler": _task("ruler", None)}
+"""The functions that make tasks of inspect_ai, by name; each takes what ``-T`` takes there."""

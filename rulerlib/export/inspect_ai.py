@@ -1,0 +1,416 @@
+"""Our tasks inside inspect_ai: what is asked there, and how an answer is judged.
+
+With the extra ``inspect`` every family is a task there, and ``rulerlib/ruler`` is all thirteen::
+
+    inspect eval rulerlib/niah -T length=32768 -T language=da --model hf/Qwen/Qwen3-0.6B
+
+``rulerlib.export._inspect_registry`` hands all of this over to inspect_ai; nothing here imports it:
+
+>>> posed = pose("niah", "openai", task="niah_multivalue", length=600, tokenizer="words")
+>>> question = posed.records[0]
+>>> question["id"], [message["role"] for message in question["input"]], len(question["target"])
+('niah_multivalue-0', ['user'], 4)
+>>> judge(", ".join(question["target"]), question["target"], question["metadata"])["values"]
+{'all_match': 1.0, 'recall': 1.0}
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from itertools import islice
+from typing import Any
+
+from rulerlib import given, samples, tasks, thinking, tokens
+from rulerlib.dataset import Dataset
+from rulerlib.errors import ParameterError, one_of, require
+from rulerlib.prompts import Frame, PromptFormat
+from rulerlib.samples import Sample
+from rulerlib.store.questions import metadata
+from rulerlib.tasks import Task
+
+LOCAL = "hf"
+"""The provider of inspect_ai whose models run in this process, by transformers."""
+
+CONTINUES = (LOCAL, "sagemaker", "sglang", "vllm")
+"""The providers that continue a last message of the assistant's, the first because its models get
+our template. The others answer it, or refuse it; there the answer prefix stands at the end of the
+user's message."""
+
+# Repeats the messages of a model that has no chat template; inspect_ai itself would write
+# "user: " before the question, and a line break after it.
+_PLAIN = "{% for message in messages %}{{ message.content }}{% endfor %}"
+
+_MARK = "\ue000"
+
+REPLAY = "rulerlib"
+"""The provider of stored answers, whose one model is ``rulerlib/replay``."""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What is asked of a model: the parameters that every task has besides its family's knobs.
+
+    Parameters
+    ----------
+    task
+        Names, see `rulerlib.tasks.names`. ``"all"``: those of the family whose rows allow for the
+        knobs that are set.
+    length, language, num_samples, seed, queries_per_context
+        See `rulerlib.dataset.Dataset`; ``num_samples`` are asked for each task.
+    tokenizer
+        By which the length is counted, see `rulerlib.tokens.load`. None: that of the model, where
+        it runs on this machine (``hf/...``).
+    tokens_to_generate
+        Room for an answer; None: as the task has it.
+    chat, thinking, thinking_tokens
+        See `rulerlib.prompts.PromptFormat`. ``chat`` False feeds a local model plain text.
+    answer_prefix
+        Where the answer prefix stands, one of `rulerlib.prompts.PLACES`. None: ``"assistant"``
+        where the provider continues such a message, see `CONTINUES`, and the model has no room to
+        think first; else ``"user"``.
+    texts
+        The user's own text, a file or a folder, for the tasks that read texts.
+    data
+        Questions that exist, see `rulerlib.given.find`, in the place of new ones; their language,
+        lengths and knobs are those of the files.
+    """
+
+    task: str | Sequence[str] = "all"
+    length: int = 4096
+    language: str = "da"
+    tokenizer: str | None = None
+    num_samples: int = 40
+    seed: int = 42
+    queries_per_context: int = 1
+    tokens_to_generate: int | None = None
+    chat: bool | None = None
+    thinking: bool | None = None
+    thinking_tokens: int = 0
+    answer_prefix: str | None = None
+    texts: str | None = None
+    data: str | None = None
+
+
+@dataclass(frozen=True)
+class Posed:
+    """The questions of an evaluation.
+
+    Attributes
+    ----------
+    records
+        Each question as plain data, in the fields of inspect_ai's ``Sample``: ``input``
+        (messages), ``target``, ``id`` and ``metadata``. These hold task, language, length, index,
+        cluster, depths, parts, golds and facts of the sample, and ``max_tokens``, ``stop``,
+        ``chat`` and ``thinks`` for its answer.
+    template
+        A chat template that writes what was counted, for a model that runs in this process; None
+        for others, whose servers have their own.
+    """
+
+    records: list[dict[str, Any]]
+    template: str | None
+
+    @property
+    def tasks(self) -> list[str]:
+        """The names of the tasks that are asked."""
+        return [*dict.fromkeys(record["metadata"]["task"] for record in self.records)]
+
+
+@dataclass(frozen=True)
+class _Data:
+    """Samples of one task at one length, the room for an answer to them, and where it ends."""
+
+    length: int
+    samples: Iterable[Sample]
+    room: int
+    stop: Sequence[str]
+
+
+def parameters(family: str | None) -> dict[str, Any]:
+    """Return the parameters of a family's task with their defaults, the knobs among them.
+
+    A knob is None: as the task's row has it. ``family`` None means all thirteen tasks of RULER,
+    which have no knob in common.
+    """
+    knobs = fields(tasks.FAMILIES[family].knobs) if family else ()  # type: ignore[arg-type]
+    usual = {item.name: item.default for item in fields(Asked)}
+    return {**{item.name: None for item in knobs}, **usual}
+
+
+def pose(
+    family: str | None, provider: str, local: str | None = None, **given_parameters: Any
+) -> Posed:
+    """Return the questions of a family, as a model is asked them.
+
+    A part of the role ``system`` is a message of its own, unless the model runs in this process
+    and has no chat template, or one without such messages.
+
+    Parameters
+    ----------
+    family
+        A key of `rulerlib.tasks.FAMILIES`; None: RULER's thirteen tasks.
+    provider
+        Who runs the model: ``"hf"``, ``"openai"``, ...
+    local
+        The tokenizer of a model of the provider `LOCAL`.
+    given_parameters
+        Some of `parameters`; None stands for the default.
+
+    Raises
+    ------
+    ParameterError
+        If a parameter is unknown (names the nearest) or cannot work.
+    DataError, MissingExtraError
+        As `rulerlib.dataset.Dataset` and `rulerlib.given.find`.
+    """
+    known = parameters(family)
+    for name in given_parameters:
+        one_of("the parameter name", name, known)
+    values = {name: value for name, value in given_parameters.items() if value is not None}
+    common = {item.name for item in fields(Asked)}
+    asked = Asked(**{name: value for name, value in values.items() if name in common})
+    knobs = {name: value for name, value in values.items() if name not in common}
+    rows = _rows(family, asked.task, knobs)
+    feed = _Feed.of(provider, asked, local)
+    seen = Counter[str]()
+    records = []
+    for data in _given(asked, rows) if asked.data else _made(asked, rows, knobs, feed):
+        answering = {
+            "max_tokens": data.room + asked.thinking_tokens, "stop": [*data.stop],
+            "chat": feed.chat, "thinks": feed.thinks,
+        }  # fmt: skip
+        for sample in data.samples:
+            name = sample.id or f"{sample.task}-{sample.index}"
+            seen[name] += 1
+            records.append({
+                "input": feed.messages(sample),
+                "target": sample.outputs,
+                "id": name if seen[name] == 1 else f"{name} ({seen[name]})",
+                "metadata": _about(sample, data.length) | answering,
+            })  # fmt: skip
+    return Posed(records, feed.template)
+
+
+def _rows(
+    family: str | None, chosen: str | Sequence[str], knobs: Mapping[str, Any]
+) -> dict[str, Task]:
+    """Return the tasks by name; of all those of a family the ones that allow for the knobs."""
+    whole = chosen == "all"
+    names = tasks.names("ruler" if whole and not family else chosen, family)
+    if not family:
+        names = [one_of("task", name, tasks.RULER) for name in names]
+    rows, errors = {}, []
+    for name in names:
+        try:
+            rows[name] = tasks.resolve(name, **knobs)
+        except ParameterError as error:
+            errors.append(error)
+    if errors and not (whole and rows):
+        raise errors[0]
+    return rows
+
+
+def _made(
+    asked: Asked, rows: Mapping[str, Task], knobs: dict[str, Any], feed: _Feed
+) -> Iterator[_Data]:
+    """Yield the questions of new datasets."""
+    for name, row in rows.items():
+        data = Dataset(
+            name, asked.length, asked.language, feed.counted, asked.num_samples, asked.seed,
+            texts=asked.texts if row.reads_texts else None, format=feed.format, knobs=knobs,
+            queries_per_context=asked.queries_per_context, room=asked.tokens_to_generate,
+        )  # fmt: skip
+        if feed.more and data[0].parts.of_role("system"):
+            data = replace(data, length=asked.length - feed.more)
+        yield _Data(asked.length, data, data.tokens_to_generate, row.stop)
+
+
+def _given(asked: Asked, rows: Mapping[str, Task]) -> Iterator[_Data]:
+    """Yield the questions of files."""
+    files = given.find(asked.data, [*rows])
+    language = given.language(asked.data, files)
+    for (name, length), path in files.items():
+        about = metadata(path)
+        room = asked.tokens_to_generate or about.get("tokens_to_generate")
+        read = islice(samples.read(path, Sample), asked.num_samples)
+        # Neither of these is in files of NVIDIA's scripts, nor is their index one.
+        found = [
+            replace(sample, index=index, task=name, language=language)
+            for index, sample in enumerate(read)
+        ]
+        row = rows[name]
+        yield _Data(length, found, room or row.tokens_to_generate, about.get("stop", row.stop))
+
+
+def _about(sample: Sample, length: int) -> dict[str, Any]:
+    """Return what is known of a sample, as plain data."""
+    alone = sample.index if sample.context_id is None else f"context {sample.context_id}"
+    return {
+        "task": sample.task,
+        "language": sample.language,
+        "length": length,
+        "index": sample.index,
+        "cluster": sample.cluster or f"{sample.task} {length} {alone}",
+        "depths": sample.depths,
+        "parts": sample.parts.to_data(),
+        "golds": sample.golds,
+        "facts": sample.facts,
+    }
+
+
+@dataclass(frozen=True)
+class _Feed:
+    """How a question becomes messages.
+
+    Attributes
+    ----------
+    format, counted
+        What is counted around a question, by which tokenizer; None where nothing is counted.
+    chat
+        Whether a chat template is applied; a server always does, as far as we know.
+    split
+        Whether the system's part is a message of its own.
+    more
+        How many tokens that takes more than one message does, at least 0.
+    thinks, template
+        Whether the template has begun the thinking; and see `Posed`.
+    """
+
+    format: PromptFormat
+    counted: Any = None
+    chat: bool = True
+    split: bool = True
+    more: int = 0
+    thinks: bool = False
+    template: str | None = None
+
+    @classmethod
+    def of(cls, provider: str, asked: Asked, local: str | None) -> _Feed:
+        """Return how questions are fed to a model.
+
+        Raises
+        ------
+        ParameterError
+            If there is no tokenizer and one is needed, or the format does not go with it.
+        """
+        name, here = asked.tokenizer or local, provider == LOCAL
+        allowed = "given (-T tokenizer=NAME), because the model does not run on this machine"
+        require(name or asked.data, "tokenizer", name, allowed)
+        place = "assistant" if provider in CONTINUES and not asked.thinking_tokens else "user"
+        place = asked.answer_prefix or place
+        form = PromptFormat(asked.chat, None, place, asked.thinking, asked.thinking_tokens)
+        if name is None:
+            return cls(form)
+        tokenizer = tokens.load(name)
+        frame = form.frame(tokenizer)
+        if not frame.chat:
+            return cls(form, tokenizer, not here, not here, template=_PLAIN if here else None)
+        before, middle, split = frame.before, "\n\n", True
+        try:
+            before, _, middle = (
+                replace(form, system_prompt=_MARK).frame(tokenizer).before.partition(_MARK)
+            )
+        except ParameterError:
+            # Its template takes no system message.
+            split = False
+        count = tokenizer.count
+        more = count(f"{before}x{middle}x") - count(f"{frame.before}x\n\nx")
+        # Where answers are repeated nothing is fed, and the questions must be those of that run.
+        more = 0 if provider == REPLAY else max(0, more)
+        template = _template(frame, before, middle) if here else None
+        return cls(form, tokenizer, True, split, more, here and frame.thinks, template)
+
+    def messages(self, sample: Sample) -> list[dict[str, Any]]:
+        """Return the messages of a question; that of the user says which question it is."""
+        text, system = sample.input, ""
+        for part in sample.parts.of_role("system") if self.split else ():
+            system, text = text[part.start : part.end], text[part.end :].lstrip()
+        frame = Frame(chat=self.chat, format=self.format)
+        turns = frame.messages(text, sample.answer_prefix) or (
+            {"role": "user", "content": frame.prompt(text, sample.answer_prefix)},
+        )
+        which = {"task": sample.task, "index": sample.index, "input": sha256(sample.input)}
+        asked = [
+            {**turn, "metadata": which} if turn["role"] == "user" else dict(turn) for turn in turns
+        ]
+        return [{"role": "system", "content": system}, *asked] if system else asked
+
+
+def _template(frame: Frame, before: str, middle: str) -> str:
+    """Return a chat template that writes what a frame does.
+
+    Parameters
+    ----------
+    before, middle
+        What stands before and after a system message. All of them are written as one.
+    """
+
+    def literal(text: str) -> str:
+        return "{{ " + json.dumps(text, ensure_ascii=False) + " }}"
+
+    return (
+        "{% set system = messages | selectattr('role', 'equalto', 'system')"
+        " | map(attribute='content') | join('\\n\\n') %}"
+        "{% if system %}" + literal(before) + "{{ system }}" + literal(middle)
+        + "{% else %}" + literal(frame.before) + "{% endif %}"
+        "{% for message in messages if message.role != 'system' %}{{ message.content }}"
+        "{% if message.role == 'user' %}" + literal(frame.between) + "{% endif %}{% endfor %}"
+    )  # fmt: skip
+
+
+def judge(said: str, target: Sequence[str], about: Mapping[str, Any]) -> dict[str, Any]:
+    """Return how an answer is judged, by its task's Scoring.
+
+    Parameters
+    ----------
+    said
+        What the model wrote; thinking in it and what follows a stop string do not count.
+    target, about
+        The ``target`` and ``metadata`` of a record of `Posed`.
+
+    Returns
+    -------
+    dict
+        ``values``, each measure by its name, the primary one first; ``answer``; and ``facts``,
+        see `rulerlib.scoring.Scoring.diagnose`, where the question is one of reading.
+    """
+    scoring, language, golds = tasks.TASKS[about["task"]].scoring, about["language"], about["golds"]
+    pred = thinking.split(said, begun=about["thinks"])[1] if about["chat"] else said
+    for stop in about["stop"]:
+        pred, _, _ = pred.partition(stop)
+    values = scoring.score(pred, target, golds, language)
+    found = scoring.extract and scoring.extract(pred, language)
+    return {
+        "values": {scoring.primary: values.pop(scoring.primary), **values},
+        "answer": pred if found is None else found,
+        "facts": scoring.diagnose(pred, golds, language) if golds else {},
+    }
+
+
+def spread(values: Mapping[str, float], task: str, names: Sequence[str]) -> dict[str, float]:
+    """Return the values of `judge` for all tasks of an evaluation.
+
+    Tasks may have different measures; those that a task does not have are NaN, which inspect_ai
+    leaves out of means. ``primary`` and ``ruler``, see `rulerlib.scoring.Scoring`, every task has,
+    and they stand first where there are several ways to judge.
+
+    >>> spread({"part_match": 1.0}, "qa_1", ["vt", "qa_1"])
+    {'primary': 1.0, 'ruler': 1.0, 'all_match': nan, 'recall': nan, 'part_match': 1.0}
+    """
+    kinds = [tasks.TASKS[name].scoring for name in names]
+    if len(set(kinds)) == 1:
+        return dict(values)
+    own = tasks.TASKS[task].scoring
+    measures = dict.fromkeys(name for kind in kinds for name in kind.measures)
+    both = {"primary": values[own.primary], "ruler": values[own.ruler]}
+    return both | {name: values.get(name, math.nan) for name in measures}
+
+
+def sha256(text: str) -> str:
+    """Return the hash by which a question or a prompt is known."""
+    return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()

@@ -1,0 +1,330 @@
+"""Our tasks inside lm-evaluation-harness: a folder of task files, questions, and what judges them.
+
+>>> from rulerlib.export import lm_eval
+>>> lm_eval.write("harness", "niah", languages="da,en", lengths=[4096, 8192])  # doctest: +SKIP
+
+The harness then runs them by their names, ``rulerlib_<language>_<length>_<task>``; the tasks of a
+family at a length, as ``rulerlib_<language>_<length>_<family>``; or all, as ``rulerlib``::
+
+    lm_eval --include_path harness --tasks rulerlib_da_4096_niah_single_2,rulerlib_en_8192_niah \\
+        --model hf --model_args pretrained=org/model --batch_size 1
+
+A model that the harness runs is fed the text that rulerlib's engines feed it, with the chat
+template applied and the answer prefix begun, and its answers are judged by rulerlib. With
+``--apply_chat_template`` it gets messages instead, which servers of chats need. The harness then
+applies the template of the model that it runs, with the answer prefix as the beginning of the
+assistant's turn: the same text, where a template writes a turn that is continued like one that has
+just begun.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import re
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import fields, replace
+from pathlib import Path
+from typing import Any
+
+import rulerlib
+from rulerlib import paths, tasks, tokens
+from rulerlib.dataset import Dataset
+from rulerlib.errors import one_of, require
+from rulerlib.models import Request, stopping
+from rulerlib.prompts import Frame, PromptFormat
+from rulerlib.samples import Sample, read
+from rulerlib.store import files, questions
+from rulerlib.tasks import Task
+
+ALL = "rulerlib"
+"""The group of all tasks, with which all names begin."""
+
+MODULE = "rulerlib_task"
+"""The module beside the task files, by which the harness reaches this one."""
+
+# It finds the questions beside itself, so that the folder can be moved.
+_MODULE = '''\
+"""What lm_eval runs for these tasks: rulerlib feeds the model, and judges its answers."""
+
+from pathlib import Path
+
+import datasets
+from lm_eval.api.task import ConfigurableTask
+
+try:
+    from rulerlib.export import lm_eval as ruler
+except ImportError as error:
+    reason = "These tasks need rulerlib, which judges the answers: pip install -e . in its folder."
+    raise ImportError(reason) from error
+
+process_results = ruler.process_results
+
+
+def documents(questions, frame, **_):
+    rows = ruler.documents(Path(__file__).parent / questions, frame)
+    return {"test": datasets.Dataset.from_list(rows)}
+
+
+class Task(ConfigurableTask):
+    def __init__(self, config):
+        super().__init__(config={key: value for key, value in config.items() if key != "class"})
+
+    def fewshot_context(
+        self, doc, num_fewshot, system_instruction=None, apply_chat_template=False,
+        chat_template=None, **_,
+    ):
+        return ruler.prompt(doc, system_instruction, chat_template if apply_chat_template else None)
+'''
+
+_FUNCTIONS = {"class": "Task", "custom_dataset": "documents", "process_results": "process_results"}
+
+_OPTIONS = [item.name for item in fields(Dataset)][4:]
+
+# What the harness has of a sample, and writes beside an answer with --log_samples.
+_FIELDS = (
+    "index", "id", "task", "language", "length", "input", "answer_prefix", "outputs", "golds",
+    "depths", "context_id", "cluster",
+)  # fmt: skip
+
+
+def write(
+    folder: str | Path,
+    names: str | Sequence[str] = "ruler",
+    languages: str | Sequence[str] = "da",
+    lengths: int | Sequence[int] = 4096,
+    tokenizer: str | tokens.Tokenizer = "lille",
+    **options: Any,
+) -> Path:
+    """Write tasks as lm-evaluation-harness reads them.
+
+    Parameters
+    ----------
+    folder
+        A new folder, or an empty one. It can be moved afterwards. Its questions stand as RULER has
+        them, in ``<language>/<length>/data/<task>/validation.jsonl``.
+    names
+        The tasks, see `rulerlib.tasks.names`.
+    languages
+        Codes of languages; one, a list, or several with commas between them.
+    lengths
+        Tokens that prompt and answer may have together; one, or a list.
+    tokenizer
+        That of the model which is to be asked, see `rulerlib.dataset.Dataset`.
+    options
+        What else `rulerlib.dataset.Dataset` takes: ``num_samples``, ``seed``, ``format``,
+        ``knobs``, ``texts``, ``queries_per_context``, ``room``.
+
+    Returns
+    -------
+    Path
+        ``folder``.
+
+    Raises
+    ------
+    ParameterError
+        If the folder holds something or cannot be written, if names, languages or lengths are
+        missing or stand there twice, or as `rulerlib.dataset.Dataset`; before anything is written.
+    DataError, MissingExtraError
+        As `rulerlib.dataset.Dataset`.
+    """
+    allowed = "a folder that does not exist yet, or an empty one"
+    folder = paths.named("folder", folder, allowed)
+    empty = not any(folder.iterdir()) if folder.is_dir() else not folder.exists()
+    require(empty, "folder", str(folder), allowed)
+    codes = tasks.listed(languages) if isinstance(languages, str) else languages
+    for option in options:
+        one_of("option", option, _OPTIONS)
+    loaded = tokens.load(tokenizer) if isinstance(tokenizer, str) else tokenizer
+    datasets = [
+        Dataset(name, length, code, loaded, **options)
+        for code in _different("languages", codes)
+        for length in _different("lengths", lengths)
+        for name in tasks.names(names)
+    ]
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix=f".{folder.name}.", dir=folder.parent) as beside:
+            _fill(Path(beside), datasets)
+            folder.mkdir(exist_ok=True)
+            for each in Path(beside).iterdir():
+                each.replace(folder / each.name)
+    except OSError as error:
+        raise files.unwritable(folder, error) from error
+    return folder
+
+
+def _different(parameter: str, values: Any) -> list[Any]:
+    """Return a value or several as a list, checked to hold one at least and none twice."""
+    several = list(values) if isinstance(values, (list, tuple)) else [values]
+    different = several and all(value not in several[:at] for at, value in enumerate(several))
+    require(different, parameter, values, "one or several that differ")
+    return several
+
+
+def _fill(folder: Path, datasets: Sequence[Dataset]) -> None:
+    """Write the module, the questions and task of each dataset, and the groups."""
+    _write(folder / f"{MODULE}.py", _MODULE)
+    groups: dict[str, dict[str, Any]] = {ALL: {"group": ALL, "task": []}}
+    for dataset in datasets:
+        language = dataset.metadata["language"]
+        place = f"{ALL}_{language}_{dataset.length}"
+        name, group = f"{place}_{dataset.task}", f"{place}_{dataset.row.family.name}"
+        if group not in groups:
+            groups[ALL]["task"].append(group)
+            # Of one family, and so judged by the same measures. Each task counts the same.
+            means = [
+                {"metric": measure, "weight_by_size": False} for measure in _measures(dataset.row)
+            ]
+            groups[group] = {"group": group, "task": [], "aggregate_metric_list": means}
+        groups[group]["task"].append(name)
+        data = f"{language}/{dataset.length}/data/{dataset.task}"
+        path = questions.write(dataset, folder / data)
+        task = _yaml(_task(name, dataset, f"{data}/{path.name}"))
+        functions = (f"{key}: !function {MODULE}.{each}\n" for key, each in _FUNCTIONS.items())
+        _write(folder / f"{name}.yaml", task + "".join(functions))
+    for name, group_of in groups.items():
+        _write(folder / f"{name}.yaml", _yaml(group_of))
+
+
+def _task(name: str, dataset: Dataset, data: str) -> dict[str, Any]:
+    """Return what a task file says, but for its functions; ``data`` is the file of questions."""
+    more = (text for text in dataset.row.stop if text not in dataset.format.stop)
+    stop = (*dataset.format.stop, *more)
+    frame = replace(dataset.frame, format=replace(dataset.frame.format, stop=stop))
+    thinks = frame.thinks or frame.format.thinking_tokens
+    return {
+        "task": name,
+        "output_type": "generate_until",
+        "dataset_kwargs": {"questions": data, "frame": _written(frame)},
+        "test_split": "test",
+        "doc_to_text": "input",
+        "doc_to_target": "outputs",
+        "num_fewshot": 0,
+        "generation_kwargs": {
+            "do_sample": False,
+            "temperature": 0.0,
+            "max_gen_toks": dataset.tokens_to_generate + frame.format.thinking_tokens,
+            # Were nothing said, the harness would stop at an empty line. It stops within thinking
+            # as well, which ours does not: there `process_results` cuts.
+            "until": [] if thinks else stop,
+        },
+        "metric_list": [
+            {"metric": measure, "aggregation": "mean", "higher_is_better": True}
+            for measure in _measures(dataset.row)
+        ],
+        "metadata": {"version": rulerlib.__version__, **dataset.metadata},
+    }
+
+
+def _measures(task: Task) -> list[str]:
+    """Return the measures of a task, the one that is reported as its score first."""
+    scoring = task.scoring
+    return sorted(scoring.measures, key=lambda name: name != scoring.primary)
+
+
+def _yaml(values: Mapping[str, Any]) -> str:
+    r"""Return YAML: a line of JSON for each value.
+
+    >>> print(_yaml({"task": "vt", "until": ["\n", "ø"]}), end="")
+    task: "vt"
+    until: ["\n", "\U000000f8"]
+    """
+    lines = (f"{key}: {json.dumps(value, ensure_ascii=False)}\n" for key, value in values.items())
+    # YAML is no superset where JSON escapes a letter in two halves, or holds a line separator.
+    return re.sub(r"[^\n -~]", lambda letter: f"\\U{ord(letter[0]):08x}", "".join(lines))
+
+
+def _write(path: Path, text: str) -> None:
+    with files.replacing(path) as file:
+        file.write(text)
+
+
+def _written(frame: Frame) -> str:
+    """Return a frame as text, which `_frame` reads."""
+    values = {"before": frame.before, "between": frame.between, "chat": frame.chat}
+    return json.dumps({**values, "format": frame.format.settings()}, ensure_ascii=False)
+
+
+@functools.cache
+def _frame(written: str) -> Frame:
+    values = json.loads(written)
+    return Frame(**{**values, "format": PromptFormat.from_settings(values["format"])})
+
+
+# --- What the harness asks, through the module beside the task files -----------------------------
+
+
+def documents(path: Path, frame: str) -> list[dict[str, Any]]:
+    """Return what the harness has of each question.
+
+    Parameters
+    ----------
+    path
+        The file of questions.
+    frame
+        What stands around each, as the task file has it; it is part of each document.
+
+    Raises
+    ------
+    DataError
+        If the file cannot be read or is damaged.
+    """
+    return [
+        {**{name: getattr(sample, name) for name in _FIELDS}, "frame": frame}
+        for sample in read(path, Sample)
+    ]
+
+
+def prompt(
+    document: Mapping[str, Any],
+    system_instruction: str | None = None,
+    chat_template: Callable[..., Any] | None = None,
+) -> Any:
+    """Return what a model is fed for a document.
+
+    Parameters
+    ----------
+    document
+        One of `documents`.
+    system_instruction
+        What ``--system_instruction`` says.
+    chat_template
+        With ``--apply_chat_template``, what the harness's model makes of messages, given also
+        whether it has to begin the assistant's turn (``add_generation_prompt``).
+
+    Raises
+    ------
+    ParameterError
+        If an option was given that the budget of the questions does not know of.
+    """
+    frame, question = _frame(document["frame"]), (document["input"], document["answer_prefix"])
+    allowed = "left out, because the questions were made without it: write them with format="
+    needed = f"{allowed}PromptFormat(system_prompt=...)"
+    require(not system_instruction, "system_instruction", system_instruction, needed)
+    if chat_template is None:
+        return frame.prompt(*question)
+    messages = frame.messages(*question) or ()
+    require(messages, "apply_chat_template", True, f"{allowed}PromptFormat(chat=True)")
+    begin = messages[-1]["role"] != "assistant"
+    return chat_template([*messages], add_generation_prompt=begin)
+
+
+def process_results(document: Mapping[str, Any], results: Sequence[str]) -> dict[str, float]:
+    """Return the value of each measure of the document's task, by its name.
+
+    Parameters
+    ----------
+    document
+        One of `documents`.
+    results
+        What the model wrote: one text, which is judged up to a stop string, without thinking.
+    """
+    frame, text = _frame(document["frame"]), results[0]
+    tags = frame.format.thinking_tags if frame.chat else ()
+    request = Request("", False, 0, tags=tags, stop=frame.format.stop)
+    place = stopping.find(text, request, frame.thinks)
+    _, said, _ = frame.split(text[: place[0]] if place else text)
+    scoring = tasks.TASKS[document["task"]].scoring
+    return scoring.score(said, document["outputs"], document["golds"], document["language"])

@@ -1,0 +1,212 @@
+"""A fictional chronicle: passages to be read with arithmetic, and the questions about them.
+
+>>> import textwrap
+>>> from rulerlib.languages import load
+>>> chronicle = Chronicle(load("da"), seed=2, operation="date_difference")
+>>> question = chronicle.question(0)
+>>> print(textwrap.fill(question.text, 88))
+Hvor mange dage efter kampen mod Stardekøbing mødte Pleskervig Idrætsforening
+Skærningslev i 1869?
+>>> question.golds, question.unit
+((('39',), ('39 dage',)), 'dage')
+>>> passage = chronicle.passage(question.targets[0])
+>>> print(textwrap.fill(passage.text, 88))
+Om Pleskervig Idrætsforening ved man præcis, hvordan det gik i 1869, for Birvald
+Spølkebæk noterede samtlige kampe. Opgøret med Grændekilde den 5. april blev spillet
+hjemme og fik ingen vinder; de 2.479 tilskuere så det ende 0–0. Der var 2.942 tilskuere,
+da holdet den 22. maj spillede uafgjort 4–4 ude mod Skærningslev. I det foregående år
+havde kampen mod Skærningslev trukket 2.147 tilskuere. Fraldeby var det stærkeste hold
+den 29. maj, da holdet spillede ude for 4.618 tilskuere og tabte 1–3. Foran 4.740
+tilskuere blev Kvavleløse slået 5–3 den 4. maj, da holdet spillede ude. I det foregående
+år havde kampen mod Kvavleløse trukket 2.099 tilskuere. Foran 3.491 tilskuere blev
+kampen mod Brurmekøbing tabt 1–4; den blev spillet hjemme den 18. april. Den 13. april
+tabte holdet ude til Stardekøbing med 0–3, og 1.441 tilskuere så på. Af årets billetter
+gik 8 procent til jernbanefolk, 14 procent til studenter og 23 procent til medlemmer.
+>>> [passage.text[operand.start : operand.end] for operand in question.operands]
+['13. april', '22. maj']
+
+A chronicle is a language and a seed. It tells of clubs, ships, markets and districts with names
+of the encyclopedia's kind (`rulerlib.sources.encyclopedia`), and of each of them in several
+years: the passages on one subject are near distractors of each other, and a question may need
+two or three of them. Nobody knows an answer by heart, and a computed one stands in no passage
+that it is computed from. Passages depend on nothing but the language, the seed and their index.
+
+======================  ============================================================
+`chronicle_records`     what happened: the rows of a season, voyage, market or census
+`chronicle_wording`     the words of a language, its numbers and dates
+`chronicle_passages`    a record told in prose, and where each value stands
+`chronicle_matter`      passages on one subject, and rows drawn from them
+`chronicle_questions`   the operations: what is asked, and what the answer comes from
+here                    passages and questions by index
+======================  ============================================================
+
+After Dua et al. 2019, "DROP: A Reading Comprehension Benchmark Requiring Discrete Reasoning Over
+Paragraphs".
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import random
+from collections.abc import Sequence
+
+from rulerlib.errors import DataError, one_of, require, whole_number
+from rulerlib.languages import Language
+from rulerlib.sources.chronicle_passages import Passage, tell
+from rulerlib.sources.chronicle_questions import OPERATIONS, ChronicleQuestion, ask
+from rulerlib.sources.chronicle_records import EDITIONS, KINDS, Records
+from rulerlib.sources.chronicle_wording import Writing
+from rulerlib.sources.encyclopedia_regions import Regions
+from rulerlib.sources.source import POOL, Source
+from rulerlib.texts import digest
+
+# Passages that look like those of a question: all on its subjects, then those on this many other
+# subjects of the same kind.
+NEIGHBOURS = 8
+
+# Passages that are kept, some 10 MB: writing one again costs less than a millisecond.
+KEPT = 512
+
+
+class Chronicle(Source):
+    """A chronicle of fictional seasons, voyages, markets and censuses.
+
+    Parameters
+    ----------
+    language
+        Its folder must have a ``chronicle.toml`` and an ``encyclopedia.toml``.
+    seed
+        Another seed is another chronicle, with other names.
+    operation
+        What is asked for, a key of `OPERATIONS`; None: all in turn.
+    passages
+        How many passages a question needs, 1 to 3: what is asked of several passages is asked of
+        one club, ship, market or district in several years.
+
+    Raises
+    ------
+    ParameterError
+        If a parameter cannot work, or the operation needs another number of passages; says what
+        is allowed.
+    DataError
+        If the language has no chronicle, or a damaged one.
+    """
+
+    num_questions = None
+    exclusive = False
+
+    def __init__(
+        self, language: Language, seed: int, operation: str | None = None, passages: int = 1
+    ) -> None:
+        self.seed = whole_number("seed", seed, 0)
+        self._passages = whole_number("passages", passages, 1, 3)
+        fitting = [name for name, each in OPERATIONS.items() if passages in each.passages]
+        if operation is not None:
+            one_of("operation", operation, OPERATIONS)
+            allowed = f"one of {', '.join(fitting)} where an answer needs {passages} passages"
+            require(operation in fitting, "operation", operation, allowed)
+        self.operations = tuple(fitting if operation is None else [operation])
+        self._writing = Writing(language)
+        self._regions = Regions(self._writing.encyclopedia, seed)
+        self._records = Records(self._writing.wording, self._regions, seed)
+        self.num_documents = self._records.limit
+        # Which records of a subject a question may need.
+        self._choices = list(itertools.combinations(range(EDITIONS), passages))
+        self._told = functools.lru_cache(KEPT)(self._tell)
+
+    @functools.cached_property
+    def digest(self) -> str:
+        folder, files = self._writing.language.folder, ("chronicle.toml", "encyclopedia.toml")
+        texts = [(folder / name).read_text(encoding="utf-8") for name in files]
+        return digest([*texts, str(self.seed)])
+
+    def passage(self, index: int) -> Passage:
+        """Return the passage at an index; it is written when it is first asked for.
+
+        Raises
+        ------
+        ParameterError
+            If there is no such passage.
+        """
+        return self._told(whole_number("index", index, 0, self.num_documents - 1))
+
+    def document(self, index: int) -> str:
+        return self.passage(index).text
+
+    def question(self, index: int) -> ChronicleQuestion:
+        """Return the question at an index, from an endless row of them.
+
+        The operations take turns, in another order each time, and so do the passages. It depends
+        on the parameters of the chronicle and the index, not on other calls.
+
+        Raises
+        ------
+        ParameterError
+            If ``index`` is negative.
+        DataError
+            If no passage allows a question of the operation whose turn it is.
+        """
+        turn, number = divmod(whole_number("index", index, 0), len(self.operations))
+        rng = random.Random(f"{self.seed}:chronicle:turn:{turn}")
+        operation = rng.sample(self.operations, len(self.operations))[number]
+        rng = random.Random(f"{self.seed}:chronicle:question:{operation}:{index}")
+        total = self.num_documents // EDITIONS * len(self._choices)
+        for tried in range(index, index + total):
+            place = self._regions.shuffled(f"chronicle:{self._passages}", tried, total)
+            subject, choice = divmod(place, len(self._choices))
+            targets = [subject * EDITIONS + edition for edition in self._choices[choice]]
+            question = ask(operation, [*map(self.passage, targets)], self._writing, rng)
+            if question is not None:
+                return question
+        raise DataError(f"No passage of this chronicle can be asked for {operation}.")
+
+    def questions_on(self, targets: Sequence[int], count: int) -> list[ChronicleQuestion]:
+        """Return different questions on the same passages, with the operations in turn.
+
+        Parameters
+        ----------
+        targets
+            The passages by index, as in the ``targets`` of a question.
+        count
+            How many questions.
+
+        Raises
+        ------
+        ParameterError
+            If there is no such passage, or fewer questions were found: says how many.
+        """
+        rng = random.Random(f"{self.seed}:chronicle:on:{[*targets]}")
+        passages = [*map(self.passage, targets)]
+        questions = dict[str, ChronicleQuestion]()
+        order = rng.sample(self.operations, len(self.operations))
+        # A question that is drawn again is lost, so more are drawn than asked for.
+        for operation in itertools.islice(itertools.cycle(order), 5 * (count + len(order))):
+            if len(questions) == count:
+                break
+            question = ask(operation, passages, self._writing, rng)
+            if question is not None:
+                questions.setdefault(question.text, question)
+        allowed = f"at most {len(questions)}: no more questions were found on the same passages"
+        require(len(questions) == count, "queries_per_context", count, allowed)
+        return [*questions.values()]
+
+    def related(self, index: int) -> Sequence[int]:
+        return self.near(self.question(index).targets)
+
+    def near(self, targets: Sequence[int]) -> list[int]:
+        """Return passages like the targets, by index: on the same subject, then of its kind."""
+        subjects, first = self.num_documents // EDITIONS, targets[0] // EDITIONS
+        # One kind comes after the other, so that the same comes again after all of them.
+        alike = [(first + step * len(KINDS)) % subjects for step in range(NEIGHBOURS + 1)]
+        passages = (
+            subject * EDITIONS + edition for subject in alike for edition in range(EDITIONS)
+        )
+        return [passage for passage in passages if passage not in targets]
+
+    def pool(self, count: int, seed: str) -> Sequence[int]:
+        return range(min(max(count, POOL), self.num_documents))
+
+    def _tell(self, index: int) -> Passage:
+        rng = random.Random(f"{self.seed}:chronicle:passage:{index}")
+        return tell(index, self._records.record(index), self._writing, rng)

@@ -1,0 +1,355 @@
+"""Questions about the chronicle that need counting, adding, subtracting, comparing or sorting.
+
+Each operation is a function of its own, from passages to an `Asking`: the wording that asks it, the
+operands, and what they come to. An answer is computed from the records, never read from a text.
+What is asked of several passages is asked of the same row (an opponent, a port, a ware, a parish)
+in several years, or of all years together.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any, NamedTuple
+
+from rulerlib.sources.chronicle_matter import Asking, Matter, Place
+from rulerlib.sources.chronicle_passages import Operand, Passage
+from rulerlib.sources.chronicle_records import SHARES, Value
+from rulerlib.sources.chronicle_wording import Writing
+from rulerlib.sources.source import ReadingQuestion
+from rulerlib.texts import digest
+
+# How often a question is drawn from a passage before it is given up: a computed number may stand
+# in the passage by chance.
+TRIES = 20
+
+# Rows that are named in a question for a sum.
+NAMED = (2, 3)
+
+# Rows, or years, that an answer lists; the wordings say "three" and "two".
+LISTED = (3, 2)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ChronicleQuestion(ReadingQuestion):
+    """A question about one passage or several, which are its ``targets``.
+
+    The spans of a gold are one number, date or name, or the items of a list in their order. The
+    first gold is written as in the passages.
+
+    Attributes
+    ----------
+    operation
+        A name from `OPERATIONS`.
+    operands
+        All that is counted, added or compared; where rows are ranked, in their order.
+    distractors
+        Numbers that the passages tell of another year, on the matter that is asked about.
+    answer_kind
+        ``"number"``, ``"date"`` or ``"name"``; a year is a date.
+    unit
+        What a number counts, in the plural (``"goals"``), else ``""``.
+    """
+
+    operation: str
+    operands: tuple[Operand, ...]
+    distractors: tuple[Operand, ...]
+    answer_kind: str
+    unit: str
+
+
+def _read(places: Iterable[Place], *fields: str) -> list[Operand]:
+    return [place.passage.operand(place.number, name) for place in places for name in fields]
+
+
+def count(of: Matter) -> Asking | None:
+    """Return a question that asks how many rows there are; None if they cannot be counted."""
+    if not of.countable:
+        return None
+    return Asking(("count",), len(of.rows), _read(of.rows, "name"), unit="rows")
+
+
+def count_if(of: Matter) -> Asking | None:
+    """Return a question that asks how many rows meet a condition: a result, a month, or a limit.
+
+    None if the rows cannot be counted.
+    """
+    if not of.countable:
+        return None
+    rng, kind = of.rng, of.kind
+    limits = [(measure, side) for measure in kind.measures for side in ("above", "below")]
+    wording = rng.choice(
+        [*((name,) for name in kind.conditions), *[("month",)] * of.single, *limits]
+    )
+    slots: dict[str, Any] = {}
+    if wording in limits:
+        measure, side = wording
+        slots["limit"] = limit = _limit([place.row[measure] for place in of.rows], rng)
+        sign = 1 if side == "above" else -1
+        met = [place for place in of.rows if sign * place.row[measure] > sign * limit]
+        fields: tuple[str, ...] = (measure,)
+    elif wording == ("month",):
+        date = rng.choice(of.rows).row["date"]
+        slots["month"] = of.writing.month(date)
+        met = [place for place in of.rows if place.row["date"].month == date.month]
+        fields = ("date",)
+    else:
+        key, value, fields = kind.conditions[wording[0]]
+        met = [place for place in of.rows if place.row[key] == value]
+    return Asking(wording, len(met), _read(met, *fields), slots, "rows")
+
+
+def _limit(values: Sequence[int], rng: random.Random) -> int:
+    """Return a number from 2 between the least and the greatest, round where they are far apart."""
+    low, high = min(values), max(values)
+    step = next(step for step in (100, 10, 1) if step == 1 or high - low > 4 * step)
+    first = max(2, low // step + 1)
+    return step * rng.randint(first, max(first, (high - 1) // step))
+
+
+def add(of: Matter) -> Asking:
+    """Return a question that asks for a sum: of all rows, some of them, or one over the years."""
+    slots: dict[str, Any] = {}
+    totals = [name for name, each in of.kind.measures.items() if each.total]
+    if of.rng.random() < 0.5:
+        measure, wording, places = of.rng.choice(totals), "total", of.rows
+    else:
+        measure = of.measure()
+        key, places, slots = of.compared(measure, of.rng.randint(*NAMED))
+        wording = f"{key}sum"
+    total = sum(place.row[measure] for place in places)
+    return Asking((measure, wording), total, _read(places, measure), slots, measure)
+
+
+def difference(of: Matter) -> Asking | None:
+    """Return a question that asks how much more one row has than another.
+
+    Of two passages, a row is held against itself in another year; None if no row differs.
+    """
+    measure = of.measure()
+    key, places, slots = of.compared(measure, 2)
+    if not places:
+        return None
+    more, less = places
+    slots |= {"a": of.called(more), "b": of.called(less)}
+    amount = more.row[measure] - less.row[measure]
+    return Asking((measure, f"{key}difference"), amount, _read(places, measure), slots, measure)
+
+
+def date_difference(of: Matter) -> Asking:
+    """Return a question that asks for the days from one row to another."""
+    places = sorted(of.rng.sample(of.rows, 2), key=lambda place: place.row["date"])
+    first, second = (place.row for place in places)
+    slots = {"a": first["name"], "b": second["name"]}
+    days = (second["date"] - first["date"]).days
+    return Asking(("days",), days, _read(places, "date"), slots, "days")
+
+
+def _extreme(of: Matter, which: str, at: int) -> Asking | None:
+    measure = of.measure()
+    key, places, slots = of.compared(measure, len(of.rows))
+    if not places:
+        return None
+    answer = [of.called(places[at])]
+    return Asking((measure, f"{key}{which}"), answer, _read(places, measure), slots)
+
+
+def largest(of: Matter) -> Asking | None:
+    """Return a question that asks which row, or which year, has the most.
+
+    None if no row differs in all years.
+    """
+    return _extreme(of, "largest", 0)
+
+
+def smallest(of: Matter) -> Asking | None:
+    """Return a question that asks which row, or which year, has the fewest.
+
+    None if no row differs in all years.
+    """
+    return _extreme(of, "smallest", -1)
+
+
+def nth(of: Matter) -> Asking:
+    """Return a question that asks for the row of a rank: 2 to 4 by a measure, or 3 on by date."""
+    forms = of.writing.wording["writing"]
+    if of.rng.random() < 0.5:
+        at = of.rng.randrange(len(forms["orders"]))
+        places, slots = of.in_turn(), {"nth": forms["orders"][at]}
+        return Asking(("nth",), [places[at + 2].row["name"]], _read(places, "date"), slots)
+    measure, at = of.measure(), of.rng.randrange(len(forms["ranks"]))
+    _, places, _ = of.compared(measure, len(of.rows))
+    slots = {"nth": forms["ranks"][at]}
+    answer = [of.called(places[at + 1])]
+    return Asking((measure, "nth"), answer, _read(places, measure), slots)
+
+
+def sort(of: Matter) -> Asking | None:
+    """Return a question that asks for the first rows, or years, by a measure or by date.
+
+    A measure falls, dates rise. The rows are not named in the question, for DROP's measures do not
+    see the order of a list.
+    """
+    if of.single and of.rng.random() < 0.3:
+        places = of.in_turn()
+        answer = [place.row["name"] for place in places[: LISTED[0]]]
+        return Asking(("order",), answer, _read(places, "date"))
+    measure = of.measure()
+    key, places, slots = of.compared(measure, len(of.rows))
+    answer = [of.called(place) for place in places[: LISTED[not of.single]]]
+    return Asking((measure, f"{key}sort"), answer, _read(places, measure), slots)
+
+
+def compare(of: Matter) -> Asking | None:
+    """Return a question that asks which of two rows, or years, has more, or which row comes first.
+
+    None if no row differs in the two years.
+    """
+    if of.single and of.rng.random() < 0.3:
+        named = of.rng.sample(of.rows, 2)
+        slots: dict[str, Any] = {"a": named[0].row["name"], "b": named[1].row["name"]}
+        places = sorted(named, key=lambda place: place.row["date"])
+        return Asking(("first",), [places[0].row["name"]], _read(places, "date"), slots)
+    measure = of.measure()
+    key, places, slots = of.compared(measure, 2)
+    if not places:
+        return None
+    slots |= dict(zip("ab", map(of.called, of.rng.sample(places, 2)), strict=True))
+    return Asking((measure, f"{key}compare"), [of.called(places[0])], _read(places, measure), slots)
+
+
+def complement(of: Matter) -> Asking:
+    """Return a question that asks what per cent are not of one group, or of neither of two."""
+    (passage,) = of.passages
+    numbers = of.rng.sample(range(SHARES), of.rng.randint(1, 2))
+    shares = [passage.record.shares[number] for number in numbers]
+    slots = dict(zip("ab", (group for group, _ in shares), strict=False))
+    rest = 100 - sum((part for _, part in shares), Decimal())
+    operands = [passage.operand(number, "share") for number in numbers]
+    return Asking(("shares", ("one", "two")[len(shares) - 1]), rest, operands, slots, "percent")
+
+
+class Operation(NamedTuple):
+    """An operation: the function that drafts it, and the numbers of passages that it can ask."""
+
+    draw: Callable[[Matter], Asking | None]
+    passages: tuple[int, ...] = (1,)
+
+
+OPERATIONS: dict[str, Operation] = {
+    "count": Operation(count, (1, 2, 3)),
+    "count_if": Operation(count_if, (1, 2, 3)),
+    "sum": Operation(add, (1, 2, 3)),
+    "difference": Operation(difference, (1, 2)),
+    "date_difference": Operation(date_difference),
+    "largest": Operation(largest, (1, 3)),
+    "smallest": Operation(smallest, (1, 3)),
+    "nth": Operation(nth),
+    "sort": Operation(sort, (1, 3)),
+    "compare": Operation(compare, (1, 2)),
+    "complement": Operation(complement),
+}
+"""The operations by name."""
+
+
+def ask(
+    operation: str, passages: Sequence[Passage], writing: Writing, rng: random.Random
+) -> ChronicleQuestion | None:
+    """Return a question on passages about one subject, or None if none was found.
+
+    Every passage has an operand. A computed number is at least 2 and stands neither in the
+    passages nor in the question.
+
+    Parameters
+    ----------
+    operation
+        A key of `OPERATIONS` that can ask about this number of passages.
+    passages
+        What is asked about.
+    writing
+        The language of the question.
+    rng
+        Draws it: another state, another question.
+    """
+    matter = Matter(passages, writing, rng)
+    for _ in range(TRIES):
+        draft = OPERATIONS[operation].draw(matter)
+        # Every passage must be needed.
+        read = {operand.passage for operand in draft.operands} if draft else set()
+        if draft is None or len(read) < len(passages):
+            continue
+        text = _text(draft, matter)
+        if isinstance(draft.answer, list):
+            golds, unit = _listed(draft.answer, matter), ""
+        else:
+            standing = frozenset(writing.numbers(text)).union(*(each.numbers for each in passages))
+            if draft.answer < 2 or draft.answer in standing:
+                continue
+            golds, unit = _counted(draft.answer, draft.unit, matter)
+        fields = {operand.field for operand in draft.operands}
+        asides = (aside for passage in passages for aside in passage.distractors)
+        return ChronicleQuestion(
+            text,
+            tuple(map(", ".join, golds)),
+            tuple(passage.index for passage in passages),
+            golds,
+            digest([text]),
+            operation=operation,
+            operands=tuple(draft.operands),
+            distractors=tuple(aside for aside in asides if aside.field in fields),
+            answer_kind=_kind_of(draft.answer, matter),
+            unit=unit,
+        )
+    return None
+
+
+def _text(draft: Asking, matter: Matter) -> str:
+    writing, record = matter.writing, matter.passages[0].record
+    table = writing.wording["kinds"][record.kind]
+    ways: Any = table if draft.wording[0] == "shares" else table["questions"]
+    for key in draft.wording:
+        ways = ways[key]
+    join = writing.language.join
+    years = join([str(passage.record.year) for passage in matter.passages])
+    together = writing.wording["writing"]["together"].format(years=years)
+    words = {"subject": record.subject, "years": years, **draft.slots}
+    words["year"] = years if matter.single else together
+    if "names" in words:
+        words["names"] = join([*map(writing.written, words["names"])])
+    nouns = {"limit": table["nouns"].get(draft.wording[0])}
+    return writing.fill(matter.rng.choice(ways), words, nouns)[0]
+
+
+def _counted(
+    number: int | Decimal, unit: str, matter: Matter
+) -> tuple[tuple[tuple[str, ...], ...], str]:
+    """Return the golds of a number, with its unit and without, and the unit's name."""
+    writing = matter.writing
+    spellings, forms = writing.spellings(number), writing.wording["writing"]
+    if unit == "percent":
+        forms, name = forms["percent"], "%"
+    else:
+        nouns = writing.wording["kinds"][matter.passages[0].record.kind]["nouns"] | forms
+        name = nouns[unit][1]
+        forms = [f"{{number}} {name}"]
+    measured = (form.format(number=spellings[0]) for form in forms)
+    return tuple((each,) for each in (*spellings, *measured)), name
+
+
+def _listed(values: Sequence[Value], matter: Matter) -> tuple[tuple[str, ...], ...]:
+    """Return the golds of a list of names, dates or years."""
+    writing, kind = matter.writing, matter.passages[0].record.kind
+    if matter.single and isinstance(values[0], str):
+        called = writing.wording["kinds"][kind]["called"]
+        return tuple(tuple(form.format(name=value) for value in values) for form in called)
+    golds = zip(*map(writing.spellings, values), strict=True)
+    # A date with a comma cannot be told from the next one in a list.
+    return tuple(gold for gold in golds if len(gold) == 1 or "," not in "".join(gold))
+
+
+def _kind_of(answer: int | Decimal | list[Value], matter: Matter) -> str:
+    if not isinstance(answer, list):
+        return "number"
+    return "name" if matter.single and isinstance(answer[0], str) else "date"

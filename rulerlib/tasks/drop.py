@@ -1,0 +1,437 @@
+"""Reading with arithmetic: questions whose answers are counted, added, compared or sorted.
+
+An example of ``drop_2`` (English, shortened)::
+
+    You will be asked to read a passage and answer a question. Some examples of passages and Q&A
+    are provided below.
+
+    Examples
+    Passage: ...
+    Question: How many more tons of coal than of oats were sold?
+    Answer: 1,204
+
+    Your Task
+    ---
+    Passage 1: ...
+
+    Passage 2: Of the season of 1869 at Brill Athletic every match is known. ...
+    Question: How many days after the match against Wold did Brill Athletic meet Hasp in 1869?
+    Answer:
+
+    Think step by step, then write a line of the form "Answer: $ANSWER" at the end of your
+    response.
+
+    golds: [["39"], ["39 days"]]
+
+After Dua et al. 2019, "DROP: A Reading Comprehension Benchmark Requiring Discrete Reasoning Over
+Paragraphs", in the words of inspect_evals. By default the passages are a fictional chronicle
+(`rulerlib.sources.chronicle`), so that no model knows an answer by heart; ``source`` takes DROP
+itself instead. A real question may fit several passages ("How long was the longest field goal?"),
+so among others it names its passage by the first words.
+
+==========  ======================================================================
+`drop_1`    the passage alone, however long it is
+`drop_2`    the passage among others that look like it, filled to the length
+`drop_3`    the same, and what the answer is computed from stands in two passages
+==========  ======================================================================
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import random
+import re
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from rulerlib.errors import DataError, ParameterError, flag, one_of, require, whole_number
+from rulerlib.haystack import depth_of, depths_of, one_depth
+from rulerlib.languages import Language
+from rulerlib.metrics.words import Golds
+from rulerlib.parts import Column
+from rulerlib.scoring import DROP
+from rulerlib.sources import Question, ReadingQuestion, Source, source_file
+from rulerlib.sources.chronicle import Chronicle
+from rulerlib.sources.chronicle_questions import OPERATIONS, ChronicleQuestion
+from rulerlib.tasks import mistakes_reading, qa
+from rulerlib.tasks.documents import Documents
+from rulerlib.tasks.draft import Draft, Needle, Within
+from rulerlib.tasks.family import READING, Family
+from rulerlib.texts import digest
+
+# Tokens in which a model may reason before its answer.
+REASONING = 384
+
+# Questions of the chronicle's training side that examples are drawn from.
+TRAINING = 1_000
+
+# Passages that are tried, where one does not give enough questions.
+TRIES = 20
+
+# Words of a passage by which a question names it.
+OPENING = 8
+
+
+@dataclass(frozen=True)
+class Knobs:
+    """What can be set about reading with arithmetic.
+
+    Attributes
+    ----------
+    passages
+        How many passages an answer needs, 1 to 3; a data set has only questions about one.
+    distractors
+        Whether other passages fill the prompt to its length.
+    source
+        None: the fictional chronicle. Else a file of DROP, or such a data set of the hub,
+        ``"EleutherAI/drop"``.
+    train
+        The file or data set from which examples are drawn. None: the training side of ``source``,
+        which the chronicle and data sets of the hub have, and a file has not.
+    operation
+        What the chronicle asks for, a key of `rulerlib.sources.chronicle_questions.OPERATIONS`;
+        None: all in turn.
+    fewshot
+        Examples that stand before the question; 0 or False: none.
+    fewshot_seed
+        From which they are drawn. All samples have the same ones.
+    reasoning
+        Whether the model is asked to think before it writes its answer in a last line. False asks
+        for the answer alone, which ends with its line, as suits a base model.
+    context
+        False leaves out all passages: what a model answers from the question alone.
+    depth
+        None: depths as in the other tasks. A number from 0 (start) to 100 (end) puts the passage
+        there among the others.
+
+    Raises
+    ------
+    ParameterError
+        If a value cannot work, alone or with the others: says what is allowed.
+    """
+
+    passages: int = 1
+    distractors: bool = True
+    source: str | None = None
+    train: str | None = None
+    operation: str | None = None
+    fewshot: int = 3
+    fewshot_seed: int = 42
+    reasoning: bool = True
+    context: bool = True
+    depth: float | None = None
+
+    def __post_init__(self) -> None:
+        whole_number("passages", self.passages, 1, 3)
+        for name in ("distractors", "reasoning", "context"):
+            flag(name, getattr(self, name))
+        for name in ("source", "train"):
+            value = getattr(self, name)
+            named = isinstance(value, str) and value
+            require(value is None or named, name, value, "None, a file, or a hub name")
+        if self.fewshot is False:
+            object.__setattr__(self, "fewshot", 0)
+        whole_number("fewshot", self.fewshot, 0)
+        whole_number("fewshot_seed", self.fewshot_seed, 0)
+        if self.operation is not None:
+            one_of("operation", self.operation, OPERATIONS)
+            allowed = "None, because only the chronicle is asked by operation"
+            require(self.source is None, "operation", self.operation, allowed)
+            counts = OPERATIONS[self.operation].passages
+            allowed = f"one of {', '.join(map(str, counts))} for operation={self.operation!r}"
+            require(self.passages in counts, "passages", self.passages, allowed)
+        allowed = "1, because every question of a data set is about one passage"
+        require(self.source is None or self.passages == 1, "passages", self.passages, allowed)
+        if self.depth is not None:
+            one_depth(self.depth)
+            alone = self.passages > 1 or not self.distractors
+            allowed = "None unless one passage stands among others"
+            require(not alone, "depth", self.depth, allowed)
+
+
+def most_queries(knobs: Knobs) -> tuple[int | None, str]:
+    """Return how many questions one context can be asked (None: any number), and why."""
+    return (None, "") if knobs.context else (1, "context=False leaves no context to share")
+
+
+class Alone(Documents):
+    """Passages of which no other one is put beside those that are asked about."""
+
+    @cached_property
+    def longest(self) -> int:
+        return 0
+
+
+class Reading(qa.Questions):
+    """Makes the samples of one setting of the knobs.
+
+    ``texts`` are not used, as passages come from ``knobs.source``; from ``seed`` the chronicle
+    and the order of questions are drawn.
+    """
+
+    knobs: Knobs  # type: ignore[assignment]  # A family has knobs of its own.
+
+    @cached_property
+    def source(self) -> Source:
+        """The source of questions and passages.
+
+        Raises
+        ------
+        ParameterError
+            If ``knobs.source`` is no file or hub name.
+        DataError
+            If it does not hold questions of DROP's kind, or the language has no chronicle.
+        MissingExtraError
+            If `datasets` is needed and not installed.
+        """
+        name = self.knobs.source
+        if name is None:
+            return self._chronicle("", self.knobs.passages)
+        return _reading(name, qa.opened(name))
+
+    @cached_property
+    def training(self) -> Source:
+        """The source of examples.
+
+        Raises
+        ------
+        ParameterError
+            If it is a file that has none, or the same file as the questions.
+        DataError, MissingExtraError
+            As `source`.
+        """
+        knobs = self.knobs
+        if knobs.train is not None:
+            allowed = "another file than the questions are from"
+            require(knobs.train != knobs.source, "train", knobs.train, allowed)
+            return _reading(knobs.train, qa.opened(knobs.train))
+        if knobs.source is None:
+            # About one passage each, which is enough to show the form.
+            return self._chronicle(" training side", 1)
+        allowed = (
+            f"0, or a training side beside it: the file {knobs.source} has none"
+            " (the knob 'train' names a file or a data set of the hub to draw examples from)"
+        )
+        require(source_file(knobs.source) is None, "fewshot", knobs.fewshot, allowed)
+        return _reading(knobs.source, qa.opened(knobs.source, "train"))
+
+    def _chronicle(self, side: str, passages: int) -> Chronicle:
+        number = int.from_bytes(hashlib.sha256((self._seed + side).encode()).digest()[:4], "big")
+        return Chronicle(self.language, number, self.knobs.operation, passages)
+
+    @property
+    def digest(self) -> str:
+        """A short hash by which a dataset cites its passages, questions, examples and wording."""
+        wording = repr(self.language.templates.get("reading"))
+        training = self.training.digest if self.knobs.fewshot else ""
+        return digest([wording, self.source.digest, training])
+
+    @property
+    def label(self) -> str:
+        several = self.knobs.distractors or self.knobs.passages > 1
+        return self.language.text("reading", "passages" if several else "passage")
+
+    @property
+    def wanted(self) -> int | None:
+        return None if self.knobs.distractors else self.knobs.passages
+
+    @cached_property
+    def haystack(self) -> Documents:
+        kind = Documents if self.knobs.distractors else Alone
+        return kind(self.source, self.label, self.budget, self._seed)
+
+    def asked(self, index: int, rng: random.Random, queries: int) -> list[qa.Asked]:
+        source = self.source
+        if isinstance(source, Chronicle):
+            return self._asked_of(source, index, rng, queries)
+        if queries == 1:
+            number = self._number(index)
+            return [(number, source.question(number))]
+        groups = self._groups
+        most = max(map(len, groups))
+        allowed = f"at most {most}, the most questions about one passage of {self.knobs.source}"
+        require(queries <= most, "queries_per_context", queries, allowed)
+        groups = [group for group in groups if len(group) >= queries]
+        turn, at = divmod(index, len(groups))
+        group = groups[at]
+        numbers = (group[(turn * queries + step) % len(group)] for step in range(queries))
+        return [(number, source.question(number)) for number in numbers]
+
+    def _asked_of(
+        self, source: Chronicle, index: int, rng: random.Random, queries: int
+    ) -> list[qa.Asked]:
+        """Return questions on the passages of a question of the chronicle.
+
+        Where a passage does not give enough of them, the next one is drawn.
+        """
+        first = source.question(index)
+        if queries == 1:
+            return [(index, first)]
+        for number in (index, *rng.sample(qa.OTHERS, TRIES)):
+            targets = source.question(number).targets
+            with contextlib.suppress(ParameterError):
+                return [(number, each) for each in source.questions_on(targets, queries)]
+        return [(index, each) for each in source.questions_on(first.targets, queries)]
+
+    @cached_property
+    def _groups(self) -> list[list[int]]:
+        """The questions about each passage by number, in random order."""
+        groups = defaultdict[tuple[int, ...], list[int]](list)
+        for number in self._order:
+            groups[tuple(self.source.question(number).targets)].append(number)
+        return list(groups.values())
+
+    def _drafts(self, questions: Sequence[Question], index: int, rng: random.Random) -> list[Draft]:
+        targets = list(questions[0].targets)
+        if len(targets) > 1:
+            depths = depths_of(len(targets), rng)
+            rng.shuffle(targets)
+        else:
+            depths = [depth_of(index) if self.knobs.depth is None else self.knobs.depth]
+        placed = dict(zip(targets, depths, strict=True)) if self.knobs.context else {}
+        return [self._draft(question, placed) for question in questions]
+
+    def _draft(self, question: Question, placed: Mapping[int, float]) -> Draft:
+        assert isinstance(question, ReadingQuestion)
+        language, knobs = self.language, self.knobs
+        template = "template" if knobs.context else "no_context_template"
+        system, examples = self._system
+        text = language.fill("reading", template, query=self._question(question))
+        head, _, tail = _split(text) if knobs.context else ("", "", text)
+        prefix = language.text("reading", "answer_prefix")
+        if knobs.reasoning:
+            tail, prefix = f"{tail}{prefix}\n\n{language.text('reading', 'reasoning')}", ""
+        passages = "\n".join(self.source.document(target) for target in question.targets)
+        draft = Draft(
+            f"{system}\n\n{head}", tail, prefix, list(question.answers),
+            answer=max(question.answers, key=len), golds=question.golds, id=question.id,
+            cluster=hashlib.md5(passages.encode(), usedforsecurity=False).hexdigest(),
+            head_parts=[Column("system", [0], [len(system)]), examples], facts=_facts(question),
+        )  # fmt: skip
+        for target, depth in placed.items():
+            document = self.haystack.text(target)
+            value = _standing(document, question.golds)
+            draft.needles.append(Needle(document, depth, value, within=_within(question, target)))
+        if placed:
+            self._ask(draft, question, [*placed])
+        return draft
+
+    def _question(self, question: ReadingQuestion) -> str:
+        """Return the question; among others a real one says which passage it is about."""
+        if self.knobs.source is None or not self.knobs.distractors or not self.knobs.context:
+            return question.text
+        words = self.source.document(question.targets[0]).split()[:OPENING]
+        return self.language.fill(
+            "reading", "opening", opening=" ".join(words), query=question.text
+        )
+
+    @cached_property
+    def _system(self) -> tuple[str, Column]:
+        """The instruction with its examples, and the parts that these are."""
+        knobs, language = self.knobs, self.language
+        texts = [language.text("reading", "instruction")]
+        if not knobs.reasoning:
+            texts.append(language.text("reading", "alone"))
+        starts, ends = list[int](), list[int]()
+        if knobs.fewshot:
+            before, _, after = language.text("reading", "examples").partition("{examples}")
+            text = " ".join([*texts, before])
+            for number, example in enumerate(self._examples):
+                text += "\n\n" * (number > 0)
+                starts.append(len(text))
+                text += example
+                ends.append(len(text))
+            return text + after, Column("example", starts, ends)
+        return " ".join(texts), Column("example", starts, ends)
+
+    @cached_property
+    def _examples(self) -> list[str]:
+        training, language, count = self.training, self.language, self.knobs.fewshot
+        total = training.num_questions or TRAINING
+        allowed = f"at most {total}, the questions of the training side"
+        require(count <= total, "fewshot", count, allowed)
+        numbers = random.Random(self.knobs.fewshot_seed).sample(range(total), count)
+        return [_example(training, training.question(number), language) for number in numbers]
+
+
+def _example(source: Source, question: Question, language: Language) -> str:
+    """Return a worked example: its passage, the question, and the first gold."""
+    (target,) = question.targets
+    passage = language.fill("reading", "passage", text=source.document(target))
+    _, _, tail = _split(language.fill("reading", "template", query=question.text))
+    return f"{passage}{tail}{language.text('reading', 'answer_prefix')} {question.answers[0]}"
+
+
+def _split(text: str) -> tuple[str, str, str]:
+    return text.partition("{context}")
+
+
+def _reading(name: str, source: Source) -> Source:
+    """Return a source, checked to have questions about passages.
+
+    Raises
+    ------
+    DataError
+        If it is SQuAD, HotpotQA or the like, whose answers have no spans.
+    """
+    numbers = range(source.num_questions or 0)
+    if not all(isinstance(source.question(number), ReadingQuestion) for number in numbers):
+        raise DataError(f"{name}: its questions are not in the schema of DROP.")
+    return source
+
+
+def _standing(document: str, golds: Golds) -> tuple[int, int] | None:
+    """Return where the first gold that stands in a passage as it is written begins and ends."""
+    for gold in golds:
+        for span in [gold] if isinstance(gold, str) else gold:
+            # Not the 5 in 25, 5.5 or 1,500.
+            found = re.search(rf"(?<![\w.,-]){re.escape(span)}(?![\w-]|[.,]\d)", document)
+            if found:
+                return found.span()
+    return None
+
+
+def _within(question: ReadingQuestion, target: int) -> list[Within]:
+    """Return the operands of a question in a passage, and what looks like them."""
+    if not isinstance(question, ChronicleQuestion):
+        return []
+    return [
+        Within(role, each.start, each.end, each.field)
+        for role, spans in (("operand", question.operands), ("distractor", question.distractors))
+        for each in spans
+        if each.passage == target
+    ]
+
+
+def _facts(question: ReadingQuestion) -> dict[str, Any]:
+    """Return what is known of a question: its operation, and what kind of answer it has."""
+    if isinstance(question, ChronicleQuestion):
+        kind, unit = question.answer_kind, question.unit
+        return {"operation": question.operation, "answer_kind": kind, "unit": unit}
+    first = question.golds[0]
+    number = re.fullmatch(r"-?[\d.,]+", first[0])
+    return {"answer_kind": "spans" if len(first) > 1 else "number" if number else "span"}
+
+
+FAMILY = Family(
+    name="drop",
+    knobs=Knobs,
+    variants={
+        "drop_1": Knobs(distractors=False),
+        "drop_2": Knobs(),
+        "drop_3": Knobs(passages=2),
+    },
+    category=READING,
+    scoring=DROP,
+    tokens_to_generate=32,
+    maker=Reading,
+    most_queries=most_queries,
+    explain=mistakes_reading.explain,
+    reasoning=lambda knobs: REASONING if knobs.reasoning else 0,
+    stop=lambda knobs: () if knobs.reasoning else ("\n",),
+)
+"""Three settings of our own: the passage alone, among others, and two passages among others."""

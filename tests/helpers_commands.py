@@ -1,0 +1,152 @@
+"""The commands of the documentation: read out of it, and papermill's run in this process.
+
+papermill itself reads a command line and gives a notebook its parameters. But the cells are run
+here and not in a kernel of their own, so that torch is loaded once for all of them; and what makes
+a run large is made small after papermill has set it, so that no command has to be rewritten.
+"""
+
+from __future__ import annotations
+
+import ast
+import base64
+import re
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+from rulerlib.analysis.report import Report
+from rulerlib.errors import ParameterError
+from rulerlib.playground import Playground
+from rulerlib.runs import Run
+
+nbformat = pytest.importorskip("nbformat")
+engines = pytest.importorskip("papermill.engines")
+
+ROOT = Path(__file__).resolve().parents[1]
+
+FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+CALL = re.compile(r"(\w+)\.from_notebook\(globals\(\)(?:, family=\"(\w+)\")?\)")
+
+MOST = {
+    "length": 1024, "num_lengths": 1, "num_samples": 2, "queries_per_context": 2,
+    "study_length": 512, "study_samples": 1, "thinking_tokens": 16, "resamples": 100,
+}  # fmt: skip
+"""The largest value of each parameter that makes a run large."""
+
+
+class Block(NamedTuple):
+    """A block of code in a page."""
+
+    language: str
+    code: str
+
+    def commands(self) -> list[list[str]]:
+        """Return its commands as lists of words, comments left out."""
+        lines = self.code.replace("\\\n", " ").splitlines()
+        split = [shlex.split(line, comments=True) for line in lines]
+        return [words for words in split if words]
+
+
+def blocks(page: Path) -> list[Block]:
+    """Return the blocks of code of a page in Markdown."""
+    return [Block(*found) for found in FENCE.findall(page.read_text("utf-8"))]
+
+
+def code_cells(notebook: Path) -> Iterator[Any]:
+    """Yield the cells of a notebook that hold code."""
+    cells = nbformat.read(notebook, as_version=4).cells
+    yield from (cell for cell in cells if cell.cell_type == "code")
+
+
+def defaults(notebook: Path) -> dict[str, Any]:
+    """Return the parameters that a notebook lists, with their values."""
+    assigned = ast.parse(next(code_cells(notebook)).source).body
+    return {each.targets[0].id: ast.literal_eval(each.value) for each in assigned}
+
+
+def checked(notebook: Path, values: dict[str, Any]) -> Any:
+    """Give a notebook's parameters to what checks them there, and return what that makes."""
+    code = "\n".join(cell.source for cell in code_cells(notebook))
+    maker, family = CALL.search(code).groups()
+    made = {"Run": Run, "Report": Report, "Playground": Playground}[maker].from_notebook
+    return made(values, **({"family": family} if family else {}))
+
+
+def accepted(notebook: Path) -> set[str]:
+    """Return the names of the parameters that a notebook accepts, as its own error lists them."""
+    with pytest.raises(ParameterError) as refused:
+        checked(notebook, {"no such parameter": 1})
+    names = refused.value.allowed.removeprefix("one of ").partition(" (did")[0]
+    return set(names.split(", "))
+
+
+class Here(engines.Engine):
+    """Executes a notebook's cells in this process, with small values."""
+
+    @classmethod
+    def execute_managed_notebook(cls, nb_man: Any, kernel_name: str, **_: Any) -> None:
+        """Execute the cells until one fails, whose error is raised."""
+        from IPython.core.interactiveshell import InteractiveShell
+
+        shell = InteractiveShell.instance()
+        shell.reset()
+        cells = nb_man.nb.cells
+        given = [each for each in cells if set(each.metadata.tags) & {"parameters", PAPERMILL}]
+        for cell in cells:
+            if cell.cell_type == "code":
+                cell.outputs = executed(shell, cell.source)
+            if cell is given[-1]:
+                shell.user_ns.update(small(shell.user_ns))
+
+
+PAPERMILL = "injected-parameters"
+
+
+def executed(shell: Any, code: str) -> list[Any]:
+    """Run the code of a cell, and return what it shows as a notebook stores it."""
+    from IPython.utils.capture import capture_output
+
+    with capture_output() as shown:
+        result = shell.run_cell(code, store_history=False)
+    result.raise_error()
+    bundles = [(each.data, each.metadata) for each in shown.outputs]
+    if result.result is not None:
+        bundles.append(shell.display_formatter.format(result.result))
+    return [stored(*bundle) for bundle in bundles]
+
+
+def stored(data: dict[str, Any], metadata: dict[str, Any]) -> Any:
+    """Return an output as a notebook stores it: bytes as text."""
+    data = {
+        kind: base64.b64encode(value).decode() if isinstance(value, bytes) else value
+        for kind, value in data.items()
+    }
+    return nbformat.v4.new_output("display_data", data, metadata=metadata)
+
+
+def small(values: dict[str, Any]) -> dict[str, Any]:
+    """Return what takes the place of parameters that make a run large or need a GPU."""
+    less = {name: min(values[name], most) for name, most in MOST.items() if name in values}
+    if values.get("study"):
+        less["study"] = values["study"][:1]
+    if "num_samples" in values:
+        less["tokens_to_generate"] = 8
+    if values.get("tasks") in ("all", "ruler"):
+        # Long enough for each of them, and put to the smallest model that there is.
+        less |= {"length": 2000, "num_samples": 1, "model": "owner/name"}
+    if values.get("engine") == "vllm":
+        # Needs a GPU, or a build of its own (make test-vllm).
+        less |= {"engine": "transformers", "engine_options": {}}
+    return less
+
+
+def run_papermill(words: list[str]) -> None:
+    """Run the command ``papermill`` with its arguments, in the current folder."""
+    from papermill.cli import papermill
+    from papermill.engines import papermill_engines
+
+    papermill_engines.register("here", Here)
+    papermill.main([*words, "--engine", "here", "--no-progress-bar"], standalone_mode=False)

@@ -1,0 +1,121 @@
+"""Answers and golds drawn at random, and what other packages make of them.
+
+``python tests/helpers_reading.py`` writes `PAIRS` anew: pairs with the scores of inspect_ai and
+lm-eval, for machines that have neither. It needs inspect_ai, numpy and scipy, and of lm_eval the
+files alone (``pip install --no-deps lm_eval``).
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import random
+from importlib import metadata
+from pathlib import Path
+
+PAIRS = Path(__file__).with_name("reading_pairs.jsonl")
+
+# How many pairs that file holds.
+KEPT = 400
+
+WORDS = [
+    "the", "a", "An", "The", "Denver", "Broncos", "Oakland", "Raiders", "yards", "yard", "points",
+    "km/h", "U.S.", "O'Neal", "Århus", "naïve", "“the", "end”", "Straße", "№", "and", "in", "May",
+    "March", "d'Artagnan", "half-time", "24-yard", "80-yard", "Jean-Luc", "well-known", "touch",
+    "(approx.)", "N/A", "one", "twenty-five", "a.m.", "no", "yes",
+]  # fmt: skip
+
+NUMBERS = [
+    lambda rng: str(rng.randrange(60)),
+    lambda rng: str(rng.randrange(1500, 2030)),
+    lambda rng: f"{rng.randrange(1000, 9_999_999):,}",
+    lambda rng: f"{rng.randrange(400) / 4:g}",
+    lambda rng: f"{rng.randrange(40)}.{rng.randrange(10)}0",
+    lambda rng: f"{rng.randrange(40)}{rng.choice(['%', ',', '.', ';', ' %', 'th', '!'])}",
+    lambda rng: f"{rng.randrange(30)}-{rng.randrange(30)}",
+    lambda rng: f"{rng.randrange(24)}:{rng.randrange(10, 60)}",
+    lambda rng: f"${rng.randrange(500)}",
+    lambda rng: f"{rng.randrange(1, 29)} May {rng.randrange(1500, 2030)}",
+    lambda rng: f"May {rng.randrange(1, 29)}, {rng.randrange(1500, 2030)}",
+    lambda rng: f"1e{rng.randrange(4)}",
+]
+
+# What the two packages are known to read otherwise than DROP's measures here.
+ODD = [
+    lambda rng: f"-{rng.randrange(40)}",
+    lambda rng: f"(-{rng.randrange(40)})",
+    lambda rng: f"${rng.randrange(40)}.{rng.randrange(10)}",
+    lambda rng: f"{rng.randrange(40)}.{rng.randrange(10)}%",
+    lambda rng: f"{rng.randrange(1000, 99_999):,}.{rng.randrange(1, 10)}",
+    lambda rng: rng.choice(["nan", "infinity", "inf", "1e999"]),
+    lambda rng: f"{rng.randrange(40)}{rng.choice(chr(10) + chr(9) + chr(160))}yards",
+]
+
+
+def _span(rng: random.Random) -> str:
+    tokens = []
+    for _ in range(rng.choice([1, 1, 2, 2, 3, 5])):
+        kind = rng.random()
+        makers = NUMBERS if kind < 0.4 else ODD
+        tokens.append(rng.choice(WORDS) if kind > 0.44 else rng.choice(makers)(rng))
+    return " ".join(tokens)
+
+
+def _changed(text: str, rng: random.Random) -> str:
+    """Return an answer that is nearly a gold."""
+    words = text.split(" ")
+    for _ in range(rng.randrange(3)):
+        at = rng.randrange(len(words)) if words else 0
+        words[at : at + rng.randrange(2)] = rng.choice([[], [_span(rng)], words[:1]])
+    text = " ".join(words)
+    way = rng.choice([str, str, str.upper, str.lower, str.title, lambda text: f"  {text}. "])
+    return way(text)
+
+
+def draw(count: int, seed: int = 19) -> list[tuple[str, list[tuple[str, ...]]]]:
+    """Return answers, each with its golds: tuples of spans."""
+    rng, pairs = random.Random(seed), []
+    for _ in range(count):
+        golds = [
+            tuple(_span(rng) for _ in range(rng.choice([1, 1, 1, 2, 3])))
+            for _ in range(rng.choice([1, 1, 2, 4]))
+        ]
+        said = rng.choice([", ", " and ", ",", " "]).join(rng.choice(golds))
+        pred = rng.choice([_changed(said, rng), _changed(said, rng), said, _span(rng), ""])
+        pairs.append((pred, golds))
+    return pairs
+
+
+def inspect_f1(pred: str, golds: list[tuple[str, ...]]) -> float:
+    """What inspect_ai's scorer ``f1`` gives for DROP's golds as inspect_evals hands them over."""
+    from inspect_ai.scorer._classification import max_f1_score
+
+    return max_f1_score(pred, [",".join(gold) for gold in golds])
+
+
+def lm_eval_drop():
+    """The module of lm-eval's task ``drop``, without the rest of lm-eval; None without it."""
+    package = importlib.util.find_spec("lm_eval")
+    if package is None:
+        return None
+    path = Path(package.origin).parent / "tasks" / "drop" / "utils.py"
+    spec = importlib.util.spec_from_file_location("lm_eval_drop", path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def _write() -> None:
+    drop = lm_eval_drop()
+    about = {name: metadata.version(name) for name in ("inspect_ai", "lm_eval")}
+    lines = [about]
+    for pred, golds in draw(KEPT, seed=20):
+        theirs = drop.process_results({"answers": golds}, [pred])
+        scores = {"em": theirs["em"], "f1": float(theirs["f1"])}
+        lines.append({"pred": pred, "golds": golds, "inspect": inspect_f1(pred, golds), **scores})
+    text = "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines)
+    PAIRS.write_text(text, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    _write()

@@ -1,0 +1,693 @@
+"""The files of ports of RULER: faithful ones pass, and each fault alone is named.
+
+A faithful folder is made of our own samples, written as each port writes its files; then one
+thing is done otherwise.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import csv
+import functools
+import json
+import math
+import random
+import re
+import subprocess
+import sys
+import tempfile
+import warnings
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import pytest
+from helpers_model import Parrot
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from rulerlib import tasks, tokens
+from rulerlib.conformance import check, faults, layouts
+from rulerlib.conformance.__main__ import main
+from rulerlib.dataset import Dataset
+from rulerlib.errors import DataError, MissingExtraError, ParameterError, RulerError
+from rulerlib.prompts import PromptFormat
+from rulerlib.runs import Run
+
+ROOT = Path(__file__).resolve().parents[1]
+LENGTH = 1024
+LAYOUTS = (layouts.NVIDIA, layouts.OWN, layouts.LM_EVAL, layouts.NEMO, layouts.LIGHTEVAL)
+ROOM = {"niah": 128, "vt": 30, "cwe": 120, "fwe": 50, "qa": 32}
+NAMES_OF_LM_EVAL = {"qa_1": "ruler_qa_squad", "qa_2": "ruler_qa_hotpot"}
+
+
+@dataclass
+class Asked:
+    """One question as a port asks it, whatever its layout."""
+
+    input: str
+    prefix: str
+    outputs: list[str]
+    length: int
+    pred: str
+    room: int
+    scoring: str
+    before: str = ""
+    fed: bool = True
+    case: bool = False
+    ids: list[int] = field(default_factory=lambda: [1, 5, 5, 7])
+
+    @property
+    def prompt(self) -> str:
+        """All that the model is fed."""
+        return self.before + self.input + (self.prefix if self.fed else "")
+
+    @property
+    def score(self) -> float:
+        """RULER's published formula, or that of a port that has another one."""
+        pred = re.sub(r"[\x00-\x1f]", "\n", self.pred.strip()).strip()
+        if self.case:
+            hits = [reference in pred for reference in self.outputs]
+        else:
+            hits = [reference.lower() in pred.lower() for reference in self.outputs]
+        mean = sum(hits) / len(hits)
+        return {"mean": mean, "any": float(any(hits)), "all": float(all(hits))}[self.scoring]
+
+
+@functools.cache
+def samples(task, language="en", count=8, seed=42, **knobs):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return [*Dataset(task, LENGTH, language, "words", count, seed, knobs=knobs)]
+
+
+def asked(task, language="en", count=8, seed=42, preds=None, **knobs):
+    """What a faithful port asks and gets: whole, half and wrong answers in turn."""
+    kind = task.partition("_")[0]
+    made = []
+    for sample in samples(task, language, count, seed, **knobs):
+        outputs = sample.outputs
+        forms = preds or [
+            " " + ", ".join(outputs) + ".", f" {outputs[0].upper()}\n", " no idea", "",
+            f" it is\x07 {outputs[-1]} and {outputs[0]}",
+        ]  # fmt: skip
+        made.append(Asked(
+            sample.input, sample.answer_prefix, outputs, sample.length,
+            forms[sample.index % len(forms)], ROOM[kind], "any" if kind == "qa" else "mean",
+        ))  # fmt: skip
+    return made
+
+
+# --- The layouts --------------------------------------------------------------------------------
+
+
+def lines(path, rows):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+
+
+def mean(records):
+    return sum(each.score for each in records) / len(records)
+
+
+def write_nvidia(folder, task, records, length=LENGTH):
+    """``prepare.py``, ``call_api.py`` and ``evaluate.py``, as they are since the prefix is split
+    from the input and put back when it is sent."""
+    base = folder / "some-model" / "synthetic" / str(length)
+    lines(base / "data" / task / "validation.jsonl", [
+        {"index": number, "input": each.before + each.input, "outputs": each.outputs,
+         "length": each.length, "length_w_model_temp": each.length, "answer_prefix": each.prefix}
+        for number, each in enumerate(records)
+    ])  # fmt: skip
+    lines(base / "pred" / f"{task}.jsonl", [
+        {"index": number, "pred": each.pred, "input": each.prompt, "outputs": each.outputs,
+         "others": {}, "truncation": -1, "length": each.length}
+        for number, each in enumerate(records)
+    ])  # fmt: skip
+    with (base / "pred" / f"summary-{task}.csv").open("w", newline="") as file:
+        score, nulls = round(100 * mean(records), 2), sum(not each.pred for each in records)
+        csv.writer(file).writerows(
+            [[0, 1], ["Tasks", task], ["Score", score], ["Nulls", f"{nulls}/{len(records)}"]]
+        )
+
+
+def write_own(folder, task, records, length=LENGTH):
+    """A run of this project."""
+    base = folder / "lille" / "en" / str(length)
+    lines(base / "pred" / f"{task}+seed=7.jsonl", [
+        {"index": number, "pred": each.pred, "input": each.before + each.input,
+         "outputs": each.outputs, "length": each.length,
+         "others": {"answer_prefix": each.prefix, "tokens_generated": 9, "finished": True}}
+        for number, each in enumerate(records)
+    ])  # fmt: skip
+    place = "assistant" if records[0].fed else "none"
+    about = {"tokens_to_generate": records[0].room, "answer_prefix": place}
+    (base / "pred" / f"{task}+seed=7.settings.json").write_text(json.dumps(about))
+
+
+def write_lm_eval(folder, task, records, length=LENGTH):
+    """``lm_eval --log_samples --output_path folder``."""
+    name = NAMES_OF_LM_EVAL.get(task, task if task.startswith("niah") else f"ruler_{task}")
+    stamp = "2026-11-22T21-01-02.345678"
+    lines(folder / "org__model" / f"samples_{name}_{stamp}.jsonl", [
+        {"doc_id": number,
+         "doc": {"index": number, "input": each.input, "outputs": each.outputs,
+                 "length": each.length, "max_length": length, "gen_prefix": each.prefix.strip()},
+         "target": str(each.outputs),
+         "arguments": {"gen_args_0": {
+             "arg_0": each.prompt,
+             "arg_1": {"do_sample": False, "max_gen_toks": each.room, "until": []}}},
+         "resps": [[each.pred]], "filtered_resps": [each.pred], "filter": "none",
+         "metrics": ["4096", str(length)], "4096": -1.0, str(length): each.score}
+        for number, each in enumerate(records)
+    ])  # fmt: skip
+    results = {"results": {name: {"alias": name, f"{length},none": mean(records)}}}
+    (folder / "org__model" / f"results_{stamp}.json").write_text(json.dumps(results))
+
+
+def write_nemo(folder, task, records, length=LENGTH):
+    """``ns prepare_data ruler`` and ``ns eval``; a question with its prefix, and later its answer,
+    in the field ``generation``."""
+    questions = [
+        {"index": number, "question": each.before + each.input, "expected_answer": each.outputs,
+         "length": each.length, **({"generation": each.prefix.strip()} if each.fed else {})}
+        for number, each in enumerate(records)
+    ]  # fmt: skip
+    setup = f"model_{length}"
+    lines(folder / "ruler" / setup / task / "test.jsonl", questions)
+    lines(folder / "eval-results" / f"ruler.{setup}.{task}" / "output.jsonl", [
+        {**question, "generation": each.pred, "is_correct": each.score,
+         "predicted_answer": each.pred.strip(), "generation_time": 0.5}
+        for question, each in zip(questions, records, strict=True)
+    ])  # fmt: skip
+
+
+def details(records):
+    return [
+        {"doc": {"query": each.prompt, "choices": each.outputs,
+                 "gold_index": [*range(len(each.outputs))], "specific": None,
+                 "generation_size": each.room},
+         "model_response": {"input": None, "input_tokens": each.ids, "text": [each.pred],
+                            "output_tokens": [[1, 2, 3]], "text_post_processed": None},
+         "metric": {f"ruler_match_{'any' if each.scoring == 'any' else 'all'}": each.score}}
+        for each in records
+    ]  # fmt: skip
+
+
+def write_lighteval(folder, task, records, length=LENGTH):
+    """``lighteval --save-details``, converted to JSON lines."""
+    name = f"details_ruler_{length}:{task}|0_2026-11-22T21-01-02.345678.jsonl"
+    lines(folder / "details" / "org" / "model" / "2026-11-22T21-01-02.345678" / name,
+          details(records))  # fmt: skip
+
+
+WRITERS = {
+    layouts.NVIDIA: write_nvidia, layouts.OWN: write_own, layouts.LM_EVAL: write_lm_eval,
+    layouts.NEMO: write_nemo, layouts.LIGHTEVAL: write_lighteval,
+}  # fmt: skip
+
+
+def looked_at(folder, layout, length=LENGTH):
+    """The report; of NeMo-Skills' files no name says the length."""
+    return check(folder, "words", length if layout == layouts.NEMO else None)
+
+
+def found(report):
+    return {finding.fault for finding in report.findings}
+
+
+# --- Faithful folders pass ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("language", ["da", "en"])
+def test_a_faithful_port_passes_in_every_task(layout, language, tmp_path):
+    for task in tasks.RULER:
+        WRITERS[layout](tmp_path, task, asked(task, language))
+    report = looked_at(tmp_path, layout)
+    assert (report.findings, report.layout) == ([], layout)
+    assert (report.files, report.records) == (13, 13 * 8)
+    unscored = {"part-match averaged", "list all or nothing", "score differs"}
+    assert set(report.unchecked) == (unscored if layout == layouts.OWN else set())
+
+
+ANSWERS = st.lists(st.text(max_size=40), min_size=1, max_size=6)
+
+
+@settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(
+    st.sampled_from(tasks.RULER), st.sampled_from(["da", "en"]), st.sampled_from(LAYOUTS),
+    ANSWERS, st.booleans(),
+)  # fmt: skip
+def test_whatever_a_model_says_a_faithful_port_passes(
+    tmp_path_factory, task, language, layout, preds, knowing
+):
+    """Any text may be an answer, and a reference may stand in it in any case."""
+    folder = tmp_path_factory.mktemp("port")
+    records = asked(task, language, preds=preds)
+    if knowing:
+        records = [replace(each, pred=each.pred + each.outputs[-1].title()) for each in records]
+    assert not found(looked_at(written(layout, folder, task, records), layout))
+
+
+def written(layout, folder, task, records, **more):
+    WRITERS[layout](folder, task, records, **more)
+    return folder
+
+
+def nvidia_sentences(count, seed):
+    """Needles in prose as NVIDIA's script puts them: before a sentence at one of 40 depths that
+    is drawn anew; the prose is the same for all, and its sentences are of many lengths."""
+    rng = random.Random(seed)
+    prose = [" ".join(["word"] * rng.randint(2, 40)) + "." for _ in range(120)]
+    depths = [round(100 * step / 39) for step in range(40)]
+    for _ in range(count):
+        value, key = str(rng.randrange(10**6, 10**7)), f"k{rng.randrange(999)}-v"
+        slot = int(len(prose) * (rng.choice(depths) / 100))
+        needle = f"One of the special magic numbers for {key} is: {value}."
+        context = " ".join([*prose[:slot], needle, *prose[slot:]])
+        ask = f"A number is hidden.\n{context}\nWhat is it for {key}?"
+        end = f" The special magic number for {key} mentioned in the provided text is"
+        yield Asked(ask, end, [value], 4000, f" {value}.", 128, "mean")
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_depths_as_nvidia_draws_them_pass_and_their_middle_third_does_not(seed, tmp_path):
+    records = [*nvidia_sentences(600, seed)]
+    report = check(written(layouts.NVIDIA, tmp_path / "all", "niah_single_2", records, length=4096))
+    assert (report.findings, list(report.unchecked)) == ([], ["answer truncated"])
+
+    def depth(each):
+        return each.input.index("One of") / len(each.input)
+
+    middle = [each for each in records if 1 / 3 < depth(each) < 2 / 3]
+    report = check(written(layouts.NVIDIA, tmp_path / "third", "niah_single_2", middle))
+    assert "depth distribution" in found(report)
+
+
+def test_the_older_files_of_nvidia_pass(tmp_path):
+    """The prefix was part of the input, and there was no field for it."""
+    base = tmp_path / "4096"
+    for task, end in (
+        ("niah_multikey_1", "The special magic number for a-b mentioned in the provided text is"),
+        ("vt", "Answer: According to it, 5 variables are assgined the value 12345, they are: "),
+        ("cwe", "Answer: The top 10 words that appear most often in the list are:"),
+        ("fwe", "Answer: According to it, the three most frequently appeared words are:"),
+        ("qa_1", "Question: Who? Answer:"),
+    ):
+        row = {"index": 812, "input": f"Here is Ada 9 times.\n{end}", "outputs": ["Ada"]}
+        answer = {**row, "pred": "Ada", "others": {}, "truncation": -1, "length": 4000}
+        lines(base / "data" / task / "validation.jsonl", [{**row, "length": 4000}])
+        lines(base / "pred" / f"{task}.jsonl", [answer, {**answer, "input": "b" + row["input"]}])
+    (base / "pred" / "summary.csv").write_text(
+        "0,1,2,3,4,5\nTasks,niah_multikey_1,vt,cwe,fwe,qa_1\nScore,100.0,100.0,100.0,100.0,100.0\n"
+        "Nulls,0/2,0/2,0/2,0/2,0/2\n"
+    )
+    report = check(tmp_path)
+    assert (report.findings, report.records, report.layout) == ([], 10, layouts.NVIDIA)
+
+
+def test_frequent_words_may_fill_the_length_as_nvidias_script_does(tmp_path):
+    """Its prompt alone has up to the context length; the answer comes on top."""
+    records = [replace(each, length=LENGTH + 50) for each in asked("fwe")]
+    written(layouts.NVIDIA, tmp_path, "fwe", records)
+    assert not check(tmp_path).findings
+    WRITERS[layouts.NVIDIA](tmp_path, "fwe", [replace(records[0], length=LENGTH + 51)])
+    assert found(check(tmp_path)) == {"prompt over budget"}
+
+
+def test_prompts_without_answers_are_looked_at_too(tmp_path):
+    records = asked("vt")
+    base = written(layouts.NVIDIA, tmp_path, "vt", records) / "some-model/synthetic" / str(LENGTH)
+    (base / "pred" / "vt.jsonl").unlink()
+    report = check(tmp_path, "words")
+    assert (report.findings, report.records) == ([], 8)
+    assert "part-match averaged" in report.unchecked
+    lines(base / "data" / "vt" / "validation.jsonl",
+          [{"index": 0, "input": "x" * 99, "outputs": ["ABCDE"], "length": 2000}])  # fmt: skip
+    assert found(check(tmp_path)) == {
+        "answer prefix lost", "gold not readable", "prompt over budget",
+    }  # fmt: skip
+
+
+# --- Each fault alone is found ------------------------------------------------------------------
+
+
+def loses_prefix(records):
+    return [replace(each, fed=False) for each in records]
+
+
+def is_too_long(records):
+    return [replace(each, input=each.input.replace("\n", "\n" + "Off we go. " * 400, 1))
+            for each in records]  # fmt: skip
+
+
+def has_little_room(records):
+    return [replace(each, room=20) for each in records]
+
+
+def ends_too_early(records):
+    """No port says what its limit was; the answers end in the middle of the value."""
+    return [replace(each, pred=f" The number is {each.outputs[0][:4]}") for each in records]
+
+
+def hides_gold(records):
+    return [replace(each, input=re.sub("|".join(each.outputs), "something", each.input,
+                                       flags=re.IGNORECASE)) for each in records]  # fmt: skip
+
+
+def averages(records):
+    return [replace(each, scoring="mean") for each in records]
+
+
+def asks_for_all(records):
+    return [replace(each, scoring="all") for each in records]
+
+
+def heeds_case(records):
+    return [replace(each, case=True) for each in records]
+
+
+def takes_any(records):
+    return [replace(each, scoring="any") for each in records]
+
+
+def begins_twice(records):
+    return [replace(each, before="<s><s>", ids=[1, 1, 5]) for each in records]
+
+
+def nests_templates(records):
+    opening = "<|im_start|>system\nYou help.<|im_end|>\n<|im_start|>user\n"
+    return [replace(each, before=opening * 2) for each in records]
+
+
+ALL = set(LAYOUTS)
+SCORED = ALL - {layouts.OWN}
+STATED = {layouts.LM_EVAL, layouts.LIGHTEVAL, layouts.OWN}
+COUNTED = {layouts.NVIDIA, layouts.NEMO}
+INJECTED = [
+    ("answer prefix lost", loses_prefix, ("niah_multiquery", "vt", "cwe", "fwe", "qa_1"), ALL),
+    ("prompt over budget", is_too_long, ("niah_single_2", "vt", "qa_2"), ALL),
+    ("answer truncated", has_little_room, ("niah_single_1", "cwe", "qa_1"), STATED),
+    ("answer truncated", ends_too_early, ("niah_single_1", "niah_multivalue"), COUNTED),
+    ("gold not readable", hides_gold, ("niah_multikey_2", "fwe", "cwe", "qa_1"), ALL),
+    ("part-match averaged", averages, ("qa_1",), SCORED),
+    ("list all or nothing", asks_for_all, ("niah_multivalue", "vt", "cwe"), SCORED),
+    ("score differs", heeds_case, ("niah_single_3", "qa_2", "fwe"), SCORED),
+    ("score differs", takes_any, ("vt",), SCORED),
+    ("special tokens twice", begins_twice, ("niah_single_2", "qa_1"), ALL),
+    ("special tokens twice", nests_templates, ("cwe",), ALL),
+]  # fmt: skip
+CASES = [
+    pytest.param(fault, inject, task, layout, id=f"{inject.__name__}-{task}-{layout}")
+    for fault, inject, named, where in INJECTED
+    for task in named
+    for layout in LAYOUTS
+    if layout in where
+]
+
+
+@pytest.mark.parametrize(("fault", "inject", "task", "layout"), CASES)
+def test_each_fault_alone_is_named(fault, inject, task, layout, tmp_path):
+    """Beside another task that is as it should be."""
+    # With room for what the fault puts before the prompt.
+    length = LENGTH + 100 if fault == "special tokens twice" else LENGTH
+    other = "fwe" if task != "fwe" else "vt"
+    WRITERS[layout](tmp_path, other, asked(other, "da"), length)
+    WRITERS[layout](tmp_path, task, inject(asked(task, "da")), length)
+    report = looked_at(tmp_path, layout, length=length)
+    (finding,) = report.findings
+    assert (finding.fault, finding.task, finding.length) == (fault, task, length)
+    assert 0 < finding.records <= finding.checked == 8
+    assert finding.evidence.endswith(".")
+    assert finding.first.startswith(f"{finding.file}, record ")
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("task", ["niah_single_1", "niah_multikey_1"])
+def test_needles_at_one_depth_are_found(layout, task, tmp_path):
+    made = asked(task, count=60)
+    assert not found(looked_at(written(layout, tmp_path / "faithful", task, made), layout))
+    made = asked(task, count=60, depth=50)
+    report = looked_at(written(layout, tmp_path / "faulty", task, made), layout)
+    assert found(report) == {"depth distribution"}
+    median = re.search(r"median depth of 60 needles is (\d+),", report.findings[0].evidence)
+    assert 45 <= int(median[1]) <= 55
+
+
+def test_one_gold_that_is_missing_is_found_among_many(tmp_path):
+    """Of lists, every reference of every record; of real questions, a few may have none."""
+    made = asked("niah_multivalue")
+    made[3].input = made[3].input.replace(made[3].outputs[2], "0")
+    written(layouts.NVIDIA, tmp_path, "niah_multivalue", made)
+    (finding,) = check(tmp_path).findings
+    assert (finding.fault, finding.records) == ("gold not readable", 1)
+    assert finding.first.endswith("niah_multivalue.jsonl, record 4")
+    made = asked("qa_2", count=40)
+    made[5].outputs, made[6].outputs = ["yes"], ["of another book"]
+    written(layouts.NVIDIA, tmp_path / "qa", "qa_2", made)
+    assert not check(tmp_path / "qa").findings
+
+
+def test_a_mean_that_no_score_gives_is_found(tmp_path):
+    """lm-eval writes both; NVIDIA's scripts the mean alone."""
+    written(layouts.LM_EVAL, tmp_path, "vt", asked("vt"))
+    (results,) = tmp_path.rglob("results_*.json")
+    table = json.loads(results.read_text())
+    table["results"]["ruler_vt"][f"{LENGTH},none"] += 0.01
+    results.write_text(json.dumps(table))
+    (finding,) = check(tmp_path).findings
+    assert (finding.fault, finding.records) == ("score differs", 8)
+    assert re.search(r"mean of 0\.\d{4}, and RULER's rule gives 0\.\d{4}", finding.evidence)
+
+
+def test_lm_evals_own_questions_are_averaged(tmp_path):
+    """One of three spellings scores a third there, and 1 in RULER."""
+    record = asked("qa_1")[0]
+    record.outputs = ["Denver Broncos", "the Denver Broncos", "Broncos"]
+    record.input, record.pred = f"Denver Broncos won.\n{record.input}", "Denver Broncos"
+    written(layouts.LM_EVAL, tmp_path, "qa_1", averages([record]))
+    (finding,) = check(tmp_path).findings
+    assert finding.fault == "part-match averaged"
+    assert finding.evidence == (
+        "Recorded is 0.6666666666666666, and RULER's rule gives 1: the scores are the share of"
+        " the references that appear."
+    )
+
+
+@pytest.mark.parametrize("messages", [list, json.dumps])
+def test_messages_of_a_chat_are_read_as_one_prompt(messages, tmp_path):
+    """With the prefix as the beginning of the assistant's turn."""
+    made = asked("vt")
+    written(layouts.LM_EVAL, tmp_path, "vt", made)
+    (path,) = tmp_path.rglob("samples_*")
+    rows = [json.loads(line) for line in path.read_text().splitlines()]
+    for row, each in zip(rows, made, strict=True):
+        turns = [{"role": "user", "content": each.input},
+                 {"role": "assistant", "content": each.prefix}]  # fmt: skip
+        row["arguments"]["gen_args_0"]["arg_0"] = [messages(turns)]
+    lines(path, rows)
+    assert not check(tmp_path, "words").findings
+    for row in rows:
+        row["arguments"]["gen_args_0"]["arg_0"] = [messages(turns[:1])]
+    lines(path, rows)
+    assert "answer prefix lost" in found(check(tmp_path))
+
+
+@pytest.mark.parametrize("place", ["assistant", "user", "none"])
+def test_a_run_of_this_project_passes_unless_it_leaves_out_the_prefix(place, tmp_path):
+    """Made and asked by `Run`, with a seed, which is part of the files' names."""
+    run = Run("vt,qa_1", output=str(tmp_path), loaded=Parrot(), num_samples=4, length=900,
+              num_lengths=1, seed=7, format=PromptFormat(answer_prefix=place))  # fmt: skip
+    run.predict()
+    report = check(tmp_path, "words")
+    assert (report.layout, report.records, report.files) == (layouts.OWN, 8, 2)
+    lost = {(finding.fault, finding.task, finding.length) for finding in report.findings}
+    named = {("answer prefix lost", task, 900) for task in ("vt", "qa_1")}
+    assert lost == (named if place == "none" else set())
+    assert {finding.records for finding in report.findings} <= {4}
+
+
+def test_outputs_of_nemo_skills_alone_do_not_tell_the_prefix(tmp_path):
+    written(layouts.NEMO, tmp_path, "vt", loses_prefix(asked("vt")))
+    assert found(check(tmp_path)) == {"answer prefix lost"}
+    assert not check(tmp_path / "eval-results").findings
+    assert "answer prefix lost" in check(tmp_path / "eval-results").unchecked
+
+
+def test_parquet_is_read_as_json_lines_are(tmp_path):
+    pa = pytest.importorskip("pyarrow", reason="needs pyarrow (rulerlib[hub])")
+    pq = pytest.importorskip("pyarrow.parquet")
+    for name, change in (("faithful", list), ("faulty", averages)):
+        path = tmp_path / name / f"details_ruler_{LENGTH}:qa_1|0_2026.parquet"
+        path.parent.mkdir()
+        pq.write_table(pa.Table.from_pylist(details(change(asked("qa_1")))), path)
+    assert not found(check(tmp_path / "faithful"))
+    assert found(check(tmp_path / "faulty")) == {"part-match averaged"}
+
+
+def test_without_pyarrow_it_says_what_to_install(tmp_path, monkeypatch):
+    (tmp_path / "details_vt_1.parquet").write_bytes(b"PAR1")
+    monkeypatch.setitem(sys.modules, "pyarrow.parquet", None)
+    with pytest.raises(MissingExtraError, match=r"pyarrow.*\[hub\]"):
+        check(tmp_path)
+
+
+# --- The error rate -----------------------------------------------------------------------------
+
+
+def test_the_bound_on_depths_is_that_of_the_paper():
+    """With nothing allowed beside chance, depths that are uniform exceed it as rarely as said."""
+    rng, rate = random.Random(1), 0.05
+    size, rare = 50, 0
+    bound = math.sqrt(math.log(2 / rate) / (2 * size))
+    for _ in range(2000):
+        depths = sorted(rng.random() for _ in range(size))
+        distance = max(max((at + 1) / size - d, d - at / size) for at, d in enumerate(depths))
+        rare += distance > bound
+    assert 0 < rare / 2000 <= rate
+    assert faults.ERROR_RATE <= 1e-3
+
+
+# --- Bad input ----------------------------------------------------------------------------------
+
+
+def sentence(folder, *more, code=2):
+    """What the command says of a folder that it cannot read."""
+    with pytest.MonkeyPatch.context() as patch:
+        said = []
+        patch.setattr("builtins.print", lambda text, file=None: said.append((str(text), file)))
+        assert main([str(folder), *more]) == code
+    ((text, file),) = said
+    assert (file is sys.stderr) is (code == 2)
+    return text
+
+
+def test_what_cannot_be_read_gets_one_sentence(tmp_path):
+    assert sentence(tmp_path / "none") == f"{tmp_path / 'none'}: no such folder."
+    assert "no files of prompts or answers (*.jsonl" in sentence(tmp_path)
+    (tmp_path / "vt.jsonl").write_text("not JSON\n")
+    assert "vt.jsonl, line 1: not valid JSON" in sentence(tmp_path)
+    (tmp_path / "vt.jsonl").write_text("")
+    assert "no record of a known layout" in sentence(tmp_path)
+    (tmp_path / "vt.jsonl").write_text('{"text": "x"}\n')
+    assert "vt.jsonl, record 1: no record of a known layout, but one of ['text']" in (
+        sentence(tmp_path)
+    )
+    (tmp_path / "vt.jsonl").write_text('{"question": "x", "expected_answer": ["y"]}\n')
+    written(layouts.LM_EVAL, tmp_path, "vt", asked("vt"))
+    assert "different layouts, lm-eval (" in sentence(tmp_path)
+    assert "no such tokenizer" not in sentence(tmp_path / "org__model", code=0)
+    assert "length is 0, but must be" in sentence(tmp_path / "org__model", "--length", "0")
+    assert "tokenizer" in sentence(tmp_path / "org__model", "--tokenizer", str(tmp_path))
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_a_field_of_another_type_is_named(layout, tmp_path):
+    """In the last record, so that it is not told by the first."""
+    written(layout, tmp_path, "vt", asked("vt"))
+    path = max(tmp_path.rglob("*.jsonl"), key=lambda path: "output" in path.name)
+    rows = [json.loads(line) for line in path.read_text().splitlines()]
+    name = {layouts.NEMO: "generation", layouts.LM_EVAL: "filtered_resps",
+            layouts.LIGHTEVAL: "model_response"}.get(layout, "outputs")  # fmt: skip
+    rows[-1][name] = 7
+    lines(path, rows)
+    with pytest.raises(DataError, match=rf"(record|line) 8: the field '{name}' is 7"):
+        check(tmp_path)
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers(-9, 10**25) | st.floats() | st.text(max_size=4),
+    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.text(max_size=3), inner),
+    max_leaves=3,
+)
+
+
+def places(value, path=()):
+    """Every place in plain data, from the outermost to the innermost."""
+    yield path
+    inner = enumerate(value) if isinstance(value, list) else ()
+    for key, each in value.items() if isinstance(value, dict) else inner:
+        yield from places(each, (*path, key))
+
+
+@functools.cache
+def one_record(layout):
+    """The last file of a folder in a layout, by its name, with the record that it holds."""
+    with tempfile.TemporaryDirectory() as folder:
+        WRITERS[layout](Path(folder), "qa_1", asked("qa_1")[:1])
+        path = max(Path(folder).rglob("*.jsonl"), key=lambda path: "output" in path.name)
+        return path.name, path.read_text()
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.sampled_from(LAYOUTS), st.data())
+def test_whatever_stands_in_a_record_gives_a_report_or_a_sentence(tmp_path_factory, layout, data):
+    name, text = one_record(layout)
+    record = json.loads(text)
+    *outer, last = data.draw(st.sampled_from([*places(record)][1:]))
+    functools.reduce(lambda value, key: value[key], outer, record)[last] = data.draw(JSON)
+    folder = tmp_path_factory.mktemp("hostile") / "ruler.qa_1"
+    lines(folder / name, [record])
+    with contextlib.suppress(RulerError):
+        check(folder, "words")
+
+
+def test_files_of_other_tasks_are_left_out(tmp_path):
+    written(layouts.NEMO, tmp_path, "vt", asked("vt"))
+    row = {"question": "2 + 2?", "expected_answer": "4", "generation": "5", "is_correct": False}
+    lines(tmp_path / "eval-results" / "gsm8k" / "output.jsonl", [row])
+    assert check(tmp_path).records == 8
+    with pytest.raises(DataError, match="no records of a task of RULER's"):
+        check(tmp_path / "eval-results" / "gsm8k")
+
+
+@pytest.mark.parametrize(("name", "task", "length"), [
+    ("samples_niah_single_1_2026-01-01T.jsonl", "niah_single_1", None),
+    ("samples_ruler_qa_hotpot_2026.jsonl", "qa_2", None),
+    ("samples_rulerlib_da_8192_vt_2026.jsonl", "vt", 8192),
+    ("details_custom|ruler_4096:niah_multikey_3|0_2026.parquet", "niah_multikey_3", 4096),
+    ("ruler.llama_128k.cwe/output-rs0.jsonl", "cwe", None),
+    ("2048/data/niah_single_2+num_needle_k=8/validation.jsonl", "niah_single_2", 2048),
+    ("512/512/pred/vt-0.jsonl", "vt", 512),
+    ("pred/drop_1.jsonl", None, None),
+    ("pred/niah_single_10.jsonl", None, None),
+])  # fmt: skip
+def test_task_and_length_are_told_by_the_names(name, task, length):
+    path = Path("/port") / name
+    resolved = layouts.task_of(path)
+    assert ((resolved and resolved.name), layouts.length_of(path)) == (task, length)
+
+
+# --- The command --------------------------------------------------------------------------------
+
+
+def test_the_command_prints_and_exits_as_it_says(tmp_path):
+    written(layouts.LM_EVAL, tmp_path, "qa_1", averages(asked("qa_1")))
+    run = functools.partial(subprocess.run, capture_output=True, text=True, timeout=60)
+    command = [sys.executable, "-m", "rulerlib.conformance", str(tmp_path)]
+    done = run(command)
+    assert (done.returncode, done.stderr) == (1, "")
+    assert "8 records in 1 file, in lm-eval's layout." in done.stdout
+    assert "part-match averaged: qa_1 at 1,024 tokens, " in done.stdout
+    assert "RULER gives the whole point to" in done.stdout
+    done = run([*command, "--json", "--tokenizer", "words"])
+    report = json.loads(done.stdout)
+    assert [each["fault"] for each in report["findings"]] == ["part-match averaged"]
+    assert report == check(tmp_path, tokens.Words()).to_dict()
+
+
+def test_every_fault_says_what_ruler_does():
+    names = [fault.name for fault in faults.FAULTS]
+    assert len(set(names)) == len(names) == 9
+    assert {fault for fault, *_ in INJECTED} | {"depth distribution"} == set(names)
+    page = (ROOT / "book" / "conformance.md").read_text("utf-8")
+    for fault in faults.FAULTS:
+        assert f"\n| {fault.name} |" in page
+        assert "RULER" in fault.ruler
+        assert fault.ruler.endswith(".")
+
+
+def test_an_unknown_tokenizer_is_a_sentence(tmp_path):
+    written(layouts.NVIDIA, tmp_path, "vt", asked("vt"))
+    with pytest.raises(ParameterError):
+        check(tmp_path, str(tmp_path))

@@ -1,0 +1,511 @@
+"""Reading with arithmetic: an independent reader takes the prompts apart, and all is where it says.
+
+The reader knows only the published format of the prompts, written down below; in English that is
+the wording of DROP in inspect_evals.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from dataclasses import dataclass
+
+import pytest
+from helpers_model import Parrot
+from helpers_sharing import check_sharing, contexts
+from helpers_tasks import check_lengths, check_same_bytes, smallest_of
+from hypothesis import given
+from hypothesis import strategies as st
+
+from conftest import shared
+from rulerlib import metrics
+from rulerlib.dataset import Dataset
+from rulerlib.errors import DataError, ParameterError
+from rulerlib.predict import predict
+from rulerlib.prompts import PromptFormat
+from rulerlib.samples import Prediction, Sample, read
+from rulerlib.store.questions import write
+from rulerlib.tasks import RULER, TASKS, names, resolve
+from rulerlib.tasks.mistakes_reading import explain
+
+LANGUAGES, ROWS = ("da", "en"), ("drop_1", "drop_2", "drop_3")
+
+# --- The reader -----------------------------------------------------------------------------
+
+EXAMPLES = {
+    "en": "You will be asked to read a passage and answer a question. Some examples of passages"
+    " and Q&A are provided below.\n\nExamples\n",
+    "da": "Du bliver bedt om at læse en tekst og besvare et spørgsmål. Nogle eksempler på tekster"
+    " med spørgsmål og svar står nedenfor.\n\nEksempler\n",
+}
+NONE = {
+    "en": "You will be asked to read a passage and answer a question.",
+    "da": "Du bliver bedt om at læse en tekst og besvare et spørgsmål.",
+}
+TASK = {"en": "\n\nYour Task\n---\n", "da": "\n\nDin opgave\n---\n"}
+WORDS = {"en": ("Passage", "Question", "Answer"), "da": ("Tekst", "Spørgsmål", "Svar")}
+REASONING = {
+    "en": "\n\nThink step by step, then write a line of the form"
+    ' "Answer: $ANSWER" at the end of your response.',
+    "da": '\n\nTænk trin for trin, og skriv derefter til sidst en linje af formen "Svar: $SVAR".',
+}
+
+
+@dataclass
+class Read:
+    """A prompt, taken apart: its examples, its passages, and its question."""
+
+    system: str
+    examples: list[tuple[str, str, str]]
+    passages: list[str]
+    question: str
+
+
+def take_apart(sample: Sample, language: str, reasoning: bool = True) -> Read:
+    passage, question, answer = WORDS[language]
+    system, _, user = sample.input.partition(TASK[language])
+    if reasoning:
+        assert user.endswith(f"\n{answer}:{REASONING[language]}")
+        assert sample.answer_prefix == ""
+        user = user[: -len(f"\n{answer}:{REASONING[language]}")]
+    else:
+        assert sample.answer_prefix == f"\n{answer}:"
+    context, _, asked = user.rpartition(f"\n{question}: ")
+    one = rf"{passage}: (.*)\n{question}: (.*)\n{answer}: (.*)"
+    examples = [
+        re.fullmatch(one, example).groups()
+        for example in system.removeprefix(EXAMPLES[language]).split("\n\n")
+        if system.startswith(EXAMPLES[language])
+    ]
+    passages = context.split("\n\n")
+    if len(passages) == 1 and passages[0].startswith(f"{passage}: "):
+        passages = [passages[0].removeprefix(f"{passage}: ")]
+    else:
+        for number, text in enumerate(passages, 1):
+            assert text.startswith(f"{passage} {number}: ")
+        passages = [text.partition(": ")[2] for text in passages]
+    return Read(system, examples, passages, asked)
+
+
+def dataset(task="drop_2", length=6000, language="en", tokenizer="words", **more) -> Dataset:
+    """A dataset; what is no parameter of it is a knob."""
+    own = {
+        name: more.pop(name)
+        for name in ("num_samples", "queries_per_context", "seed")
+        if name in more
+    }
+    return Dataset(task, length, language, tokenizer, **own, knobs=more)
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+@pytest.mark.parametrize("task", ROWS)
+def test_prompts_read_by_someone_else(task, language):
+    data = dataset(task, language=language)
+    shown = set()
+    for index in range(12):
+        sample = data[index]
+        check_lengths(data, sample)
+        told = take_apart(sample, language)
+        shown.add(told.system)
+        assert len(told.examples) == 3
+        source = data.maker.source
+        question = source.question(index)
+        assert (told.question, sample.id) == (question.text, question.id)
+        assert [*map(tuple, sample.golds)] == list(question.golds)
+        assert sample.outputs == [", ".join(gold) for gold in question.golds]
+        targets = [source.document(target) for target in question.targets]
+        assert {*targets} <= {*told.passages}
+        assert len({*told.passages}) == len(told.passages)
+        assert sample.cluster == hashlib.md5("\n".join(targets).encode()).hexdigest()
+        if task == "drop_1":
+            assert told.passages == targets
+        else:
+            assert len(told.passages) > len(targets) == int(task == "drop_3") + 1
+            assert sample.length_w_model_temp > 5500
+        check_parts(sample, question, targets, told)
+    # All samples have the same examples.
+    assert len(shown) == 1
+
+
+def check_parts(sample, question, targets, told):
+    """Documents, operands and what looks like them stand where the parts say."""
+
+    def texts(role):
+        return [sample.input[part.start : part.end] for part in sample.parts.of_role(role)]
+
+    assert texts("system") == [told.system]
+    assert [each.rpartition(": ")[2] for each in texts("example")] == [
+        answer for _, _, answer in told.examples
+    ]
+    documents = [text.partition(": ")[2] or text for text in texts("document")]
+    assert all(any(target in text for text in texts("document")) for target in targets), documents
+    operands = sample.parts.of_role("operand")
+    assert [(part.key, part.value) for part in operands] == sorted_operands(question, sample)
+    places = [part.depth for part in operands]
+    assert places == sorted(places)
+    assert all(0 <= place <= 100 for place in places)
+    asides = [part for part in sample.parts.of_role("distractor") if part.key]
+    assert len(asides) == len(question.distractors)
+    assert sample.facts["operation"] == question.operation
+    assert sample.facts["unit"] == question.unit
+
+
+def sorted_operands(question, sample):
+    """Field and text of the operands in the order in which the prompt tells them."""
+    parts = sample.parts.of_role("document")
+    found = []
+    for part in parts:
+        text = sample.input[part.start : part.end]
+        for operand in question.operands:
+            told = operand_text(question, operand)
+            if told[1] in text:
+                found.append((part.start + text.index(told[1]), operand.field, told[0]))
+    return [(field, text) for _, field, text in sorted(found)]
+
+
+def operand_text(question, operand):
+    """The operand as it is written, and with what stands around it, which stands there once."""
+    passage = CHRONICLE[0].document(operand.passage)
+    around = passage[max(0, operand.start - 25) : operand.end + 25]
+    return passage[operand.start : operand.end], around
+
+
+CHRONICLE = []
+
+
+@pytest.fixture(autouse=True)
+def chronicle(monkeypatch):
+    """The source of the last dataset that was made, for `operand_text`."""
+    from rulerlib.tasks import drop
+
+    made = drop.Reading._chronicle
+
+    def kept(self, side, passages):
+        source = made(self, side, passages)
+        if not side:
+            CHRONICLE[:] = [source]
+        return source
+
+    monkeypatch.setattr(drop.Reading, "_chronicle", kept)
+
+
+def test_the_depth_of_operands_is_that_of_their_tokens():
+    data = dataset("drop_2", tokenizer="lille", length=4096)
+    for index in range(3):
+        sample = data[index]
+        (context,) = sample.parts.of_role("context")
+        begun = data.tokenizer.count(sample.input[: context.start])
+        size = data.tokenizer.count(sample.input[: context.end]) - begun
+        for part in sample.parts.of_role("operand"):
+            before = data.tokenizer.count(sample.input[: part.start]) - begun
+            assert part.depth == pytest.approx(100 * before / size, abs=0.5)
+            spans = data.tokenizer.spans([sample.input])[0]
+            start, end = spans[part.token_position]
+            assert start <= part.start < end or start == part.start
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_answers_alone_end_with_their_line(language):
+    data = dataset("drop_1", language=language, reasoning=False, fewshot=False, length=1500)
+    sample = data[3]
+    told = take_apart(sample, language, reasoning=False)
+    assert told.system.startswith(NONE[language])
+    assert told.examples == []
+    assert data.metadata["stop"] == ["\n"]
+    assert data.tokens_to_generate < dataset("drop_1", language=language).tokens_to_generate
+    assert "stop" not in dataset("drop_1", language=language).metadata
+
+
+def test_a_model_is_told_where_to_stop(tmp_path):
+    asked = []
+
+    class Listening(Parrot):
+        def generate(self, requests):
+            requests = list(requests)
+            asked.extend(request.stop for request in requests)
+            return super().generate(requests)
+
+    data = dataset("drop_1", reasoning=False, num_samples=2, length=2500)
+    path = write(data, tmp_path)
+    predict(path, Listening(), tmp_path / "pred.jsonl", format=PromptFormat(stop=("\n\n",)))
+    assert asked == [("\n\n", "\n")] * 2
+    first, _ = read(tmp_path / "pred.jsonl", Prediction)
+    sample = data[0]
+    assert (first.others["id"], first.others["cluster"]) == (sample.id, sample.cluster)
+    assert first.others["facts"] == sample.facts
+    assert first.golds == sample.golds
+
+
+# --- Questions that share their passage -------------------------------------------------------
+
+
+def test_questions_share_their_passage():
+    data = dataset("drop_2", queries_per_context=4, num_samples=8)
+    for group in contexts(data):
+        check_sharing(data, group, lambda one: one.parts.of_role("question")[0].start, 400)
+        assert len({sample.cluster for sample in group}) == 1
+        assert len({sample.id for sample in group}) == 4
+
+
+# --- DROP itself ------------------------------------------------------------------------------
+
+PASSAGES = {
+    f"p{number}": {
+        "passage": f"In game {number} the Bears scored {number + 20} yards and lost by 1,500 to"
+        f" {number + 20}.5 of town {number}.",
+        "qa_pairs": [
+            {
+                "question": f"How many {what}?",
+                "query_id": f"q{number}-{what}",
+                "answer": {"number": str(number + 20), "date": {}, "spans": []},
+            }
+            for what in ("yards", "metres", "towns")
+        ],
+    }
+    for number in range(30)
+}
+
+
+@pytest.fixture
+def released(tmp_path):
+    path = tmp_path / "drop_dev.json"
+    path.write_text(json.dumps(PASSAGES), encoding="utf-8")
+    return str(path)
+
+
+@pytest.fixture
+def training(tmp_path):
+    path = tmp_path / "drop_train.json"
+    passages = {
+        f"t{key}": {**value, "passage": f"Train {value['passage']}"}
+        for key, value in PASSAGES.items()
+    }
+    path.write_text(json.dumps(passages), encoding="utf-8")
+    return str(path)
+
+
+def test_a_file_of_drop_with_its_training_side(released, training):
+    data = dataset("drop_2", 1200, source=released, train=training)
+    for index in range(5):
+        sample = data[index]
+        check_lengths(data, sample)
+        told = take_apart(sample, "en")
+        assert all(passage.startswith("Train In game") for passage, _, _ in told.examples)
+        # Among others a question says which passage it is about.
+        opening = re.fullmatch(r'The passage that begins with "(.*)": How many .*\?', told.question)
+        assert sum(text.startswith(opening[1]) for text in told.passages) == 1
+        (value,) = sample.parts.of_role("value")
+        assert sample.input[value.start : value.end] == sample.outputs[0]
+        assert sample.input[value.end :].startswith(" yards")
+    alone = take_apart(dataset("drop_1", 800, source=released, fewshot=0)[0], "en")
+    assert alone.question in {"How many yards?", "How many metres?", "How many towns?"}
+
+
+def test_questions_of_a_file_share_their_passage(released):
+    data = dataset("drop_2", 800, source=released, fewshot=0, queries_per_context=2, num_samples=60)
+    seen = [data[index] for index in range(60)]
+    for one, other in zip(seen[::2], seen[1::2], strict=True):
+        assert one.cluster == other.cluster
+        assert one.id != other.id
+    assert len({sample.cluster for sample in seen}) == 30
+    with pytest.raises(ParameterError, match="queries_per_context is 4, but must be at most 3"):
+        dataset("drop_2", 800, source=released, fewshot=0, queries_per_context=4)
+
+
+def test_the_real_sample():
+    path = shared("drop_sample.json")
+    data = dataset("drop_1", 3000, source=str(path), fewshot=0, num_samples=20)
+    golds = {
+        question["query_id"]: question
+        for passage in json.loads(path.read_text(encoding="utf-8")).values()
+        for question in passage["qa_pairs"]
+    }
+    for sample in data:
+        told = take_apart(sample, "en")
+        assert told.question == golds[sample.id]["question"].strip()
+        first = golds[sample.id]["answer"]
+        spans = [first["number"]] if first["number"] else first["spans"]
+        if spans:
+            assert sample.golds[0] == [span.strip() for span in spans]
+
+
+@pytest.mark.parametrize(
+    ("knobs", "said"),
+    [
+        ({"fewshot": 3}, r"fewshot is 3, but must be 0, or a training side beside it: the file"),
+        ({"fewshot": 91, "train": "TRAIN"}, "fewshot is 91, but must be at most 90"),
+        ({"train": "SAME"}, "train is .*, but must be another file than the questions are from"),
+        ({"operation": "sum"}, "operation is 'sum', but must be None, because only the chronicle"),
+        ({"passages": 2}, "passages is 2, but must be 1, because every question of a data set"),
+    ],
+)
+def test_what_a_file_cannot_do(released, training, knobs, said):
+    places = {"TRAIN": training, "SAME": released}
+    knobs = {name: places.get(value, value) for name, value in knobs.items()}
+    with pytest.raises(ParameterError, match=said):
+        dataset("drop_1", 4000, source=released, **knobs)
+
+
+def test_a_file_of_other_questions_is_no_drop(tmp_path):
+    path = tmp_path / "squad.json"
+    row = {"context": "Oxygen is element 8.", "question": "Which is oxygen?", "answers": ["8"]}
+    path.write_text(json.dumps([row]), encoding="utf-8")
+    with pytest.raises(DataError, match="its questions are not in the schema of DROP"):
+        dataset("drop_1", 4000, source=str(path), fewshot=0)
+
+
+@pytest.mark.parametrize(
+    ("knobs", "said"),
+    [
+        ({"operation": "summ"}, "did you mean 'sum'"),
+        ({"operation": "complement", "passages": 2}, "passages is 2, but must be one of 1 for"),
+        ({"depth": 50, "distractors": False}, "depth is 50, but must be None unless"),
+        ({"fewshot": True}, "fewshot is True"),
+        ({"fewshot": -1}, "fewshot is -1"),
+        ({"fewshot_seed": 0.5}, "fewshot_seed is 0.5"),
+        ({"reasoning": "no"}, "reasoning is 'no'"),
+        ({"source": 5}, "source is 5"),
+    ],
+)
+def test_knobs_that_cannot_work(knobs, said):
+    with pytest.raises(ParameterError, match=said):
+        resolve("drop_2", **knobs)
+
+
+def test_a_length_that_is_too_small_names_one_that_is_not():
+    for task in ROWS:
+        with pytest.raises(ParameterError, match=f"for {task}") as raised:
+            dataset(task, 700)
+        smallest = smallest_of(raised.value)
+        sample = dataset(task, smallest)[0]
+        assert sample.length_w_model_temp <= smallest
+
+
+def test_examples_follow_their_seed_alone():
+    first = take_apart(dataset("drop_1")[0], "en").examples
+    assert take_apart(dataset("drop_1")[5], "en").examples == first
+    others = take_apart(dataset("drop_1", fewshot_seed=7)[0], "en").examples
+    assert others != first
+    assert len(others) == 3
+    assert len(take_apart(dataset("drop_1", fewshot=5)[0], "en").examples) == 5
+    # Nobody is asked about an example's passage.
+    asked = {
+        passage
+        for index in range(12)
+        for passage in take_apart(dataset("drop_1")[index], "en").passages
+    }
+    assert not asked & {passage for passage, _, _ in first}
+
+
+def test_one_operation_alone():
+    data = dataset("drop_2", 2500, operation="complement", fewshot=1)
+    assert {data[index].facts["operation"] for index in range(8)} == {"complement"}
+    assert all("per cent" in take_apart(data[0], "en").examples[0][1].lower() for _ in "1")
+
+
+def test_without_passages_only_the_question_is_left():
+    sample = dataset("drop_2", 2500, context=False)[0]
+    assert not sample.parts.of_role("document")
+    assert not sample.depths
+    assert sample.golds == dataset("drop_2", 2500)[0].golds
+    with pytest.raises(ParameterError, match="context=False leaves no context to share"):
+        dataset("drop_2", 2500, context=False, queries_per_context=2)
+
+
+def test_a_depth_that_is_set():
+    for depth in (0, 100):
+        assert dataset("drop_2", depth=depth)[3].depths == [depth]
+
+
+def test_same_bytes():
+    check_same_bytes("drop_3", 5000, {"fewshot": 1})
+
+
+def test_ruler_means_the_thirteen():
+    assert names("ruler") == list(RULER)
+    assert len(RULER) == 13
+    assert {*names("all")} - {*RULER} == {*ROWS} == {*names("all", "drop")}
+    assert "drop_1" in TASKS
+    with pytest.raises(ParameterError, match="tasks is 'ruler', but must be 'all'"):
+        names("ruler", "drop")
+
+
+# --- The answer's line ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("said", "found"),
+    [
+        ("So 5.\nAnswer: 5", "5"),
+        ("Answer: 4\nNo.\n**Answer:** 5", "5"),
+        ("**Answer: 5**", "5"),
+        ("### Answer: `5 yards`", "5 yards"),
+        ("> - ANSWER : 5", "5"),
+        ("__Answer__: $5.20\n\nThat is all.", "$5.20"),
+        ("Answer: 5\nAnswer:", "5"),
+        ("The answer is 5.", None),
+        ("The Answer: 5", None),
+        ("Answer:\n5", None),
+        ("", None),
+    ],
+)
+def test_the_last_answer_line(said, found):
+    assert metrics.answer_line(said) == found
+    assert metrics.answer_line(said.replace("nswer", "n").replace("ANSWER", "AN")) is None
+
+
+def test_a_danish_answer_line():
+    assert metrics.answer_line("Det bliver 7.\n**Svar:** 7 dage", "da") == "7 dage"
+    assert metrics.answer_line("Answer: 7", "da") is None
+
+
+@given(st.text(st.sampled_from("Answer:* \n#5é`_>")), st.text(st.characters(codec="utf-8")))
+def test_whatever_is_said_before_the_last_line_counts(before, value):
+    value = " ".join(value.split()).strip("*_`~ \t") or "x"
+    if any(mark in value for mark in "\r\v\f\x1c\x1d\x1e\x85\u2028\u2029"):
+        value = "x"
+    assert metrics.answer_line(f"{before}\nAnswer: {value}\n") == value
+
+
+def test_a_megabyte_of_markup_takes_no_time():
+    for text in ("*" * 1_000_000, "\n" * 1_000_000, "Answer" * 200_000, "> " * 500_000 + "Answer:"):
+        assert metrics.answer_line(text) is None
+
+
+# --- Causes of mistakes -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_causes_of_mistakes(language):
+    data = dataset("drop_1", language=language, operation="difference")
+    word = WORDS[language][2]
+    for index in range(6):
+        sample = data[index]
+        others = {
+            "parts": sample.parts.to_data(), "golds": sample.golds, "language": language,
+            "facts": sample.facts,
+        }  # fmt: skip
+        operands = [sample.input[part.start : part.end] for part in sample.parts.of_role("operand")]
+
+        def cause(said, cut_off=False, others=others, sample=sample):
+            prediction = Prediction(0, sample.input, sample.outputs, said, others)
+            return explain(prediction, cut_off)["error"]
+
+        thought = " - ".join(operands)
+        assert cause(f"{thought}\n{word}: {operands[0]}") == "wrong operand"
+        assert cause(f"{thought}\n{word}: 987654321") == "wrong arithmetic"
+        assert cause(f"{word}: 987654321") == "wrong value"
+        assert cause(f"{word}: {sample.golds[0][0]} kryptonite") == "wrong unit"
+        assert cause(f"{thought}\n", cut_off=True) == "cut off"
+        assert cause("  ") == "empty"
+        assert cause(f"{word}: Xyzzy") == "no context"
+
+
+def test_part_of_a_list():
+    data = dataset("drop_1", operation="sort")
+    sample = data[0]
+    others = {"parts": sample.parts.to_data(), "golds": sample.golds, "facts": sample.facts}
+    said = f"Answer: {sample.golds[0][0]}"
+    prediction = Prediction(0, sample.input, sample.outputs, said, others)
+    assert explain(prediction)["error"] == "incomplete"

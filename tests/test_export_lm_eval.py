@@ -1,0 +1,411 @@
+"""Our tasks inside lm-evaluation-harness, which is run for real, and judges as rulerlib does."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from helpers_model import LILLE
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rulerlib import analysis, predict, samples, tasks, tokens
+from rulerlib.dataset import Dataset
+from rulerlib.errors import ParameterError
+from rulerlib.export import lm_eval
+from rulerlib.models import Generation, stopping
+from rulerlib.prompts import PLACES, Frame, PromptFormat
+from rulerlib.runs import Run
+from rulerlib.samples import Sample
+
+yaml = pytest.importorskip("yaml")
+
+# Short enough for a model on a processor, and long enough for documents.
+LENGTH = 896
+
+# Reading comprehension is judged by its golds, and its task has a stop string of its own.
+READING = {"fewshot": 0, "reasoning": False}
+
+ENGINE = {"dtype": "float32", "device": "cpu", "batch_size": 1}
+
+
+class Loader(yaml.SafeLoader):
+    """Reads task files as plain data, each function by its name."""
+
+
+Loader.add_constructor("!function", lambda loader, node: node.value)
+
+
+def task_file(folder: Path, name: str) -> dict:
+    return yaml.load((folder / f"{name}.yaml").read_text("utf-8"), Loader)
+
+
+def documents(folder: Path, name: str) -> list[dict]:
+    """What the harness has of each question of a task."""
+    about = task_file(folder, name)["dataset_kwargs"]
+    return lm_eval.documents(folder / about["questions"], about["frame"])
+
+
+# --- The harness itself ----------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def both(tmp_path_factory):
+    """The same questions, asked by rulerlib and by ``lm_eval`` in a process of its own.
+
+    The folder is written, moved, and named from elsewhere.
+    """
+    pytest.importorskip("lm_eval")
+    pytest.importorskip("torch")
+    top = tmp_path_factory.mktemp("harness")
+    # The second string ends an answer with several values after the first or later.
+    format_ = PromptFormat(stop=("\n\n", " og "))
+    usual = {"num_samples": 2, "format": format_}
+    runs = [
+        Run("niah_multivalue,qa_1", language=code, length=LENGTH, num_lengths=1,
+            engine_options=ENGINE, output=str(top / "runs"), **usual)
+        for code in ("da", "en")
+    ]  # fmt: skip
+    reading = Run(
+        "drop_1", language="da", length=2 * LENGTH, num_lengths=1, knobs=READING, family="drop",
+        engine_options=ENGINE, output=str(top / "runs"), **usual,
+    )  # fmt: skip
+    lm_eval.write(top / "new", "niah_multivalue,qa_1", "da,en", LENGTH, **usual)
+    lm_eval.write(top / "more", "drop_1", ["da"], [2 * LENGTH], knobs=READING, **usual)
+    for name in ("tasks", "runs"):
+        (top / name).mkdir()
+    for name in ("new", "more"):
+        (top / name).rename(top / "tasks" / name)
+    chosen = [f"rulerlib_da_{2 * LENGTH}_drop"]
+    chosen += [
+        f"rulerlib_{code}_{LENGTH}_{family}" for code in ("da", "en") for family in ("niah", "qa")
+    ]
+    done = subprocess.run(
+        [sys.executable, "-m", "lm_eval", "--include_path", str(top / "tasks"),
+         "--tasks", ",".join(chosen), "--model", "hf",
+         "--model_args", f"pretrained={LILLE},dtype=float32", "--device", "cpu",
+         "--batch_size", "1", "--log_samples", "--output_path", str(top / "out")],
+        cwd=top / "runs", capture_output=True, text=True, timeout=600, check=False,
+        env={**os.environ, "HF_HUB_OFFLINE": "1", "HF_HOME": str(top / "cache")},
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr[-3000:]
+    for run in (*runs, reading):
+        run.predict()
+    return [*runs, reading], top / "out"
+
+
+def only(folder: Path, pattern: str) -> str:
+    (path,) = folder.rglob(pattern)
+    return path.read_text("utf-8")
+
+
+@pytest.mark.slow
+def test_the_harness_gives_our_answers_and_our_scores(both):
+    runs, out = both
+    means = json.loads(only(out, "results_*.json"))["results"]
+    asked = 0
+    for run in runs:
+        table = analysis.scores(run.predictions())
+        for cell in run.cells:
+            name = f"rulerlib_{cell.language}_{cell.length}_{cell.task}"
+            own = [record for about, record in run.predictions() if about["task"] == cell.task]
+            theirs = [json.loads(line) for line in only(out, f"samples_{name}_2*").splitlines()]
+            assert len(own) == len(theirs) == 2
+            scoring, frame = tasks.TASKS[cell.task].scoring, run.dataset(cell).frame
+            for record, logged in zip(own, theirs, strict=True):
+                fed = frame.prompt(record.input, record.others["answer_prefix"])
+                assert logged["arguments"]["gen_args_0"]["arg_0"] == fed
+                assert logged["resps"] == [[record.pred]]
+                scores = scoring.score(record.pred, record.outputs, record.golds, cell.language)
+                assert {measure: logged[measure] for measure in logged["metrics"]} == scores
+                asked += 1
+            of_task = table[table["task"].str.startswith(cell.task)]
+            for measure, mean in of_task.groupby("measure")["value"].mean().items():
+                assert means[name][f"{measure},none"] == mean
+    assert asked == 10
+
+
+@pytest.mark.slow
+def test_the_comparison_says_something(both):
+    """Some answers are right, some are wrong, and stop strings cut some."""
+    runs, _ = both
+    table = analysis.scores(record for run in runs for record in run.predictions())
+    values = analysis.of_measure(table)["value"]
+    assert 0 < values.mean() < 1
+    danish = [record.pred for _, record in runs[0].predictions()]
+    assert not any(" og " in said for said in danish)
+    reading = [record for _, record in runs[2].predictions()]
+    assert all(record.golds for record in reading)
+    assert not any("\n" in record.pred for record in reading)
+
+
+@pytest.mark.slow
+def test_a_group_is_the_mean_of_its_tasks(both):
+    _, out = both
+    found = json.loads(only(out, "results_*.json"))
+    for group, members in found["group_subtasks"].items():
+        for measure in found["configs"][members[0]]["metric_list"]:
+            key = f"{measure['metric']},none"
+            values = [found["results"][name][key] for name in members]
+            assert found["results"][group][key] == pytest.approx(sum(values) / len(values))
+
+
+def test_the_harness_divides_where_one_spelling_is_enough():
+    """What its own task ``ruler_qa_squad`` does otherwise, as the page says."""
+    theirs = pytest.importorskip("lm_eval.tasks.ruler.common_utils")
+    spellings = ["Denver Broncos", "Broncos", "The Denver Broncos"]
+    document = {"max_length": 4096, "outputs": spellings}
+    said = "Denver Broncos"
+    assert theirs.process_results_part(document, [said])["4096"] == pytest.approx(0.67, abs=0.005)
+    own = {"task": "qa_1", "language": "en", "outputs": spellings, "golds": [], "frame": PLAIN}
+    assert lm_eval.process_results(own, [said]) == {"part_match": 1.0}
+    # Where every reference counts, both are the same.
+    listed = {**own, "task": "niah_multivalue"}
+    recall = lm_eval.process_results(listed, [said])["recall"]
+    assert theirs.process_results(document, [said])["4096"] == recall == pytest.approx(2 / 3)
+
+
+# --- What a model is fed ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize("chat", [True, False])
+def test_the_harness_feeds_what_rulerlib_feeds(tmp_path, place, chat):
+    transformers = pytest.importorskip("transformers")
+    manager = pytest.importorskip("lm_eval.tasks").TaskManager
+    format_ = PromptFormat(chat=chat, answer_prefix=place)
+    data = Dataset("niah_single_2", 512, "en", "lille", num_samples=2, format=format_)
+    lm_eval.write(tmp_path / "x", "niah_single_2", "en", 512, num_samples=2, format=format_)
+    name = "rulerlib_en_512_niah_single_2"
+    loaded = manager(include_path=tmp_path / "x", include_defaults=False).load([name])
+    task, tokenizer = loaded["tasks"][name], transformers.AutoTokenizer.from_pretrained(LILLE)
+
+    def templated(turns, add_generation_prompt=True):
+        # As the harness's own class of models of transformers does it.
+        return tokenizer.apply_chat_template(
+            turns, tokenize=False, add_generation_prompt=add_generation_prompt,
+            continue_final_message=not add_generation_prompt,
+        )  # fmt: skip
+
+    fed = [data.frame.prompt(sample.input, sample.answer_prefix) for sample in data]
+    task.build_all_requests()
+    assert [instance.args[0] for instance in task.instances] == fed
+    options = {"apply_chat_template": True, "chat_template": templated}
+    if chat:
+        task.build_all_requests(**options)
+        assert [instance.args[0] for instance in task.instances] == fed
+    else:
+        with pytest.raises(ParameterError, match=r"apply_chat_template is True, but must be left"):
+            task.build_all_requests(**options)
+    with pytest.raises(ParameterError, match=r"system_instruction is 'Be brief'.*system_prompt="):
+        task.build_all_requests(system_instruction="Be brief")
+
+
+def test_a_system_prompt_is_a_message():
+    class Templated(tokens.Words):
+        """Words with a template that knows a system message."""
+
+        chat_template = (
+            "{% for m in messages %}[{{ m.role }}]{{ m.content }}{% endfor %}[assistant]"
+        )
+
+    pytest.importorskip("jinja2")
+    frame = PromptFormat(chat=True, system_prompt="Kort!").frame(Templated())
+    document = {"input": "Hvad?", "answer_prefix": " Det er", "frame": lm_eval._written(frame)}
+    assert lm_eval.prompt(document) == "[system]Kort![user]Hvad?[assistant]Det er"
+    turns = lm_eval.prompt(document, chat_template=lambda turns, **more: (turns, more))
+    assert turns == (
+        [
+            {"role": "system", "content": "Kort!"},
+            {"role": "user", "content": "Hvad?"},
+            {"role": "assistant", "content": "Det er"},
+        ],
+        {"add_generation_prompt": False},
+    )
+
+
+# --- Files -----------------------------------------------------------------------------------
+
+
+@given(st.lists(st.text(min_size=1), min_size=1, max_size=4, unique=True))
+@settings(max_examples=25)
+def test_stop_strings_of_any_kind_reach_the_harness(tmp_path_factory, stop):
+    folder = tmp_path_factory.mktemp("stop") / "new"
+    options = {"tokenizer": "words", "num_samples": 1, "format": PromptFormat(stop=tuple(stop))}
+    lm_eval.write(folder, "niah_single_1", "en", 256, **options)
+    task = task_file(folder, "rulerlib_en_256_niah_single_1")
+    assert task["generation_kwargs"]["until"] == stop
+    assert json.loads(task["dataset_kwargs"]["frame"])["format"]["stop"] == stop
+
+
+def test_tasks_say_what_a_dataset_says(tmp_path):
+    made = {"num_samples": 3, "seed": 7, "tokenizer": "words", "room": 50}
+    folder = lm_eval.write(
+        tmp_path / "new", "niah_multikey_1", "da,en", [512, 300],
+        knobs={"num_needle_k": 3}, **made,
+    )  # fmt: skip
+    (tmp_path / "empty").mkdir()
+    for code, length in (("da", 512), ("en", 300)):
+        task = task_file(folder, f"rulerlib_{code}_{length}_niah_multikey_1")
+        data = Dataset("niah_multikey_1", length, code, knobs={"num_needle_k": 3}, **made)
+        path = folder / code / str(length) / "data" / "niah_multikey_1" / "validation.jsonl"
+        assert folder / task["dataset_kwargs"]["questions"] == path
+        assert list(samples.read(path, Sample)) == list(data)
+        assert task["generation_kwargs"]["max_gen_toks"] == 50
+        # Otherwise the harness would end an answer at an empty line.
+        assert task["generation_kwargs"]["until"] == []
+        assert [each["metric"] for each in task["metric_list"]] == ["all_match", "recall"]
+        assert task["metadata"]["knobs"]["num_needle_k"] == 3
+    whole = task_file(folder, "rulerlib")
+    assert whole["task"] == [
+        f"rulerlib_{code}_{length}_niah" for code in ("da", "en") for length in (512, 300)
+    ]
+    # The measure that is reported as the score stands first.
+    lm_eval.write(tmp_path / "empty", "drop_1", "en", 4096, tokenizer="words", num_samples=1)
+    task = task_file(tmp_path / "empty", "rulerlib_en_4096_drop_1")
+    assert task["metric_list"][0] == {
+        "metric": "drop_f1", "aggregation": "mean", "higher_is_better": True,
+    }  # fmt: skip
+    (document,) = documents(tmp_path / "empty", "rulerlib_en_4096_drop_1")
+    (sample,) = Dataset("drop_1", 4096, "en", "words", num_samples=1)
+    assert document["golds"] == sample.golds != []
+
+
+def test_room_for_thinking_is_room_in_the_harness(tmp_path):
+    lm_eval.write(
+        tmp_path / "new", "niah_single_2", "en", 512, num_samples=1,
+        format=PromptFormat(thinking_tokens=100, answer_prefix="user", stop=("\n",)),
+    )  # fmt: skip
+    task = task_file(tmp_path / "new", "rulerlib_en_512_niah_single_2")
+    # Or the harness would stop within thinking.
+    assert task["generation_kwargs"]["until"] == []
+    assert json.loads(task["dataset_kwargs"]["frame"])["format"]["stop"] == ["\n"]
+    assert task["generation_kwargs"]["max_gen_toks"] == task["metadata"]["tokens_to_generate"] + 100
+
+
+# --- Scores ----------------------------------------------------------------------------------
+
+PLAIN = json.dumps({"before": "", "between": "", "chat": False, "format": {}})
+CHAT = json.dumps({"before": "<", "between": ">", "chat": True, "format": {"chat": True}})
+THINKS = json.dumps({"before": "<", "between": "<think>", "chat": True, "format": {"chat": True}})
+
+ANSWERS = st.text("abæ 12-,.\n'", max_size=30) | st.text(max_size=30)
+
+
+@given(
+    st.sampled_from(sorted(tasks.TASKS)), st.sampled_from(["da", "en"]), ANSWERS,
+    st.lists(st.lists(ANSWERS.filter(str.strip), min_size=1, max_size=3), min_size=1, max_size=3),
+    st.data(),
+)  # fmt: skip
+def test_answers_are_judged_by_scoring(name, code, said, golds, data):
+    outputs = [", ".join(spans) for spans in golds]
+    if data.draw(st.booleans()):
+        said = f"{said} {data.draw(st.sampled_from(outputs))}"
+    golds = golds if name.startswith("drop") else []
+    document = {"task": name, "language": code, "outputs": outputs, "golds": golds}
+    wanted = tasks.TASKS[name].scoring.score(said, outputs, golds, code)
+    assert lm_eval.process_results({**document, "frame": PLAIN}, [said]) == wanted
+    # Thinking is not judged: between its tags, or up to the end of what the template began.
+    thought = f"<think>{outputs[0]}</think>{said}"
+    chat = lm_eval.process_results({**document, "frame": CHAT}, [thought])
+    begun = lm_eval.process_results({**document, "frame": THINKS}, [thought[len("<think>") :]])
+    assert chat == begun == tasks.TASKS[name].scoring.score(said.lstrip(), outputs, golds, code)
+
+
+PIECES = ["<think>", "</think>", "\n", " og ", "7", "8", "9 ", "o"]
+
+
+@given(
+    st.lists(st.sampled_from(PIECES), max_size=12),
+    st.sampled_from([(), ("\n",), (" og ", "\n"), ("og", " og ")]),
+    st.booleans(), st.booleans(),
+)  # fmt: skip
+def test_stop_strings_cut_where_the_engines_cut(pieces, stop, chat, begun):
+    """Also within thinking, where the harness itself would stop."""
+    format_ = PromptFormat(chat=chat, stop=stop)
+    frame = Frame(between="<think>" if begun else "", chat=chat, format=format_)
+    sample = Sample(0, "?", ["7", "8", "9"], task="niah_multivalue", language="da")
+    said = "".join(pieces)
+    request = predict.request(sample, frame, 64)
+    text, count, stopped = stopping.cut(
+        [*map(ord, said)], request, lambda ids, tags: "".join(map(chr, ids))
+    )
+    record = predict.record(sample, Generation(text, count, stopped), frame)
+    scoring = tasks.TASKS["niah_multivalue"].scoring
+    document = {
+        "task": sample.task, "language": "da", "outputs": sample.outputs, "golds": [],
+        "frame": lm_eval._written(frame),
+    }  # fmt: skip
+    wanted = scoring.score(record.pred, sample.outputs)
+    assert lm_eval.process_results(document, [said]) == wanted
+
+
+def test_without_rulerlib_the_module_says_what_to_install(tmp_path, monkeypatch):
+    pytest.importorskip("lm_eval")
+    folder = lm_eval.write(
+        tmp_path / "x", "niah_single_1", "en", 256, tokenizer="words", num_samples=1
+    )
+    place = importlib.util.spec_from_file_location("module", folder / f"{lm_eval.MODULE}.py")
+    module = importlib.util.module_from_spec(place)
+    monkeypatch.setitem(sys.modules, "rulerlib.export", None)
+    with pytest.raises(ImportError, match=r"need rulerlib, which judges the answers: pip install"):
+        place.loader.exec_module(module)
+
+
+# --- Bad input -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("changed", "sentence"),
+    [
+        ({"names": "niah_singel_2"}, r"tasks is 'niah_singel_2'.*did you mean 'niah_single_"),
+        ({"languages": "dk"}, "language is 'dk', but must be one of"),
+        ({"languages": "da,da"}, "languages is .*'da', 'da'.* must be one or several that differ"),
+        ({"lengths": []}, r"lengths is \[\], but must be one or several that differ"),
+        ({"lengths": "4096"}, "length is '4096', but must be a whole number"),
+        ({"lengths": [4096, 40]}, "length is 40, but must be at least"),
+        ({"num_sample": 3}, "option is 'num_sample'.*did you mean 'num_samples'"),
+        ({"num_samples": 0}, "num_samples is 0"),
+        ({"format": PromptFormat(chat=True)}, "chat is True"),
+        ({"names": "vt", "knobs": {"num_needle_k": 2}}, "knob is 'num_needle_k'"),
+    ],
+)  # fmt: skip
+def test_bad_parameters_write_nothing(tmp_path, changed, sentence):
+    usual = {"names": "niah_single_1", "tokenizer": "words"}
+    with pytest.raises(ParameterError, match=sentence):
+        lm_eval.write(tmp_path / "a" / "new", **{**usual, **changed})
+    assert not list(tmp_path.iterdir())
+
+
+def test_only_an_empty_folder_is_written_to(tmp_path, monkeypatch):
+    usual = {"names": "niah_single_1", "lengths": 256, "tokenizer": "words", "num_samples": 1}
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "x.txt").write_text("x")
+    for name in ("full", "full/x.txt"):
+        with pytest.raises(ParameterError, match=r"folder is '.*', but must be .* an empty one"):
+            lm_eval.write(tmp_path / name, **usual)
+    (tmp_path / "empty").mkdir()
+    assert (lm_eval.write(tmp_path / "empty", **usual) / "rulerlib.yaml").exists()
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    lm_eval.write(".", **usual)
+    files = [sorted(path.name for path in Path(name).iterdir()) for name in (".", "../empty")]
+    assert files[0] == files[1]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["empty", "full", "here"]
+    with pytest.raises(ParameterError, match="output is"):
+        lm_eval.write(tmp_path / "full" / "x.txt" / "y", **usual)
+
+
+def test_what_fails_half_way_leaves_nothing(tmp_path, monkeypatch):
+    def fails(*_):
+        raise ParameterError("length", 256, "at least 300 for sample 7")
+
+    monkeypatch.setattr(lm_eval.questions, "write", fails)
+    with pytest.raises(ParameterError, match="sample 7"):
+        lm_eval.write(tmp_path / "new", "niah_single_1", "en", 256, "words", num_samples=1)
+    assert not list(tmp_path.iterdir())

@@ -1,0 +1,523 @@
+"""Our tasks inside inspect_ai: asked, judged, and repeated there as here.
+
+``inspect eval`` runs for real, in a process of its own, with stored answers and with the model
+inside; its log is read back and held against our own engine, scores and standard errors.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from helpers_model import LILLE, Parrot
+from helpers_templates import FAMILIES, SPECIAL
+from hypothesis import given
+from hypothesis import strategies as st
+
+from conftest import ROOT, make_tokenizer, shared
+from rulerlib import models, predict, tasks, templates, thinking, tokens
+from rulerlib.dataset import Dataset
+from rulerlib.errors import DataError, ParameterError
+from rulerlib.export import inspect_ai as ours
+from rulerlib.export.inspect_ai import judge, pose, spread
+from rulerlib.export.inspect_replay import Replay
+from rulerlib.intervals import clustered
+from rulerlib.models import in_order
+from rulerlib.prompts import Frame, PromptFormat
+from rulerlib.runs import Run
+from rulerlib.store.answers import read_predictions
+from rulerlib.store.questions import write
+
+pytest.importorskip("inspect_ai", reason="needs the extra 'inspect'")
+
+
+def inspect_eval(
+    folder: Path, *words: str, cwd: Path | None = None
+) -> subprocess.CompletedProcess[str]:
+    """Run ``inspect eval`` in a folder, which then holds its log; nothing reaches a network."""
+    env = {
+        **os.environ,
+        "INSPECT_LOG_DIR": str(folder / "logs"),
+        "HF_HUB_OFFLINE": "1",
+        "COLUMNS": "500",
+    }
+    command = [str(Path(sys.executable).with_name("inspect")), "eval", *words, "--display", "plain"]
+    return subprocess.run(
+        command, cwd=cwd or folder, env=env, capture_output=True, text=True, timeout=300
+    )
+
+
+def read_log(folder: Path):
+    from inspect_ai.log import read_eval_log
+
+    (path,) = (folder / "logs").glob("*.eval")
+    log = read_eval_log(str(path))
+    assert log.status == "success", log.error
+    return log
+
+
+def values_of(log, measure: str) -> tuple[list[float], list[str]]:
+    """Return a measure's value for each sample that has it, and the clusters of these."""
+    pairs = [
+        (sample.scores["judged"].value[measure], sample.metadata["cluster"])
+        for sample in log.samples
+    ]
+    known = [(value, cluster) for value, cluster in pairs if not math.isnan(value)]
+    return [value for value, _ in known], [cluster for _, cluster in known]
+
+
+def as_ours(log) -> None:
+    """Check every score, mean and standard error of a log against ours, to the last digit."""
+    measures = {}
+    for sample in log.samples:
+        about, value = sample.metadata, dict(sample.scores["judged"].value)
+        kind = tasks.TASKS[about["task"]].scoring
+        scored = kind.score(
+            sample.output.completion, sample.target, about["golds"], about["language"]
+        )
+        if "primary" in value:
+            assert value.pop("primary") == scored[kind.primary]
+            assert value.pop("ruler") == scored[kind.ruler]
+        assert {name: one for name, one in value.items() if not math.isnan(one)} == scored
+        measures |= dict.fromkeys(value)
+    reported = {score.name: score.metrics for score in log.results.scores}
+    assert {*measures} <= {*reported}
+    for measure in reported:
+        values, clusters = values_of(log, measure)
+        mean = clustered(values, clusters)
+        assert reported[measure]["mean"].value == pytest.approx(mean.mean, abs=1e-15)
+        assert mean.clusters > 1
+        assert reported[measure]["stderr"].value == pytest.approx(mean.standard_error, abs=1e-15)
+
+
+class Guesser(Parrot):
+    """A parrot that is right now and then."""
+
+    def generate(self, requests):
+        for position, request in enumerate(requests):
+            _, said = next(super().generate([request]))
+            numbers = re.findall(r"\b\d{7}\b", request.prompt)
+            words = numbers[position % 3 :: 3] or request.prompt.split()[-60:]
+            yield position, models.Generation(said.text + " ".join(words), 3, True, -1)
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    """Two tasks, two questions on a context."""
+    folder = tmp_path_factory.mktemp("run")
+    run = Run(
+        tasks="niah_multikey_2,qa_1", loaded=Guesser(), length=800, num_samples=6,
+        queries_per_context=2, output=str(folder / "runs"),
+    )  # fmt: skip
+    run.predict()
+    return run
+
+
+SAME = (
+    "-T", "task=niah_multikey_2,qa_1", "-T", "length=800", "-T", "num_samples=6", "-T",
+    "queries_per_context=2", "-T", "tokenizer=words",
+)  # fmt: skip
+
+
+# --- inspect eval, for real -------------------------------------------------------------------
+
+
+def test_stored_answers_get_our_scores_and_clustered_errors_in_inspect(run, tmp_path):
+    path = f"path={run.root}"
+    done = inspect_eval(tmp_path, "rulerlib/ruler", *SAME, "--model", "rulerlib/replay", "-M", path)
+    assert done.returncode == 0, done.stdout + done.stderr
+    log = read_log(tmp_path)
+    as_ours(log)
+    stored = {
+        (record.others["task"], record.index): record.pred
+        for cell in run.cells
+        for record in read_predictions(run.answers(cell))
+    }
+    said = {
+        (sample.metadata["task"], sample.metadata["index"]): sample.output.completion
+        for sample in log.samples
+    }
+    assert said == stored
+    assert len({*said.values()}) == 12
+    # Neither all right nor all wrong, so that the errors above say something.
+    assert 0 < sum(values_of(log, "primary")[0]) < 12
+    assert {sample.metadata["cluster"] for sample in log.samples} == {
+        f"{task} 800 context {number}"
+        for task in ("niah_multikey_2", "qa_1")
+        for number in range(3)
+    }
+    assert log.results.headline.score == "primary"
+    by_task = next(score for score in log.results.scores if score.name == "ruler").metrics
+    assert {"grouped_niah_multikey_2", "grouped_qa_1"} <= {*by_task}
+    assert log.samples[0].metadata["parts"] == run.dataset(run.cells[0])[0].parts.to_data()
+
+
+@pytest.mark.slow
+def test_the_model_inside_answers_in_inspect_as_it_does_here(tmp_path):
+    local = ("--model", "hf/local", "-M", f"model_path={LILLE}", "-M", "device=cpu")
+    chosen = ("-T", "task=niah_single_1,niah_multikey_1", "-T", "length=512")
+    done = inspect_eval(
+        tmp_path, "rulerlib/niah", *chosen, "-T", "num_samples=2", *local, "-M", "dtype=float32"
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    log = read_log(tmp_path)
+    engine = models.load("lille", dtype="float32")
+    for task in ("niah_single_1", "niah_multikey_1"):
+        data = Dataset(task, 512, "da", "lille", 2)
+        asked = [predict.request(each, data.frame, data.tokens_to_generate) for each in data]
+        answers = [predict.record(sample, said, data.frame) for sample, said in
+                   zip(data, in_order(engine, asked), strict=True)]  # fmt: skip
+        for answer in answers:
+            (there,) = (each for each in log.samples if each.id == f"{task}-{answer.index}")
+            assert there.output.completion == answer.pred
+            scored = tasks.TASKS[task].scoring.score(answer.pred, answer.outputs)
+            assert there.scores["judged"].value == scored
+            # The answer prefix begins the assistant's turn, which the model goes on with.
+            assert [turn.role for turn in there.messages] == ["user", "assistant", "assistant"]
+    as_ours(log)
+
+
+def test_the_file_in_a_clone_runs_drop(tmp_path):
+    run = Run(
+        tasks="drop_1", loaded=Guesser(), language="en", length=2000, num_samples=3,
+        knobs={"fewshot": 1, "fewshot_seed": 123}, output=str(tmp_path / "runs"),
+    )  # fmt: skip
+    run.predict()
+    same = ("-T", "task=drop_1", "-T", "tokenizer=words", "-T", "length=2000", "-T", "language=en")
+    done = inspect_eval(
+        tmp_path, "DROP/task.py", *same, "-T", "fewshot=1", "-T", "fewshot_seed=123", "-T",
+        "num_samples=3", "--model", "rulerlib/replay", "-M", f"path={run.root}", cwd=ROOT,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+    log = read_log(tmp_path)
+    as_ours(log)
+    assert log.eval.task == "drop"
+    assert log.eval.task_args["fewshot"] == 1
+    assert log.results.headline.score == "drop_f1"
+    first = log.samples[0]
+    assert [turn.role for turn in first.messages] == ["system", "user", "assistant"]
+    assert first.messages[0].text.count("Passage: ") == 1
+    assert first.scores["judged"].metadata.keys() >= {"no_answer_line", "overlong"}
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (
+            ["rulerlib/niah", "-T", "lenght=512", "-T", "tokenizer=words"],
+            r"the parameter name is 'lenght', but must be one of .*did you mean 'length'\?\)\.",
+        ),
+    ],
+)
+def test_a_mistake_is_one_sentence_of_ours(words, sentence, tmp_path):
+    done = inspect_eval(tmp_path, *words, "--model", "mockllm/model")
+    assert done.returncode != 0
+    assert re.fullmatch(sentence, " ".join((done.stdout + done.stderr).split()))
+
+
+# --- What is asked ----------------------------------------------------------------------------
+
+
+def test_every_family_is_a_task_with_its_knobs_as_parameters():
+    from inspect_ai._util.registry import registry_info
+
+    from rulerlib.export._inspect_registry import TASKS
+
+    assert {*TASKS} == {*tasks.FAMILIES, "ruler"}
+    for name, function in TASKS.items():
+        about = registry_info(function)
+        assert about.name.rpartition("/")[2] == name
+        knobs = tasks.TASKS[tasks.names("all", name)[0]].settings() if name != "ruler" else {}
+        assert {"task", "length", "tokenizer", *knobs} <= {*about.metadata["params"]}
+
+
+def test_drop_is_asked_in_the_words_of_inspect():
+    file = shared("drop_sample.json")
+    rows = json.loads(file.read_text())
+    posed = pose(
+        "drop", "openai", task="drop_1", source=str(file), fewshot=False, language="en",
+        tokenizer="words", length=3000, num_samples=5,
+    )  # fmt: skip
+    for record in posed.records:
+        (passage, question), = (
+            (each["passage"], pair["question"])
+            for each in rows.values()
+            for pair in each["qa_pairs"]
+            if pair["query_id"] == record["id"]
+        )  # fmt: skip
+        passage = passage.strip()
+        system, user = record["input"]
+        assert (system["role"], user["role"]) == ("system", "user")
+        assert system["content"] == "You will be asked to read a passage and answer a question."
+        assert user["content"] == (
+            f"Your Task\n---\nPassage: {passage}\nQuestion: {question}\nAnswer:\n\n"
+            'Think step by step, then write a line of the form "Answer: $ANSWER" at the end of your'
+            " response."
+        )
+        about = record["metadata"]
+        assert about["cluster"] == hashlib.md5(passage.encode()).hexdigest()
+        assert about["golds"]
+        assert len(record["target"]) == len(about["golds"])
+
+
+def test_the_rows_of_a_family_are_those_that_its_knobs_allow_for():
+    def asked(**knobs):
+        return pose(
+            "drop", "openai", tokenizer="words", length=6000, num_samples=1, fewshot=0, **knobs
+        ).tasks
+
+    assert asked() == ["drop_1", "drop_2", "drop_3"]
+    assert asked(depth=50) == ["drop_2"]
+    with pytest.raises(ParameterError, match=r"^depth is 50, but must be None unless"):
+        asked(depth=50, task="drop_1")
+    with pytest.raises(ParameterError, match=r"^operation is 'guess', but must be one of "):
+        asked(operation="guess")
+
+
+def test_a_question_that_is_asked_twice_has_another_name_then():
+    file = str(shared("drop_sample.json"))
+    chosen = {"source": file, "fewshot": 0, "tokenizer": "words", "length": 3000}
+    posed = pose("drop", "openai", task="drop_1", num_samples=30, **chosen)
+    names = [record["id"] for record in posed.records]
+    assert len({*names}) == len(names) == 30
+    # Of 26 questions.
+    assert len({name.partition(" ")[0] for name in names}) == 26
+    assert sum(name.endswith(" (2)") for name in names) == 4
+
+
+@pytest.mark.parametrize(
+    ("family", "parameters", "sentence"),
+    [
+        ("qa", {}, "tokenizer is None, but must be given"),
+        ("qa", {"tokenizer": "words", "length": 64}, "length is 64, but must be at least "),
+        ("qa", {"tokenizer": "words", "length": "4k"}, "length is '4k', but must be a whole"),
+        ("qa", {"tokenizer": "words", "num_needle_k": 2}, "the parameter name is 'num_needle_k'"),
+        (None, {"tokenizer": "words", "task": "drop_1"}, "task is 'drop_1', but must be one of"),
+        ("qa", {"tokenizer": "words", "thinking_tokens": 99}, "thinking_tokens is 99, but must"),
+        ("qa", {"tokenizer": "words", "answer_prefix": "end"}, "answer_prefix is 'end', but must"),
+        ("qa", {"tokenizer": "lille", "answer_prefix": "assistant", "thinking_tokens": 9},
+         "answer_prefix is 'assistant', but must be 'user' or 'none'"),
+        ("qa", {"data": "nowhere"}, "data is 'nowhere', but must be "),
+    ],
+)  # fmt: skip
+def test_bad_input_gets_one_sentence_before_anything_is_asked(family, parameters, sentence):
+    with pytest.raises(ParameterError) as caught:
+        pose(family, "openai", **parameters)
+    assert str(caught.value).startswith(sentence)
+    assert "\n" not in str(caught.value)
+
+
+def test_the_answer_prefix_begins_the_answer_where_a_provider_goes_on_with_it():
+    import inspect_ai.model
+
+    folder = Path(inspect_ai.model.__file__).parent / "_providers"
+    go_on = {
+        path.stem for path in folder.glob("*.py") if "continue_final_message" in path.read_text()
+    }
+    assert {*ours.CONTINUES} == go_on | {ours.LOCAL}
+    chosen = {"task": "niah_single_1", "tokenizer": "lille", "length": 512, "num_samples": 1}
+    (sample,) = Dataset("niah_single_1", 512, "da", "lille", 1)
+    for provider, roles in (("vllm", ["user", "assistant"]), ("openai", ["user"])):
+        (record,) = pose("niah", provider, **chosen).records
+        assert [turn["role"] for turn in record["input"]] == roles
+        whole = "".join(turn["content"] for turn in record["input"])
+        assert whole.replace(" ", "") == (sample.input + sample.answer_prefix).replace(" ", "")
+    # A model that thinks does so before the answer prefix, and has room of its own for it.
+    (record,) = pose("niah", "vllm", **chosen, thinking_tokens=99).records
+    assert [turn["role"] for turn in record["input"]] == ["user"]
+    assert record["metadata"]["max_tokens"] == 128 + 99
+    (record,) = pose("niah", "openai", **chosen, answer_prefix="none").records
+    form = PromptFormat(answer_prefix="none")
+    (sample,) = Dataset("niah_single_1", 512, "da", "lille", 1, format=form)
+    assert [turn["content"] for turn in record["input"]] == [sample.input]
+
+
+# --- What a model in the same process reads ---------------------------------------------------
+
+
+# The last one does not repeat the user's text, which is an error anywhere.
+@pytest.mark.parametrize("name", [*FAMILIES][:-1])
+def test_a_local_model_reads_what_was_counted(name, monkeypatch):
+    """With a system message, too, its prompt is never longer than asked for."""
+    talker = tokens.FastTokenizer(
+        make_tokenizer("bytelevel").backend, "talker", SPECIAL, FAMILIES[name]
+    )
+    monkeypatch.setattr(tokens, "load", lambda name: talker)
+    place, knobs = "assistant", {"fewshot": 0, "reasoning": False}
+    if thinking.unended(talker.render([{"role": "user", "content": "x"}])):
+        place = "none"
+    form = PromptFormat(answer_prefix=place)
+    data = Dataset("drop_2", 3000, "da", talker, 1, format=form, knobs=knobs)
+    # Without a message of its own for the system, the first question would all but fill this.
+    length = data[0].length_w_model_temp + 4
+    posed = pose(
+        "drop", "hf", "talker", task="drop_2", length=length, num_samples=1, answer_prefix=place,
+        **knobs,
+    )  # fmt: skip
+    assert posed.template
+    for record in posed.records:
+        turns, about = record["input"], record["metadata"]
+        said = templates.render(posed.template, turns, **SPECIAL)
+        assert talker.count(said) + about["max_tokens"] <= length
+        roles = [turn["role"] for turn in turns]
+        asked, prefix = (turns[:-1], turns[-1]["content"]) if "assistant" in roles else (turns, "")
+        assert said == talker.render(asked) + prefix
+        assert roles[-2 if prefix else -1] == "user"
+
+
+@given(st.text(max_size=30), st.text(min_size=1, max_size=30))
+def test_the_template_for_a_local_model_writes_any_text_as_it_is(system, user):
+    frame = Frame("<s>\\", "\n{%", chat=True)
+    template = ours._template(frame, '"<s>\\\n{{ 😀', "{% if")
+    asked = [{"role": "user", "content": user}]
+    assert templates.render(template, asked) == f"{frame.before}{user}{frame.between}"
+    both = [{"role": "system", "content": system}, *asked] if system else asked
+    before = f'"<s>\\\n{{{{ 😀{system}{{% if' if system else frame.before
+    assert templates.render(template, both) == f"{before}{user}{frame.between}"
+
+
+def test_a_base_model_reads_plain_text(monkeypatch):
+    plain = tokens.FastTokenizer(make_tokenizer("bytelevel").backend, "plain", SPECIAL)
+    monkeypatch.setattr(tokens, "load", lambda name: plain)
+    posed = pose("drop", "hf", "plain", task="drop_1", fewshot=0, reasoning=False, length=5000,
+                 num_samples=2)  # fmt: skip
+    data = Dataset("drop_1", 5000, "da", plain, 2, knobs={"fewshot": 0, "reasoning": False})
+    for record, sample in zip(posed.records, data, strict=True):
+        said = templates.render(posed.template, record["input"])
+        assert said == sample.input + sample.answer_prefix
+        assert record["metadata"]["stop"] == ["\n"]
+        assert record["metadata"]["chat"] is False
+
+
+@pytest.mark.parametrize(("temperature", "draws"), [(None, False), (0.0, False), (0.7, True)])
+def test_a_local_model_is_greedy_unless_a_temperature_is_asked_for(temperature, draws):
+    from rulerlib.export._inspect_registry import _fit
+
+    api = SimpleNamespace(do_sample=True, chat_template=None, tokenizer_call_args={})
+    _fit(SimpleNamespace(api=api, config=SimpleNamespace(temperature=temperature)), "T", True)
+    assert (api.do_sample, api.chat_template) == (draws, "T")
+    # A chat template has written the special tokens already.
+    assert api.tokenizer_call_args == {"add_special_tokens": False}
+
+
+# --- How answers are judged -------------------------------------------------------------------
+
+
+@given(st.text(max_size=60), st.sampled_from(["drop_1", "qa_1", "vt", "niah_single_1"]))
+def test_an_answer_is_judged_by_its_tasks_scoring(said, task):
+    target, golds = ["12", "12 days"], [["12"], ["12 days"]] if task == "drop_1" else []
+    about = {"task": task, "language": "en", "golds": golds, "stop": ["END"]}
+    about |= {"chat": True, "thinks": False}
+    kind = tasks.TASKS[task].scoring
+    for answer in (said, f"{said} 12\nAnswer: 12"):
+        scored = kind.score(answer, target, golds, "en")
+        whole = f"<think>13? Answer: 13</think>{answer}ENDAnswer: 14"
+        if "<" in answer or "END" in answer or answer != answer.lstrip():
+            whole = answer
+        judged = judge(whole, target, about)
+        assert judged["values"] == scored
+        assert next(iter(judged["values"])) == kind.primary
+        assert bool(judged["facts"]) == bool(golds)
+    assert judged["answer"] == ("12" if kind.extract else answer)
+
+
+def test_a_base_models_tags_are_text():
+    about = {"task": "qa_1", "language": "en", "golds": [], "stop": [], "chat": False}
+    assert judge("<think>Paris", ["Paris"], {**about, "thinks": False})["values"] == {
+        "part_match": 1.0
+    }
+
+
+def test_measures_of_another_task_are_no_numbers():
+    values = spread({"all_match": 0.0, "recall": 0.5}, "vt", ["vt", "qa_1"])
+    assert math.isnan(values.pop("part_match"))
+    assert values == {"primary": 0.0, "ruler": 0.5, "all_match": 0.0, "recall": 0.5}
+    assert spread({"a": 1.0}, "vt", ["vt", "cwe"]) == {"a": 1.0}
+
+
+# --- Answers that exist -----------------------------------------------------------------------
+
+
+def prompts(run, **changed):
+    """Return the messages of the run's questions, as an evaluation of stored answers asks them."""
+    chosen = {"task": "niah_multikey_2", "length": 800, "num_samples": 6}
+    chosen |= {"queries_per_context": 2, "tokenizer": "words"}
+    posed = pose("niah", "rulerlib", **{**chosen, **changed})
+    return [
+        [(turn["content"], turn.get("metadata")) for turn in record["input"]]
+        for record in posed.records
+    ]
+
+
+@pytest.mark.parametrize("place", ["user", "assistant"])
+def test_an_answer_is_found_by_its_question_wherever_the_answer_prefix_stands(run, place):
+    replay = Replay(run.root)
+    stored = read_predictions(run.answers(run.cells[0]))
+    found = [replay.answer(each) for each in prompts(run, answer_prefix=place)]
+    assert [each.pred for each in found] == [each.pred for each in stored]
+    one = Replay(run.answers(run.cells[0]))
+    assert one.answer(prompts(run)[3]).pred == stored[3].pred
+
+
+def test_questions_on_disk_are_asked_again(run, tmp_path):
+    data = run.dataset(run.cells[0])
+    write(data, tmp_path / "800" / "niah_multikey_2")
+    replay = Replay(run.root)
+    stored = [each.pred for each in read_predictions(run.answers(run.cells[0]))]
+    here = {"data": str(tmp_path), "length": None, "tokenizer": None}
+    assert [replay.answer(each).pred for each in prompts(run, **here)] == stored
+    (record, *_) = pose("niah", "rulerlib", data=str(tmp_path), num_samples=3).records
+    assert record["metadata"]["length"] == 800
+    assert record["metadata"]["max_tokens"] == data.tokens_to_generate
+    changed = pose("niah", "rulerlib", data=str(tmp_path), tokens_to_generate=77).records
+    assert [each["metadata"]["max_tokens"] for each in changed] == [77] * 6
+
+
+def test_answers_of_nvidias_scripts_are_repeated(run, tmp_path):
+    """Their files say neither the task nor the answer prefix, and ``index`` is no index."""
+    pred = tmp_path / "synthetic" / "pred"
+    pred.mkdir(parents=True)
+    stored = read_predictions(run.answers(run.cells[0]))
+    lines = [
+        {"index": 7, "input": each.input, "outputs": each.outputs, "pred": each.pred, "others": {},
+         "truncation": -1, "length": -1}
+        for each in reversed(stored)
+    ]  # fmt: skip
+    # One of several answers to a question.
+    lines.append({**lines[0], "index": 8, "pred": "?", "others": {"repeat": 1}})
+    (pred / "niah_multikey_2.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    replay = Replay(tmp_path)
+    assert [replay.answer(each).pred for each in prompts(run)] == [each.pred for each in stored]
+
+
+def test_another_prompt_is_told(run):
+    replay = Replay(run.root)
+    with pytest.raises(DataError, match=r"holds no answer to sample 0 of niah_multikey_2 as it"):
+        replay.answer(prompts(run, seed=7)[0])
+    ((text, about),) = prompts(run)[0]
+    for other in ([(text[:-3], about)], [(text + " Go.", about)], [("Go.", None), (text, about)]):
+        with pytest.raises(DataError, match=r"^.* but the prompt was another one: [^\n]*\.$"):
+            replay.answer(other)
+    with pytest.raises(DataError, match="answers the tasks of rulerlib alone"):
+        replay.answer([("Hi", None)])
+
+
+def test_two_answers_to_one_question_are_told(run, tmp_path):
+    pred = tmp_path / "a" / "pred"
+    pred.mkdir(parents=True)
+    line = {"index": 0, "input": "?", "outputs": ["!"], "pred": "!"}
+    (pred / "vt.jsonl").write_text(json.dumps(line))
+    (pred / "vt+seed=7.jsonl").write_text(json.dumps({**line, "pred": "?"}))
+    with pytest.raises(DataError, match="another answer to sample 0"):
+        Replay(tmp_path)
+    for path in (None, 3, str(tmp_path / "none"), str(tmp_path / "a" / "pred" / "empty")):
+        with pytest.raises(ParameterError, match=r"^path is .*, but must be a file pred/<task>"):
+            Replay(path)

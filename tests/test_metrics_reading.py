@@ -1,0 +1,421 @@
+"""Measures of reading comprehension: equal to inspect_ai and to lm-eval, but for what is named."""
+
+from __future__ import annotations
+
+import json
+import re
+import string
+from collections import Counter
+
+import helpers_reading
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+from scipy.optimize import linear_sum_assignment
+
+from rulerlib import languages, metrics
+from rulerlib.errors import DataError, ParameterError
+from rulerlib.metrics.drop import _assigned, lists
+from rulerlib.metrics.words import normalized
+
+PAIRS = 10_000
+
+# --- Against the two packages -----------------------------------------------------------------
+
+
+def _is_float(token: str) -> bool:
+    try:
+        float(token)
+    except ValueError:
+        return False
+    return True
+
+
+def tokens(text: str) -> list[str]:
+    return re.split(r"[\s-]+", text)
+
+
+# What lm-eval gets wrong, and how to see that an answer or a gold gives it the occasion.
+WRONG = {
+    "sign": lambda text: re.search(r"(?<![\w-])-\$?\.?\d", text),
+    "decimal mark": lambda text: any(
+        re.search(r"\d\.\d", token) and not _is_float(token) for token in tokens(text)
+    ),
+    "words": lambda text: any(
+        re.fullmatch(r"(?i)(nan|inf|infinity|1e999)\W*", token) for token in tokens(text)
+    ),
+    "nothing left": lambda text: text.strip() and any(
+        re.fullmatch(r"(?i)(\W|\b(a|an|the)\b)*", piece) for way in lists(text) for piece in way
+    ),
+    "white space": lambda text: re.search(r"[^\S ]", text.strip()),
+}  # fmt: skip
+
+
+def excuses(pred: str, golds: list[tuple[str, ...]]) -> list[str]:
+    """What may make lm-eval's value of a pair another one than ours."""
+    texts = [pred, *(span for gold in golds for span in gold)]
+    found = [name for name, occasion in WRONG.items() if any(map(occasion, texts))]
+    repeated = any(len({span.lower() for span in gold}) < len(gold) for gold in golds)
+    return [*found, "repeated spans"] if repeated else found
+
+
+@pytest.fixture(scope="module")
+def drawn():
+    return helpers_reading.draw(PAIRS)
+
+
+def test_f1_inspect_is_that_of_inspect_ai(drawn):
+    pytest.importorskip("inspect_ai", minversion="0.3.285")
+    different = [
+        pair for pair in drawn if metrics.f1_inspect(*pair) != helpers_reading.inspect_f1(*pair)
+    ]
+    assert not different
+
+
+def test_drop_is_that_of_lm_eval(drawn):
+    """Where an answer is a list, lm-eval is handed each way to read it, for it reads none."""
+    theirs = helpers_reading.lm_eval_drop() or pytest.skip("needs the files of lm_eval")
+    equal = excused = 0
+    for pred, golds in drawn:
+        em = f1 = 0.0
+        for gold in golds:
+            for way in lists(pred) if len(gold) > 1 else [[pred]]:
+                values = theirs.process_results({"answers": [gold]}, way)
+                em, f1 = max(em, values["em"]), max(f1, values["f1"])
+        if (metrics.drop_em(pred, golds), metrics.drop_f1(pred, golds)) == (em, f1):
+            equal += 1
+        else:
+            assert excuses(pred, golds), (pred, golds, em, f1)
+            excused += 1
+    assert equal + excused == PAIRS
+    assert 0 < excused < 0.05 * PAIRS
+
+
+def test_the_pairs_that_were_kept():
+    """What both packages made of pairs, in the versions that the first line says."""
+    about, *kept = map(json.loads, helpers_reading.PAIRS.read_text("utf-8").splitlines())
+    assert {*about} == {"inspect_ai", "lm_eval"}
+    assert len(kept) == helpers_reading.KEPT
+    plain = 0
+    for pair in kept:
+        pred, golds = pair["pred"], pair["golds"]
+        assert metrics.f1_inspect(pred, golds) == pair["inspect"], pair
+        ours = metrics.drop_em(pred, golds), metrics.drop_f1(pred, golds)
+        listed = len(lists(pred)[2]) > 1 and any(len(gold) > 1 for gold in golds)
+        if not excuses(pred, golds):
+            plain += 1
+            assert ours >= (pair["em"], pair["f1"]) if listed else ours == (pair["em"], pair["f1"])
+    assert plain > len(kept) / 2
+    assert len({pair["f1"] for pair in kept}) > 20
+
+
+@pytest.mark.parametrize(
+    ("pred", "golds", "theirs", "ours"),
+    [
+        # A minus is a hyphen there, and parts words.
+        ("-5", ["5"], (1, 1), (0, 0)),
+        ("(-5)", ["-5"], (1, 1), (1, 1)),
+        ("5", [("-5 degrees",)], (0, 0.67), (0, 0)),
+        ("10-5", ["10 5"], (1, 1), (1, 1)),
+        # A number loses its decimal mark there where any other mark stands at it.
+        ("$3.5", ["35"], (1, 1), (0, 0)),
+        ("3.5%", ["3.5"], (0, 0), (1, 1)),
+        ("It was 3.5.", ["3.5"], (0, 0), (0, 0.5)),
+        ("1,234.5", ["1234.5"], (0, 0), (1, 1)),
+        ("1,234.5", ["12345"], (1, 1), (0, 0)),
+        # Python reads these as numbers.
+        ("Infinity", ["inf"], (1, 1), (0, 0)),
+        ("Ward", ["Infinity Ward"], (0, 0), (0, 0.67)),
+        ("1e999", ["inf"], (1, 1), (0, 0)),
+        # A text is one span there.
+        ("Denver, Oakland", [("Oakland", "Denver")], (0, 0.33), (1, 1)),
+        ("Denver and Oakland", [("Oakland", "Denver")], (0, 0.25), (1, 1)),
+        ("Denver, Oakland", ["Oakland, Denver"], (0, 1), (0, 1)),
+        # Nothing is left of a gold without its article.
+        ("", ["A"], (1, 1), (0, 0)),
+        ("the", ["A"], (1, 1), (0, 0)),
+        ("A.", ["A"], (1, 1), (1, 1)),
+        # Only a space parts words.
+        ("5\nyards", ["5 yards"], (0, 0), (1, 1)),
+        ("5\u00a0yards", ["5"], (0, 0), (0, 0.67)),
+        # The same spans, but not as often.
+        ("red, red, blue", [("red", "blue", "blue")], (0, 0.22), (0, 0.67)),
+    ],
+)
+def test_what_lm_eval_has_otherwise(pred, golds, theirs, ours):
+    assert (metrics.drop_em(pred, golds), metrics.drop_f1(pred, golds)) == ours
+    lm_eval = helpers_reading.lm_eval_drop()
+    if lm_eval is not None:
+        answers = [gold if isinstance(gold, tuple) else (gold,) for gold in golds]
+        values = lm_eval.process_results({"answers": answers}, [pred])
+        assert (values["em"], values["f1"]) == theirs
+        assert lm_eval.get_metrics(["red", "red", "blue"], ("red", "blue", "blue")) == (1, 0.67)
+
+
+# --- DROP's measures --------------------------------------------------------------------------
+
+texts = st.text("aAtheæ å0123,.-\n;$%()'“ and", max_size=25)
+golds_of_spans = st.lists(st.lists(texts, min_size=1, max_size=3).map(tuple), max_size=3)
+
+
+def test_a_gold_number_must_be_there():
+    assert metrics.drop_f1("24 yards", ["25 yards"]) == 0
+    assert metrics.drop_f1("yards", ["25 yards"]) == 0
+    assert metrics.drop_f1("24 yards", ["yards"]) == 0.67
+
+
+@given(texts, golds_of_spans, st.sampled_from(["da", "en"]))
+def test_exact_match_is_never_above_f1(pred, golds, language):
+    em, f1 = metrics.drop_em(pred, golds, language), metrics.drop_f1(pred, golds, language)
+    assert em in (0, 1)
+    assert em <= f1 <= 1
+    for order in (golds[::-1], [gold[::-1] for gold in golds]):
+        assert metrics.drop_em(pred, order, language) == em
+        assert metrics.drop_f1(pred, order, language) == pytest.approx(f1, abs=0.011)
+
+
+@given(st.lists(texts.filter(normalized), min_size=1, max_size=4), texts)
+def test_a_gold_is_its_own_answer(spans, other):
+    spans = [re.sub(r"[,;\n]|\band\b", " ", span) for span in spans]
+    spans = [span for span in spans if normalized(span)] or ["x"]
+    assert metrics.drop_em("; ".join(spans), [(other,), tuple(spans)]) == 1
+
+
+@given(
+    st.integers(1, 6).flatmap(
+        lambda width: st.lists(
+            st.lists(st.sampled_from([0.0, 0.25, 0.4, 0.67, 1.0]), min_size=width, max_size=width),
+            min_size=1, max_size=6,
+        )
+    )
+)  # fmt: skip
+def test_the_assignment_is_the_best_one(scores):
+    rows, columns = linear_sum_assignment(scores, maximize=True)
+    wanted = sum(scores[row][column] for row, column in zip(rows, columns, strict=True))
+    assigned = _assigned(scores)
+    assert sum(assigned) == pytest.approx(wanted)
+    assert len(assigned) == min(len(scores), len(scores[0]))
+
+
+@pytest.mark.parametrize(
+    ("pred", "language", "wanted"),
+    [
+        ("Ribe", "en", [["Ribe"], ["Ribe"], ["Ribe"]]),
+        ("A, B, and C", "en", [["A, B, and C"], ["A", "B", "C"], ["A", "B", "C"]]),
+        ("A;B\nC and D", "en", [["A;B\nC and D"], ["A", "B", "C and D"], ["A", "B", "C", "D"]]),
+        ("A And B", "en", [["A And B"], ["A And B"], ["A", "B"]]),
+        ("A og B", "da", [["A og B"], ["A og B"], ["A", "B"]]),
+        ("1,234 and 5,6", "en", [["1,234 and 5,6"], ["1,234 and 5,6"], ["1,234", "5,6"]]),
+        ("1,234, 5", "en", [["1,234, 5"], ["1,234", "5"], ["1,234", "5"]]),
+    ],
+)
+def test_a_text_is_read_as_a_list(pred, language, wanted):
+    assert lists(pred, language) == wanted
+
+
+def test_a_name_with_and_in_it():
+    golds = [("Trinidad and Tobago", "Cuba")]
+    assert metrics.drop_em("Cuba, Trinidad and Tobago", golds) == 1
+    assert metrics.drop_em("Cuba and Trinidad", golds) == 0
+
+
+# --- Short answers ----------------------------------------------------------------------------
+
+
+@given(texts, golds_of_spans, st.sampled_from(["da", "en"]))
+@example("en", [("en",)], "da")
+@example("å", [("a\u030a",), ("å",)], "da")
+def test_normalized_is_never_below_raw(pred, golds, language):
+    golds = [*golds, (pred.strip(),)]
+    for some in (golds, golds[:-1]):
+        raw, norm = (rule(pred, some, language) for rule in (metrics.em_raw, metrics.em_norm))
+        assert raw <= norm <= metrics.f1_words(pred, some, language) or not normalized(pred)
+    assert metrics.em_raw(pred, golds) == 1
+
+
+def squad(text: str) -> str:
+    """The normal form of SQuAD's published script (Rajpurkar et al. 2016)."""
+    text = "".join(mark for mark in text.lower() if mark not in set(string.punctuation))
+    return " ".join(re.sub(r"\b(a|an|the)\b", " ", text).split())
+
+
+wordy = st.text("aAthen !,.'-(ø", max_size=20)
+
+
+@given(wordy.filter(squad), st.lists(wordy.filter(squad), min_size=1, max_size=3))
+def test_without_numbers_it_is_squads(pred, golds):
+    assert metrics.em_norm(pred, golds) == any(squad(pred) == squad(gold) for gold in golds)
+    best = 0.0
+    for gold in golds:
+        said, wanted = squad(pred).split(), squad(gold).split()
+        common = sum((Counter(said) & Counter(wanted)).values())
+        if common:
+            precision, recall = common / len(said), common / len(wanted)
+            best = max(best, 2 * precision * recall / (precision + recall))
+    assert metrics.f1_words(pred, golds) == pytest.approx(best)
+
+
+@pytest.mark.parametrize(
+    ("pred", "gold", "raw", "norm"),
+    [
+        (" Raiders\n", "Raiders", 1, 1),
+        ("the raiders.", "Raiders", 0, 1),
+        ("-5", "5", 0, 0),
+        ("3.50", "3.5", 0, 1),
+        ("3.5", "35", 0, 0),
+        ("12,500", "12500", 0, 1),
+        ("twelve", "12", 0, 0),
+        ("the", "A", 0, 0),
+        ("", "the", 0, 0),
+    ],
+)
+def test_exact_matches_by_hand(pred, gold, raw, norm):
+    assert (metrics.em_raw(pred, [gold]), metrics.em_norm(pred, [gold])) == (raw, norm)
+
+
+def test_diagnostics():
+    golds = ["the Raiders", ("New York", "Oakland")]
+    assert metrics.pred_len(" it was\nthem ") == 3
+    assert metrics.gold_len(golds) == 3
+    assert not metrics.overlong("it was them", golds)
+    assert metrics.overlong("it was really them", golds)
+    assert metrics.gold_len([]) == metrics.pred_len(" ") == 0
+
+
+@pytest.mark.parametrize(
+    ("pred", "wanted"),
+    [
+        ("Raiders", ()),
+        (" Raiders\n", ()),
+        ("12.500", ()),
+        ("Raiders!", ("final mark",)),
+        ("Raiders.", ("final mark", "full stop")),
+        ("St. Louis", ("full stop",)),
+        ("It is 3. Or 4", ("full stop",)),
+        ("Raiders\nDenver", ("line break",)),
+        ("They.\r\nDid:", ("final mark", "full stop", "line break")),
+    ],
+)
+def test_violations_of_the_format(pred, wanted):
+    assert metrics.format_violation(pred) == wanted
+
+
+# --- Danish -----------------------------------------------------------------------------------
+
+UNITS = "nul en to tre fire fem seks syv otte ni ti elleve tolv tretten fjorten femten seksten"
+UNITS = [*UNITS.split(), "sytten", "atten", "nitten"]
+TENS = ["", "", "tyve", "tredive", "fyrre", "halvtreds", "tres", "halvfjerds", "firs", "halvfems"]
+
+
+def in_danish(number: int, joint: str = " ") -> str:
+    """A number in words, by the rules of the language and not by the pack."""
+    if number >= 1000:
+        rest = f"{joint}{'og ' if number % 1000 < 100 else ''}{in_danish(number % 1000, joint)}"
+        thousands = "et" if number < 2000 else in_danish(number // 1000, joint)
+        return f"{thousands}{joint}tusind{rest if number % 1000 else ''}"
+    if number >= 100:
+        hundreds = "et" if number < 200 else UNITS[number // 100]
+        rest = f"{joint}og{joint}{in_danish(number % 100, joint)}" if number % 100 else ""
+        return f"{hundreds}{joint}hundrede{rest}"
+    if number < 20:
+        return UNITS[number]
+    ten = TENS[number // 10]
+    return f"{UNITS[number % 10]}og{ten}" if number % 10 else ten
+
+
+def test_danish_number_words():
+    plain = languages.load("da").numbers.plain
+    for number in [*range(1200), *range(1200, 1_000_000, 977)]:
+        words = in_danish(number)
+        assert plain(words) == str(number), words
+        assert plain(f"Der var {words.upper()}.") == f"Der var {number}." or number == 1
+    for number in range(2, 1000):
+        assert plain(in_danish(number, "")) == str(number), in_danish(number, "")
+
+
+@given(st.integers(0, 10**9), st.integers(0, 999), st.booleans())
+def test_danish_marks_are_read_as_english_ones(whole, rest, marked):
+    english = f"{whole:,}.{rest:03}" if marked else f"{whole}.{rest:03}"
+    danish, gold = english.translate(str.maketrans(",.", ".,")), f"{whole},{rest:03}"
+    value = float(f"{whole}.{rest:03}")
+    assert normalized(danish, "da") == normalized(english) == str(value)
+    for rule in (metrics.drop_em, metrics.drop_f1, metrics.em_norm, metrics.f1_words):
+        assert rule(f"{danish} kr.", [f"{gold} kr"], "da") == 1
+        assert rule(f"-{danish}", [gold], "da") == (value == 0)
+    assert metrics.f1_inspect(danish, [gold], "da") == 1
+
+
+@pytest.mark.parametrize(
+    ("danish", "plain"),
+    [
+        ("3,5", "3.5"),
+        ("12.500", "12500"),
+        ("12.500,25 kr.", "12500.25 kr."),
+        ("Det er 3,5.", "Det er 3.5."),
+        ("tolv", "12"),
+        ("halvanden", "1.5"),
+        ("fem og tyve", "5 og 20"),
+        ("tre millioner", "3 millioner"),
+        ("kl. 12.30", "kl. 12.30"),
+        ("192.168.1.1", "192.168.1.1"),
+        ("1,2,3", "1,2,3"),
+        ("En hund", "En hund"),
+        ("Én hund", "1 hund"),
+        ("Et.", "1"),
+        ("3/5 1886", "3 maj 1886"),
+        ("03.05.1886", "3 maj 1886"),
+        ("1886-05-03", "3 maj 1886"),
+        ("31/13 1886", "31/13 1886"),
+        ("A\u030arhus", "Århus"),
+    ],
+)
+def test_danish_numbers_and_dates_by_hand(danish, plain):
+    assert languages.load("da").numbers.plain(danish) == plain
+
+
+def test_a_danish_date_however_written():
+    for said in ("den 3. maj 1886", "3/5-1886", "3.5.1886", "3 Maj 1886", "1886-05-03"):
+        assert metrics.drop_em(said, ["3. maj 1886"], "da") == 1, said
+        assert metrics.em_norm(said, ["3. maj 1886"], "da") == 1, said
+        assert metrics.drop_f1(said, ["4. maj 1886"], "da") < 1
+    assert metrics.drop_em("den 3. maj 1886", ["3. maj 1886"], "en") == 0
+
+
+def test_english_is_read_as_it_stands():
+    assert languages.load("en").numbers is None
+    assert metrics.drop_em("3,5", ["35"]) == 1
+    assert metrics.drop_em("3,5", ["3.5"]) == 0
+    assert metrics.drop_em("den Bus", ["Bus"]) == 0
+    assert metrics.drop_em("den bus", ["Bus"], "da") == 1
+
+
+def test_an_unknown_language_is_named():
+    with pytest.raises(ParameterError, match="language is 'xx', but must be one of da, en"):
+        metrics.drop_f1("5", ["5"], "xx")
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (("decimal = ", "# "), "'decimal' is missing"),
+        (('"{unit}og{ten}"', '"{one}"'), "'one' is missing"),
+        (("(?P<day>", "(?P<day"), "not the numbers of a language"),
+        (("[scales]", "[scales"), "cannot be read as the numbers of a language"),
+        (("tolv = 12", 'tolv = "12"'), "not the numbers of a language"),
+    ],
+)
+def test_damaged_numbers_are_named(change, said, tmp_path):
+    pack = languages.load("da")
+    (tmp_path / "da").mkdir()
+    (tmp_path / "da.toml").write_bytes(pack.folder.with_suffix(".toml").read_bytes())
+    content = (pack.folder / "numbers.toml").read_text("utf-8")
+    (tmp_path / "da" / "numbers.toml").write_text(content.replace(*change), encoding="utf-8")
+    with pytest.raises(DataError, match=said) as caught:
+        languages.read_pack(tmp_path / "da.toml").numbers  # noqa: B018
+    assert str(tmp_path / "da" / "numbers.toml") in str(caught.value)
+
+
+def test_numbers_are_no_part_of_a_prompt():
+    pack = languages.load("da")
+    assert pack.numbers
+    assert "halvtreds" not in repr(pack.templates)

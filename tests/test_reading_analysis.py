@@ -1,0 +1,463 @@
+"""Reading with arithmetic, analysed: its tables and baselines against second ones."""
+
+from __future__ import annotations
+
+import json
+import math
+import random
+import re
+import shutil
+from collections import Counter
+
+import pytest
+from helpers_model import Parrot
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rulerlib import show
+from rulerlib.dataset import Dataset
+from rulerlib.errors import ParameterError
+from rulerlib.intervals import clustered
+from rulerlib.parts import Part, Parts
+from rulerlib.runs import Run
+from rulerlib.samples import Prediction, Sample
+from rulerlib.sources.chronicle_questions import OPERATIONS
+from rulerlib.tasks.mistakes_reading import told
+
+pd = pytest.importorskip("pandas")
+np = pytest.importorskip("numpy")
+
+from rulerlib import analysis  # noqa: E402
+from rulerlib.analysis import reading  # noqa: E402
+
+PLAIN = {"fewshot": 0, "reasoning": False}
+
+
+def about(task="drop_1", length=4096, **knobs):
+    return {"model": "m", "language": "en", "task": task, "length": length, "knobs": knobs}
+
+
+def answered(count=120, clusters=40, seed=1, lengths=(2048, 4096)):
+    """Predictions whose answers are drawn; those about one passage tend to be alike."""
+    rng = random.Random(seed)
+    skill = [rng.random() ** 2 for _ in range(clusters)]
+    rows = []
+    for length in lengths:
+        for index in range(count):
+            passage = rng.randrange(clusters)
+            right = rng.random() < skill[passage]
+            said = rng.choice(["Answer: 12", "Answer: The 12."]) if right else "Answer: 13"
+            others = {
+                "golds": [["12"]], "cluster": f"passage {passage}", "language": "en",
+                "facts": {"operation": rng.choice(["sum", "count", "sort"])},
+            }  # fmt: skip
+            rows.append((about(length=length), Prediction(index, "", ["12"], said, others)))
+    return rows
+
+
+# --- By operation ------------------------------------------------------------------------------
+
+
+def test_by_operation_is_what_a_groupby_gives():
+    rows = answered()
+    table = reading.by_operation(analysis.scores(rows))
+    golds = {"Answer: 12": (1, 1, 1), "Answer: The 12.": (1, 0, 1), "Answer: 13": (0, 0, 0)}
+    plain = pd.DataFrame([
+        {"length": own["length"], "operation": record.others["facts"]["operation"],
+         **dict(zip(("mean", "em_raw", "em_norm"), golds[record.pred], strict=True))}
+        for own, record in rows
+    ])  # fmt: skip
+    by_hand = plain.groupby(["length", "operation"]).agg(["mean", "size"])
+    assert table[["length", "operation"]].to_numpy().tolist() == [
+        [length, name] for length in (2048, 4096) for name in ("count", "sum", "sort")
+    ], "lengths rise, and operations stand in their order"
+    for row in table.to_dict("records"):
+        wanted = by_hand.loc[row["length"], row["operation"]]
+        assert row["n"] == wanted["mean", "size"]
+        assert row["measure"] == "drop_f1"
+        for name in ("mean", "em_raw", "em_norm"):
+            assert row[name] == pytest.approx(wanted[name, "mean"])
+
+
+def test_its_intervals_are_clustered_by_passage():
+    """The design effect is that of a regression on a constant, by another package."""
+    statsmodels = pytest.importorskip("statsmodels.api")
+    scores = analysis.scores(answered(lengths=(4096,)))
+    table = reading.by_operation(scores).set_index("operation")
+    rows = analysis.of_measure(scores)
+    for name, part in rows.groupby(rows["facts"].map(lambda facts: facts["operation"])):
+        passages, values = part["context_id"], part["value"].to_numpy()
+        assert table.loc[name, "contexts"] == passages.nunique() < len(part)
+        groups = pd.factorize(passages)[0]
+        model = statsmodels.OLS(values, np.ones(len(values)))
+        robust = model.fit(cov_type="cluster", cov_kwds={"groups": groups}).bse[0]
+        plain = model.fit().bse[0]
+        assert table.loc[name, "design_effect"] == pytest.approx((robust / plain) ** 2)
+        mean = clustered(values.tolist(), passages.tolist())
+        assert table.loc[name, ["low", "high"]].tolist() == [mean.low, mean.high]
+
+
+def test_one_passage_gives_no_standard_error_and_says_so():
+    scores = analysis.scores(answered(count=20, clusters=1, lengths=(4096,)))
+    table = reading.by_operation(scores)
+    assert (table["contexts"] == 1).all()
+    assert (table["n"] > 1).all()
+    assert table["design_effect"].isna().all()
+    assert table[["low", "high"]].to_numpy().tolist() == [[0.0, 1.0]] * len(table)
+    rows = analysis.of_measure(scores)
+    said = str(clustered(rows["value"].tolist(), analysis.clusters(rows).tolist()))
+    assert said.endswith("no standard error, for all 20 values are of one cluster")
+
+
+def test_questions_of_drop_are_told_apart_by_their_kind_of_answer():
+    rows = [
+        (about(), Prediction(0, "", ["3"], said, {"golds": [["3"]], "facts": facts}))
+        for said, facts in (("3", {"answer_kind": "number"}), ("4", {"answer_kind": "span"}))
+    ]
+    table = reading.by_operation(analysis.scores(rows))
+    assert table[["operation", "mean"]].to_numpy().tolist() == [["number", 1.0], ["span", 0.0]]
+
+
+def test_of_other_tasks_there_are_no_operations_and_no_short_answers():
+    other = {"model": "m", "language": "da", "task": "vt", "length": 512}
+    predictions = [(other, Prediction(0, "", ["AB"], "AB"))]
+    scores = analysis.scores(predictions)
+    nothing = reading.by_operation(scores), reading.form(scores), reading.reasoning(predictions)
+    for table in nothing:
+        assert table.empty
+        assert table.attrs["why"].endswith(".")
+    # What a notebook does with it.
+    longest = nothing[0][nothing[0]["length"] == 512].rename(columns={"operation": "setting"})
+    assert "operation" in repr(show.figure(None, longest))
+
+
+# --- The form of answers ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("said", "faults"),
+    [
+        ("Answer: 12", set()),
+        ("12", {"no_answer_line"}),
+        ("Answer: 12 goals in all.", {"overlong", "format_violation", "final mark", "full stop"}),
+        ("It is\n12!", {"no_answer_line", "overlong", "format_violation", "final mark",
+                        "line break"}),
+    ],
+)  # fmt: skip
+def test_the_form_of_one_answer(said, faults):
+    rows = [(about(), Prediction(0, "", ["12"], said, {"golds": [["12"]]}))]
+    (row,) = reading.form(analysis.scores(rows)).to_dict("records")
+    names = reading.form(analysis.scores(rows)).columns[5:]
+    assert {name for name in names if row[name]} == faults
+    assert row["n"] == 1
+
+
+def test_forms_are_shares_and_no_line_is_missed_where_none_was_asked_for():
+    said = ["Answer: 12", "12", "12", "Answer: 12."]
+    rows = [
+        (about(length=length, reasoning=length > 1),
+         Prediction(index, "", ["12"], pred, {"golds": [["12"]]}))
+        for length in (1, 2) for index, pred in enumerate(said)
+    ]  # fmt: skip
+    alone, reasoned = reading.form(analysis.scores(rows)).to_dict("records")
+    assert math.isnan(alone["no_answer_line"])
+    assert reasoned["no_answer_line"] == 0.5
+    assert reasoned["format_violation"] == reasoned["full stop"] == 0.25
+
+
+# --- What the reasoning contains ----------------------------------------------------------------
+
+TEXT = "Brill drew 2,040 people in April, eight in June, and 1,900 on 5 May."
+
+
+def record(said="", language="en", text=TEXT, operands=("2,040", "1,900"), **more):
+    """A prediction whose prompt has these operands."""
+    spans = [(text.index(one), text.index(one) + len(one)) for one in operands]
+    parts = Parts.of([Part("operand", *span) for span in spans])
+    others = {"parts": parts.to_data(), "golds": [["140"]], "language": language, **more}
+    return Prediction(0, text, ["140"], said, others)
+
+
+@pytest.mark.parametrize(
+    ("thought", "share"),
+    [
+        ("2,040 - 1,900 is 140.", 1),
+        ("2040-1900=140", 1),
+        ("(2,040−1,900)", 1),
+        ("It was two thousand in April and 1900 in May.", 0.5),
+        ("12,040 and 1,900.5", 0),
+        ("", 0),
+    ],
+)
+def test_operands_count_however_they_are_written(thought, share):
+    assert told(record(), thought) == share
+
+
+def test_operands_in_words_and_dates_count():
+    other = {"text": "Der kom otte i juni og 2.040 den 14. marts.", "language": "da"}
+    own = record(operands=("otte", "2.040", "14. marts"), **other)
+    assert told(own, "Den 14. marts: 2040 + 8") == 1
+    assert told(own, "Den 14. maj: 2040 + 18") == pytest.approx(1 / 3)
+    assert math.isnan(told(record(operands=()), "2,040"))
+
+
+def test_reasoning_of_right_and_of_wrong_answers():
+    """The answer line itself is no reasoning, and what was thought is."""
+    said = [
+        ("2,040 - 1,900.\nAnswer: 140", {}),
+        ("Answer: 140", {"thinking": "2,040 and some."}),
+        ("I take 1,900.\nAnswer: 2,040", {}),
+        ("Answer: 1,900", {}),
+    ]
+    rows = [
+        (about(), record(text, cluster=str(number % 2), **more))
+        for number, (text, more) in enumerate(said)
+    ]
+    table = reading.reasoning(rows).set_index("answer")
+    assert table["n"].to_dict() == {"right": 2, "wrong": 2}
+    assert table["operands"].to_dict() == {"right": 0.75, "wrong": 0.25}
+    assert (table["low"] < table["operands"]).all()
+    assert "contexts" in table
+
+
+def test_answers_alone_have_no_reasoning():
+    rows = [(about(reasoning=False), record("2,040 - 1,900"))]
+    assert "No answer has reasoning" in reading.reasoning(rows).attrs["why"]
+    rows += [(about(reasoning=False), record("140", thinking="2,040 - 1,900"))]
+    (row,) = reading.reasoning(rows).to_dict("records")
+    assert (row["answer"], row["n"], row["operands"]) == ("right", 1, 1)
+
+
+# --- Baselines ----------------------------------------------------------------------------------
+
+
+def asked(context, question, kind, language="en", answer="?"):
+    """A sample as the family makes them, of one passage."""
+    label = {"en": "Question", "da": "Spørgsmål"}[language]
+    text = f"Passage: {context}\n{label}: {question}\nAnswer:\n\nThink step by step."
+    at = len("Passage: ") + len(context)
+    parts = Parts.of([Part("context", 0, at), Part("question", at, len(text))])
+    facts = {"answer_kind": kind}
+    return Sample(0, text, [answer], parts=parts, golds=[[answer]], facts=facts)
+
+
+STORY = (
+    "In 1887 Brill Athletic drew 2,040 people on 5 May. Wold came away with Aldo Crane, and lost"
+    " 1-0 to 12.5 per cent. Hasp won on 17 June before Snape Vale."
+)
+
+
+@pytest.mark.parametrize(
+    ("question", "kind", "answer"),
+    [
+        ("How many goals did Hasp score?", "number", "17"),
+        ("How many people came in 1887?", "number", "2,040"),
+        ("Who led Wold?", "name", "May"),
+        ("Who led Wold in May?", "span", "Aldo Crane"),
+        ("When did Hasp win?", "date", "17 June"),
+        ("When did Wold win in 1887 or on 5 May?", "date", "17 June"),
+        ("Nothing here stands there?", "number", ""),
+        ("Who led Wold?", "", "5"),
+    ],
+)
+def test_the_nearest_by_hand(question, kind, answer):
+    (said,) = reading.nearest([asked(STORY, question, kind)])
+    assert said.pred == answer
+
+
+def test_the_nearest_of_a_text_without_any_is_empty():
+    for context in ("", "no capitals and no digits stand here"):
+        for kind in ("number", "date", "name"):
+            (said,) = reading.nearest([asked(context, "Who stands here?", kind)])
+            assert said.pred == ""
+    (said,) = reading.nearest([Sample(0, "12 of another tool", ["12"])])
+    assert said.pred == "", "what is the question, nobody knows"
+
+
+def slow(context, question):
+    """The number nearest to the rarest word, letter by letter."""
+
+    def pieces(text, holds):
+        found, start = [], None
+        for at, letter in enumerate(text + " "):
+            inside = at < len(text) and holds(letter)
+            if inside and start is None:
+                start = at
+            if not inside and start is not None:
+                found.append((start, at))
+                start = None
+        return found
+
+    words = pieces(context, str.isalnum)
+    texts = [context[start:end].lower() for start, end in words]
+    wanted = [question[start:end].lower() for start, end in pieces(question, str.isalnum)]
+    known = [(texts.count(word), at, word) for at, word in enumerate(wanted) if word in texts]
+    numbers = [
+        (start, end) for start, end in pieces(context, str.isdigit)
+        if context[start:end] not in wanted
+    ]  # fmt: skip
+    if not known or not numbers:
+        return ""
+    places = [span for span, text in zip(words, texts, strict=True) if text == min(known)[2]]
+    gaps = [
+        (start - far if far <= start else other - end, start, end)
+        for start, end in numbers for other, far in places
+    ]  # fmt: skip
+    _, start, end = min(gaps)
+    return context[start:end]
+
+
+WORDS = st.lists(
+    st.sampled_from(["ox", "cow", "Ram", "ewe", "7", "23", "415", "60", "of", "the"]), min_size=1
+)
+
+
+@given(context=WORDS, question=WORDS)
+def test_the_nearest_number_is_that_of_a_slow_search(context, question):
+    context, question = " ".join(context), " ".join(question)
+    (said,) = reading.nearest([asked(context[:], question, "number")])
+    assert said.pred == slow(f"Passage: {context}", question)
+
+
+def test_the_most_frequent_answer_is_counted_by_someone_else(tmp_path):
+    """Of a file with a training side of its own, and of the chronicle."""
+    golds = ["9", "7", "7", "8", "8", "7", "6", "8"]
+    for side, numbers in (("dev", ["1", "2"]), ("train", golds)):
+        passages = {
+            f"{side}{at}": {
+                "passage": f"In {side} game {at} the Bears won {number} points of {at + 30}.",
+                "qa_pairs": [{
+                    "question": "How many points?", "query_id": f"{side}-{at}",
+                    "answer": {"number": number, "date": {}, "spans": []},
+                }],
+            }
+            for at, number in enumerate(numbers)
+        }  # fmt: skip
+        (tmp_path / f"{side}.json").write_text(json.dumps(passages), encoding="utf-8")
+    files = {"source": str(tmp_path / "dev.json"), "train": str(tmp_path / "train.json")}
+    data = Dataset("drop_1", 400, "en", "words", knobs={**PLAIN, **files}, num_samples=2)
+    samples = [*data]
+    said = reading.most_frequent(data, samples)
+    assert {each.pred for each in said} <= {"7", "8"}
+    assert len({each.pred for each in said}) == 1
+    assert [each.golds for each in said] == [sample.golds for sample in samples]
+    alone = Dataset(
+        "drop_1", 400, "en", "words", knobs={**PLAIN, "source": files["source"]}, num_samples=2
+    )
+    with pytest.raises(ParameterError, match="has none"):
+        reading.most_frequent(alone, samples)
+
+
+@pytest.mark.parametrize("language", ["da", "en"])
+def test_the_most_frequent_answer_of_the_chronicle(language):
+    knobs = {**PLAIN, "operation": "count"}
+    data = Dataset("drop_1", 2000, language, "words", knobs=knobs, num_samples=1)
+    (said,) = reading.most_frequent(data, [data[0]])
+    training = data.maker.training
+    numbers = random.Random(42).sample(range(1000), 200)
+    counts = Counter(training.question(number).golds[0][0] for number in numbers)
+    assert counts[said.pred] == max(counts.values()) > 20
+    assert said.pred.isdecimal()
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    """A run that an engine for tests has answered, beside the same one without passages."""
+    own = Run(
+        tasks="drop_1,drop_3", length=2000, num_lengths=2, num_samples=3, language="en",
+        family="drop", loaded=Parrot(), knobs={**PLAIN, "operation": "count"},
+        output=str(tmp_path_factory.mktemp("runs")), study=[{"fewshot": 0}],
+    )  # fmt: skip
+    own.predict()
+    blind = reading.without_passages(own)
+    blind.predict_study()
+    return own, blind
+
+
+def test_without_passages_the_same_questions_are_asked(run):
+    own, blind = run
+    with_ = {(one["task"], record.index): record for one, record in own.predictions()}
+    without = list(blind.study_predictions())
+    assert len(without) == 2 * 3
+    for settings, record in without:
+        same = with_[settings["task"], record.index]
+        assert record.golds == same.golds
+        assert record.others["id"] == same.others["id"]
+        (question,) = record.parts.of_role("question")
+        asked_of = re.search(r"Question: (.*)", record.input[question.start :])[1]
+        assert f"\nQuestion: {asked_of}\n" in same.input + "\n"
+        assert "Passage" not in record.input
+        assert "Passage" in same.input
+    folders = {blind.answers(cell).parents[4].name for cell in blind.study_cells}
+    assert folders == {"no-passage"}, "a study of its own, which a plain analysis leaves out"
+    assert blind.loaded is own.loaded_engine, "the weights are not loaded twice"
+
+
+def test_all_baselines_stand_beside_the_model(run):
+    own, blind = run
+    predictions = list(reading.baselines(own, blind))
+    scores = analysis.scores(predictions)
+    table = analysis.accuracy(scores, by=("task", "model"))
+    for _, part in table.groupby("task"):
+        assert part["model"].tolist() == ["lille", *reading.BASELINES], (
+            "all at the longest length, in one row each"
+        )
+        assert (part["n"] == 3).all()
+    assert table["task"].nunique() == 2
+    assert {"em_raw", "em_norm"} <= {*table.columns}
+    # The baselines answer the questions on disk, and are judged by the same rule.
+    for settings, record in predictions:
+        if settings["model"] == reading.FREQUENT:
+            assert record.pred.isdecimal()
+            assert record.others["facts"]["operation"] == "count"
+    assert set(scores["length"]) == {2000}
+
+
+def test_baselines_are_the_same_every_time(run):
+    own, blind = run
+    first, second = (list(reading.baselines(own, blind)) for _ in range(2))
+    assert [record.to_json() for _, record in first] == [record.to_json() for _, record in second]
+
+
+def test_of_given_questions_only_the_passages_are_known(run, tmp_path):
+    own, _ = run
+    shutil.copytree(own.questions(own.cells[-2]).parent, tmp_path / "drop_1")
+    other = Run(
+        tasks="drop_1", data=str(tmp_path), num_samples=2, family="drop", loaded=own.loaded,
+        output=str(tmp_path / "runs"),
+    )  # fmt: skip
+    other.predict()
+    blind = reading.without_passages(other)
+    assert blind.predict_study() == []
+    models = [settings["model"] for settings, _ in reading.baselines(other, blind)]
+    assert Counter(models) == {"lille": 2, reading.NEAREST: 2}
+
+
+# --- Shown --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("task", ["drop_1", "drop_3"])
+def test_operands_are_marked_and_named(task):
+    data = Dataset(task, 2500, "en", "words", knobs={**PLAIN, "operation": "sum"}, num_samples=2)
+    sample = data[1]
+    operands = [
+        sample.input[part.start : part.end] for part in sample.parts.of_role("operand")
+    ]  # fmt: skip
+    assert len(operands) > 1
+    shown = show.sample(sample)
+    style = re.escape(show.MARKS["operand"])
+    marked = re.findall(rf"<mark style='{style}'>([^<]*)</mark>", shown.markup)
+    assert marked == operands
+    assert "what the answer is computed from" in re.sub("<[^>]*>", "", shown.markup)
+    assert repr(shown).endswith(f"what the answer is computed from: {', '.join(operands)}")
+    assert set(OPERATIONS) >= {sample.facts["operation"]}
+
+
+def test_the_items_of_a_list_are_marked_as_right():
+    data = Dataset("drop_1", 2500, "en", "words", knobs={**PLAIN, "operation": "sort"})
+    sample = data[0]
+    values = re.findall(
+        rf"<span style='{re.escape(show.MARKS['value'])}'>([^<]*)<", show.sample(sample).markup
+    )
+    assert set(values) <= {*sample.golds[0]}
+    assert values

@@ -1,0 +1,259 @@
+"""The README is literally true: its blocks are run in order, in a folder like a fresh clone.
+
+A model, texts and questions stand where its commands name them, so that no command is rewritten;
+`helpers_commands` says how a run is made small. What installs something, serves until it is
+stopped, or has a test of its own is not run; what it needs is checked.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tomllib
+
+import helpers_commands as commands
+import pytest
+from helpers_commands import ROOT, blocks
+from helpers_model import tiny_model
+from helpers_server import Server
+from helpers_templates import FAMILIES
+
+pytest.importorskip("torch")
+pytest.importorskip("papermill")
+
+README = ROOT / "README.md"
+BLOCKS = blocks(README)
+BASH = [block for block in BLOCKS if block.language == "bash"]
+PYTHON = [block for block in BLOCKS if block.language == "python"]
+
+# What RULER's own scripts write into a record.
+THEIRS = ("index", "input", "outputs", "length")
+
+
+@pytest.fixture(scope="module")
+def clone(tmp_path_factory):
+    """A folder with what the commands name: notebooks, settings, a model, texts, questions."""
+    folder = tmp_path_factory.mktemp("clone")
+    for name in ("notebooks", "params"):
+        (folder / name).symlink_to(ROOT / name)
+    (folder / "book").mkdir()
+    for name in ("README.md", "book/__init__.py", "book/pictures.py"):
+        shutil.copy(ROOT / name, folder / name)
+    (folder / "runs").mkdir()
+    tiny_model(folder / "owner" / "name", FAMILIES["qwen 3"])
+    (folder / "path" / "to" / "texts").mkdir(parents=True)
+    for number in range(3):
+        text = f"Kapitel {number} begynder her, og her står min egen tekst om haven. " * 20
+        (folder / "path" / "to" / "texts" / f"{number}.txt").write_text(text, "utf-8")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def shell():
+    """The shell in which the cells of notebooks are executed; it is taken down afterwards."""
+    from IPython.core.interactiveshell import InteractiveShell
+    from traitlets.config import Config
+
+    config = Config()
+    config.HistoryManager.enabled = False
+    # The shell puts a module of its own there, from which no process can be forked.
+    main = sys.modules["__main__"]
+    yield InteractiveShell.instance(config=config)
+    InteractiveShell.clear_instance()
+    sys.modules["__main__"] = main
+
+
+@pytest.fixture
+def inside(clone, shell, monkeypatch):
+    """The folder, as the current one, with a server at the address that is exported."""
+    monkeypatch.chdir(clone)
+    monkeypatch.delenv("RULERLIB_HOME", raising=False)
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    return clone
+
+
+def test_every_block_says_its_language():
+    assert {block.language for block in BLOCKS} == {"bash", "python"}
+    assert len(BASH) >= 8
+    assert len(PYTHON) >= 3
+
+
+# --- What is not run, and what is checked of it ----------------------------------------------
+
+
+def dry(target):
+    """What ``make`` would do."""
+    done = subprocess.run(
+        ["make", "-n", "-B", target], cwd=ROOT, capture_output=True, text=True, timeout=60
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def installs(words, inside):
+    """An extra of the project, or a package that one of them has."""
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"][
+        "optional-dependencies"
+    ]
+    *_, what = words
+    own = re.fullmatch(r"\.\[([\w,]+)\]", what)
+    if own:
+        assert set(own[1].split(",")) <= set(extras)
+    else:
+        assert any(line.startswith(what) for lines in extras.values() for line in lines)
+
+
+def makes(words, inside):
+    """A target; the command of `make niah` is the one that the README shows."""
+    _, target = words
+    if target == "niah":
+        _, shown, *_ = BASH
+        assert all(" ".join(words) in dry(target) for words in shown.commands())
+        assert dry(target).count("papermill") == 1
+    else:
+        assert dry(target)
+
+
+def exports(words, inside):
+    """The address of a server: one stands ready at another port of this machine."""
+    assert [word.partition("=")[0] for word in words[1:]] == ["OPENAI_BASE_URL", "OPENAI_API_KEY"]
+
+
+def activates(words, inside):
+    """The environment that make creates."""
+    assert words[1] == ".venv/bin/activate"
+    assert "-m venv .venv" in dry("niah")
+
+
+def serves(words, inside):
+    """Until it is stopped: tests/test_playground_browser.py runs it."""
+    assert (inside / words[1]).is_file()
+
+
+def collects(words, inside):
+    """Collected, not run: these are the tests."""
+    done = subprocess.run(
+        [sys.executable, "-m", *words, "--collect-only", "-q", "notebooks"],
+        cwd=ROOT, capture_output=True, text=True, timeout=120,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+    for notebook in (ROOT / "notebooks").glob("*.ipynb"):
+        assert notebook.name in done.stdout
+
+
+# --- What is run -----------------------------------------------------------------------------
+
+
+def python(words, inside):
+    """A module, in a process of its own."""
+    subprocess.run([sys.executable, *words[1:]], cwd=inside, check=True, timeout=120)
+
+
+def converts(words, inside):
+    """A notebook as a page, by nbconvert, with the pictures in it."""
+    subprocess.run([sys.executable, "-m", *words[1:]], cwd=inside, check=True, timeout=120)
+    page = (inside / words[-1]).with_suffix(".html").read_text("utf-8")
+    assert page.count('src="data:image/png') >= 2
+    assert "Line chart of" in page
+
+
+def papermill(words, inside):
+    """A notebook; the questions of other scripts are there once some have been made."""
+    if "path/to/synthetic" in words:
+        as_theirs(inside / "runs", inside / "path" / "to" / "synthetic")
+    with Server(lambda prompt, attempt: None).running() as server:
+        os.environ.update(OPENAI_BASE_URL=server.url, OPENAI_API_KEY="none")
+        try:
+            commands.run_papermill(words[1:])
+        finally:
+            del os.environ["OPENAI_BASE_URL"], os.environ["OPENAI_API_KEY"]
+    assert bool(server.answered) == ("params/served_model.yaml" in words)
+    done = [cell for cell in commands.code_cells(inside / words[2]) if cell.outputs]
+    assert len(done) >= 4
+
+
+def as_theirs(runs, folder):
+    """Write questions as NVIDIA's scripts do, with neither our fields nor our metadata."""
+    task = folder / "1024" / "data" / "niah_single_2"
+    task.mkdir(parents=True, exist_ok=True)
+    made, *_ = runs.glob("lille*/en/*/data/niah_single_2*/validation.jsonl")
+    records = [json.loads(line) for line in made.read_text("utf-8").splitlines()]
+    kept = [json.dumps({name: record[name] for name in THEIRS}) for record in records]
+    (task / "validation.jsonl").write_text("\n".join(kept) + "\n", "utf-8")
+
+
+KINDS = {
+    "make": makes, "papermill": papermill, "python": python, "pip": installs, "export": exports,
+    "source": activates, "voila": serves, "pytest": collects, "jupyter": converts,
+}  # fmt: skip
+
+COMMANDS = [words for block in BASH for words in block.commands()]
+
+
+@pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
+def test_a_command(inside, words):
+    KINDS[words[0]](words, inside)
+
+
+@pytest.mark.parametrize("number", range(len(PYTHON)))
+def test_a_block_of_python(inside, number):
+    """Each block by itself, and in a folder of its own."""
+    code = PYTHON[number].code
+    if "parquet" in code:
+        pytest.importorskip("pyarrow", reason="needs pip install -e '.[hub]', as the README says")
+    place = inside / f"python {number}"
+    place.mkdir()
+    os.chdir(place)
+    namespace = {}
+    exec(code, namespace)
+    *_, last = ast.parse(code).body
+    if isinstance(last, ast.Expr) and isinstance(last.value, ast.Tuple):
+        text, outputs, depths, positions = eval(ast.unparse(last.value), namespace)
+        assert outputs[0] in text
+        assert len(outputs) == 1
+        assert len(depths) == len(positions) >= 1
+    written = re.findall(r'"([\w.]+\.(?:csv|parquet))"', code)
+    assert all((place / name).stat().st_size for name in written)
+
+
+# --- What stands between the blocks -----------------------------------------------------------
+
+
+def test_the_pictures_are_small_and_have_words(clone):
+    shown = re.findall(r"!\[([^\]]*)\]\(([^)]+)\)", README.read_text("utf-8"))
+    assert len(shown) == 2
+    for words, file in shown:
+        picture = (ROOT / file).read_bytes()
+        assert picture.startswith(b"\x89PNG")
+        assert 5_000 < len(picture) < 100_000
+        assert "niah_single_2" in words
+    # The command of the README has made the same from the small run, in its copy.
+    again = (clone / "README.md").read_text("utf-8")
+    assert [file for _, file in shown] == re.findall(r"!\[[^\]]+\]\(([^)]+)\)", again)
+    assert all((clone / file).read_bytes() != (ROOT / file).read_bytes() for _, file in shown)
+
+
+def test_what_is_named_is_there():
+    """Paths and targets in the running text, and the parameters that it sets."""
+    text = re.sub(r"```.*?```", "", README.read_text("utf-8"), flags=re.DOTALL)
+    named = [" ".join(code.split()) for code in re.findall(r"`([^`]+)`", text)]
+    targets = {found[1] for code in named if (found := re.match(r"make ([a-z-]+)", code))}
+    assert {"niah", "test", "book"} <= targets
+    assert all(dry(target) for target in targets)
+    # Of runs/ it is said what will be there.
+    paths = [code for code in named if re.fullmatch(r"[a-z_]+/[\w./-]*", code)]
+    ours = [path for path in paths if not path.startswith(("runs/", "data/", "pred/", "_build/"))]
+    assert len(ours) > 5
+    assert [path for path in ours if not (ROOT / path).exists()] == []
+
+
+def test_the_three_ways_to_the_same_environment():
+    """The README's line, conda's file and the Makefile install the same extras for the tests."""
+    wanted = "[hf,words,notebook,book,dev]"
+    for name in ("README.md", "Makefile", "environment.yml"):
+        assert wanted in (ROOT / name).read_text("utf-8"), name

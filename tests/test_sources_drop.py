@@ -1,0 +1,243 @@
+"""DROP: read alike in every form, with lm-eval's golds, and what is damaged is named."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from helpers_reading import lm_eval_drop
+from hypothesis import given
+from hypothesis import strategies as st
+
+from conftest import shared
+from rulerlib.errors import DataError
+from rulerlib.sources import DATA_SETS, ReadingQuestion, Rows, open_source
+from rulerlib.sources.drop import TWICE
+
+NO_DATE = {"day": "", "month": "", "year": ""}
+
+
+def answer(number="", date=NO_DATE, spans=()) -> dict:
+    return {"number": number, "date": date, "spans": list(spans)}
+
+
+PASSAGE = "Oakland won 29-6 on 21 December 2008, and Denver lost by -5 degrees."
+RELEASED = {
+    "nfl_1": {
+        "passage": PASSAGE,
+        "qa_pairs": [
+            {
+                "question": "Which team won?",
+                "query_id": "q1",
+                "answer": answer(spans=["Oakland"]),
+                "validated_answers": [
+                    answer(spans=["Raiders"]),
+                    answer(spans=["Oakland"]),
+                    answer(date={}),
+                ],
+            },
+            {
+                "question": "Who played?",
+                "query_id": "q2",
+                "answer": answer(spans=[" Oakland", "Denver"], date={}),
+            },
+            {
+                "question": "When?",
+                "query_id": "q3",
+                "answer": answer(date={"day": "21", "month": "December", "year": "2008"}),
+                "validated_answers": [
+                    answer(date={"day": "", "month": "December", "year": "2008"}),
+                    answer("2008"),
+                ],
+            },
+        ],
+    },
+    "history_2": {
+        "passage": "Ribe had 3 gates.",
+        "qa_pairs": [
+            {"question": "How many gates?", "query_id": "q4", "answer": answer(3), "extra": 1}
+        ],
+    },
+}
+
+READ = [
+    ("q1", "Which team won?", (("Oakland",), ("Raiders",)), PASSAGE),
+    ("q2", "Who played?", (("Oakland", "Denver"),), PASSAGE),
+    ("q3", "When?", (("21 December 2008",), ("December 2008",), ("2008",)), PASSAGE),
+    ("q4", "How many gates?", (("3",),), "Ribe had 3 gates."),
+]
+
+
+def rows(released: dict) -> list[dict]:
+    """The released file as rows of the hub: validated answers in columns."""
+    return [
+        {
+            "section_id": name,
+            "query_id": asked.get("query_id", ""),
+            "passage": section["passage"],
+            "question": asked["question"],
+            "answer": asked["answer"],
+            "validated_answers": {
+                kind: [each[kind] for each in asked.get("validated_answers", [])]
+                for kind in ("number", "date", "spans")
+            },
+        }
+        for name, section in released.items()
+        for asked in section["qa_pairs"]
+    ]
+
+
+def lines(values) -> str:
+    return "\n".join(map(json.dumps, values))
+
+
+def opened(folder, content, name: str = "drop.json") -> Rows:
+    path = folder / name
+    path.write_text(content if isinstance(content, str) else json.dumps(content), encoding="utf-8")
+    return open_source(str(path))
+
+
+def everything(source: Rows) -> list[tuple]:
+    asked = [source.question(number) for number in range(source.num_questions)]
+    return [
+        (one.id, one.text, one.golds, *(source.document(index) for index in one.targets))
+        for one in asked
+    ]
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        RELEASED,
+        rows(RELEASED),
+        lines(rows(RELEASED)),
+        lines(RELEASED.values()),
+        lines({name: section} for name, section in RELEASED.items()),
+        lines([{"passage_id": name, **section} for name, section in RELEASED.items()]),
+    ],
+    ids=["released", "rows", "lines", "passages", "named", "with an id"],
+)
+def test_every_form_is_read_alike(content, tmp_path):
+    source = opened(tmp_path, content)
+    assert everything(source) == READ
+    assert source.num_documents == 2
+    assert source.digest == opened(tmp_path, RELEASED, "again.json").digest
+
+
+def test_golds_are_texts_too(tmp_path):
+    asked = opened(tmp_path, RELEASED).question(1)
+    assert isinstance(asked, ReadingQuestion)
+    assert (asked.golds, asked.answers) == ((("Oakland", "Denver"),), ("Oakland, Denver",))
+
+
+def test_each_form_is_recognized_by_one_schema():
+    section = RELEASED["nfl_1"]
+    forms = (section, rows(RELEASED)[0], RELEASED)
+    recognized = {
+        name: [[schema.recognizes(row) for row in forms] for schema in schemas]
+        for name, schemas in DATA_SETS.items()
+    }
+    ours = recognized.pop("DROP")
+    assert ours == [[True, False, False], [False, True, False], [False, False, True]]
+    assert not any(held for schemas in recognized.values() for row in schemas for held in row)
+
+
+def test_the_question_that_stands_twice(tmp_path):
+    """Of both rows on the hub the one that ends in a question mark, in either order."""
+    first = rows(RELEASED)[0] | {"query_id": TWICE}
+    for marks in ("?/", "/?"):
+        twice = [first | {"question": f"Which team won{mark}"} for mark in marks]
+        source = opened(tmp_path, [*twice, *rows(RELEASED)[1:]])
+        assert [one[0] for one in everything(source)] == [TWICE, "q2", "q3", "q4"]
+        assert source.question(0).text == "Which team won?"
+
+
+def test_a_question_without_any_answer_is_left_out_and_said(tmp_path):
+    left = {"question": "Why?", "query_id": "q5", "answer": answer(date={}, spans=[" "])}
+    released = {**RELEASED, "x": {"passage": "Nobody knows.", "qa_pairs": [left, left]}}
+    with pytest.warns(UserWarning, match="2 of 6 questions have no answer.*first of them 'q5'"):
+        assert everything(opened(tmp_path, released)) == READ
+    with pytest.raises(DataError, match="no question that has an answer"):
+        opened(tmp_path, {"x": released["x"]})
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"passage": " "}, "passage 1: .*the passage is empty"),
+        ({"passage": 5}, "passage is no text but int"),
+        ({"qa_pairs": {}}, "qa_pairs is no list but dict"),
+        ({"qa_pairs": ["Which?"]}, "a question is no object but str"),
+        ({"qa_pairs": [{"question": " ", "answer": answer("1")}]}, "a question is empty"),
+        ({"qa_pairs": [{"question": "Which?"}]}, "'answer' is missing"),
+        ({"qa_pairs": [{"question": "Which?", "answer": "8"}]}, "an answer is no object but str"),
+        ({"qa_pairs": [{"question": "?", "answer": answer(spans=[8])}]}, "a span is no text"),
+        ({"qa_pairs": [{"question": "?", "answer": answer(date="May")}]}, "a date is no object"),
+        ({"qa_pairs": [{"question": "?", "answer": answer(True)}]}, "number is no text but bool"),
+    ],
+    ids=str,
+)
+def test_damage_is_named(change, said, tmp_path):
+    with pytest.raises(DataError, match=said) as caught:
+        opened(tmp_path, {"nfl_1": RELEASED["nfl_1"] | change})
+    assert str(caught.value).startswith(f"{tmp_path / 'drop.json'}, passage 1: not in the schema")
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        ([{**rows(RELEASED)[0], "passage": ""}], "row 1: .*the passage is empty"),
+        (lines([rows(RELEASED)[0], {"passage": "x", "question": "y"}]), "line 2: .*'answer' is"),
+        ([{**rows(RELEASED)[0], "validated_answers": {"number": []}}], "'date' is missing"),
+        ({**RELEASED, "x": "no passage"}, "passage 3: .*no JSON object but str"),
+        (lines([{**RELEASED, "x": [1]}]) + "\n" + lines([RELEASED]), "a passage is no object"),
+        # The spans of several annotators in one list.
+        ([{"passage": "x", "question": "y", "answers_spans": {"spans": ["a"]}}], "'answer' is mis"),
+        ({"passages": []}, "its fields are 'passages'"),
+    ],
+    ids=str,
+)
+def test_what_is_not_drop_is_named(content, said, tmp_path):
+    with pytest.raises(DataError, match=said):
+        opened(tmp_path, content)
+
+
+spans = st.lists(st.sampled_from(["Ribe", "5", " A, B", "21 May", "é"]), max_size=3)
+given_answers = st.builds(
+    answer,
+    number=st.sampled_from(["", "", "7", "-2.5"]),
+    date=st.sampled_from([NO_DATE, {"day": "1", "month": "May", "year": ""}]),
+    spans=spans,
+)
+
+
+@pytest.mark.filterwarnings("ignore:.*have no answer")
+@given(st.lists(st.tuples(given_answers, st.lists(given_answers, max_size=4)), min_size=1))
+def test_golds_are_those_of_lm_eval(tmp_path_factory, asked):
+    lm_eval = lm_eval_drop() or pytest.skip("needs the files of lm_eval")
+    pairs = [{"question": "q", "answer": one, "validated_answers": more} for one, more in asked]
+    # One more, since a file must have a question that has an answer.
+    pairs.append({"question": "q", "answer": answer("9")})
+    released = {"x": {"passage": "p", "qa_pairs": pairs}}
+    wanted = [
+        tuple(dict.fromkeys(tuple(span.strip() for span in gold) for gold in golds if gold[0]))
+        for golds in map(lm_eval.get_answers, rows(released))
+    ]
+    source = opened(tmp_path_factory.mktemp("drop"), released)
+    assert [golds for _, _, golds, _ in everything(source)] == [*filter(None, wanted)]
+
+
+def test_the_real_sample():
+    path = shared("drop_sample.json")
+    released = json.loads(path.read_text(encoding="utf-8"))
+    source = open_source(str(path))
+    asked = [one for section in released.values() for one in section["qa_pairs"]]
+    assert source.num_documents == len(released) == 4
+    assert source.num_questions == len(asked) == 26
+    read = everything(source)
+    assert [one[0] for one in read] == [one["query_id"] for one in asked]
+    assert read[0][2] == (("sixth terminal",),)
+    # Two annotators named others: the answer first, without repetition.
+    assert read[19][2] == (("Chaz Schilens",), ("JaMarcus Russell",))
+    assert read[20][2] == (("3",), ("2",))
+    assert [golds for _, _, golds, _ in read[1:4]] == [(("2",),), (("2",),), (("6",),)]

@@ -1,0 +1,254 @@
+"""The lock: one writer at a time, who says who it is, on any system and however it ends."""
+
+from __future__ import annotations
+
+import contextlib
+import datetime
+import errno
+import json
+import os
+import platform
+import re
+import subprocess
+import sys
+
+import pytest
+
+from rulerlib.errors import BusyError, ParameterError
+from rulerlib.store import lock
+from rulerlib.store.lock import alone
+
+fcntl = pytest.importorskip("fcntl")
+
+HOLDER = """
+import fcntl, os, sys
+descriptor = os.open(sys.argv[1], os.O_RDWR | os.O_CREAT)
+fcntl.lockf(descriptor, fcntl.LOCK_EX)
+os.write(descriptor, sys.argv[2].encode())
+print("held", flush=True)
+sys.stdin.read()
+"""
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "quite" / "new" / "niah.jsonl"
+
+
+@pytest.fixture
+def beside(path):
+    return path.parent / ".niah.jsonl.lock"
+
+
+@contextlib.contextmanager
+def held_elsewhere(beside, said):
+    """Another process, without rulerlib, that holds the lock and says something about itself."""
+    beside.parent.mkdir(parents=True, exist_ok=True)
+    command = [sys.executable, "-S", "-c", HOLDER, str(beside), said]
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout.readline() == "held\n"
+        yield process
+        process.stdin.close()
+
+
+def test_the_holder_says_who_it_is(path, beside):
+    before = datetime.datetime.now(datetime.UTC).replace(microsecond=0)
+    with alone(path):
+        about = json.loads(beside.read_bytes())
+        assert about["process"] == os.getpid()
+        assert about["host"] == platform.node()
+        since = datetime.datetime.strptime(about["since"], "%Y-%m-%d %H:%M:%S UTC")
+        assert before <= since.replace(tzinfo=datetime.UTC) <= datetime.datetime.now(datetime.UTC)
+    assert list(path.parent.iterdir()) == []
+
+
+@pytest.mark.parametrize(("mask", "mode"), [(0, 0o666), (0o022, 0o644), (0o077, 0o600)])
+def test_others_may_lock_it_as_far_as_the_user_lets_them(path, beside, mask, mode):
+    before = os.umask(mask)
+    try:
+        with alone(path):
+            assert beside.stat().st_mode & 0o777 == mode
+    finally:
+        os.umask(before)
+
+
+def test_a_longer_word_of_a_killed_holder_is_written_over(path, beside):
+    path.parent.mkdir(parents=True)
+    beside.write_text("x" * 500)
+    with alone(path):
+        assert json.loads(beside.read_bytes())["process"] == os.getpid()
+
+
+def test_the_same_process_is_told_and_the_first_holder_goes_on(path, beside):
+    with alone(path):
+        with (
+            pytest.raises(BusyError, match=r"niah\.jsonl is being written by this very process"),
+            alone(path.parent / ".." / "new" / "niah.jsonl"),
+        ):
+            pass
+        assert beside.exists()
+        with alone(path.parent / "other.jsonl"):
+            pass
+    with alone(path):
+        pass
+
+
+def test_another_process_is_named(path, beside):
+    said = '{"process": 17, "host": "vega", "since": "noon"}'
+    with held_elsewhere(beside, said):
+        for _ in range(2):
+            with pytest.raises(BusyError) as error, alone(path):
+                pass
+            assert str(error.value) == (
+                f"{path} is being written by process 17 on vega since noon: wait until it is done,"
+                " or choose another output folder."
+            )
+        assert beside.read_text() == said
+    # It has ended, and left its file.
+    with alone(path):
+        assert json.loads(beside.read_bytes())["process"] == os.getpid()
+
+
+@pytest.mark.parametrize("said", ["", "{", '{"process": 17}'])
+def test_another_process_may_not_have_said_yet_who_it_is(path, beside, said, monkeypatch):
+    pauses = []
+    monkeypatch.setattr(lock.time, "sleep", pauses.append)
+    with (
+        held_elsewhere(beside, said),
+        pytest.raises(BusyError, match="written by another process:"),
+        alone(path),
+    ):
+        pass
+    assert 0.1 <= sum(pauses) <= 1, "it is given a moment, and not more"
+
+
+def test_a_lock_that_was_removed_before_it_was_taken_is_none(path, beside, monkeypatch):
+    """Who held it before removes the file after we opened it: what we took has no name then."""
+    whole, tries = lock._try, []
+
+    def late(descriptor, named):
+        tries.append(named)
+        if len(tries) == 1:
+            beside.unlink()
+        if len(tries) == 2:
+            # And somebody else has a new one already.
+            beside.unlink()
+            beside.touch()
+        return whole(descriptor, named)
+
+    monkeypatch.setattr(lock, "_try", late)
+    descriptors = len(os.listdir("/proc/self/fd")) if os.path.isdir("/proc/self/fd") else None
+    with alone(path):
+        assert len(tries) == 3
+        assert json.loads(beside.read_bytes())["process"] == os.getpid()
+    assert not beside.exists()
+    if descriptors is not None:
+        assert len(os.listdir("/proc/self/fd")) == descriptors, "none is left open"
+
+
+def test_an_interrupt_while_it_is_taken_leaves_nothing(path, beside, monkeypatch):
+    whole, tries = lock._try, []
+
+    def interrupted(descriptor, named):
+        taken = whole(descriptor, named)
+        tries.append(taken)
+        if len(tries) == 1:
+            raise KeyboardInterrupt
+        return taken
+
+    monkeypatch.setattr(lock, "_try", interrupted)
+    with pytest.raises(KeyboardInterrupt), alone(path):
+        pass
+    assert not beside.exists()
+    with alone(path):
+        pass
+
+
+def test_an_interrupt_leaves_the_lock_of_another(path, beside, monkeypatch):
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(lock, "_holder", interrupted)
+    with held_elsewhere(beside, "{}"):
+        with pytest.raises(KeyboardInterrupt), alone(path):
+            pass
+        assert beside.exists()
+
+
+@pytest.mark.parametrize("failures", [1, 2])
+def test_an_error_within_gives_it_back(path, beside, failures):
+    for _ in range(failures):
+        with pytest.raises(ZeroDivisionError), alone(path):
+            raise ZeroDivisionError
+        assert not beside.exists()
+
+
+def test_without_locks_there_is_a_warning(path, beside, monkeypatch):
+    monkeypatch.setitem(sys.modules, "fcntl", None)
+    said = f"{re.escape(str(path))} cannot be locked \\(this operating system has no fcntl\\): see"
+    with pytest.warns(UserWarning, match=said) as warned, alone(path):
+        assert beside.exists()
+    assert not beside.exists()
+    assert str(warned[0].message).endswith("see to it that no other process writes it.")
+
+
+def test_the_warning_names_the_line_that_asked_for_the_lock(path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "fcntl", None)
+    with pytest.warns(UserWarning, match="cannot be locked") as warned, alone(path):
+        pass
+    assert warned[0].filename == __file__
+
+
+@pytest.mark.parametrize(
+    ("error", "reason"),
+    [(OSError(errno.ENOLCK, "No locks available"), "No locks available"), (OSError("odd"), "odd")],
+)
+def test_a_file_system_without_locks_is_named(path, error, reason, monkeypatch):
+    def refused(*_):
+        raise error
+
+    monkeypatch.setattr(fcntl, "lockf", refused)
+    with pytest.warns(UserWarning, match=f"cannot be locked \\({reason}\\)"), alone(path):
+        pass
+
+
+@pytest.mark.parametrize("number", [errno.EACCES, errno.EAGAIN])
+def test_either_way_of_saying_that_it_is_taken(path, number, monkeypatch):
+    def refused(*_):
+        raise OSError(number, "taken")
+
+    monkeypatch.setattr(fcntl, "lockf", refused)
+    monkeypatch.setattr(lock, "_holder", lambda _: "somebody")
+    with pytest.raises(BusyError, match="is being written by somebody"), alone(path):
+        pass
+
+
+def test_a_folder_that_cannot_be_made_is_named(tmp_path):
+    (tmp_path / "file").touch()
+    path = tmp_path / "file" / "niah.jsonl"
+    with pytest.raises(ParameterError) as error, alone(path):
+        pass
+    assert str(path) in str(error.value)
+    assert "output is" in str(error.value)
+
+
+def test_a_lock_file_that_somebody_removed_is_not_missed(path, beside):
+    with alone(path):
+        beside.unlink()
+    with alone(path):
+        assert beside.exists()
+
+
+def test_an_interrupt_before_there_is_a_file_is_handed_on(path, beside, monkeypatch):
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(lock, "_taken", interrupted)
+        with pytest.raises(KeyboardInterrupt), alone(path):
+            pass
+    assert not beside.exists()
+    with alone(path):
+        pass

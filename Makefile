@@ -8,6 +8,8 @@ TASKS ?= niah_single_2,niah_multiquery
 BIN := .venv/bin
 # Notebooks find kernels and commands in the virtual environment without its being activated.
 export PATH := $(CURDIR)/$(BIN):$(PATH)
+# Else each of the many processes compiles all that it imports anew.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: help niah results book test check test-long test-vllm lint format benchmark clean
 
@@ -66,7 +68,7 @@ check: .venv/test.stamp
 # What tries at random, and how much of it: make test-long LONG=0.1
 LONG ?= 1
 test-long: .venv/test.stamp
-	RULERLIB_LONG=$(LONG) pytest -m long $(BESIDE)
+	RULERLIB_LONG=$(LONG) pytest -m long $(BESIDE) $$(grep -l 'mark[.]long' tests/test_*.py)
 
 # vLLM pins packages of its own, so it gets an environment of its own.
 VLLM ?= .venv-vllm

@@ -11,6 +11,7 @@ import argparse
 import contextlib
 import functools
 import http.server
+import json
 import os
 import shutil
 import statistics
@@ -40,7 +41,8 @@ OWN = [
     },
 ]
 
-# Asks the worker one setting after another; a mistake of the reader's is a reply, too.
+# Asks the worker one setting after another; a mistake of the reader's is a reply, too. Settings and
+# replies go as JSON: Playwright would take each value in them apart by itself.
 _ASK = """async ([address, kind, settings]) => {
     const worker = new Worker(address, { type: "module" });
     const replies = [];
@@ -54,9 +56,9 @@ _ASK = """async ([address, kind, settings]) => {
         worker.postMessage(message);
     });
     const load = kind === "ask" ? (await send({ id: 0, kind: "load" })).seconds : 0;
-    for (const setting of settings) replies.push(await send({ id: 1, kind, setting }));
+    for (const setting of JSON.parse(settings)) replies.push(await send({ id: 1, kind, setting }));
     worker.terminate();
-    return { load, replies };
+    return JSON.stringify({ load, replies });
 }"""
 
 
@@ -130,6 +132,15 @@ def served(folder: Path) -> Iterator[str]:
         server.shutdown()
 
 
+def bare_site(folder: Path) -> Path:
+    """Write into a folder what the page's worker loads, and one empty page; return the folder."""
+    vendor.fetch()
+    shutil.copytree(vendor.FOLDER.parent, folder / "_static")
+    browser.make(folder / "_static" / "needle")
+    (folder / "index.html").write_text("<!doctype html><title>benchmark</title>")
+    return folder
+
+
 @contextlib.contextmanager
 def chromium() -> Iterator[Any]:
     """Yield Chromium that can reach this machine and no other.
@@ -165,7 +176,7 @@ def ask_worker(
 ) -> dict[str, Any]:
     """Send to a page's worker what `on_the_page` returns; also what is no `Setting`."""
     worker = f"{address}/_static/needle/worker.js?{browser.version()}"
-    replies: dict[str, Any] = page.evaluate(_ASK, [worker, kind, asked])
+    replies: dict[str, Any] = json.loads(page.evaluate(_ASK, [worker, kind, json.dumps(asked)]))
     return replies
 
 
@@ -174,17 +185,15 @@ def main() -> None:
     parser.add_argument("--lengths", type=int, nargs="+", default=browser.COLUMNS)
     chosen = parser.parse_args()
     asked = settings(chosen.lengths)
-    with tempfile.TemporaryDirectory() as place, chromium() as started:
-        site = Path(place)
-        vendor.fetch()
-        shutil.copytree(vendor.FOLDER.parent, site / "_static")
-        browser.make(site / "_static" / "needle")
-        (site / "index.html").write_text("<!doctype html><title>benchmark</title>")
-        with served(site) as address:
-            page = started.new_page()
-            page.set_default_timeout(3_600_000)
-            page.goto(f"{address}/index.html")
-            said = ask(page, address, "ask", asked)
+    with (
+        tempfile.TemporaryDirectory() as place,
+        served(bare_site(Path(place))) as address,
+        chromium() as started,
+    ):
+        page = started.new_page()
+        page.set_default_timeout(3_600_000)
+        page.goto(f"{address}/index.html")
+        said = ask(page, address, "ask", asked)
     play = Playground(models.load("lille", dtype="float32"), length=max(chosen.lengths))
     same = same_prompts = right = 0
     for setting, reply in zip(asked, said["replies"], strict=True):

@@ -280,7 +280,12 @@ class Haystack:
 
     def contains(self, text: str) -> bool:
         """Return whether a text stands anywhere in the units, ignoring case."""
-        return text.casefold() in self._folded
+        return self._contains(text.casefold())
+
+    @cached_property
+    def _contains(self) -> Callable[[str], bool]:
+        # The next length or setting of a task draws the same keys and values.
+        return lru_cache(4096)(self._folded.__contains__)
 
     def draw(self, room: int, rng: random.Random) -> Filling:
         """Return as many units in a row as ``room`` tokens hold, from a random one on."""

@@ -256,14 +256,14 @@ def answer(
         The sources in words.
     """
     wanted, said = shortened(", ".join(record.outputs)), shortened(record.pred.strip())
-    shown = []
-    for text, source in tokens:
+    shown, left = [], max(0, len(tokens) - 2 * TOKENS_EDGE)
+    for text, source in (*tokens[:TOKENS_EDGE], *tokens[TOKENS_EDGE + left :]):
         # White space is what is hard to see in a token.
         seen = markup(text.replace("\n", "↵").replace(" ", "·")) or "&nbsp;"
         fill, ink = COLOURS[source]
         shown.append(f"<span style='{_TOKEN};background:{fill};color:{ink}'>{seen}</span>")
-    if (left := len(shown) - 2 * TOKENS_EDGE) > 0:
-        shown[TOKENS_EDGE:-TOKENS_EDGE] = [f"<i>{gap(left, 'tokens')}</i>"]
+    if left:
+        shown.insert(TOKENS_EDGE, f"<i>{gap(left, 'tokens')}</i>")
     counts = Counter(source for _, source in tokens)
     key = {name: f"{counts[name]} {names[name]}" for name in names if counts[name]}
     words = "; ".join(key.values()) or "none"

@@ -37,12 +37,19 @@ def build(place, *options, **environment):
     return run(["-c", command, *arguments], **environment)
 
 
-def whole_book(place):
-    """Build the book, with every warning an error, and return the folder of its pages."""
-    from book import execute, vendor
+def needs_scripts():
+    """Skip a test where the scripts of other packages neither are nor can be fetched."""
+    from book import vendor
 
     if not shutil.which("npm") and not (vendor.FOLDER / vendor.STAMP).exists():
         pytest.skip("needs npm, which fetches the site's scripts")
+
+
+def whole_book(place):
+    """Build the book, with every warning an error, and return the folder of its pages."""
+    from book import execute
+
+    needs_scripts()
     # It is there already where nbmake has executed the notebook.
     executed = run(["-m", "book.execute", Path(EXECUTED).name])
     assert executed.returncode == 0, executed.stderr[-3000:]
@@ -109,11 +116,6 @@ def chromium():
 def opened(browser, address, path, width=1280, scheme="light"):
     """Return a page in a browser of its own, and a list of what went wrong on it."""
     context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme)
-    return opened_in(context, address, path)
-
-
-def opened_in(context, address, path):
-    """Return a page in a browser that may have opened others, and what went wrong on it."""
     page = context.new_page()
     page.set_default_timeout(PATIENCE)
     wrong = []

@@ -12,6 +12,7 @@ import functools
 import hashlib
 import itertools
 import json
+import math
 import multiprocessing
 import os
 import random
@@ -192,6 +193,7 @@ def predicting(
     step: int = 0,
     ready: Any = None,
     how: int = signal.SIGKILL,
+    most: float = math.inf,
 ) -> None:
     """What such a process does: predict, or shoot itself at one step of its work with files.
 
@@ -205,10 +207,13 @@ def predicting(
         An event that is set when the work begins.
     how
         What it is shot with.
+    most
+        How many answers the output may have; it waits there.
     """
     # What is started in the background by a shell ignores Ctrl-C, and so do its children.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     model = make()
+    hold(model, output, most)
     die_at(step, output.parent, how)
     try:
         if ready is not None:
@@ -216,6 +221,21 @@ def predicting(
         predict(dataset, model, output)
     except KeyboardInterrupt:
         sys.exit(130)
+
+
+def hold(model: Any, output: Path, most: float) -> None:
+    """Let an engine say nothing more once an output has a number of answers."""
+    generate = model.generate
+
+    def held(requests: Iterable[Request]) -> Iterator[tuple[int, Generation]]:
+        with contextlib.closing(generate(requests)) as answers:
+            for answer in answers:
+                while answers_in(output) >= most:
+                    time.sleep(0.01)
+                yield answer
+
+    if most < math.inf:
+        model.generate = held
 
 
 def shot_at_every_step(
@@ -237,47 +257,102 @@ def shot_at_every_step(
             return
 
 
+def shoot_at_random(
+    make: Callable[[], Any],
+    dataset: Path,
+    folder: Path,
+    whole: bytes,
+    times: int,
+    how: int = signal.SIGKILL,
+) -> None:
+    """Shoot predictions at moments that are drawn, and check what is left and what comes of it.
+
+    What is done by then is drawn, too, and does not depend on how busy the machine is: a process
+    is shot once there are at least so many answers as were drawn, and holds before there are more
+    than were drawn.
+
+    Parameters
+    ----------
+    whole
+        What a prediction ends with that nobody shoots.
+    times
+        How many shots.
+    how
+        What is shot with.
+    """
+    rng = random.Random(4)
+    lines = whole.splitlines(keepends=True)
+    shots = runs = 0
+    while shots < times:
+        output = folder / f"shot-{runs}.jsonl"
+        for _ in range(min(rng.randint(1, 8), times - shots)):
+            there = answers_in(output)
+            most = rng.randint(max(there, 1), len(lines) - 1)
+            # Each third is shot as soon as it begins, the others on their way.
+            at_once = shots % 3 == 2
+            least = there if at_once else rng.randint(max(there, 1), most)
+            seconds = rng.uniform(0, 0.05)
+            code = run_until_killed(make, dataset, output, seconds, how, least, most)
+            assert code == (130 if how == signal.SIGINT else -how)
+            assert least <= check_part(output, lines) <= most
+            if how == signal.SIGINT and least > there:
+                assert not list(folder.glob(".*lock")), "the lock is given back"
+            shots += 1
+        assert run_until_killed(make, dataset, output) == 0
+        assert output.read_bytes() == whole
+        runs += 1
+    assert not list(folder.glob(".*.unfinished"))
+
+
+def check_part(output: Path, lines: Sequence[bytes]) -> int:
+    """Check that an output is a part of the whole, whose lines these are; return its answers."""
+    data = output.read_bytes() if output.exists() else b""
+    done = data[: data.rfind(b"\n") + 1].splitlines(keepends=True)
+    assert len(done) == len(set(done)), "none is doubled"
+    assert set(done) <= set(lines), "and each is whole"
+    return len(done)
+
+
 def run_until_killed(
     make: Callable[[], Any],
     dataset: Path,
     output: Path,
-    seconds: float,
+    seconds: float | None = None,
     how: int = signal.SIGKILL,
-    grown: float = 0,
+    least: int = 0,
+    most: float = math.inf,
 ) -> int:
     """Let a process predict, then send it a signal; its exit code, 0 if it was done.
 
     Parameters
     ----------
-    grown
-        Bytes that must stand in the output first: what is done by then does not depend on how
-        busy the machine is.
     seconds
-        How long it goes on after that.
+        How long it goes on once the least is there; None: to its end.
+    how
+        The signal.
+    least, most
+        How many answers must stand in the output first, and how many may.
     """
     ready = PROCESSES.Event()
-    process = PROCESSES.Process(target=predicting, args=(make, dataset, output, 0, ready))
+    process = PROCESSES.Process(
+        target=predicting, args=(make, dataset, output, 0, ready, how, most)
+    )
     process.start()
     assert ready.wait(300), "the server of processes loads torch first"
-    wait_for_growth(output, grown, lambda: process.exitcode)
+    while process.exitcode is None and answers_in(output) < least:
+        time.sleep(0.001)
     process.join(seconds)
-    if process.is_alive():
-        # It may end by itself just now.
+    while process.is_alive():
+        # It may end by itself just now; and Python drops a Ctrl-C that comes while it frees memory.
         with contextlib.suppress(ProcessLookupError):
             os.kill(process.pid, how)
-    process.join(60)
+        process.join(60)
     return process.exitcode
 
 
-def size_of(path: Path) -> int:
-    """Bytes of a file; 0 where there is none."""
-    return path.stat().st_size if path.exists() else 0
-
-
-def wait_for_growth(path: Path, size: float, exit_code: Callable[[], int | None]) -> None:
-    """Wait until a file has ``size`` bytes, or whoever writes it has ended with an exit code."""
-    while exit_code() is None and size_of(path) < size:
-        time.sleep(0.001)
+def answers_in(path: Path) -> int:
+    """Whole lines of a file; 0 where there is none."""
+    return path.read_bytes().count(b"\n") if path.exists() else 0
 
 
 def some_samples(count: int, size: int = 200) -> list[Sample]:

@@ -5,10 +5,19 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from conftest import python
+import pytest
+
+from conftest import TOKENIZERS, python
 from rulerlib.dataset import Dataset
 from rulerlib.errors import ParameterError
 from rulerlib.samples import Sample
+
+EACH = [*((kind, "da") for kind in TOKENIZERS), ("bytelevel", "en")]
+"""Every tokenizer, and every language."""
+
+each_tokenizer_and_language = pytest.mark.parametrize(
+    ("tokenizer", "language"), EACH, indirect=["tokenizer"]
+)
 
 
 def check_lengths(data: Dataset, sample: Sample) -> int:

@@ -37,7 +37,7 @@ TESTS = {
         "store_questions",
         "killed_at killed_again nobody second_writer two_writers",
     ),
-    "store/answers": ("store_answers", "killed two_processes"),
+    "store/answers": ("store_answers", "two_processes"),
     "tokens": (
         "tokens",
         "budgets smallest_length counted_by_addition merges_across two_lines imports_no",

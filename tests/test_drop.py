@@ -123,12 +123,12 @@ def test_prompts_read_by_someone_else(task, language):
         else:
             assert len(told.passages) > len(targets) == int(task == "drop_3") + 1
             assert sample.length_w_model_temp > 5500
-        check_parts(sample, question, targets, told)
+        check_parts(sample, question, source, told)
     # All samples have the same examples.
     assert len(shown) == 1
 
 
-def check_parts(sample, question, targets, told):
+def check_parts(sample, question, source, told):
     """Documents, operands and what looks like them stand where the parts say."""
 
     def texts(role):
@@ -138,10 +138,10 @@ def check_parts(sample, question, targets, told):
     assert [each.rpartition(": ")[2] for each in texts("example")] == [
         answer for _, _, answer in told.examples
     ]
-    documents = [text.partition(": ")[2] or text for text in texts("document")]
-    assert all(any(target in text for text in texts("document")) for target in targets), documents
+    for target in question.targets:
+        assert any(source.document(target) in text for text in texts("document"))
     operands = sample.parts.of_role("operand")
-    assert [(part.key, part.value) for part in operands] == sorted_operands(question, sample)
+    assert [(part.key, part.value) for part in operands] == operands_told(sample, question, source)
     places = [part.depth for part in operands]
     assert places == sorted(places)
     assert all(0 <= place <= 100 for place in places)
@@ -151,43 +151,14 @@ def check_parts(sample, question, targets, told):
     assert sample.facts["unit"] == question.unit
 
 
-def sorted_operands(question, sample):
-    """Field and text of the operands in the order in which the prompt tells them."""
-    parts = sample.parts.of_role("document")
-    found = []
-    for part in parts:
-        text = sample.input[part.start : part.end]
-        for operand in question.operands:
-            told = operand_text(question, operand)
-            if told[1] in text:
-                found.append((part.start + text.index(told[1]), operand.field, told[0]))
-    return [(field, text) for _, field, text in sorted(found)]
-
-
-def operand_text(question, operand):
-    """The operand as it is written, and with what stands around it, which stands there once."""
-    passage = CHRONICLE[0].document(operand.passage)
-    around = passage[max(0, operand.start - 25) : operand.end + 25]
-    return passage[operand.start : operand.end], around
-
-
-CHRONICLE = []
-
-
-@pytest.fixture(autouse=True)
-def chronicle(monkeypatch):
-    """The source of the last dataset that was made, for `operand_text`."""
-    from rulerlib.tasks import drop
-
-    made = drop.Reading._chronicle
-
-    def kept(self, side, passages):
-        source = made(self, side, passages)
-        if not side:
-            CHRONICLE[:] = [source]
-        return source
-
-    monkeypatch.setattr(drop.Reading, "_chronicle", kept)
+def operands_told(sample, question, source):
+    """Field and text of the operands, in the order in which the prompt tells them."""
+    told = []
+    for operand in question.operands:
+        passage = source.document(operand.passage)
+        place = sample.input.index(passage) + operand.start
+        told.append((place, operand.field, passage[operand.start : operand.end]))
+    return [(field, text) for _, field, text in sorted(told)]
 
 
 def test_the_depth_of_operands_is_that_of_their_tokens():
@@ -383,25 +354,22 @@ def test_a_length_that_is_too_small_names_one_that_is_not():
 
 
 def test_examples_follow_their_seed_alone():
-    first = take_apart(dataset("drop_1")[0], "en").examples
-    assert take_apart(dataset("drop_1")[5], "en").examples == first
+    data = dataset("drop_1")
+    first = take_apart(data[0], "en").examples
+    assert take_apart(data[5], "en").examples == first
     others = take_apart(dataset("drop_1", fewshot_seed=7)[0], "en").examples
     assert others != first
     assert len(others) == 3
     assert len(take_apart(dataset("drop_1", fewshot=5)[0], "en").examples) == 5
     # Nobody is asked about an example's passage.
-    asked = {
-        passage
-        for index in range(12)
-        for passage in take_apart(dataset("drop_1")[index], "en").passages
-    }
+    asked = {passage for index in range(12) for passage in take_apart(data[index], "en").passages}
     assert not asked & {passage for passage, _, _ in first}
 
 
 def test_one_operation_alone():
     data = dataset("drop_2", 2500, operation="complement", fewshot=1)
     assert {data[index].facts["operation"] for index in range(8)} == {"complement"}
-    assert all("per cent" in take_apart(data[0], "en").examples[0][1].lower() for _ in "1")
+    assert "per cent" in take_apart(data[0], "en").examples[0][1].lower()
 
 
 def test_without_passages_only_the_question_is_left():

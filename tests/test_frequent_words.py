@@ -10,7 +10,12 @@ import re
 from collections import Counter
 
 import pytest
-from helpers_tasks import check_lengths, check_same_bytes, smallest_of
+from helpers_tasks import (
+    check_lengths,
+    check_same_bytes,
+    each_tokenizer_and_language,
+    smallest_of,
+)
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -74,8 +79,8 @@ SETTINGS = [
 @pytest.mark.parametrize("language", LANGUAGES)
 @pytest.mark.parametrize("knobs", SETTINGS, ids=str)
 def test_the_reader_finds_the_answers(language, knobs, words):
-    for seed in range(4):
-        data = Dataset("fwe", 700, language, words, num_samples=30, seed=seed, knobs=knobs)
+    for seed in range(2):
+        data = Dataset("fwe", 700, language, words, num_samples=20, seed=seed, knobs=knobs)
         for sample in data:
             check(data, sample)
 
@@ -120,11 +125,11 @@ def test_words_and_order_are_fresh_in_each_sample(words):
 # --- Lengths --------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("language", LANGUAGES)
+@each_tokenizer_and_language
 @pytest.mark.parametrize("knobs", [{}, {"alpha": 1.1}], ids=str)
 @pytest.mark.filterwarnings("ignore:The tokenizer")
 def test_lengths_are_exact(language, knobs, tokenizer):
-    data = Dataset("fwe", 2600, language, tokenizer, num_samples=4, knobs=knobs)
+    data = Dataset("fwe", 2600, language, tokenizer, num_samples=3, knobs=knobs)
     for sample in data:
         check(data, sample)
         assert check_lengths(data, sample) > data.length - data.maker.haystack.longest

@@ -9,9 +9,9 @@ from itertools import pairwise
 import numpy as np
 import pytest
 import scipy.stats
-import statsmodels.api
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from statsmodels.regression.linear_model import OLS
 
 from rulerlib import intervals
 from rulerlib.errors import ParameterError
@@ -126,7 +126,7 @@ def test_the_standard_error_is_that_of_a_regression_on_a_constant(pairs):
     values, clusters = map(np.array, zip(*pairs, strict=True))
     told = intervals.clustered(values.tolist(), clusters.tolist())
     # statsmodels corrects by G / (G - 1) * (n - 1) / (n - k), and with a constant alone k is 1.
-    model = statsmodels.api.OLS(values, np.ones(len(values)))
+    model = OLS(values, np.ones(len(values)))
     robust = model.fit(cov_type="cluster", cov_kwds={"groups": clusters})
     plain = model.fit()
     assert told.mean == pytest.approx(robust.params[0])
@@ -248,7 +248,7 @@ def test_the_interval_is_the_one_that_the_docstring_describes(pairs, confidence)
         return
     mean, largest = values.mean(), (sizes**2).sum() / n
     if len(set(values)) > 1:
-        model = statsmodels.api.OLS(values, np.ones(n))
+        model = OLS(values, np.ones(n))
         robust = model.fit(cov_type="cluster", cov_kwds={"groups": clusters})
         effect = (robust.bse[0] / model.fit().bse[0]) ** 2
         told = n * mean * (1 - mean)

@@ -123,8 +123,8 @@ def check(sample: Sample, language: str) -> Reading:
 @pytest.mark.parametrize("task", VARIANTS)
 def test_reader_recovers_every_variant(task, language, words):
     key_type, value_type, num_keys, num_values, num_asked = VARIANTS[task]
-    for seed in range(8):
-        for sample in Dataset(task, LENGTH, language, words, num_samples=25, seed=seed):
+    for seed in range(3):
+        for sample in Dataset(task, LENGTH, language, words, num_samples=20, seed=seed):
             reading = check(sample, language)
             assert len(sample.outputs) == num_values * num_asked
             assert len(sample.depths) == len(sample.token_positions) == num_keys * num_values
@@ -138,10 +138,12 @@ def test_reader_recovers_every_variant(task, language, words):
                 assert len(reading.needles) == num_keys * num_values
 
 
-@pytest.mark.parametrize("language", LANGUAGES)
 @pytest.mark.parametrize("value_type", TYPES)
 @pytest.mark.parametrize("key_type", TYPES)
-@pytest.mark.parametrize("haystack", ["noise", "essay", "needle"])
+@pytest.mark.parametrize(
+    ("haystack", "language"),
+    [("noise", "da"), ("noise", "en"), ("essay", "da"), ("needle", "en")],
+)
 def test_reader_recovers_every_combination(haystack, key_type, value_type, language, words):
     knobs = {
         "haystack": haystack,
@@ -151,12 +153,12 @@ def test_reader_recovers_every_combination(haystack, key_type, value_type, langu
         "num_needle_v": 2,
         "num_needle_q": 2,
     }
-    several = Dataset("niah_single_2", 1500, language, words, num_samples=15, knobs=knobs)
+    several = Dataset("niah_single_2", 1500, language, words, num_samples=5, knobs=knobs)
     for sample in several:
         check(sample, language)
         assert len(sample.outputs) == 4
     knobs |= {"num_needle_k": 1, "num_needle_v": 1, "num_needle_q": 1}
-    for sample in Dataset("niah_single_2", 1500, language, words, num_samples=15, knobs=knobs):
+    for sample in Dataset("niah_single_2", 1500, language, words, num_samples=5, knobs=knobs):
         check(sample, language)
         assert len(sample.outputs) == 1
 
@@ -313,8 +315,8 @@ def longest_unit(haystack: str, language: str, words) -> int:
 def test_needles_lie_where_the_record_says(task, language, words):
     haystack = HAYSTACK_OF[task]
     unit = longest_unit(haystack, language, words)
-    data = Dataset(task, 2000, language, words, num_samples=40)
-    for sample, wanted in zip(data, planned(data, 40), strict=True):
+    data = Dataset(task, 2000, language, words, num_samples=20)
+    for sample, wanted in zip(data, planned(data, 20), strict=True):
         reading = read(sample.input, language)
         begin = sample.input.index(reading.context)
         spans = [
@@ -414,9 +416,9 @@ def test_essay_samples_begin_in_different_places(words):
 
 def test_other_seeds_give_other_needles(words):
     answers = {
-        Dataset("niah_single_2", LENGTH, "da", words, seed=seed)[0].outputs[0] for seed in range(20)
+        Dataset("niah_single_2", LENGTH, "da", words, seed=seed)[0].outputs[0] for seed in range(8)
     }
-    assert len(answers) == 20
+    assert len(answers) == 8
 
 
 def test_lengths_share_their_needles(words):
@@ -457,7 +459,7 @@ def test_what_stands_in_the_users_text_is_never_a_key_or_value(words):
 
 SHARING = [
     ("niah_multikey_2", {}, 20),
-    ("niah_multikey_2", {}, 60),  # more than there are depths
+    ("niah_multikey_2", {}, 45),  # more than there are depths
     ("niah_multikey_3", {}, 10),
     ("niah_multikey_1", {}, 4),
     ("niah_multikey_1", {"num_needle_k": 20}, 20),
@@ -472,11 +474,13 @@ def question_at(sample: Sample) -> int:
     return QUESTION[sample.language].search(sample.input).start()
 
 
-@pytest.mark.parametrize("language", LANGUAGES)
-@pytest.mark.parametrize(("task", "knobs", "queries"), SHARING)
+@pytest.mark.parametrize(
+    ("task", "knobs", "queries", "language"),
+    [(*row, LANGUAGES[number % 2]) for number, row in enumerate(SHARING)],
+)
 def test_reader_recovers_what_shares_a_context(task, knobs, queries, language, words):
     knobs = {"num_needle_k": VARIANTS[task][2], **knobs}
-    length = 5000 if task == "niah_multikey_3" or queries == 60 else 2600
+    length = 5000 if task == "niah_multikey_3" or queries > len(DEPTHS) else 2600
     data = Dataset(
         task, length, language, words, num_samples=queries + 2, knobs=knobs,
         queries_per_context=queries,

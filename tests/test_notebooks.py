@@ -129,12 +129,11 @@ def test_what_nbmake_executed_has_no_warnings_and_words_for_every_figure(page):
     assert names == set(yaml.safe_load(settings.read_text("utf-8")))
 
 
-SMALL = [
-    *("-p", "model", "tiny"), *("-p", "output", "results"), *("-p", "num_samples", "4"),
-    *("-p", "length", "2048"), *("-p", "num_lengths", "2"), *("-p", "study_samples", "1"),
-    *("-p", "tasks", "niah_single_2,niah_multivalue"),
-    *("-y", "study: [{num_needle_k: 2}, {haystack: needle}]"),
-]  # fmt: skip
+SMALL = {
+    "model": "tiny", "output": "results", "num_samples": 4, "length": 2048, "num_lengths": 2,
+    "study_samples": 1, "tasks": "niah_single_2,niah_multivalue",
+}  # fmt: skip
+STUDY = [{"num_needle_k": 2}, {"haystack": "needle"}]
 
 
 @pytest.fixture(scope="module")
@@ -142,13 +141,11 @@ def workplace(tmp_path_factory):
     """A folder with a tiny model, and a run that papermill has finished in it."""
     folder = tmp_path_factory.mktemp("work")
     tiny_model(folder / "tiny")
+    given = [part for name, value in SMALL.items() for part in ("-p", name, str(value))]
     done = papermill(
-        folder / "home",
-        folder,
-        str(folder / "out.ipynb"),
-        "--no-progress-bar",
-        *SMALL,
-    )
+        folder / "home", folder, str(folder / "out.ipynb"), "--no-progress-bar", *given,
+        *("-y", f"study: {json.dumps(STUDY)}"),
+    )  # fmt: skip
     return folder, done
 
 
@@ -251,18 +248,15 @@ def check_refusals(path, sentences):
         assert len(error.traceback) == 1, "a sentence, no pages of code"
 
 
-def test_other_settings_stand_beside_what_is_there(workplace):
+def test_other_settings_stand_beside_what_is_there(workplace, monkeypatch):
     folder, _ = workplace
+    monkeypatch.delenv(HOME, raising=False)
     before = tree(folder / "results")
     (folder / "own.txt").write_text("Min egen tekst er her. " * 50, encoding="utf-8")
-    done = papermill(
-        folder / "home", folder, str(folder / "other.ipynb"), "--no-progress-bar",
-        *("-p", "model", "tiny"), *("-p", "length", "1024"),
-        *("-p", "num_lengths", "1"), *("-p", "num_samples", "4"),
-        *("-p", "seed", "43"), *("-p", "texts", "own.txt"), *("-p", "output", "results"),
-        *("-p", "study", "None"),
+    executed(
+        NIAH, folder / "other.ipynb", folder, model="tiny", output="results", length=1024,
+        num_lengths=1, num_samples=4, seed=43, texts="own.txt", study=None,
     )  # fmt: skip
-    assert done.returncode == 0, done.stderr[-3000:]
     after = tree(folder / "results")
     assert {path: after[path] for path in before} == before
     added = [path for path in after if path not in before]
@@ -270,19 +264,13 @@ def test_other_settings_stand_beside_what_is_there(workplace):
     assert all("niah_single_2+seed=43+texts=own.txt-" in path for path in added)
 
 
-def test_a_second_run_gives_the_same_bytes(workplace):
+def test_a_second_run_gives_the_same_bytes(workplace, monkeypatch):
     """Nothing is asked again, and what stands in the folder stays as it is."""
     folder, _ = workplace
+    monkeypatch.delenv(HOME, raising=False)
     before = tree(folder / "results")
     stamps = {path: path.stat().st_mtime_ns for path in (folder / "results").rglob("pred/*")}
-    done = papermill(
-        folder / "home",
-        folder,
-        str(folder / "again.ipynb"),
-        "--no-progress-bar",
-        *SMALL,
-    )
-    assert done.returncode == 0, done.stderr[-3000:]
+    executed(NIAH, folder / "again.ipynb", folder, **SMALL, study=STUDY)
     assert tree(folder / "results") == before
     assert stamps == {path: path.stat().st_mtime_ns for path in stamps}
 
@@ -310,14 +298,12 @@ def runs_of(folder, models):
                 files.write(path, records)
 
 
-def executed(path, folder, **parameters):
+def executed(path, shown, cwd=ROOT, **parameters):
     """What a notebook shows after papermill, run from the repository as the book runs it."""
     import papermill as library
 
     with forked():
-        done = library.execute_notebook(
-            path, folder / path.name, parameters, cwd=ROOT, progress_bar=False
-        )
+        done = library.execute_notebook(path, shown, parameters, cwd=cwd, progress_bar=False)
     cells = [cell for cell in done.cells if cell.cell_type == "code"]
     found = [output for cell in cells for output in cell.outputs]
     assert not [output for output in found if output.get("name") == "stderr"], "no warnings"
@@ -331,8 +317,8 @@ ANALYSIS = ROOT / "notebooks" / "analysis.ipynb"
 def test_the_analysis_of_three_models(tmp_path):
     runs_of(tmp_path / "runs", {"small": 1, "middle": 3, "large": 9})
     data, _ = executed(
-        ANALYSIS, tmp_path, runs=str(tmp_path / "runs"), threshold=60, claimed={"large": "4K"},
-        resamples=200,
+        ANALYSIS, tmp_path / "shown.ipynb", runs=str(tmp_path / "runs"), threshold=60,
+        claimed={"large": "4K"}, resamples=200,
     )  # fmt: skip
     pictures = [each for each in data if "image/png" in each]
     # Averages, effective lengths, correlation; and for each model curves, depths, errors.
@@ -347,7 +333,8 @@ def test_the_analysis_of_three_models(tmp_path):
 
 def test_the_analysis_of_one_model_says_what_it_cannot_tell(tmp_path):
     runs_of(tmp_path / "runs", {"alone": 50})
-    _, texts = executed(ANALYSIS, tmp_path, runs=str(tmp_path / "runs"), resamples=200)
+    shown = tmp_path / "shown.ipynb"
+    _, texts = executed(ANALYSIS, shown, runs=str(tmp_path / "runs"), resamples=200)
     said = " ".join(texts)
     assert said.count("There is one model here, alone, and a comparison needs two.") == 2
     assert "only one here" in said
@@ -357,11 +344,11 @@ def test_the_analysis_of_one_model_says_what_it_cannot_tell(tmp_path):
 def test_the_analysis_stops_with_one_sentence(tmp_path):
     library = pytest.importorskip("papermill")
     with pytest.raises(library.PapermillExecutionError, match="a folder that exists"):
-        executed(ANALYSIS, tmp_path, runs=str(tmp_path / "nowhere"))
+        executed(ANALYSIS, tmp_path / "shown.ipynb", runs=str(tmp_path / "nowhere"))
 
 
 def test_the_page_of_the_leaderboard(tmp_path):
-    data, texts = executed(ROOT / "book" / "leaderboard.ipynb", tmp_path)
+    data, texts = executed(ROOT / "book" / "leaderboard.ipynb", tmp_path / "shown.ipynb")
     assert texts[0].startswith("52 models; 13 printed cells do not follow from their rows")
     assert sum("image/png" in each for each in data) == 1
     whole = " ".join(each.get("text/html", "") for each in data)
@@ -370,7 +357,7 @@ def test_the_page_of_the_leaderboard(tmp_path):
 
 def test_the_page_of_results_without_results(tmp_path):
     page = ROOT / "book" / "results.ipynb"
-    _, texts = executed(page, tmp_path, tables=str(tmp_path / "none"))
+    _, texts = executed(page, tmp_path / "shown.ipynb", tables=str(tmp_path / "none"))
     assert texts
     assert set(texts) == {NONE_YET}
 

@@ -11,9 +11,11 @@ import re
 from collections import Counter
 
 import pytest
-from hypothesis import given
+from helpers_tasks import each_tokenizer_and_language
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from conftest import TOKENIZERS
 from rulerlib import languages
 from rulerlib.dataset import Dataset
 from rulerlib.errors import DataError
@@ -95,9 +97,20 @@ def check_all(sample: Sample, tokenizer) -> None:
     assert Sample.from_json(sample.to_json()) == sample
 
 
-@pytest.mark.parametrize("language", ["da", "en"])
-@pytest.mark.parametrize("task", NIAH)
-def test_every_needle_and_value(task, language, tokenizer):
+# Every task in every language, and every tokenizer on each haystack.
+NEEDLES = [
+    *((task, "words", language) for task in NIAH for language in ("da", "en")),
+    *(
+        (task, kind, "da")
+        for task in ("niah_single_1", "niah_multiquery", "niah_multikey_3")
+        for kind in TOKENIZERS
+        if kind != "words"
+    ),
+]
+
+
+@pytest.mark.parametrize(("task", "tokenizer", "language"), NEEDLES, indirect=["tokenizer"])
+def test_every_needle_and_value(task, tokenizer, language):
     pack = languages.load(language)
     kind = "uuids" if task in ("niah_single_3", "niah_multikey_3") else "numbers"
     needle = pattern(pack.fill("niah", "needle", pack.label(kind, 2)))
@@ -119,7 +132,7 @@ def test_every_needle_and_value(task, language, tokenizer):
         assert all(part.key in sample.input[question.start :] for part in asked)
 
 
-@pytest.mark.parametrize("language", ["da", "en"])
+@each_tokenizer_and_language
 @pytest.mark.parametrize("knobs", [{}, {"num_chains": 3, "num_hops": 2}, {"haystack": "essay"}])
 def test_every_hop(knobs, language, tokenizer):
     assignment = re.compile(r"VAR ([A-Z]{5}) = (?:VAR )?(\w{5})\.")
@@ -136,7 +149,7 @@ def test_every_hop(knobs, language, tokenizer):
         assert texts(sample, values) == list(matches.values())
 
 
-@pytest.mark.parametrize("language", ["da", "en"])
+@each_tokenizer_and_language
 def test_every_listed_word(language, tokenizer):
     pytest.importorskip("wordfreq")
     for sample in Dataset("cwe", 2600, language, tokenizer, num_samples=2):
@@ -154,7 +167,7 @@ def test_every_listed_word(language, tokenizer):
         assert {word for word, _ in counts.most_common(10)} == set(sample.outputs)
 
 
-@pytest.mark.parametrize("language", ["da", "en"])
+@each_tokenizer_and_language
 def test_every_coded_word(language, tokenizer):
     for sample in Dataset("fwe", 2600, language, tokenizer, num_samples=2):
         check_all(sample, tokenizer)
@@ -163,7 +176,7 @@ def test_every_coded_word(language, tokenizer):
         assert texts(sample, sample.parts.of_role("word")) == [w for w in words if w != "..."]
 
 
-@pytest.mark.parametrize("language", ["da", "en"])
+@each_tokenizer_and_language
 @pytest.mark.parametrize("task", ["qa_1", "qa_2"])
 def test_every_document(task, language, tokenizer):
     label = {"da": "Dokument", "en": "Document"}[language]
@@ -225,6 +238,7 @@ parts = st.lists(
 )
 
 
+@settings(max_examples=50)
 @given(parts)
 def test_parts_survive_a_file(made):
     whole = Parts.of(made)

@@ -610,7 +610,7 @@ SPACE = {
 _shared = {}
 
 
-@settings(max_examples=80)
+@settings(max_examples=30)
 @given(st.lists(st.sampled_from(sorted(SPACE)).flatmap(
     lambda name: st.tuples(st.just(name), SPACE[name])), min_size=1, max_size=5))  # fmt: skip
 @example([("haystack", "text"), ("text", EVIL), ("num_needles", 8), ("num_distractors", 8)])

@@ -185,7 +185,7 @@ def heights(figure):
 def test_a_legend_leaves_the_axes_their_room(count):
     """However many models there are, and however long their names."""
     names = [f"org--Model-{number}-instruct, seed {number}" for number in range(count)]
-    table = analysis.by_length(averages(tuple(names)))
+    table = analysis.by_length(averages(tuple(names), count=4))
     figure = plots.models(table, threshold=60, title="t")
     (axes,) = (axes for axes in figure.axes if axes.get_legend())
     (height,) = heights(figure)
@@ -213,13 +213,13 @@ def test_long_names_of_tasks_leave_their_panels_room():
         assert not any(box.overlaps(other) for other in boxes[number + 1 :])
 
 
-def averages(models=("a", "b"), languages=("da",)):
+def averages(models=("a", "b"), languages=("da",), count=40):
     rng = random.Random(2)
     rows = []
     for model in models:
         for language in languages:
             for step, length in enumerate((512, 1024, 4096)):
-                for index in range(40):
+                for index in range(count):
                     about = {"model": model, "language": language, "task": "vt", "length": length}
                     said = "12" if rng.random() < 0.95 - 0.25 * step else "no"
                     rows.append((about, Prediction(index, "", ["12"], said)))
@@ -365,6 +365,19 @@ def test_a_notebook_stores_the_words_beside_the_picture():
     data, metadata = shell.display_formatter.format(figure)
     assert data["text/plain"] == figure.alt
     assert metadata["image/png"]["alt"] == figure.alt
+
+
+def test_at_one_length_every_task_has_a_bar_of_its_own():
+    table = analysis.accuracy(scores(["a", "b", "c"]))
+    table = table[table["length"] == 1000]
+    axes = plots.curves(table).axes[0]
+    dots = [line.get_xdata()[0] for line in axes.get_lines()]
+    assert sorted(dots) == dots
+    assert all(right / left > 1.1 for left, right in pairwise(dots))
+    assert all(axes.get_xlim()[0] < dot < axes.get_xlim()[1] for dot in dots)
+    for dot, bar, row in zip(dots, axes.collections, table.itertuples(), strict=True):
+        ((below, above),) = bar.get_segments()
+        assert [*below, *above] == pytest.approx([dot, row.low, dot, row.high])
 
 
 def test_one_length_is_enough_for_a_picture(tmp_path):

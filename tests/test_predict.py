@@ -25,9 +25,8 @@ from helpers_model import (
     Parrot,
     Unloadable,
     predicting,
-    run_until_killed,
+    shoot_at_random,
     shot_at_every_step,
-    size_of,
     some_samples,
     tiny_model,
     write_dataset,
@@ -257,50 +256,20 @@ ENGINES = {
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("kind", ENGINES)
-def test_killed_at_random_it_ends_with_the_same_bytes(tmp_path, request, kind):
+@pytest.mark.parametrize(
+    ("kind", "count", "size", "times"),
+    # Stand-ins answer records that are long enough to be torn apart.
+    [("in batches", 40, 30_000, 500), ("in any order", 40, 30_000, 500),
+     ("transformers", 12, 300, 200)],
+    ids=ENGINES,
+)  # fmt: skip
+def test_killed_at_random_it_ends_with_the_same_bytes(tmp_path, request, kind, count, size, times):
     """kill -9 at random moments, again and again."""
-    wanted = tries(200)
     real = kind == "transformers"
     make = ENGINES[kind](request.getfixturevalue("tiny") if real else None)
-    # Stand-ins answer records that are long enough to be torn apart.
-    count, size = (12, 300) if real else (40, 30_000)
     dataset = write_dataset(tmp_path / "data", some_samples(count, size=size))
-    began = time.monotonic()
-    whole_at = tmp_path / "whole.jsonl"
-    assert run_until_killed(make, dataset, whole_at, 60) == 0
-    lasting = time.monotonic() - began
-    whole = whole_at.read_bytes()
-    lines = set(whole.split(b"\n"))
-    rng = random.Random(2)
-    kills = finished = 0
-    progressed = set()
-    code = -signal.SIGKILL
-    while kills < wanted or code != 0:
-        output = tmp_path / f"killed-{finished}.jsonl"
-        # The first runs are shot early, so that some of them find nothing done; the others a part
-        # of the way on. What is whole already is left to end by itself.
-        there = size_of(output)
-        early = kills < wanted / 6
-        grown = 0 if early else there + rng.uniform(0, 0.5) * (len(whole) - there)
-        seconds = rng.uniform(0, lasting * (0.2 if early else 0.02))
-        if kills >= wanted or there >= len(whole):
-            grown, seconds = 0, 60
-        code = run_until_killed(make, dataset, output, seconds, grown=grown)
-        data = output.read_bytes() if output.exists() else b""
-        if code == 0:
-            finished += 1
-            assert data == whole
-            continue
-        assert code == -signal.SIGKILL
-        kills += 1
-        kept = data.split(b"\n")[:-1]
-        assert len(kept) == len(set(kept)), "nothing is doubled"
-        assert lines.issuperset(kept), "what stands there is a part of the whole"
-        progressed.add(len(kept))
-    assert [record.index for record in read_predictions(output)] == list(range(count))
-    assert len(progressed) >= min(4, wanted), "the kills came at different moments"
-    assert not [path for path in tmp_path.iterdir() if path.suffix == ".unfinished"]
+    whole = predict(dataset, make(), tmp_path / "whole.jsonl").read_bytes()
+    shoot_at_random(make, dataset, tmp_path, whole, tries(times))
 
 
 @pytest.mark.parametrize("kind", ENGINES)
@@ -308,7 +277,9 @@ def test_killed_at_every_step_it_ends_with_the_same_bytes(tmp_path, request, kin
     """Before each single opening, cutting, renaming and removing of a file, in turn."""
     real = kind == "transformers"
     make = ENGINES[kind](request.getfixturevalue("tiny") if real else None)
-    dataset = write_dataset(tmp_path / "data", some_samples(6))
+    # A model is loaded at each step; two batches of it show the same.
+    count = 3 if real else 6
+    dataset = write_dataset(tmp_path / "data", some_samples(count))
     whole = predict(dataset, make(), tmp_path / "whole.jsonl").read_bytes()
     again = make()
     for step, output, code in shot_at_every_step(make, dataset, tmp_path):
@@ -318,8 +289,8 @@ def test_killed_at_every_step_it_ends_with_the_same_bytes(tmp_path, request, kin
         beside = {path.name for path in output.parent.iterdir()} - {".shot.jsonl.lock"}
         assert beside == {"shot.jsonl", "shot.settings.json"}
         assert code in (0, -signal.SIGKILL)
-    # Six records are six steps; the lock, the settings and, out of order, the ordering are more.
-    assert step > 12
+    # Each record is a step; the lock, the settings and, out of order, the ordering are more.
+    assert step > count + 6
 
 
 @pytest.mark.parametrize("kind", ["in batches", "in any order"])
@@ -343,21 +314,10 @@ def test_interrupted_at_every_step_it_goes_on(tmp_path, kind):
 @pytest.mark.parametrize("kind", ["in batches", "in any order"])
 def test_interrupted_at_random_it_goes_on(tmp_path, kind):
     """Ctrl-C: KeyboardInterrupt wherever it strikes."""
-    make = functools.partial(ENGINES[kind](None).func, seconds=0.02)
+    make = ENGINES[kind](None)
     dataset = write_dataset(tmp_path / "data", some_samples(30, size=30_000))
     whole = predict(dataset, Parrot(), tmp_path / "whole.jsonl").read_bytes()
-    rng = random.Random(4)
-    output = tmp_path / "interrupted.jsonl"
-    for _ in range(tries(100)):
-        # A part of the way to the middle, so that it never comes to the end.
-        there = size_of(output)
-        grown = there + rng.uniform(0, 0.4) * (len(whole) / 2 - there)
-        seconds = rng.uniform(0, 0.02)
-        assert run_until_killed(make, dataset, output, seconds, signal.SIGINT, grown) == 130
-        assert not list(tmp_path.glob(".*lock")), "the lock is given back"
-    assert 0 < size_of(output) < len(whole)
-    assert run_until_killed(make, dataset, output, 60) == 0
-    assert output.read_bytes() == whole
+    shoot_at_random(make, dataset, tmp_path, whole, tries(100), signal.SIGINT)
 
 
 def test_interrupted_in_a_notebook_the_same_kernel_goes_on(tmp_path):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import shutil
 
 import pytest
 
@@ -45,10 +46,10 @@ def lay(folder, model, right, task="niah_single_2", length=1024, language="da", 
     return write(cell.answers(folder), right, model=f"models/{model}", cell=cell.settings())
 
 
-@pytest.fixture
-def folder(tmp_path):
+@pytest.fixture(scope="module")
+def written(tmp_path_factory):
     """Two models, two languages, three lengths, two tasks, a knob."""
-    root = tmp_path / "runs"
+    root = tmp_path_factory.mktemp("written") / "runs"
     for model, steps in (("a", (20, 18, 9)), ("b", (19, 12, 2))):
         for language in ("da", "en"):
             for length, hits in zip((512, 1024, 2048), steps, strict=True):
@@ -56,6 +57,12 @@ def folder(tmp_path):
                     lay(root, model, [i < hits for i in range(20)], task, length, language)
     lay(root, "a", [i < 5 for i in range(20)], length=1024, knobs={"num_needle_k": 8})
     return root
+
+
+@pytest.fixture
+def folder(written, tmp_path):
+    """A copy of these runs, to which a test may add."""
+    return shutil.copytree(written, tmp_path / "runs")
 
 
 def scores(*arguments, **options):

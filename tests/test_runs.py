@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import dataclasses
+import functools
 import json
 import re
 import shutil
@@ -66,7 +67,9 @@ def notebook(tiny, tmp_path, unloaded) -> Callable[..., Run]:
     def made(**given):
         namespace: dict[str, object] = {"In": [""], "Out": {}, "_ih": [""], "json": json}
         exec("".join(PARAMETERS), namespace)
+        # Of the study one row; all are made where the notebook's defaults are tried as they are.
         small = {"model": tiny, "length": 1024, "num_lengths": 1, "output": str(tmp_path / "runs")}
+        small["study"] = namespace["study"][:1]
         namespace |= {**small, **given}
         return Run.from_notebook(namespace, family="niah")
 
@@ -249,7 +252,7 @@ def papermills(value: str) -> object:
         st.text(max_size=8), st.integers(-3, 300).map(str), st.floats().map(str),
     ),
 )  # fmt: skip
-@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
 def test_whatever_p_brings_is_a_run_or_one_sentence(notebook, name, value):
     said = ""
     try:
@@ -356,14 +359,17 @@ def test_knobs_stand_in_the_name_where_they_change_something(tiny, tmp_path):
     assert made.cells[0].label == "niah_single_2+depth=50+haystack=noise"
 
 
+# A few tokens of each answer tell as much as all of them would.
+brief = functools.partial(Decoding, tokens_to_generate=16)
+
 WAYS = {
     "seed": {"seed": 7},
     "chat": {"format": PromptFormat(chat=False)},
     "system_prompt": {"format": PromptFormat(system_prompt="Be brief.")},
     "answer_prefix": {"format": PromptFormat(answer_prefix="user")},
     "stop": {"format": PromptFormat(stop=("\n",))},
-    "temperature": {"decoding": Decoding(temperature=0.5, seed=1)},
-    "samples": {"decoding": Decoding(temperature=0.5, seed=1, samples=2)},
+    "temperature": {"decoding": brief(temperature=0.5, seed=1)},
+    "samples": {"decoding": brief(temperature=0.5, seed=1, samples=2)},
     "room": {"decoding": Decoding(tokens_to_generate=8)},
     "texts": {"texts": "own.txt"},
     "other texts": {"texts": "other/own.txt"},
@@ -380,7 +386,10 @@ def test_whatever_changes_an_answer_has_a_place_of_its_own(talker, tmp_path, mon
     Path("other").mkdir()
     Path("own.txt").write_text("Min egen tekst er her. " * 50, encoding="utf-8")
     Path("other", "own.txt").write_text("En helt anden tekst. " * 50, encoding="utf-8")
-    made = {name: run(talker, tmp_path, **way) for name, way in {"usual": {}, **WAYS}.items()}
+    made = {
+        name: run(talker, tmp_path, **{"decoding": brief(), "num_samples": 2, **way})
+        for name, way in {"usual": {}, **WAYS}.items()
+    }
     for way in made.values():
         way.predict()
     # All stand side by side, and none was asked in the place of another.

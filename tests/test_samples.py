@@ -82,7 +82,7 @@ def five(tmp_path):
 def test_records_come_back_as_they_were_written(records, kind, tmp_path_factory):
     path = tmp_path_factory.mktemp("round") / "file.jsonl"
 
-    @settings(max_examples=60)
+    @settings(max_examples=30)
     @given(st.lists(records, max_size=4))
     def hold(written):
         files.write(path, written)

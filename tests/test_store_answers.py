@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import functools
 import json
 import os
 import random
-import signal
 import time
 
 import pytest
-from helpers_model import PROCESSES, Flock, Parrot, predicting, some_samples, write_dataset
+from helpers_model import PROCESSES, Flock, Parrot, some_samples, write_dataset
 
-from conftest import tries
 from rulerlib.errors import BusyError, DataError, ParameterError, RunMismatchError
 from rulerlib.predict import predict
 from rulerlib.samples import Prediction
@@ -158,36 +155,7 @@ def test_damaged_settings_are_named(path, text):
             reader(path)
 
 
-# --- Killed, and two at once -----------------------------------------------------------------
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("engine", [Parrot, Flock])
-def test_killed_at_random_it_ends_with_the_same_bytes(tmp_path, engine):
-    rng = random.Random(6)
-    make = functools.partial(engine, seconds=0.001)
-    dataset = write_dataset(tmp_path / "data", some_samples(20, size=5000))
-    whole = predict(dataset, Parrot(), tmp_path / "whole.jsonl").read_bytes()
-    kills = runs = 0
-    while kills < tries(500):
-        output = tmp_path / str(runs) / "killed.jsonl"
-        ready = PROCESSES.Event()
-        process = PROCESSES.Process(target=predicting, args=(make, dataset, output, 0, ready))
-        process.start()
-        assert ready.wait(300)
-        process.join(rng.uniform(0, 0.05))
-        process.kill()
-        process.join(60)
-        kills += process.exitcode == -signal.SIGKILL
-        if output.exists():
-            kept = output.read_bytes().split(b"\n")[:-1]
-            assert len(kept) == len(set(kept))
-            assert set(kept) <= set(whole.split(b"\n"))
-        if process.exitcode == 0:
-            assert output.read_bytes() == whole
-            runs += 1
-    predict(dataset, make(), output)
-    assert output.read_bytes() == whole
+# --- Two at once -----------------------------------------------------------------------------
 
 
 def insisting(dataset, output, seed):

@@ -31,7 +31,7 @@ pd = pytest.importorskip("pandas")
 from tokenizers import Tokenizer  # noqa: E402
 
 from training import control, curve, evaluate, prose, tokenizer  # noqa: E402
-from training.data import KINDS, Source  # noqa: E402
+from training.data import KINDS, Source, batches  # noqa: E402
 from training.evaluate import sha256  # noqa: E402
 from training.examples import Example  # noqa: E402
 from training.export import export  # noqa: E402
@@ -39,7 +39,7 @@ from training.model import Lille, Shape, attend_by_blocks, rotate  # noqa: E402
 from training.needles import a_value  # noqa: E402
 from training.recipe import cut, rate_at, read_recipe, total_steps  # noqa: E402
 from training.start import structured_start  # noqa: E402
-from training.train import any_of, batches, make_optimizers, train  # noqa: E402
+from training.train import any_of, make_optimizers, train  # noqa: E402
 
 TRAINING = Path(prose.__file__).parent
 SHIPPED = Path(languages.__file__).parent.parent / "models" / "lille"
@@ -66,13 +66,15 @@ def built():
 
 @pytest.fixture(scope="module")
 def recipe():
-    """The real recipe, but tiny: 512 tokens a step, little prose."""
+    """The real recipe, but tiny: 512 tokens a step, few steps, narrow layers, little prose."""
     made = read_recipe()
+    made["shape"]["inner"] = 64
+    made["optimizer"]["warmup"] = 10
     made["batch"]["tokens"] = 512
     made["data"]["sentences"] = 200
     made["phases"] = [
         {
-            "steps": 40,
+            "steps": 24,
             "lengths": {"128": 1.0},
             "jumps": 0.5,
             "reach": 4096,
@@ -96,13 +98,14 @@ def test_tokenizer_returns_every_text(built, text):
     assert built.decode(ids, skip_special_tokens=False) == text
 
 
-@settings(max_examples=25)
-@given(
-    st.sampled_from(sorted(tasks.TASKS)), st.sampled_from(("da", "en")), st.integers(0, 2**32 - 1)
+@pytest.mark.parametrize(
+    ("task", "language"),
+    [(task, ("da", "en")[number % 2]) for number, task in enumerate(sorted(tasks.TASKS))],
 )
-def test_tokenizer_returns_every_sample(built, task, language, seed):
+def test_tokenizer_returns_every_sample(built, task, language):
     length = 1536 if task in tasks.RULER else 6000
-    [sample] = Dataset(task, length, language, "lille", num_samples=1, seed=seed)
+    # Counted in words, which is soon done: the samples of a family differ in their amounts alone.
+    [sample] = Dataset(task, length, language, "words", num_samples=1)
     for text in (sample.input, sample.answer_prefix, ", ".join(sample.outputs)):
         ids = built.encode(text, add_special_tokens=False).ids
         assert built.decode(ids, skip_special_tokens=False) == text
@@ -123,12 +126,12 @@ def test_a_value_is_the_same_tokens_wherever_it_stands(built, kind, seed):
         assert len(alone) == {"numbers": 4, "uuids": 21}[kind]
 
 
-def test_tokenizer_has_4096_tokens_and_is_the_same_every_time(built):
+def test_tokenizer_has_4096_tokens_and_is_the_one_that_ships(built):
     assert built.get_vocab_size() == 4096
+    # It was built by another process, at another time.
     shipped = Tokenizer.from_file(str(SHIPPED / "tokenizer.json"))
-    for other in (tokenizer.build(), shipped):
-        same = other.to_str() == built.to_str()
-        assert same
+    same = shipped.to_str() == built.to_str()
+    assert same
 
 
 def test_chat_template_takes_the_answer_prefix_as_the_beginning_of_a_turn(built, tmp_path):
@@ -462,7 +465,7 @@ def test_loss_falls_and_the_export_says_the_same(recipe, trained, tmp_path):
         weights = [int(row["answers"]) for row in chosen]
         return float(np.average([float(row["loss"]) for row in chosen], weights=weights))
 
-    assert loss({28, 32, 36, 40}) < 0.8 * loss({4, 8})
+    assert loss({16, 20, 24}) < 0.8 * loss({4, 8})
 
     from transformers import AutoModelForCausalLM
 

@@ -4,14 +4,19 @@ The examples come from `training.needles` and `training.families`; here they are
 beside each other, and given position numbers. Batch k of a seed is the same whoever asks for
 it and whenever: nothing but (seed, k) and the recipe decides it, so that a run that was
 killed continues on the same stream.
+
+Processes that make batches ahead import this module, and so nothing here needs torch.
 """
 
 from __future__ import annotations
 
 import math
+import multiprocessing as mp
+import os
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from queue import Empty, Full
 from typing import Any
 
 import numpy as np
@@ -21,6 +26,7 @@ from training.examples import Example, draw
 from training.families import Families
 from training.material import Material
 from training.needles import Needles
+from training.recipe import total_steps
 from training.tokenizer import PAD
 
 KINDS = ("lines", "series", "single", "dense", "uuid", "query", "value", "vt", "cwe", "fwe", "qa")
@@ -161,3 +167,62 @@ class Source:
             example = maker.make(task, rng, length, code)
             if example is not None and len(example.tokens) <= length:
                 return example
+
+
+# -- made ahead ------------------------------------------------------------------------
+
+
+def _produce(queue: Any, recipe: Mapping[str, Any], tokenizer: str, steps: range) -> None:
+    source = Source(recipe, Tokenizer.from_str(tokenizer))
+    parent = mp.parent_process()
+    for step in steps:
+        batch = source.batch(step)
+        while True:
+            try:
+                queue.put((step, batch), timeout=5)
+                break
+            except Full:
+                # A trainer that was killed takes nothing any more; do not outlive it.
+                if parent is not None and not parent.is_alive():
+                    os._exit(0)
+
+
+def batches(
+    recipe: Mapping[str, Any], tokenizer: Tokenizer, start: int, workers: int = 1
+) -> Iterator[tuple[int, Batch]]:
+    """Yield the batches from step ``start`` on, made ahead by ``workers`` processes in turn.
+
+    Raises
+    ------
+    RuntimeError
+        If one of these processes has died.
+    """
+    context = mp.get_context("spawn")
+    queues, processes = [], []
+    for first in range(start, start + workers):
+        queues.append(context.Queue(maxsize=8))
+        steps = range(first, total_steps(recipe), workers)
+        processes.append(
+            context.Process(
+                target=_produce, args=(queues[-1], recipe, tokenizer.to_str(), steps), daemon=True
+            )
+        )
+        processes[-1].start()
+    try:
+        for step in range(start, total_steps(recipe)):
+            worker = (step - start) % workers
+            while True:
+                try:
+                    batch = queues[worker].get(timeout=1)
+                    break
+                except Empty:
+                    if not processes[worker].is_alive():
+                        raise RuntimeError(
+                            f"The process that makes batch {step} has died; "
+                            "what it said of the reason stands above."
+                        ) from None
+            yield batch
+    finally:
+        for process in processes:
+            process.terminate()
+            process.join()

@@ -9,14 +9,12 @@ from __future__ import annotations
 
 import argparse
 import csv
-import multiprocessing as mp
 import os
 import tempfile
 import time
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
-from queue import Empty, Full
 from typing import Any
 
 import numpy as np
@@ -24,7 +22,7 @@ import torch
 from tokenizers import Tokenizer
 
 from training import tokenizer as tokenizers
-from training.data import KINDS, Batch, Source
+from training.data import KINDS, batches
 from training.export import export
 from training.model import Lille, Shape
 from training.recipe import RECIPE, ROOT, cut, rate_at, read_recipe, total_steps
@@ -36,62 +34,6 @@ COLUMNS = ("step", "tokens", "seconds", "length", "kind", "answers", "exact", "l
 # a log that continues has no torn line.
 LOG_EVERY = 25
 CHECKPOINT_SECONDS = 120
-
-
-def _produce(queue: Any, recipe: Mapping[str, Any], tokenizer: str, steps: range) -> None:
-    source = Source(recipe, Tokenizer.from_str(tokenizer))
-    parent = mp.parent_process()
-    for step in steps:
-        batch = source.batch(step)
-        while True:
-            try:
-                queue.put((step, batch), timeout=5)
-                break
-            except Full:
-                # A trainer that was killed takes nothing any more; do not outlive it.
-                if parent is not None and not parent.is_alive():
-                    os._exit(0)
-
-
-def batches(
-    recipe: Mapping[str, Any], tokenizer: Tokenizer, start: int, workers: int = 1
-) -> Iterator[tuple[int, Batch]]:
-    """Yield the batches from step ``start`` on, made ahead by ``workers`` processes in turn.
-
-    Raises
-    ------
-    RuntimeError
-        If one of these processes has died.
-    """
-    context = mp.get_context("spawn")
-    queues, processes = [], []
-    for first in range(start, start + workers):
-        queues.append(context.Queue(maxsize=8))
-        steps = range(first, total_steps(recipe), workers)
-        processes.append(
-            context.Process(
-                target=_produce, args=(queues[-1], recipe, tokenizer.to_str(), steps), daemon=True
-            )
-        )
-        processes[-1].start()
-    try:
-        for step in range(start, total_steps(recipe)):
-            worker = (step - start) % workers
-            while True:
-                try:
-                    batch = queues[worker].get(timeout=5)
-                    break
-                except Empty:
-                    if not processes[worker].is_alive():
-                        raise RuntimeError(
-                            f"The process that makes batch {step} has died; "
-                            "what it said of the reason stands above."
-                        ) from None
-            yield batch
-    finally:
-        for process in processes:
-            process.terminate()
-            process.join()
 
 
 def write_atomically(path: Path, write: Any) -> None:

@@ -28,6 +28,7 @@ from typing import Any
 from rulerlib import given, samples, tasks, thinking, tokens
 from rulerlib.dataset import Dataset
 from rulerlib.errors import ParameterError, one_of, require
+from rulerlib.models import Request, stopping
 from rulerlib.prompts import Frame, PromptFormat
 from rulerlib.samples import Sample
 from rulerlib.store.questions import metadata
@@ -381,8 +382,8 @@ def judge(said: str, target: Sequence[str], about: Mapping[str, Any]) -> dict[st
     """
     scoring, language, golds = tasks.TASKS[about["task"]].scoring, about["language"], about["golds"]
     pred = thinking.split(said, begun=about["thinks"])[1] if about["chat"] else said
-    for stop in about["stop"]:
-        pred, _, _ = pred.partition(stop)
+    request = Request("", False, 0, stop=tuple(about["stop"]))
+    pred, _, _ = stopping.cut([*map(ord, pred)], request, lambda ids, tags: "".join(map(chr, ids)))
     values = scoring.score(pred, target, golds, language)
     found = scoring.extract and scoring.extract(pred, language)
     return {

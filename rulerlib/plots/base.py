@@ -204,14 +204,22 @@ def lines(
     trained
         A length to be marked where it lies on the axis: how far the model was trained.
     """
+    known = sorted(set(lengths))
     for number, (name, part) in enumerate(parts.items()):
         colour = COLOURS[number % len(COLOURS)]
         # Without its dashes a ninth line would look like the first.
         dashes = DASHES[number // len(COLOURS) % len(DASHES)]
-        axes.plot(part["length"], part[value], label=f"{name} ({said_n(part)})", color=colour,
+        # At one length alone there are no lines: dots stand side by side, each with a bar.
+        beside = 2 ** ((number - (len(parts) - 1) / 2) / len(parts)) if len(known) == 1 else 1
+        at = part["length"] * beside
+        axes.plot(at, part[value], label=f"{name} ({said_n(part)})", color=colour,
                   linestyle=dashes, marker=MARKERS[number % len(MARKERS)])  # fmt: skip
-        axes.fill_between(part["length"], part["low"], part["high"], color=colour, alpha=0.15)
-    known = sorted(set(lengths))
+        if len(known) == 1:
+            axes.vlines(at, part["low"], part["high"], color=colour, linewidth=5, alpha=0.3)
+        else:
+            axes.fill_between(at, part["low"], part["high"], color=colour, alpha=0.15)
+    if len(known) == 1:
+        axes.set_xlim(known[0] / 2, known[0] * 2)
     axes.set_xscale("log", base=2)
     axes.set_xticks(known, [thousands(length) for length in known])
     axes.minorticks_off()

@@ -29,7 +29,7 @@ def curves(
     base.check(table, "measured length")
     groups, what = _together(table), base.measured(table)
     size = (7 if len(groups) == 1 else 5.5, 4 if len(groups) <= 2 else 3.6)
-    figure, panels = base.panels(len(groups), 2, f"{what} (band: 95 % interval)", size)
+    figure, panels = base.panels(len(groups), 2, f"{what} (95 % interval)", size)
     parts = {name: table[table["task"] == name] for names in groups for name in names}
     for axes, names in zip(panels, groups, strict=True):
         own = {name: parts[name] for name in names}
@@ -82,7 +82,7 @@ def models(
     parts = {name: table[(names == name) & known] for name in dict.fromkeys(names)}
     tasks = sorted({*table.loc[known, "tasks"]})
     number = f"{tasks[0]} to " * (len(tasks) > 1) + base.said_count(tasks[-1], "task")
-    what = f"average over {number}, % (band: 95 % interval)"
+    what = f"average over {number}, % (95 % interval)"
     figure, (axes,) = base.panels(1, 1, what, (7, 4))
     base.lines(axes, parts, "average", 100, table["length"], trained)
     if threshold is not None:

@@ -65,7 +65,8 @@ from rulerlib.texts import digest
 # subjects of the same kind.
 NEIGHBOURS = 8
 
-# Passages that are kept, some 10 MB: writing one again costs less than a millisecond.
+# Passages, and questions, that are kept, some 10 MB: writing one again costs less than a
+# millisecond.
 KEPT = 512
 
 
@@ -114,6 +115,7 @@ class Chronicle(Source):
         # Which records of a subject a question may need.
         self._choices = list(itertools.combinations(range(EDITIONS), passages))
         self._told = functools.lru_cache(KEPT)(self._tell)
+        self._asked = functools.lru_cache(KEPT)(self._ask)
 
     @functools.cached_property
     def digest(self) -> str:
@@ -147,7 +149,10 @@ class Chronicle(Source):
         DataError
             If no passage allows a question of the operation whose turn it is.
         """
-        turn, number = divmod(whole_number("index", index, 0), len(self.operations))
+        return self._asked(whole_number("index", index, 0))
+
+    def _ask(self, index: int) -> ChronicleQuestion:
+        turn, number = divmod(index, len(self.operations))
         rng = random.Random(f"{self.seed}:chronicle:turn:{turn}")
         operation = rng.sample(self.operations, len(self.operations))[number]
         rng = random.Random(f"{self.seed}:chronicle:question:{operation}:{index}")

@@ -13,7 +13,7 @@ import bisect
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import NamedTuple, Protocol
 
 from rulerlib.errors import RulerError
@@ -72,6 +72,11 @@ class Budget:
         """The number of tokens of ``ANCHOR``."""
         return self.tokenizer.count(ANCHOR)
 
+    @cached_property
+    def _head(self) -> Callable[[str], int]:
+        """Count the text before a context; drafts in a row mostly have the same one."""
+        return lru_cache(1)(self.tokenizer.count)
+
     def prefix(self, draft: Draft) -> str:
         """Return the answer prefix that a sample records; ``""`` where the format wants none."""
         return "" if self.frame.format.answer_prefix == "none" else draft.answer_prefix
@@ -91,9 +96,8 @@ class Budget:
         ``costs`` are those of its needles.
         """
         frame = self.frame
-        head, tail = self.tokenizer.counts(
-            [frame.before + draft.head + ANCHOR, ANCHOR + self.after(draft)]
-        )
+        head = self._head(frame.before + draft.head + ANCHOR)
+        tail = self.tokenizer.count(ANCHOR + self.after(draft))
         around = frame.special + head + tail - 2 * self.anchor
         return around + sum(costs) + self.tokens_to_generate
 

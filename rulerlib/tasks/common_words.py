@@ -38,7 +38,7 @@ from rulerlib.scoring import LIST
 from rulerlib.tasks import mistakes
 from rulerlib.tasks.budget import Take
 from rulerlib.tasks.draft import Draft
-from rulerlib.tasks.family import AGGREGATION, Family, Maker, asked_once
+from rulerlib.tasks.family import AGGREGATION, Family, Maker, asked_once, listed
 from rulerlib.tasks.word_list import LONGEST, SHORTEST, frequent, proper
 from rulerlib.texts import digest
 from rulerlib.tokens import Tokenizer
@@ -235,7 +235,7 @@ class NumberedList(Maker):
             f" letters, and this has {len(words)}"
         )
         require(len(words) >= needed, "words", self.knobs.words, allowed)
-        return Pool(words, " ", self.budget.tokenizer)
+        return listed(words, self.budget.tokenizer)
 
     @cached_property
     def _numbers(self) -> Numbers:

@@ -9,17 +9,47 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 from rulerlib.haystack import ANCHOR, Context, Filling
 from rulerlib.sources import Source
 from rulerlib.tasks.budget import Budget
+from rulerlib.tokens import Tokenizer
 
 # Documents whose length tells how long one is.
 LOOKED_AT = 64
 
+# The number of a label that is as long as they get.
+LAST = 2000
+
 # Distractors are drawn from this many times the documents of one prompt, so that two differ.
 POOL_FACTOR = 2
+
+
+class Counts:
+    """What was counted of the documents of a source: nothing that depends on a prompt's length.
+
+    Attributes
+    ----------
+    costs, folded
+        By the index of a document what it adds in tokens, and its text without regard to case.
+    endings
+        By the last word of a document what it makes the next label cost more.
+    labels
+        What the first labels add in tokens.
+    """
+
+    def __init__(self) -> None:
+        self.costs: dict[int, int] = {}
+        self.folded: dict[int, str] = {}
+        self.endings: dict[str, int] = {}
+        self.labels: list[int] = []
+
+
+# Shared by the lengths of a task, which mostly have the same documents.
+@lru_cache(4)
+def _counts(source: Source, label: str, tokenizer: Tokenizer) -> Counts:
+    return Counts()
 
 
 class Documents:
@@ -49,10 +79,7 @@ class Documents:
         self._budget, self._seed = budget, seed
         self._tokenizer = budget.tokenizer
         self._anchor = budget.tokenizer.count(ANCHOR)
-        self._costs: dict[int, int] = {}
-        self._folded: dict[int, str] = {}
-        self._endings: dict[str, int] = {}
-        self._label_costs: list[int] = []
+        self._counts = _counts(source, label, budget.tokenizer)
 
     # The sums are checked by tokenizing finished samples: no document stands beside a certain
     # other one beforehand.
@@ -70,12 +97,13 @@ class Documents:
     @cached_property
     def longest(self) -> int:
         """The cost of the longest of the first ``LOOKED_AT`` documents, with a long label."""
-        return max(self._some) + self.label_costs(1000)[-1]
+        return max(self._some) + self.label_costs(LAST)[LAST - 1]
 
     @property
     def most(self) -> int:
         """An upper bound for the cost of any document counted so far, with its label."""
-        return max(self._costs.values()) + max(self._label_costs) + max(self._endings.values())
+        counts = self._counts
+        return max(counts.costs.values()) + max(counts.labels) + max(counts.endings.values())
 
     @cached_property
     def pool(self) -> Sequence[int]:
@@ -89,11 +117,11 @@ class Documents:
 
     def cost(self, index: int) -> int:
         """Return what a document adds in tokens after its label."""
-        cost = self._costs.get(index)
-        if cost is None:
+        costs = self._counts.costs
+        if index not in costs:
             text = ANCHOR + self.seam + self.text(index)
-            cost = self._costs[index] = self._tokenizer.count(text) - self._anchor
-        return cost
+            costs[index] = self._tokenizer.count(text) - self._anchor
+        return costs[index]
 
     def ending(self, text: str) -> int:
         """Return how many tokens more a label costs after this text than after ``ANCHOR``.
@@ -101,12 +129,12 @@ class Documents:
         Many tokenizers make one token of a full stop and an empty line, but two
         of a letter and an empty line.
         """
-        word = text[-40:].split()[-1]
-        if word not in self._endings:
+        word, endings = text[-40:].split()[-1], self._counts.endings
+        if word not in endings:
             label = f"\n\n{self.label(1)}"
             after, alone = self._tokenizer.counts([word + label, word])
-            self._endings[word] = after - alone - self.label_costs(1)[0]
-        return self._endings[word]
+            endings[word] = after - alone - self.label_costs(1)[0]
+        return endings[word]
 
     def label(self, number: int) -> str:
         """Return the label of a document, ``"Document 7:"``."""
@@ -117,19 +145,20 @@ class Documents:
 
         The list may be longer than ``count``.
         """
-        have = len(self._label_costs)
-        if have < count:
-            labels = [f"{ANCHOR}\n\n{self.label(at + 1)}" for at in range(have, 2 * count)]
-            self._label_costs += [
-                tokens - self._anchor for tokens in self._tokenizer.counts(labels)
-            ]
-        return self._label_costs
+        costs = self._counts.labels
+        if len(costs) < count:
+            labels = [f"{ANCHOR}\n\n{self.label(at + 1)}" for at in range(2 * count)]
+            # Put there at once: another thread may count the same documents.
+            costs = [tokens - self._anchor for tokens in self._tokenizer.counts(labels)]
+            self._counts.labels = costs
+        return costs
 
     def folded(self, index: int) -> str:
         """Return a document without regard to case."""
-        if index not in self._folded:
-            self._folded[index] = self.source.document(index).casefold()
-        return self._folded[index]
+        folded = self._counts.folded
+        if index not in folded:
+            folded[index] = self.source.document(index).casefold()
+        return folded[index]
 
 
 class Numbered(Filling):

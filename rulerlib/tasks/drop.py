@@ -38,14 +38,13 @@ so among others it names its passage by the first words.
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import random
 import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
 from rulerlib.errors import DataError, ParameterError, flag, one_of, require, whole_number
@@ -221,7 +220,7 @@ class Reading(qa.Questions):
 
     def _chronicle(self, side: str, passages: int) -> Chronicle:
         number = int.from_bytes(hashlib.sha256((self._seed + side).encode()).digest()[:4], "big")
-        return Chronicle(self.language, number, self.knobs.operation, passages)
+        return _chronicle(self.language, number, self.knobs.operation, passages)
 
     @property
     def digest(self) -> str:
@@ -268,14 +267,18 @@ class Reading(qa.Questions):
 
         Where a passage does not give enough of them, the next one is drawn.
         """
-        first = source.question(index)
         if queries == 1:
-            return [(index, first)]
+            return [(index, source.question(index))]
+        refused: ParameterError | None = None
         for number in (index, *rng.sample(qa.OTHERS, TRIES)):
             targets = source.question(number).targets
-            with contextlib.suppress(ParameterError):
+            try:
                 return [(number, each) for each in source.questions_on(targets, queries)]
-        return [(index, each) for each in source.questions_on(first.targets, queries)]
+            except ParameterError as error:
+                # What the first passage says is said, where none of them gives enough.
+                refused = refused or error
+        assert refused is not None
+        raise refused
 
     @cached_property
     def _groups(self) -> list[list[int]]:
@@ -356,6 +359,12 @@ class Reading(qa.Questions):
         require(count <= total, "fewshot", count, allowed)
         numbers = random.Random(self.knobs.fewshot_seed).sample(range(total), count)
         return [_example(training, training.question(number), language) for number in numbers]
+
+
+# The next length of a task asks the same chronicle, and mostly about the same passages.
+@lru_cache(4)
+def _chronicle(language: Language, seed: int, operation: str | None, passages: int) -> Chronicle:
+    return Chronicle(language, seed, operation, passages)
 
 
 def _example(source: Source, question: Question, language: Language) -> str:

@@ -11,14 +11,18 @@ import random
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
+from rulerlib.haystack import Haystack, Pool
 from rulerlib.languages import Language
 from rulerlib.parts import Column
 from rulerlib.samples import Prediction
 from rulerlib.scoring import Scoring
 from rulerlib.tasks.budget import Budget, Composer, Counted, Counting, Shared, Take, TooLongError
 from rulerlib.tasks.draft import Draft
+from rulerlib.texts import sentences
+from rulerlib.tokens import Tokenizer
 
 # How many drafts are tried, where drafts differ in length and the budget is all but too small.
 ATTEMPTS = 100
@@ -30,6 +34,19 @@ RETRIEVAL, TRACING, AGGREGATION, QUESTIONS = RULER_CATEGORIES = (
 
 READING = "reading comprehension"
 """The category of questions whose answers must be worked out from a passage."""
+
+
+# The next length or task mostly has the same texts.
+@lru_cache(8)
+def prose(texts: tuple[str, ...], tokenizer: Tokenizer) -> Haystack:
+    """Return the sentences of texts, counted."""
+    return Haystack(sentences(texts), " ", tokenizer)
+
+
+@lru_cache(8)
+def listed(words: tuple[str, ...], tokenizer: Tokenizer) -> Pool:
+    """Return words as a haystack without an order, counted."""
+    return Pool(words, " ", tokenizer)
 
 
 class Maker(ABC):

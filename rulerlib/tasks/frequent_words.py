@@ -28,7 +28,7 @@ import random
 import string
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 from rulerlib.errors import is_number, require, whole_number
 from rulerlib.haystack import Filling, Pool, Sized, largest
@@ -37,7 +37,7 @@ from rulerlib.scoring import LIST
 from rulerlib.tasks import mistakes
 from rulerlib.tasks.budget import Take
 from rulerlib.tasks.draft import Draft
-from rulerlib.tasks.family import AGGREGATION, Family, Maker, asked_once
+from rulerlib.tasks.family import AGGREGATION, Family, Maker, asked_once, listed
 
 NOISE = "..."
 
@@ -131,14 +131,10 @@ class CodedText(Maker):
     @cached_property
     def haystack(self) -> Pool:
         """The noise, and after it more coded words than one sample has, counted once."""
-        rng = random.Random(f"{self._seed} words")
+        knobs = self.knobs
         wording = self.language.fill("frequent_words", "template", noise=NOISE).casefold()
-        words: dict[str, None] = {}
-        while len(words) < POOL_FACTOR * self.knobs.vocab_size:
-            word = "".join(rng.choices(string.ascii_lowercase, k=self.knobs.coded_wordlen))
-            if word not in wording:
-                words[word] = None
-        return Pool([NOISE, *words], " ", self.budget.tokenizer)
+        words = _coded(self._seed, POOL_FACTOR * knobs.vocab_size, knobs.coded_wordlen, wording)
+        return listed((NOISE, *words), self.budget.tokenizer)
 
     @cached_property
     def _weights(self) -> list[int]:
@@ -195,6 +191,19 @@ class CodedText(Maker):
         coded = [start for unit, start in zip(units, starts, strict=True) if unit != NOISE]
         size = self.knobs.coded_wordlen
         return [Column("word", coded, [start + size for start in coded])]
+
+
+# The next length has the same words.
+@lru_cache(4)
+def _coded(seed: str, count: int, letters: int, wording: str) -> tuple[str, ...]:
+    """Return ``count`` words of ``letters`` letters, all different, none of them in a wording."""
+    rng = random.Random(f"{seed} words")
+    words: dict[str, None] = {}
+    while len(words) < count:
+        word = "".join(rng.choices(string.ascii_lowercase, k=letters))
+        if word not in wording:
+            words[word] = None
+    return tuple(words)
 
 
 FAMILY = Family(

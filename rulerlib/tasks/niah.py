@@ -33,8 +33,7 @@ from rulerlib.scoring import LIST
 from rulerlib.tasks import mistakes
 from rulerlib.tasks.budget import Take
 from rulerlib.tasks.draft import Draft, Needle
-from rulerlib.tasks.family import RETRIEVAL, Family, Maker
-from rulerlib.texts import sentences
+from rulerlib.tasks.family import RETRIEVAL, Family, Maker, prose
 
 HAYSTACKS = ("noise", "essay", "needle")
 
@@ -151,7 +150,7 @@ class Needles(Maker):
         if self.knobs.haystack == "noise":
             return Haystack([self.language.noise], "\n", tokenizer)
         if self.knobs.haystack == "essay":
-            return Haystack(sentences(self._texts), " ", tokenizer)
+            return prose(self._texts, tokenizer)
         return Pool([*self._hidden], "\n", tokenizer)
 
     def plan(self, index: int, rng: random.Random, queries: int) -> tuple[list[Draft], Take]:

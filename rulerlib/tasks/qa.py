@@ -40,6 +40,7 @@ from operator import add
 
 from rulerlib.errors import flag, require, whole_number
 from rulerlib.haystack import Filling, depth_of, depths_of, one_depth
+from rulerlib.languages import Language
 from rulerlib.parts import Column
 from rulerlib.scoring import ANY
 from rulerlib.sources import Question, Rows, Source, open_source, source_file
@@ -140,7 +141,7 @@ class Questions(Maker):
         name, hops = self.knobs.source, self.knobs.hops
         if name is None:
             number = int.from_bytes(hashlib.sha256(self._seed.encode()).digest()[:4], "big")
-            return Fiction(self.language, hops, number)
+            return _fiction(self.language, hops, number)
         return opened(name).asking(hops, name)
 
     @property
@@ -364,6 +365,12 @@ def _shuffled(indices: Sequence[int], rng: random.Random) -> Iterator[int]:
         other = rng.randrange(at, len(indices))
         yield indices[order.get(other, other)]
         order[other] = order.get(at, at)
+
+
+# The next length of a task asks about the same world, and mostly about the same entries.
+@lru_cache(4)
+def _fiction(language: Language, hops: int, seed: int) -> Fiction:
+    return Fiction(language, hops, seed)
 
 
 def opened(name: str, side: str = "validation") -> Rows:

@@ -38,8 +38,7 @@ from rulerlib.scoring import LIST
 from rulerlib.tasks import mistakes
 from rulerlib.tasks.budget import Take
 from rulerlib.tasks.draft import Draft, Needle
-from rulerlib.tasks.family import TRACING, Family, Maker
-from rulerlib.texts import sentences
+from rulerlib.tasks.family import TRACING, Family, Maker, prose
 
 HAYSTACKS = ("noise", "essay")
 
@@ -123,7 +122,7 @@ class Chains(Maker):
         tokenizer = self.budget.tokenizer
         if self.knobs.haystack == "noise":
             return Haystack([self.language.noise], "\n", tokenizer)
-        return Haystack(sentences(self._texts), " ", tokenizer)
+        return prose(self._texts, tokenizer)
 
     def plan(self, index: int, rng: random.Random, queries: int) -> tuple[list[Draft], Take]:
         """Return a draft for each of the first ``queries`` chains, and a function that fills up.

@@ -40,6 +40,7 @@ _KINDS: dict[str, tuple[set[type], set[type], str]] = {
     "list[int]": ({list}, {int}, "a list of whole numbers"),
     "list[float]": ({list}, {int, float}, "a list of numbers"),
     "list[list[str]]": ({list}, {list}, "a list of lists of texts"),
+    "list[dict[str, Any]]": ({list}, {dict}, "a list of objects"),
     "Parts": ({list}, {dict}, "a list of objects"),
     "dict[str, Any]": ({dict}, set(), "an object"),
 }

@@ -337,6 +337,28 @@ def test_a_missing_template_is_named(german, words):
         Dataset("niah_multivalue", 600, pack, words)
 
 
+@pytest.mark.parametrize("section", languages.SECTIONS)
+def test_a_section_may_stand_in_a_file_of_its_own(section, german):
+    plain, file = languages.read_pack(german), german.parent / "de" / f"{section}.toml"
+    for read in (plain.section, lambda name: plain.text(name, "ask")):
+        with pytest.raises(DataError, match=rf"{section}\.toml: \[{section}[\w.]*\] is missing\."):
+            read(section)
+    file.write_text('ask = "Wer war in {town}?"\nnames = ["Ada"]', encoding="utf-8")
+    pack = languages.read_pack(german)
+    assert pack.section(section)["names"] == ["Ada"]
+    assert pack.fill(section, "ask", town="Ulm") == "Wer war in Ulm?"
+    # What is made with it cites it; the tasks that do without stay what they are.
+    assert pack.fingerprint == plain.fingerprint
+    file.write_text("ask = ", encoding="utf-8")
+    with pytest.raises(DataError, match=rf"{section}\.toml: cannot be read as the section"):
+        languages.read_pack(german)
+
+
+def test_a_section_that_no_pack_has_is_named(german):
+    with pytest.raises(DataError, match=r"de\.toml: \[nowhere\] is missing\."):
+        languages.read_pack(german).section("nowhere")
+
+
 @pytest.mark.parametrize("missing", ["nouns.txt", "adjectives.txt", "essays/*.txt"])
 def test_a_missing_text_is_named(missing, german, words):
     for path in (german.parent / "de").glob(missing):

@@ -87,10 +87,10 @@ def _template_text(codes: Sequence[str]) -> str:
         return []
 
     packs = [languages.load(code) for code in codes]
-    # Questions about passages came after the tokenizer that ships.
+    # The sections in files of their own came after the tokenizer that ships.
     templates = [
         table for pack in packs for name, table in pack.templates.items()
-        if name != languages.READING
+        if name not in languages.SECTIONS
     ]  # fmt: skip
     return "\n".join(re.sub(r"\{\w+\}", "", s) for table in templates for s in strings(table))
 

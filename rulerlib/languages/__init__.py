@@ -6,9 +6,11 @@ adjectives, the nouns and the essays. To add a language, add ``xx.toml`` and
 no Python changes. Further files are optional: ``xx/foreign.txt``, words that are left
 out of common words; ``xx/refusals.txt``, phrases by which models decline to answer, one a
 line; ``xx/numbers.toml``, where numbers are written otherwise than in English
-(`rulerlib.languages.numbers`); ``xx/reading.toml``, how questions about passages are asked,
-which is read as the section ``reading``; and the wording of fictional documents,
-``xx/encyclopedia.toml`` and ``xx/chronicle.toml`` (`rulerlib.sources`).
+(`rulerlib.languages.numbers`); the sections in files of their own (`SECTIONS`), of which
+``xx/reading.toml`` says how questions about passages are asked, and ``xx/episodic.toml``,
+``xx/semantic.toml`` and ``xx/spatial.toml`` what the suites on memory teach and ask; and the
+wording of fictional documents, ``xx/encyclopedia.toml`` and ``xx/chronicle.toml``
+(`rulerlib.sources`).
 
 >>> danish = load("da")
 >>> danish.join(["a", "b", "c"])
@@ -32,6 +34,8 @@ frequent_words        ``noise``, ``context``
 question_answering    ``number``, ``text``, ``query``, ``context``
 reading               the same, ``examples`` and ``opening``
 ====================  ==========================================================
+
+The files of the suites on memory say at their beginning what their templates may name.
 """
 
 from __future__ import annotations
@@ -52,8 +56,9 @@ from rulerlib.languages.numbers import Numbers
 
 _HERE = Path(__file__).parent
 
-READING = "reading"
-"""The section of a pack that stands in a file of its own."""
+SECTIONS = ("reading", "episodic", "semantic", "spatial")
+"""The sections of a pack that stand in files of their own: ``xx/reading.toml`` is read as the
+section ``reading``. A pack may do without any of them."""
 
 VALUE_TYPES = ("numbers", "words", "uuids")
 """The types of keys and values."""
@@ -106,13 +111,28 @@ class Language:
         table: Any = self.templates
         for step in path:
             if not isinstance(table, dict) or step not in table:
-                inside = path[0] == READING
-                file = (
-                    self.folder / f"{READING}.toml" if inside else self.folder.with_suffix(".toml")
-                )
-                raise DataError(f"{file}: [{'.'.join(path)}] is missing.")
+                raise DataError(f"{self._file(path[0])}: [{'.'.join(path)}] is missing.")
             table = table[step]
         return str(table)
+
+    def section(self, name: str) -> dict[str, Any]:
+        """Return the tables of a section, lists among them, as they stand in its file.
+
+        Raises
+        ------
+        DataError
+            If the pack has no such section: names the file that is missing.
+        """
+        table = self.templates.get(name)
+        if not isinstance(table, dict):
+            raise DataError(f"{self._file(name)}: [{name}] is missing.")
+        return table
+
+    def _file(self, section: str) -> Path:
+        """Return where a section stands."""
+        if section in SECTIONS:
+            return self.folder / f"{section}.toml"
+        return self.folder.with_suffix(".toml")
 
     def fill(self, *path: str | dict[str, str], **names: Any) -> str:
         """Return a template with its names filled in.
@@ -149,14 +169,14 @@ class Language:
     def fingerprint(self) -> str:
         """A short hash of the wording, the words and the essays.
 
-        The section ``reading`` is left out: its one family of tasks cites it itself.
+        The sections in files of their own are left out: what is made with one cites it itself.
 
         Raises
         ------
         DataError
             If the words or the essays are missing or cannot be read.
         """
-        wording = {name: self.templates[name] for name in self.templates if name != READING}
+        wording = {name: self.templates[name] for name in self.templates if name not in SECTIONS}
         parts = [repr(wording), *self.adjectives, *self.nouns, *self.essays]
         return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]
 
@@ -307,8 +327,9 @@ def read_pack(path: str | Path) -> Language:
             raise DataError(f"{path}: [types.{value_type}] needs 'one' and 'many'.")
     code, name, noise = table["code"], table["name"], table["noise"]
     folder = path.with_suffix("")
-    if (file := folder / f"{READING}.toml").exists():
-        table[READING] = read_toml(file, "the wording of questions about passages")
+    for section in SECTIONS:
+        if (file := folder / f"{section}.toml").exists():
+            table[section] = read_toml(file, f"the section '{section}' of a language pack")
     return Language(code, name, noise, tuple(table["articles"]), templates=table, folder=folder)
 
 

@@ -1,0 +1,20 @@
+"""Memory: what a model still knows of what it was taught.
+
+A suite makes episodes: facts that are taught one after another, and questions that are asked when
+all was taught. How the facts reach a model is left open: as one long context, or through a memory
+that was given them before. Nothing in them is true of the world, so no model knows an answer by
+heart; each question has one answer, which follows from the facts it names. `rulerlib.memory.suites`
+has the table of suites with their easy and hard settings and writes sets of episodes;
+`rulerlib.memory.sets` reads and checks them.
+
+====================  ========================================================================
+suite                 what is taught and asked
+====================  ========================================================================
+`episodic`            who did what, where and when; some of it paid to know, some to be kept
+`episodic_cross`      the same over several sessions; some questions cannot be answered
+`episodic_capacity`   the same with 100 facts, or up to 100,000
+`episodic_multi`      a conversation of two people who correct themselves, and take that back
+`semantic`            relations that link into chains; the answer is several hops away
+`spatial`             walks through a grid of places; shortest ways are asked
+====================  ========================================================================
+"""

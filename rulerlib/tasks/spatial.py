@@ -1,0 +1,435 @@
+"""Walks through a grid of places: what is told is one step after another, what is asked is the map.
+
+An example of ``spatial`` (English, shortened)::
+
+    In Slurbebridge people go for walks. Every way there can be walked in both directions, and
+    there are no ways but those that are told.
+    Corwin went north from the mill to the well.
+    From the well one step east is the forge.
+    ...
+
+    How many steps is the shortest way from the mill to the forge in Slurbebridge?
+
+    golds: ["2", "two", "2 steps"]
+
+Some cells of a grid are blocked, the others are places that can all be reached. Walks lead over
+each passage between two places once, so that the map is known from them. Three questions take
+turns:
+
+==========  ======================================================================
+`length`    how many steps the shortest way has; the lengths take turns
+`route`     the way itself, in letters; every shortest one is right
+`stand`     where someone is who walks so and so; the way is always free
+==========  ======================================================================
+
+Each episode is in a town of its own, which every question names. What a route is worth that is not
+the shortest, `walk` says.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from random import Random
+from typing import Any, NamedTuple
+
+from rulerlib.errors import is_number, require, whole_number
+from rulerlib.languages import Language
+from rulerlib.tasks import spatial_grid as grid
+from rulerlib.tasks.episodes import Episode, Episodes, Fact, Probe
+from rulerlib.tasks.spatial_grid import DIRECTIONS, Cell, spread
+from rulerlib.tasks.telling import Names, checked, told
+
+QUESTIONS = ("length", "route", "stand")
+"""What is asked, in turn."""
+
+# The longest way that is asked for, and the most shortest routes that may lead there.
+LONGEST, ROUTES = 7, 24
+
+# The most questions about one episode: of each kind, lengths do not repeat.
+PROBES = 12
+
+DENSEST = 0.4
+
+# The lists of words of a pack.
+WORDS = ("numbers", "units", "adjectives", "places")
+
+Steps = Mapping[str, Mapping[str, str]]
+"""A map: for each place, the place that each letter of a direction leads to."""
+
+
+@dataclass(frozen=True)
+class Knobs:
+    """What can be set about walks through a grid.
+
+    Attributes
+    ----------
+    grid_size
+        How many cells the grid has along each side, 3 to 12.
+    obstacle_density
+        Which share of its cells is blocked, 0 to 0.4.
+
+    Raises
+    ------
+    ParameterError
+        If a value cannot work: says what is allowed.
+    """
+
+    grid_size: int = 5
+    obstacle_density: float = 0.2
+
+    def __post_init__(self) -> None:
+        whole_number("grid_size", self.grid_size, 3, 12)
+        density = self.obstacle_density
+        possible = is_number(density) and 0 <= density <= DENSEST
+        require(possible, "obstacle_density", density, f"a number from 0 to {DENSEST}")
+
+    @property
+    def lengths(self) -> range:
+        """The lengths of ways that are asked for; every grid has them all."""
+        # From one on in the smallest grid, so that no number is right too often.
+        return range(1 if self.grid_size == 3 else 2, min(LONGEST, 2 * self.grid_size - 2) + 1)
+
+
+SUITES: dict[str, Knobs] = {"spatial": Knobs()}
+"""The knobs of each suite, by its name."""
+
+
+def make(knobs: Knobs, language: Language, seed: str) -> Spatial:
+    """Return the episodes of a setting of the knobs.
+
+    Raises
+    ------
+    DataError
+        If the language has no wording for them.
+    """
+    return Spatial(knobs, language, seed)
+
+
+# ---------------------------------------------------------------- maps and routes
+
+
+@dataclass(frozen=True, slots=True)
+class Walk:
+    """What became of a route.
+
+    Attributes
+    ----------
+    valid
+        Whether every step of it is free.
+    end
+        The place where it ends, or where it cannot go on.
+    arrives
+        Whether it is valid and ends at the goal.
+    excess
+        How many steps it has more than the shortest way; NaN where it does not arrive.
+    """
+
+    valid: bool
+    end: str
+    arrives: bool
+    excess: float
+
+
+def letters(language: Language) -> dict[str, str]:
+    """Return the letter of each direction by its word: ``{"north": "N", ...}``."""
+    table = _wording(language)["directions"]
+    return {table[name][0]: table[name][1] for name in DIRECTIONS}
+
+
+def observed(facts: Iterable[Fact], language: Language) -> dict[str, dict[str, str]]:
+    """Return the map that the steps of some facts make known, both ways."""
+    steps: dict[str, dict[str, str]] = {}
+    known = letters(language)
+    # A direction and its opposite stand two apart.
+    words = [*known]
+    opposite = {known[word]: known[words[at - 2]] for at, word in enumerate(words)}
+    for fact in facts:
+        if "direction" in fact.values:
+            letter = known[fact.value("direction")]
+            here, there = fact.value("from"), fact.value("to")
+            steps.setdefault(here, {})[letter] = there
+            steps.setdefault(there, {})[opposite[letter]] = here
+    return steps
+
+
+def distances(steps: Steps, goal: str) -> dict[str, int]:
+    """Return how many steps each place is from a goal, for all places that are joined to it."""
+    return spread(goal, lambda place: steps.get(place, {}).values())
+
+
+def routes(steps: Steps, start: str, goal: str) -> list[str]:
+    """Return all shortest routes, in letters, in the order of the alphabet; none if there is none.
+
+    >>> routes({"a": {"N": "b", "E": "c"}, "b": {"E": "d"}, "c": {"N": "d"}, "d": {}}, "a", "d")
+    []
+    >>> square = {"a": {"N": "b", "E": "c"}, "b": {"S": "a", "E": "d"},
+    ...           "c": {"W": "a", "N": "d"}, "d": {"W": "b", "S": "c"}}
+    >>> routes(square, "a", "d")
+    ['EN', 'NE']
+    """
+    away = distances(steps, goal)
+
+    def on(place: str) -> Iterator[str]:
+        if place == goal:
+            yield ""
+        for letter, other in steps.get(place, {}).items():
+            if away.get(other, math.inf) == away[place] - 1:
+                yield from (letter + rest for rest in on(other))
+
+    return sorted(on(start)) if start in away else []
+
+
+def walk(steps: Steps, start: str, goal: str, route: Sequence[str]) -> Walk:
+    """Return what becomes of a route.
+
+    Parameters
+    ----------
+    steps
+        The map, see `observed`.
+    start, goal
+        Two of its places.
+    route
+        The letters of the steps; a letter that is no direction is a step that is not free.
+    """
+    place = start
+    for letter in route:
+        if letter not in steps.get(place, {}):
+            return Walk(False, place, False, math.nan)
+        place = steps[place][letter]
+    if place != goal:
+        return Walk(True, place, False, math.nan)
+    return Walk(True, place, True, len(route) - distances(steps, goal)[start])
+
+
+# ---------------------------------------------------------------- episodes
+
+
+@functools.cache
+def _wording(language: Language) -> dict[str, Any]:
+    """Return the checked wording of a language."""
+    return checked(
+        language,
+        "spatial",
+        {
+            **dict.fromkeys((f"directions.{name}" for name in DIRECTIONS), ""),
+            **dict.fromkeys((f"words.{name}" for name in WORDS), ""),
+            "say.opening": "town",
+            "say.step": "from direction to",
+            "say.walked": "who from direction to",
+            "ask.length": "start goal town",
+            "ask.route": "start goal town letters",
+            "ask.stand": "start moves town",
+            "golds.length": "number unit",
+            "golds.stand": "place",
+        },
+    )
+
+
+class Spatial(Episodes):
+    """Makes the episodes of one setting of the knobs.
+
+    Raises
+    ------
+    DataError
+        If the language has no wording for them, or an incomplete one.
+    """
+
+    knobs: Knobs
+
+    def __init__(self, knobs: Knobs, language: Language, seed: str) -> None:
+        super().__init__(knobs, language, seed)
+        self._names = Names(language, seed)
+        self._wording = _wording(language)
+
+    @property
+    def most_probes(self) -> int:
+        """How many questions one episode can be asked: 12."""
+        return PROBES
+
+    @property
+    def limit(self) -> int:
+        """How many episodes there are: as many as towns."""
+        return self._names.count("town")
+
+    def episode(self, index: int, probes: int = 1) -> Episode:
+        """See `Episodes`.
+
+        Raises
+        ------
+        ParameterError
+            If there is no such episode, or fewer questions about it.
+        """
+        whole_number("index", index, 0, self.limit - 1)
+        whole_number("probes", probes, 0, self.most_probes)
+        rng = Random(f"{self.seed} spatial {index}")
+        town = self._names.name("town", index)
+        knobs = self.knobs
+        cells = grid.draw(knobs.grid_size, knobs.obstacle_density, knobs.lengths[-1], rng)
+        named = dict(zip(cells, self._places(len(cells), rng), strict=True))
+        facts = tuple(self._tell(town, named, rng))
+        matter = Matter(town, observed(facts, self.language), _passages(facts))
+        seen = set[tuple[str, str]]()
+        asked = []
+        for place in range(probes):
+            rng = Random(f"{self.seed} spatial {index} {place}")
+            asked.append(self._ask(index + place, matter, seen, rng))
+        return Episode(f"spatial-{index}", facts, tuple(asked))
+
+    def _ask(self, turn: int, matter: Matter, seen: set[tuple[str, str]], rng: Random) -> Probe:
+        """Return the question of a turn, about none of the pairs and walks that were seen."""
+        turn, at = divmod(turn, len(QUESTIONS))
+        kind, length = QUESTIONS[at], self.knobs.lengths[turn % len(self.knobs.lengths)]
+        known, steps = letters(self.language), matter.steps
+        words, facts = {"town": matter.town}, dict[str, Any]()
+        if kind == "stand":
+            way, places = _stroll(steps, length, seen, rng)
+            start, goal = places[0], places[-1]
+            spoken = {letter: word for word, letter in known.items()}
+            words["moves"], facts["moves"] = ", ".join(map(spoken.__getitem__, way)), way
+            needs = matter.along(places)
+        else:
+            start, goal = _pair(steps, length, ROUTES if kind == "route" else math.inf, seen, rng)
+            words |= {"goal": goal, "letters": ", ".join(known.values())}
+            needs = matter.between(start, goal)
+        optimum = distances(steps, goal)[start]
+        if kind == "stand":
+            golds = self._place(goal)
+        else:
+            golds = self._number(optimum) if kind == "length" else (*routes(steps, start, goal),)
+        text, _ = told(rng.choice(self._wording["ask"][kind]), words | {"start": start})
+        facts |= {"town": matter.town, "start": start, "goal": goal, "optimum": optimum}
+        return Probe(text, golds, needs, kind, facts)
+
+    def _number(self, number: int) -> tuple[str, ...]:
+        """Return the spellings of a number of steps."""
+        words, form = self._wording["words"], self._wording["golds"]["length"]
+        unit = words["units"][number > 1]
+        return str(number), words["numbers"][number - 1], form.format(number=number, unit=unit)
+
+    def _place(self, place: str) -> tuple[str, ...]:
+        """Return the spellings of a place."""
+        article, _, rest = place.partition(" ")
+        bare = rest if article in self.language.articles else place
+        form = self._wording["golds"]["stand"]
+        return tuple(dict.fromkeys((place, bare, form.format(place=place))))
+
+    def _places(self, count: int, rng: Random) -> list[str]:
+        """Return the names of ``count`` places; none of them is another one with an adjective."""
+        words = self._wording["words"]
+        places, adjectives = words["places"], words["adjectives"]
+        if count <= len(places):
+            return [place.partition(" / ")[0] for place in rng.sample(places, count)]
+        names = []
+        for number in rng.sample(range(len(places) * len(adjectives)), count):
+            place, adjective = divmod(number, len(adjectives))
+            article, _, noun = places[place].rpartition(" / ")[2].partition(" ")
+            names.append(f"{article} {adjectives[adjective]} {noun}")
+        return names
+
+    def _tell(self, town: str, named: Mapping[Cell, str], rng: Random) -> Iterator[Fact]:
+        """Yield what opens the episode, and each step of all walks, one walk a day."""
+        say = self._wording["say"]
+        text, values = told(rng.choice(say["opening"]), {"town": town})
+        yield Fact(0, text, 0, values)
+        walks = grid.walks(list(named), rng)
+        numbers = itertools.count(1)
+        for day, (who, cells) in enumerate(
+            zip(rng.sample(self._names.people, len(walks)), walks, strict=True)
+        ):
+            for here, there in itertools.pairwise(cells):
+                step = there[0] - here[0], there[1] - here[1]
+                direction = next(name for name, each in DIRECTIONS.items() if each == step)
+                words = {"who": who, "from": named[here], "to": named[there]}
+                words["direction"] = self._wording["directions"][direction][0]
+                text, values = told(rng.choice(say["step"] + say["walked"]), words)
+                yield Fact(next(numbers), text, day, values)
+
+
+def _passages(facts: Iterable[Fact]) -> dict[tuple[str, str], int]:
+    """Return the number of the fact that tells of the way between two places, both ways."""
+    numbers = {}
+    for fact in facts:
+        if "direction" in fact.values:
+            here, there = fact.value("from"), fact.value("to")
+            numbers[here, there] = numbers[there, here] = fact.number
+    return numbers
+
+
+class Matter(NamedTuple):
+    """What the questions of an episode are about.
+
+    Attributes
+    ----------
+    town
+        Where it is.
+    steps
+        The map.
+    passages
+        The number of the fact that tells of the way between two places, both ways.
+    """
+
+    town: str
+    steps: Steps
+    passages: Mapping[tuple[str, str], int]
+
+    def along(self, places: Sequence[str]) -> tuple[int, ...]:
+        """Return the numbers of what must be known to walk from place to place: the opening first.
+
+        It says where this is, and that ways lead both ways.
+        """
+        numbers = (self.passages[pair] for pair in itertools.pairwise(places))
+        return (0, *dict.fromkeys(numbers))
+
+    def between(self, start: str, goal: str) -> tuple[int, ...]:
+        """Return the numbers of what must be known to find every shortest way."""
+        gone, left = distances(self.steps, start), distances(self.steps, goal)
+        ways = (
+            self.passages[place, other]
+            for place in gone
+            for other in self.steps[place].values()
+            if gone[place] + 1 + left[other] == left[start]
+        )
+        return (0, *dict.fromkeys(ways))
+
+
+def _pair(
+    steps: Steps, length: int, most: float, seen: set[tuple[str, str]], rng: Random
+) -> tuple[str, str]:
+    """Return a start and a goal so far apart, or less far where more shortest routes lead there."""
+    for shorter in range(length, 0, -1):
+        for start in rng.sample(sorted(steps), len(steps)):
+            away = distances(steps, start)
+            goals = [place for place in away if away[place] == shorter]
+            for goal in rng.sample(goals, len(goals)):
+                few = most == math.inf or len(routes(steps, start, goal)) <= most
+                if few and (start, goal) not in seen:
+                    seen.add((start, goal))
+                    return start, goal
+    raise AssertionError("no way of one step is left")
+
+
+def _stroll(
+    steps: Steps, length: int, seen: set[tuple[str, str]], rng: Random
+) -> tuple[str, list[str]]:
+    """Return the letters and the places of a walk that does not end where it begins.
+
+    It turns back only where it cannot go on.
+    """
+    while True:
+        places, way = [rng.choice(sorted(steps))], ""
+        for _ in range(length):
+            onward = {
+                letter: place
+                for letter, place in steps[places[-1]].items()
+                if place not in places[-2:-1] or len(steps[places[-1]]) == 1
+            }
+            letter = rng.choice([*onward])
+            way += letter
+            places.append(onward[letter])
+        if places[-1] != places[0] and (places[0], way) not in seen:
+            seen.add((places[0], way))
+            return way, places

@@ -1,0 +1,422 @@
+"""Episodic suites: prose from which a reader finds the golds again, and fair questions."""
+
+from __future__ import annotations
+
+import doctest
+import functools
+import re
+import shutil
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+from helpers_episodic import asked, check_conversation, check_events, heard, listen
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import rulerlib
+from rulerlib import languages, tokens
+from rulerlib.errors import DataError, ParameterError
+from rulerlib.tasks import episodic
+from rulerlib.tasks.episodes import Episode, Episodes, Fact
+from rulerlib.tasks.episodic import SUITES, Knobs
+from rulerlib.tasks.episodic_conversations import KINDS as CHANGES
+from rulerlib.tasks.episodic_events import KINDS
+
+CODES = ("da", "en")
+EVENTS = [name for name, knobs in SUITES.items() if not knobs.conversation]
+
+
+def make(knobs: Knobs, code: str = "da", seed: str = "7") -> Episodes:
+    return episodic.make(knobs, languages.load(code), seed)
+
+
+@functools.cache
+def some(suite: str, code: str, count: int = 200) -> tuple[Episode, ...]:
+    """Episodes of a suite, each with one question."""
+    maker = make(SUITES[suite], code)
+    return tuple(maker.episode(index) for index in range(count))
+
+
+# ------------------------------------------------------------- what the prose says
+
+
+@pytest.mark.parametrize("code", CODES)
+@pytest.mark.parametrize("suite", EVENTS)
+def test_golds_of_events_follow_from_the_prose(suite, code):
+    maker = make(SUITES[suite], code, "3")
+    unknown = sum(
+        check_events(code, maker.episode(index, maker.most_probes)) for index in range(20)
+    )
+    assert (unknown > 0) == (suite == "episodic_cross")
+
+
+@pytest.mark.parametrize("code", CODES)
+def test_golds_of_a_thousand_episodes_with_near_misses_follow_from_the_prose(code):
+    maker = make(Knobs(facts=6, distractors=1, sessions=2, unanswerable=0.25), code)
+    assert maker.most_probes == 1
+    unknown = sum(check_events(code, maker.episode(index)) for index in range(1000))
+    assert unknown == 250
+
+
+@pytest.mark.parametrize("code", CODES)
+def test_golds_of_conversations_follow_from_the_turns(code):
+    maker = make(SUITES["episodic_multi"], code, "3")
+    for index in range(60):
+        check_conversation(code, maker.episode(index, maker.most_probes))
+    little = make(Knobs(facts=2, distractors=1, conversation=True, corrections=5), code)
+    for index in range(400):
+        check_conversation(code, little.episode(index, 2))
+
+
+@pytest.mark.parametrize("code", CODES)
+def test_no_rule_of_thumb_gets_a_conversation_right(code):
+    rules = {
+        "first": lambda of: of["mentions"][0],
+        "last": lambda of: of["mentions"][-1],
+        "first said": lambda of: of["said"][0],
+        "last said": lambda of: of["said"][-1],
+        "most often, first": lambda of: Counter(of["mentions"]).most_common(1)[0][0],
+        "most often, last": lambda of: Counter(of["mentions"][::-1]).most_common(1)[0][0],
+    }
+    right = Counter[str]()
+    episodes = some("episodic_multi", code)
+    for episode in episodes:
+        (probe,) = episode.probes
+        of = heard(code, episode, probe)
+        right.update(name for name, rule in rules.items() if rule(of) == probe.golds[0])
+    assert max(right.values()) / len(episodes) < 0.65, right
+    kinds = Counter(episode.probes[0].kind for episode in episodes)
+    assert kinds == dict(zip(CHANGES, (40, 80, 80), strict=True))
+
+
+def test_conversations_without_corrections_are_plain():
+    maker = make(Knobs(facts=9, conversation=True))
+    episode = maker.episode(4, 9)
+    assert {(probe.kind, probe.facts["aside"]) for probe in episode.probes} == {("plain", "")}
+    assert len(episode.facts) == 9
+
+
+# ------------------------------------------------------------- questions
+
+
+@pytest.mark.parametrize("code", CODES)
+@pytest.mark.parametrize("suite", SUITES)
+def test_no_answer_is_right_too_often(suite, code):
+    episodes = some(suite, code)
+    counted = Counter(episode.probes[0].golds[0] for episode in episodes)
+    assert counted.most_common(1)[0][1] <= len(episodes) / 10
+    assert len(counted) > 100
+
+
+@pytest.mark.parametrize(
+    "knobs", [Knobs(facts=3, unanswerable=0.2), Knobs(facts=1, conversation=True)]
+)
+def test_no_question_comes_twice_with_another_answer(knobs):
+    maker = make(knobs)
+    golds: dict[str, tuple[str, ...]] = {}
+    for index in range(5000):
+        for probe in maker.episode(index, maker.most_probes).probes:
+            assert golds.setdefault(probe.text, probe.golds) == probe.golds
+    assert len(golds) == 5000 * maker.most_probes
+
+
+@pytest.mark.parametrize("code", CODES)
+def test_there_are_names_for_5000_episodes_of_any_knobs(code):
+    """The fewest pairs are those of a person and a day of the shortest session."""
+    maker = make(Knobs(facts=1000, sessions=12), code)
+    ways = len(maker.wording["events"]["ask"]["where"])
+    assert maker.most_probes == 20
+    assert len(maker.names.people) * (365 // 12) * ways >= 5000 * 20 / len(KINDS)
+
+
+@pytest.mark.parametrize("code", CODES)
+def test_golds_are_short(code):
+    tokenizer = tokens.load(Path(rulerlib.__file__).parent / "models" / "lille")
+    golds = {gold for suite in SUITES for e in some(suite, code) for gold in e.probes[0].golds}
+    section = languages.load(code).section("episodic")
+    tables = [deed["things"] for deed in section["events"]["deeds"].values()]
+    tables += section["conversation"]["lists"].values()
+    golds |= {gold for rows in tables for row in rows for gold in row}
+    assert max(tokenizer.counts([*golds])) <= 8
+
+
+@pytest.mark.parametrize("code", CODES)
+def test_no_gold_of_a_list_stands_in_another(code):
+    section = languages.load(code).section("episodic")
+    things = [row for deed in section["events"]["deeds"].values() for row in deed["things"]]
+    for rows in (things, *section["conversation"]["lists"].values()):
+        firsts = [row[0] for row in rows]
+        assert len({*firsts}) == len(firsts)
+        assert [(a, b) for a in firsts for b in firsts if a != b and a in b] == []
+
+
+def test_kinds_of_questions_take_turns():
+    maker = make(Knobs(unanswerable=0.2))
+    kinds = Counter(
+        (p.kind, p.facts["answerable"]) for i in range(200) for p in maker.episode(i).probes
+    )
+    assert kinds == {
+        (kind, known): 40 if known else 10 for kind in KINDS for known in (True, False)
+    }
+
+
+def test_a_share_of_the_questions_cannot_be_answered():
+    """In episodic_cross every twelfth or thirteenth on the average, however many each is asked."""
+    maker = make(SUITES["episodic_cross"])
+    for probes in (1, 3, maker.most_probes):
+        every = [p for index in range(200) for p in maker.episode(index, probes).probes]
+        unknown = [probe for probe in every if not probe.facts["answerable"]]
+        assert len(unknown) == pytest.approx(0.08 * len(every), abs=probes)
+        assert {probe.needs for probe in unknown} == {()}
+        assert all("ukendt" in probe.text for probe in every)
+    for suite in ("episodic", "episodic_capacity", "episodic_multi"):
+        assert all(e.probes[0].facts.get("answerable", True) for e in some(suite, "da"))
+
+
+# ------------------------------------------------------------- facts
+
+
+def marks(episode: Episode) -> tuple[int, int]:
+    return sum(f.rewarded for f in episode.facts), sum(f.pinned for f in episode.facts)
+
+
+@pytest.mark.parametrize("suite", SUITES)
+def test_marks_are_exact_and_half_of_the_questions_are_about_them(suite):
+    episodes = some(suite, "da")
+    for episode in episodes:
+        total = len(episode.facts)
+        assert marks(episode) == (round(0.3 * total), round(0.1 * total))
+        assert not any(fact.rewarded and fact.pinned for fact in episode.facts)
+        (probe,) = episode.probes
+        assert probe.facts["marked"] == any(f.rewarded or f.pinned for f in episode.needed(probe))
+    answered = [e.probes[0] for e in episodes if e.probes[0].needs]
+    marked = sum(probe.facts["marked"] for probe in answered)
+    assert marked == pytest.approx(len(answered) / 2, abs=2)
+    several = make(SUITES[suite]).episode(5, 4).probes
+    assert sum(probe.facts["marked"] for probe in several if probe.needs) in (1, 2)
+
+
+def test_marks_fall_anywhere():
+    places = Counter(
+        f.number for e in some("episodic", "da") for f in e.facts if f.rewarded or f.pinned
+    )
+    assert set(places) == {*range(20)}
+    assert max(places.values()) < 1.6 * min(places.values())
+
+
+def test_all_facts_may_be_marked_and_none():
+    episode = make(Knobs(reward_share=0.8, pin_share=0.5)).episode(0)
+    assert marks(episode) == (16, 10)
+    assert all(fact.rewarded or fact.pinned for fact in episode.facts)
+    assert marks(make(Knobs(reward_share=0, pin_share=0)).episode(0)) == (0, 0)
+
+
+def test_questions_are_about_sessions_before_the_last():
+    maker = make(SUITES["episodic_cross"])
+    for index in range(50):
+        episode = maker.episode(index, maker.most_probes)
+        sizes = Counter(fact.session for fact in episode.facts)
+        assert [*sizes] == [0, 1, 2]
+        assert max(sizes.values()) - min(sizes.values()) <= 1
+        assert {fact.session for p in episode.probes for fact in episode.needed(p)} <= {0, 1}
+
+
+def test_near_misses_share_one_name_with_the_question():
+    plain = make(Knobs(facts=1)).episode(2)
+    episode = make(Knobs(facts=1, distractors=6)).episode(2)
+    assert (len(plain.facts), len(episode.facts)) == (1, 7)
+    (needed,) = episode.needed(episode.probes[0])
+    assert plain.facts[0].value("where") == needed.value("where")
+    others = [fact for fact in episode.facts if fact is not needed]
+    shared = [
+        [name for name in ("who", "where", "when") if fact.value(name) == needed.value(name)]
+        for fact in others
+    ]
+    assert sorted(shared) == [["when"], ["when"], ["where"], ["where"], ["who"], ["who"]]
+    assert needed.value("what") not in {fact.value("what") for fact in others}
+
+
+def test_near_misses_of_a_conversation_are_things_or_people_that_are_asked_about():
+    episode = make(Knobs(facts=1, distractors=8, conversation=True)).episode(1)
+    known = listen("da", episode)
+    owner, thing = asked("da", episode.probes[0])
+    assert sum(item[0] == owner for item in known) == 5
+    assert sum(item[1] == thing for item in known) == 5
+
+
+@pytest.mark.parametrize("code", CODES)
+def test_a_hundred_thousand_facts_have_names(code):
+    maker = make(Knobs(facts=100_000), code)
+    assert maker.most_probes == 20
+    with pytest.raises(ParameterError, match=r"^facts is 100000, but must be at most 9\d+, for wh"):
+        make(Knobs(facts=100_000, sessions=12, distractors=40), code)
+
+
+def test_many_facts_are_unique():
+    episode = make(Knobs(facts=3_000)).episode(0, 20)
+    for one, other in (("who", "when"), ("where", "when"), ("who", "where")):
+        assert len({(f.value(one), f.value(other)) for f in episode.facts}) == 3_000
+    assert check_events("da", Episode("few", episode.facts, episode.probes)) == 0
+
+
+def test_a_conversation_has_names_for_so_many_things_alone():
+    most = make(Knobs(facts=1000, conversation=True)).episode(0)
+    assert len({fact.text for fact in most.facts}) == 1000
+    with pytest.raises(ParameterError, match=r"^facts is 5000, but must be at most 1\d+ in a conv"):
+        make(Knobs(facts=5000, conversation=True))
+
+
+# ------------------------------------------------------------- any knobs
+
+KNOBS = st.one_of(
+    st.builds(
+        Knobs,
+        facts=st.integers(12, 40),
+        distractors=st.integers(0, 5),
+        reward_share=st.floats(0, 1),
+        pin_share=st.floats(0, 1),
+        sessions=st.integers(1, 12),
+        unanswerable=st.sampled_from([0.0, 0.08, 0.5]),
+    ),
+    st.builds(
+        Knobs,
+        facts=st.integers(1, 12),
+        distractors=st.integers(0, 12),
+        reward_share=st.floats(0, 1),
+        pin_share=st.floats(0, 1),
+        conversation=st.just(True),
+        corrections=st.integers(0, 5),
+    ),
+)
+
+
+def check_fact(before: Fact, fact: Fact) -> None:
+    assert fact.number == before.number + 1
+    assert fact.day >= before.day
+    assert fact.session >= before.session
+    assert all(fact.value(name).strip() == fact.value(name) != "" for name in fact.values)
+
+
+@settings(max_examples=25)
+@given(knobs=KNOBS, code=st.sampled_from(CODES), index=st.integers(0, 9999), data=st.data())
+def test_episodes_of_any_knobs(knobs, code, index, data):
+    maker = make(knobs, code)
+    probes = data.draw(st.integers(1, maker.most_probes))
+    episode = maker.episode(index, maker.most_probes)
+    fewer = make(knobs, code).episode(index, probes)
+    assert fewer == Episode(episode.id, episode.facts, episode.probes[:probes])
+    assert [fact.number for fact in episode.facts] == [*range(len(episode.facts))]
+    for before, fact in zip(episode.facts, episode.facts[1:], strict=False):
+        check_fact(before, fact)
+    assert len({fact.text for fact in episode.facts}) == len(episode.facts)
+    assert len({probe.text for probe in episode.probes}) == len(episode.probes)
+    told = knobs.facts + knobs.distractors * maker.most_probes
+    if knobs.conversation:
+        check_conversation(code, episode)
+        assert len(listen(code, episode)) == told
+    else:
+        check_events(code, episode)
+        assert len(episode.facts) == told
+        assert {fact.session for fact in episode.facts} == {*range(knobs.sessions)}
+
+
+def test_episodes_depend_on_the_seed_and_the_index():
+    texts = {
+        make(Knobs(), seed=seed).episode(index).facts[0].text for seed in "ab" for index in (0, 1)
+    }
+    assert len(texts) == 4
+
+
+@pytest.mark.parametrize(
+    ("knobs", "sentence"),
+    [
+        ({"facts": 0}, "facts is 0, but must be a whole number, at least 1 and at most 100000."),
+        ({"distractors": True}, "distractors is True, but must be a whole number, at least 0"),
+        ({"reward_share": 1.5}, "reward_share is 1.5, but must be a number from 0 to 1."),
+        ({"pin_share": float("nan")}, "pin_share is nan, but must be a number from 0 to 1."),
+        ({"unanswerable": "0.1"}, "unanswerable is '0.1', but must be a number from 0 to 0.5."),
+        ({"conversation": 1}, "conversation is 1, but must be True or False."),
+        ({"corrections": 6, "conversation": True}, "corrections is 6, but must be a whole number"),
+        ({"corrections": 1}, "corrections is 1, but must be 0, for only what is said in a conv"),
+        ({"sessions": 13}, "sessions is 13, but must be a whole number, at least 1 and at most 12"),
+        ({"sessions": 3, "facts": 2}, "sessions is 3, but must be at most the number of facts (2)"),
+        ({"sessions": 2, "conversation": True}, "sessions is 2, but must be 1, for a conversation"),
+        ({"unanswerable": 0.1, "conversation": True}, "unanswerable is 0.1, but must be 0, for a"),
+        ({"unanswerable": 0.1, "facts": 1}, "unanswerable is 0.1, but must be 0, for only one"),
+        ({"context_budget": 63}, "context_budget is 63, but must be a whole number, at least 64."),
+    ],
+)  # fmt: skip
+def test_knobs_that_cannot_work_are_refused(knobs, sentence):
+    with pytest.raises(ParameterError) as caught:
+        Knobs(**knobs)
+    assert str(caught.value).startswith(sentence)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "parameter"), [((-1,), "index"), ((0, 0), "probes"), ((0, 21), "probes")]
+)
+def test_episodes_that_are_not_there_are_refused(arguments, parameter):
+    for conversation in (False, True):
+        with pytest.raises(ParameterError, match=rf"^{parameter} is "):
+            make(Knobs(facts=50, conversation=conversation)).episode(*arguments)
+
+
+# ------------------------------------------------------------- the packs
+
+
+def shape(table: Any) -> Any:
+    """Return the keys of a table, all the way down."""
+    return {key: shape(table[key]) for key in table} if isinstance(table, dict) else None
+
+
+def test_packs_have_the_same_keys():
+    danish, english = (languages.load(code).section("episodic") for code in CODES)
+    assert shape(danish) == shape(english)
+    for deed, same in zip(
+        danish["events"]["deeds"].values(), english["events"]["deeds"].values(), strict=True
+    ):
+        assert len(deed["things"]) == len(same["things"])
+
+
+@pytest.fixture
+def pack(tmp_path) -> Path:
+    """A copy of the Danish pack."""
+    here = Path(languages.__file__).parent
+    shutil.copy(here / "da.toml", tmp_path)
+    (tmp_path / "da").mkdir()
+    for name in ("episodic.toml", "encyclopedia.toml"):
+        shutil.copy(here / "da" / name, tmp_path / "da")
+    return tmp_path / "da.toml"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "sentence"),
+    [
+        ("[events.ask]", "[events.asked]", "'events.ask.who' is missing."),
+        ("i {where} den {when}?", "i {where}?", "'events.ask.who' must name {where} {when}"),
+        ('whose = "{whose} dørkode"', 'whose = "dørkode"', "of [conversation] lacks words."),
+        ('did = "malede"', "", "a deed of [events] or a thing of"),
+    ],
+)
+def test_damaged_wording_is_named(old, new, sentence, pack):
+    file = pack.parent / "da" / "episodic.toml"
+    text = file.read_text(encoding="utf-8")
+    assert old in text
+    file.write_text(text.replace(old, new), encoding="utf-8")
+    for knobs in (Knobs(), Knobs(conversation=True)):
+        with pytest.raises(DataError, match=re.escape(sentence)) as caught:
+            episodic.make(knobs, languages.read_pack(pack), "1")
+        assert str(caught.value).startswith(f"{file}: ")
+
+
+def test_a_language_without_wording_is_named(pack):
+    (pack.parent / "da" / "episodic.toml").unlink()
+    with pytest.raises(DataError, match=r"episodic\.toml: \[episodic\] is missing\.$"):
+        episodic.make(Knobs(), languages.read_pack(pack), "1")
+
+
+def test_the_examples_are_true():
+    done = doctest.testmod(episodic)
+    assert (done.attempted > 0, done.failed) == (True, 0)

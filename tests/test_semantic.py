@@ -1,0 +1,485 @@
+"""Facts that link into chains: the prose says it all, and a question has one answer.
+
+The answers are derived again by a reader of its own, which knows the wordings of a pack and nothing
+of the generator: it finds out what each fact says and what a question asks, and follows the links.
+"""
+
+from __future__ import annotations
+
+import doctest
+import functools
+import re
+import time
+import tomllib
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from conftest import python
+from rulerlib import languages, tokens
+from rulerlib.errors import DataError, ParameterError
+from rulerlib.languages import placeholders
+from rulerlib.tasks import semantic, semantic_web, telling
+from rulerlib.tasks.episodes import Episode
+from rulerlib.tasks.semantic import Knobs, make
+from rulerlib.tasks.semantic_web import KINDS, RELATIONS
+from rulerlib.tasks.telling import Names
+
+HERE = Path(languages.__file__).parent
+CODES = sorted(path.parent.name for path in HERE.glob("*/semantic.toml"))
+MODES = (None, "date", "source")
+
+
+def wording(code: str, name: str = "semantic") -> dict:
+    return tomllib.loads((HERE / code / f"{name}.toml").read_text(encoding="utf-8"))
+
+
+@functools.cache
+def episodes(code: str, count: int, **knobs: Any) -> tuple[Episode, ...]:
+    made = make(Knobs(**knobs), languages.load(code), "seed")
+    return tuple(made.episode(index, made.most_probes) for index in range(count))
+
+
+# ------------------------------------------------------------- a reader of prose
+
+
+class Statement(NamedTuple):
+    """What a fact says: a relation of two names, and the day or the rank that a note has."""
+
+    subject: str
+    relation: str
+    object: str
+    mark: int
+
+
+class Reader:
+    """Reads facts and questions of a language by the sentences that its pack has."""
+
+    def __init__(self, code: str) -> None:
+        self.pack = wording(code)
+        self.months = wording(code, "encyclopedia")["format"]["months"]
+        relations, notes = self.pack["relations"], self.pack["notes"]
+        self.says = [(name, say) for name, each in relations.items() for say in each["say"]]
+        told = (re.sub(r"\?P<\w+>", "", self.pattern(say)) for _, say in self.says)
+        self.told = re.compile("|".join(told))
+        self.notes = {
+            kind: [re.compile(self.pattern(each)) for each in notes[kind]]
+            for kind in ("date", "source")
+        }
+        self.asks = [(name, re.compile(self.pattern(ask)))
+                     for name, each in relations.items() for ask in each["ask"]]  # fmt: skip
+        self.called = [(name, re.compile(self.pattern(each["called"].removesuffix(","))))
+                       for name, each in relations.items()]  # fmt: skip
+        self.owned = [(name, each["own"].removeprefix("{x}"))
+                      for name, each in relations.items() if "own" in each]  # fmt: skip
+        self.named = [
+            re.compile(self.pattern(kind["name"])) for kind in self.pack["kinds"].values()
+        ]
+        self.statement = functools.cache(self._statement)
+
+    @staticmethod
+    def pattern(template: str) -> str:
+        """Return a template as a pattern, with a group of characters for each name in braces."""
+        pieces = re.split(r"\{(\w+)\}", template)
+        text = re.escape(pieces[0])
+        for slot, rest in zip(pieces[1::2], pieces[2::2], strict=True):
+            one = ".+?" if slot in ("date", "source", "fact", "x") else r"[^\W\d_]+"
+            text += f"(?P<{slot}>{one})" + re.escape(rest)
+        return text
+
+    def _statement(self, text: str) -> Statement:
+        mark = 0
+        for kind, patterns in self.notes.items():
+            for match in filter(None, (each.fullmatch(text) for each in patterns)):
+                if kind == "date":
+                    day, month = re.fullmatch(r"(\d+)\W+(\w+)", match["date"]).groups()
+                    mark = 100 * self.months.index(month) + int(day)
+                elif match["source"] in self.pack["notes"]["sources"]:
+                    mark = -self.pack["notes"]["sources"].index(match["source"])
+                else:
+                    continue
+                text = match["fact"]
+        match = self.told.fullmatch(text)
+        assert match, text
+        relation, say = self.says[(match.lastindex - 1) // 2]
+        values = match.groups()[match.lastindex - 2 : match.lastindex]
+        first, second = values if say.index("{a}") < say.index("{b}") else values[::-1]
+        return Statement(first, relation, second, mark)
+
+    def links(self, episode: Episode, last: bool = True) -> dict[tuple[str, str], str]:
+        """Return what is true by all facts, the later or better ones first, or else last."""
+        said = sorted((self.statement(fact.text) for fact in episode.facts), key=lambda s: s.mark)
+        return {each[:2]: each.object for each in (said if last else said[::-1])}
+
+    def answers(self, question: str, links: dict[tuple[str, str], str]) -> set[str]:
+        """Return all answers that a question can have, however it is read."""
+        for rule in ("date_rule", "source_rule"):
+            question = question.removeprefix(self.pack["notes"][rule] + " ")
+        matches = ((name, ask.fullmatch(question)) for name, ask in self.asks)
+        found = ((each, name) for name, match in matches if match
+                 for each in self.meant(match["x"], links))  # fmt: skip
+        return {links.get(slot, "") for slot in found} - {""}
+
+    def meant(self, phrase: str, links: dict[tuple[str, str], str]) -> Iterator[str]:
+        """Yield all that a phrase can stand for."""
+        phrase = phrase.removesuffix(",")
+        for name in self.named:
+            if match := name.fullmatch(phrase):
+                yield match["name"]
+        inner = [(name, match["x"]) for name, called in self.called
+                 if (match := called.fullmatch(phrase))]  # fmt: skip
+        inner += [(name, self.owner(phrase.removesuffix(own))) for name, own in self.owned
+                  if phrase.endswith(own)]  # fmt: skip
+        for name, part in inner:
+            yield from (links.get((each, name), "") for each in self.meant(part, links))
+
+    def owner(self, text: str) -> str:
+        """Return what stands in the genitive; empty if nothing does."""
+        forms = self.pack["genitive"]
+        for ending, sharp in ((forms["after"], True), (forms["ending"], False)):
+            bare = text.removesuffix(ending)
+            if bare != text and bare and (bare[-1] in forms["letters"]) == sharp:
+                return bare
+        return ""
+
+
+@functools.cache
+def reader(code: str) -> Reader:
+    return Reader(code)
+
+
+@pytest.mark.parametrize("code", CODES)
+@pytest.mark.parametrize(
+    ("count", "knobs"),
+    [
+        (700, {}),
+        (100, {"hop_depth": 3, "facts": 60}),
+        (100, {"hop_depth": 4, "contradictions": "date"}),
+        (100, {"hop_depth": 3, "contradictions": "source", "distractors": 0, "facts": 30}),
+        (100, {"contradictions": "date", "facts": 12}),
+    ],
+)
+def test_golds_follow_from_the_prose(code: str, count: int, knobs: dict) -> None:
+    """Read alone, facts and question give the gold, and the other way to decide gives another."""
+    read = reader(code)
+    for episode in episodes(code, count, **knobs):
+        links, against = read.links(episode), read.links(episode, last=False)
+        for probe in episode.probes:
+            assert read.answers(probe.text, links) == {probe.golds[0]}, probe.text
+            wrong = read.answers(probe.text, against)
+            assert wrong == {probe.facts.get("wrong", probe.golds[0])}
+            assert wrong.isdisjoint(probe.golds) == ("contradictions" in knobs)
+
+
+@pytest.mark.parametrize("code", CODES)
+@pytest.mark.parametrize("mode", MODES)
+def test_what_an_answer_needs(code: str, mode: str | None) -> None:
+    """The needed facts are the chain in order; every value stands where the fact says."""
+    read = reader(code)
+    for episode in episodes(code, 50, hop_depth=3, contradictions=mode):
+        for fact in episode.facts:
+            said = read.statement(fact.text)
+            assert (fact.value("subject"), fact.value("object")) == (said.subject, said.object)
+            assert set(fact.values) == {"subject", "object"} | ({mode} - {None})
+            if mode == "source":
+                assert fact.value(mode) in read.pack["notes"]["sources"]
+        for probe in episode.probes:
+            name = probe.facts["start"]
+            assert name in probe.text
+            for fact, relation in zip(episode.needed(probe), probe.facts["path"], strict=True):
+                said = read.statement(fact.text)
+                assert (said.subject, said.relation) == (name, relation)
+                name = said.object
+            assert name == probe.golds[0]
+            assert probe.kind == RELATIONS[relation][1]
+            others = {fact.value("object") for fact in episode.facts
+                      if read.statement(fact.text).relation == relation} - {name}  # fmt: skip
+            assert len(others) >= 4
+            # A name that the question hands over is no answer.
+            assert name not in probe.text
+
+
+@pytest.mark.parametrize("code", CODES)
+@pytest.mark.parametrize("mode", MODES[1:])
+def test_facts_that_disagree(code: str, mode: str) -> None:
+    """One link of each chain is told twice, the fact that holds first in half of the episodes."""
+    read, first, made = reader(code), [], episodes(code, 50, facts=60, contradictions=mode)
+    for episode in made:
+        told = defaultdict(list)
+        for fact in episode.facts:
+            told[read.statement(fact.text)[:2]].append(fact.number)
+        twice = {key: numbers for key, numbers in told.items() if len(numbers) > 1}
+        assert len(twice) == len(episode.probes)
+        for probe in episode.probes:
+            pair = {probe.facts["overruled"], *probe.needs} & {n for t in twice.values() for n in t}
+            (holding,) = pair - {probe.facts["overruled"]}
+            marks = [read.statement(episode.facts[n].text).mark
+                     for n in (holding, probe.facts["overruled"])]  # fmt: skip
+            assert marks[0] > marks[1]
+            first.append(holding < probe.facts["overruled"])
+            assert read.pack["notes"][f"{mode}_rule"] in probe.text
+    assert sum(first) == len(first) / 2
+
+
+# ------------------------------------------------------------- no short cuts
+
+
+def guesses(episode: Episode) -> dict[str, str]:
+    """Rules of thumb for the first question: each finds an answer without following the chain."""
+    read = reader("en")
+    (probe,) = episode.probes[:1]
+    said = [read.statement(fact.text) for fact in episode.facts]
+    last = [each for each in said if each.relation == probe.facts["path"][-1]]
+    counts = Counter(name for each in said for name in (each.subject, each.object))
+    direct = [each for each in last if each.subject == probe.facts["start"]]
+    return {
+        "first": last[0].object,
+        "last": last[-1].object,
+        "frequent": max(last, key=lambda each: counts[each.object]).object,
+        "rare": min(last, key=lambda each: counts[each.object]).object,
+        "told of a frequent one": max(last, key=lambda each: counts[each.subject]).object,
+        "direct": direct[0].object if direct else "",
+    }
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_rules_of_thumb_do_not_help(mode: str | None) -> None:
+    """With four distractors chance is one in five."""
+    right, made = Counter[str](), episodes("en", 300, contradictions=mode)
+    for episode in made:
+        for name, guess in guesses(episode).items():
+            right[name] += guess in episode.probes[0].golds
+    assert max(right.values()) < 0.45 * len(made), right
+    assert right["direct"] == 0
+    assert min(right["first"], right["last"]) > 0.05 * len(made)
+
+
+@pytest.mark.parametrize("code", CODES)
+@pytest.mark.parametrize("knobs", [{}, {"facts": 60, "hop_depth": 3}])
+def test_no_constant_answer_is_right(code: str, knobs: dict) -> None:
+    for count in (1, None):
+        asked = [probe for each in episodes(code, 200, **knobs) for probe in each.probes[:count]]
+        golds = Counter(gold for probe in asked for gold in probe.golds)
+        assert max(golds.values()) < 0.06 * len(asked)
+        kinds = Counter(probe.kind for probe in asked)
+        assert 0.35 < kinds["person"] / len(asked) < 0.65
+        assert set(kinds) == set(KINDS)
+
+
+# ------------------------------------------------------------- one question, one answer
+
+
+@pytest.mark.parametrize(
+    ("code", "knobs"), [("en", {}), ("da", {"facts": 100}), ("en", {"facts": 5000})]
+)
+def test_starts_and_paths_do_not_repeat(code: str, knobs: dict) -> None:
+    """Five thousand episodes and more have questions of their own."""
+    made = make(Knobs(**knobs), languages.load(code), "seed")
+    assert made.limit >= 5000
+    asked = [made._start(number) for number in range(made.limit * made.most_probes)]
+    assert len({(each.start, each.path) for each in asked}) == len(asked)
+    with pytest.raises(ParameterError, match="index"):
+        made.episode(made.limit)
+
+
+@pytest.mark.parametrize("code", CODES)
+def test_a_question_has_one_answer(code: str) -> None:
+    golds = defaultdict(set)
+    for episode in episodes(code, 700) + episodes(code, 100, hop_depth=3, facts=60):
+        for probe in episode.probes:
+            golds[probe.text].add(probe.golds)
+    assert all(len(each) == 1 for each in golds.values())
+    assert len(golds) > 850
+
+
+# ------------------------------------------------------------- episodes
+
+
+@given(
+    knobs=st.builds(
+        dict,
+        facts=st.integers(1, 300),
+        hop_depth=st.integers(2, 4),
+        contradictions=st.sampled_from(MODES),
+        distractors=st.integers(0, 64),
+    ),
+    index=st.integers(0, 4999),
+    code=st.sampled_from(CODES),
+)
+@settings(max_examples=25)
+def test_any_setting_of_the_knobs(knobs: dict, index: int, code: str) -> None:
+    least = 2 * knobs["hop_depth"] + max(knobs["distractors"], 1)
+    made = make(Knobs(**knobs | {"facts": max(knobs["facts"], least)}), languages.load(code), "any")
+    knobs["facts"], most = made.knobs.facts, made.most_probes
+    episode = made.episode(index, most)
+    assert len(episode.probes) == most <= 8
+    assert [fact.number for fact in episode.facts] == list(range(knobs["facts"]))
+    assert len({fact.text for fact in episode.facts}) == knobs["facts"]
+    assert made.episode(index, most - 1) == Episode(
+        episode.id, episode.facts, episode.probes[: most - 1]
+    )
+    for probe in episode.probes:
+        needed = episode.needed(probe)
+        assert len(needed) == knobs["hop_depth"] == len(set(probe.needs))
+        assert needed[-1].value("object") == probe.golds[0]
+        last = {fact.value("object") for fact in episode.facts
+                if fact.value("object") not in probe.golds}  # fmt: skip
+        assert len(last) >= knobs["distractors"]
+
+
+@pytest.mark.parametrize("code", CODES)
+def test_sentences_are_well_formed(code: str) -> None:
+    texts, asked = [], []
+    for mode in MODES:
+        for episode in episodes(code, 100, hop_depth=4, contradictions=mode):
+            texts += [fact.text for fact in episode.facts]
+            asked += [probe.text for probe in episode.probes]
+    for text in texts + asked:
+        assert text[0].isupper()
+        assert not re.search(r"[{}]|  |\.\.|,,| [,.?]|\b(\w+) \1\b", text), text
+    assert all(text.endswith(".") for text in texts)
+    assert all(re.fullmatch(r"[^?]+[^,?]\?", text) for text in asked)
+
+
+def test_danish_genitives_and_commas() -> None:
+    made = make(Knobs(), languages.load("da"), "x")
+    assert made._genitive("Birmund") == "Birmunds"
+    assert made._genitive("Aldis") == "Aldis'"
+    chain = semantic_web.Chain("Aldis", ("teacher", "home", "mayor", "doctor"))
+    called = made._called(semantic_web.Chain("Aldis", (*chain.path, "barber")))
+    assert called == "den, der er læge for borgmesteren i den by, hvor Aldis' lærer bor,,"
+    asked = {probe.text for each in episodes("da", 100, hop_depth=4, contradictions=None)
+             for probe in each.probes}  # fmt: skip
+    assert any(", hvor " in text for text in asked)
+
+
+@pytest.mark.parametrize("code", CODES)
+def test_golds_are_short(code: str) -> None:
+    lille = tokens.load("lille")
+    asked = [probe for episode in episodes(code, 700) for probe in episode.probes]
+    assert max(lille.counts(sorted(probe.golds[0] for probe in asked))) <= 8
+    # With a word before it, "the river".
+    assert max(lille.counts(sorted(gold for probe in asked for gold in probe.golds))) <= 9
+
+
+def test_a_long_episode_is_made_fast() -> None:
+    made = make(Knobs(facts=10_000), languages.load("da"), "long")
+    begin = time.process_time()
+    episode = made.episode(0, made.most_probes)
+    assert time.process_time() - begin < 5
+    assert len({fact.text for fact in episode.facts}) == 10_000
+
+
+def test_all_names_suffice_for_the_longest_episode() -> None:
+    """As many relations as there can be, of as many names as there are, in every language."""
+    for code in CODES:
+        names = Names(languages.load(code), "x")
+        assert sum(names.count(of) for of, _ in RELATIONS.values()) > semantic.FACTS
+
+
+@pytest.mark.parametrize("code", CODES)
+def test_names(code: str) -> None:
+    """No two names are equal, whatever their kinds, and no first name hides in another."""
+    names = Names(languages.load(code), "x")
+    every = [names.name(kind, number) for kind in KINDS for number in range(names.count(kind))]
+    assert len(set(every)) == len(every) > 29_000
+    people = [name.casefold() for name in names.people]
+    assert len(people) > 264
+    assert not any(one in other for one in people for other in people if one != other)
+    assert Names(languages.load(code), "y").name("person", 0) != names.name("person", 0)
+
+
+def test_an_episode_depends_on_knobs_language_seed_and_index_alone() -> None:
+    made = make(Knobs(), languages.load("da"), "seed")
+    assert tuple(made.episode(index) for index in (5, 0)) == (
+        episodes("da", 700)[5],
+        episodes("da", 700)[0],
+    )
+    assert make(Knobs(), languages.load("da"), "other").episode(0) != made.episode(0)
+    code = (
+        "import hashlib; from rulerlib.languages import load\n"
+        "from rulerlib.tasks.semantic import Knobs, make\n"
+        "made = make(Knobs(facts=60, contradictions='date'), load('da'), 's')\n"
+        "print(hashlib.sha256(repr([made.episode(i, 2) for i in range(9)]).encode()).hexdigest())"
+    )
+    outs = {python(code, flags=("-S",), hash_seed=seed).stdout for seed in ("1", "2")}
+    assert len(outs) == 1
+    assert len(outs.pop().strip()) == 64
+
+
+# ------------------------------------------------------------- packs and bad input
+
+
+def shape(table: Any) -> Any:
+    return {key: shape(each) for key, each in table.items()} if isinstance(table, dict) else None
+
+
+@pytest.mark.parametrize("code", CODES)
+def test_wordings_of_a_pack(code: str) -> None:
+    pack = wording(code)
+    assert shape(pack) == shape(wording("da"))
+    assert list(pack["relations"]) == list(RELATIONS)
+    said = [say for each in pack["relations"].values() for say in each["say"]]
+    assert len(set(said)) == len(said)
+    for each in pack["relations"].values():
+        assert 3 <= len(each["say"]) <= 4
+        assert 2 <= len(each["ask"]) <= 3
+        assert placeholders(each.get("own", "{x}")) == {"x"}
+
+
+def test_a_damaged_pack_is_refused(tmp_path: Path) -> None:
+    english = languages.load("en")
+    for old, new, complaint in [
+        ("[relations.mouth]", "[relations.source]", "'relations.mouth.say' is missing"),
+        ("{a} lives in {b}.", "{a} lives.", "'relations.home.say' must name {a} {b} in braces"),
+        ("sources = [", "sources = 3 # [", "'notes.sources' is missing"),
+    ]:
+        text = (HERE / "en" / "semantic.toml").read_text(encoding="utf-8")
+        assert old in text
+        lines = [line.replace(old, new) for line in text.splitlines()]
+        damaged = languages.Language(
+            "en", "English", "", (), {"semantic": tomllib.loads("\n".join(lines))}, english.folder
+        )
+        with pytest.raises(DataError, match=re.escape(complaint)):
+            make(Knobs(), damaged, "x")
+    bare = languages.Language("en", "English", "", (), {}, english.folder)
+    with pytest.raises(DataError, match=r"semantic\.toml"):
+        make(Knobs(), bare, "x")
+
+
+@pytest.mark.parametrize(
+    ("knobs", "named"),
+    [
+        ({"hop_depth": 5}, "hop_depth"),
+        ({"hop_depth": "2"}, "hop_depth"),
+        ({"distractors": -1}, "distractors"),
+        ({"contradictions": "dates"}, "contradictions .*did you mean 'date'"),
+        ({"contradictions": False}, "contradictions"),
+        ({"facts": 5}, "facts is 5, but must be at least 6 for"),
+        ({"facts": 6, "contradictions": "date"}, "facts is 6, but must be at least 7 for"),
+        ({"facts": 10**9}, "facts"),
+    ],
+)
+def test_impossible_knobs(knobs: dict, named: str) -> None:
+    with pytest.raises(ParameterError, match=named):
+        Knobs(**knobs)
+
+
+def test_impossible_questions() -> None:
+    made = make(Knobs(), languages.load("da"), "x")
+    with pytest.raises(ParameterError, match="probes is 2, but must be"):
+        made.episode(0, 2)
+    with pytest.raises(ParameterError, match="index"):
+        made.episode(-1)
+
+
+@pytest.mark.parametrize("module", [semantic_web, telling])
+def test_the_worked_example_is_real(module) -> None:
+    done = doctest.testmod(module)
+    assert done.attempted
+    assert not done.failed

@@ -1,0 +1,490 @@
+"""Walks through a grid: the map follows from the prose, and so do lengths, routes and places.
+
+The answers are derived again by a reader of its own, which knows the wordings of a pack and nothing
+of the generator, with the distances of Floyd and Warshall; where networkx is installed, they are
+held against it, too.
+"""
+
+from __future__ import annotations
+
+import doctest
+import functools
+import itertools
+import math
+import re
+import tomllib
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from conftest import python
+from rulerlib import languages, tokens
+from rulerlib.errors import DataError, ParameterError
+from rulerlib.tasks import spatial, spatial_grid
+from rulerlib.tasks.episodes import Episode, Probe
+from rulerlib.tasks.spatial import Knobs, Walk, make, observed, walk
+
+HERE = Path(languages.__file__).parent
+CODES = sorted(path.parent.name for path in HERE.glob("*/spatial.toml"))
+Graph = dict[str, dict[str, tuple[int, int]]]
+
+MOVES = {"north": (0, 1), "east": (1, 0), "south": (0, -1), "west": (-1, 0)}
+GRIDS = [
+    {},
+    {"grid_size": 3},
+    {"grid_size": 3, "obstacle_density": 0.4},
+    {"grid_size": 4, "obstacle_density": 0.4},
+    {"obstacle_density": 0},
+    {"grid_size": 12, "obstacle_density": 0.3},
+]
+
+
+def wording(code: str) -> dict:
+    return tomllib.loads((HERE / code / "spatial.toml").read_text(encoding="utf-8"))
+
+
+@functools.cache
+def episodes(code: str, count: int, probes: int = 12, **knobs: Any) -> tuple[Episode, ...]:
+    made = make(Knobs(**knobs), languages.load(code), "seed")
+    return tuple(made.episode(index, probes) for index in range(count))
+
+
+# ------------------------------------------------------------- a reader of prose
+
+
+class Reader:
+    """Reads facts and questions of a language by the sentences that its pack has."""
+
+    def __init__(self, code: str) -> None:
+        self.pack = wording(code)
+        say, ask = self.pack["say"], self.pack["ask"]
+        table = self.pack["directions"]
+        self.moves = {word: MOVES[name] for name, (word, _) in table.items()}
+        self.letters = {MOVES[name]: letter for name, (_, letter) in table.items()}
+        self.opening = [self.pattern(each) for each in say["opening"]]
+        self.steps = [self.pattern(each) for each in say["step"] + say["walked"]]
+        self.asks = {kind: [self.pattern(each) for each in ask[kind]] for kind in ask}
+
+    def pattern(self, template: str) -> re.Pattern[str]:
+        pieces = re.split(r"\{(\w+)\}", template)
+        text = re.escape(pieces[0])
+        words = {"who": r"\w+", "direction": "|".join(self.moves), "letters": r"[A-ZØ, ]+"}
+        for slot, rest in zip(pieces[1::2], pieces[2::2], strict=True):
+            text += f"(?P<{slot}_>{words.get(slot, '.+?')})" + re.escape(rest)
+        return re.compile(text)
+
+    def read(self, patterns: list[re.Pattern[str]], text: str) -> dict[str, str]:
+        """Return the values of a sentence, which one wording alone fits."""
+        (match,) = filter(None, (each.fullmatch(text) for each in patterns))
+        return {name.removesuffix("_"): value for name, value in match.groupdict().items()}
+
+    def told(self, episode: Episode) -> list[tuple[str, str, str]]:
+        """Return all steps that the facts tell: from where, which way, to where."""
+        read = (self.read(self.steps, fact.text) for fact in episode.facts[1:])
+        return [(each["from"], each["direction"], each["to"]) for each in read]
+
+    def graph(self, episode: Episode) -> Graph:
+        """Return the map: for each place, the move that leads from it to each place beside it."""
+        graph: Graph = {}
+        for here, direction, there in self.told(episode):
+            right, up = self.moves[direction]
+            assert there not in graph.setdefault(here, {})
+            graph[here][there] = right, up
+            graph.setdefault(there, {})[here] = -right, -up
+        return graph
+
+    def golds(self, probe: Probe, graph: Graph, away: dict) -> set[str]:
+        """Return the answers, in their first spelling."""
+        words = self.read(self.asks[probe.kind], probe.text)
+        start, goal = words["start"], words.get("goal", "")
+        if probe.kind == "length":
+            return {str(away[start][goal])}
+        if probe.kind == "stand":
+            for word in words["moves"].split(", "):
+                (start,) = (
+                    other for other, move in graph[start].items() if move == self.moves[word]
+                )
+            return {start}
+        assert words["letters"].split(", ") == list(self.letters.values())
+        ways = [[start]]
+        for left in reversed(range(away[start][goal])):
+            ways = [[*way, other] for way in ways for other in graph[way[-1]]
+                    if away[other][goal] == left]  # fmt: skip
+        return {self.written(way, graph) for way in ways}
+
+    def written(self, way: list[str], graph: Graph) -> str:
+        return "".join(self.letters[graph[here][there]] for here, there in itertools.pairwise(way))
+
+
+def distances(graph: Graph) -> dict[str, dict[str, float]]:
+    """Return how far all places are from each other, after Floyd and Warshall."""
+    away = {a: dict.fromkeys(graph, math.inf) | dict.fromkeys(graph[a], 1) | {a: 0} for a in graph}
+    for via, beyond in away.items():
+        for row in away.values():
+            if (first := row[via]) < math.inf:
+                for end, rest in beyond.items():
+                    if first + rest < row[end]:
+                        row[end] = first + rest
+    return away
+
+
+@functools.cache
+def reader(code: str) -> Reader:
+    return Reader(code)
+
+
+@pytest.mark.parametrize("code", CODES)
+@pytest.mark.parametrize(
+    ("count", "knobs"), [(100, {}), *((15, each) for each in GRIDS[1:-1]), (3, GRIDS[-1])]
+)
+def test_golds_follow_from_the_prose(code: str, count: int, knobs: dict) -> None:
+    read = reader(code)
+    for episode in episodes(code, count, **knobs):
+        graph = read.graph(episode)
+        away = distances(graph)
+        town = read.read(read.opening, episode.facts[0].text)["town"]
+        for probe in episode.probes:
+            golds = read.golds(probe, graph, away)
+            if probe.kind == "route":
+                assert sorted(golds) == list(probe.golds)
+                assert len(golds) <= 24
+                assert len(probe.golds[0]) <= 7
+            else:
+                assert golds == {probe.golds[0]}
+            assert read.read(read.asks[probe.kind], probe.text)["town"] == town
+            assert probe.facts["optimum"] == away[probe.facts["start"]][probe.facts["goal"]]
+
+
+@pytest.mark.parametrize("code", CODES)
+def test_what_is_needed_is_enough(code: str) -> None:
+    """The facts that a question needs, and no others, lead to the same golds."""
+    read = reader(code)
+    for episode in episodes(code, 50):
+        for probe in episode.probes:
+            assert probe.needs[0] == 0
+            assert len(set(probe.needs)) == len(probe.needs)
+            part = Episode("", episode.needed(probe), ())
+            graph = read.graph(part)
+            golds = read.golds(probe, graph, distances(graph))
+            assert golds <= set(probe.golds)
+            assert probe.kind != "route" or golds == set(probe.golds)
+            # In the order in which they are walked.
+            step = episode.facts[probe.needs[1]]
+            assert probe.facts["start"] in (step.value("from"), step.value("to"))
+
+
+@pytest.mark.parametrize("code", CODES)
+@pytest.mark.parametrize("knobs", GRIDS)
+def test_walks_tell_the_whole_grid(code: str, knobs: dict) -> None:
+    """Free cells are joined, and each passage between two of them is walked once."""
+    read, size = reader(code), knobs.get("grid_size", 5)
+    blocked = round(knobs.get("obstacle_density", 0.2) * size * size)
+    for episode in episodes(code, 3, **knobs):
+        graph = read.graph(episode)
+        start = next(iter(graph))
+        cells = {start: (0, 0)}
+        edge = [start]
+        for here in edge:
+            for there, (right, up) in graph[here].items():
+                cell = cells[here][0] + right, cells[here][1] + up
+                # However one comes there, it is the same cell.
+                assert cells.setdefault(there, cell) == cell
+                edge += [there] * (there not in edge)
+        assert len(cells) == len(set(cells.values())) == size * size - blocked
+        for axis in zip(*cells.values(), strict=True):
+            assert max(axis) - min(axis) < size
+        beside = {(a, b) for a in cells for b in cells
+                  if math.dist(cells[a], cells[b]) == 1}  # fmt: skip
+        assert beside == {(a, b) for a in graph for b in graph[a]}
+
+
+def test_networkx_agrees() -> None:
+    networkx = pytest.importorskip("networkx")
+    read = reader("en")
+    for episode in episodes("en", 100)[:40]:
+        moves = read.graph(episode)
+        graph = networkx.Graph((a, b) for a in moves for b in moves[a])
+        for probe in episode.probes:
+            ends = probe.facts["start"], probe.facts["goal"]
+            assert networkx.shortest_path_length(graph, *ends) == probe.facts["optimum"]
+            if probe.kind == "route":
+                ways = networkx.all_shortest_paths(graph, *ends)
+                assert {read.written(way, moves) for way in ways} == set(probe.golds)
+
+
+@pytest.mark.parametrize("code", CODES)
+def test_facts(code: str) -> None:
+    """Values stand where a fact says; a walk goes on where it was, one walk a day."""
+    read, days = reader(code), 0
+    for episode in episodes(code, 50):
+        assert [fact.number for fact in episode.facts] == list(range(len(episode.facts)))
+        assert len({fact.text for fact in episode.facts}) == len(episode.facts)
+        who: dict[int, set[str]] = {}
+        place = ""
+        for before, fact in zip(episode.facts[1:], episode.facts[2:], strict=False):
+            assert fact.day - before.day in (0, 1)
+            place = before.value("to")
+            assert fact.day > before.day or fact.value("from") == place
+        for fact in episode.facts[1:]:
+            said = read.read(read.steps, fact.text)
+            assert {name: fact.value(name) for name in fact.values} == said
+            who.setdefault(fact.day, set()).add(said.get("who", ""))
+        names = [name for each in who.values() for name in each - {""}]
+        assert len(set(names)) == len(names)
+        days += len(who)
+    assert days > 100
+
+
+# ------------------------------------------------------------- routes
+
+
+def test_what_a_route_is_worth() -> None:
+    language = languages.load("en")
+    for episode in episodes("en", 30):
+        steps = observed(episode.facts, language)
+        back = dict(zip("NESW", "SWNE", strict=True))
+        for probe in episode.probes:
+            start, goal, optimum = (probe.facts[key] for key in ("start", "goal", "optimum"))
+            if probe.kind == "route":
+                for gold in probe.golds:
+                    assert walk(steps, start, goal, gold) == Walk(True, goal, True, 0)
+                    assert walk(steps, start, goal, gold[0] + back[gold[0]] + gold).excess == 2
+                    short = walk(steps, start, goal, gold[:-1])
+                    assert (short.valid, short.arrives) == (True, False)
+                    assert math.isnan(short.excess)
+            if probe.kind == "stand":
+                moves = probe.facts["moves"]
+                assert walk(steps, start, goal, moves) == Walk(
+                    True, goal, True, len(moves) - optimum
+                )
+
+
+def test_routes_that_cannot_be_walked() -> None:
+    steps = {"a": {"N": "b"}, "b": {"S": "a", "E": "c"}, "c": {"W": "b"}}
+    for route, end in {"E": "a", "NN": "b", "NXE": "b", "north": "a"}.items():
+        found = walk(steps, "a", "c", route)
+        assert (found.valid, found.arrives, found.end) == (False, False, end)
+        assert math.isnan(found.excess)
+    assert walk(steps, "a", "c", ["N", "E"]) == Walk(True, "c", True, 0)
+    assert walk(steps, "a", "a", "") == Walk(True, "a", True, 0)
+    assert math.isnan(walk(steps, "nowhere", "a", "N").excess)
+    # The goal lies apart from all that is known.
+    assert walk(steps, "a", "x", "NE").arrives is False
+    assert spatial.routes(steps, "a", "x") == []
+
+
+# ------------------------------------------------------------- no short cuts
+
+
+@pytest.mark.parametrize("code", CODES)
+@pytest.mark.parametrize("knobs", GRIDS[:-1])
+def test_no_constant_answer_is_right(code: str, knobs: dict) -> None:
+    """Not in a set with one question an episode, nor in one with all of them."""
+    first = [probe for each in episodes(code, 200, 1, **knobs) for probe in each.probes]
+    every = [probe for each in episodes(code, 12, **knobs) for probe in each.probes]
+    for asked in (first, every):
+        assert Counter(probe.kind for probe in asked).keys() == {"length", "route", "stand"}
+        golds = Counter(gold for probe in asked for gold in probe.golds)
+        assert max(golds.values()) <= 0.1 * len(asked), golds.most_common(3)
+
+
+@pytest.mark.parametrize("knobs", GRIDS)
+def test_lengths_are_spread_evenly(knobs: dict) -> None:
+    lengths = Knobs(**knobs).lengths
+    turns = 3 * len(lengths)
+    asked = [probe for each in episodes("da", 2 * turns, 1, **knobs) for probe in each.probes]
+    found = Counter(probe.facts["optimum"] for probe in asked if probe.kind == "length")
+    assert found == dict.fromkeys(lengths, 2)
+    moves = Counter(len(probe.facts["moves"]) for probe in asked if probe.kind == "stand")
+    assert moves == found
+    assert lengths[-1] == min(7, 2 * knobs.get("grid_size", 5) - 2)
+
+
+def test_a_walk_turns_back_only_at_a_dead_end() -> None:
+    back = dict(zip("NESW", "SWNE", strict=True))
+    for episode in episodes("en", 60):
+        steps = observed(episode.facts, languages.load("en"))
+        for probe in episode.probes:
+            place, last = probe.facts["start"], ""
+            for letter in probe.facts.get("moves", ""):
+                assert letter != back.get(last) or len(steps[place]) == 1
+                place, last = steps[place][letter], letter
+            assert probe.kind != "stand" or place == probe.facts["goal"] != probe.facts["start"]
+
+
+# ------------------------------------------------------------- one question, one answer
+
+
+@pytest.mark.parametrize("code", CODES)
+def test_questions_do_not_repeat(code: str) -> None:
+    """Each names the town, no two episodes are in the same, and in one no question comes twice."""
+    made = make(Knobs(), languages.load(code), "seed")
+    assert made.limit > 5000
+    towns = {made._names.name("town", index) for index in range(made.limit)}
+    assert len(towns) == made.limit
+    for knobs in GRIDS[:-1]:
+        for episode in episodes(code, 12, **knobs):
+            asked = [(probe.kind, probe.facts["start"], probe.facts["goal"],
+                      probe.facts.get("moves")) for probe in episode.probes]  # fmt: skip
+            assert len(set(asked)) == len(asked) == 12
+            assert all(episode.facts[0].value("town") in probe.text for probe in episode.probes)
+    with pytest.raises(ParameterError, match="index"):
+        made.episode(made.limit)
+
+
+# ------------------------------------------------------------- episodes
+
+
+@given(
+    size=st.integers(3, 9),
+    density=st.floats(0, 0.4),
+    index=st.integers(0, 9999),
+    code=st.sampled_from(CODES),
+)
+@settings(max_examples=25)
+def test_any_setting_of_the_knobs(size: int, density: float, index: int, code: str) -> None:
+    made = make(Knobs(size, density), languages.load(code), "any")
+    episode = made.episode(index, 12)
+    assert made.episode(index, 5) == Episode(episode.id, episode.facts, episode.probes[:5])
+    steps = observed(episode.facts, languages.load(code))
+    assert len(steps) == size * size - round(density * size * size)
+    for probe in episode.probes:
+        assert all(number < len(episode.facts) for number in probe.needs)
+        assert 1 <= len(probe.golds) <= 24
+        assert 1 <= probe.facts["optimum"] <= 7
+
+
+def test_an_episode_depends_on_knobs_language_seed_and_index_alone() -> None:
+    made = make(Knobs(), languages.load("da"), "seed")
+    assert (made.episode(5, 12), made.episode(0, 12)) == episodes("da", 100)[5::-5]
+    assert make(Knobs(), languages.load("da"), "other").episode(0) != made.episode(0)
+    code = (
+        "import hashlib; from rulerlib.languages import load\n"
+        "from rulerlib.tasks.spatial import Knobs, make\n"
+        "made = make(Knobs(), load('da'), 's')\n"
+        "print(hashlib.sha256(repr([made.episode(i, 12) for i in range(9)]).encode()).hexdigest())"
+    )
+    outs = {python(code, flags=("-S",), hash_seed=seed).stdout for seed in ("1", "2")}
+    assert len(outs) == 1
+    assert len(outs.pop().strip()) == 64
+
+
+# ------------------------------------------------------------- packs
+
+
+@pytest.mark.parametrize("code", CODES)
+def test_sentences_are_well_formed(code: str) -> None:
+    for knobs in (GRIDS[0], GRIDS[-1]):
+        for episode in episodes(code, 3, **knobs):
+            texts = [each.text for each in (*episode.facts, *episode.probes)]
+            for text in texts:
+                assert text[0].isupper()
+                assert re.search(r"[.?]$", text)
+                assert not re.search(r"[{}/]|  |\.\.|,,| [,.?]", text), text
+
+
+@pytest.mark.parametrize("code", CODES)
+def test_golds_are_short(code: str) -> None:
+    """The first spelling has eight tokens at most, also where places have adjectives."""
+    lille, pack = tokens.load("lille"), wording(code)
+    made = make(Knobs(grid_size=12), languages.load(code), "x")
+    golds = set().union(*(made._place(place)[:2] for place in all_places(pack)))
+    assert max(lille.counts(sorted(golds))) <= 8
+    routes = {gold for each in episodes(code, 100) for probe in each.probes
+              for gold in probe.golds if probe.kind == "route"}  # fmt: skip
+    # An Ø between letters is two tokens.
+    counts = zip(lille.counts(sorted(routes)), sorted(routes), strict=True)
+    assert all(count <= 8 + route.count("Ø") for count, route in counts)
+
+
+def all_places(pack: dict) -> list[str]:
+    places = [place.rpartition(" / ")[2].split(" ") for place in pack["words"]["places"]]
+    long = [f"{a} {adjective} {b}" for a, b in places for adjective in pack["words"]["adjectives"]]
+    return [place.partition(" / ")[0] for place in pack["words"]["places"]] + long
+
+
+@pytest.mark.parametrize("code", CODES)
+def test_places_have_names_of_their_own(code: str) -> None:
+    """No name is part of another, so that none is right by chance; 12 x 12 cells all get one."""
+    pack = wording(code)
+    made = make(Knobs(grid_size=12), languages.load(code), "x")
+    short = [made._place(place.partition(" / ")[0])[1] for place in pack["words"]["places"]]
+    assert len(set(short)) == len(short) >= 64
+    assert not [(a, b) for a in short for b in short if a != b and a in b]
+    assert len(set(all_places(pack))) == len(short) * (1 + len(pack["words"]["adjectives"])) >= 208
+    for episode in episodes(code, 3, **GRIDS[-1]):
+        assert set(observed(episode.facts, languages.load(code))) <= set(all_places(pack))
+
+
+def test_spellings() -> None:
+    danish = make(Knobs(), languages.load("da"), "x")
+    assert danish._place("den gamle mølle") == (
+        "den gamle mølle",
+        "gamle mølle",
+        "ved den gamle mølle",
+    )
+    assert danish._place("møllen") == ("møllen", "ved møllen")
+    assert danish._number(2) == ("2", "to", "2 skridt")
+    english = make(Knobs(), languages.load("en"), "x")
+    assert english._place("the mill") == ("the mill", "mill", "at the mill")
+    assert [english._number(number)[2] for number in (1, 7)] == ["1 step", "7 steps"]
+
+
+@pytest.mark.parametrize("code", CODES)
+def test_wordings_of_a_pack(code: str) -> None:
+    pack, danish = wording(code), wording("da")
+    for table in danish:
+        assert list(pack[table]) == list(danish[table])
+    assert all(len(ways) >= 2 for ways in (*pack["ask"].values(), *pack["say"].values()))
+    letters = [letter for _, letter in pack["directions"].values()]
+    assert len(set(letters)) == 4
+    assert all(len(letter) == 1 for letter in letters)
+    assert list(pack["directions"]) == list(MOVES)
+    assert len(pack["words"]["numbers"]) == 7
+
+
+def test_a_damaged_pack_is_refused() -> None:
+    english = languages.load("en")
+    text = (HERE / "en" / "spatial.toml").read_text(encoding="utf-8")
+    for old, new, complaint in [
+        ("[directions]", "[ways]", "'directions.north' is missing"),
+        (" in {town}?", "?", "'ask.length' must name {start} {goal} {town} in braces"),
+    ]:
+        damaged = {"spatial": tomllib.loads(text.replace(old, new))}
+        language = languages.Language("en", "English", "", (), damaged, english.folder)
+        with pytest.raises(DataError, match=re.escape(complaint)):
+            make(Knobs(), language, "x")
+
+
+@pytest.mark.parametrize(
+    ("knobs", "named"),
+    [
+        ({"grid_size": 2}, "grid_size"),
+        ({"grid_size": 13}, "grid_size"),
+        ({"grid_size": 5.0}, "grid_size"),
+        ({"obstacle_density": 0.5}, "obstacle_density is 0.5, but must be a number from 0 to 0.4"),
+        ({"obstacle_density": math.nan}, "obstacle_density"),
+        ({"obstacle_density": True}, "obstacle_density"),
+        ({"obstacle_density": "0.2"}, "obstacle_density"),
+    ],
+)
+def test_impossible_knobs(knobs: dict, named: str) -> None:
+    with pytest.raises(ParameterError, match=named):
+        Knobs(**knobs)
+
+
+def test_impossible_questions() -> None:
+    made = make(Knobs(), languages.load("da"), "x")
+    with pytest.raises(ParameterError, match="probes is 13, but must be"):
+        made.episode(0, 13)
+
+
+@pytest.mark.parametrize("module", [spatial, spatial_grid])
+def test_the_worked_example_is_real(module) -> None:
+    done = doctest.testmod(module)
+    assert done.attempted
+    assert not done.failed

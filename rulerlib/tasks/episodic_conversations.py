@@ -16,16 +16,12 @@ import itertools
 import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from rulerlib.errors import require, whole_number
 from rulerlib.languages import Language
 from rulerlib.tasks.episodes import Episode, Fact, Probe
-from rulerlib.tasks.episodic_base import MOST_PROBES, Episodic
+from rulerlib.tasks.episodic_base import MOST_PROBES, Episodic, Knobs
 from rulerlib.tasks.telling import Spans, told
-
-if TYPE_CHECKING:
-    from rulerlib.tasks.episodic import Knobs
 
 KINDS = ("plain", "corrected", "retracted")
 """What can happen to a value: nothing, corrections, or corrections that are taken back."""
@@ -100,7 +96,7 @@ class _Thread:
 
 
 class Conversations(Episodic):
-    """Makes the episodes of one setting of the knobs; see `rulerlib.tasks.episodic.Knobs`.
+    """Makes the episodes of one setting of the knobs; see `rulerlib.tasks.episodic_base.Knobs`.
 
     Raises
     ------

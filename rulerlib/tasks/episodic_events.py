@@ -15,16 +15,13 @@ import math
 import random
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from rulerlib.errors import require, whole_number
 from rulerlib.languages import Language
 from rulerlib.tasks.episodes import Episode, Fact, Probe
-from rulerlib.tasks.episodic_base import MOST_PROBES, Episodic
+from rulerlib.tasks.episodic_base import MOST_PROBES, Episodic, Knobs
 from rulerlib.tasks.telling import told
-
-if TYPE_CHECKING:
-    from rulerlib.tasks.episodic import Knobs
 
 NAMED = {
     "who": ("when", "where"),
@@ -144,7 +141,7 @@ class _Diary:
 
 
 class Events(Episodic):
-    """Makes the episodes of one setting of the knobs; see `rulerlib.tasks.episodic.Knobs`.
+    """Makes the episodes of one setting of the knobs; see `rulerlib.tasks.episodic_base.Knobs`.
 
     Raises
     ------

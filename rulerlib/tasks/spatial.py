@@ -271,7 +271,7 @@ class Spatial(Episodes):
         cells = grid.draw(knobs.grid_size, knobs.obstacle_density, knobs.lengths[-1], rng)
         named = dict(zip(cells, self._places(len(cells), rng), strict=True))
         facts = tuple(self._tell(town, named, rng))
-        matter = Matter(town, observed(facts, self.language), _passages(facts))
+        matter = Known(town, observed(facts, self.language), _passages(facts))
         seen = set[tuple[str, str]]()
         asked = []
         for place in range(probes):
@@ -279,7 +279,7 @@ class Spatial(Episodes):
             asked.append(self._ask(index + place, matter, seen, rng))
         return Episode(f"spatial-{index}", facts, tuple(asked))
 
-    def _ask(self, turn: int, matter: Matter, seen: set[tuple[str, str]], rng: Random) -> Probe:
+    def _ask(self, turn: int, matter: Known, seen: set[tuple[str, str]], rng: Random) -> Probe:
         """Return the question of a turn, about none of the pairs and walks that were seen."""
         turn, at = divmod(turn, len(QUESTIONS))
         kind, length = QUESTIONS[at], self.knobs.lengths[turn % len(self.knobs.lengths)]
@@ -359,7 +359,7 @@ def _passages(facts: Iterable[Fact]) -> dict[tuple[str, str], int]:
     return numbers
 
 
-class Matter(NamedTuple):
+class Known(NamedTuple):
     """What the questions of an episode are about.
 
     Attributes

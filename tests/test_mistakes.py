@@ -71,7 +71,9 @@ def test_refusals_are_no_part_of_a_prompt():
     """They may grow without making old datasets strangers."""
     pack = languages.load("da")
     assert pack.fingerprint == languages.read_pack(pack.folder.with_suffix(".toml")).fingerprint
-    assert not any(phrase in repr(pack.templates) for phrase in pack.refusals)
+    # Among answers that count where something was never taught they may stand.
+    prompts = {name: pack.templates[name] for name in pack.templates if name != "episodic"}
+    assert not any(phrase in repr(prompts) for phrase in pack.refusals)
 
 
 # --- Needles ---------------------------------------------------------------------------------

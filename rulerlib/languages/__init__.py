@@ -8,9 +8,9 @@ out of common words; ``xx/refusals.txt``, phrases by which models decline to ans
 line; ``xx/numbers.toml``, where numbers are written otherwise than in English
 (`rulerlib.languages.numbers`); the sections in files of their own (`SECTIONS`), of which
 ``xx/reading.toml`` says how questions about passages are asked, and ``xx/episodic.toml``,
-``xx/semantic.toml`` and ``xx/spatial.toml`` what the suites on memory teach and ask; and the
-wording of fictional documents, ``xx/encyclopedia.toml`` and ``xx/chronicle.toml``
-(`rulerlib.sources`).
+``xx/semantic.toml`` and ``xx/spatial.toml`` what the suites on memory teach and ask, and
+``xx/memory.toml`` how what a memory recalls is put into a prompt; and the wording of fictional
+documents, ``xx/encyclopedia.toml`` and ``xx/chronicle.toml`` (`rulerlib.sources`).
 
 >>> danish = load("da")
 >>> danish.join(["a", "b", "c"])
@@ -35,7 +35,8 @@ question_answering    ``number``, ``text``, ``query``, ``context``
 reading               the same, ``examples`` and ``opening``
 ====================  ==========================================================
 
-The files of the suites on memory say at their beginning what their templates may name.
+The files of the suites on memory, and ``xx/memory.toml``, say at their beginning what their
+templates may name.
 """
 
 from __future__ import annotations
@@ -56,7 +57,7 @@ from rulerlib.languages.numbers import Numbers
 
 _HERE = Path(__file__).parent
 
-SECTIONS = ("reading", "episodic", "semantic", "spatial")
+SECTIONS = ("reading", "episodic", "semantic", "spatial", "memory")
 """The sections of a pack that stand in files of their own: ``xx/reading.toml`` is read as the
 section ``reading``. A pack may do without any of them."""
 

@@ -17,4 +17,15 @@ suite                 what is taught and asked
 `semantic`            relations that link into chains; the answer is several hops away
 `spatial`             walks through a grid of places; shortest ways are asked
 ====================  ========================================================================
+
+A system is taught an episode's texts, keeps what it will in one SQLite file, and recalls texts for
+a question. None of them sees an answer.
+
+================================  =================================================================
+`rulerlib.memory.rag`             the facts that fit best by words and by vectors, fused
+`rulerlib.memory.episodic_index`  sparse keys, a gate that decides what is written, completion from
+                                  a part, replay
+`rulerlib.memory.relation_graph`  relations in a graph that is walked over several hops
+`rulerlib.memory.place_map`       a map learnt from walks, and the shortest way over it
+================================  =================================================================
 """

@@ -1,0 +1,250 @@
+"""How fast memory systems are taught and asked, and how much they find.
+
+    python benchmarks/memory.py
+    python benchmarks/memory.py --systems rag hei_nw --facts 20000 --episodes 10
+
+Two tables in Markdown, on standard output. The first: each system
+is taught one episode of ``episodic_capacity`` with 100,000 facts and asked 200 questions. Where
+bm25s is installed, it is taught and asked the same, and the last column divides a system's median
+by its. Of the questions, 20 are about the episode; the others are about episodes of the same
+people, towns and days, so that their words occur. The second table: recall at 1, 5 and 10 texts
+and the mean reciprocal rank, by suite, of questions that can be answered.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import importlib
+import platform
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from rulerlib import languages
+from rulerlib.errors import RulerError, whole_number
+from rulerlib.memory.search import words_of
+from rulerlib.memory.suites import SUITES, Recipe
+from rulerlib.memory.system import Recalled, System
+from rulerlib.tasks.episodes import Episode, Probe
+
+SYSTEMS: dict[str, tuple[str, str, dict[str, Any]]] = {
+    "rag": ("rag", "Rag", {}),
+    "rag, words alone": ("rag", "Rag", {"vectors": False}),
+    "rag, vectors alone": ("rag", "Rag", {"words": False}),
+    "hei_nw": ("episodic_index", "EpisodicIndex", {}),
+    "hei_nw, gate off": ("episodic_index", "EpisodicIndex", {"gate": False}),
+    "sgc_rss": ("relation_graph", "RelationGraph", {}),
+    "smpd": ("place_map", "PlaceMap", {}),
+}
+"""Module, class and settings by name."""
+
+KS = (1, 5, 10)
+
+SPEED = ("system", "taught (s)", "facts/s", "MB", "first question (ms)", "median (ms)", "p95 (ms)",
+         "processor (ms)", "× bm25s")  # fmt: skip
+
+FOUND = ("suite", "language", "system", "questions", *(f"recall@{k}" for k in KS), "MRR")
+
+
+class Speed(NamedTuple):
+    """What it took to teach and to ask: seconds, bytes (0: not on disk), and milliseconds.
+
+    Questions are timed by the clock, and in time of the processor.
+    """
+
+    taught: float
+    bytes: int
+    asked: list[float]
+    processor: list[float]
+
+    @property
+    def median(self) -> float:
+        return statistics.median(self.asked[1:])
+
+
+def created(name: str, folder: Path, language: str, suite: str) -> System:
+    """Return a system on a new store, by its name in the table."""
+    module, kind, changes = SYSTEMS[name]
+    made = importlib.import_module(f"rulerlib.memory.{module}")
+    settings = made.Settings(**{"k": max(KS), **changes})
+    path = Path(tempfile.mkdtemp(dir=folder)) / "store.sqlite"
+    system: System = getattr(made, kind).create(path, settings, languages.load(language), suite)
+    return system
+
+
+# ------------------------------------------------------------- speed
+
+
+def taught_and_asked(
+    teach: Callable[[], int], ask: Callable[[str], object], questions: Sequence[str]
+) -> Speed:
+    """Return what it takes to teach and to ask, by the clock."""
+    start = time.perf_counter()
+    size = teach()
+    speed = Speed(time.perf_counter() - start, size, [], [])
+    for question in questions:
+        start, busy = time.perf_counter(), time.process_time()
+        ask(question)
+        speed.processor.append((time.process_time() - busy) * 1e3)
+        speed.asked.append((time.perf_counter() - start) * 1e3)
+    return speed
+
+
+def of_system(name: str, episode: Episode, language: str, questions: Sequence[str]) -> Speed:
+    """Return how fast a system is."""
+    with tempfile.TemporaryDirectory() as folder:
+        system = created(name, Path(folder), language, "episodic_capacity")
+
+        def teach() -> int:
+            system.teach(episode.id, episode.facts)
+            return int(system.telemetry()["bytes"])
+
+        speed = taught_and_asked(teach, lambda text: system.recall(episode.id, text), questions)
+        system.close()
+    return speed
+
+
+def of_bm25s(episode: Episode, questions: Sequence[str]) -> Speed | None:
+    """Return how fast bm25s is with the same words, or None where it is not installed."""
+    try:
+        import bm25s
+    except ImportError:
+        return None
+    retriever = bm25s.BM25(method="robertson", k1=1.2, b=0.75)
+    known: set[str] = set()
+
+    def teach() -> int:
+        words = [words_of(fact.text) for fact in episode.facts]
+        known.update(*words)
+        retriever.index(words, show_progress=False)
+        return 0
+
+    def ask(text: str) -> None:
+        words = [word for word in words_of(text) if word in known]
+        retriever.retrieve([words], k=max(KS), show_progress=False)
+
+    return taught_and_asked(teach, ask, questions)
+
+
+def speeds(systems: Sequence[str], facts: int, count: int, language: str) -> Iterator[list[str]]:
+    """Yield the rows of the table of speeds."""
+    per = Recipe("episodic_capacity", 1, language=language, changes={"facts": facts})
+    most = min(count, per.episodes.most_probes)
+    recipe = dataclasses.replace(per, size=-(-count // most), probes=most)
+    items = iter(recipe)
+    episode = next(items).episode
+    probes = [*episode.probes, *(probe for item in items for probe in item.episode.probes)]
+    questions = [probe.text for probe in probes[:count]]
+    peer = of_bm25s(episode, questions)
+    if peer is not None:
+        yield speed_row("bm25s", peer, facts, peer)
+    for name in systems:
+        yield speed_row(name, of_system(name, episode, language, questions), facts, peer)
+
+
+def speed_row(name: str, speed: Speed, facts: int, peer: Speed | None) -> list[str]:
+    p95 = sorted(speed.asked[1:])[int(0.95 * (len(speed.asked) - 1))]
+    return [
+        name,
+        f"{speed.taught:.1f}",
+        f"{facts / speed.taught:,.0f}",
+        f"{speed.bytes / 1e6:.0f}" if speed.bytes else "",
+        f"{speed.asked[0]:,.0f}",
+        f"{speed.median:.1f}",
+        f"{p95:.1f}",
+        f"{statistics.median(speed.processor[1:]):.1f}",
+        f"{speed.median / peer.median:.1f}" if peer else "",
+    ]
+
+
+# ------------------------------------------------------------- what is found
+
+
+def reached(recalled: Sequence[Recalled], probe: Probe) -> tuple[list[float], float]:
+    """Return of a question the share of needed facts among the first texts, and 1 / the first rank.
+
+    >>> probe = Probe("?", ("a",), needs=(3, 4), kind="who")
+    >>> reached([Recalled("", (1,), 2.0), Recalled("", (4,), 1.0)], probe)
+    ([0.0, 0.5, 0.5], 0.5)
+    """
+    ranks = {}
+    for rank, text in enumerate(recalled, 1):
+        for number in text.numbers:
+            ranks.setdefault(number, rank)
+    needed = [ranks.get(number, float("inf")) for number in probe.needs]
+    shares = [sum(rank <= k for rank in needed) / len(needed) for k in KS]
+    return shares, 1 / min(needed)
+
+
+def found_row(suite: str, language: str, name: str, episodes: int) -> list[str]:
+    """Return a row of the table of what is found; all episodes are taught to one store."""
+    recipe = Recipe(suite, episodes, language=language)
+    recipe = dataclasses.replace(recipe, probes=min(4, recipe.episodes.most_probes))
+    made = [item.episode for item in recipe]
+    with tempfile.TemporaryDirectory() as folder:
+        system = created(name, Path(folder), language, suite)
+        for episode in made:
+            system.teach(episode.id, episode.facts)
+        scores = [
+            reached(system.recall(episode.id, probe.text), probe)
+            for episode in made
+            for probe in episode.probes
+            if probe.needs
+        ]
+        system.close()
+    means = [statistics.mean(shares[at] for shares, _ in scores) for at in range(len(KS))]
+    means.append(statistics.mean(first for _, first in scores))
+    return [suite, language, name, str(len(scores)), *(f"{mean:.3f}" for mean in means)]
+
+
+def markdown(row: Sequence[str]) -> str:
+    return "| " + " | ".join(row) + " |"
+
+
+def table(head: Sequence[str], left: int, rows: Iterator[list[str]]) -> None:
+    """Print a table, each row when it is there; the first ``left`` columns are names."""
+    print(markdown(head))
+    print(markdown(["---"] * left + ["---:"] * (len(head) - left)))
+    for row in rows:
+        print(markdown(row), flush=True)
+    print()
+
+
+def main(arguments: list[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--systems", nargs="+", default=list(SYSTEMS), choices=SYSTEMS)
+    parser.add_argument("--suites", nargs="+", default=list(SUITES), choices=SUITES)
+    parser.add_argument("--languages", nargs="+", default=["da", "en"])
+    parser.add_argument("--facts", type=int, default=100_000, help="0: measure no speed")
+    parser.add_argument("--questions", type=int, default=200)
+    parser.add_argument("--episodes", type=int, default=50, help="per suite; 0: measure no recall")
+    options = parser.parse_args(arguments)
+    try:
+        # The first question is counted by itself.
+        whole_number("questions", options.questions, 2)
+        if options.facts:
+            print(f"{options.facts:,} facts, {options.languages[0]}, {platform.machine()}\n")
+            rows = speeds(options.systems, options.facts, options.questions, options.languages[0])
+            table(SPEED, 1, rows)
+        if options.episodes:
+            found = (
+                found_row(suite, language, name, options.episodes)
+                for suite in options.suites
+                for language in options.languages
+                for name in options.systems
+            )
+            table(FOUND, 3, found)
+    except RulerError as error:
+        print(error, file=sys.stderr)
+        raise SystemExit(2) from error
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,403 @@
+"""Reading: what a sentence or a question says, by the wording of a language pack turned around.
+
+The templates that a suite tells its facts with become patterns, so that a memory knows who and what
+a sentence is about. Nothing else is known: what a pack does not word is not read.
+
+>>> from rulerlib.languages import load
+>>> reader = Reader(load("en"))
+>>> reader.fact("Note of 3 May: Corwin teaches Halwen.")
+Read(kind='relation', values={'object': 'Corwin', 'subject': 'Halwen', 'date': '3 May'}, \
+relation='teacher', rank=503)
+>>> asked = reader.question("In which town does Halwen's teacher live?")
+>>> asked.values["start"], asked.path, asked.rule
+('Halwen', ('teacher', 'home'), None)
+>>> reader.fact("Nobody knows.") is None
+True
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Generic, NamedTuple, TypeVar
+
+from rulerlib.errors import DataError
+from rulerlib.languages import Language
+from rulerlib.sources.encyclopedia_wording import read_wording
+from rulerlib.tasks.semantic_web import RELATIONS
+
+RULES = ("date", "source")
+"""By what a note, and a question, may say which of two facts holds."""
+
+NAME = r"[^\W\d_]+(?:-[^\W\d_]+)*"
+"""The pattern of a slot for a name, which is one word."""
+
+# A thing or a place, and a phrase.
+_WORDS = r"[^.:?!]+?"
+_ANY = r".+?"
+
+_SLOT = re.compile(r"\{(\w+)\}")
+_WORD = re.compile(r"\w+")
+
+# What is read of a text: more is no sentence of a suite, and patterns take longer on it.
+_LONGEST = 800
+
+# The most phrases that stand in each other.
+_DEEPEST = 8
+
+Meaning = TypeVar("Meaning")
+
+
+class Read(NamedTuple):
+    """What a sentence says.
+
+    Attributes
+    ----------
+    kind
+        ``"relation"`` (values subject, object and, of a note, date or source), ``"event"`` (who,
+        did, what, where, when), ``"step"`` (from, direction, to and, where it is told, who) or
+        ``"opening"`` (town): what the walks through a town begin with.
+    values
+        The words of the sentence by what they are.
+    relation
+        The name of a relation in `rulerlib.tasks.semantic_web.RELATIONS`; empty for other kinds.
+    rank
+        Of two notes the one with the larger rank holds: a later date, a better source. Of an event
+        the place of its day in the year, which grows with it. 0 where nothing is said.
+    """
+
+    kind: str
+    values: Mapping[str, str]
+    relation: str = ""
+    rank: int = 0
+
+
+class Asked(NamedTuple):
+    """What a question asks.
+
+    Attributes
+    ----------
+    kind
+        ``"path"`` (values start), ``"who"``, ``"what"``, ``"where"`` or ``"when"`` of events (two
+        of who, where and when, and did), ``"length"`` or ``"route"`` (start, goal, town) or
+        ``"stand"`` (start, town).
+    values
+        The words of the question by what they are; ``did`` is as facts say it.
+    path
+        The relations that lead from the start to the answer.
+    rule
+        One of `RULES`, if the question says which facts hold.
+    moves
+        The words for the directions that somebody goes in.
+    """
+
+    kind: str
+    values: Mapping[str, str]
+    path: tuple[str, ...] = ()
+    rule: str | None = None
+    moves: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Template(Generic[Meaning]):
+    """A template as a pattern, which of its slots are names, and what it means."""
+
+    pattern: re.Pattern[str]
+    names: tuple[str, ...]
+    meaning: Meaning
+
+    def values(self, text: str) -> dict[str, str] | None:
+        """Return the words in its slots; None: a text does not fit."""
+        match = self.pattern.fullmatch(text)
+        # A name does not begin with a small letter, in writing that has any.
+        if not match or any(match[name][0].islower() for name in self.names):
+            return None
+        return match.groupdict()
+
+
+class Templates(Generic[Meaning]):
+    """Templates with what each of them means, found by the words that stand in them.
+
+    A text is held against those templates alone whose rarest word it has: a handful of hundreds.
+    """
+
+    def __init__(self) -> None:
+        self._all: list[tuple[_Template[Meaning], set[str]]] = []
+
+    def add(self, template: str, slots: Mapping[str, str], meaning: Meaning) -> None:
+        """Add a template; ``slots`` has the pattern of each name in braces."""
+        text, *pieces = _SLOT.split(template)
+        pattern = re.escape(text)
+        for slot, rest in zip(pieces[::2], pieces[1::2], strict=True):
+            pattern += f"(?P<{slot}>{slots[slot]})" + re.escape(rest)
+        # A word that a slot touches is no word of every text.
+        words = {word for word in _WORD.findall(_SLOT.sub("_", template)) if "_" not in word}
+        names = tuple(slot for slot in pieces[::2] if slots[slot] == NAME)
+        self._all.append((_Template(re.compile(pattern), names, meaning), words))
+
+    @functools.cached_property
+    def _by_word(self) -> dict[str, list[_Template[Meaning]]]:
+        frequent = Counter(word for _, words in self._all for word in words)
+        table = defaultdict(list)
+        for template, words in self._all:
+            rarest = min(words, key=lambda word: (frequent[word], word), default="")
+            table[rarest].append(template)
+        return table
+
+    def matches(self, text: str) -> Iterator[tuple[dict[str, str], Meaning]]:
+        """Yield the words in the slots of each template that a text fits, and what it means."""
+        table = self._by_word
+        for word in ("", *dict.fromkeys(_WORD.findall(text))):
+            for template in table.get(word, ()):
+                if (values := template.values(text)) is not None:
+                    yield values, template.meaning
+
+    def first(self, text: str) -> tuple[dict[str, str], Meaning] | None:
+        """Return the first of `matches`; None: there is none."""
+        return next(self.matches(text), None)
+
+
+class Reader:
+    """Reads the sentences and questions of a language, of all suites that its pack has.
+
+    Parameters
+    ----------
+    language
+        The language; what its pack lacks is not read.
+
+    Raises
+    ------
+    DataError
+        If a section of its pack is damaged: names the file.
+    """
+
+    def __init__(self, language: Language) -> None:
+        self._language = language
+        self._facts = Templates[tuple[str, str]]()
+        self._notes = Templates[tuple[str, int]]()
+        self._asks = Templates[tuple[str, str]]()
+        self._rules: dict[str, str] = {}
+        self._phrases = Templates[str]()
+        self._owned: dict[str, str] = {}
+        self._starts: dict[str, re.Pattern[str]] = {}
+        self._genitive: dict[str, str] = {}
+        self._unless: list[re.Pattern[str]] = []
+        self._directions: dict[str, str] = {}
+        self._months: list[str] = []
+        self._dates: list[re.Pattern[str]] = []
+        readers = {
+            "semantic": self._learn_relations,
+            "episodic": self._learn_events,
+            "spatial": self._learn_walks,
+        }
+        for section, learn in readers.items():
+            if section in language.templates:
+                try:
+                    learn(language.section(section))
+                except (AttributeError, IndexError, KeyError, TypeError, re.error) as error:
+                    file = language.folder / f"{section}.toml"
+                    raise DataError(f"{file}: cannot be turned around ({error}).") from error
+
+    # ------------------------------------------------------------ the pack
+
+    def _learn_dates(self, form: str) -> str:
+        """Learn how a day is written, and return a pattern of it without groups."""
+        if not self._months:
+            path = self._language.folder / "encyclopedia.toml"
+            self._months = read_wording(path)["format"]["months"]
+        slots = {"day": r"\d{1,2}", "month": "|".join(map(re.escape, self._months))}
+        pattern = bare = ""
+        for piece in re.split(r"(\{\w+\})", form):
+            slot = piece.strip("{}")
+            inner = slots[slot] if piece.startswith("{") else re.escape(piece)
+            pattern += f"(?P<{slot}>{inner})" if piece.startswith("{") else inner
+            bare += f"(?:{inner})"
+        self._dates.append(re.compile(pattern))
+        return bare
+
+    def _learn_relations(self, table: Mapping[str, Any]) -> None:
+        notes, self._genitive = table["notes"], table["genitive"]
+        names = {"a": NAME, "b": NAME, "x": _ANY}
+        for name in RELATIONS:
+            relation = table["relations"][name]
+            for say in relation["say"]:
+                self._facts.add(say, names, ("relation", name))
+            for ask in relation["ask"]:
+                self._asks.add(ask, names, ("path", name))
+            self._phrases.add(relation["called"].removesuffix(","), names, name)
+            if "own" in relation:
+                self._owned[name] = relation["own"].removeprefix("{x}")
+        for kind, forms in table["kinds"].items():
+            self._starts[kind] = re.compile(
+                re.escape(forms["name"]).replace(r"\{name\}", f"(?P<name>{NAME})")
+            )
+        date = self._learn_dates(notes["day"])
+        for form in notes["date"]:
+            self._notes.add(form, {"date": date, "fact": _ANY}, ("date", 0))
+        # Whoever stands first holds over those behind.
+        for place, source in enumerate(reversed(notes["sources"]), 1):
+            slots = {"source": re.escape(source), "fact": _ANY}
+            for form in notes["source"]:
+                self._notes.add(form, slots, ("source", place))
+        self._rules = {rule: notes[f"{rule}_rule"] for rule in RULES}
+
+    def _learn_events(self, table: Mapping[str, Any]) -> None:
+        events = table["events"]
+        slots = {"who": NAME, "where": NAME, "what": _WORDS}
+        slots["when"] = self._learn_dates(events["days"][0])
+        for deed in events["deeds"].values():
+            done = slots | {"did": re.escape(deed["did"]), "do": re.escape(deed["do"])}
+            for say in events["say"]:
+                # The deed is the word by which a sentence is found.
+                self._facts.add(_with(say, deed, "did"), done, ("event", deed["did"]))
+            for ask in events["ask"]["what"]:
+                self._asks.add(_with(ask, deed, "did", "do"), done, ("what", deed["did"]))
+        for kind in ("who", "where", "when"):
+            for ask in events["ask"][kind]:
+                self._asks.add(ask, slots, (kind, ""))
+        unless = re.escape(events["unless"]).replace(r"\{question\}", "(?P<question>.+)")
+        unknown = "|".join(map(re.escape, events["unknown"]))
+        self._unless.append(re.compile(unless.replace(r"\{unknown\}", f"(?:{unknown})")))
+
+    def _learn_walks(self, table: Mapping[str, Any]) -> None:
+        self._directions = {each[0]: each[1] for each in table["directions"].values()}
+        word = "|".join(map(re.escape, self._directions))
+        slots = dict.fromkeys(("from", "to", "start", "goal"), _WORDS)
+        slots |= {"who": NAME, "town": NAME, "letters": _ANY}
+        slots["moves"] = f"(?:{word})(?:, (?:{word}))*"
+        for direction in self._directions:
+            for say in table["say"]["step"] + table["say"]["walked"]:
+                told = _with(say, {"direction": direction}, "direction")
+                self._facts.add(told, slots, ("step", direction))
+        for opening in table["say"]["opening"]:
+            self._facts.add(opening, slots, ("opening", ""))
+        for kind in ("length", "route", "stand"):
+            for ask in table["ask"][kind]:
+                self._asks.add(ask, slots, (kind, ""))
+
+    @property
+    def letters(self) -> dict[str, str]:
+        """The letter of each direction by its word: ``{"north": "N", ...}``."""
+        return dict(self._directions)
+
+    # ------------------------------------------------------------ facts
+
+    def fact(self, text: str) -> Read | None:
+        """Return what a sentence says; None: no template of the pack is like it."""
+        text = text.strip()
+        if len(text) > _LONGEST:
+            return None
+        if found := self._facts.first(text):
+            return self._read(*found)
+        for values, (by, place) in self._notes.matches(text):
+            told = self._facts.first(values["fact"])
+            if told and told[1][0] == "relation":
+                read = self._read(*told)
+                rank = self.day(values[by]) if by == "date" else place
+                return read._replace(values={**read.values, by: values[by]}, rank=rank)
+        return None
+
+    def _read(self, values: dict[str, str], meaning: tuple[str, str]) -> Read:
+        kind, word = meaning
+        if kind == "relation":
+            names = {"a": "subject", "b": "object"}
+            return Read(kind, {names[slot]: value for slot, value in values.items()}, word)
+        if kind == "event":
+            return Read(kind, {**values, "did": word}, rank=self.day(values["when"]))
+        return Read(kind, {**values, "direction": word} if kind == "step" else values)
+
+    def day(self, text: str) -> int:
+        """Return the place of a day in the year, month * 100 + day; 0: it is no day.
+
+        >>> from rulerlib.languages import load
+        >>> Reader(load("da")).day("24. december")
+        1224
+        """
+        for match in filter(None, (form.fullmatch(text) for form in self._dates)):
+            return 100 * (self._months.index(match["month"]) + 1) + int(match["day"])
+        return 0
+
+    # ------------------------------------------------------------ questions
+
+    def question(self, text: str) -> Asked | None:
+        """Return what a question asks; None: no template of the pack is like it."""
+        text, asked_rule = text.strip(), None
+        if len(text) > _LONGEST:
+            return None
+        for unless in self._unless:
+            if match := unless.fullmatch(text):
+                text = match["question"]
+        for rule, words in self._rules.items():
+            if text.startswith(f"{words} "):
+                text, asked_rule = text.removeprefix(f"{words} "), rule
+        for values, (kind, word) in self._asks.matches(text):
+            if kind == "path":
+                for start, path in self._meant(values["x"], RELATIONS[word][0]):
+                    return Asked(kind, {"start": start}, (*path, word), asked_rule)
+            elif asked_rule is None:
+                values |= {"did": word} if kind == "what" else {}
+                values.pop("letters", None)
+                moves = values.pop("moves", None)
+                return Asked(kind, values, moves=tuple(moves.split(", ")) if moves else ())
+        return None
+
+    def _meant(
+        self, phrase: str, kind: str, depth: int = 0
+    ) -> Iterator[tuple[str, tuple[str, ...]]]:
+        """Yield the starts and relations that a phrase for something of a kind can stand for."""
+        # The comma that a clause ends with may have fallen away, and may not.
+        phrase = phrase.removesuffix(",")
+        if depth == _DEEPEST:
+            return
+        match = self._starts[kind].fullmatch(phrase)
+        if match and not match["name"][0].islower():
+            yield match["name"], ()
+        for values, name in self._phrases.matches(phrase):
+            of, to = RELATIONS[name]
+            if to == kind:
+                for start, path in self._meant(values["x"], of, depth + 1):
+                    yield start, (*path, name)
+        for name, own in self._owned.items():
+            of, to = RELATIONS[name]
+            owner = self.bare(phrase.removesuffix(own)) if phrase.endswith(own) else ""
+            if owner and to == kind:
+                for start, path in self._meant(owner, of, depth + 1):
+                    yield start, (*path, name)
+
+    def bare(self, text: str) -> str:
+        """Return what stands in the genitive; empty: nothing does.
+
+        >>> from rulerlib.languages import load
+        >>> Reader(load("da")).bare("Ulruns"), Reader(load("da")).bare("Ulrun")
+        ('Ulrun', '')
+        """
+        if not self._genitive:
+            return ""
+        letters = self._genitive["letters"]
+        for form, sharp in (("after", True), ("ending", False)):
+            bare = text.removesuffix(self._genitive[form])
+            if bare and bare != text and (bare[-1] in letters) == sharp:
+                return bare
+        return ""
+
+
+@functools.lru_cache(maxsize=8)
+def reader(language: Language) -> Reader:
+    """Return the reader of a language, made once: its hundreds of patterns take a while.
+
+    Raises
+    ------
+    DataError
+        As `Reader`.
+    """
+    return Reader(language)
+
+
+def _with(template: str, words: Mapping[str, str], *slots: str) -> str:
+    """Return a template with some of its names in braces filled in."""
+    for slot in slots:
+        template = template.replace(f"{{{slot}}}", words[slot])
+    return template

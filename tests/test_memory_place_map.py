@@ -1,0 +1,488 @@
+"""A map of places: what it plans is right by other means, and what it holds follows from the texts.
+
+Plans are held against the map that the tests draw of what the facts say, which a memory is not
+shown; ways themselves in test_memory_ways.py.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import doctest
+import functools
+
+import networkx
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from conftest import python
+from rulerlib import languages
+from rulerlib.errors import DataError, ParameterError, RunMismatchError
+from rulerlib.languages import Language
+from rulerlib.memory import place_map
+from rulerlib.memory.place_map import PlaceMap, Settings
+from rulerlib.memory.suites import Recipe
+from rulerlib.tasks import spatial
+from rulerlib.tasks.episodes import Episode, Fact
+
+CODES = ["da", "en"]
+EN = languages.load("en")
+OPENING = (
+    "In Slurbebridge people go for walks. Every way there can be walked in both directions, and"
+    " there are no ways but those that are told."
+)
+LENGTH = "How many steps is the shortest way from {} to {} in Slurbebridge?"
+STAND = "In Slurbebridge someone stands at {} and goes {}, one step each time. Where are they now?"
+
+
+@functools.cache
+def episodes(code: str, profile: str = "default", size: int = 6) -> tuple[Episode, ...]:
+    recipe = Recipe("spatial", size, language=code, profile=profile, probes=12)
+    return tuple(item.episode for item in recipe)
+
+
+def facts(*texts: str) -> list[Fact]:
+    return [Fact(number, text, 0) for number, text in enumerate(texts)]
+
+
+def step(here: str, direction: str, there: str) -> str:
+    return f"From {here} one step {direction} is {there}."
+
+
+def recalled(system: PlaceMap, episode: Episode) -> list:
+    return [system.recall(episode.id, probe.text) for probe in episode.probes]
+
+
+@pytest.fixture
+def make(tmp_path):
+    """Makes a system on a store of its own, taught some episodes."""
+    made = []
+
+    def made_of(taught=(), code: str = "en", **chosen) -> PlaceMap:
+        path = tmp_path / f"{len(made)}.sqlite"
+        system = PlaceMap.create(path, Settings(**chosen), languages.load(code), "spatial")
+        made.append(system)
+        for episode in taught:
+            system.teach(episode.id, episode.facts)
+        return system
+
+    yield made_of
+    for system in made:
+        system.close()
+
+
+@pytest.fixture
+def told(make):
+    """Makes a system that was told some sentences."""
+
+    def made_of(*texts: str, **chosen) -> PlaceMap:
+        system = make(**chosen)
+        system.teach("a", facts(*texts))
+        return system
+
+    return made_of
+
+
+# ------------------------------------------------------------- real episodes
+
+
+@pytest.mark.parametrize("profile", ["easy", "default", "hard"])
+@pytest.mark.parametrize("code", CODES)
+def test_plans_answer_the_questions_of_real_episodes(code, profile, make):
+    taught = episodes(code, profile)
+    system = make(taught, code)
+    for episode in taught:
+        steps = spatial.observed(episode.facts, system.language)
+        for probe, (plan, *rest) in zip(episode.probes, recalled(system, episode), strict=True):
+            asked = probe.facts
+            assert any(f" {gold}" in plan.text for gold in probe.golds)
+            # What it goes over is needed, and the rest are these facts as they were taught.
+            assert set(plan.numbers) <= set(probe.needs)
+            assert 0 in plan.numbers
+            assert [each.numbers for each in rest] == [(number,) for number in plan.numbers]
+            assert [each.text for each in rest] == [episode.facts[n].text for n in plan.numbers]
+            assert asked["start"] in plan.text
+            assert asked["goal"] in plan.text
+            if probe.kind == "stand":
+                assert set(plan.numbers) == set(probe.needs)
+                continue
+            (route,) = (word for word in plan.text.replace(",", " ").split()
+                        if set(word) <= set("NØESVW"))  # fmt: skip
+            assert spatial.walk(steps, asked["start"], asked["goal"], route).excess == 0
+    seen = system.telemetry()
+    assert seen["plans"] == seen["hits"] == seen["requests"] == 12 * len(taught)
+    assert (seen["unread"], seen["located"]) == (0, seen["places"])
+    assert seen["steps"] == sum(len(episode.facts) - 1 for episode in taught)
+    assert seen["stored"] == sum(len(episode.facts) for episode in taught)
+
+
+@pytest.mark.parametrize("code", CODES)
+def test_only_texts_are_read(code, make):
+    bare = [
+        dataclasses.replace(
+            each, facts=tuple(dataclasses.replace(fact, values={}) for fact in each.facts)
+        )
+        for each in episodes(code)
+    ]
+    full, system = make(episodes(code), code), make(bare, code)
+    for episode in bare:
+        assert recalled(system, episode) == recalled(full, episode)
+
+
+def test_a_plan_is_worded_by_the_pack(told, tmp_path):
+    texts = [OPENING, step("the mill", "north", "the well"), step("the well", "east", "the inn")]
+    system = told(*texts)
+
+    def said(question: str) -> str:
+        return system.recall("a", question)[0].text
+
+    one, two = LENGTH.format("the well", "the mill"), LENGTH.format("the inn", "the mill")
+    assert said(one) == "The shortest way from the well to the mill is S, 1 step."
+    assert said(two) == "The shortest way from the inn to the mill is WS, 2 steps."
+    walk = STAND.format("the mill", "north, east, west")
+    assert said(walk) == "Who goes north, east, west from the mill comes to the well."
+    danish = languages.load("da")
+    other = PlaceMap.create(tmp_path / "da.sqlite", Settings(), danish, "spatial")
+    other.teach("a", facts("Fra søen ligger den gamle kro ét skridt mod øst."))
+    question = "Hvor mange skridt er den korteste vej fra søen til den gamle kro i Ulvby?"
+    found = other.recall("a", question)[0].text
+    assert found == "Den korteste vej fra søen til den gamle kro er Ø, 1 skridt."
+    walk = (
+        "I Ulvby står en person ved søen og går mod øst, ét skridt ad gangen. Hvor er personen nu?"
+    )
+    assert (
+        other.recall("a", walk)[0].text
+        == "Den, der går mod øst fra søen, kommer til den gamle kro."
+    )
+    other.close()
+
+
+# ------------------------------------------------------------- what holds of a map
+
+
+def test_ways_lead_back_only_where_it_was_said(told):
+    texts = [step("the mill", "north", "the well"), step("the well", "north", "the inn")]
+    back = LENGTH.format("the inn", "the mill")
+    forth, both = told(*texts), told(*texts, OPENING)
+    assert "NN, 2" in forth.recall("a", LENGTH.format("the mill", "the inn"))[0].text
+    # What names the places is left: both tell of one of them.
+    assert {each.text for each in forth.recall("a", back)} == {*texts}
+    assert forth.telemetry()["plans"] == 1
+    plan, *rest = both.recall("a", back)
+    assert "SS, 2" in plan.text
+    assert [each.text for each in rest] == [*texts[::-1], OPENING]
+
+
+def test_steps_that_contradict_each_other_take_coordinates_away_and_no_more(told):
+    square = [OPENING, step("a", "north", "b"), step("b", "east", "c"), step("c", "south", "d")]
+    closed = told(*square, step("d", "west", "a"))
+    bent = told(*square, step("d", "north", "a"), step("x", "north", "y"))
+    assert closed.telemetry()["located"] == 4
+    assert bent.telemetry()["located"] == 2
+    for system, letter in ((closed, "W"), (bent, "N")):
+        assert f"{letter}, 1 step" in system.recall("a", LENGTH.format("d", "a"))[0].text
+    assert bent.recall("a", LENGTH.format("a", "x"))[0].score <= 1
+    # Nor are there two places in one spot.
+    assert told(step("a", "north", "b"), step("a", "north", "c")).telemetry()["located"] == 0
+
+
+def test_what_was_told_more_often_or_later_holds(told):
+    one, two = step("a", "north", "b"), step("a", "north", "c")
+    walk = STAND.format("a", "north")
+    for texts, end in (((one, two), "c"), ((two, one), "b"), ((one, one, two), "b")):
+        system = told(*texts)
+        assert system.recall("a", walk)[0].text.endswith(f"comes to {end}.")
+        assert system.telemetry()["steps"] == 2
+
+
+def test_what_is_taught_later_joins_the_map(make):
+    system = make(frequent=1)
+    system.teach("a", facts(OPENING, step("a", "north", "b"), step("b", "east", "c"),
+                            step("c", "south", "d")))  # fmt: skip
+    question = LENGTH.format("a", "d")
+    assert "NES, 3 steps" in system.recall("a", question)[0].text
+    # A shorter way is known now, whatever was kept ready.
+    system.teach("a", [Fact(4, step("a", "east", "d"), 1), Fact(5, step("d", "east", "e"), 1)])
+    assert "E, 1 step" in system.recall("a", question)[0].text
+    assert "EE, 2 steps" in system.recall("a", LENGTH.format("a", "e"))[0].text
+
+
+def test_another_system_on_the_same_store_sees_what_was_taught(make):
+    system = make(episodes("en")[:1])
+    other = PlaceMap.open(system.store.path, Settings(), EN, "spatial")
+    episode = episodes("en")[1]
+    assert not any(recalled(other, episode))
+    system.teach(episode.id, episode.facts)
+    assert recalled(other, episode) == recalled(system, episode)
+    other.close()
+
+
+def test_an_episode_knows_nothing_of_another(make):
+    # The same names of places stand in all of them.
+    taught = episodes("en", size=8)
+    apart = {each.id: recalled(make([each]), each) for each in taught}
+    together = make(taught)
+    for each in taught:
+        assert recalled(together, each) == apart[each.id]
+    assert together.recall("none", taught[0].probes[0].text) == []
+    # Nor is a way in a town that nobody told of planned.
+    asked = taught[1].probes[0].text
+    assert asked.replace(taught[1].probes[0].facts["town"], "Nirgend") != asked
+    plans = together.telemetry()["plans"]
+    together.recall(taught[1].id, asked.replace(taught[1].probes[0].facts["town"], "Nirgend"))
+    assert together.telemetry()["plans"] == plans
+
+
+# ------------------------------------------------------------- what cannot be read
+
+
+def test_a_question_that_cannot_be_read_finds_what_tells_of_its_places(told):
+    texts = [
+        OPENING, step("the mill", "north", "the old mill"), step("the old mill", "east", "the inn"),
+        step("the inn", "east", "the quay"), "The inn has been shut since May.",
+    ]  # fmt: skip
+    system = told(*texts)
+    assert system.telemetry()["unread"] == 1
+    found = system.recall("a", "Is it far between The Old Mill and the inn?")
+    assert [each.numbers for each in found] == [(2,), (1,), (3,), (4,)]
+    assert [each.score for each in found] == sorted((each.score for each in found), reverse=True)
+    assert [each.numbers for each in system.recall("a", "What was shut?")] == [(4,)]
+    assert [each.numbers for each in system.recall("a", "To the quay?")] == [(3,), (4,)]
+    assert system.recall("a", "Qwertz?") == []
+    assert system.telemetry()["hits"] == 3
+
+
+def test_letters_keep_their_marks(make):
+    system = make(code="da")
+    system.teach(
+        "a", facts("Fra åen ligger øen ét skridt mod øst.", "Fra aen ligger oen ét skridt mod øst.")
+    )
+    for asked, number in (("Ved Åen?", 0), ("ved aen", 1), ("ØEN", 0), ("oen!", 1)):
+        assert [each.numbers for each in system.recall("a", asked)] == [(number,)]
+
+
+HOSTILE = [
+    "", " ", "\0", '"', "' OR 1=1 --", "the mill AND NEAR(", "*", "🙂" * 50, "a" * 100_000,
+    "the " * 50_000, LENGTH.format("the mill", "the mill"), LENGTH.format("x", "y"),
+    STAND.format("the mill", "south"), STAND.format("the mill", "up"), "\ud800",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("question", HOSTILE)
+def test_any_question_can_be_asked(question, told):
+    system = told(OPENING, step("the mill", "north", "the well"), "Nothing {a} \0 % is 'here'.")
+    for each in system.recall("a", question):
+        assert each.numbers
+    assert system.telemetry()["requests"] == 1
+    assert system.telemetry()["plans"] == 0
+
+
+@settings(max_examples=20)
+@given(st.lists(st.one_of(st.text(max_size=30), st.sampled_from(
+    [OPENING, step("a", "north", "b"), step("{a}", "east", "%s"), step("A", "south", "b")]
+)), max_size=8))  # fmt: skip
+def test_any_text_can_be_taught(tmp_path_factory, texts):
+    path = tmp_path_factory.mktemp("any") / "a.sqlite"
+    system = PlaceMap.create(path, Settings(k=99), EN, "spatial")
+    system.teach("a", facts(*texts))
+    seen = system.telemetry()
+    assert [kept.text for kept in system.store.facts("a")] == texts
+    assert seen["stored"] == len(texts)
+    for text in texts:
+        for each in system.recall("a", text):
+            assert all(texts[number] == each.text for number in each.numbers)
+    system.close()
+
+
+# ------------------------------------------------------------- ablations
+
+
+def test_each_ablation_shows_in_telemetry(make):
+    taught = episodes("en", "hard", 3)
+
+    def seen(**chosen) -> tuple[dict, list]:
+        system = make(taught, **chosen)
+        found = [recalled(system, episode) for episode in taught]
+        return system.telemetry(), found
+
+    whole, found = seen()
+    assert whole["macro_hits"] > 0
+    assert whole["macros"] > 0
+    assert whole["rehearsals"] == 40 * len(taught)
+    plain, routes = seen(macros=False)
+    assert plain["macro_hits"] == 0
+    assert plain["expanded"] > whole["expanded"]
+    unled, _ = seen(macros=False, astar=False)
+    assert unled["expanded"] > 1.5 * plain["expanded"]
+    none, unready = seen(rehearsals=0)
+    assert none["rehearsals"] == none["macros"] == none["macro_hits"] == 0
+    assert none["expanded"] == plain["expanded"]
+    assert unready == routes
+    assert seen(frequent=50)[0]["macros"] < whole["macros"]
+    assert seen(rehearsals=200)[0]["macro_hits"] > whole["macro_hits"]
+    assert seen(mix={"random": 1})[0]["macros"] != whole["macros"]
+    assert seen(seed=1)[0]["macros"] != whole["macros"]
+    _, few = seen(k=1)
+    assert few == [[each[:1] for each in of_episode] for of_episode in found]
+    # A way that was kept ready is as short as one that is planned.
+    for one, other in zip(found, routes, strict=True):
+        assert [len(each[0].text) for each in one] == [len(each[0].text) for each in other]
+
+
+def test_marks_decide_what_is_rehearsed_as_important(make):
+    taught = episodes("en", "hard")[0]
+    marked = [
+        dataclasses.replace(fact, rewarded=fact.number == 7, pinned=fact.number == 40)
+        for fact in taught.facts
+    ]
+    system = make(mix={"important": 1}, frequent=1)
+    system.teach("a", marked)
+    steps = {fact.number: (fact.value("from"), fact.value("to")) for fact in marked[1:]}
+    known = system.store.database.execute(
+        "SELECT a.name, b.name FROM macros JOIN places a ON a.id = here"
+        " JOIN places b ON b.id = there"
+    ).fetchall()
+    near = networkx.Graph(steps.values())
+    # Ways lead from one of the two steps to one of the two.
+    starts, goals = {steps[7][0], steps[40][0]}, {steps[7][1], steps[40][1]}
+    short = [networkx.all_shortest_paths(near, a, b) for a in starts for b in goals]
+    over = {place for found in short for way in found for place in way}
+    assert known
+    assert {place for pair in known for place in pair} <= over
+
+
+# ------------------------------------------------------------- stores
+
+
+def test_a_store_opens_with_what_it_was_made_with(make):
+    taught = episodes("en")
+    system = make(taught)
+    before = [recalled(system, each) for each in taught]
+    path = system.store.path
+    system.close()
+    for chosen in (Settings(), Settings(astar=False, macros=False, k=3)):
+        again = PlaceMap.open(path, chosen, EN, "spatial")
+        after = [recalled(again, each) for each in taught]
+        assert again.telemetry()["rehearsals"] == 0
+        again.close()
+        assert [[len(each[0].text) for each in all_of] for all_of in after] == [
+            [len(each[0].text) for each in all_of] for all_of in before
+        ]
+        assert chosen != Settings() or after == before
+    with pytest.raises(RunMismatchError, match="made with seed = 0, and now seed = 1"):
+        PlaceMap.open(path, Settings(seed=1), EN, "spatial")
+    with pytest.raises(RunMismatchError, match="made with language = 'en', and now"):
+        PlaceMap.open(path, Settings(), languages.load("da"), "spatial")
+
+
+def test_an_error_in_teaching_leaves_nothing(make):
+    first, second = episodes("en")[:2]
+    system = make([first])
+    before = system.telemetry() | {"rehearsals": 0}
+
+    def broken():
+        yield from second.facts[:5]
+        raise ValueError("broken")
+
+    with pytest.raises(ValueError, match="broken"):
+        system.teach(second.id, broken())
+    assert system.telemetry() | {"rehearsals": 0} == before
+    system.teach(second.id, second.facts)
+    assert recalled(system, second) == recalled(make([second]), second)
+
+
+KILLED = """
+import os, signal
+from rulerlib import languages
+from rulerlib.memory import place_map
+from rulerlib.memory.suites import Recipe
+
+def kill(*_):
+    os.kill(os.getpid(), signal.SIGKILL)
+
+def facts(episode):
+    yield from episode.facts[:-1]
+    {there}
+    yield episode.facts[-1]
+
+system = place_map.PlaceMap.open({path!r}, place_map.Settings(), languages.load("en"), "spatial")
+# What does not fit into the smallest cache is written to the file before the end.
+system.store.database.execute("PRAGMA cache_size = 1")
+second = [item.episode for item in Recipe("spatial", 2, language="en", profile="hard")][1]
+{here}
+system.teach(second.id, facts(second))
+"""
+
+
+@pytest.mark.parametrize(
+    "where",
+    [{"there": "kill()", "here": ""}, {"there": "", "here": "place_map.replay.draw = kill"}],
+)
+def test_a_killed_teaching_leaves_the_store_as_before(where, make):
+    first, second = episodes("en", "hard")[:2]
+    system = make([first])
+    path, before = system.store.path, recalled(system, first)
+    system.close()
+    done = python(KILLED.format(path=str(path), **where))
+    assert done.returncode == -9, done.stderr
+    # The file was being changed: SQLite must take that back.
+    assert path.with_name(f"{path.name}-journal").stat().st_size > 512
+    again = PlaceMap.open(path, Settings(), EN, "spatial")
+    assert again.store.count() == again.store.count(first.id) == len(first.facts)
+    held = ("places", "steps", "macros", "unread", "located")
+    assert {name: again.telemetry()[name] for name in held} == {
+        name: make([first]).telemetry()[name] for name in held
+    }
+    assert recalled(again, first) == before
+    again.teach(second.id, second.facts)
+    assert recalled(again, second) == recalled(make([second]), second)
+    again.close()
+
+
+def test_every_process_keeps_the_same(make, tmp_path):
+    code = (
+        "import sqlite3, sys\nfrom rulerlib import languages\n"
+        "from rulerlib.memory.place_map import PlaceMap, Settings\n"
+        "from rulerlib.memory.suites import Recipe\n"
+        "system = PlaceMap.create({path!r}, Settings(), languages.load('en'), 'spatial')\n"
+        "for item in Recipe('spatial', 3, language='en'):\n"
+        "    system.teach(item.episode.id, item.episode.facts)\n"
+        "print('\\n'.join(system.store.database.iterdump()))\n"
+    )
+    here = make(episodes("en", size=3))
+    done = python(code.format(path=str(tmp_path / "there.sqlite")), hash_seed="7")
+    assert done.stdout.splitlines() == "\n".join(here.store.database.iterdump()).splitlines()
+
+
+# ------------------------------------------------------------- settings
+
+
+@pytest.mark.parametrize(
+    ("chosen", "sentence"),
+    [
+        ({"astar": 1}, "astar is 1, but must be True or False."),
+        ({"macros": "no"}, "macros is 'no', but must be True or False."),
+        ({"k": 0}, "k is 0, but must be a whole number, at least 1."),
+        ({"rehearsals": -1}, "rehearsals is -1, but must be a whole number, at least 0."),
+        ({"frequent": 0}, "frequent is 0, but must be a whole number, at least 1."),
+        ({"seed": None}, "seed is None, but must be a whole number, at least 0."),
+        ({"mix": {"recent": 2}}, "mix of recent is 2, but must be a number from 0 to 1."),
+    ],
+)
+def test_a_setting_that_cannot_work_is_told_in_one_sentence(chosen, sentence):
+    with pytest.raises(ParameterError) as caught:
+        Settings(**chosen)
+    assert str(caught.value) == sentence
+
+
+def test_a_pack_without_plans_is_named(tmp_path):
+    templates = {name: EN.templates[name] for name in EN.templates if name != "memory"}
+    bare = Language("en", "English", "", (), templates=templates, folder=tmp_path / "en")
+    with pytest.raises(DataError, match=r"memory\.toml: \[memory\] is missing\."):
+        PlaceMap.create(tmp_path / "a.sqlite", Settings(), bare, "spatial")
+    # Nor is a store made that nothing can be taught to.
+    assert not any(tmp_path.iterdir())
+
+
+def test_examples_in_the_docstrings_hold():
+    assert doctest.testmod(place_map).failed == 0

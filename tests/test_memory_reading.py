@@ -1,0 +1,330 @@
+"""Reading: what the suites tell and ask is read back as they meant it, by the pack's wording alone.
+
+What a fact says is compared with its values, which no reader sees.
+"""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+import doctest
+import functools
+import itertools
+import time
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rulerlib import languages
+from rulerlib.errors import DataError
+from rulerlib.memory import reading
+from rulerlib.memory.reading import Reader, Templates
+from rulerlib.memory.sets import Item
+from rulerlib.memory.suites import Recipe
+from rulerlib.tasks.episodes import Fact
+
+CODES = ("da", "en")
+DATED = {"facts": 60, "hop_depth": 4, "contradictions": "date"}
+SOURCED = {"facts": 30, "hop_depth": 3, "contradictions": "source"}
+
+
+@functools.cache
+def reader(code: str) -> Reader:
+    return Reader(languages.load(code))
+
+
+@functools.cache
+def made(suite: str, code: str, size: int, probes: int, knobs: tuple) -> tuple[Item, ...]:
+    recipe = Recipe(suite, size, language=code, probes=probes, changes=dict(knobs))
+    return tuple(recipe)
+
+
+def items(suite: str, code: str, size: int = 40, probes: int = 1, **knobs: Any) -> tuple[Item, ...]:
+    return made(suite, code, size, probes, tuple(knobs.items()))
+
+
+def said(fact: Fact) -> dict[str, str]:
+    """Return what a fact says by its values."""
+    return {name: fact.value(name) for name in fact.values}
+
+
+# ------------------------------------------------------------- what the suites tell and ask
+
+
+@pytest.mark.parametrize("code", CODES)
+@pytest.mark.parametrize(
+    ("suite", "knobs", "kinds"),
+    [
+        ("semantic", {}, {"relation"}),
+        ("semantic", DATED, {"relation"}),
+        ("semantic", SOURCED, {"relation"}),
+        ("episodic", {"facts": 100}, {"event"}),
+        ("spatial", {}, {"step", "opening"}),
+        ("spatial", {"grid_size": 12}, {"step", "opening"}),
+    ],
+)
+def test_facts_are_read_back(code: str, suite: str, knobs: dict, kinds: set[str]) -> None:
+    """Every value of every fact, thousands of them, and nothing else."""
+    size = 5 if knobs.get("grid_size") else 30
+    found, deeds = set(), languages.load(code).section("episodic")["events"]["deeds"].values()
+    for item in items(suite, code, size, **knobs):
+        for fact in item.episode.facts:
+            read = reader(code).fact(fact.text)
+            assert read, fact.text
+            values = dict(read.values)
+            if read.kind == "event":
+                deed = values.pop("did")
+                assert deed in {each["did"] for each in deeds}
+                assert f" {deed} " in fact.text
+            assert values == said(fact)
+            found.add(read.kind)
+    assert found == kinds
+
+
+@pytest.mark.parametrize("code", CODES)
+@pytest.mark.parametrize(
+    "knobs", [{}, {"hop_depth": 3, "facts": 60, "distractors": 1}, DATED, SOURCED]
+)
+def test_chains_are_read_back(code: str, knobs: dict) -> None:
+    for item in items("semantic", code, 100 if not knobs else 40, **knobs):
+        (probe,) = item.episode.probes
+        asked = reader(code).question(probe.text)
+        assert asked, probe.text
+        assert (asked.kind, asked.values) == ("path", {"start": probe.facts["start"]})
+        assert list(asked.path) == probe.facts["path"]
+        assert asked.rule == knobs.get("contradictions")
+        # The links of the chain are what the needed facts say.
+        links = [reader(code).fact(fact.text) for fact in item.episode.needed(probe)]
+        assert [link.relation for link in links] == probe.facts["path"]
+
+
+@pytest.mark.parametrize("code", CODES)
+@pytest.mark.parametrize("knobs", [DATED, SOURCED])
+def test_the_larger_rank_holds(code: str, knobs: dict) -> None:
+    pairs = 0
+    for item in items("semantic", code, **knobs):
+        (probe,) = item.episode.probes
+        loser = reader(code).fact(item.episode.facts[probe.facts["overruled"]].text)
+        needed = [reader(code).fact(fact.text) for fact in item.episode.needed(probe)]
+        key = loser.relation, loser.values["subject"]
+        (holds,) = (each for each in needed if (each.relation, each.values["subject"]) == key)
+        assert holds.rank > loser.rank > 0
+        pairs += 1
+    assert pairs == 40
+
+
+@pytest.mark.parametrize("code", CODES)
+@pytest.mark.parametrize("suite", ["episodic", "episodic_cross"])
+def test_questions_about_events_are_read_back(code: str, suite: str) -> None:
+    """What a question names is what the fact that it needs says."""
+    kinds = set()
+    for item in items(suite, code, 20, 7):
+        for probe in item.episode.probes:
+            asked = reader(code).question(probe.text)
+            assert asked, probe.text
+            assert asked.kind == probe.kind
+            values = dict(asked.values)
+            deed = values.pop("did", None)
+            assert (deed is not None) == (probe.kind == "what")
+            assert len(values) == 2
+            for fact in item.episode.needed(probe):
+                assert values.items() <= said(fact).items()
+                assert deed is None or f" {deed} " in fact.text
+            kinds.add(probe.kind)
+    assert kinds == {"who", "what", "where", "when"}
+
+
+@pytest.mark.parametrize("code", CODES)
+@pytest.mark.parametrize("size", [5, 12])
+def test_questions_about_ways_are_read_back(code: str, size: int) -> None:
+    kinds = set()
+    for item in items("spatial", code, 6, 12, grid_size=size):
+        for probe in item.episode.probes:
+            asked = reader(code).question(probe.text)
+            assert asked, probe.text
+            assert asked.kind == probe.kind
+            names = {"start", "town"} | ({"goal"} if probe.kind != "stand" else set())
+            assert asked.values == {name: probe.facts[name] for name in names}
+            moves = "".join(reader(code).letters[move] for move in asked.moves)
+            assert moves == probe.facts.get("moves", "")
+            kinds.add(probe.kind)
+    assert kinds == {"length", "route", "stand"}
+
+
+@pytest.mark.parametrize("code", CODES)
+def test_what_is_not_worded_is_not_read(code: str) -> None:
+    """A conversation, for one; a sentence with a word too few or too many."""
+    for item in items("episodic_multi", code, 5):
+        assert not any(reader(code).fact(fact.text) for fact in item.episode.facts)
+        assert not any(reader(code).question(probe.text) for probe in item.episode.probes)
+    for item in items("semantic", code, 5):
+        for fact in item.episode.facts:
+            words = fact.text.split()
+            read = reader(code).fact(fact.text)
+            for at in range(len(words)):
+                # One that is left out in Danish makes another sentence of the pack.
+                shorter = reader(code).fact(" ".join(words[:at] + words[at + 1 :]))
+                assert shorter in (None, read)
+            assert reader(code).fact(f"{fact.text} {fact.text}") is None
+        assert reader(code).question(item.episode.facts[0].text) is None
+        assert reader(code).fact(item.episode.probes[0].text) is None
+
+
+# ------------------------------------------------------------- every wording
+
+NAMES = st.text("abdeilmorstuæøå", min_size=2, max_size=9).map(str.capitalize)
+
+
+@pytest.mark.parametrize("code", CODES)
+@settings(max_examples=10, deadline=None)
+@given(names=st.lists(NAMES, min_size=2, max_size=2, unique=True))
+def test_every_wording_of_a_relation(code: str, names: list[str]) -> None:
+    """Each sentence of the pack, with any two names, and each with any day before it."""
+    table, (a, b) = languages.load(code).section("semantic"), names
+    months = reader(code)._months
+    for at, (name, relation) in enumerate(table["relations"].items()):
+        for say in relation["say"]:
+            text = say.format(a=a, b=b)
+            read = reader(code).fact(text)
+            assert (read.relation, read.values) == (name, {"subject": a, "object": b}), text
+            day = table["notes"]["day"].format(day=at + 1, month=months[at % 12])
+            for note in table["notes"]["date"]:
+                dated = reader(code).fact(note.format(date=day, fact=text))
+                assert dated.values == {**read.values, "date": day}
+                assert dated.rank == 100 * (at % 12 + 1) + at + 1
+
+
+@pytest.mark.parametrize("code", CODES)
+@settings(max_examples=10, deadline=None)
+@given(name=NAMES, data=st.data())
+def test_every_way_to_ask(code: str, name: str, data: st.DataObject) -> None:
+    """Phrases in phrases, to any depth that is asked, in each wording of the last relation."""
+    table, relations = languages.load(code).section("semantic"), reading.RELATIONS
+    path = [data.draw(st.sampled_from(sorted(relations)))]
+    while len(path) < 4:
+        ways = [each for each, (of, _) in relations.items() if of == relations[path[-1]][1]]
+        path.append(data.draw(st.sampled_from(ways)))
+    phrase = table["kinds"][relations[path[0]][0]]["name"].format(name=name)
+    for relation in path[:-1]:
+        phrase = table["relations"][relation]["called"].format(x=phrase)
+    for ask in table["relations"][path[-1]]["ask"]:
+        text = ask.format(x=phrase).replace(",,", ",").replace(",,", ",").replace(",?", "?")
+        asked = reader(code).question(text)
+        assert (asked.values["start"], list(asked.path)) == (name, path), text
+
+
+@pytest.mark.parametrize("code", CODES)
+def test_phrases_are_of_the_right_kind(code: str) -> None:
+    """A teacher has no mayor, and a person is not built."""
+    table = languages.load(code).section("semantic")["relations"]
+    for outer, (of, _) in reading.RELATIONS.items():
+        for inner, (_, to) in reading.RELATIONS.items():
+            phrase = table[inner]["called"].format(x="Ulm")
+            text = table[outer]["ask"][0].format(x=phrase).replace(",?", "?")
+            known = reading.RELATIONS[inner][0] in ("person", "town")
+            assert (reader(code).question(text) is not None) == (known and to == of), text
+
+
+def test_genitives() -> None:
+    danish, english = reader("da"), reader("en")
+    assert danish.question("Hvor bor Ulruns lærer?").values == {"start": "Ulrun"}
+    assert danish.question("Hvor bor Boas' lærer?").values == {"start": "Boas"}
+    # After an s no other one is written.
+    assert danish.question("Hvor bor Boass lærer?") is None
+    asked = english.question("Where does Boas's doctor's teacher live?")
+    assert (asked.values["start"], asked.path) == ("Boas", ("doctor", "teacher", "home"))
+
+
+# ------------------------------------------------------------- the dispatch
+
+
+class Tried(Templates):
+    """Tries all patterns one after another."""
+
+    def matches(self, text: str) -> Any:
+        for template, _ in self._all:
+            if (values := template.values(text)) is not None:
+                yield values, template.meaning
+
+
+@pytest.mark.parametrize("code", CODES)
+def test_dispatch_finds_what_trying_all_finds(code: str) -> None:
+    read = reader(code)
+    slow = copy.copy(read)
+    for part in ("_facts", "_notes", "_asks", "_phrases"):
+        each = Tried()
+        each._all = getattr(read, part)._all
+        setattr(slow, part, each)
+    for suite, knobs in (("semantic", DATED), ("episodic", {}), ("spatial", {})):
+        for item in items(suite, code, 2, **knobs):
+            for text in (fact.text for fact in item.episode.facts):
+                assert read.fact(text) == slow.fact(text)
+                # No sentence means two things.
+                assert len([*slow._facts.matches(text)]) <= 1
+            for probe in item.episode.probes:
+                assert read.question(probe.text) == slow.question(probe.text)
+
+
+def test_templates_are_found_by_their_rarest_word() -> None:
+    templates = Templates[int]()
+    for number, text in enumerate(("{a} sees {b}.", "{a} sees no {b}.", "{a}!", "{a}s of {b}")):
+        templates.add(text, {"a": r"\w+", "b": r"\w+"}, number)
+    assert templates.first("Bo sees Di.") == ({"a": "Bo", "b": "Di"}, 0)
+    assert templates.first("Bo sees no Di.") == ({"a": "Bo", "b": "Di"}, 1)
+    # Without a word of its own, and with one that the slot touches.
+    assert templates.first("Bo!") == ({"a": "Bo"}, 2)
+    assert templates.first("Bos of Di") == ({"a": "Bo", "b": "Di"}, 3)
+    assert templates.first("Bo saw Di.") is None
+
+
+# ------------------------------------------------------------- anything else
+
+
+@pytest.mark.parametrize("code", CODES)
+@given(text=st.text(max_size=300))
+def test_any_text_can_be_given(code: str, text: str) -> None:
+    assert reader(code).fact(text) is None
+    assert reader(code).question(text) is None
+
+
+@pytest.mark.parametrize("code", CODES)
+def test_hostile_texts_take_no_time(code: str) -> None:
+    """Texts of the words between which patterns look, many times over."""
+    section = languages.load(code).section
+    asks = itertools.chain.from_iterable(section("spatial")["ask"].values())
+    says = itertools.chain.from_iterable(section("spatial")["say"].values())
+    called = [each["called"] for each in section("semantic")["relations"].values()]
+    began = time.process_time()
+    for template in (*asks, *says, *called):
+        for piece in reading._SLOT.split(template)[::2]:
+            for text in (template.replace("{", "").replace("}", piece * 12), piece * 100_000):
+                reader(code).fact(text)
+                reader(code).question(text)
+    assert time.process_time() - began < 2
+
+
+def test_a_pack_may_lack_suites() -> None:
+    english = languages.load("en")
+    tables = {name: each for name, each in english.templates.items() if name != "semantic"}
+    read = Reader(dataclasses.replace(english, templates=tables))
+    assert read.fact("Corwin teaches Halwen.") is None
+    assert read.fact("On 3 May Corwin repaired a boat in Ely.").values["where"] == "Ely"
+    assert read.bare("Corwin's") == ""
+
+
+@pytest.mark.parametrize(
+    ("section", "place"),
+    [("semantic", "genitive"), ("semantic", "notes"), ("episodic", "events"), ("spatial", "ask")],
+)
+def test_damaged_packs(section: str, place: str) -> None:
+    english = languages.load("en")
+    tables = copy.deepcopy(english.templates)
+    del tables[section][place]
+    with pytest.raises(DataError, match=rf"{section}\.toml: cannot be turned around .*{place}"):
+        Reader(dataclasses.replace(english, templates=tables))
+
+
+def test_doctests() -> None:
+    assert doctest.testmod(reading).failed == 0

@@ -268,8 +268,8 @@ def shoot_at_random(
     """Shoot predictions at moments that are drawn, and check what is left and what comes of it.
 
     What is done by then is drawn, too, and does not depend on how busy the machine is: a process
-    is shot once there are at least so many answers as were drawn, and holds before there are more
-    than were drawn.
+    is shot once ``least`` answers are there, and holds before there are more than ``most``; both
+    are drawn.
 
     Parameters
     ----------

@@ -26,7 +26,7 @@ from rulerlib.errors import DataError, ParameterError
 from rulerlib.languages import placeholders
 from rulerlib.tasks import semantic, semantic_web, telling
 from rulerlib.tasks.episodes import Episode
-from rulerlib.tasks.semantic import Knobs, make
+from rulerlib.tasks.semantic import Knobs, Semantic
 from rulerlib.tasks.semantic_web import KINDS, RELATIONS
 from rulerlib.tasks.telling import Names
 
@@ -41,7 +41,7 @@ def wording(code: str, name: str = "semantic") -> dict:
 
 @functools.cache
 def episodes(code: str, count: int, **knobs: Any) -> tuple[Episode, ...]:
-    made = make(Knobs(**knobs), languages.load(code), "seed")
+    made = Semantic(Knobs(**knobs), languages.load(code), "seed")
     return tuple(made.episode(index, made.most_probes) for index in range(count))
 
 
@@ -279,7 +279,7 @@ def test_no_constant_answer_is_right(code: str, knobs: dict) -> None:
 )
 def test_starts_and_paths_do_not_repeat(code: str, knobs: dict) -> None:
     """Five thousand episodes and more have questions of their own."""
-    made = make(Knobs(**knobs), languages.load(code), "seed")
+    made = Semantic(Knobs(**knobs), languages.load(code), "seed")
     assert made.limit >= 5000
     asked = [made._start(number) for number in range(made.limit * made.most_probes)]
     assert len({(each.start, each.path) for each in asked}) == len(asked)
@@ -314,7 +314,9 @@ def test_a_question_has_one_answer(code: str) -> None:
 @settings(max_examples=25)
 def test_any_setting_of_the_knobs(knobs: dict, index: int, code: str) -> None:
     least = 2 * knobs["hop_depth"] + max(knobs["distractors"], 1)
-    made = make(Knobs(**knobs | {"facts": max(knobs["facts"], least)}), languages.load(code), "any")
+    made = Semantic(
+        Knobs(**knobs | {"facts": max(knobs["facts"], least)}), languages.load(code), "any"
+    )
     knobs["facts"], most = made.knobs.facts, made.most_probes
     episode = made.episode(index, most)
     assert len(episode.probes) == most <= 8
@@ -347,7 +349,7 @@ def test_sentences_are_well_formed(code: str) -> None:
 
 
 def test_danish_genitives_and_commas() -> None:
-    made = make(Knobs(), languages.load("da"), "x")
+    made = Semantic(Knobs(), languages.load("da"), "x")
     assert made._genitive("Birmund") == "Birmunds"
     assert made._genitive("Aldis") == "Aldis'"
     chain = semantic_web.Chain("Aldis", ("teacher", "home", "mayor", "doctor"))
@@ -368,7 +370,7 @@ def test_golds_are_short(code: str) -> None:
 
 
 def test_a_long_episode_is_made_fast() -> None:
-    made = make(Knobs(facts=10_000), languages.load("da"), "long")
+    made = Semantic(Knobs(facts=10_000), languages.load("da"), "long")
     begin = time.process_time()
     episode = made.episode(0, made.most_probes)
     assert time.process_time() - begin < 5
@@ -395,16 +397,16 @@ def test_names(code: str) -> None:
 
 
 def test_an_episode_depends_on_knobs_language_seed_and_index_alone() -> None:
-    made = make(Knobs(), languages.load("da"), "seed")
+    made = Semantic(Knobs(), languages.load("da"), "seed")
     assert tuple(made.episode(index) for index in (5, 0)) == (
         episodes("da", 700)[5],
         episodes("da", 700)[0],
     )
-    assert make(Knobs(), languages.load("da"), "other").episode(0) != made.episode(0)
+    assert Semantic(Knobs(), languages.load("da"), "other").episode(0) != made.episode(0)
     code = (
         "import hashlib; from rulerlib.languages import load\n"
-        "from rulerlib.tasks.semantic import Knobs, make\n"
-        "made = make(Knobs(facts=60, contradictions='date'), load('da'), 's')\n"
+        "from rulerlib.tasks.semantic import Knobs, Semantic\n"
+        "made = Semantic(Knobs(facts=60, contradictions='date'), load('da'), 's')\n"
         "print(hashlib.sha256(repr([made.episode(i, 2) for i in range(9)]).encode()).hexdigest())"
     )
     outs = {python(code, flags=("-S",), hash_seed=seed).stdout for seed in ("1", "2")}
@@ -446,10 +448,10 @@ def test_a_damaged_pack_is_refused(tmp_path: Path) -> None:
             "en", "English", "", (), {"semantic": tomllib.loads("\n".join(lines))}, english.folder
         )
         with pytest.raises(DataError, match=re.escape(complaint)):
-            make(Knobs(), damaged, "x")
+            Semantic(Knobs(), damaged, "x")
     bare = languages.Language("en", "English", "", (), {}, english.folder)
     with pytest.raises(DataError, match=r"semantic\.toml"):
-        make(Knobs(), bare, "x")
+        Semantic(Knobs(), bare, "x")
 
 
 @pytest.mark.parametrize(
@@ -471,7 +473,7 @@ def test_impossible_knobs(knobs: dict, named: str) -> None:
 
 
 def test_impossible_questions() -> None:
-    made = make(Knobs(), languages.load("da"), "x")
+    made = Semantic(Knobs(), languages.load("da"), "x")
     with pytest.raises(ParameterError, match="probes is 2, but must be"):
         made.episode(0, 2)
     with pytest.raises(ParameterError, match="index"):

@@ -26,7 +26,7 @@ from rulerlib import languages, tokens
 from rulerlib.errors import DataError, ParameterError
 from rulerlib.tasks import spatial, spatial_grid
 from rulerlib.tasks.episodes import Episode, Probe
-from rulerlib.tasks.spatial import Knobs, Walk, make, observed, walk
+from rulerlib.tasks.spatial import Knobs, Spatial, Walk, observed, walk
 
 HERE = Path(languages.__file__).parent
 CODES = sorted(path.parent.name for path in HERE.glob("*/spatial.toml"))
@@ -49,7 +49,7 @@ def wording(code: str) -> dict:
 
 @functools.cache
 def episodes(code: str, count: int, probes: int = 12, **knobs: Any) -> tuple[Episode, ...]:
-    made = make(Knobs(**knobs), languages.load(code), "seed")
+    made = Spatial(Knobs(**knobs), languages.load(code), "seed")
     return tuple(made.episode(index, probes) for index in range(count))
 
 
@@ -322,7 +322,7 @@ def test_a_walk_turns_back_only_at_a_dead_end() -> None:
 @pytest.mark.parametrize("code", CODES)
 def test_questions_do_not_repeat(code: str) -> None:
     """Each names the town, no two episodes are in the same, and in one no question comes twice."""
-    made = make(Knobs(), languages.load(code), "seed")
+    made = Spatial(Knobs(), languages.load(code), "seed")
     assert made.limit > 5000
     towns = {made._names.name("town", index) for index in range(made.limit)}
     assert len(towns) == made.limit
@@ -347,7 +347,7 @@ def test_questions_do_not_repeat(code: str) -> None:
 )
 @settings(max_examples=25)
 def test_any_setting_of_the_knobs(size: int, density: float, index: int, code: str) -> None:
-    made = make(Knobs(size, density), languages.load(code), "any")
+    made = Spatial(Knobs(size, density), languages.load(code), "any")
     episode = made.episode(index, 12)
     assert made.episode(index, 5) == Episode(episode.id, episode.facts, episode.probes[:5])
     steps = observed(episode.facts, languages.load(code))
@@ -359,13 +359,13 @@ def test_any_setting_of_the_knobs(size: int, density: float, index: int, code: s
 
 
 def test_an_episode_depends_on_knobs_language_seed_and_index_alone() -> None:
-    made = make(Knobs(), languages.load("da"), "seed")
+    made = Spatial(Knobs(), languages.load("da"), "seed")
     assert (made.episode(5, 12), made.episode(0, 12)) == episodes("da", 100)[5::-5]
-    assert make(Knobs(), languages.load("da"), "other").episode(0) != made.episode(0)
+    assert Spatial(Knobs(), languages.load("da"), "other").episode(0) != made.episode(0)
     code = (
         "import hashlib; from rulerlib.languages import load\n"
-        "from rulerlib.tasks.spatial import Knobs, make\n"
-        "made = make(Knobs(), load('da'), 's')\n"
+        "from rulerlib.tasks.spatial import Knobs, Spatial\n"
+        "made = Spatial(Knobs(), load('da'), 's')\n"
         "print(hashlib.sha256(repr([made.episode(i, 12) for i in range(9)]).encode()).hexdigest())"
     )
     outs = {python(code, flags=("-S",), hash_seed=seed).stdout for seed in ("1", "2")}
@@ -391,7 +391,7 @@ def test_sentences_are_well_formed(code: str) -> None:
 def test_golds_are_short(code: str) -> None:
     """The first spelling has eight tokens at most, also where places have adjectives."""
     lille, pack = tokens.load("lille"), wording(code)
-    made = make(Knobs(grid_size=12), languages.load(code), "x")
+    made = Spatial(Knobs(grid_size=12), languages.load(code), "x")
     golds = set().union(*(made._place(place)[:2] for place in all_places(pack)))
     assert max(lille.counts(sorted(golds))) <= 8
     routes = {gold for each in episodes(code, 100) for probe in each.probes
@@ -411,7 +411,7 @@ def all_places(pack: dict) -> list[str]:
 def test_places_have_names_of_their_own(code: str) -> None:
     """No name is part of another, so that none is right by chance; 12 x 12 cells all get one."""
     pack = wording(code)
-    made = make(Knobs(grid_size=12), languages.load(code), "x")
+    made = Spatial(Knobs(grid_size=12), languages.load(code), "x")
     short = [made._place(place.partition(" / ")[0])[1] for place in pack["words"]["places"]]
     assert len(set(short)) == len(short) >= 64
     assert not [(a, b) for a in short for b in short if a != b and a in b]
@@ -421,7 +421,7 @@ def test_places_have_names_of_their_own(code: str) -> None:
 
 
 def test_spellings() -> None:
-    danish = make(Knobs(), languages.load("da"), "x")
+    danish = Spatial(Knobs(), languages.load("da"), "x")
     assert danish._place("den gamle mølle") == (
         "den gamle mølle",
         "gamle mølle",
@@ -429,7 +429,7 @@ def test_spellings() -> None:
     )
     assert danish._place("møllen") == ("møllen", "ved møllen")
     assert danish._number(2) == ("2", "to", "2 skridt")
-    english = make(Knobs(), languages.load("en"), "x")
+    english = Spatial(Knobs(), languages.load("en"), "x")
     assert english._place("the mill") == ("the mill", "mill", "at the mill")
     assert [english._number(number)[2] for number in (1, 7)] == ["1 step", "7 steps"]
 
@@ -457,7 +457,7 @@ def test_a_damaged_pack_is_refused() -> None:
         damaged = {"spatial": tomllib.loads(text.replace(old, new))}
         language = languages.Language("en", "English", "", (), damaged, english.folder)
         with pytest.raises(DataError, match=re.escape(complaint)):
-            make(Knobs(), language, "x")
+            Spatial(Knobs(), language, "x")
 
 
 @pytest.mark.parametrize(
@@ -478,7 +478,7 @@ def test_impossible_knobs(knobs: dict, named: str) -> None:
 
 
 def test_impossible_questions() -> None:
-    made = make(Knobs(), languages.load("da"), "x")
+    made = Spatial(Knobs(), languages.load("da"), "x")
     with pytest.raises(ParameterError, match="probes is 13, but must be"):
         made.episode(0, 13)
 

@@ -40,8 +40,8 @@ from rulerlib.tasks.episodes import Fact
 from rulerlib.tasks.spatial_grid import DIRECTIONS
 from rulerlib.tasks.telling import told
 
-# A rehearsed way is given up after this many places, and only such parts of it are counted as have
-# at most so many steps: a large map must not be searched as a whole a hundred times.
+# A rehearsed way is given up after 2,000 places, and only parts of it of at most 12 steps are
+# counted: a large map must not be searched as a whole a hundred times.
 _PATIENCE, _LONGEST = 2_000, 12
 
 # How many episodes' maps are held in memory.

@@ -14,12 +14,12 @@ from __future__ import annotations
 
 import functools
 import hashlib
-import re
-import unicodedata
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from rulerlib.memory.search import words_of
 
 Array = NDArray[Any]
 
@@ -37,18 +37,6 @@ _MOST, _LONGEST = 20_000, 40
 
 # Words whose connections are kept in memory.
 _KNOWN = 1 << 16
-
-_WORD = re.compile(r"\w+")
-
-
-def words(text: str) -> list[str]:
-    """Return the words of a text, each once, small and in one normal form of Unicode.
-
-    >>> words("Å er ikke A, og å er å.")
-    ['å', 'er', 'ikke', 'a', 'og']
-    """
-    normal = unicodedata.normalize("NFC", text[:_MOST]).casefold()
-    return [*dict.fromkeys(_WORD.findall(normal))]
 
 
 def cosine(one: Array, other: Array) -> float:
@@ -76,7 +64,7 @@ class Keys:
 
     def activity(self, text: str) -> Array:
         """Return how strongly a text excites each unit."""
-        found = [self._connections(word) for word in words(text)]
+        found = [self._connections(word) for word in dict.fromkeys(words_of(text[:_MOST]))]
         if not found:
             return np.zeros(self.dimension)
         units = np.concatenate([each[0] for each in found])

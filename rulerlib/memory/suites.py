@@ -72,8 +72,8 @@ class Suite(NamedTuple):
 
 SUITES: dict[str, Suite] = {
     **{name: Suite(row, episodic.make, "episodic") for name, row in episodic.SUITES.items()},
-    **{name: Suite(row, semantic.make, "semantic") for name, row in semantic.SUITES.items()},
-    **{name: Suite(row, spatial.make, "spatial") for name, row in spatial.SUITES.items()},
+    **{name: Suite(row, semantic.Semantic, "semantic") for name, row in semantic.SUITES.items()},
+    **{name: Suite(row, spatial.Spatial, "spatial") for name, row in spatial.SUITES.items()},
 }
 """All suites by name."""
 

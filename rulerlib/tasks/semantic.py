@@ -115,17 +115,6 @@ SUITES: dict[str, Knobs] = {"semantic": Knobs()}
 """The knobs of each suite, by its name."""
 
 
-def make(knobs: Knobs, language: Language, seed: str) -> Semantic:
-    """Return the episodes of a setting of the knobs.
-
-    Raises
-    ------
-    DataError
-        If the language has no wording for them.
-    """
-    return Semantic(knobs, language, seed)
-
-
 def _wanted() -> dict[str, str]:
     """Return what the wording must have, see `rulerlib.tasks.telling.checked`."""
     wanted = dict.fromkeys(("genitive.ending", "genitive.after"), "")

@@ -98,17 +98,6 @@ SUITES: dict[str, Knobs] = {"spatial": Knobs()}
 """The knobs of each suite, by its name."""
 
 
-def make(knobs: Knobs, language: Language, seed: str) -> Spatial:
-    """Return the episodes of a setting of the knobs.
-
-    Raises
-    ------
-    DataError
-        If the language has no wording for them.
-    """
-    return Spatial(knobs, language, seed)
-
-
 # ---------------------------------------------------------------- maps and routes
 
 

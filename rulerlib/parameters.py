@@ -180,7 +180,7 @@ class Parameters:
 
     def _check_primary(self, asked: Sequence[Task]) -> None:
         """Check that at least one task has the measure; the others report their own."""
-        measures = sorted({name for task in asked for name in task.scoring.measures})
+        measures = sorted({name for task in asked for name in task.scoring.scores})
         if self.primary is not None and self.primary not in measures:
             raise ParameterError("primary", self.primary, nearest(self.primary, measures))
 

@@ -1,7 +1,8 @@
 """Scoring: how an answer is judged, from the text that a model wrote to named numbers.
 
->>> LIST.score("The values are 12 and 34.", ["12", "34", "56"])
-{'all_match': 0.0, 'recall': 0.6666666666666666}
+>>> scores = LIST.score("The values are 112 and 34.", ["12", "34"])
+>>> scores["recall"], scores["item_recall"], scores["item_precision"]
+(1.0, 0.5, 0.5)
 >>> LIST.primary, LIST.ruler
 ('all_match', 'recall')
 >>> READING.score("The Raiders", ["Raiders"])["em_norm"]
@@ -18,7 +19,7 @@ from typing import Any
 
 from rulerlib import metrics
 from rulerlib.errors import one_of
-from rulerlib.metrics import MEASURES, OF_GOLDS
+from rulerlib.metrics import FAULTS, MEASURES, OF_GOLDS
 from rulerlib.metrics.words import Golds
 
 Extract = Callable[[str, str], str | None]
@@ -47,7 +48,7 @@ class Scoring:
     Raises
     ------
     ParameterError
-        If a measure is unknown, or ``primary`` or ``ruler`` is none of ``measures``.
+        If a measure is unknown, or ``primary`` or ``ruler`` is none of `scores`.
     """
 
     measures: tuple[str, ...]
@@ -59,7 +60,12 @@ class Scoring:
         for name in self.measures:
             one_of("measure", name, MEASURES)
         for name in ("primary", "ruler"):
-            one_of(name, getattr(self, name), self.measures)
+            one_of(name, getattr(self, name), self.scores)
+
+    @property
+    def scores(self) -> tuple[str, ...]:
+        """The measures that can be the primary one: of which more is better."""
+        return tuple(name for name in self.measures if name not in FAULTS)
 
     def score(
         self, pred: str, outputs: Sequence[str], golds: Golds = (), language: str = "en"
@@ -119,7 +125,11 @@ class Scoring:
         return pred if found is None else found
 
 
-LIST = Scoring(("all_match", "recall"), primary="all_match", ruler="recall")
+LIST = Scoring(
+    ("all_match", "recall", "exact_items", "item_recall", "item_precision", "over_answering"),
+    primary="all_match",
+    ruler="recall",
+)
 """Every reference must appear: needles, chains, lists of words."""
 
 ANY = Scoring(("part_match",), primary="part_match", ruler="part_match")

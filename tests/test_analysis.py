@@ -87,6 +87,10 @@ def test_one_row_for_each_prediction_and_measure():
     assert table[columns].to_numpy().tolist() == [
         ["niah_single_2", 0, "all_match", 0, True, False],
         ["niah_single_2", 0, "recall", 0.5, False, True],
+        ["niah_single_2", 0, "exact_items", 0, False, False],
+        ["niah_single_2", 0, "item_recall", 0.5, False, False],
+        ["niah_single_2", 0, "item_precision", 1, False, False],
+        ["niah_single_2", 0, "over_answering", 0, False, False],
         ["qa_1", 1, "part_match", 1, True, True],
     ]
     once = analysis.of_measure(table).to_dict("records")

@@ -22,6 +22,7 @@ from rulerlib.models import Generation, stopping
 from rulerlib.prompts import PLACES, Frame, PromptFormat
 from rulerlib.runs import Run
 from rulerlib.samples import Sample
+from rulerlib.scoring import LIST
 
 yaml = pytest.importorskip("yaml")
 
@@ -261,7 +262,9 @@ def test_tasks_say_what_a_dataset_says(tmp_path):
         assert task["generation_kwargs"]["max_gen_toks"] == 50
         # Otherwise the harness would end an answer at an empty line.
         assert task["generation_kwargs"]["until"] == []
-        assert [each["metric"] for each in task["metric_list"]] == ["all_match", "recall"]
+        assert [each["metric"] for each in task["metric_list"]] == [*LIST.measures]
+        lower = [each["metric"] for each in task["metric_list"] if not each["higher_is_better"]]
+        assert lower == ["over_answering"]
         assert task["metadata"]["knobs"]["num_needle_k"] == 3
     whole = task_file(folder, "rulerlib")
     assert whole["task"] == [

@@ -470,6 +470,7 @@ def test_a_base_models_tags_are_text():
 def test_measures_of_another_task_are_no_numbers():
     values = spread({"all_match": 0.0, "recall": 0.5}, "vt", ["vt", "qa_1"])
     assert math.isnan(values.pop("part_match"))
+    values = {name: value for name, value in values.items() if not math.isnan(value)}
     assert values == {"primary": 0.0, "ruler": 0.5, "all_match": 0.0, "recall": 0.5}
     assert spread({"a": 1.0}, "vt", ["vt", "cwe"]) == {"a": 1.0}
 

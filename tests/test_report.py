@@ -16,6 +16,7 @@ from rulerlib.errors import DataError, ParameterError
 from rulerlib.parameters import HOME
 from rulerlib.prompts import PromptFormat
 from rulerlib.samples import Prediction
+from rulerlib.scoring import LIST
 from rulerlib.store import files
 from rulerlib.store.answers import settings_path
 from rulerlib.store.cell import Cell
@@ -288,7 +289,7 @@ def test_a_notebooks_parameters(folder, monkeypatch):
         {"runs": "runs", "models": "None", "compare": "a, b", "__name__": "__main__", "In": []}
     )
     assert report.models is None
-    assert len(report.scores) == 1000
+    assert len(report.scores) == 500 * len(LIST.measures)
     with pytest.raises(ParameterError, match="did you mean 'threshold'"):
         Report.from_notebook({"runs": "runs", "treshold": 80})
 

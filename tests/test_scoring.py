@@ -17,7 +17,10 @@ OUTPUTS = ["12", "34", "56"]
 
 
 def test_every_measure_by_its_name():
-    assert LIST.score("56 and 12", OUTPUTS) == {"all_match": 0, "recall": pytest.approx(2 / 3)}
+    assert LIST.score("56 and 12", OUTPUTS) == {
+        "all_match": 0, "recall": pytest.approx(2 / 3), "exact_items": 0,
+        "item_recall": pytest.approx(2 / 3), "item_precision": 1, "over_answering": 0,
+    }  # fmt: skip
     assert ANY.score("56 and 12", OUTPUTS) == {"part_match": 1}
 
 
@@ -117,3 +120,9 @@ def test_a_table_of_scores_knows_the_golds_and_the_language(monkeypatch):
 def test_an_unknown_measure_is_called_one():
     with pytest.raises(ParameterError, match=r"^measure is 'recal', but must be one of all_match"):
         Scoring(("recal",), "recal", "recal")
+
+
+def test_a_fault_is_no_score():
+    assert "over_answering" in LIST.measures
+    with pytest.raises(ParameterError, match=r"primary is 'over_answering'"):
+        replace(LIST, primary="over_answering")

@@ -218,8 +218,8 @@ def scores(
         runs.setdefault(run, about)
         task = tasks.TASKS.get(labels.base(about["task"]))
         scoring = task.scoring if task else LIST
-        offered |= {*scoring.measures}
-        if primary is not None and primary in scoring.measures:
+        offered |= {*scoring.scores}
+        if primary is not None and primary in scoring.scores:
             scoring = replace(scoring, primary=primary)
         rows += [(run, row) for row in _rows(prediction, task, scoring)]
     if not rows:

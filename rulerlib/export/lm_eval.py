@@ -32,6 +32,7 @@ import rulerlib
 from rulerlib import paths, tasks, tokens
 from rulerlib.dataset import Dataset
 from rulerlib.errors import one_of, require
+from rulerlib.metrics import FAULTS
 from rulerlib.models import Request, stopping
 from rulerlib.prompts import Frame, PromptFormat
 from rulerlib.samples import Sample, read
@@ -211,7 +212,7 @@ def _task(name: str, dataset: Dataset, data: str) -> dict[str, Any]:
             "until": [] if thinks else stop,
         },
         "metric_list": [
-            {"metric": measure, "aggregation": "mean", "higher_is_better": True}
+            {"metric": measure, "aggregation": "mean", "higher_is_better": measure not in FAULTS}
             for measure in _measures(dataset.row)
         ],
         "metadata": {"version": rulerlib.__version__, **dataset.metadata},

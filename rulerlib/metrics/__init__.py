@@ -1,8 +1,9 @@
 """Measures of one answer against its references, pure and by name.
 
 RULER's own, which look for references in an answer, stand in `rulerlib.metrics.ruler`; those
-of reading comprehension, which hold a short answer against every accepted one, in
-`rulerlib.metrics.drop`, `rulerlib.metrics.inspect_f1` and `rulerlib.metrics.short_answers`:
+that read an answer as the items it says, in `rulerlib.metrics.items`; those of reading
+comprehension, which hold a short answer against every accepted one, in `rulerlib.metrics.drop`,
+`rulerlib.metrics.inspect_f1` and `rulerlib.metrics.short_answers`:
 
 >>> all_match("Det er 1234567 og 7654321.", ["1234567", "7654321"])
 1.0
@@ -20,6 +21,7 @@ from collections.abc import Callable
 
 from rulerlib.metrics.drop import drop_em, drop_f1
 from rulerlib.metrics.inspect_f1 import f1_inspect
+from rulerlib.metrics.items import exact_items, item_precision, item_recall, over_answering
 from rulerlib.metrics.ruler import all_match, clean, normalize, part_match, recall
 from rulerlib.metrics.short_answers import (
     answer_line,
@@ -33,9 +35,10 @@ from rulerlib.metrics.short_answers import (
 )
 
 __all__ = [
-    "MEASURES", "OF_GOLDS", "all_match", "answer_line", "clean", "drop_em", "drop_f1", "em_norm",
-    "em_raw", "f1_inspect", "f1_words", "format_violation", "gold_len", "normalize", "overlong",
-    "part_match", "pred_len", "recall",
+    "FAULTS", "MEASURES", "OF_GOLDS", "all_match", "answer_line", "clean", "drop_em", "drop_f1",
+    "em_norm", "em_raw", "exact_items", "f1_inspect", "f1_words", "format_violation", "gold_len",
+    "item_precision", "item_recall", "normalize", "over_answering", "overlong", "part_match",
+    "pred_len", "recall",
 ]  # fmt: skip
 
 OF_GOLDS: dict[str, Callable[..., float]] = {
@@ -55,6 +58,13 @@ MEASURES: dict[str, Callable[..., float]] = {
     "all_match": all_match,
     "recall": recall,
     "part_match": part_match,
+    "exact_items": exact_items,
+    "item_recall": item_recall,
+    "item_precision": item_precision,
+    "over_answering": over_answering,
     **OF_GOLDS,
 }
 """Every measure by its name in tables, from 0 to 1; each takes an answer and its references."""
+
+FAULTS = ("over_answering",)
+"""The measures of which less is better; none of them can be a score."""

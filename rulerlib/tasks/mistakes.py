@@ -17,7 +17,6 @@ from __future__ import annotations
 import functools
 import math
 import re
-import unicodedata
 from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Sequence
@@ -25,7 +24,7 @@ from statistics import fmean
 from typing import Any
 
 from rulerlib import languages
-from rulerlib.metrics import clean, normalize
+from rulerlib.metrics import clean, items, normalize
 from rulerlib.samples import Prediction
 
 KINDS = {
@@ -50,10 +49,6 @@ An empty answer that the token limit ended is cut off.
 
 COUNTS = ("missing", "distractors", "invented", "from_example", "repeated")
 """The counts in the description of a mistake."""
-
-_UUID = r"(?<![0-9a-fA-F-])[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}(?![0-9a-fA-F-])"
-
-_WORD = re.compile(r"(?<!\w)[^\W\d_]{2,}(?!\w)")
 
 
 def mistake(error: str = "", **known: Any) -> dict[str, Any]:
@@ -98,10 +93,10 @@ def explain_values(
         See `mistake`.
     """
     text = clean(prediction.pred)
-    form = _WORD if listed else _form(prediction.outputs)
+    form = items.WORD if listed else items.form(prediction.outputs)
     references = [normalize(output) for output in prediction.outputs]
     starts, shown, keys, size = _values(prediction, form)
-    stated = _listed(text) if listed else [(hit[0], hit.end()) for hit in form.finditer(text)]
+    stated = items.listed(text) if listed else [(hit[0], hit.end()) for hit in form.finditer(text)]
     if cut_off and stated and stated[-1][1] == len(text):
         # The last one may be the beginning of another value.
         stated = stated if normalize(stated[-1][0]) in references else stated[:-1]
@@ -256,42 +251,3 @@ def _nearest(starts: Sequence[int], start: int) -> int:
     """Return the characters from ``start`` to the nearest of ``starts``, which rise."""
     at = bisect_left(starts, start)
     return min(abs(other - start) for other in starts[max(0, at - 1) : at + 1])
-
-
-def _form(outputs: Sequence[str]) -> re.Pattern[str]:
-    """Return a pattern of what a value looks like, learned from the references."""
-    values = [unicodedata.normalize("NFC", output) for output in outputs]
-    if not values:
-        return re.compile(r"(?!)")
-    if all(re.fullmatch(_UUID, value) for value in values):
-        return re.compile(_UUID)
-    low, high = min(map(len, values)), max(map(len, values))
-    for letters, alone in ((r"\d", r"\d"), ("[A-Z]", r"\w"), ("[a-z]", r"\w")):
-        if all(re.fullmatch(rf"{letters}+", value) for value in values):
-            return re.compile(rf"(?<!{alone}){letters}{{{low},{high}}}(?!{alone})")
-    if all("-" in value for value in values):
-        return re.compile(r"(?<![\w-])[^\W\d_]+(?:-[^\W\d_]+)+(?![\w-])")
-    return _WORD
-
-
-def _listed(text: str) -> list[tuple[str, int]]:
-    """Return the items of a list of single words, numbered or with commas, and where each ends."""
-    numbered = [(hit[1], hit.end()) for hit in re.finditer(r"\d+[.)]\s*([^\W\d_]+)", text)]
-    if numbered:
-        return numbered
-    seams = "|".join(re.escape(last) for last in _lasts())
-    items, start = [], 0
-    for seam in [*re.finditer(rf"[,;\n]|\.(?:\s|$)|{seams}", text), None]:
-        end = seam.start() if seam else len(text)
-        item = text[start:end].strip()
-        if re.fullmatch(r"[^\W\d_]+", item):
-            items.append((item, end))
-        start = seam.end() if seam else end
-    return items
-
-
-@functools.cache
-def _lasts() -> tuple[str, ...]:
-    """Return what stands before the last item of a list, in all packs."""
-    packs = map(languages.load, languages.available())
-    return tuple(dict.fromkeys(pack.templates["list"]["last"] for pack in packs))

@@ -1,0 +1,126 @@
+r"""Measures of lists that cannot be fooled: whole items, in any order, each counted once.
+
+RULER looks for references anywhere in an answer, so that 68844777777777 counts as 6884477, and an
+answer that names every word there is counts as the right ten. Here an answer is read as the items
+that it says, and these are held against the references.
+
+>>> exact_items("They are 12 and 34.", ["34", "12"]), exact_items("12, 34, 56", ["34", "12"])
+(1.0, 0.0)
+>>> item_recall("68844777777777", ["6884477"]), item_recall("12, 34, 56", ["34", "12"])
+(0.0, 1.0)
+>>> round(item_precision("12, 34, 56", ["34", "12"]), 2), over_answering("12, 34, 56", ["34", "12"])
+(0.67, 1.0)
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+import unicodedata
+from collections.abc import Sequence
+
+from rulerlib import languages
+from rulerlib.metrics.ruler import clean, normalize
+
+_UUID = r"(?<![0-9a-fA-F-])[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}(?![0-9a-fA-F-])"
+_HYPHENATED = r"(?<![\w-])[^\W\d_]+(?:-[^\W\d_]+)+(?![\w-])"
+
+WORD = re.compile(r"(?<!\w)[^\W\d_]{2,}(?!\w)")
+"""A word of letters."""
+
+
+def form(references: Sequence[str], longer: bool = False) -> re.Pattern[str]:
+    """Return a pattern of what a value looks like, learned from the references.
+
+    Parameters
+    ----------
+    longer
+        Whether numbers and letters that run on beyond the longest reference have this form too.
+    """
+    values = [unicodedata.normalize("NFC", reference) for reference in references]
+    if not values:
+        return re.compile(r"(?!)")
+    if all(re.fullmatch(_UUID, value) for value in values):
+        return re.compile(_UUID)
+    low, high = min(map(len, values)), max(map(len, values))
+    count = f"{{{low},}}" if longer else f"{{{low},{high}}}"
+    for letters, alone in ((r"\d", r"\d"), ("[A-Z]", r"\w"), ("[a-z]", r"\w")):
+        if all(re.fullmatch(rf"{letters}+", value) for value in values):
+            return re.compile(rf"(?<!{alone}){letters}{count}(?!{alone})")
+    if all("-" in value for value in values):
+        return re.compile(_HYPHENATED)
+    return WORD
+
+
+def listed(text: str) -> list[tuple[str, int]]:
+    """Return the items of a list of single words, numbered or with commas, and where each ends."""
+    numbered = [(hit[1], hit.end()) for hit in re.finditer(r"\d+[.)]\s*([^\W\d_]+)", text)]
+    if numbered:
+        return numbered
+    items, start = [], 0
+    for seam in [*_seams().finditer(text), None]:
+        end = seam.start() if seam else len(text)
+        item = text[start:end].strip()
+        if re.fullmatch(r"[^\W\d_]+", item):
+            items.append((item, end))
+        start = seam.end() if seam else end
+    return items
+
+
+@functools.cache
+def _seams() -> re.Pattern[str]:
+    """Return a pattern of what stands between the items of a list, in any language."""
+    packs = map(languages.load, languages.available())
+    lasts = dict.fromkeys(pack.templates["list"]["last"] for pack in packs)
+    return re.compile(rf"[,;\n]|\.(?:\s|$)|{'|'.join(map(re.escape, lasts))}")
+
+
+# All measures of an answer ask for the same items.
+@functools.lru_cache(4)
+def _said(pred: str, references: tuple[str, ...]) -> tuple[frozenset[str], frozenset[str]]:
+    """Return the items that an answer says, and those that it should say, normalized."""
+    text = clean(pred)
+    if all(re.fullmatch(r"[^\W\d_]+", reference) and not reference.isupper()
+           for reference in references):  # fmt: skip
+        # In a sentence every word has the form of a word, so only a list has items.
+        items = [item for item, _ in listed(text)]
+    else:
+        items = form(references, longer=True).findall(text)
+    folded, wanted = normalize(text), frozenset(map(normalize, references))
+    # Whole: no letter, digit or hyphen goes on where a reference begins or ends.
+    whole = {
+        reference
+        for reference in wanted
+        if re.search(rf"(?<![\w-]){re.escape(reference)}(?![\w-])", folded)
+    }
+    others = {normalize(item) for item in items} - wanted
+    return frozenset(whole | others), wanted
+
+
+def exact_items(pred: str, references: Sequence[str]) -> float:
+    """Return 1 if an answer says every reference and nothing else of their kind, else 0.
+
+    An item is whole: a number with no further digit, a word with no further letter. What has the
+    form of the references is learned from them; of words, the items of a list count, because in a
+    sentence every word would. Order and repetition do not count.
+    """
+    said, wanted = _said(pred, tuple(references))
+    return float(bool(wanted) and said == wanted)
+
+
+def item_recall(pred: str, references: Sequence[str]) -> float:
+    """Return the share of the references that an answer says as whole items, 0 to 1."""
+    said, wanted = _said(pred, tuple(references))
+    return len(said & wanted) / len(wanted) if wanted else 0.0
+
+
+def item_precision(pred: str, references: Sequence[str]) -> float:
+    """Return the share of the items of an answer that are references, 0 to 1; 0 without items."""
+    said, wanted = _said(pred, tuple(references))
+    return len(said & wanted) / len(said) if said else 0.0
+
+
+def over_answering(pred: str, references: Sequence[str]) -> float:
+    """Return 1 if an answer says more different items than there are references, else 0."""
+    said, wanted = _said(pred, tuple(references))
+    return float(bool(wanted) and len(said) > len(wanted))

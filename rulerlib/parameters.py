@@ -11,9 +11,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
-from rulerlib import checkpoints, given, languages, models, paths, tasks
+from rulerlib import checkpoints, given, languages, models, paths, synthetic, tasks
 from rulerlib.dataset import check_length
 from rulerlib.decoding import Decoding
 from rulerlib.errors import (
@@ -98,7 +98,8 @@ class Parameters:
         Only tasks of this family are allowed.
     study
         Settings to be compared at one length: for each row its knobs, and ``task`` where it is not
-        the first of ``tasks``. Empty or None: no study.
+        the first of ``tasks``; or a file in the form of RULER's ``synthetic.yaml``, of which the
+        settings of this family count. Empty or None: no study.
     study_length, study_samples
         Its length, and the samples for each row.
     study_name
@@ -133,7 +134,7 @@ class Parameters:
     queries_per_context: int = 1
     primary: str | None = None
     family: str | None = None
-    study: Sequence[Mapping[str, Any]] | None = None
+    study: Sequence[Mapping[str, Any]] | str | None = None
     study_length: int = 1024
     study_samples: int = 10
     study_name: str | None = None
@@ -196,9 +197,18 @@ class Parameters:
 
     def _checked_study(self) -> tuple[Mapping[str, Any], ...]:
         rows = () if self.study is None else self.study
+        if isinstance(rows, str) and rows.endswith((".yaml", ".yml")):
+            rows = self._of_family(synthetic.read(Path(rows).expanduser()))
         listed = isinstance(rows, (list, tuple))
         require(listed, "study", rows, "a list of settings, each {knob: value}")
         return tuple(dictionary("study", row, '{"num_hops": 2}') for row in rows)
+
+    def _of_family(self, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        """Return the rows of a file whose tasks are of this run's family."""
+        allowed = tasks.names("all", self.family)
+        chosen = [row for row in rows if row["task"] in allowed]
+        require(chosen, "study", self.study, f"a file with settings of {self.family}")
+        return chosen
 
     @property
     def lengths(self) -> tuple[int, ...]:
@@ -222,9 +232,15 @@ class Parameters:
         return home() / Path(self.output).expanduser()
 
     @property
+    def settings_of_study(self) -> tuple[Mapping[str, Any], ...]:
+        """The settings that the study compares, those of a file included."""
+        # Checked when it was set, and no text since.
+        return cast(tuple[Mapping[str, Any], ...], self.study)
+
+    @property
     def rows(self) -> list[tuple[str, dict[str, Any]]]:
         """Task and knobs of each row of the study."""
-        rows = [{"task": self.tasks[0], **row} for row in self.study or ()]
+        rows = [{"task": self.tasks[0], **row} for row in self.settings_of_study]
         return [(row.pop("task"), row) for row in rows]
 
     @cached_property

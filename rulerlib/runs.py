@@ -411,7 +411,7 @@ class Run(Parameters):
 
     def study_predictions(self) -> Iterator[tuple[dict[str, Any], Prediction]]:
         """Yield the same as `predictions` for the study; ``setting`` names the row of the study."""
-        for cell, setting in zip(self.study_cells, self.study or (), strict=True):
+        for cell, setting in zip(self.study_cells, self.settings_of_study, strict=True):
             name = ", ".join(f"{knob} = {value}" for knob, value in setting.items())
             yield from self._answered(cell, setting=name)
 

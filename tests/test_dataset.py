@@ -461,7 +461,6 @@ BAD = [
         {"knobs": {"num_needle_k": 7, "num_needle_v": 6}},
         ["num_needle_k * num_needle_v is 42, but must be at most 40, the number of"],
     ),
-    ({"knobs": {"num_needle_q": 2}}, ["num_needle_q is 2, but must be at most num_needle_k (1)"]),
     ({"knobs": {"depth": 101}}, ["depth is 101, but must be a number from 0 (start) to 100 (end)"]),
     ({"knobs": {"depth": "50"}}, ["depth is '50', but must be a number from 0"]),
     ({"knobs": {"depth": float("nan")}}, ["depth is nan, but must be a number from 0"]),

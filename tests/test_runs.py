@@ -155,7 +155,7 @@ def test_an_unknown_parameter_is_named_with_its_neighbour(notebook, name, meant)
         *(("engine_options", value) for value in ("abc", "[1,2]", 5, [1])),
         ("haystack", "hay"), ("haystack", 5), ("type_needle_k", "emoji"), ("type_needle_v", "x"),
         ("num_needle_k", 0), ("num_needle_k", "four"), ("num_needle_k", 41), ("num_needle_v", -1),
-        ("num_needle_q", 2), ("num_needle_q", 1.5),
+        ("num_needle_q", 41), ("num_needle_q", 1.5),
         ("depth", 101), ("depth", -1), ("depth", "middle"), ("depth", float("nan")),
         ("depth", True),
     ],

@@ -10,8 +10,9 @@ With the extra ``inspect`` every family is a task there, and ``rulerlib/ruler`` 
 >>> question = posed.records[0]
 >>> question["id"], [message["role"] for message in question["input"]], len(question["target"])
 ('niah_multivalue-0', ['user'], 4)
->>> judge(", ".join(question["target"]), question["target"], question["metadata"])["values"]
-{'all_match': 1.0, 'recall': 1.0}
+>>> judged = judge(", ".join(question["target"]), question["target"], question["metadata"])
+>>> judged["values"]["all_match"], judged["values"]["recall"]
+(1.0, 1.0)
 """
 
 from __future__ import annotations
@@ -400,8 +401,9 @@ def spread(values: Mapping[str, float], task: str, names: Sequence[str]) -> dict
     leaves out of means. ``primary`` and ``ruler``, see `rulerlib.scoring.Scoring`, every task has,
     and they stand first where there are several ways to judge.
 
-    >>> spread({"part_match": 1.0}, "qa_1", ["vt", "qa_1"])
-    {'primary': 1.0, 'ruler': 1.0, 'all_match': nan, 'recall': nan, 'part_match': 1.0}
+    >>> values = spread({"part_match": 1.0}, "qa_1", ["vt", "qa_1"])
+    >>> {name: values[name] for name in ("primary", "ruler", "all_match", "part_match")}
+    {'primary': 1.0, 'ruler': 1.0, 'all_match': nan, 'part_match': 1.0}
     """
     kinds = [tasks.TASKS[name].scoring for name in names]
     if len(set(kinds)) == 1:

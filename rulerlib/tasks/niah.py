@@ -20,6 +20,7 @@ import bisect
 import itertools
 import random
 import uuid
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
@@ -56,7 +57,8 @@ class Knobs:
     type_needle_k, type_needle_v
         What keys and values are: ``"words"``, ``"numbers"`` (7 digits) or ``"uuids"``.
     num_needle_k, num_needle_v, num_needle_q
-        Number of keys, of values of each key, and of keys asked for.
+        Number of keys, of values of each key, and of keys asked for; as in RULER's script, there
+        are at least as many keys as are asked for.
     depth
         None: depths as in RULER. A number from 0 (start) to 100 (end) puts the needle that is
         asked for there. Where several are asked for, it puts one of the first key's there; the
@@ -82,9 +84,14 @@ class Knobs:
         one_of("type_needle_v", self.type_needle_v, VALUE_TYPES)
         for name in ("num_needle_k", "num_needle_v", "num_needle_q"):
             whole_number(name, getattr(self, name), 1, len(DEPTHS))
-        k, q, count = self.num_needle_k, self.num_needle_q, self.num_needles
-        allowed = f"at most num_needle_k ({k}), the number of keys there are"
-        require(q <= k, "num_needle_q", q, allowed)
+        if self.num_needle_q > self.num_needle_k:
+            warnings.warn(
+                f"num_needle_k is {self.num_needle_q}, not {self.num_needle_k}, because"
+                f" {self.num_needle_q} keys are asked for (num_needle_q).",
+                stacklevel=3,
+            )
+            object.__setattr__(self, "num_needle_k", self.num_needle_q)
+        count = self.num_needles
         allowed = f"at most {len(DEPTHS)}, the number of depths"
         require(count <= len(DEPTHS), "num_needle_k * num_needle_v", count, allowed)
         if self.depth is not None:

@@ -120,7 +120,7 @@ class Answers:
         ParameterError
             If the disk is full.
         """
-        line = (record.to_json() + "\n").encode()
+        line = record.to_line()
         try:
             with self.path.open("ab") as file:
                 start = file.tell()

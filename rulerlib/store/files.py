@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import contextlib
 import glob
+import hashlib
 import json
 import os
 import secrets
@@ -33,16 +34,26 @@ MOST_PER_TOKEN = 64
 _UNFINISHED = ".unfinished"
 
 
-def write(path: str | Path, records: Iterable[Record]) -> None:
+def write(path: str | Path, records: Iterable[Record]) -> str:
     """Write a JSONL file in one step: it is either whole or not there.
+
+    Returns
+    -------
+    str
+        The SHA-256 hash of its bytes.
 
     Raises
     ------
     ParameterError
         If the folder cannot be written or the disk is full; what was there stays.
     """
+    digest = hashlib.sha256()
     with replacing(path) as file:
-        file.writelines(record.to_json() + "\n" for record in records)
+        for record in records:
+            line = record.to_line()
+            digest.update(line)
+            file.buffer.write(line)
+    return digest.hexdigest()
 
 
 def write_object(path: str | Path, values: Mapping[str, Any]) -> None:

@@ -88,15 +88,14 @@ def write(dataset: Questions, folder: str | Path, num_samples: int | None = None
             if not path.exists():
                 # First of all, so that a run that is killed here knows its own samples again.
                 files.write_object(about, {**dataset.metadata, "num_samples": 0})
-            files.write(path, islice(dataset, count))
-            _, digest = _lines(path, count)
+            digest = files.write(path, islice(dataset, count))
             files.write_object(about, {**dataset.metadata, "num_samples": count, "sha256": digest})
     return path
 
 
 def size(dataset: Questions, count: int) -> int:
     """Return about how many bytes ``count`` questions take on disk, judged by the first."""
-    return count * max((len(first.to_json().encode()) for first in islice(dataset, 1)), default=0)
+    return count * max((len(first.to_line()) for first in islice(dataset, 1)), default=0)
 
 
 def _stand(path: Path, wanted: Mapping[str, Any], count: int) -> bool:

@@ -28,7 +28,8 @@ from rulerlib import languages, tasks, tokens
 from rulerlib.errors import ParameterError, dictionary, require, whole_number
 from rulerlib.prompts import Frame, PromptFormat
 from rulerlib.samples import Sample
-from rulerlib.tasks.budget import Budget, Counting, Shared, Sums, TooLongError, Whole
+from rulerlib.tasks.budget import Budget, Counting, Sums, TooLongError, Whole
+from rulerlib.tasks.composer import Shared
 from rulerlib.tasks.draft import Draft
 from rulerlib.tasks.family import Maker
 from rulerlib.texts import digest, read_texts

@@ -22,11 +22,12 @@ from __future__ import annotations
 import bisect
 import itertools
 import random
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from typing import Any
 
+from rulerlib import draws
 from rulerlib.errors import DataError, is_number, require
 from rulerlib.tokens import Tokenizer
 
@@ -117,7 +118,7 @@ class Filling:
             What each needle adds in tokens, its seam included.
         """
         sums = list(itertools.accumulate(self.costs, initial=0))
-        context = Context([*self.units], [*self.costs], self.seam, [])
+        context, more = Context([*self.units], self.seam, sums[-1] + sum(costs)), 0
         for number, (needle, depth, cost) in enumerate(zip(needles, depths, costs, strict=True)):
             wanted = sums[-1] * depth / 100
             seam = bisect.bisect_left(sums, wanted)
@@ -127,12 +128,13 @@ class Filling:
             slot = seam + number
             context.slots.append(slot)
             context.pieces.insert(slot, needle)
-            context.costs.insert(slot, cost)
+            context.needles.append((sums[seam] + more, cost))
+            more += cost
         return context
 
 
 class Sized(Filling):
-    """A filling that is made anew for each size.
+    """A filling that is made anew for each size, and takes no needles.
 
     A list of words whose counts are the answer cannot be cut off anywhere; its
     family makes a smaller one instead.
@@ -140,19 +142,25 @@ class Sized(Filling):
     Parameters
     ----------
     make
-        Returns units and costs of a size; size 0 is the smallest that makes a question.
+        Returns the units of a size, and what they cost together; size 0 is the smallest that
+        makes a question.
     size, seam
         How large, and what stands between two units.
     """
 
-    def __init__(
-        self, make: Callable[[int], tuple[list[str], list[int]]], size: int, seam: str
-    ) -> None:
-        super().__init__(*make(size), seam)
+    def __init__(self, make: Callable[[int], tuple[list[str], int]], size: int, seam: str) -> None:
+        units, self._total = make(size)
+        super().__init__(units, [], seam)
         self._make, self._size = make, size
 
     def __len__(self) -> int:
         return self._size
+
+    def insert(
+        self, needles: Sequence[str], depths: Sequence[float], costs: Sequence[int]
+    ) -> Context:
+        assert not needles
+        return Context(self.units, self.seam, self._total)
 
     def first(self, count: int) -> Filling:
         return Sized(self._make, count, self.seam)
@@ -177,18 +185,21 @@ class Context:
     ----------
     pieces
         The texts of units and needles, in order.
-    costs
-        What each piece adds in tokens, its seam included.
     seam
         What stands between two pieces.
+    total
+        What all pieces add in tokens, their seams included.
     slots
         For each needle its index in ``pieces``.
+    needles
+        For each needle what the pieces before it add in tokens, and what it adds itself.
     """
 
     pieces: list[str]
-    costs: list[int]
     seam: str
-    slots: list[int]
+    total: int
+    slots: list[int] = field(default_factory=list)
+    needles: list[tuple[int, int]] = field(default_factory=list)
 
     @property
     def text(self) -> str:
@@ -197,8 +208,7 @@ class Context:
 
     def tokens_before(self) -> list[int]:
         """Return for each needle the sum of the costs of the pieces before it."""
-        sums = list(itertools.accumulate(self.costs, initial=0))
-        return [sums[slot] for slot in self.slots]
+        return [before for before, _ in self.needles]
 
     def depths(self) -> list[float]:
         """Return for each needle its depth: the percentage of all other tokens that precede it.
@@ -209,15 +219,21 @@ class Context:
         >>> Filling(["a b c", "d"], [3, 1], " ").insert(["e", "f"], [50, 100], [1, 1]).depths()
         [60.0, 100.0]
         """
-        sums = list(itertools.accumulate(self.costs, initial=0))
-        return [
-            round(100 * sums[slot] / max(1, sums[-1] - self.costs[slot]), 2) for slot in self.slots
-        ]
+        return [round(100 * before / max(1, self.total - cost), 2) for before, cost in self.needles]
 
-    def starts(self) -> list[int]:
-        """Return for each piece the character of ``text`` at which it begins."""
-        lengths = [len(piece) + len(self.seam) for piece in self.pieces]
-        return list(itertools.accumulate(lengths, initial=0))[:-1]
+    def starts(self) -> Iterator[int]:
+        """Yield for each piece the character of ``text`` at which it begins."""
+        lengths = map(len(self.seam).__add__, map(len, self.pieces))
+        return itertools.islice(itertools.accumulate(lengths, initial=0), len(self.pieces))
+
+    def needle_starts(self) -> list[int]:
+        """Return for each needle the character of ``text`` at which it begins."""
+        starts, start, last = [], 0, 0
+        for slot in self.slots:
+            start += sum(map(len, self.pieces[last:slot])) + (slot - last) * len(self.seam)
+            starts.append(start)
+            last = slot
+        return starts
 
 
 # The next length, seed or setting of a task mostly has the same units.
@@ -321,10 +337,11 @@ class Pool(Haystack):
         """
         room = max(0, room)
         wanted = min(len(self.units), room // self.cheapest)
-        order = rng.sample(range(len(self.units)), wanted)
-        sums = list(itertools.accumulate((self.costs[i] for i in order), initial=0))
+        order = draws.sample(rng, len(self.units), wanted)
+        costs = [*map(self.costs.__getitem__, order)]
+        sums = list(itertools.accumulate(costs, initial=0))
         count = bisect.bisect_right(sums, room) - 1
         if count == len(self.units) and room - sums[count] >= self.longest:
             raise DataError(f"A pool of {len(self.units)} units is too small for {room} tokens.")
-        chosen = order[:count]
-        return Filling([self.units[i] for i in chosen], [self.costs[i] for i in chosen], self.seam)
+        units = [*map(self.units.__getitem__, order[:count])]
+        return Filling(units, costs[:count], self.seam)

@@ -26,11 +26,12 @@ import itertools
 import random
 import re
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from operator import add
 
+from rulerlib import draws
 from rulerlib.errors import flag, one_of, require, whole_number
 from rulerlib.haystack import Filling, Haystack, Pool, Sized, largest
 from rulerlib.parts import Column
@@ -318,7 +319,7 @@ class NumberedList(Maker):
 
     def _choose(self, setting: Repeats, rng: random.Random) -> Choice:
         sizes = self._sizes(setting)
-        drawn = iter(rng.sample(range(len(self.haystack.units)), sum(sizes)))
+        drawn = iter(draws.sample(rng, len(self.haystack.units), sum(sizes)))
         return Choice(*(list(itertools.islice(drawn, size)) for size in sizes))
 
     def _entries(self, choice: Choice) -> int:
@@ -326,41 +327,45 @@ class NumberedList(Maker):
         common, uncommon = self.knobs.frequencies(self.setting)
         return len(choice.common) * common + len(choice.uncommon) * uncommon
 
-    def _listed(self, order: Sequence[int]) -> tuple[list[str], list[int]]:
-        """Return numbered words and what they cost."""
-        numbers, pool = self._numbers, self.haystack
-        numbers.reach(len(order))
-        words, costs = pool.units, pool.costs
-        return (
-            [number + words[word] for number, word in zip(numbers.texts, order, strict=False)],
-            [cost + costs[word] for cost, word in zip(numbers.costs, order, strict=False)],
-        )
+    def _listed(self, order: Sequence[int]) -> list[str]:
+        """Return numbered words."""
+        self._numbers.reach(len(order))
+        # There are more numbers than words.
+        return [*map(add, self._numbers.texts, map(self.haystack.units.__getitem__, order))]
 
-    def mark(self, units: Sequence[str], starts: Sequence[int]) -> list[Column]:
+    def _cost(self, choice: Choice, setting: Repeats) -> int:
+        """Return what the smallest list costs, in whatever order."""
+        common, uncommon = self.knobs.frequencies(setting)
+        entries = len(choice.common) * common + len(choice.uncommon) * uncommon
+        self._numbers.reach(entries)
+        costs = self.haystack.costs
+        words = sum(costs[word] for word in choice.common) * common
+        words += sum(costs[word] for word in choice.uncommon) * uncommon
+        return self._numbers.sums[entries] + words
+
+    def mark(self, units: Iterable[str], starts: Iterable[int]) -> list[Column]:
         """Return the part of each listed word, without its number."""
-        numbers = self._numbers.texts[: len(units)]
-        first = list(map(add, starts, map(len, numbers)))
-        return [Column("word", first, list(map(add, starts, map(len, units))))]
+        first = [*starts]
+        ends = [*map(add, first, map(len, units))]
+        return [Column("word", [*map(add, first, map(len, self._numbers.texts))], ends)]
 
     def _fixed(self, choice: Choice, setting: Repeats, rng: random.Random) -> int:
         return self.budget.least(self._ask(choice, setting, rng), self.haystack.seam)
 
     def _ask(self, choice: Choice, setting: Repeats, rng: random.Random) -> Draft:
         """Return the draft of a choice of words."""
-        common, uncommon = self.knobs.frequencies(setting)
-        # The cost of the smallest list does not depend on its order.
-        _, costs = self._listed(choice.common * common + choice.uncommon * uncommon)
         head, tail, prefix = self.language.question("common_words", count=self.knobs.num_cw)
         parts: list[Column] = []
         if self.knobs.few_shot:
             order = choice.example_common * setting.example_cw
             order += choice.example_uncommon * setting.example_ucw
-            rng.shuffle(order)
-            units, _ = self._listed(order)
-            starts = itertools.accumulate((len(unit) + 1 for unit in units), initial=len(head))
-            answer = " ".join(self._listed(choice.example_common)[0])
+            draws.shuffle(rng, order)
+            units = self._listed(order)
+            before = itertools.accumulate((len(unit) + 1 for unit in units), initial=len(head))
+            starts = itertools.islice(before, len(units))
+            answer = " ".join(self._listed(choice.example_common))
             example = f"{head}{' '.join(units)}{tail}{prefix} {answer}"
-            parts = [Column("example", [0], [len(example)]), *self.mark(units, [*starts])]
+            parts = [Column("example", [0], [len(example)]), *self.mark(units, starts)]
             head = f"{example}\n\n{head}"
         return Draft(
             head,
@@ -368,8 +373,8 @@ class NumberedList(Maker):
             prefix,
             outputs=[self.haystack.units[word] for word in choice.common],
             head_parts=parts,
-            answer=" ".join(self._listed(choice.common)[0]),
-            least=sum(costs),
+            answer=" ".join(self._listed(choice.common)),
+            least=self._cost(choice, setting),
         )
 
     def _fill(self, choice: Choice, least: int, room: int, rng: random.Random) -> Filling:
@@ -382,19 +387,19 @@ class NumberedList(Maker):
         entries, taken = self._entries(choice), set(choice.all)
         enough = max(0, numbers.fill(room, pool.cheapest) - entries) // uncommon + 1
         size = len(pool.units)
-        drawn = rng.sample(range(size), min(size, enough + len(taken)))
+        drawn = draws.sample(rng, size, min(size, enough + len(taken)))
         more = [word for word in drawn if word not in taken]
         numbers.reach(entries + len(more) * uncommon)
-        words = list(itertools.accumulate((pool.costs[word] for word in more), initial=0))
+        words = list(itertools.accumulate(map(pool.costs.__getitem__, more), initial=0))
 
         def cost(count: int) -> int:
             more_numbers = numbers.sums[entries + count * uncommon] - numbers.sums[entries]
             return least + words[count] * uncommon + more_numbers
 
-        def make(count: int) -> tuple[list[str], list[int]]:
+        def make(count: int) -> tuple[list[str], int]:
             order = choice.common * common + (choice.uncommon + more[:count]) * uncommon
-            rng.shuffle(order)
-            return self._listed(order)
+            draws.shuffle(rng, order)
+            return self._listed(order), cost(count)
 
         return Sized(make, largest(cost, room, len(more)), " ")
 

@@ -6,10 +6,12 @@ comes to stand, and so is counted apart from it.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
+from operator import add
 
 from rulerlib.haystack import ANCHOR, Context, Filling
 from rulerlib.sources import Source
@@ -200,18 +202,22 @@ class Numbered(Filling):
         self, needles: Sequence[str], depths: Sequence[float], costs: Sequence[int]
     ) -> Context:
         plain = super().insert(needles, depths, costs)
-        documents, seam = self._documents, self._documents.seam
-        labels = documents.label_costs(len(plain.pieces))
-        endings = [0, *(documents.ending(piece) for piece in plain.pieces)]
+        documents, seam, count = self._documents, self._documents.seam, len(plain.pieces)
+        endings = [0, *(documents.ending(piece) for piece in plain.pieces)][:count]
+        more = map(add, documents.label_costs(count), endings)
+        sums = list(itertools.accumulate(more, initial=0))[: count + 1]
         return Labelled(
             [
                 f"{documents.label(number)}{seam}{piece}"
                 for number, piece in enumerate(plain.pieces, 1)
             ],
-            # There are more labels and endings than pieces.
-            [sum(parts) for parts in zip(labels, plain.costs, endings, strict=False)],
             plain.seam,
+            plain.total + sums[-1],
             plain.slots,
+            [
+                (before + sums[slot], cost + sums[slot + 1] - sums[slot])
+                for slot, (before, cost) in zip(plain.slots, plain.needles, strict=True)
+            ],
             endings,
         )
 
@@ -227,7 +233,7 @@ class Labelled(Context):
         before it.
     """
 
-    endings: list[int]
+    endings: list[int] = field(default_factory=list)
 
     def tokens_before(self) -> list[int]:
         before = super().tokens_before()

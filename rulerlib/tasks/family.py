@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import random
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -19,7 +19,8 @@ from rulerlib.languages import Language
 from rulerlib.parts import Column
 from rulerlib.samples import Prediction
 from rulerlib.scoring import Scoring
-from rulerlib.tasks.budget import Budget, Composer, Counted, Counting, Shared, Take, TooLongError
+from rulerlib.tasks.budget import Budget, Counting, Take, TooLongError
+from rulerlib.tasks.composer import Composer, Counted, Shared
 from rulerlib.tasks.draft import Draft
 from rulerlib.texts import sentences
 from rulerlib.tokens import Tokenizer
@@ -96,7 +97,7 @@ class Maker(ABC):
             If the knobs do not go with the length or the texts, as each family says.
         """
 
-    def mark(self, units: Sequence[str], starts: Sequence[int]) -> list[Column]:
+    def mark(self, units: Iterable[str], starts: Iterable[int]) -> list[Column]:
         """Return the parts of units of the haystack, given the characters where they begin."""
         return []
 

@@ -26,10 +26,11 @@ import bisect
 import itertools
 import random
 import string
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
+from rulerlib import draws
 from rulerlib.errors import is_number, require, whole_number
 from rulerlib.haystack import Filling, Pool, Sized, largest
 from rulerlib.parts import Column
@@ -166,7 +167,7 @@ class CodedText(Maker):
         """Return a text of ``room`` tokens, in a fresh order."""
         units, costs = self.haystack.units, self.haystack.costs
 
-        def make(size: int) -> tuple[list[str], list[int]]:
+        def make(size: int) -> tuple[list[str], int]:
             tokens = least + size
             scale = largest(
                 lambda scale: self._cost(counts_of(scale, self._weights), vocabulary),
@@ -177,20 +178,19 @@ class CodedText(Maker):
             # The next word would be too much; what is left goes to the noise.
             counts[0] += (tokens - self._cost(counts, vocabulary)) // costs[0]
             # A shuffle, but of the coded words alone: the noise, most of the text, stays.
-            order = [0] * sum(counts)
-            positions = iter(rng.sample(range(len(order)), len(order) - counts[0]))
+            text = [NOISE] * sum(counts)
+            positions = iter(draws.sample(rng, len(text), len(text) - counts[0]))
             for count, word in zip(counts[1:], vocabulary[1:], strict=False):
                 for position in itertools.islice(positions, count):
-                    order[position] = word
-            return [units[word] for word in order], [costs[word] for word in order]
+                    text[position] = units[word]
+            return text, self._cost(counts, vocabulary)
 
         return Sized(make, max(0, room - least), " ")
 
-    def mark(self, units: Sequence[str], starts: Sequence[int]) -> list[Column]:
+    def mark(self, units: Iterable[str], starts: Iterable[int]) -> list[Column]:
         """Return the part of each coded word; the dots are noise and have none."""
-        coded = [start for unit, start in zip(units, starts, strict=True) if unit != NOISE]
-        size = self.knobs.coded_wordlen
-        return [Column("word", coded, [start + size for start in coded])]
+        coded = [*itertools.compress(starts, map(NOISE.__ne__, units))]
+        return [Column("word", coded, [*map(self.knobs.coded_wordlen.__add__, coded)])]
 
 
 # The next length has the same words.

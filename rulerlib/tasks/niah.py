@@ -21,10 +21,10 @@ import itertools
 import random
 import uuid
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
-from operator import add
+from operator import add, itemgetter
 
 from rulerlib.errors import DataError, one_of, require, whole_number
 from rulerlib.haystack import DEPTHS, Haystack, Pool, depth_of, depths_of, one_depth
@@ -216,16 +216,16 @@ class Needles(Maker):
         head, tail, prefix = language.question("niah", form, **names)
         return Draft(head, tail, prefix, outputs, needles, order, asked=len(outputs))
 
-    def mark(self, units: Sequence[str], starts: Sequence[int]) -> list[Column]:
+    def mark(self, units: Iterable[str], starts: Iterable[int]) -> list[Column]:
         """Return the parts of a needle haystack: each needle is a distractor, and has a value."""
         if self.knobs.haystack != "needle":
             return []
-        hidden = [self._hidden[unit] for unit in units]
-        ends = list(map(add, starts, map(len, units)))
-        first = [start + at for start, (_, at, _) in zip(starts, hidden, strict=True)]
-        last = [start + at for start, (_, _, at) in zip(starts, hidden, strict=True)]
-        keys = [key for key, _, _ in hidden]
-        return [Column("distractor", [*starts], ends, {"key": keys}), Column("value", first, last)]
+        first, texts = [*starts], [*units]
+        hidden = [*map(self._hidden.__getitem__, texts)]
+        ends = [*map(add, first, map(len, texts))]
+        keys = {"key": [*map(itemgetter(0), hidden)]}
+        begin, end = ([*map(add, first, map(itemgetter(at), hidden))] for at in (1, 2))
+        return [Column("distractor", first, ends, keys), Column("value", begin, end)]
 
     def _needle(self, key: str, value: str) -> str:
         label = self.language.label(self.knobs.type_needle_v, 2)

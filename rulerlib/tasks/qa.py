@@ -33,7 +33,7 @@ import bisect
 import hashlib
 import itertools
 import random
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache, partial
 from operator import add
@@ -46,7 +46,8 @@ from rulerlib.scoring import ANY
 from rulerlib.sources import Question, Rows, Source, open_source, source_file
 from rulerlib.sources.encyclopedia import Fiction
 from rulerlib.tasks import mistakes
-from rulerlib.tasks.budget import Counting, Shared, Take
+from rulerlib.tasks.budget import Counting, Take
+from rulerlib.tasks.composer import Shared
 from rulerlib.tasks.documents import Documents, Numbered
 from rulerlib.tasks.draft import Draft, Needle
 from rulerlib.tasks.family import QUESTIONS, Family, Maker
@@ -199,9 +200,10 @@ class Questions(Maker):
             require(left <= self.haystack.most, "length", self.budget.length, allowed)
         return shared
 
-    def mark(self, units: Sequence[str], starts: Sequence[int]) -> list[Column]:
+    def mark(self, units: Iterable[str], starts: Iterable[int]) -> list[Column]:
         """Return the part of each document beside the targets, its label included."""
-        return [Column("distractor", [*starts], list(map(add, starts, map(len, units))))]
+        first = [*starts]
+        return [Column("distractor", first, list(map(add, first, map(len, units))))]
 
     def asked(self, index: int, rng: random.Random, queries: int) -> list[Asked]:
         """Return the questions on one context, each after its number in the source.

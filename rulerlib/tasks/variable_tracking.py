@@ -219,10 +219,9 @@ class Chains(Maker):
         head, tail, prefix = self._question(chains[0])
         answer = self.language.join(chains[0].names)
         text = f"{head}{context.text}{tail}{prefix} {answer}"
-        starts = context.starts()
         first = [
-            len(head) + starts[slot] + needle.value_start
-            for slot, needle in zip(context.slots, needles, strict=True)
+            len(head) + start + needle.value_start
+            for start, needle in zip(context.needle_starts(), needles, strict=True)
         ]
         values = Column("value", first, [start + NAME_LENGTH for start in first])
         return text + "\n\n", [Column("example", [0], [len(text)]), values]

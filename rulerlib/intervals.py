@@ -30,6 +30,7 @@ def wilson(successes: float, n: int, confidence: float = 0.95) -> tuple[float, f
     The formula is that of Wilson 1927, "Probable Inference, the Law of Succession, and
     Statistical Inference". The interval also holds for the mean of values between 0 and 1, such
     as recall, and is then too wide rather than too narrow: their variance is at most p(1 - p).
+    `clustered` takes their own variance.
 
     Parameters
     ----------
@@ -87,6 +88,12 @@ class Clustered:
         where it cannot be estimated: one cluster, or values that are all the same.
     low, high
         The confidence interval, within 0 and 1.
+    worth
+        How many independent right-or-wrong answers would give the same interval; 0 where nothing
+        is known: no values, or several of one cluster.
+    freedom
+        The degrees of freedom of Student's t in the interval; infinite where its quantile is the
+        normal one, for independent values that are all 0 or 1.
     """
 
     mean: float
@@ -96,6 +103,8 @@ class Clustered:
     design_effect: float
     low: float
     high: float
+    worth: float = 0.0
+    freedom: float = math.inf
 
     def __str__(self) -> str:
         """Return the mean and its standard error in words, or why there is none."""
@@ -135,8 +144,15 @@ def clustered(
     are clusters; where many are right and many are wrong, m hardly matters. An estimate below 1
     is taken as 1, so that no interval is narrower than that of independent values.
 
-    Where every cluster has one value, the interval is `wilson`'s own. A single cluster of
-    several values tells nothing of other clusters, and its interval is 0 to 1.
+    Where every cluster has one value, 0 or 1, the interval is `wilson`'s own. Other values, such
+    as recall, vary less than right-or-wrong answers with the same mean. Then the interval is
+    Wilson's for the number of answers that would give the same standard error, ``n / v``, where v
+    is the variance of the values as a share of mean * (1 - mean). Here, too, the data say little
+    where nearly all values are alike, and v is a mean of two: the estimate with the weight k, and
+    1, its largest value, with the weight 1/2. So this interval is never wider than Wilson's for
+    ``n`` answers.
+
+    A single cluster of several values tells nothing of other clusters, and its interval is 0 to 1.
 
     Parameters
     ----------
@@ -168,33 +184,58 @@ def clustered(
         sums[cluster] += value - mean
         sizes[cluster] += 1
     count = len(sums)
+    binary = all(value in (0, 1) for value in values)
     if count == 1:
         low, high = wilson(mean, 1, confidence) if n == 1 else (0.0, 1.0)
-        return Clustered(mean, n, 1, math.nan, math.nan, low, high)
+        worth, freedom = (1.0, math.inf) if n == 1 else (0.0, 0.0)
+        return Clustered(mean, n, 1, math.nan, math.nan, low, high, worth, freedom)
     variance = count / (count - 1) * math.fsum(total**2 for total in sums.values()) / n**2
     independent = math.fsum((value - mean) ** 2 for value in values) / (n * (n - 1))
     # Not a comparison with zero: the mean of equal values may be off by its last digit.
     varied = min(values) < max(values)
     effect = variance / independent if varied else math.nan
     error = math.sqrt(variance) if varied else 0.0
-    most = sum(size**2 for size in sizes.values()) / n
+    telling = n * mean * (1 - mean)
+    # Values between 0 and 1 vary less than right-or-wrong answers of the same mean.
+    less = 1.0
+    if varied and not binary:
+        less = min(1.0, independent * n / (mean * (1 - mean)))
     if count == n:
-        low, high = wilson(min(n, mean * n), n, confidence)
+        worth = float(n) if less == 1 else n * (telling + 0.5) / (telling * less + 0.5)
+        quantile, freedom = NormalDist().inv_cdf(0.5 + confidence / 2), math.inf
     else:
-        telling = n * mean * (1 - mean)
-        taken = (telling * max(1.0, effect) + most) / (telling + 1) if varied else most
+        most = sum(size**2 for size in sizes.values()) / n
+        taken = (telling * max(1.0, effect) * less + most) / (telling + 1) if varied else most
         worth = n / taken
-        quantile = _student(0.5 + confidence / 2, count - 1)
-        low, high = _score_interval(min(worth, mean * worth), worth, quantile)
-    return Clustered(mean, n, count, error, effect, low, high)
+        quantile, freedom = student(0.5 + confidence / 2, count - 1), count - 1.0
+    low, high = _score_interval(min(worth, mean * worth), worth, quantile)
+    return Clustered(mean, n, count, error, effect, low, high, worth, freedom)
+
+
+def student(probability: float, freedom: float) -> float:
+    """Return the quantile of Student's t at a probability above 1/2.
+
+    Parameters
+    ----------
+    freedom
+        Degrees of freedom, at least 1; broken numbers lie between their neighbours, by 1 / freedom.
+    """
+    if freedom > 10_000:
+        # The difference is in the fifth digit.
+        return NormalDist().inv_cdf(probability)
+    below = math.floor(freedom)
+    own = _student(probability, below)
+    if below == freedom:
+        return own
+    share = (1 / below - 1 / freedom) * below * (below + 1)
+    return own + share * (_student(probability, below + 1) - own)
 
 
 @lru_cache(maxsize=1024)
 def _student(probability: float, freedom: int) -> float:
-    """Return the quantile of Student's t at a probability above 1/2, for whole ``freedom``."""
+    """Return the quantile for whole ``freedom``."""
     normal = NormalDist().inv_cdf(probability)
     if freedom > 10_000:
-        # The difference is in the fifth digit.
         return normal
     # The angle of the quantile: the distribution is a finite sum in it.
     low, high = math.atan(normal / math.sqrt(freedom)), math.pi / 2

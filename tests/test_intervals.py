@@ -187,8 +187,8 @@ def test_the_interval_stays_where_it_belongs(pairs):
     assert (told.low == 0) >= (told.mean == 0)
     assert (told.high == 1) >= (told.mean == 1)
     # Never narrower than that of independent values; at its other end it may lie inside.
-    low, high = intervals.wilson(min(len(values), sum(values)), len(values))
-    assert told.high - told.low >= high - low - 1e-12
+    alone = intervals.clustered(values, range(len(values)))
+    assert told.high - told.low >= alone.high - alone.low - 1e-12
     mirrored = intervals.clustered([1 - value for value in values], clusters)
     assert (1 - mirrored.high, 1 - mirrored.low) == pytest.approx((told.low, told.high))
     # The order and the names of the clusters do not matter.
@@ -199,7 +199,20 @@ def test_the_interval_stays_where_it_belongs(pairs):
 @given(st.lists(shares, min_size=1, max_size=50))
 def test_clusters_of_one_are_independent_values(values):
     told = intervals.clustered(values, range(len(values)))
-    assert (told.low, told.high) == intervals.wilson(min(len(values), sum(values)), len(values))
+    n, total = len(values), sum(values)
+    wilson = intervals.wilson(min(n, total), n)
+    if set(values) <= {0, 1}:
+        assert (told.low, told.high) == wilson
+        assert told.worth == n
+    else:
+        # As the docstring says: by the variance of the values, and never wider.
+        k = total * (1 - total / n)
+        v = min(1, np.var(values, ddof=1) * n / k) if n > 1 and np.var(values) else 1
+        worth = n * (k + 0.5) / (k * v + 0.5) if n > 1 else 1
+        wanted = independent_wilson(total / n * worth, worth)
+        assert (told.low, told.high) == pytest.approx(wanted, abs=1e-6)
+        assert told.worth == pytest.approx(worth)
+        assert told.high - told.low <= wilson[1] - wilson[0] + 1e-12
     if len(set(values)) > 1:
         assert told.design_effect == pytest.approx(1)
         assert told.standard_error == pytest.approx(np.std(values, ddof=1) / len(values) ** 0.5)
@@ -252,7 +265,8 @@ def test_the_interval_is_the_one_that_the_docstring_describes(pairs, confidence)
         robust = model.fit(cov_type="cluster", cov_kwds={"groups": clusters})
         effect = (robust.bse[0] / model.fit().bse[0]) ** 2
         told = n * mean * (1 - mean)
-        taken = (told * max(1, effect) + largest) / (told + 1)
+        less = 1 if set(values) <= {0, 1} else min(1, values.var(ddof=1) / (mean * (1 - mean)))
+        taken = (told * max(1, effect) * less + largest) / (told + 1)
     else:
         taken = largest
     t = scipy.stats.t.ppf(0.5 + confidence / 2, len(sizes) - 1)

@@ -19,8 +19,9 @@
     reading with arithmetic: by operation, the form of answers, and baselines;
 ``report``
     the parameters of `notebooks/analysis.ipynb`, checked;
-``bootstrap``, ``tables``
-    what several of them use: resampling, and tables in groups.
+``combined``, ``bootstrap``, ``tables``
+    what several of them use: the interval of a mean of several rates, resampling, and tables in
+    groups.
 
 The names that a notebook needs stand here: ``analysis.scores``, ``analysis.accuracy``, ...
 """

@@ -7,23 +7,28 @@ Real Context Size of Your Long-Context Language Models?", section 4).
 
 >>> round(weighted([90.0, 80.0, 70.0], "inc"), 1), round(weighted([90.0, 80.0, 70.0], "dec"), 1)
 (76.7, 83.3)
+
+The interval of an average is that of `rulerlib.analysis.combined`, over its tasks, or over its
+tasks and lengths. One of a single task is the interval of `rulerlib.intervals.clustered`.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from rulerlib.analysis.accuracy import clusters
-from rulerlib.analysis.bootstrap import RESAMPLES, Array, interval, resample
+from rulerlib.analysis.bootstrap import RESAMPLES
+from rulerlib.analysis.combined import Array, between_lengths, draws, interval, root_of, size_of
 from rulerlib.analysis.scores import of_measure
 from rulerlib.analysis.tables import groups_of
 from rulerlib.errors import one_of, require, whole_number
+from rulerlib.intervals import clustered
 
 WEIGHTS = ("even", "inc", "dec")
 
@@ -49,9 +54,15 @@ class Averages:
     averages
         One for each length; NaN where a task was not asked.
     resampled
-        The same of each resample, resamples x lengths, see `rulerlib.analysis.bootstrap.resample`.
+        Draws of what they may truly be, draws x lengths, see `rulerlib.analysis.combined.draws`.
+        Lengths at which the same samples were asked vary together.
     tasks
         The number of tasks that were asked at each length.
+    rates, sizes, freedom
+        Tasks x lengths: each task's mean, 0 to 1, and to how many independent right-or-wrong
+        answers it is worth, with its degrees of freedom; NaN where it was not asked.
+    correlation
+        Lengths x lengths, see `rulerlib.analysis.combined.between_lengths`.
     """
 
     names: dict[str, Any]
@@ -61,6 +72,44 @@ class Averages:
     averages: Array
     resampled: Array
     tasks: tuple[int, ...]
+    rates: Array
+    sizes: Array
+    freedom: Array
+    correlation: Array
+
+    def interval(self, weights: Array, confidence: float = 0.95) -> tuple[float, float]:
+        """Return the interval of a weighted mean over lengths, in percent.
+
+        Parameters
+        ----------
+        weights
+            One for each length, with the sum 1; 0: not in this mean. NaN where a length in it
+            has no average, or there is none in it.
+        """
+        if not self._known(weights):
+            return math.nan, math.nan
+        low, high = interval(**self._grid(weights), confidence=confidence)
+        return 100 * low, 100 * high
+
+    def drawn(self, weights: Array, quantiles: Array) -> Array:
+        """Return draws of a weighted mean over lengths, in percent, from normal quantiles."""
+        if not self._known(weights):
+            return np.full(len(quantiles), math.nan)
+        return 100 * draws(**self._grid(weights), quantiles=quantiles)
+
+    def _known(self, weights: Array) -> bool:
+        used = weights > 0
+        return bool(used.any()) and not np.isnan(self.averages[used]).any()
+
+    def _grid(self, weights: Array) -> dict[str, Any]:
+        """Return what is averaged, as `rulerlib.analysis.combined.limits` takes it."""
+        used = weights > 0
+        rates, sizes, freedom = (each[:, used] for each in (self.rates, self.sizes, self.freedom))
+        return {
+            "rates": rates, "sizes": sizes, "freedom": freedom,
+            "weights": np.broadcast_to(weights[used] / len(rates), rates.shape),
+            "correlation": self.correlation[np.ix_(used, used)],
+        }  # fmt: skip
 
 
 def averages(
@@ -86,9 +135,9 @@ def averages(
         The tasks that the mean is over; None: all that a model was asked at any length. Where
         one of them was not asked, the mean is NaN: it could not be compared.
     resamples, seed
-        How often the bootstrap draws the samples of each task anew (the contexts, where samples
-        share them), and the seed of its random numbers. Its percentile interval has no width
-        where all answers are alike.
+        How many draws are made of what the averages may truly be, and the seed of their random
+        numbers. Intervals do not depend on them; the shares of effective lengths and the
+        intervals of ranks do.
 
     Raises
     ------
@@ -106,37 +155,54 @@ def averages(
         # Each group has random numbers of its own: another model in the table changes nothing.
         own = repr(tuple(names.values()))
         rng = np.random.default_rng([seed, *(ord(letter) for letter in own)])
-        total = np.zeros(len(lengths))
-        drawn = np.zeros((resamples, len(lengths)))
-        answers = np.zeros((len(wanted), len(lengths)), dtype=int)
-        for number, task in enumerate(wanted):
-            sums, counts, paired = _units(part[part["task"] == task], lengths)
-            answers[number] = counts.sum(axis=0)
-            with np.errstate(invalid="ignore", divide="ignore"):
-                total += sums.sum(axis=0) / answers[number]
-                drawn += resample(sums, counts, resamples, rng, paired)
-        missing = [", ".join(np.array(wanted)[there == 0]) for there in answers.T]
-        groups.append(Averages(
-            names, lengths, tuple(answers.sum(axis=0).tolist()), tuple(missing),
-            100 * total / len(wanted), 100 * drawn / len(wanted),
-            tuple((answers > 0).sum(axis=0).tolist()),
-        ))  # fmt: skip
+        groups.append(_averages(names, part, wanted, lengths, resamples, rng))
     return groups
 
 
-def _units(table: pd.DataFrame, lengths: Sequence[int]) -> tuple[Array, Array, bool]:
-    """Return sums and counts, units x lengths, and whether all units are there at all lengths.
+def _averages(
+    names: dict[str, Any],
+    table: pd.DataFrame,
+    wanted: Sequence[str],
+    lengths: tuple[int, ...],
+    resamples: int,
+    rng: np.random.Generator,
+) -> Averages:
+    """Return the averages of one model in one language."""
+    shape = len(wanted), len(lengths)
+    answers, telling = np.zeros(shape, dtype=int), np.zeros(shape)
+    rates, sizes, freedom = np.full((3, *shape), math.nan)
+    sums, counts = [], []
+    for row, task in enumerate(wanted):
+        part = table[table["task"] == task]
+        part = part.assign(unit=clusters(part) if len(part) else "")
+        for column, length in enumerate(lengths):
+            own = part[part["length"] == length]
+            if own.empty:
+                continue
+            cell = clustered(own["value"].tolist(), own["unit"].tolist())
+            answers[row, column], rates[row, column] = cell.n, cell.mean
+            sizes[row, column], freedom[row, column] = size_of(cell)
+            telling[row, column] = sizes[row, column] * cell.mean * (1 - cell.mean)
+        units = part.groupby(["unit", "length"])["value"].agg(["sum", "size"])
+        sums.append(_wide(units["sum"], lengths))
+        counts.append(_wide(units["size"], lengths))
+    correlation = between_lengths(sums, counts, telling.sum(axis=0))
+    missing = [", ".join(np.array(wanted)[there == 0]) for there in answers.T]
+    asked = tuple((answers > 0).sum(axis=0).tolist())
+    one = Averages(
+        names, lengths, tuple(answers.sum(axis=0).tolist()), tuple(missing),
+        100 * rates.mean(axis=0), np.empty((resamples, 0)), asked,
+        rates, sizes, freedom, correlation,
+    )  # fmt: skip
+    normal = rng.standard_normal((resamples, len(lengths))) @ root_of(correlation).T
+    drawn = [one.drawn(at, normal[:, place]) for place, at in enumerate(np.eye(len(lengths)))]
+    return replace(one, resampled=np.column_stack(drawn))
 
-    The same sample has the same needles at every length, so that it is drawn, or not, at all of
-    them together.
-    """
-    names = clusters(table) if len(table) else pd.Series(dtype=object)
-    grouped = table.assign(unit=names).groupby(["unit", "length"])["value"]
-    sums = grouped.sum().unstack("length").reindex(columns=list(lengths))
-    counts = grouped.size().unstack("length").reindex(columns=list(lengths))
-    measured = [length for length in lengths if counts[length].notna().any()]
-    same = bool(counts[measured].notna().all(axis=None))
-    return sums.fillna(0).to_numpy(dtype=float), counts.fillna(0).to_numpy(dtype=float), same
+
+def _wide(units: pd.Series, lengths: Sequence[int]) -> Array:
+    """Return values by unit and length as units x lengths, 0 where a unit is missing."""
+    wide = units.unstack("length").reindex(columns=list(lengths))
+    return wide.fillna(0).to_numpy(dtype=float)
 
 
 def by_length(table: pd.DataFrame, measure: str = "ruler", **options: Any) -> pd.DataFrame:
@@ -166,7 +232,7 @@ def by_length(table: pd.DataFrame, measure: str = "ruler", **options: Any) -> pd
     rows = []
     for one in averages(table, measure, **options):
         for position, length in enumerate(one.lengths):
-            low, high = interval(one.resampled[:, position])
+            low, high = one.interval(np.eye(len(one.lengths))[position])
             rows.append(
                 {**one.names, "length": length, "tasks": one.tasks[position],
                  "n": one.counts[position], "average": float(one.averages[position]), "low": low,

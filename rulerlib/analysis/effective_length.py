@@ -115,8 +115,9 @@ def effective_lengths(
 ) -> pd.DataFrame:
     """Return the effective length of each model, in both readings, with its interval.
 
-    The interval is that of the percentile bootstrap over the lengths that were measured: a
-    model whose average lies near the threshold has no sharp effective length.
+    The interval comes from draws of what the averages may truly be at the lengths that were
+    measured, see `rulerlib.analysis.averages.Averages`: a model whose average lies near the
+    threshold has no sharp effective length.
 
     Parameters
     ----------
@@ -134,7 +135,7 @@ def effective_lengths(
     DataFrame
         ``by``, ``reading``, ``effective`` (as text: ``<4K``, ``16K``, ``≥32K``), ``length`` (NaN:
         none), ``open``, ``low`` and ``high`` (as text), ``threshold``, and ``shares``: for each
-        outcome its share of the resamples, 0 to 1. An empty table that says why where no length
+        outcome its share of the draws, 0 to 1. An empty table that says why where no length
         was asked all tasks.
 
     Raises

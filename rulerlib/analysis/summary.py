@@ -28,7 +28,6 @@ from rulerlib.analysis.averages import (
     weighted,
     weights_of,
 )
-from rulerlib.analysis.bootstrap import interval
 from rulerlib.analysis.effective_length import THRESHOLD, check_threshold, readings
 from rulerlib.analysis.tables import thousands
 
@@ -88,11 +87,11 @@ def summary(
         row["tasks"] = max(itertools.compress(one.tasks, known), default=0)
         row |= {thousands(length): each for length, each in zip(one.lengths, values, strict=True)}
         for weights, name in zip(WEIGHTS, AVERAGES, strict=True):
-            each = weights_of(row["lengths"], weights)
             row[name] = weighted(values, weights)
-            with np.errstate(invalid="ignore"):
-                resampled = one.resampled[:, known] @ each / each.sum()
-            row[f"{name} low"], row[f"{name} high"] = interval(resampled)
+            shares = np.zeros(len(values))
+            shares[known] = weights_of(row["lengths"], weights)
+            shares /= max(1.0, shares.sum())
+            row[f"{name} low"], row[f"{name} high"] = one.interval(shares)
         rows.append(row)
     frame = pd.DataFrame(rows)
     if frame["effective"].isna().all():

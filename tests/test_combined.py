@@ -1,0 +1,161 @@
+"""The interval of a weighted mean of rates, against a general optimizer and exact sums."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+import scipy.optimize
+import scipy.stats
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rulerlib.analysis import combined
+from rulerlib.intervals import clustered, wilson
+
+
+@given(st.integers(1, 2000).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n))))
+def test_one_rate_has_wilsons_interval(case):
+    hits, n = case
+    found = combined.interval(np.array([hits / n]), np.array([float(n)]), np.ones(1))
+    assert found == pytest.approx(wilson(hits, n), abs=1e-9)
+
+
+def by_optimizer(rates, sizes, weights, lower):
+    """The end of the interval, with scipy's search for the likeliest rates of a given mean."""
+    worth = sizes - (1 - 1 / len(rates))
+    if not lower:
+        return 1 - by_optimizer(1 - rates, sizes, weights, True)
+    mean = weights @ rates
+
+    def statistic(wanted):
+        def minus(p):
+            return -(worth * (rates * np.log(p) + (1 - rates) * np.log(1 - p))).sum()
+
+        found = scipy.optimize.minimize(
+            minus, np.full(len(rates), wanted), method="SLSQP", tol=1e-12,
+            bounds=[(1e-9, 1 - 1e-9)] * len(rates),
+            constraints={"type": "eq", "fun": lambda p: weights @ p - wanted},
+            options={"maxiter": 500},
+        )  # fmt: skip
+        p = found.x
+        return (mean - wanted) / math.sqrt((weights**2 * p * (1 - p) / worth).sum()) - 1.959964
+
+    return scipy.optimize.brentq(statistic, 1e-4, mean - 1e-6, xtol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("rates", "sizes", "weights"),
+    [
+        ([0.5, 0.9], [10, 20], [0.5, 0.5]),
+        ([0.3, 0.6, 0.95], [40, 12, 100], [0.2, 0.3, 0.5]),
+        ([0.85, 0.85, 0.85, 0.85], [9, 9, 9, 9], [0.25] * 4),
+        ([0.9, 0.1], [200, 25], [1 / 3, 2 / 3]),
+    ],
+)
+def test_it_is_what_an_optimizer_finds(rates, sizes, weights):
+    given_ = np.array(rates), np.array(sizes, dtype=float), np.array(weights)
+    found = combined.interval(*given_)
+    wanted = [by_optimizer(*given_, lower) for lower in (True, False)]
+    assert found == pytest.approx(wanted, abs=2e-5)
+
+
+many = st.lists(st.tuples(st.sampled_from([0, 0.2, 0.5, 0.9, 1]), st.integers(1, 200)), min_size=1)
+
+
+@given(many.filter(lambda cells: len(cells) < 14), st.integers(1, 3))
+@settings(max_examples=60, deadline=None)
+def test_it_holds_the_mean_has_width_and_mirrors(cells, power):
+    rates, sizes = (np.array(each, dtype=float) for each in zip(*cells, strict=True))
+    weights = np.arange(1, len(cells) + 1.0) ** (power - 1)
+    weights /= weights.sum()
+    low, high = combined.interval(rates, sizes, weights)
+    mean = weights @ rates
+    assert 0 <= low <= mean + 1e-9
+    assert mean - 1e-9 <= high <= 1
+    assert high - low > 1e-4
+    mirrored = combined.interval(1 - rates, sizes, weights)
+    assert (1 - mirrored[1], 1 - mirrored[0]) == pytest.approx((low, high), abs=1e-9)
+    wider = combined.interval(rates, sizes, weights, confidence=0.99)
+    assert wider[0] <= low + 1e-12
+    assert high <= wider[1] + 1e-12
+
+
+def test_it_covers_as_often_as_it_says():
+    """Exact sums over all counts of right answers to three tasks of six."""
+    n, weights = 6, np.full(3, 1 / 3)
+    counts = list(itertools.product(range(n + 1), repeat=3))
+    found = {
+        tuple(sorted(c)): None for c in counts
+    }  # the interval does not depend on the order of equal weights
+    for c in found:
+        found[c] = combined.interval(np.array(c) / n, np.full(3, float(n)), weights)
+    covered = []
+    for rates in itertools.product([0.3, 0.5, 0.7, 0.85, 0.95], repeat=3):
+        chances = [scipy.stats.binom.pmf(np.arange(n + 1), n, p) for p in rates]
+        held = sum(
+            math.prod(chances[task][count] for task, count in enumerate(c))
+            for c in counts
+            if found[tuple(sorted(c))][0] <= np.mean(rates) <= found[tuple(sorted(c))][1]
+        )
+        covered.append(held)
+    assert 0.94 < np.mean(covered) < 0.97
+    assert min(covered) > 0.9
+
+
+def test_rates_that_move_together_are_as_uncertain_as_one():
+    rates, sizes, weights = np.full((1, 4), 0.8), np.full((1, 4), 50.0), np.full((1, 4), 0.25)
+    together = combined.interval(rates, sizes - 0.75, weights, np.ones((4, 4)))
+    one = combined.interval(np.array([0.8]), np.array([48.5]), np.ones(1))
+    assert together == pytest.approx(one, abs=1e-6)
+    apart = combined.interval(rates, sizes, weights, np.eye(4))
+    four = combined.interval(np.array([0.8]), np.array([4 * 49.25]), np.ones(1))
+    assert apart == pytest.approx(four, abs=1e-6)
+
+
+def test_draws_lie_in_the_intervals():
+    """At the quantiles of 80 %, 95 % and 99 % they are the ends of these intervals."""
+    grid = np.array([1.0, 0.7]), np.array([15.0, 30.0]), np.array([0.5, 0.5])
+    for freedom in (None, np.array([7.0, 12.0])):
+        for confidence in (0.8, 0.95, 0.99):
+            z = scipy.stats.norm.ppf(0.5 + confidence / 2)
+            ends = combined.draws(*grid, np.array([-z, z]), freedom=freedom)
+            wanted = combined.interval(*grid, freedom=freedom, confidence=confidence)
+            assert ends == pytest.approx(wanted, abs=2e-4)
+
+
+def test_what_a_mean_is_worth():
+    assert combined.size_of(clustered([1, 0, 1], range(3))) == (3, math.inf)
+    assert combined.size_of(clustered([1, 0, 1], ["a"] * 3)) == (1, 1)
+    worth, freedom = combined.size_of(clustered([1, 1, 0, 0], [0, 0, 1, 1]))
+    assert freedom == 1
+    assert worth == pytest.approx(2, rel=0.35)
+
+
+def test_dependence_is_estimated_and_admitted_where_it_cannot_be():
+    rng = np.random.default_rng(2)
+    shared = rng.random((400, 1)) < 0.5
+    same = np.where(rng.random((400, 3)) < 0.6, shared, rng.random((400, 3)) < 0.5) * 1.0
+    ones = np.ones((400, 3))
+    found = combined.between_lengths([same], [ones], np.full(3, 100.0))
+    wanted = np.corrcoef(same.T)
+    assert found == pytest.approx(wanted, abs=0.02)
+    unknown = combined.between_lengths([ones], [ones], np.zeros(3))
+    assert unknown == pytest.approx(np.ones((3, 3))), "all right: as if they failed together"
+    first, second = ones.copy(), ones.copy()
+    first[:200], second[200:] = 0, 0
+    other = np.column_stack([first[:, 0], second[:, 0]])
+    apart = combined.between_lengths([other], [other], np.zeros(2))
+    assert apart == pytest.approx(np.eye(2)), "other samples at each length"
+
+
+def test_a_root_gives_its_correlation_back():
+    matrix = np.array([[1, 0.8, 0.3], [0.8, 1, 0.5], [0.3, 0.5, 1]])
+    root = combined.root_of(matrix)
+    assert root @ root.T == pytest.approx(matrix)
+    impossible = np.array([[1, 1, 0], [1, 1, 1], [0, 1, 1.0]])
+    assert np.diag(combined.root_of(impossible) @ combined.root_of(impossible).T) == pytest.approx(
+        1
+    )

@@ -206,12 +206,12 @@ def test_several_tasks_are_averaged_over_tasks():
     ]  # fmt: skip
     row = analysis.paired(table(*rows), "a", "b", by=("language", "length")).iloc[0]
     assert row["difference"] == pytest.approx((0.25 + 0.5) / 2)
-    assert row["method"] == "bootstrap"
-    assert math.isnan(row["p"])
+    assert row["method"] == "recovered"
+    assert row["p"] < 0.01
     assert row["low"] < 0.375 < row["high"]
 
 
-def test_the_bootstrap_is_as_wide_as_theory_says():
+def test_the_interval_of_other_values_is_as_wide_as_theory_says():
     rng = random.Random(8)
     lists = ["11 22", "11", ""]
     rows = []
@@ -220,7 +220,7 @@ def test_the_bootstrap_is_as_wide_as_theory_says():
             about = {"model": model, "language": "da", "task": "vt", "length": 1024}
             rows.append((about, Prediction(index, "", ["11", "22"], rng.choice(lists))))
     scores = analysis.scores(rows)
-    row = analysis.paired(scores, "a", "b", "recall", resamples=5000).iloc[0]
+    row = analysis.paired(scores, "a", "b", "recall").iloc[0]
     recalls = analysis.of_measure(scores, "recall")
     wide = recalls.pivot_table(index="index", columns="model", values="value")
     d = wide["a"] - wide["b"]
@@ -240,9 +240,9 @@ def test_shared_contexts_count_as_one():
             answers("a", [hit for hit in ours for _ in range(10)], groups=groups),
             answers("b", [hit for hit in theirs for _ in range(10)], groups=groups),
         ),
-        "a", "b", resamples=4000,
+        "a", "b",
     ).iloc[0]  # fmt: skip
-    assert copied["method"] == "bootstrap"
+    assert copied["method"] == "recovered"
     assert copied["difference"] == pytest.approx(alone["difference"])
     width = [row["high"] - row["low"] for row in (alone, copied)]
     assert width[1] == pytest.approx(width[0], rel=0.15)
@@ -270,7 +270,7 @@ def test_answers_drawn_several_times_are_one_value_of_their_sample():
     compared = pairs.paired(table(drawn("a", ours), drawn("b", theirs)), "a", "b")
     (row,) = compared.to_dict("records")
     assert (row["n"], row["a"], row["b"]) == (3, 0.5, pytest.approx(1 / 6))
-    assert (row["only_first"], row["only_second"], row["method"]) == (2, 0, "bootstrap")
+    assert (row["only_first"], row["only_second"], row["method"]) == (2, 0, "recovered")
     # Within a mean, the answers to one sample are a cluster.
     (mean,) = analysis.accuracy(table(drawn("a", ours))).to_dict("records")
     assert (mean["n"], mean["contexts"], mean["mean"]) == (6, 3, 0.5)
@@ -283,3 +283,59 @@ def test_two_models_are_compared_and_no_other_number(chosen):
         analysis.two_by_two(both, chosen)
     with pytest.raises(ParameterError, match="seed is -1"):
         pairs.paired(both, "a", "b", seed=-1)
+
+
+# --- Families of comparisons, and the test by signs ------------------------------------------
+
+
+@given(st.lists(st.floats(0, 1), min_size=1, max_size=12))
+def test_holm_is_statsmodels_holm(chances):
+    multitest = pytest.importorskip("statsmodels.stats.multitest")
+    wanted = multitest.multipletests(chances, method="holm")[1]
+    assert pairs.holm(chances) == pytest.approx(wanted)
+    with_gap = pairs.holm([*chances, math.nan])
+    assert with_gap[:-1] == pytest.approx(wanted)
+    assert math.isnan(with_gap[-1])
+
+
+def test_a_table_is_one_family():
+    rows = [answers(model, [1] * 12 + [0] * 4) for model in "ab"]
+    rows += [answers("c", [0] * 12 + [1] * 4), *[answers(m, [1, 0, 1], "vt") for m in "abc"]]
+    found = analysis.two_by_two(table(*rows))
+    assert len(found) == 6, "three pairs, two tasks"
+    assert found["p_holm"].tolist() == pairs.holm(found["p"].tolist())
+    assert found["p"].min() < found["p_holm"].min() < 1
+
+
+@given(st.integers(0, 12), st.integers(0, 12))
+def test_signs_of_right_or_wrong_answers_are_mcnemars_test(first, second):
+    stats = pytest.importorskip("scipy.stats")
+    moves = np.array([1.0] * first + [-1.0] * second + [0.0] * 3) / 40
+    found = pairs.by_signs(moves, 2000, np.random.default_rng(1))
+    wanted = stats.binomtest(first, first + second).pvalue if first + second else 1
+    assert found == pytest.approx(wanted, abs=0.04 if first + second > 10 else 1e-9)
+
+
+def test_signs_of_other_differences_are_scipys_permutation_test():
+    stats = pytest.importorskip("scipy.stats")
+    rng = np.random.default_rng(6)
+    for _ in range(5):
+        moves = rng.choice([-1, -0.5, -0.25, 0.25, 0.5, 1], 9)
+        wanted = stats.permutation_test(
+            (moves,), np.sum, permutation_type="samples", n_resamples=9e9
+        )
+        found = pairs.by_signs(moves, 2000, rng)
+        assert found == pytest.approx(wanted.pvalue)
+    many = rng.normal(0.1, 1, 60)
+    wanted = stats.ttest_1samp(many, 0).pvalue
+    assert pairs.by_signs(many, 20_000, rng) == pytest.approx(wanted, abs=0.02)
+
+
+def test_models_that_are_always_right_differ_by_no_certain_nothing():
+    """Two tasks, all answers right: the bootstrap would say that the difference is exactly 0."""
+    rows = [answers(model, [1] * 10, task=task) for model in "ab" for task in ("vt", "cwe")]
+    row = analysis.paired(table(*rows), "a", "b", by=("language", "length")).iloc[0]
+    assert (row["difference"], row["p"], row["method"]) == (0, 1, "recovered")
+    # About Wilson's interval of 20 answers, for each model alone.
+    assert -0.2 < row["low"] < -0.15
+    assert row["high"] == pytest.approx(-row["low"])

@@ -336,7 +336,7 @@ def test_models_are_compared_two_by_two(folder):
     assert row["only_first"] == 6
     whole = analysis.two_by_two(scores, by=("language", "length"))
     assert len(whole) == 6
-    assert (whole["method"] == "bootstrap").all()
+    assert (whole["method"] == "recovered").all()
 
 
 def test_one_model_gets_sentences_where_two_are_needed(folder):

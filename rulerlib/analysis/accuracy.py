@@ -25,8 +25,8 @@ def accuracy(table: pd.DataFrame, measure: str = "primary", by: Sequence[str] = 
     """Return means of a measure with their 95 % interval.
 
     The interval is Wilson's where samples are independent; for recall, by the variance of its
-    values. Where samples share contexts, it is cluster-robust, and ``design_effect`` says by what factor the sharing raises the variance; see
-    `rulerlib.intervals.clustered`.
+    values. Where samples share contexts, it is cluster-robust, and ``design_effect`` says by what
+    factor the sharing raises the variance; see `rulerlib.intervals.clustered`.
 
     Parameters
     ----------

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from itertools import combinations
+from itertools import combinations, product
 from statistics import NormalDist
 from typing import Any
 
@@ -22,11 +22,12 @@ import numpy as np
 import pandas as pd
 
 from rulerlib.analysis.accuracy import clusters
-from rulerlib.analysis.bootstrap import RESAMPLES, Array, interval, resample
+from rulerlib.analysis.bootstrap import RESAMPLES
+from rulerlib.analysis.combined import Array, interval, size_of
 from rulerlib.analysis.scores import of_measure
 from rulerlib.analysis.tables import groups_of, nothing, scipy, tasks_in
 from rulerlib.errors import one_of, require, whole_number
-from rulerlib.intervals import wilson
+from rulerlib.intervals import clustered, wilson
 
 BY = ("language", "task", "length")
 
@@ -63,20 +64,62 @@ def newcombe(
     (p_low, p_high), (q_low, q_high) = (
         wilson(hits, n, confidence) for hits in (both + first, both + second)
     )
-    product = (both + first) * (second + neither) * (both + second) * (first + neither)
+    margins = (both + first) * (second + neither) * (both + second) * (first + neither)
     excess = float(both * neither - first * second)
     if excess > 0:
         # Newcombe's continuity correction: phi towards 0, but not beyond it.
         excess = max(excess - n / 2, 0)
-    phi = excess / math.sqrt(product) if product else 0.0
+    phi = excess / math.sqrt(margins) if margins else 0.0
+
+    return _recovered((p, p_low, p_high), (q, q_low, q_high), phi)
+
+
+def _recovered(
+    first: tuple[float, float, float], second: tuple[float, float, float], correlation: float
+) -> tuple[float, float]:
+    """Return the interval of a difference of two means, from the interval of each.
+
+    The method of variance estimates recovery (Zou and Donner 2008, "Construction of Confidence
+    Limits about Effect Measures: A General Approach"), of which Newcombe's is a case.
+
+    Parameters
+    ----------
+    first, second
+        A mean and both ends of its interval.
+    correlation
+        Of the two means, over samples.
+    """
 
     def reach(own: float, other: float) -> float:
-        return math.sqrt(max(0.0, own * own - 2 * phi * own * other + other * other))
+        return math.sqrt(max(0.0, own * own - 2 * correlation * own * other + other * other))
 
-    difference = p - q
-    low = difference - reach(p - p_low, q_high - q)
-    high = difference + reach(p_high - p, q - q_low)
+    (p, p_low, p_high), (q, q_low, q_high) = first, second
+    low = p - q - reach(p - p_low, q_high - q)
+    high = p - q + reach(p_high - p, q - q_low)
     return max(-1.0, low), min(1.0, high)
+
+
+def holm(chances: Sequence[float]) -> list[float]:
+    """Return *p* values corrected for how many comparisons are made at once.
+
+    Below 5 % all over, at most one family of comparisons in twenty says of any two equal models
+    that they differ (Holm 1979, "A Simple Sequentially Rejective Multiple Test Procedure").
+
+    Parameters
+    ----------
+    chances
+        The *p* values of one family. NaN where nothing was tested, which stays and does not count.
+
+    >>> holm([0.01, 0.04, 0.03])
+    [0.03, 0.06, 0.06]
+    """
+    tested = [place for place, p in enumerate(chances) if not math.isnan(p)]
+    corrected = [math.nan] * len(chances)
+    largest = 0.0
+    for passed, place in enumerate(sorted(tested, key=lambda place: chances[place])):
+        largest = max(largest, min(1.0, (len(tested) - passed) * chances[place]))
+        corrected[place] = largest
+    return corrected
 
 
 def samples_needed(
@@ -128,6 +171,7 @@ def paired(
     by: Sequence[str] = BY,
     resamples: int = RESAMPLES,
     seed: int = 0,
+    confidence: float = 0.95,
 ) -> pd.DataFrame:
     """Return the difference between two models, on the samples that both were asked.
 
@@ -148,20 +192,24 @@ def paired(
         What is compared separately. Where a group holds several tasks, its means are means over
         tasks, as RULER's are.
     resamples, seed
-        How often the paired bootstrap draws the samples of each task (the contexts, where they
-        are shared) with both models' answers, and the seed of its random numbers.
+        How often the test by signs draws, and the seed of its random numbers.
+    confidence
+        See `rulerlib.intervals.wilson`.
 
     Returns
     -------
     DataFrame
         ``by``, ``n`` (samples both were asked), the two means, ``difference``, ``low``, ``high``;
-        ``method``: `newcombe` for right-or-wrong answers to independent samples of one task,
-        else ``bootstrap`` (percentile); ``only_first``, ``only_second``: samples that only one
-        has right; ``p``: of McNemar's exact test, for the former; ``needed``: samples of each
-        task that would tell them apart four times in five if they differ by what was seen,
-        which is itself uncertain, see `samples_needed`; ``left_out`` (answers); ``tasks`` and
-        ``missing``, where groups hold several, see `rulerlib.analysis.tables.tasks_in`. Means and
-        differences are from -1 to 1. An empty table that says why where no sample is shared.
+        ``method``: ``newcombe`` for right-or-wrong answers to independent samples of one task,
+        else ``recovered``, the same from the intervals of both means and their correlation over
+        samples; ``only_first``, ``only_second``: samples that only one has right or better;
+        ``p``: of McNemar's exact test, for the former, else of the test by signs, see
+        `by_signs`; ``p_holm``: corrected for all rows of the table, see `holm`; ``needed``:
+        samples of each task that would tell them apart four times in five if they differ by what
+        was seen, which is itself uncertain, see `samples_needed`; ``left_out`` (answers);
+        ``tasks`` and ``missing``, where groups hold several, see
+        `rulerlib.analysis.tables.tasks_in`. Means and differences are from -1 to 1. An empty table
+        that says why where no sample is shared.
 
     Raises
     ------
@@ -194,11 +242,12 @@ def paired(
     asked = {tuple(names.values()): len(part) for names, part in groups_of(both, by)}
     rng = np.random.default_rng(seed)
     rows = [
-        {**names, **_compared(part, resamples, rng),
+        {**names, **_compared(part, resamples, rng, confidence),
          "left_out": asked[tuple(names.values())] - 2 * len(part)}
         for names, part in groups_of(same.assign(unit=clusters(same)), by)
     ]  # fmt: skip
     differences = pd.DataFrame(rows).merge(tasks_in(same, by), on=list(by))
+    differences["p_holm"] = holm(differences["p"].tolist())
     return differences.rename(columns={"first": first, "second": second})
 
 
@@ -214,13 +263,14 @@ def two_by_two(
     chosen
         Two models; None: all pairs, of which at most ``MOST_PAIRS`` are compared.
     options
-        ``measure``, ``by``, ``resamples`` and ``seed``, see `paired`.
+        ``measure``, ``by``, ``resamples``, ``seed`` and ``confidence``, see `paired`.
 
     Returns
     -------
     DataFrame
         ``models``, and the columns of `paired`, in which the two means are called ``first mean``
-        and ``second mean``; an empty table says why.
+        and ``second mean``, and ``p_holm`` is corrected for all rows of all pairs; an empty table
+        says why.
 
     Raises
     ------
@@ -241,10 +291,14 @@ def two_by_two(
             differences.append(pair)
     if not differences:
         return nothing("No two models here were asked the same samples.")
-    return pd.concat(differences, ignore_index=True)
+    compared = pd.concat(differences, ignore_index=True)
+    compared["p_holm"] = holm(compared["p"].tolist())
+    return compared
 
 
-def _compared(part: pd.DataFrame, resamples: int, rng: np.random.Generator) -> dict[str, Any]:
+def _compared(
+    part: pd.DataFrame, resamples: int, rng: np.random.Generator, confidence: float
+) -> dict[str, Any]:
     """Return a row for one group: the mean over tasks of the differences."""
     part = part.rename(columns={"value": "own", "value_other": "other"})
     part = part.assign(difference=part["own"] - part["other"])
@@ -254,24 +308,88 @@ def _compared(part: pd.DataFrame, resamples: int, rng: np.random.Generator) -> d
     means = {name: float(np.mean([own[name].mean() for own in tasks])) for name in ("own", "other")}
     difference = means["own"] - means["other"]
     only = int((part["difference"] > 0).sum()), int((part["difference"] < 0).sum())
-    p = math.nan
     if binary and alone and len(tasks) == 1:
         both = int(((part["own"] == 1) & (part["other"] == 1)).sum())
-        low, high = newcombe(both, *only, len(part) - both - sum(only))
-        method = "newcombe"
+        low, high = newcombe(both, *only, len(part) - both - sum(only), confidence)
         p = float(scipy("stats").binomtest(only[0], sum(only)).pvalue) if sum(only) else 1.0
+        method = "newcombe"
     else:
-        drawn = [resample(*_sums(own), resamples, rng) for own in tasks]
-        low, high = interval(np.mean(drawn, axis=0))
-        method = "bootstrap"
+        ours, theirs = (_mean_of(tasks, name, confidence) for name in ("own", "other"))
+        low, high = _recovered(ours, theirs, _correlation(tasks))
+        # The difference of a unit, as far as it moves the mean over tasks.
+        moves = [_sums(own)[0][:, 0] / (len(own) * len(tasks)) for own in tasks]
+        p = by_signs(np.concatenate(moves), resamples, rng)
+        method = "recovered"
     # The variance of the mean over k tasks of n samples each is the sum of theirs over k^2 n.
     variance = sum(_variance(own) for own in tasks) / len(tasks) ** 2
     return {
         "n": len(part), "first": means["own"], "second": means["other"],
         "difference": difference, "low": low, "high": high, "method": method,
-        "only_first": only[0], "only_second": only[1], "p": p,
+        "only_first": only[0], "only_second": only[1], "p": p, "p_holm": p,
         "needed": samples_needed(difference, variance),
     }  # fmt: skip
+
+
+def by_signs(moves: Array, resamples: int, rng: np.random.Generator) -> float:
+    """Return the *p* value of a difference, by the signs of its parts.
+
+    Were two models alike, each sample's difference could as well have had the other sign. The
+    *p* value is the share of such assignments whose sum is as far from 0 as the one seen: of all
+    of them, where they are at most ``resamples``, else of as many random ones. For
+    right-or-wrong answers to one task this is McNemar's exact test.
+
+    Parameters
+    ----------
+    moves
+        The difference of each sample, or of each context where samples share it.
+
+    >>> by_signs(np.array([1.0, 1, 1, 1, 0, -1]), 2000, np.random.default_rng(0))
+    0.375
+    """
+    moves = moves[np.abs(moves) > 1e-12]
+    if not len(moves):
+        return 1.0
+    # Sums of the same numbers may differ in their last digit.
+    seen = abs(moves.sum()) - 1e-9 * np.abs(moves).sum()
+    if 2 ** len(moves) <= resamples:
+        signs = np.array(list(product((-1, 1), repeat=len(moves))))
+        return float((np.abs(signs @ moves) >= seen).mean())
+    signs = rng.choice(np.array([-1, 1], dtype=np.int8), (resamples, len(moves)))
+    # The assignment that was seen counts as one of them, so that p is never 0.
+    return float(((np.abs(signs @ moves) >= seen).sum() + 1) / (resamples + 1))
+
+
+def _mean_of(
+    tasks: Sequence[pd.DataFrame], name: str, confidence: float
+) -> tuple[float, float, float]:
+    """Return one model's mean over tasks, and both ends of its interval."""
+    cells = [clustered(own[name].tolist(), own["unit"].tolist()) for own in tasks]
+    rates = np.array([cell.mean for cell in cells])
+    sizes, freedom = np.array([size_of(cell) for cell in cells]).T
+    weights = np.full(len(tasks), 1 / len(tasks))
+    low, high = interval(rates, sizes, weights, freedom=freedom, confidence=confidence)
+    return float(rates.mean()), low, high
+
+
+def _correlation(tasks: Sequence[pd.DataFrame]) -> float:
+    """Return how the two means depend on each other, over samples or the contexts they share.
+
+    Where nearly all answers of a model are alike, the data say little about it, and a positive
+    correlation, which makes the interval narrower, is taken nearer to 0, as Newcombe does.
+    """
+    products, telling = np.zeros((2, 2)), np.zeros(2)
+    for own in tasks:
+        values = own[["own", "other"]]
+        mean = values.mean()
+        telling += (len(own) * mean * (1 - mean)).to_numpy()
+        away = (values - mean).groupby(own["unit"]).sum().to_numpy() / len(own)
+        products += away.T @ away
+    spread = math.sqrt(products[0, 0] * products[1, 1])
+    if spread < 1e-12:
+        return 0.0
+    correlation = float(products[0, 1]) / spread
+    certain = float(telling.min() / (telling.min() + 1))
+    return min(1.0, correlation * certain if correlation > 0 else max(-1.0, correlation))
 
 
 def _variance(own: pd.DataFrame) -> float:

@@ -54,7 +54,8 @@ class Report:
     examples
         Wrong answers shown of each kind.
     resamples, seed
-        How often every bootstrap draws, and the seed of its random numbers.
+        How many random draws are made, for effective lengths, ranks and tests by signs, and the
+        seed of their random numbers.
 
     Raises
     ------
@@ -133,5 +134,5 @@ class Report:
 
     @property
     def drawn(self) -> dict[str, Any]:
-        """What every bootstrap is told, by name: the measure, how many resamples, the seed."""
+        """What averages and comparisons are told, by name: measure, number of draws, seed."""
         return {"measure": self.measure, "resamples": self.resamples, "seed": self.seed}

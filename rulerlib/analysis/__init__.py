@@ -9,8 +9,12 @@
     where in the context needles are found;
 ``averages``, ``effective_length``, ``summary``
     RULER's averages, how long a context is effective, and both as on RULER's leaderboard;
-``pairs``
-    two models on the same samples;
+``fitted_curve``
+    accuracy as a curve over length, and where it crosses 50 %;
+``pairs``, ``equivalence``
+    two models on the same samples, and whether they differ by less than a margin;
+``repeats``
+    how answers to the same questions vary, where decoding samples;
 ``correlations``
     which tasks move together across models;
 ``error_tables``
@@ -31,8 +35,11 @@ from rulerlib.analysis.averages import by_length, weighted
 from rulerlib.analysis.correlations import Correlation, correlation
 from rulerlib.analysis.depths import by_depth, depth_bin, needles
 from rulerlib.analysis.effective_length import Effective, effective, effective_lengths
+from rulerlib.analysis.equivalence import equivalence
 from rulerlib.analysis.error_tables import error_examples, errors, mistaken_places, wrong
+from rulerlib.analysis.fitted_curve import fitted_lengths
 from rulerlib.analysis.pairs import newcombe, paired, samples_needed, two_by_two
+from rulerlib.analysis.repeats import repeats
 from rulerlib.analysis.scores import of_measure, read_predictions, scores, with_knobs
 from rulerlib.analysis.summary import summary
 from rulerlib.analysis.tables import BY, nothing, parts, thousands

@@ -15,7 +15,7 @@ tasks and lengths. One of a single task is the interval of `rulerlib.intervals.c
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -152,45 +152,59 @@ def averages(
     groups = []
     for names, part in groups_of(table, by):
         wanted = list(tasks) if tasks is not None else list(dict.fromkeys(part["task"]))
-        # Each group has random numbers of its own: another model in the table changes nothing.
-        own = repr(tuple(names.values()))
-        rng = np.random.default_rng([seed, *(ord(letter) for letter in own)])
-        groups.append(_averages(names, part, wanted, lengths, resamples, rng))
+        rng = generator(names, seed)
+        tasks_own = [part[part["task"] == task] for task in wanted]
+        units = [clusters(own) if len(own) else own["index"] for own in tasks_own]
+        answers = [
+            [
+                (own.loc[at, "value"].tolist(), named[at].tolist())
+                for at in (own["length"] == length for length in lengths)
+            ]
+            for own, named in zip(tasks_own, units, strict=True)
+        ]
+        groups.append(of_answers(names, wanted, lengths, answers, resamples, rng))
     return groups
 
 
-def _averages(
+def generator(names: dict[str, Any], *seeds: int) -> np.random.Generator:
+    """Return random numbers of a group's own: another model in the table changes nothing."""
+    own = repr(tuple(names.values()))
+    return np.random.default_rng([*seeds, *(ord(letter) for letter in own)])
+
+
+def of_answers(
     names: dict[str, Any],
-    table: pd.DataFrame,
-    wanted: Sequence[str],
+    tasks: Sequence[str],
     lengths: tuple[int, ...],
+    answers: Sequence[Sequence[tuple[Sequence[float], Sequence[Hashable]]]],
     resamples: int,
     rng: np.random.Generator,
 ) -> Averages:
-    """Return the averages of one model in one language."""
-    shape = len(wanted), len(lengths)
-    answers, telling = np.zeros(shape, dtype=int), np.zeros(shape)
-    rates, sizes, freedom = np.full((3, *shape), math.nan)
-    sums, counts = [], []
-    for row, task in enumerate(wanted):
-        part = table[table["task"] == task]
-        part = part.assign(unit=clusters(part) if len(part) else "")
-        for column, length in enumerate(lengths):
-            own = part[part["length"] == length]
-            if own.empty:
-                continue
-            cell = clustered(own["value"].tolist(), own["unit"].tolist())
-            answers[row, column], rates[row, column] = cell.n, cell.mean
-            sizes[row, column], freedom[row, column] = size_of(cell)
-            telling[row, column] = sizes[row, column] * cell.mean * (1 - cell.mean)
-        units = part.groupby(["unit", "length"])["value"].agg(["sum", "size"])
-        sums.append(_wide(units["sum"], lengths))
-        counts.append(_wide(units["size"], lengths))
-    correlation = between_lengths(sums, counts, telling.sum(axis=0))
-    missing = [", ".join(np.array(wanted)[there == 0]) for there in answers.T]
-    asked = tuple((answers > 0).sum(axis=0).tolist())
+    """Return the averages of one model in one language.
+
+    Parameters
+    ----------
+    names, tasks, lengths
+        What the averages are of.
+    answers
+        For each task and each length the values, and for each value its cluster, which has the
+        same name at all lengths; both empty where the task was not asked.
+    resamples, rng
+        How many draws are made, and where their random numbers come from.
+    """
+    counts = np.array([[len(values) for values, _ in row] for row in answers])
+    rates, sizes, freedom = np.full((3, *counts.shape), math.nan)
+    for row, column in np.argwhere(counts).tolist():
+        cell = clustered(*answers[row][column])
+        rates[row, column] = cell.mean
+        sizes[row, column], freedom[row, column] = size_of(cell)
+    correlation = between_lengths(
+        [_units(row) for row in answers], np.nansum(sizes * rates * (1 - rates), axis=0)
+    )
+    missing = [", ".join(np.array(tasks)[there == 0]) for there in counts.T]
+    asked = tuple((counts > 0).sum(axis=0).tolist())
     one = Averages(
-        names, lengths, tuple(answers.sum(axis=0).tolist()), tuple(missing),
+        names, lengths, tuple(counts.sum(axis=0).tolist()), tuple(missing),
         100 * rates.mean(axis=0), np.empty((resamples, 0)), asked,
         rates, sizes, freedom, correlation,
     )  # fmt: skip
@@ -199,10 +213,15 @@ def _averages(
     return replace(one, resampled=np.column_stack(drawn))
 
 
-def _wide(units: pd.Series, lengths: Sequence[int]) -> Array:
-    """Return values by unit and length as units x lengths, 0 where a unit is missing."""
-    wide = units.unstack("length").reindex(columns=list(lengths))
-    return wide.fillna(0).to_numpy(dtype=float)
+def _units(row: Sequence[tuple[Sequence[float], Sequence[Hashable]]]) -> tuple[Array, Array]:
+    """Return one task's sums and counts, each units x lengths."""
+    places = {unit: place for place, unit in enumerate({u: None for _, own in row for u in own})}
+    sums, counts = np.zeros((2, len(places), len(row)))
+    for column, (values, units) in enumerate(row):
+        own = [places[unit] for unit in units]
+        np.add.at(sums[:, column], own, values)
+        np.add.at(counts[:, column], own, 1)
+    return sums, counts
 
 
 def by_length(table: pd.DataFrame, measure: str = "ruler", **options: Any) -> pd.DataFrame:
@@ -289,3 +308,28 @@ def ranks(values: pd.Series, within: Sequence[pd.Series] = ()) -> pd.Series:
     # Sums of the same decimals may differ in their last binary digit.
     grouped = values.round(9).groupby([*within] or np.zeros(len(values)), sort=False)
     return grouped.rank(method="min", ascending=False).astype("Int64")
+
+
+def rank_intervals(drawn: Array, confidence: float = 0.95) -> tuple[Array, Array]:
+    """Return the interval of the rank of each model, of which 1 is the highest.
+
+    Parameters
+    ----------
+    drawn
+        Draws x models: what the averages may truly be. Models are drawn independently of each
+        other. They were asked the same samples and are right together more often than that, so
+        the intervals are too wide rather than too narrow.
+
+    Returns
+    -------
+    low rank, high rank
+        The best and the worst rank, for each model.
+
+    >>> low, high = rank_intervals(np.array([[90.0, 80, 10], [70, 80, 10], [90, 80, 10]]), 0.6)
+    >>> low.tolist(), high.tolist()
+    ([1, 1, 3], [2, 2, 3])
+    """
+    ahead = (drawn[:, None, :] > drawn[:, :, None] + 1e-9).sum(axis=2) + 1
+    ends = [0.5 - confidence / 2, 0.5 + confidence / 2]
+    low, high = np.quantile(ahead, ends, axis=0, method="inverted_cdf")
+    return low.astype(int), high.astype(int)

@@ -29,11 +29,11 @@ from rulerlib.intervals import Clustered, student
 
 Array = np.ndarray[Any, Any]
 
-# How often the search halves what is left: to the last digit of a share of 1.
-_HALVINGS = 55
+# How often the search halves what is left, of a share of 1.
+_HALVINGS = 42
 
-# Draws are looked up among this many standard errors; one beyond them is one of 10^9.
-_QUANTILES = np.linspace(0, 6, 121)
+# Draws are looked up among these standard errors; one beyond them is one of 10^9.
+_QUANTILES = np.concatenate([np.linspace(0, 3, 61), np.linspace(3.25, 6, 12)])
 
 
 def interval(
@@ -89,6 +89,8 @@ def draws(
     quantiles
         Standard errors, negative ones below the measured mean.
     """
+    if not len(quantiles):
+        return np.zeros(0)
     grid = _grid(rates, sizes, weights, freedom)
     low, high = _limits(*grid[:3], _stretched(_QUANTILES, _freedom(*grid)), correlation)
     places = np.concatenate([-_QUANTILES[:0:-1], _QUANTILES])
@@ -137,7 +139,7 @@ def _lowest(rates: Array, sizes: Array, weights: Array, quantiles: Array, betwee
         middle = (near + far) / 2
         moved = _moved(rates, unit * middle / np.maximum(1 - middle, 1e-16), pull)
         errors = weights * np.sqrt(np.clip(moved * (1 - moved), 0, None) / sizes)
-        variance = np.einsum("qtl,lm,qtm->q", errors, between, errors)
+        variance = ((errors @ between) * errors).sum(axis=(1, 2))
         away = mean - (moved * weights).sum(axis=(1, 2))
         beyond = away > quantiles * np.sqrt(np.clip(variance, 0, None)) + 1e-15
         near, far = np.where(beyond, near, middle), np.where(beyond, middle, far)
@@ -186,7 +188,7 @@ def size_of(cell: Clustered) -> tuple[float, float]:
     return cell.worth or 1.0, max(1.0, cell.freedom)
 
 
-def between_lengths(sums: Sequence[Array], counts: Sequence[Array], telling: Array) -> Array:
+def between_lengths(units: Sequence[tuple[Array, Array]], telling: Array) -> Array:
     """Return how the rates of one task depend on each other over lengths: lengths x lengths.
 
     The correlation is estimated over all tasks together. Where nearly all answers are alike, the
@@ -195,14 +197,15 @@ def between_lengths(sums: Sequence[Array], counts: Sequence[Array], telling: Arr
 
     Parameters
     ----------
-    sums, counts
-        For each task units x lengths: the sum of a unit's values, and how many they are.
+    units
+        For each task two arrays, units x lengths: the sum of a unit's values, and how many they
+        are. A unit is a sample, or a context where samples share one.
     telling
         k, for each length: over its tasks, the sum of ``size * rate * (1 - rate)``.
     """
     lengths = len(telling)
     covariance, shared = np.zeros((lengths, lengths)), np.zeros((lengths, lengths), dtype=bool)
-    for values, number in zip(sums, counts, strict=True):
+    for values, number in units:
         total = np.maximum(number.sum(axis=0), 1)
         away = (values - number * (values.sum(axis=0) / total)) / total
         covariance += away.T @ away

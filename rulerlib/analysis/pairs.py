@@ -204,7 +204,8 @@ def paired(
         else ``recovered``, the same from the intervals of both means and their correlation over
         samples; ``only_first``, ``only_second``: samples that only one has right or better;
         ``p``: of McNemar's exact test, for the former, else of the test by signs, see
-        `by_signs`; ``p_holm``: corrected for all rows of the table, see `holm`; ``needed``:
+        `by_signs`; ``p_holm``: corrected for all rows of the table, see `holm`;
+        ``variance`` of the differences, sample by sample; ``needed``:
         samples of each task that would tell them apart four times in five if they differ by what
         was seen, which is itself uncertain, see `samples_needed`; ``left_out`` (answers);
         ``tasks`` and ``missing``, where groups hold several, see
@@ -242,7 +243,7 @@ def paired(
     asked = {tuple(names.values()): len(part) for names, part in groups_of(both, by)}
     rng = np.random.default_rng(seed)
     rows = [
-        {**names, **_compared(part, resamples, rng, confidence),
+        {**names, **compared(part, resamples, rng, confidence),
          "left_out": asked[tuple(names.values())] - 2 * len(part)}
         for names, part in groups_of(same.assign(unit=clusters(same)), by)
     ]  # fmt: skip
@@ -286,20 +287,30 @@ def two_by_two(
     for first, second in ([chosen] if chosen else [*combinations(models, 2)])[:MOST_PAIRS]:
         pair = paired(table, first, second, **options)
         if len(pair):
+            pair = pair.drop(columns="variance")
             pair = pair.rename(columns={first: "first mean", second: "second mean"})
             pair.insert(0, "models", f"{first} − {second}")
             differences.append(pair)
     if not differences:
         return nothing("No two models here were asked the same samples.")
-    compared = pd.concat(differences, ignore_index=True)
-    compared["p_holm"] = holm(compared["p"].tolist())
-    return compared
+    family = pd.concat(differences, ignore_index=True)
+    family["p_holm"] = holm(family["p"].tolist())
+    return family
 
 
-def _compared(
-    part: pd.DataFrame, resamples: int, rng: np.random.Generator, confidence: float
+def compared(
+    part: pd.DataFrame, resamples: int, rng: np.random.Generator, confidence: float = 0.95
 ) -> dict[str, Any]:
-    """Return a row for one group: the mean over tasks of the differences."""
+    """Return a row of `paired` for one group: the mean over tasks of the differences.
+
+    Parameters
+    ----------
+    part
+        A row for each sample: ``task``; ``unit``, its context or itself; ``value`` and
+        ``value_other``, what the first and the second model got.
+    resamples, rng, confidence
+        See `by_signs` and `paired`.
+    """
     part = part.rename(columns={"value": "own", "value_other": "other"})
     part = part.assign(difference=part["own"] - part["other"])
     tasks = [own for _, own in part.groupby("task", sort=False)]
@@ -326,7 +337,7 @@ def _compared(
         "n": len(part), "first": means["own"], "second": means["other"],
         "difference": difference, "low": low, "high": high, "method": method,
         "only_first": only[0], "only_second": only[1], "p": p, "p_holm": p,
-        "needed": samples_needed(difference, variance),
+        "variance": variance, "needed": samples_needed(difference, variance),
     }  # fmt: skip
 
 

@@ -24,10 +24,14 @@ from rulerlib.analysis.averages import (
     NO_AVERAGE,
     WEIGHTS,
     averages,
+    generator,
+    rank_intervals,
     ranks,
     weighted,
     weights_of,
 )
+from rulerlib.analysis.bootstrap import RESAMPLES
+from rulerlib.analysis.combined import Array
 from rulerlib.analysis.effective_length import THRESHOLD, check_threshold, readings
 from rulerlib.analysis.tables import thousands
 
@@ -64,9 +68,10 @@ def summary(
         ``by``; ``claimed``, where given; ``effective`` and its interval, and ``unbroken`` where
         the readings differ for some model; ``lengths`` and ``tasks``: the number of each that the
         averages are over; one column for each length; ``Avg.``, ``wAvg. (inc)`` and
-        ``wAvg. (dec)``, each with ``low``, ``high`` and ``rank`` (among the models with the same
-        language that were measured at all lengths). All averages are in percent. Where nothing
-        has an average, ``attrs["why"]`` says why there is no figure.
+        ``wAvg. (dec)``, each with ``low``, ``high``, ``rank`` (among the models with the same
+        language that were measured at all lengths), and the interval of the rank, ``low rank``
+        (the best) and ``high rank``, see `rulerlib.analysis.averages.rank_intervals`. All averages
+        are in percent. Where nothing has an average, ``attrs["why"]`` says why there is no figure.
 
     Raises
     ------
@@ -74,7 +79,9 @@ def summary(
         If the table is empty or a parameter cannot work.
     """
     check_threshold(threshold)
-    rows = []
+    rows: list[dict[str, Any]] = []
+    drawn: list[dict[str, Array]] = []
+    seed, count = options.get("seed", 0), options.get("resamples", RESAMPLES)
     for one in averages(table, measure, by, **options):
         row = dict(one.names)
         if claimed:
@@ -86,12 +93,16 @@ def summary(
         row["lengths"] = int(known.sum())
         row["tasks"] = max(itertools.compress(one.tasks, known), default=0)
         row |= {thousands(length): each for length, each in zip(one.lengths, values, strict=True)}
+        # Random numbers other than those of the averages by length.
+        quantiles = generator(one.names, seed, 1).standard_normal(count)
+        drawn.append({})
         for weights, name in zip(WEIGHTS, AVERAGES, strict=True):
             row[name] = weighted(values, weights)
             shares = np.zeros(len(values))
             shares[known] = weights_of(row["lengths"], weights)
             shares /= max(1.0, shares.sum())
             row[f"{name} low"], row[f"{name} high"] = one.interval(shares)
+            drawn[-1][name] = one.drawn(shares, quantiles)
         rows.append(row)
     frame = pd.DataFrame(rows)
     if frame["effective"].isna().all():
@@ -100,7 +111,17 @@ def summary(
     if "effective" not in frame or frame["unbroken"].equals(frame["effective"]):
         frame = frame.drop(columns="unbroken")
     whole = frame["lengths"] == table["length"].nunique()
+    others = [frame[column] for column in by if column != "model"]
+    keys = [column[whole] for column in others] or np.zeros(whole.sum())
+    groups = frame[whole].groupby(keys, sort=False).indices
     for name in AVERAGES:
-        others = [frame[column] for column in by if column != "model"]
         frame[f"{name} rank"] = ranks(frame[name].where(whole), others)
+        ends = np.full((len(frame), 2), math.nan)
+        for places in groups.values():
+            own = np.flatnonzero(whole)[places]
+            ends[own] = np.column_stack(
+                rank_intervals(np.column_stack([drawn[place][name] for place in own]))
+            )
+        for column, end in zip((f"{name} low rank", f"{name} high rank"), ends.T, strict=True):
+            frame[column] = pd.array(end, dtype="Int64")
     return frame

@@ -1,0 +1,74 @@
+"""The curve of accuracy over length, against statsmodels, and its 50 % point."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from test_averages import LENGTHS, run
+
+from rulerlib import analysis
+from rulerlib.analysis import fitted_curve
+from rulerlib.errors import ParameterError
+
+models = pytest.importorskip("statsmodels.api")
+
+shares = st.lists(st.floats(0, 1), min_size=4, max_size=4)
+
+
+@pytest.mark.filterwarnings("ignore::statsmodels.tools.sm_exceptions.PerfectSeparationWarning")
+@given(shares, st.integers(5, 500))
+@settings(max_examples=40, deadline=None)
+def test_the_curve_is_that_of_statsmodels(values, size):
+    """A binomial regression on the counts with half an answer more on both sides."""
+    right, wrong = np.array(values) * size + 0.5, (1 - np.array(values)) * size + 0.5
+    design = np.column_stack([np.ones(4), np.log2(LENGTHS)])
+    family = models.families.Binomial()
+    wanted = models.GLM(np.column_stack([right, wrong]), design, family=family).fit(maxiter=200)
+    found = fitted_curve.fit(np.array(LENGTHS), np.array([values]), np.full(4, float(size)))
+    assert found[0] == pytest.approx(wanted.params, abs=1e-4)
+
+
+@pytest.mark.parametrize(("level", "length"), [(0.5, 16384), (0.9, 16384 / 2 ** math.log(9))])
+def test_the_crossing_is_where_the_curve_has_the_level(level, length):
+    assert fitted_curve.crossing(np.array([[14.0, -1.0]]), level) == pytest.approx(length)
+
+
+def test_what_does_not_fall_crosses_nowhere():
+    curves = np.array([[3.0, 0.0], [-3.0, 0.0], [-20.0, 2.0]])
+    assert fitted_curve.crossing(curves, 0.5).tolist() == [math.inf, 0, math.inf]
+
+
+def test_the_table_finds_the_point_that_was_drawn():
+    middle = 12_000
+    rates = 1 / (1 + (np.array(LENGTHS) / middle) ** 2.2)
+    scores = analysis.scores(run(rates, count=80))
+    (row,) = analysis.fitted_lengths(scores).to_dict("records")
+    assert row["length"] == pytest.approx(middle, rel=0.15)
+    low, high = (1024 * float(row[end][:-1]) for end in ("low", "high"))
+    assert low < middle < high < 1.5 * low
+    assert row["fitted"] == f"{row['length'] / 1024:.3g}K"
+    assert row["misfit"] < 5
+    assert row["per_doubling"] == pytest.approx(25 * 2.2 * math.log(2), rel=0.2)
+    other = analysis.fitted_lengths(scores, 85).iloc[0]
+    assert other["length"] < row["length"]
+
+
+def test_beyond_the_lengths_that_were_measured_nothing_is_guessed():
+    always, never, plateau = [1] * 4, [0] * 4, [0.7, 0.7, 0.7, 0.7]
+    for rates, text in ((always, ">32K"), (never, "<4K"), (plateau, ">32K")):
+        (row,) = analysis.fitted_lengths(analysis.scores(run(rates))).to_dict("records")
+        assert row["fitted"] == text
+        assert math.isnan(row["length"])
+    jumps = analysis.fitted_lengths(analysis.scores(run([1, 0.2, 1, 0.2]))).iloc[0]
+    assert jumps["misfit"] > 20, "no curve of this form"
+
+
+def test_two_lengths_make_no_curve():
+    scores = analysis.scores(run([1, 0], lengths=LENGTHS[:2]))
+    assert "3 lengths" in analysis.fitted_lengths(scores).attrs["why"]
+    with pytest.raises(ParameterError, match="level is 100"):
+        analysis.fitted_lengths(scores, 100)

@@ -142,7 +142,7 @@ class Run(Parameters):
         self._check_limit("length", self.length)
         if self.given:
             return tuple(self._given_cell(*each) for each in self.given)
-        cells = (self._cell(task, size, self.knobs) for size in self.lengths for task in self.tasks)
+        cells = (self.cell(task, size, self.knobs) for size in self.lengths for task in self.tasks)
         return tuple(cell for cell in cells if self._fits(cell))
 
     @cached_property
@@ -160,7 +160,7 @@ class Run(Parameters):
         name = self.study_name or self.family or "study"
         cells = tuple(
             # Few samples of short prompts, with knobs that may not allow for shared contexts.
-            replace(self._cell(task, self.study_length, knobs), study=name, queries_per_context=1)
+            replace(self.cell(task, self.study_length, knobs), study=name, queries_per_context=1)
             for task, knobs in self.rows
         )
         try:
@@ -171,7 +171,8 @@ class Run(Parameters):
             raise ParameterError("study_length", error.value, error.allowed) from error
         return cells
 
-    def _cell(self, task: str, length: int, knobs: Mapping[str, Any]) -> Cell:
+    def cell(self, task: str, length: int, knobs: Mapping[str, Any]) -> Cell:
+        """Return the cell of a task at a length, whether its prompts fit there or not."""
         usual, row = tasks.resolve(task).settings(), tasks.resolve(task, **knobs)
         own = self.own_texts if row.reads_texts else None
         return replace(
@@ -279,7 +280,7 @@ class Run(Parameters):
         """
         if self.given:
             return next(samples.read(next(iter(self.given.values())), Sample))
-        cell = self._cell(self.tasks[0], length, self.knobs)
+        cell = self.cell(self.tasks[0], length, self.knobs)
         for size in range(length, 16 * length, 64):
             try:
                 # The second sample: the first one's needle stands at the very beginning.

@@ -32,6 +32,8 @@ class Report:
         A folder of runs, or several: a list, or names with commas between them.
     models, languages, tasks
         Only these, by their names or those of their folders and files; None: all that there are.
+    lengths
+        Only these, in tokens: one, or a list; None: all.
     studies
         Whether the runs of studies count too, which have folders of their own.
     threshold
@@ -67,6 +69,7 @@ class Report:
     models: Names = None
     languages: Names = None
     tasks: Names = None
+    lengths: int | Sequence[int] | None = None
     studies: bool = False
     threshold: float = THRESHOLD
     measure: str = "ruler"
@@ -90,6 +93,7 @@ class Report:
         holds = isinstance(self.claimed, Mapping)
         require(holds, "claimed", self.claimed, 'a dictionary such as {"m": "128K"}')
         models = wanted("compare", self.compare)
+        _ = self._lengths
         two = models is None or len({*models}) == 2
         require(two, "compare", self.compare, "two models, or None")
         object.__setattr__(self, "compare", models)
@@ -111,6 +115,15 @@ class Report:
         known = [item.name for item in fields(cls)]
         return cls(**parameters.notebook_parameters(namespace, known))
 
+    @property
+    def _lengths(self) -> list[int] | None:
+        if self.lengths is None:
+            return None
+        given = [self.lengths] if isinstance(self.lengths, int) else self.lengths
+        listed = isinstance(given, (list, tuple)) and given
+        require(listed, "lengths", given, "a length in tokens, a list of them, or None")
+        return [whole_number("lengths", length, 1) for length in given]
+
     @cached_property
     def scores(self) -> pd.DataFrame:
         """One row for each prediction and measure, see `rulerlib.analysis.scores`.
@@ -128,7 +141,7 @@ class Report:
         named = wanted("runs", self.runs) or []
         folders = [parameters.home() / Path(name).expanduser() for name in named]
         predictions = read_predictions(
-            folders, self.models, self.languages, self.tasks, self.studies
+            folders, self.models, self.languages, self.tasks, self.studies, self._lengths
         )
         return scores(predictions, self.primary)
 

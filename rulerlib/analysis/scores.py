@@ -42,6 +42,7 @@ def read_predictions(
     languages: Names = None,
     task_names: Names = None,
     studies: bool = False,
+    lengths: Sequence[int] | None = None,
 ) -> Iterator[tuple[dict[str, Any], Prediction]]:
     """Yield every prediction below one or more folders, with the settings of its run.
 
@@ -59,12 +60,14 @@ def read_predictions(
         Only these; None: all. A model may be named as its folder is, which tells its settings.
     studies
         Whether the runs of studies are read too, which have folders of their own.
+    lengths
+        Only these, in tokens; None: all.
 
     Raises
     ------
     ParameterError
-        If a folder does not exist or holds no predictions, a name stands in none of them, or
-        two files answer the same questions with the same settings.
+        If a folder does not exist or holds no predictions, a name or length stands in none of
+        them, or two files answer the same questions with the same settings.
     DataError
         If a file is damaged.
     """
@@ -75,6 +78,11 @@ def read_predictions(
         for name in chosen or ():
             one_of(parameter, name, known)
         runs = [run for run in runs if not chosen or _names(*run)[parameter] & {*chosen}]
+    if lengths is not None:
+        measured = sorted({about["length"] for _, about in runs})
+        allowed = f"among those that were run: {', '.join(map(str, measured))}"
+        require(set(lengths) <= {*measured}, "lengths", [*lengths], allowed)
+        runs = [run for run in runs if run[1]["length"] in lengths]
     for path, about in runs:
         for prediction in answers.read_predictions(path):
             yield about, prediction

@@ -98,6 +98,9 @@ class Generation:
     split
         How many prompts were read together because memory was too small for the whole batch;
         0: it was large enough.
+    reading
+        Seconds in which its prompt was read, its share where several were read together; 0 where
+        the engine cannot tell reading from generating.
     """
 
     text: str
@@ -108,6 +111,7 @@ class Generation:
     computed_tokens: int = 0
     thinking: str = ""
     split: int = 0
+    reading: float = 0.0
 
 
 @runtime_checkable
@@ -176,6 +180,20 @@ def reserve(model: Model, length: int) -> None:
     """Tell an engine how many tokens the longest sequence will have, if it wants to know."""
     if hasattr(model, "reserve"):
         model.reserve(length)
+
+
+def load_weights(model: Model) -> None:
+    """Let an engine load its weights now, if it has some, and not with the first request.
+
+    Raises
+    ------
+    ParameterError
+        If they cannot be loaded.
+    MissingExtraError
+        If a package that the engine needs is not installed.
+    """
+    if hasattr(model, "load_weights"):
+        model.load_weights()
 
 
 def load(name: str, engine: str = "transformers", /, **options: Any) -> Model:

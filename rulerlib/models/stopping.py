@@ -9,11 +9,13 @@
 from __future__ import annotations
 
 import bisect
+import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from rulerlib import thinking
 from rulerlib.models import Request
+from rulerlib.models.local import torch
 
 # From tokens, and the tags of thinking that stay among them, to their text.
 Decode = Callable[[Sequence[int], Sequence[str]], str]
@@ -111,3 +113,29 @@ class Stopping:
                 whole = self._decode(ids.tolist(), request.tags)
                 stopped[row] = find(whole, request, thinks) is not None
         return input_ids.new_tensor(stopped, dtype=bool)
+
+
+class Watch:
+    """A stopping criterion that stops nothing, and notes when the first token was there.
+
+    Parameters
+    ----------
+    device
+        Where the model computes; a GPU is waited for, once.
+
+    Attributes
+    ----------
+    seconds
+        From the making of this value until the first token: the time of reading.
+    """
+
+    def __init__(self, device: str) -> None:
+        self._device, self._begin, self.seconds = device, time.perf_counter(), 0.0
+
+    def __call__(self, input_ids: Any, scores: Any, **_: Any) -> Any:
+        """Return that no row is stopped: a tensor of truth values, (prompts,)."""
+        if not self.seconds:
+            if self._device == "cuda":
+                torch().cuda.synchronize()
+            self.seconds = time.perf_counter() - self._begin
+        return input_ids.new_zeros(len(input_ids), dtype=torch().bool)

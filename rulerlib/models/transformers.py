@@ -100,6 +100,10 @@ class Engine(Local):
             return self._batch_size
         return max(1, BATCH_TOKENS[self.device] // max(1, length))
 
+    def load_weights(self) -> None:
+        """See `rulerlib.models.load_weights`."""
+        _ = self._model
+
     def generate(self, requests: Iterable[Request]) -> Iterator[tuple[int, Generation]]:
         """See `rulerlib.models.Model`.
 
@@ -126,8 +130,9 @@ class Engine(Local):
             size = min(len(left), max(1, self._fits // width)) if self._fits else len(left)
             part = left[:size]
             shortage: Exception | None = None
+            watch = stopping.Watch(self.device)
             try:
-                answers = self._together(part, context)
+                answers = self._together(part, context, watch)
             except (RuntimeError, MemoryError) as error:
                 if not _out_of_memory(error):
                     raise
@@ -143,7 +148,10 @@ class Engine(Local):
                 # The first answer bears what was read for all.
                 computed = length - len(context.ids) + context.computed
                 context.computed = 0
-                generation = Generation(*answer, prompt.kept, length, computed, split=split)
+                reading = watch.seconds / size
+                generation = Generation(
+                    *answer, prompt.kept, length, computed, split=split, reading=reading
+                )
                 yield prompt.position, generation
 
     def _halve(self, size: int, width: int, shortage: BaseException) -> None:
@@ -161,7 +169,9 @@ class Engine(Local):
             stacklevel=3,
         )
 
-    def _together(self, batch: Sequence[Prompt], context: _Context) -> list[tuple[str, int, bool]]:
+    def _together(
+        self, batch: Sequence[Prompt], context: _Context, watch: stopping.Watch
+    ) -> list[tuple[str, int, bool]]:
         """Read prompts as one batch; return each text, its tokens' number, and whether it ended."""
         requests = [prompt.request for prompt in batch]
         width = _width(batch)
@@ -177,6 +187,7 @@ class Engine(Local):
         padded, mask = torch().tensor(rows), torch().tensor(seen)
         decode = self.tokenizer.decode
         stops = any(request.stop for request in requests)
+        criteria = [watch, stopping.Stopping(requests, width, decode)] if stops else [watch]
         greedy = all(request.decoding.greedy for request in requests)
         with torch().inference_mode(), self._cached(context, len(batch)) as cache:
             # transformers asks for the logits of the last position alone during prefill.
@@ -187,7 +198,7 @@ class Engine(Local):
                 do_sample=False,
                 num_beams=1,
                 pad_token_id=padding,
-                stopping_criteria=[stopping.Stopping(requests, width, decode)] if stops else None,
+                stopping_criteria=criteria,
                 logits_processor=None if greedy else [Sampling(requests)],
                 **({} if cache is None else {"past_key_values": cache}),
             )

@@ -155,6 +155,10 @@ class Engine(Local):
         """
         self._reserved = max(self._reserved, length)
 
+    def load_weights(self) -> None:
+        """See `rulerlib.models.load_weights`."""
+        _ = self._engine
+
     def generate(self, requests: Iterable[Request]) -> Iterator[tuple[int, Generation]]:
         waiting = self._prompts(requests)
         flying: dict[str, Prompt] = {}

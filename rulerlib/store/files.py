@@ -94,6 +94,30 @@ def replacing(path: str | Path) -> Iterator[Any]:
             temporary.unlink()
 
 
+def link(path: Path, second: Path) -> None:
+    """Let a file stand in a second place too, or a copy of it where there are no hard links.
+
+    Raises
+    ------
+    ParameterError
+        If the second place cannot be written.
+    """
+    temporary = second.parent / f".{second.name}.{secrets.token_hex(8)}{_UNFINISHED}"
+    try:
+        second.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            os.link(path, temporary)
+        except OSError:
+            shutil.copyfile(path, temporary)
+        temporary.replace(second)
+        _sync(second.parent)
+    except OSError as error:
+        raise unwritable(second, error) from error
+    finally:
+        with contextlib.suppress(OSError):
+            temporary.unlink()
+
+
 def free(folder: Path) -> int:
     """Return the bytes that are free on the disk of a folder, which need not be there yet."""
     there = next(each for each in (folder, *folder.absolute().parents) if each.is_dir())

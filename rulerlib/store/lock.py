@@ -47,7 +47,7 @@ def alone(path: str | Path) -> Iterator[None]:
         If the folder cannot be written.
     """
     path = Path(path)
-    lock = path.parent.resolve() / f".{path.name}.lock"
+    lock = lock_path(path)
     mine = (lock, os.getpid())
     with _guard:
         if mine in _held:
@@ -76,6 +76,27 @@ def alone(path: str | Path) -> Iterator[None]:
                 os.close(descriptor)
     finally:
         _held.discard(mine)
+
+
+def lock_path(path: Path) -> Path:
+    """Return the file beside a file that says who writes it."""
+    return path.parent.resolve() / f".{path.name}.lock"
+
+
+def is_free(path: Path) -> bool:
+    """Return whether nobody is writing a file now, this process included."""
+    lock = lock_path(path)
+    if (lock, os.getpid()) in _held:
+        return False
+    try:
+        descriptor = os.open(lock, os.O_RDWR)
+    except OSError:
+        return True
+    try:
+        # Given back when the file is closed: whoever comes in between waits or is told.
+        return _try(descriptor, path)
+    finally:
+        os.close(descriptor)
 
 
 def _remove(lock: Path) -> None:

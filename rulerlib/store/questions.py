@@ -93,6 +93,44 @@ def write(dataset: Questions, folder: str | Path, num_samples: int | None = None
     return path
 
 
+def link(path: Path, folder: Path) -> Path:
+    """Let questions stand in a second folder too, without their taking room again.
+
+    Where the file system has no hard links, they are copied.
+
+    Parameters
+    ----------
+    path
+        The file of samples, as `write` returns it.
+    folder
+        The second folder; what stands there already is left.
+
+    Returns
+    -------
+    Path
+        The file of samples there.
+
+    Raises
+    ------
+    DataError
+        If the metadata of the samples are damaged.
+    BusyError
+        If another process is writing them there.
+    ParameterError
+        If the folder cannot be written.
+    """
+    second, about = folder / path.name, folder / METADATA
+    said = metadata(path)
+    with alone(second):
+        files.remove_leftovers(second, about)
+        if not second.exists():
+            # First of all, as in `write`: killed here, they are known again, and written anew.
+            files.write_object(about, {**said, "num_samples": 0})
+            files.link(path, second)
+            files.write_object(about, said)
+    return second
+
+
 def size(dataset: Questions, count: int) -> int:
     """Return about how many bytes ``count`` questions take on disk, judged by the first."""
     return count * max((len(first.to_line()) for first in islice(dataset, 1)), default=0)

@@ -1,0 +1,120 @@
+"""Jobs: the cells that one process of a cluster answers, with one model that is loaded once.
+
+A job has one model, one language and one length, and is cut into parts where it would have too many
+cells or take too long. A cell that was given to a job stays with it, however often a plan is read
+again: a queue knows jobs by their names.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Any
+
+from rulerlib.sweep.cells import Planned
+
+Key = tuple[str, str, int]
+"""Model, language and length of a job."""
+
+# A job that is stopped by its time limit goes on later; so the limit may be near.
+LEAST_MINUTES = 15
+
+
+@dataclass(frozen=True)
+class Job:
+    """Some cells of one model, language and length.
+
+    Attributes
+    ----------
+    name
+        ``lille-da-1024``; the second part of the same is ``lille-da-1024-2``.
+    cells
+        At least one.
+    minutes
+        What it may take.
+    """
+
+    name: str
+    cells: tuple[Planned, ...]
+    minutes: int
+
+    @property
+    def key(self) -> Key:
+        """Model, language and length."""
+        return _key(self.cells[0])
+
+    def row(self) -> list[Any]:
+        """Return its name, minutes and cells as plain data, short, because there are thousands."""
+        rows = [[cell.task, dict(cell.knobs), cell.seed, cell.label] for cell in self.cells]
+        return [self.name, self.minutes, *self.key, self.cells[0].folder, rows]
+
+
+def job_of(row: Sequence[Any]) -> Job:
+    """Return a job of plain data, as `Job.row` has them."""
+    name, minutes, model, language, length, folder, rows = row
+    cells = tuple(
+        Planned(model, language, length, task, knobs, seed, folder, label)
+        for task, knobs, seed, label in rows
+    )
+    return Job(name, cells, minutes)
+
+
+def split(
+    cells: Iterable[Planned],
+    before: Iterable[Job],
+    most: int,
+    hours: Callable[[Key, int], float | None],
+    longest: float,
+) -> list[Job]:
+    """Return the jobs of some cells.
+
+    Parameters
+    ----------
+    cells
+        All cells of a plan, those of one model, language and length beside each other.
+    before
+        Jobs that there are already: a cell stays where it is, one that is gone is left out, and
+        new ones become new parts.
+    most
+        Cells of a job at most.
+    hours
+        Returns for a model, language and length the hours that a number of its cells take; None
+        where nobody knows.
+    longest
+        Hours that a job may take.
+    """
+    wanted = {cell.name: cell for cell in cells}
+    jobs: list[Job] = []
+    for job in before:
+        kept = tuple(wanted.pop(cell.name) for cell in job.cells if cell.name in wanted)
+        if kept:
+            jobs.append(Job(job.name, kept, _minutes(hours(job.key, len(kept)), longest)))
+    names = {job.name for job in before}
+    for key, group in groupby(wanted.values(), key=_key):
+        new = list(group)
+        known = hours(key, len(new))
+        parts = max(math.ceil(len(new) / most), math.ceil((known or 0) / longest))
+        parts = min(parts, len(new))
+        for number in range(parts):
+            part = new[len(new) * number // parts : len(new) * (number + 1) // parts]
+            name = _name(key, names)
+            names.add(name)
+            jobs.append(Job(name, tuple(part), _minutes(hours(key, len(part)), longest)))
+    return jobs
+
+
+def _key(cell: Planned) -> Key:
+    return cell.model, cell.language, cell.length
+
+
+def _name(key: Key, taken: set[str]) -> str:
+    whole = "-".join(map(str, key))
+    if whole not in taken:
+        return whole
+    return next(name for number in range(2, 10**9) if (name := f"{whole}-{number}") not in taken)
+
+
+def _minutes(hours: float | None, longest: float) -> int:
+    return max(LEAST_MINUTES, math.ceil(60 * min(longest, longest if hours is None else hours)))

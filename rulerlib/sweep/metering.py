@@ -1,0 +1,126 @@
+"""What a cell costs: time by phase, tokens, memory.
+
+>>> meter = Meter()
+>>> with meter.phase("making"):
+...     pass
+>>> sorted(meter.measured()["seconds"])
+['generating', 'loading', 'making', 'reading']
+"""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+import time
+from collections.abc import Generator, Iterable, Iterator
+from typing import Any
+
+from rulerlib.models import Generation, Model, Request
+
+PHASES = ("making", "loading", "reading", "generating")
+"""Making the questions, loading the model, reading prompts, generating answers."""
+
+
+class Meter:
+    """Counts what is asked of a model, and the time that it takes.
+
+    Where an engine cannot tell reading from generating, both are ``generating``. The processor's
+    time of a call of the engine is divided between the two as the time by the clock.
+    """
+
+    def __init__(self) -> None:
+        self._seconds = dict.fromkeys(PHASES, 0.0)
+        self._processor = dict.fromkeys(PHASES, 0.0)
+        self._reading = 0.0
+        self.tokens = {"prompt": 0, "computed": 0, "generated": 0}
+        self.asked = 0
+
+    @contextlib.contextmanager
+    def phase(self, name: str) -> Iterator[None]:
+        """Count the time of what is done within as that of a phase."""
+        clock, processor = time.perf_counter(), time.process_time()
+        try:
+            yield
+        finally:
+            self._seconds[name] += time.perf_counter() - clock
+            self._processor[name] += time.process_time() - processor
+
+    def count(self, answer: Generation, seconds: float, processor: float) -> None:
+        """Count an answer, and the time until it came; of a batch the first one bears it all."""
+        self._seconds["generating"] += seconds
+        self._processor["generating"] += processor
+        self._reading += answer.reading
+        self.tokens["prompt"] += answer.prompt_tokens
+        self.tokens["computed"] += answer.computed_tokens
+        self.tokens["generated"] += answer.tokens
+        self.asked += 1
+
+    def measured(self) -> dict[str, Any]:
+        """Return all that was counted, as plain data."""
+        return {
+            "asked": self.asked,
+            "seconds": self._told(self._seconds),
+            "processor_seconds": self._told(self._processor),
+            "tokens": dict(self.tokens),
+            "peak_memory_bytes": peak_memory(),
+            "peak_gpu_memory_bytes": peak_gpu_memory(),
+        }
+
+    def _told(self, times: dict[str, float]) -> dict[str, float]:
+        """Return times by phase, with reading told apart from generating."""
+        asking = self._seconds["generating"]
+        share = min(1.0, self._reading / asking) if asking else 0.0
+        reading = share * times["generating"]
+        whole = {**times, "reading": reading, "generating": times["generating"] - reading}
+        return {name: round(value, 6) for name, value in whole.items()}
+
+
+class Metered:
+    """A model whose answers a meter counts; otherwise it is the model itself.
+
+    Parameters
+    ----------
+    model
+        The model.
+    meter
+        What counts; another one may take its place between two calls.
+    """
+
+    def __init__(self, model: Model, meter: Meter) -> None:
+        self._model, self.meter = model, meter
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._model, name)
+
+    def generate(self, requests: Iterable[Request]) -> Iterator[tuple[int, Generation]]:
+        """See `rulerlib.models.Model`."""
+        generations = self._model.generate(requests)
+        clock, processor = time.perf_counter(), time.process_time()
+        try:
+            for position, generation in generations:
+                spent = time.perf_counter() - clock, time.process_time() - processor
+                self.meter.count(generation, *spent)
+                yield position, generation
+                clock, processor = time.perf_counter(), time.process_time()
+        finally:
+            # At once: requests that nobody waits for cost money.
+            if isinstance(generations, Generator):
+                generations.close()
+
+
+def peak_memory() -> int:
+    """Return the most memory that this process held so far, in bytes; 0 where nobody says."""
+    try:
+        import resource
+    except ImportError:
+        return 0
+    unit = 1 if sys.platform == "darwin" else 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
+
+
+def peak_gpu_memory() -> int:
+    """Return the most memory that this process held on GPUs so far, in bytes."""
+    torch = sys.modules.get("torch")
+    if torch is None or not torch.cuda.is_available():
+        return 0
+    return sum(torch.cuda.max_memory_allocated(each) for each in range(torch.cuda.device_count()))

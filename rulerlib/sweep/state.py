@@ -1,0 +1,152 @@
+"""What is known of a cell beside its answers: what it cost, or how it failed.
+
+A cell is done when its answers are whole and what they cost stands beside them,
+``<task>.cost.json``, with their number and bytes; so nothing that is deleted or cut stays done.
+A cell that failed has ``<task>.failure.json``, with the sentence and how often.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import datetime
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from rulerlib import samples
+from rulerlib.errors import DataError
+from rulerlib.store import files, lock
+
+
+def cost_path(answers: Path) -> Path:
+    """Return the file that says what answers cost."""
+    return answers.with_suffix(".cost.json")
+
+
+def failure_path(answers: Path) -> Path:
+    """Return the file that says how answers failed."""
+    return answers.with_suffix(".failure.json")
+
+
+def read_cost(answers: Path) -> dict[str, Any]:
+    """Return what answers cost; empty where that is not known, or the file is damaged."""
+    return _read(cost_path(answers))
+
+
+def read_failure(answers: Path) -> dict[str, Any]:
+    """Return how often answers failed (``tries``), the last sentence (``error``), and the log."""
+    return _read(failure_path(answers))
+
+
+def _read(path: Path) -> dict[str, Any]:
+    # A third of the time of `read_object`: a sweep has thousands.
+    try:
+        with path.open("rb") as file:
+            values = json.loads(file.read())
+    except (OSError, ValueError, RecursionError):
+        return {}
+    return values if isinstance(values, dict) else {}
+
+
+def is_done(answers: Path, count: int, cost: Mapping[str, Any] | None = None) -> bool:
+    """Return whether a cell has at least ``count`` answers, all of them whole.
+
+    Parameters
+    ----------
+    answers
+        Their file.
+    count
+        How many there must be.
+    cost
+        What `read_cost` returned, where that is at hand.
+    """
+    known = read_cost(answers) if cost is None else cost
+    number, size = known.get("answers"), known.get("bytes")
+    if not isinstance(number, int) or number < count:
+        return False
+    try:
+        return os.stat(answers).st_size == size
+    except OSError:
+        return False
+
+
+def write_cost(answers: Path, measured: Mapping[str, Any], count: int) -> None:
+    """Write what answers cost beside them; a cell is done from now on.
+
+    What was measured before, in a run that was stopped, is added to it.
+
+    Parameters
+    ----------
+    answers
+        Their file, whole.
+    measured
+        What `rulerlib.sweep.metering.Meter.measured` returned.
+    count
+        The number of answers in the file.
+
+    Raises
+    ------
+    ParameterError
+        If the disk is full.
+    """
+    whole = {**added(read_cost(answers), measured), "answers": count}
+    whole["bytes"] = answers.stat().st_size
+    files.write_object(cost_path(answers), whole)
+    with contextlib.suppress(OSError):
+        failure_path(answers).unlink()
+
+
+def added(before: Mapping[str, Any], now: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the sums of what was measured before and now; of a peak, the higher one."""
+    total = dict(now)
+    for name in ("seconds", "processor_seconds", "tokens"):
+        old, new = before.get(name) or {}, now.get(name) or {}
+        if isinstance(old, Mapping):
+            total[name] = {key: round(value + (old.get(key) or 0), 6) for key, value in new.items()}
+    for name in ("asked",):
+        total[name] = now.get(name, 0) + (before.get(name) or 0)
+    for name in ("peak_memory_bytes", "peak_gpu_memory_bytes"):
+        total[name] = max(now.get(name) or 0, before.get(name) or 0)
+    return total
+
+
+def stopped(answers: Path, measured: Mapping[str, Any]) -> None:
+    """Write what was measured until a cell was stopped; it is not done by that.
+
+    Raises
+    ------
+    ParameterError
+        If the disk is full.
+    """
+    files.write_object(cost_path(answers), added(read_cost(answers), measured))
+
+
+def failed(answers: Path, error: str, log: str) -> int:
+    """Write how a cell failed, and return how often it did by now.
+
+    Raises
+    ------
+    ParameterError
+        If the disk is full.
+    """
+    before = read_failure(answers).get("tries")
+    tries = (before if isinstance(before, int) else 0) + 1
+    when = datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+    about = {"tries": tries, "error": error, "log": log, "when": when}
+    files.write_object(failure_path(answers), about)
+    return tries
+
+
+def holder(path: Path) -> dict[str, Any]:
+    """Return which process is writing a file, as its lock says; empty where none is.
+
+    A lock file that a killed process left behind is nobody's.
+    """
+    beside = lock.lock_path(path)
+    if not beside.exists() or lock.is_free(path):
+        return {}
+    with contextlib.suppress(DataError):
+        return samples.read_object(beside)
+    return {"process": "another"}

@@ -1,0 +1,332 @@
+"""A sweep: a plan that was accepted, with its jobs, in the folder that the plan names.
+
+``sweep.json``
+    the plan, what is known of its models, and the jobs; only `accept` writes it
+``jobs.tsv``
+    a line for each job with what it needs of a machine, for `workflow/`
+``runs/``
+    questions and answers, in RULER's layout; ``questions/``: those that models share
+``jobs/``, ``logs/``, ``servers/``
+    a lock and a mark for each job, what it printed, and the addresses of servers
+``scores.csv``, ``cells.csv``, ``costs.csv``, ``reports/``
+    what `rulerlib.sweep.collect` makes of the answers
+
+A plan may be edited while a sweep goes on. What is new is added, what is gone is left and named,
+and what changed is refused once there are answers, with both values.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Self
+
+import rulerlib
+from rulerlib import samples
+from rulerlib.errors import DataError, RunMismatchError, one_of, shortened
+from rulerlib.store import files
+from rulerlib.store.lock import alone
+from rulerlib.sweep import state
+from rulerlib.sweep.cells import Outline, Planned, work
+from rulerlib.sweep.jobs import Job, Key, job_of, split
+from rulerlib.sweep.plan import Plan, read_settings
+from rulerlib.sweep.speeds import Speeds
+
+SWEEP, JOBS = "sweep.json", "jobs.tsv"
+
+COLUMNS = ("job", "model", "gpus", "cpus", "memory_mb", "minutes", "partition", "served")
+
+# Of a model these may change at any time, since no answer depends on them.
+_FREE = ("resources", "server")
+
+# Of the plan these decide how every model answers.
+_ASKED = ("queries_per_context", "allow_truncation", "format", "decoding")
+
+# The number of names that a sentence lists.
+_NAMED = 5
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """A plan that was accepted.
+
+    Attributes
+    ----------
+    folder
+        Where it stands.
+    plan
+        The plan as it was accepted.
+    jobs
+        In the order of the plan.
+    facts
+        See `rulerlib.sweep.cells.Outline`.
+    """
+
+    folder: Path
+    plan: Plan
+    jobs: tuple[Job, ...]
+    facts: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+
+    @classmethod
+    def load(cls, place: str | Path) -> Self:
+        """Return the sweep of a plan's file, or of its folder.
+
+        Raises
+        ------
+        DataError
+            If there is none, or what stands there is damaged.
+        ParameterError, MissingExtraError
+            If the plan's file has no folder, or cannot be read for want of a package.
+        """
+        folder = folder_of(place)
+        about = folder / SWEEP
+        if not about.exists():
+            raise DataError(
+                f"{folder} holds no {SWEEP}: run `python -m rulerlib.sweep plan` with the file of"
+                " the plan first."
+            )
+        known = samples.read_object(about)
+        try:
+            plan = Plan.from_settings(known["plan"])
+            jobs = tuple(job_of(row) for row in known["jobs"])
+            return cls(folder, plan, jobs, known["models"])
+        except (KeyError, TypeError, ValueError) as error:
+            raise DataError(f"{about}: damaged ({error}).") from error
+
+    # --- What stands where ---------------------------------------------------------------------
+
+    @property
+    def root(self) -> Path:
+        """The folder of all runs."""
+        return self.folder / "runs"
+
+    @property
+    def common(self) -> Path:
+        """The folder of questions that several models share."""
+        return self.folder / "questions"
+
+    def mark(self, job: Job) -> Path:
+        """Return the file that says that all of a job is done, also to `workflow/`."""
+        return self.folder / "jobs" / f"{job.name}.done"
+
+    def lock(self, job: Job) -> Path:
+        """Return what only one process at a time works at."""
+        return self.folder / "jobs" / job.name
+
+    def log(self, job: Job) -> Path:
+        """Return the file of what a job printed."""
+        return self.folder / "logs" / f"{job.name}.log"
+
+    def address(self, model: str) -> Path:
+        """Return the file of the address of a model's server."""
+        return self.folder / "servers" / f"{model}.json"
+
+    # --- What there is to do -------------------------------------------------------------------
+
+    @property
+    def cells(self) -> Iterator[Planned]:
+        """All cells, job by job."""
+        return (cell for job in self.jobs for cell in job.cells)
+
+    @cached_property
+    def _by_name(self) -> dict[str, Job]:
+        return {job.name: job for job in self.jobs}
+
+    def job(self, name: str) -> Job:
+        """Return a job by its name, or a job of one cell by that of the cell.
+
+        Raises
+        ------
+        ParameterError
+            If there is none.
+        """
+        if name in self._by_name:
+            return self._by_name[name]
+        for job in self.jobs:
+            for cell in job.cells:
+                if cell.name == name:
+                    return Job(job.name, (cell,), job.minutes)
+        one_of("job", name, self._by_name)
+        raise AssertionError("one_of has raised")
+
+    def count(self, cell: Planned) -> int:
+        """Return how many answers a cell has when it is done."""
+        samples = self.plan.decoding_of(self.plan.models[cell.model]).samples
+        return self.plan.num_samples * samples
+
+    def is_done(self, cell: Planned) -> bool:
+        """Return whether all answers of a cell stand there."""
+        return state.is_done(cell.answers(self.root), self.count(cell))
+
+    def work(self, cell: Planned) -> float:
+        """Return what the answers of a cell cost together, see `rulerlib.sweep.cells.work`."""
+        return work(self.plan, cell.model, cell.length)
+
+
+def folder_of(place: str | Path) -> Path:
+    """Return the folder of a sweep, given that folder or the file of its plan.
+
+    Raises
+    ------
+    DataError, ParameterError, MissingExtraError
+        As `rulerlib.sweep.plan.read_settings`.
+    """
+    path = Path(place)
+    if path.is_dir():
+        return path
+    settings = read_settings(path)
+    given = {name: settings[name] for name in ("output",) if name in settings}
+    few = {"models": {"lille": {"model": "lille"}}, "languages": ["da"], "lengths": [512]}
+    return Plan.from_settings({**few, **given}).folder
+
+
+def accept(plan: Plan, outline: Outline) -> tuple[Sweep, list[str]]:
+    """Take a plan as that of its folder: write its jobs, those that were there already as well.
+
+    Returns
+    -------
+    Sweep
+        The sweep.
+    list of str
+        Names of cells that were planned before and are no longer.
+
+    Raises
+    ------
+    RunMismatchError
+        If there are answers already, and the plan changed in what decides them.
+    BusyError
+        If another process accepts a plan there at this moment.
+    ParameterError
+        If the folder cannot be written.
+    """
+    folder = plan.folder
+    files.check_writable(folder)
+    with alone(folder / SWEEP):
+        before = Sweep.load(folder) if (folder / SWEEP).exists() else None
+        if before is not None and _begun(before):
+            _check_unchanged(before, plan, outline, folder / SWEEP)
+        speeds = Speeds.none() if before is None else Speeds.of(before)
+        sizes = _sizes(outline)
+
+        def hours(key: Key, number: int) -> float | None:
+            model, _, length = key
+            stated = plan.models[model].resources.hours_at(length)
+            if stated is not None:
+                return stated * number / max(number, sizes[key])
+            measured = speeds.hours(model, length, number * work(plan, model, length))
+            # A job that waits for a disk or a neighbour is not stopped at once.
+            return None if measured is None else 2 * measured
+
+        jobs = split(
+            outline.cells, before.jobs if before else (), plan.cells_per_job, hours,
+            plan.hours_per_job,
+        )  # fmt: skip
+        sweep = Sweep(folder, plan, tuple(jobs), outline.facts)
+        now = {cell.name for cell in outline.cells}
+        gone = [cell.name for cell in before.cells if cell.name not in now] if before else []
+        _write(sweep, outline)
+        _unmark(sweep)
+    return sweep, gone
+
+
+def _sizes(outline: Outline) -> dict[Key, int]:
+    sizes: dict[Key, int] = {}
+    for cell in outline.cells:
+        key = (cell.model, cell.language, cell.length)
+        sizes[key] = sizes.get(key, 0) + 1
+    return sizes
+
+
+def _write(sweep: Sweep, outline: Outline) -> None:
+    about = {
+        "rulerlib": rulerlib.__version__,
+        "plan": sweep.plan.settings(),
+        "models": outline.facts,
+        "packs": outline.packs,
+    }
+    with files.replacing(sweep.folder / SWEEP) as file:
+        # A line for each job, for people to read and for `diff`.
+        head = json.dumps(about, ensure_ascii=False, indent=2)
+        rows = ",\n".join(json.dumps(job.row(), ensure_ascii=False) for job in sweep.jobs)
+        file.write(f'{head[:-2]},\n  "jobs": [\n{rows}\n]}}\n')
+    with files.replacing(sweep.folder / JOBS) as file:
+        file.write("\t".join(COLUMNS) + "\n")
+        for job in sweep.jobs:
+            file.write("\t".join(map(str, _needs(sweep, job))) + "\n")
+    for name in ("jobs", "logs", "servers"):
+        (sweep.folder / name).mkdir(exist_ok=True)
+
+
+def _needs(sweep: Sweep, job: Job) -> list[Any]:
+    entry = sweep.plan.models[job.key[0]]
+    needed = entry.resources
+    served = entry.server is not None and entry.server.command is not None
+    # The GPUs of a server are the server's; its jobs ask over the network.
+    gpus = 0 if served else needed.gpus
+    memory = round(1000 * needed.memory_gb)
+    partition = needed.partition or ""
+    return [job.name, entry.name, gpus, needed.cpus, memory, job.minutes, partition, int(served)]
+
+
+def _unmark(sweep: Sweep) -> None:
+    """Remove the marks of jobs that are not done any more: they grew, or files were deleted."""
+    marked = {path.name for path in (sweep.folder / "jobs").glob("*.done")}
+    for job in sweep.jobs:
+        done = sweep.mark(job)
+        if done.name in marked and not all(sweep.is_done(cell) for cell in job.cells):
+            done.unlink(missing_ok=True)
+
+
+def _begun(sweep: Sweep) -> bool:
+    """Return whether there are any answers."""
+    return any(os.path.exists(cell.answers(sweep.root)) for cell in sweep.cells)
+
+
+def _check_unchanged(before: Sweep, plan: Plan, outline: Outline, path: Path) -> None:
+    """Refuse a plan that would ask otherwise than what is there was asked."""
+    old, new = before.plan.settings(), plan.settings()
+    known = samples.read_object(path)
+    for name in _ASKED:
+        _refuse(before.folder, name, old[name], new[name])
+    for name, pack in outline.packs.items():
+        what = "texts" if name == "texts" else f"the language pack {name}"
+        _refuse(before.folder, what, known.get("packs", {}).get(name, pack), pack)
+    for name, entry in new["models"].items():
+        if name in old["models"]:
+            for key in entry:
+                if key not in _FREE:
+                    was = old["models"][name][key]
+                    _refuse(before.folder, f"models.{name}.{key}", was, entry[key])
+            for key in ("weights", "tokenizer"):
+                was, now = before.facts[name][key], outline.facts[name][key]
+                _refuse(before.folder, f"the {key} of models.{name}", was, now)
+    if plan.num_samples < before.plan.num_samples:
+        _refuse(before.folder, "num_samples", before.plan.num_samples, plan.num_samples)
+
+
+def _refuse(folder: Path, name: str, old: Any, new: Any) -> None:
+    while isinstance(old, Mapping) and isinstance(new, Mapping):
+        inner = [key for key in {**old, **new} if old.get(key) != new.get(key)]
+        if not inner:
+            return
+        name, old, new = f"{name}.{inner[0]}", old.get(inner[0]), new.get(inner[0])
+    if old != new:
+        raise RunMismatchError(
+            f"{folder} was begun with {name} = {shortened(old)}, and now {name} = {shortened(new)}"
+            " is planned: take the change back, choose another output folder, or give the model"
+            " another name."
+        )
+
+
+def listed(names: list[str]) -> str:
+    """Return some names, and how many more there are.
+
+    >>> listed(["a", "b", "c", "d", "e", "f", "g"])
+    'a, b, c, d, e and 2 more'
+    """
+    more = len(names) - _NAMED
+    return ", ".join(names[:_NAMED]) + (f" and {more} more" if more > 0 else "")

@@ -95,8 +95,9 @@ def split(
     for key, group in groupby(wanted.values(), key=_key):
         new = list(group)
         known = hours(key, len(new))
-        parts = max(math.ceil(len(new) / most), math.ceil((known or 0) / longest))
-        parts = min(parts, len(new))
+        # The cells of a job that fit into its hours.
+        fitting = math.floor(len(new) * longest / known) if known else most
+        parts = math.ceil(len(new) / max(1, min(most, fitting)))
         for number in range(parts):
             part = new[len(new) * number // parts : len(new) * (number + 1) // parts]
             name = _name(key, names)

@@ -93,6 +93,8 @@ def write_cost(answers: Path, measured: Mapping[str, Any], count: int) -> None:
     """
     whole = {**added(read_cost(answers), measured), "answers": count}
     whole["bytes"] = answers.stat().st_size
+    # Of a process that was killed at this very step.
+    files.remove_leftovers(cost_path(answers), failure_path(answers))
     files.write_object(cost_path(answers), whole)
     with contextlib.suppress(OSError):
         failure_path(answers).unlink()
@@ -105,8 +107,7 @@ def added(before: Mapping[str, Any], now: Mapping[str, Any]) -> dict[str, Any]:
         old, new = before.get(name) or {}, now.get(name) or {}
         if isinstance(old, Mapping):
             total[name] = {key: round(value + (old.get(key) or 0), 6) for key, value in new.items()}
-    for name in ("asked",):
-        total[name] = now.get(name, 0) + (before.get(name) or 0)
+    total["asked"] = now.get("asked", 0) + (before.get("asked") or 0)
     for name in ("peak_memory_bytes", "peak_gpu_memory_bytes"):
         total[name] = max(now.get(name) or 0, before.get(name) or 0)
     return total

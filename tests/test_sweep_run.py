@@ -1,0 +1,430 @@
+"""Jobs of sweeps: they end with the bytes of a run, whatever happens on the way."""
+
+from __future__ import annotations
+
+import errno
+import itertools
+import json
+import os
+import random
+import signal
+import sys
+import textwrap
+import threading
+import time
+
+import helpers_sweep
+import pytest
+from helpers_sweep import Engine, command, settings, write
+
+from rulerlib import models
+from rulerlib.errors import ParameterError, ServerError
+from rulerlib.runs import Run
+from rulerlib.store import files, questions
+from rulerlib.store.lock import alone
+from rulerlib.sweep import run as running
+from rulerlib.sweep import servers, state
+from rulerlib.sweep.__main__ import main
+from rulerlib.sweep.cells import outline
+from rulerlib.sweep.collect import collect
+from rulerlib.sweep.plan import Plan
+from rulerlib.sweep.run import run
+from rulerlib.sweep.status import status
+from rulerlib.sweep.sweep import Sweep, accept
+
+
+@pytest.fixture(autouse=True)
+def instant(monkeypatch):
+    monkeypatch.setattr(models, "ENGINES", models.ENGINES)
+    monkeypatch.setattr(running, "PAUSE", 0.01)
+    monkeypatch.setattr(servers, "PAUSE", 0.05)
+    helpers_sweep.install()
+    monkeypatch.setattr(Engine, "asked", [])
+    monkeypatch.setattr(Engine, "loaded", 0)
+
+
+def planned(folder, **changed):
+    """The sweep of a plan."""
+    plan = Plan.from_settings(settings(folder, **changed))
+    sweep, _ = accept(plan, outline(plan))
+    return sweep
+
+
+def answers(folder):
+    """The bytes of all answers and questions of a sweep, by their place."""
+    root = folder / "runs"
+    return {path.relative_to(root).as_posix(): path.read_bytes() for path in root.rglob("*.jsonl")}
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    """What the usual plan ends with, made by runs, which know nothing of sweeps."""
+    folder = tmp_path_factory.mktemp("whole")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(models, "ENGINES", models.ENGINES)
+        helpers_sweep.install()
+        for seed in (42, 43):
+            run_ = Run(
+                "niah_single_1,vt", "our/one", "instant", length=1024, num_lengths=2,
+                num_samples=2, seed=seed, output=str(folder / "runs"),
+            )  # fmt: skip
+            run_.predict()
+    return answers(folder)
+
+
+# --- What a job does --------------------------------------------------------------------------
+
+
+def test_a_sweep_ends_with_the_bytes_of_runs(tmp_path, whole, capsys):
+    plan = write(tmp_path / "plan.yaml", settings(tmp_path))
+    assert main(["plan", str(plan)]) == main(["run", str(plan)]) == 0
+    assert answers(tmp_path) == whole
+    # One for each job, for its first cell.
+    assert Engine.loaded == 2
+    Engine.asked.clear()
+    assert main(["run", str(tmp_path), "one-da-512"]) == 0
+    assert (Engine.asked, Engine.loaded) == ([], 2)
+    assert "one-da-512: 0 answered, 4 were done, 0 failed" in capsys.readouterr().out
+    assert main(["status", str(plan)]) == 0
+    said = capsys.readouterr().out
+    assert said.startswith("100% |")
+    assert "8 done, 0 running, 0 failed, 0 left, of 8" in said
+
+
+def test_answers_that_a_notebook_gave_are_not_asked_again(tmp_path, whole):
+    sweep = planned(tmp_path)
+    Run(
+        "niah_single_1", "our/one", "instant", length=512, num_samples=2, output=str(sweep.root)
+    ).predict()
+    Engine.asked.clear()
+    outcome = run(sweep, sweep.job("one/da/512/niah_single_1"))
+    assert (outcome.answered, Engine.asked) == (1, [])
+    assert state.read_cost(sweep.jobs[0].cells[0].answers(sweep.root))["asked"] == 0
+
+
+def test_what_a_cell_costs_stands_beside_its_answers(tmp_path):
+    sweep = planned(tmp_path, models={"one": {
+        "model": "our/one", "engine": "instant", "engine_options": {"seconds": 0.02},
+    }})  # fmt: skip
+    run(sweep, sweep.job("one/da/512/niah_single_1"))
+    path = sweep.jobs[0].cells[0].answers(sweep.root)
+    cost = state.read_cost(path)
+    assert cost["asked"] == cost["answers"] == 2
+    assert cost["bytes"] == path.stat().st_size
+    assert cost["seconds"]["generating"] >= 0.04 > cost["processor_seconds"]["generating"]
+    assert cost["seconds"]["reading"] == pytest.approx(2e-6)
+    assert cost["seconds"]["making"] > 0
+    records = [json.loads(line) for line in path.read_text("utf-8").splitlines()]
+    read = sum(record["others"]["prompt_tokens"] for record in records)
+    halves = sum(record["others"]["prompt_tokens"] // 2 for record in records)
+    assert cost["tokens"] == {"prompt": read, "computed": halves, "generated": 6}
+    assert cost["peak_memory_bytes"] > 10_000_000
+    # More samples later: their cost is added.
+    more = planned(tmp_path, num_samples=3, models=sweep.plan.settings()["models"])
+    run(more, more.job("one/da/512/niah_single_1"))
+    assert state.read_cost(path)["asked"] == 3
+
+
+def test_models_with_one_tokenizer_share_their_questions(tmp_path, monkeypatch):
+    made = []
+    write_ = questions.write
+
+    def counted(dataset, folder, *more):
+        if not (folder / "validation.jsonl").exists():
+            made.append(folder)
+        return write_(dataset, folder, *more)
+
+    monkeypatch.setattr(questions, "write", counted)
+    three = {
+        name: {
+            "model": f"our/{name}",
+            "engine": "instant",
+            "engine_options": {"other": name == "c"},
+        }
+        for name in ("a", "b", "c")
+    }
+    sweep = planned(tmp_path, models=three, lengths=[512])
+    for job in sweep.jobs:
+        run(sweep, job)
+    cells = [cell for cell in sweep.cells if cell.label == "niah_single_1"]
+    first, second, third = (cell.questions(sweep.root) for cell in cells)
+    assert first.samefile(second)
+    assert not first.samefile(third)
+    # Once for a and b together, once for c, of each of the cells.
+    assert len(made) == 2 * len(sweep.jobs[0].cells)
+    about = [questions.metadata(path) for path in (first, second)]
+    assert about[0] == about[1]
+    assert about[0]["num_samples"] == 2
+    alone_ = planned(tmp_path / "alone", lengths=[512])
+    run(alone_, alone_.jobs[0])
+    assert first.read_bytes() == alone_.jobs[0].cells[0].questions(alone_.root).read_bytes()
+
+
+# --- What goes wrong --------------------------------------------------------------------------
+
+
+def test_a_cell_that_fails_does_not_stop_the_others(tmp_path, capsys):
+    broken = {"model": "our/one", "engine": "instant", "engine_options": {"fail": "VAR "}}
+    plan = write(tmp_path / "plan.yaml", settings(tmp_path, models={"one": broken}))
+    main(["plan", str(plan)])
+    for tries in (1, 2, 3):
+        assert main(["run", str(plan)]) == 1
+        times = "once" if tries == 1 else f"{tries} times"
+        said = f"one/da/1024/vt failed {times}: ValueError: the engine broke"
+        assert said in capsys.readouterr().err
+    # One task with both seeds at both lengths; all else is done.
+    assert main(["status", str(plan)]) == 1
+    told = capsys.readouterr().out
+    assert "4 done, 0 running, 4 failed, 0 left, of 8 cells" in told
+    log = tmp_path / "logs" / "one-da-1024.log"
+    assert f"failed 3 times: ValueError: the engine broke See {log}" in told
+    assert main(["collect", "--no-reports", str(plan)]) == 1
+    assert "Missing: one/da/512/vt: it has no answers." in capsys.readouterr().err
+    # Mended, and answered.
+    mended = {**broken, "engine_options": {}}
+    write(tmp_path / "plan.yaml", settings(tmp_path, models={"one": mended}))
+    about = json.loads((tmp_path / "sweep.json").read_text("utf-8"))
+    about["plan"]["models"]["one"]["engine_options"] = {}
+    (tmp_path / "sweep.json").write_text(json.dumps(about), "utf-8")
+    assert main(["run", str(plan)]) == main(["status", str(plan)]) == 0
+    assert not list(tmp_path.rglob("*.failure.json"))
+
+
+def test_a_full_disk_ends_a_job_with_one_sentence(tmp_path, whole, monkeypatch, capsys):
+    sweep = planned(tmp_path)
+    fsync, left = os.fsync, itertools.count(-12)
+
+    def full(descriptor):
+        if next(left) >= 0:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        fsync(descriptor)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "fsync", full)
+        assert main(["run", str(tmp_path), "one-da-512"]) == 1
+        assert "No space left on device" in capsys.readouterr().err
+    done = status(sweep)
+    assert len(done.cells["done"]) + len(done.cells["left"]) == 8
+    assert main(["run", str(tmp_path)]) == 0
+    assert answers(tmp_path) == whole
+
+
+def test_what_is_deleted_or_cut_is_not_done(tmp_path, whole, capsys):
+    sweep = planned(tmp_path)
+    for job in sweep.jobs:
+        run(sweep, job)
+    first, second, *_ = (cell.answers(sweep.root) for cell in sweep.cells)
+    first.unlink()
+    os.truncate(second, second.stat().st_size - 5)
+    found = collect(sweep, quiet=True)
+    assert [said.partition(":")[0] for said in found.missing] == [
+        "one/da/512/niah_single_1", "one/da/512/niah_single_1+seed=43",
+    ]  # fmt: skip
+    assert len(status(sweep).cells["left"]) == 2
+    # Planned again, the job is not marked as done any more, so that the workflow runs it.
+    again = planned(tmp_path)
+    marks = [again.mark(job).exists() for job in again.jobs]
+    assert marks == [False, True]
+    run(again, again.jobs[0])
+    assert answers(tmp_path) == whole
+    assert not collect(again, quiet=True).missing
+
+
+def test_a_job_that_another_process_has_is_waited_for(tmp_path, capsys):
+    sweep = planned(tmp_path)
+    ended = []
+    with alone(sweep.lock(sweep.jobs[0])):
+        waiting = threading.Thread(target=lambda: ended.append(run(sweep, sweep.jobs[0])))
+        waiting.start()
+        now = status(sweep)
+        assert now.running[0].startswith(f"one-da-512 is running: process {os.getpid()} on ")
+        assert len(now.cells["running"]) == 1
+        assert not ended
+    waiting.join(30)
+    assert ended[0].answered == 4
+    assert capsys.readouterr().err.count("Waiting for job one-da-512") == 1
+
+
+def test_a_model_that_became_another_is_named(tmp_path, monkeypatch):
+    sweep = planned(tmp_path)
+    monkeypatch.setattr(Engine, "__init__", _with_more(Engine.__init__))
+    sweep.plan.models["one"].engine_options["limit"] = 4096
+    outcome = run(sweep, sweep.jobs[0])
+    assert "the folder of the cell is 'our--one+limit=4096+engine=instant/da/512'" in (
+        outcome.failures[0].error
+    )
+
+
+def _with_more(init):
+    def made(self, *values, **options):
+        init(self, *values, **options)
+        self.settings = {**self.settings, "limit": self.limit}
+
+    return made
+
+
+# --- Kills ---------------------------------------------------------------------------------------
+
+
+def slow(folder, **options):
+    """The usual plan, with an engine that takes its time."""
+    one = {"model": "our/one", "engine": "instant", "engine_options": options}
+    return write(folder / "plan.yaml", settings(folder, models={"one": one}, cells_per_job=2))
+
+
+def until(holds, seconds=60):
+    """Wait until something holds."""
+    end = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < end
+        time.sleep(0.005)
+
+
+def test_killed_at_random_nothing_is_lost(tmp_path, whole):
+    plan = slow(tmp_path, seconds=0.03)
+    main(["plan", str(plan)])
+    rng = random.Random(7)
+    for lines in (1, 4, 9):
+        process = command("run", str(plan))
+
+        def written():
+            return sum(path.read_bytes().count(b"\n") for path in tmp_path.rglob("pred/*.jsonl"))
+
+        until(lambda goal=lines: written() >= goal)
+        time.sleep(rng.uniform(0, 0.05))
+        process.send_signal(signal.SIGKILL)
+        process.communicate(timeout=60)
+        assert process.returncode == -signal.SIGKILL
+        for path, data in answers(tmp_path).items():
+            there = data[: data.rfind(b"\n") + 1].splitlines()
+            assert set(there) <= set(whole[path].splitlines())
+        assert not status(Sweep.load(tmp_path)).running
+    assert main(["run", str(plan)]) == 0
+    assert answers(tmp_path) == whole
+    assert not list(tmp_path.rglob("*.unfinished"))
+
+
+def test_two_processes_at_one_sweep_answer_it_once(tmp_path, whole):
+    plan = slow(tmp_path, seconds=0.02)
+    main(["plan", str(plan)])
+    both = [command("run", str(plan)) for _ in range(2)]
+    said = [process.communicate(timeout=120)[0] for process in both]
+    assert [process.returncode for process in both] == [0, 0], said
+    assert answers(tmp_path) == whole
+    asked = [state.read_cost(cell.answers(tmp_path / "runs"))["asked"]
+             for cell in Sweep.load(tmp_path).cells]  # fmt: skip
+    assert asked == [2] * 8
+
+
+def test_a_killed_job_is_taken_over_by_the_one_that_waits(tmp_path, whole):
+    hold = tmp_path / "hold"
+    hold.touch()
+    plan = slow(tmp_path, hold=str(hold))
+    main(["plan", str(plan)])
+    sweep = Sweep.load(tmp_path)
+    name = sweep.jobs[0].name
+    first = command("run", str(plan), name)
+    until(lambda: list(tmp_path.rglob("*.settings.json")))
+    second = command("run", str(plan), name)
+    assert "Waiting for job" in second.stdout.readline()
+    first.kill()
+    first.communicate(timeout=60)
+    hold.unlink()
+    said, _ = second.communicate(timeout=60)
+    assert second.returncode == 0, said
+    assert all(sweep.is_done(cell) for cell in sweep.jobs[0].cells)
+
+
+# --- Servers ------------------------------------------------------------------------------------
+
+SERVER = """
+    import sys
+    sys.path.insert(0, {tests!r})
+    from helpers_server import Server
+    import helpers_server
+    helpers_server.ThreadingHTTPServer.allow_reuse_address = True
+    server = Server(lambda prompt, attempt: None, models={{"served": {{"max_model_len": 8192}}}})
+    http = helpers_server.ThreadingHTTPServer
+    bound = http.__init__
+    http.__init__ = lambda self, place, handler: bound(self, (place[0], int(sys.argv[1])), handler)
+    with server.running():
+        import time
+        time.sleep(600)
+"""
+
+
+def served(folder, command, wait=0.5):
+    """A plan whose model a command serves."""
+    options = {"max_model_len": 8192, "tokenizer": "words", "retries": 0}
+    entry = {
+        "model": "served", "engine": "openai", "engine_options": options,
+        "server": {"command": command, "wait_minutes": wait}, "resources": {"gpus": 8},
+    }  # fmt: skip
+    return write(folder / "plan.yaml", settings(folder, models={"big": entry}))
+
+
+def test_one_server_serves_all_lengths_and_is_stopped(tmp_path):
+    pytest.importorskip("httpx2")
+    program = tmp_path / "server.py"
+    tests = os.path.dirname(helpers_sweep.__file__)
+    program.write_text(textwrap.dedent(SERVER.format(tests=tests)), "utf-8")
+    plan = served(tmp_path, f"{sys.executable} {program} {{port}}")
+    assert main(["plan", str(plan)]) == 0
+    sweep = Sweep.load(tmp_path)
+    rows = (tmp_path / "jobs.tsv").read_text("utf-8").splitlines()[1:]
+    # Its GPUs are the server's: jobs that ask it need none.
+    assert [row.split("\t")[2] + row.split("\t")[-1] for row in rows] == ["01", "01"]
+    serving = command("serve", str(plan), "big")
+    try:
+        assert main(["run", str(plan)]) == 0
+        said, _ = serving.communicate(timeout=60)
+        assert serving.returncode == 0, said
+    finally:
+        serving.kill()
+    assert not sweep.address("big").exists()
+    assert status(sweep).finished
+    # No address, which may be private, stands beside the answers.
+    written = [path.read_text("utf-8") for path in (tmp_path / "runs").rglob("*.json")]
+    assert not any("http://" in text for text in written)
+
+
+def test_a_server_that_does_not_come_is_one_sentence(tmp_path, capsys):
+    pytest.importorskip("httpx2")
+    plan = served(tmp_path, "false {port}", wait=0.001)
+    main(["plan", str(plan)])
+    assert main(["serve", str(plan), "big"]) == 2
+    log = tmp_path / "logs" / "server-big.log"
+    assert f"The server ended by itself with status 1: see {log}." in capsys.readouterr().err
+    assert main(["run", str(plan), "big-da-512"]) == 1
+    assert "The server of 'big' was not there after 0.001 minutes" in capsys.readouterr().err
+    assert "failed once: The server of 'big'" in str(status(Sweep.load(tmp_path)))
+    assert main(["serve", str(plan), "bigg"]) == 2
+    assert "(did you mean 'big'?)" in capsys.readouterr().err
+
+
+def test_a_server_is_stopped_with_all_that_it_started(tmp_path):
+    place, log = tmp_path / "big.json", tmp_path / "log"
+    with pytest.raises(ServerError, match=r"^The server did not answer within 0.005 minutes: see"):
+        servers.serve("sh -c 'sleep 300 & echo $!; sleep 300; : {port}'", place, log, 0.005,
+                      lambda: False, lambda: False)  # fmt: skip
+    child = int(log.read_text("utf-8"))
+
+    def gone():
+        # Nobody may have taken its end to note: a process that is dead is as good as gone.
+        try:
+            with open(f"/proc/{child}/stat", encoding="utf-8") as file:
+                return file.read().rpartition(") ")[2][0] == "Z"
+        except OSError:
+            return True
+
+    until(gone)
+    with pytest.raises(ServerError, match="cannot be started"):
+        servers.serve("no-such-command {port}", place, log, 1, lambda: True, lambda: True)
+
+
+def test_a_disk_that_cannot_be_written_is_refused(tmp_path):
+    (tmp_path / "file").touch()
+    with pytest.raises(ParameterError, match="output is"):
+        planned(tmp_path / "file" / "sweep")
+    with pytest.raises(ParameterError, match="output is"):
+        files.link(tmp_path / "file", tmp_path / "file" / "second")

@@ -11,15 +11,18 @@ export PATH := $(CURDIR)/$(BIN):$(PATH)
 # Else each of the many processes compiles all that it imports anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help niah results book test check test-long test-vllm lint format benchmark clean
+.PHONY: help niah sweep results book test check test-long test-vllm test-sweep test-slurm lint format
+.PHONY: benchmark clean
 
 help:
 	@sed -n 's/^# //p' Makefile | head -n 2
 	@echo "make book   the site, in _build/html; runs every notebook once"
 	@echo "make results   the book's own results, from nothing; takes long, and resumes"
+	@echo "make sweep PLAN=... PROFILE=local   all that a plan asks; or PROFILE=slurm, kubernetes"
 	@echo "make test-long   what tries at random, for as long as that takes"
 	@echo "make lint   ruff, mypy, notebooks without outputs; make format mends what it can"
 	@echo "make test-vllm   the same texts from vLLM's CPU build, in an environment of its own"
+	@echo "make test-sweep   a sweep through Snakemake, killed; make test-slurm   the same on a SLURM"
 	@echo "make benchmark   samples per second and memory of the datasets"
 
 $(BIN)/python:
@@ -45,6 +48,23 @@ niah: .venv/run.stamp
 	papermill notebooks/niah.ipynb runs/niah-$(LENGTH).ipynb -p length $(LENGTH) -p tasks $(TASKS)
 	jupyter nbconvert --log-level WARN --to html --template classic runs/niah-$(LENGTH).ipynb
 	@echo "The executed notebook: runs/niah-$(LENGTH).ipynb; for a browser: runs/niah-$(LENGTH).html"
+
+# Snakemake pins packages of its own, so it gets an environment of its own; its jobs run in .venv.
+PLAN ?= params/sweeps/small.yaml
+PROFILE ?= local
+SNAKEMAKE ?= .venv-sweep/bin/snakemake
+.venv-sweep/stamp: pyproject.toml workflow/constraints.txt | $(BIN)/python
+	$(BIN)/python -m venv .venv-sweep
+	.venv-sweep/bin/python -m pip install --quiet --no-compile --disable-pip-version-check -c workflow/constraints.txt -e '.[sweep]'
+	touch $@
+
+# What failed and what is missing is said at the end, by the command that collects the rest.
+sweep: .venv/run.stamp .venv-sweep/stamp
+	@python -m rulerlib.sweep plan $(PLAN)
+	@python -m rulerlib.sweep status --follow $(PLAN) & \
+	$(SNAKEMAKE) --snakefile workflow/Snakefile --profile workflow/profiles/$(PROFILE) \
+		--directory "$$(python -m rulerlib.sweep folder $(PLAN))" || true
+	@python -m rulerlib.sweep collect $(PLAN)
 
 # Every number of the page of results. What was asked stays in runs/results.
 results: .venv/run.stamp
@@ -76,6 +96,14 @@ test-vllm:
 	$(PYTHON) tests/install_vllm.py $(VLLM)
 	OMP_NUM_THREADS=1 $(VLLM)/bin/python -m pytest -s -p no:cacheprovider tests/test_vllm_engine.py
 
+test-sweep: .venv/test.stamp .venv-sweep/stamp
+	pytest -p no:cacheprovider tests/test_sweep_workflow.py
+
+# Debian's SLURM, installed and started on this machine alone; CELLS=200 takes some minutes.
+CELLS ?= 200
+test-slurm: .venv/test.stamp .venv-sweep/stamp
+	RULERLIB_SLURM=$(CELLS) pytest -s -p no:cacheprovider tests/test_slurm.py
+
 lint: .venv/test.stamp
 	ruff check .
 	ruff format --check rulerlib tests training benchmarks notebooks book
@@ -91,4 +119,4 @@ benchmark: .venv/test.stamp
 	python benchmarks/generation.py
 
 clean:
-	rm -rf .venv .venv-vllm runs _build
+	rm -rf .venv .venv-vllm .venv-sweep runs _build

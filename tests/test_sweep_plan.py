@@ -230,12 +230,12 @@ def test_a_job_is_split_by_its_hours(tmp_path):
     accept(*planned(tmp_path, models=one, seeds=[1, 2, 3], hours_per_job=8))
     with (tmp_path / "jobs.tsv").open(encoding="utf-8") as file:
         rows = list(csv.DictReader(file, delimiter="\t"))
-    assert [row["job"] for row in rows] == ["one-da-512", "one-da-1024", "one-da-1024-2",
+    assert [row["name"] for row in rows] == ["one-da-512", "one-da-1024", "one-da-1024-2",
                                             "one-da-1024-3"]  # fmt: skip
     assert [int(row["minutes"]) for row in rows] == [60, 400, 400, 400]
-    assert rows[0] | {"job": "", "minutes": ""} == {
-        "job": "", "model": "one", "gpus": "1", "cpus": "4", "memory_mb": "16000", "minutes": "",
-        "partition": "", "served": "0",
+    assert rows[0] == {
+        "name": "one-da-512", "gpus": "1", "cpus": "4", "memory_mb": "16000", "minutes": "60",
+        "partition": "",
     }  # fmt: skip
 
 

@@ -371,9 +371,13 @@ def test_one_server_serves_all_lengths_and_is_stopped(tmp_path):
     plan = served(tmp_path, f"{sys.executable} {program} {{port}}")
     assert main(["plan", str(plan)]) == 0
     sweep = Sweep.load(tmp_path)
-    rows = (tmp_path / "jobs.tsv").read_text("utf-8").splitlines()[1:]
-    # Its GPUs are the server's: jobs that ask it need none.
-    assert [row.split("\t")[2] + row.split("\t")[-1] for row in rows] == ["01", "01"]
+    # The GPUs are the server's: jobs that ask it need none.
+    gpus = {
+        row.split("\t")[0]: row.split("\t")[1]
+        for name in ("jobs.tsv", "servers.tsv")
+        for row in (tmp_path / name).read_text("utf-8").splitlines()[1:]
+    }
+    assert gpus == {"big-da-512": "0", "big-da-1024": "0", "big": "8"}
     serving = command("serve", str(plan), "big")
     try:
         assert main(["run", str(plan)]) == 0

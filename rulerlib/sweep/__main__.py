@@ -20,7 +20,7 @@ from rulerlib.sweep.collect import Collected, collect
 from rulerlib.sweep.plan import Plan
 from rulerlib.sweep.speeds import Speeds
 from rulerlib.sweep.status import status
-from rulerlib.sweep.sweep import Sweep, accept, listed
+from rulerlib.sweep.sweep import Sweep, accept, folder_of, listed
 
 FAILED, WRONG = 1, 2
 
@@ -126,9 +126,17 @@ def _serve(given: argparse.Namespace) -> int:
     return 0
 
 
+def _folder(given: argparse.Namespace) -> int:
+    print(folder_of(given.plan))
+    return 0
+
+
 def _status(given: argparse.Namespace) -> int:
     sweep = Sweep.load(given.plan)
     parent = os.getppid()
+    if given.follow and not sys.stderr.isatty():
+        # A bar that is drawn again and again makes no sense in a file.
+        return 0
     while True:
         now = status(sweep)
         if not given.follow:
@@ -202,6 +210,7 @@ def _parser() -> argparse.ArgumentParser:
     of_run.add_argument("names", nargs="*", metavar="JOB", help="a job, or a cell")
     of_serve = command("serve", _serve, "Start the server of a model, until its jobs are done.")
     of_serve.add_argument("model", metavar="MODEL", help="what the plan calls the model")
+    command("folder", _folder, "Say where a sweep stands.")
     of_status = command("status", _status, "Say what is done, running, failed and left.")
     of_status.add_argument("--follow", action="store_true", help="draw a bar until all is done")
     of_collect = command("collect", _collect, "Write the tables and execute the notebooks.")

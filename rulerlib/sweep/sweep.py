@@ -2,8 +2,8 @@
 
 ``sweep.json``
     the plan, what is known of its models, and the jobs; only `accept` writes it
-``jobs.tsv``
-    a line for each job with what it needs of a machine, for `workflow/`
+``jobs.tsv``, ``servers.tsv``
+    a line for each job and each server with what it needs of a machine, for `workflow/`
 ``runs/``
     questions and answers, in RULER's layout; ``questions/``: those that models share
 ``jobs/``, ``logs/``, ``servers/``
@@ -18,8 +18,9 @@ and what changed is refused once there are answers, with both values.
 from __future__ import annotations
 
 import json
+import math
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -32,13 +33,17 @@ from rulerlib.store import files
 from rulerlib.store.lock import alone
 from rulerlib.sweep import state
 from rulerlib.sweep.cells import Outline, Planned, work
+from rulerlib.sweep.entries import Resources
 from rulerlib.sweep.jobs import Job, Key, job_of, split
 from rulerlib.sweep.plan import Plan, read_settings
 from rulerlib.sweep.speeds import Speeds
 
-SWEEP, JOBS = "sweep.json", "jobs.tsv"
+SWEEP, JOBS, SERVERS = "sweep.json", "jobs.tsv", "servers.tsv"
 
-COLUMNS = ("job", "model", "gpus", "cpus", "memory_mb", "minutes", "partition", "served")
+COLUMNS = ("name", "gpus", "cpus", "memory_mb", "minutes", "partition")
+
+# A job that asks a server has no model of its own.
+_ASKING = Resources(cpus=1, memory_gb=4)
 
 # Of a model these may change at any time, since no answer depends on them.
 _FREE = ("resources", "server")
@@ -253,23 +258,29 @@ def _write(sweep: Sweep, outline: Outline) -> None:
         head = json.dumps(about, ensure_ascii=False, indent=2)
         rows = ",\n".join(json.dumps(job.row(), ensure_ascii=False) for job in sweep.jobs)
         file.write(f'{head[:-2]},\n  "jobs": [\n{rows}\n]}}\n')
-    with files.replacing(sweep.folder / JOBS) as file:
-        file.write("\t".join(COLUMNS) + "\n")
-        for job in sweep.jobs:
-            file.write("\t".join(map(str, _needs(sweep, job))) + "\n")
+    models = sweep.plan.models
+    served = [name for name, entry in models.items() if entry.server and entry.server.command]
+    rows = [
+        (job.name, _ASKING if job.key[0] in served else models[job.key[0]].resources, job.minutes)
+        for job in sweep.jobs
+    ]
+    _write_needs(sweep.folder / JOBS, rows)
+    # It is stopped when its jobs are done; stopped by the queue, it is started again.
+    longest = math.ceil(60 * sweep.plan.hours_per_job)
+    servers = [(name, models[name].resources, longest) for name in served]
+    _write_needs(sweep.folder / SERVERS, servers)
     for name in ("jobs", "logs", "servers"):
         (sweep.folder / name).mkdir(exist_ok=True)
 
 
-def _needs(sweep: Sweep, job: Job) -> list[Any]:
-    entry = sweep.plan.models[job.key[0]]
-    needed = entry.resources
-    served = entry.server is not None and entry.server.command is not None
-    # The GPUs of a server are the server's; its jobs ask over the network.
-    gpus = 0 if served else needed.gpus
-    memory = round(1000 * needed.memory_gb)
-    partition = needed.partition or ""
-    return [job.name, entry.name, gpus, needed.cpus, memory, job.minutes, partition, int(served)]
+def _write_needs(path: Path, rows: Iterable[tuple[str, Resources, int]]) -> None:
+    """Write what jobs or servers need of a machine."""
+    with files.replacing(path) as file:
+        file.write("\t".join(COLUMNS) + "\n")
+        for name, needed, minutes in rows:
+            memory = round(1000 * needed.memory_gb)
+            row = [name, needed.gpus, needed.cpus, memory, minutes, needed.partition or ""]
+            file.write("\t".join(map(str, row)) + "\n")
 
 
 def _unmark(sweep: Sweep) -> None:
@@ -277,8 +288,11 @@ def _unmark(sweep: Sweep) -> None:
     marked = {path.name for path in (sweep.folder / "jobs").glob("*.done")}
     for job in sweep.jobs:
         done = sweep.mark(job)
-        if done.name in marked and not all(sweep.is_done(cell) for cell in job.cells):
-            done.unlink(missing_ok=True)
+        if done.name in marked and all(sweep.is_done(cell) for cell in job.cells):
+            continue
+        done.unlink(missing_ok=True)
+        # Its server is needed again.
+        sweep.address(job.key[0]).with_suffix(".done").unlink(missing_ok=True)
 
 
 def _begun(sweep: Sweep) -> bool:

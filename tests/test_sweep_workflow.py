@@ -1,0 +1,152 @@
+"""The workflow of sweeps, through Snakemake itself: run, killed, failed, run again.
+
+Skipped where there is no Snakemake; `make test-sweep` installs one.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import helpers_sweep
+import pytest
+from helpers_sweep import settings, write
+
+from rulerlib import models
+from rulerlib.sweep import state
+from rulerlib.sweep.__main__ import main
+from rulerlib.sweep.status import status
+from rulerlib.sweep.sweep import Sweep
+
+yaml = pytest.importorskip("yaml")
+
+ROOT = Path(__file__).resolve().parents[1]
+WORKFLOW = ROOT / "workflow"
+OWN = ROOT / ".venv-sweep" / "bin" / "snakemake"
+
+
+@pytest.fixture(autouse=True)
+def instant(monkeypatch):
+    monkeypatch.setattr(models, "ENGINES", models.ENGINES)
+    helpers_sweep.install()
+
+
+def snakemake(folder, *more):
+    """Start Snakemake as `make sweep` does; the jobs are those of tests."""
+    found = os.environ.get("SNAKEMAKE") or (OWN if OWN.exists() else shutil.which("snakemake"))
+    if not found:
+        pytest.skip("needs Snakemake in an environment of its own: make test-sweep")
+    command = f"command={sys.executable} {helpers_sweep.__file__}"
+    profile = WORKFLOW / "profiles" / "local"
+    paths = os.pathsep.join([str(ROOT), str(ROOT / "tests")])
+    return subprocess.Popen(
+        [str(found), "--snakefile", str(WORKFLOW / "Snakefile"), "--profile", str(profile),
+         "--directory", str(folder), *more, "--config", command],
+        env={**os.environ, "PYTHONPATH": paths}, stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT, text=True,
+    )  # fmt: skip
+
+
+def planned(folder, **changed):
+    """The sweep of a plan with two jobs, in a folder."""
+    plan = write(folder / "plan.yaml", settings(folder, **changed))
+    assert main(["plan", str(plan)]) == 0
+    return Sweep.load(folder)
+
+
+def test_it_can_be_read_in_a_minute():
+    for name, most in (("Snakefile", 60), ("sbatch.sh", 20)):
+        lines = (WORKFLOW / name).read_text("utf-8").splitlines()
+        code = [line for line in lines if line.strip() and not line.startswith("#")]
+        assert len(code) <= most
+    for profile in ("local", "slurm", "kubernetes"):
+        said = yaml.safe_load((WORKFLOW / "profiles" / profile / "config.yaml").read_text("utf-8"))
+        # Three tries, the others go on, and no file but a job's own decides what is done.
+        assert (said["retries"], said["keep-going"], said["rerun-triggers"]) == (2, True, "mtime")
+        assert said["nolock"] is said["rerun-incomplete"] is True
+
+
+def test_the_array_runs_each_job_once(tmp_path):
+    """What SLURM would do with `sbatch.sh`, one task after another."""
+    sweep = planned(tmp_path, cells_per_job=3)
+    lines = (tmp_path / "jobs.tsv").read_text("utf-8").splitlines()
+    assert len(lines) - 1 == len(sweep.jobs) == 4
+    script = (WORKFLOW / "sbatch.sh").read_text("utf-8")
+    # As its second line says: as many tasks as there are lines after the first.
+    assert "--array=1-$(($(wc -l < FOLDER/jobs.tsv) - 1))" in script
+    for task in (1, 4):
+        program = tmp_path / "python"
+        program.write_text(f'#!/bin/sh\nshift 2\nexec "{sys.executable}" '
+                           f'"{helpers_sweep.__file__}" "$@"\n', "utf-8")  # fmt: skip
+        program.chmod(0o755)
+        env = {
+            **os.environ, "PYTHON": str(program), "SLURM_ARRAY_TASK_ID": str(task),
+            "PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'tests'}",
+        }  # fmt: skip
+        subprocess.run(["bash", str(WORKFLOW / "sbatch.sh"), str(tmp_path)], env=env, check=True)
+    done = [all(sweep.is_done(cell) for cell in job.cells) for job in sweep.jobs]
+    assert done == [True, False, False, True]
+    assert "answered" in sweep.log(sweep.jobs[3]).read_text("utf-8")
+
+
+def test_it_runs_all_jobs_and_then_has_nothing_to_do(tmp_path):
+    sweep = planned(tmp_path)
+    process = snakemake(tmp_path)
+    said, _ = process.communicate(timeout=120)
+    assert process.returncode == 0, said
+    assert status(sweep).finished
+    assert all("0 failed" in sweep.log(job).read_text("utf-8") for job in sweep.jobs)
+    again = snakemake(tmp_path, "--dry-run", "--quiet", "host")
+    said, _ = again.communicate(timeout=120)
+    assert "Nothing to be done" in said
+    # A file that is deleted below a finished job is found by the plan, and made again.
+    first = next(sweep.cells).answers(sweep.root)
+    first.unlink()
+    planned(tmp_path)
+    again = snakemake(tmp_path, "--dry-run", "--quiet", "host")
+    said, _ = again.communicate(timeout=120)
+    assert re.search(r"^job +1$", said, re.MULTILINE), said
+
+
+def test_a_cell_that_fails_three_times_leaves_the_others(tmp_path):
+    broken = {"model": "our/one", "engine": "instant", "engine_options": {"fail": "VAR "}}
+    sweep = planned(tmp_path, models={"one": broken}, lengths=[512])
+    process = snakemake(tmp_path)
+    process.communicate(timeout=120)
+    assert process.returncode != 0
+    now = status(sweep)
+    assert (len(now.cells["done"]), len(now.cells["failed"])) == (2, 2)
+    tries = [state.read_failure(cell.answers(sweep.root))["tries"] for cell in now.cells["failed"]]
+    assert tries == [3, 3]
+
+
+def test_a_head_that_is_killed_leaves_jobs_that_the_next_one_waits_for(tmp_path):
+    hold = tmp_path / "hold"
+    hold.touch()
+    slow = {"model": "our/one", "engine": "instant", "engine_options": {"hold": str(hold)}}
+    sweep = planned(tmp_path, models={"one": slow}, lengths=[512])
+    (job,) = sweep.jobs
+    first = snakemake(tmp_path)
+    end = time.monotonic() + 60
+    while not list(tmp_path.rglob("*.settings.json")):
+        assert time.monotonic() < end
+        time.sleep(0.01)
+    first.send_signal(signal.SIGKILL)
+    first.wait(60)
+    # Its job goes on without it, and the same command waits for it.
+    second = snakemake(tmp_path)
+    while "Waiting for job" not in sweep.log(job).read_text("utf-8"):
+        assert time.monotonic() < end
+        time.sleep(0.01)
+    hold.unlink()
+    said, _ = second.communicate(timeout=120)
+    assert second.returncode == 0, said
+    asked = [state.read_cost(cell.answers(sweep.root))["asked"] for cell in job.cells]
+    assert asked == [2] * 4
+    first.communicate(timeout=60)

@@ -56,6 +56,16 @@ class Tokenizer(ABC):
         return 0
 
     @property
+    def beginning(self) -> tuple[int, ...]:
+        """The ids of the tokens that it adds before a text that is fed to its model."""
+        return ()
+
+    @property
+    def vocabulary(self) -> int | None:
+        """How many different tokens there are; None where there is no end of them."""
+        return None
+
+    @property
     def has_template(self) -> bool:
         """Whether it has a chat template."""
         return self.chat_template is not None
@@ -236,6 +246,19 @@ class FastTokenizer(Tokenizer):
         """See `Tokenizer`."""
         # As its post-processor adds them, not as a setting or a class's name promises.
         return len(self.encode("x", True)) - len(self.encode("x", False))
+
+    @functools.cached_property
+    def beginning(self) -> tuple[int, ...]:
+        """See `Tokenizer`."""
+        whole, text = self.encode("x", True), self.encode("x", False)
+        starts = range(len(whole) - len(text) + 1)
+        first = next(at for at in starts if whole[at : at + len(text)] == text)
+        return tuple(whole[:first])
+
+    @functools.cached_property
+    def vocabulary(self) -> int:
+        """See `Tokenizer`."""
+        return int(self.backend.get_vocab_size())
 
 
 def load(name: str, trust_remote_code: bool = False) -> Tokenizer:

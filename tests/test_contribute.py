@@ -59,6 +59,12 @@ def test_the_whole_engine_of_the_page_on_engines():
         "said = in_order(model, [Request('a b c', True, 4), Request('d', True, 4)])\n"
         "assert [each.tokens <= 4 for each in said] == [True, True]\n"
         "assert model.decoding(Decoding()) == 'greedy'\n"
+        "try:\n"
+        "    model.log_likelihoods(['a b c'])\n"
+        "except ValueError as error:\n"
+        "    assert \"must be 'none'\" in str(error)\n"
+        "else:\n"
+        "    raise AssertionError\n"
         "print('done')\n"
     )
     assert done.stdout == "done\n", done.stderr

@@ -227,6 +227,23 @@ def test_what_its_server_refuses_is_one_sentence(server):
         in_order(unlisted, [Request("x", True, 4)])
 
 
+SAID = [
+    "Birmund reparerede en båd i Smalktorp.", "", "x", "a\ud800b",
+    "Et af de særlige magiske tal for a-b er: 1234567. " * 12,
+    *(f"Ulrun sold {number} axes in Tvarneby.\n" for number in range(40)),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", ["engine", "server"])
+def test_texts_are_as_likely_as_to_transformers(request, kind):
+    model = request.getfixturevalue(kind)
+    model = model if kind == "engine" else models.load("lille", "openai", base_url=model)
+    right = models.load("lille", "transformers", dtype="float32").log_likelihoods(SAID)
+    for mine, other in zip(model.log_likelihoods(SAID), right, strict=True):
+        assert mine.tokens == other.tokens
+        assert mine.nll == pytest.approx(other.nll, rel=1e-4, abs=1e-3)
+
+
 def test_a_shared_context_is_read_once(engine):
     task = asked("niah_multikey_2", 2048, "en", 1)[0].prompt
     half = task[: len(task) // 2]

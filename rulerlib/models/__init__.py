@@ -16,14 +16,16 @@ import inspect
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from operator import itemgetter
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 from rulerlib.decoding import Decoding
-from rulerlib.errors import nearest, one_of, require
+from rulerlib.errors import HALF, nearest, one_of, require
 from rulerlib.tokens import Tokenizer
 
 # Each is a module of this package.
 ENGINES = ("transformers", "vllm", "openai")
+
+Result = TypeVar("Result")
 
 
 @dataclass(frozen=True)
@@ -114,9 +116,25 @@ class Generation:
     reading: float = 0.0
 
 
+class Likelihood(NamedTuple):
+    """How likely a text is to a model.
+
+    Attributes
+    ----------
+    nll
+        The negative log likelihood of its tokens in sum, each given those before it, in nats; 0
+        where none was predicted.
+    tokens
+        How many tokens were predicted: all, or all but the first, see `Model.log_likelihoods`.
+    """
+
+    nll: float
+    tokens: int
+
+
 @runtime_checkable
 class Model(Protocol):
-    """What `rulerlib.predict` needs of an engine."""
+    """What `rulerlib.predict` and `rulerlib.memory.surprise` need of an engine."""
 
     name: str
 
@@ -170,10 +188,51 @@ class Model(Protocol):
             If a package that the engine needs is not installed.
         """
 
+    def log_likelihoods(self, texts: Iterable[str]) -> Iterator[Likelihood]:
+        """Yield how likely each text is, in their order.
+
+        A text is read as a prompt is: behind the token that its tokenizer begins texts with, if it
+        does, so that the first token of the text is predicted as well; otherwise all but that one
+        are. Nothing is predicted of an empty text. Half of a character, which UTF-8 cannot hold, is
+        read as a question mark.
+
+        Raises
+        ------
+        ParameterError
+            If a text leaves no room for one more token, if the model cannot be loaded, or if a
+            server gives no log likelihoods of what it reads.
+        ServerError, MissingExtraError
+            As `generate` does.
+        """
+
 
 def in_order(model: Model, requests: Iterable[Request]) -> list[Generation]:
     """Return all generations, in the order of their requests."""
     return [generation for _, generation in sorted(model.generate(requests), key=itemgetter(0))]
+
+
+def ordered(results: Iterable[tuple[int, Result]]) -> Iterator[Result]:
+    """Yield what came with positions by rising position, each as soon as all before it are there.
+
+    >>> list(ordered([(1, "b"), (0, "a"), (2, "c")]))
+    ['a', 'b', 'c']
+    """
+    waiting: dict[int, Result] = {}
+    position = 0
+    for came, result in results:
+        waiting[came] = result
+        while position in waiting:
+            yield waiting.pop(position)
+            position += 1
+
+
+def readable(text: str) -> str:
+    r"""Return a text with question marks for halves of characters, which UTF-8 cannot hold.
+
+    >>> readable("a\ud800b")
+    'a?b'
+    """
+    return HALF.sub("?", text)
 
 
 def reserve(model: Model, length: int) -> None:

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, cast
 from rulerlib import checkpoints, packages, tokens
 from rulerlib.decoding import Decoding
 from rulerlib.errors import ParameterError, flag, one_of
-from rulerlib.models import Request, truncation
+from rulerlib.models import Request, readable, truncation
 
 DTYPES = ("auto", "float32", "bfloat16", "float16")
 
@@ -96,6 +96,24 @@ class Local(ABC):
             kept = truncation.kept(request, len(ids), self.limit, self.name)
             ids = ids if kept < 0 else truncation.tokens(ids, kept)
             yield Prompt(position, request, ids, kept)
+
+    def _texts(self, texts: Iterable[str]) -> Iterator[Prompt]:
+        """Yield texts as the model reads them to say how likely they are.
+
+        All tokens but the first `_given` are predicted. Where there would be none at all, there is
+        one that stands for nothing, so that engines need not know of empty texts.
+        """
+        for position, text in enumerate(texts):
+            request = Request(readable(text), special=True, max_new_tokens=1)
+            ids = self.tokenizer.encode(request.prompt, False)
+            ids = [*self.tokenizer.beginning, *ids] or [0]
+            kept = truncation.kept(request, len(ids), self.limit, self.name)
+            yield Prompt(position, request, ids, kept)
+
+    @property
+    def _given(self) -> int:
+        """How many tokens of a text are not predicted: what it begins with, or its first one."""
+        return len(self.tokenizer.beginning) or 1
 
     def _unloadable(self, error: Exception, by: str = "") -> ParameterError:
         reason = checkpoints.reason(error)

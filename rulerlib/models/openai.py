@@ -16,7 +16,7 @@ import os
 import queue
 import re
 import warnings
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass
 from functools import cached_property, partial
@@ -26,7 +26,17 @@ from typing import Any
 from rulerlib import checkpoints, thinking, tokens
 from rulerlib.decoding import Decoding
 from rulerlib.errors import ParameterError, ServerError, flag, one_of, require, whole_number
-from rulerlib.models import Generation, Request, stopping, truncation
+from rulerlib.models import (
+    Generation,
+    Likelihood,
+    Request,
+    Result,
+    openai_echo,
+    ordered,
+    readable,
+    stopping,
+    truncation,
+)
 from rulerlib.models.openai_transport import Fault, Refusal, Session, Transport
 
 ENDPOINTS = {"completions": "completions", "chat": "chat/completions"}
@@ -178,10 +188,22 @@ class Engine:
         """Return None: the server decides what it reads together."""
 
     def generate(self, requests: Iterable[Request]) -> Iterator[tuple[int, Generation]]:
-        waiting = starmap(self._ready, enumerate(requests))
+        return self._results(starmap(self._ready, enumerate(requests)), self._ask)
+
+    def log_likelihoods(self, texts: Iterable[str]) -> Iterator[Likelihood]:
+        """See `rulerlib.models.Model`; asked of ``completions``, whatever the endpoint."""
+        waiting = starmap(self._echoed, enumerate(texts))
+        return ordered(self._results(waiting, self._likelihood))
+
+    def _results(
+        self,
+        waiting: Iterator[_Ready],
+        ask: Callable[[Session, _Ready], Coroutine[Any, Any, Result]],
+    ) -> Iterator[tuple[int, Result]]:
+        """Yield what comes of asking each, with their positions, as they finish."""
         ahead: _Ready | None = None
-        flying: dict[Future[Generation], _Ready] = {}
-        landed: queue.SimpleQueue[Future[Generation]] = queue.SimpleQueue()
+        flying: dict[Future[Result], _Ready] = {}
+        landed: queue.SimpleQueue[Future[Result]] = queue.SimpleQueue()
         failure: BaseException | None = None
         with Session(self._transport) as session:
             while True:
@@ -192,7 +214,7 @@ class Engine:
                     together = sum(each.tokens for each in (ahead, *flying.values()))
                     if flying and together > self._tokens_in_flight:
                         break
-                    future = session.start(self._ask(session, ahead))
+                    future = session.start(ask(session, ahead))
                     flying[future], ahead = ahead, None
                     future.add_done_callback(landed.put)
                 if not flying:
@@ -222,6 +244,33 @@ class Engine:
         except Refusal as refusal:
             raise self._refused(refusal, ready.tokens) from None
         return generation
+
+    def _echoed(self, position: int, text: str) -> _Ready:
+        """Return a text as it goes over the line to come back."""
+        request = Request(readable(text), special=True, max_new_tokens=1)
+        count = self.tokenizer.count(request.prompt) + self.tokenizer.special
+        kept = truncation.kept(request, count, self.limit, self.name)
+        body = {
+            "model": self.name, "prompt": request.prompt, self._max_tokens_field: 1,
+            **openai_echo.FIELDS, **self._body,
+        }  # fmt: skip
+        body = {name: value for name, value in body.items() if value is not None}
+        return _Ready(position, request, body, count, count + 1, kept)
+
+    async def _likelihood(self, session: Session, ready: _Ready) -> Likelihood:
+        """Return how likely the server says a text is, asked until that is there."""
+        if not ready.request.prompt:
+            # Servers refuse it.
+            return Likelihood(0.0, 0)
+        given = len(self.tokenizer.beginning) or 1
+        read = partial(openai_echo.likelihood, given=given)
+        try:
+            return await session.ask(ENDPOINTS["completions"], ready.body, read)
+        except Refusal as refusal:
+            error = self._refused(refusal, ready.tokens)
+            if isinstance(error, ParameterError) and error.parameter in ("model", "length"):
+                raise error from None
+            raise openai_echo.ungiven(f"it says: {refusal.quoted}") from None
 
     def _refused(self, refusal: Refusal, length: int) -> ParameterError | ServerError:
         """Return the error that says what to change; ``length``: of the request, in tokens."""

@@ -14,14 +14,14 @@ import copy
 import gc
 import itertools
 import warnings
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 from rulerlib import packages
 from rulerlib.errors import ParameterError, one_of, require, whole_number
-from rulerlib.models import Generation, Request, stopping
+from rulerlib.models import Generation, Likelihood, Request, Result, stopping
 from rulerlib.models.local import Local, Prompt, torch
 from rulerlib.models.sampling import Sampling
 
@@ -122,17 +122,77 @@ class Engine(Local):
             for start in range(0, len(batch), size):
                 yield from self._batch(batch[start : start + size], context)
 
-    def _batch(self, left: list[Prompt], context: _Context) -> Iterator[tuple[int, Generation]]:
-        """Read prompts together; where memory is short, in smaller batches, said aloud."""
-        whole = len(left)
+    def log_likelihoods(self, texts: Iterable[str]) -> Iterator[Likelihood]:
+        """See `rulerlib.models.Model`.
+
+        Texts are read together as prompts are, up to as many padded tokens. In bfloat16 the model's
+        own numbers depend on the other texts of a batch in their third digit.
+        """
+        _ = self._model
+        from rulerlib.models import likelihoods
+
+        most = max(1, likelihoods.PIECE // self.tokenizer.vocabulary)
+        for batch in self._batches(self._texts(texts), most):
+            for _, found in self._parts(batch, self._likelihoods):
+                yield from found
+
+    def _batches(self, prompts: Iterable[Prompt], most: int) -> Iterator[list[Prompt]]:
+        """Yield neighbours that are read together, ``most`` at most."""
+        batch: list[Prompt] = []
+        width = 0
+        for prompt in prompts:
+            width = max(width, len(prompt.ids))
+            if batch and len(batch) >= min(most, self.batch_size(width)):
+                yield batch
+                batch, width = [], len(prompt.ids)
+            batch.append(prompt)
+        if batch:
+            yield batch
+
+    def _likelihoods(self, batch: Sequence[Prompt]) -> list[Likelihood]:
+        """Read texts as one batch, and return how likely each is."""
+        from transformers.cache_utils import DynamicLayer, DynamicSlidingWindowLayer
+
+        from rulerlib.models import likelihoods
+
+        cache = self._empty_cache() if self._model._supports_default_dynamic_cache() else None
+        # A recurrent state goes through no mask that is longer than what is read.
+        kinds = {type(layer) for layer in cache.layers} if cache else set()
+        pieces = kinds and kinds <= {DynamicLayer, DynamicSlidingWindowLayer}
+        rows = [prompt.ids for prompt in batch]
+        return likelihoods.of(self._model, rows, self._given, cache if pieces else None)
+
+    def _batch(self, batch: list[Prompt], context: _Context) -> Iterator[tuple[int, Generation]]:
+        """Read prompts together, and yield what is generated for each."""
+
+        def read(part: Sequence[Prompt]) -> list[tuple[tuple[str, int, bool], float]]:
+            watch = stopping.Watch(self.device)
+            answers = self._together(part, context, watch)
+            return [(answer, watch.seconds / len(part)) for answer in answers]
+
+        for part, answers in self._parts(batch, read):
+            split = len(part) if len(part) < len(batch) else 0
+            for prompt, (answer, reading) in zip(part, answers, strict=True):
+                length = len(prompt.ids)
+                # The first answer bears what was read for all.
+                computed = length - len(context.ids) + context.computed
+                context.computed = 0
+                generation = Generation(
+                    *answer, prompt.kept, length, computed, split=split, reading=reading
+                )
+                yield prompt.position, generation
+
+    def _parts(
+        self, left: list[Prompt], read: Callable[[Sequence[Prompt]], list[Result]]
+    ) -> Iterator[tuple[list[Prompt], list[Result]]]:
+        """Yield prompts that were read together; where memory is short, fewer, said aloud."""
         while left:
             width = _width(left)
             size = min(len(left), max(1, self._fits // width)) if self._fits else len(left)
             part = left[:size]
             shortage: Exception | None = None
-            watch = stopping.Watch(self.device)
             try:
-                answers = self._together(part, context, watch)
+                results = read(part)
             except (RuntimeError, MemoryError) as error:
                 if not _out_of_memory(error):
                     raise
@@ -142,17 +202,7 @@ class Engine(Local):
                 self._halve(size, width, shortage)
                 continue
             left = left[size:]
-            split = size if size < whole else 0
-            for prompt, answer in zip(part, answers, strict=True):
-                length = len(prompt.ids)
-                # The first answer bears what was read for all.
-                computed = length - len(context.ids) + context.computed
-                context.computed = 0
-                reading = watch.seconds / size
-                generation = Generation(
-                    *answer, prompt.kept, length, computed, split=split, reading=reading
-                )
-                yield prompt.position, generation
+            yield part, results
 
     def _halve(self, size: int, width: int, shortage: BaseException) -> None:
         """Remember that ``size`` prompts of ``width`` tokens do not fit; free what they held."""
@@ -165,8 +215,8 @@ class Engine(Local):
             getattr(torch(), self.device).empty_cache()
         warnings.warn(
             f"Out of memory with {size} prompts of {width} tokens together; going on with"
-            f" {size // 2}. Their records say so in others['split'].",
-            stacklevel=3,
+            f" {size // 2}. Records of answers say so in others['split'].",
+            stacklevel=4,
         )
 
     def _together(

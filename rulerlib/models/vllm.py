@@ -16,14 +16,15 @@ from __future__ import annotations
 import dataclasses
 import gc
 import importlib.util
+import math
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
 from typing import Any
 
 from rulerlib.decoding import Decoding
 from rulerlib.errors import MissingExtraError, flag, nearest, require, whole_number
-from rulerlib.models import Generation, Request, sampling, stopping
+from rulerlib.models import Generation, Likelihood, Request, Result, ordered, sampling, stopping
 from rulerlib.models.local import Local, Prompt, torch
 
 # Arguments of vLLM that change how fast it is, and no answer beyond its last digits: another
@@ -48,6 +49,10 @@ SPEED = {
 
 # Requests that wait in vLLM's queue beyond those that it reads together.
 AHEAD = 8
+
+# Where texts are read that nobody announced: most are shorter, and each longer one means to load
+# the model again.
+LEAST = 2048
 
 # vLLM raises lower temperatures to this one.
 COOLEST = 0.01
@@ -160,7 +165,33 @@ class Engine(Local):
         _ = self._engine
 
     def generate(self, requests: Iterable[Request]) -> Iterator[tuple[int, Generation]]:
-        waiting = self._prompts(requests)
+        def first(prompt: Prompt) -> Any:
+            request = prompt.request
+            return _parameters(request, () if stopping.begun(request) else request.stop)
+
+        return self._results(self._prompts(requests), first, self._generation)
+
+    def log_likelihoods(self, texts: Iterable[str]) -> Iterator[Likelihood]:
+        self.reserve(min(LEAST, self.limit or LEAST))
+        yield from ordered(self._results(self._texts(texts), _echoing, self._likelihood))
+
+    def _results(
+        self,
+        waiting: Iterator[Prompt],
+        first: Callable[[Prompt], Any],
+        read: Callable[[Any, Prompt], Result | None],
+    ) -> Iterator[tuple[int, Result]]:
+        """Yield what is read of vLLM's outputs, with the positions of their prompts.
+
+        Parameters
+        ----------
+        waiting
+            The prompts.
+        first
+            Returns what vLLM is told about a prompt.
+        read
+            Returns what an output says; None: vLLM is asked again, without stop strings.
+        """
         flying: dict[str, Prompt] = {}
         ahead = next(waiting, None)
         try:
@@ -173,38 +204,48 @@ class Engine(Local):
                             # Loaded for shorter ones; those that it has are answered first.
                             break
                         self.reserve(length)
-                    stop = () if stopping.begun(ahead.request) else ahead.request.stop
-                    flying[self._add(ahead, stop)] = ahead
+                    flying[self._add(ahead, first(ahead))] = ahead
                     ahead = next(waiting, None)
                 for output in self._engine.step():
                     prompt = flying.pop(output.request_id)
-                    generation, stopped = self._generation(output, prompt)
-                    if isinstance(output.outputs[0].stop_reason, str) and not stopped:
-                        # It was thinking when vLLM stopped it.
-                        flying[self._add(prompt, ())] = prompt
+                    result = read(output, prompt)
+                    if result is None:
+                        flying[self._add(prompt, _parameters(prompt.request, ()))] = prompt
                     else:
-                        yield prompt.position, generation
+                        yield prompt.position, result
         finally:
             # Ctrl-C: the next call must not wait for what nobody wants any more.
             if flying:
                 self._loaded.abort_request(list(flying))
 
-    def _add(self, prompt: Prompt, stop: Sequence[str]) -> str:
+    def _add(self, prompt: Prompt, parameters: Any) -> str:
         """Hand a prompt over to vLLM, and return the name that it has there."""
         self._asked += 1
-        ids, parameters = {"prompt_token_ids": prompt.ids}, _parameters(prompt.request, stop)
-        self._engine.add_request(str(self._asked), ids, parameters)
+        self._engine.add_request(str(self._asked), {"prompt_token_ids": prompt.ids}, parameters)
         return str(self._asked)
 
-    def _generation(self, output: Any, prompt: Prompt) -> tuple[Generation, bool]:
-        """Return what came back, and whether a stop string ended it."""
+    def _likelihood(self, output: Any, prompt: Prompt) -> Likelihood:
+        """Return how likely vLLM says a text is."""
+        each = [
+            row[token].logprob
+            for row, token in zip(output.prompt_logprobs, prompt.ids, strict=True)
+            if row is not None
+        ]
+        # Of the tokens that it begins with, all but the first are predicted by vLLM as well.
+        each = each[self._given - 1 :]
+        return Likelihood(-math.fsum(each), len(each))
+
+    def _generation(self, output: Any, prompt: Prompt) -> Generation | None:
+        """Return what came back; None: vLLM stopped it while it was thinking."""
         answer = output.outputs[0]
         read = len(output.prompt_token_ids)
         # Decoded here, so that all engines leave out the same special tokens.
         text, count, stopped = stopping.cut(answer.token_ids, prompt.request, self.tokenizer.decode)
+        if isinstance(answer.stop_reason, str) and not stopped:
+            return None
         finished = stopped or answer.finish_reason == "stop"
         computed = read - (output.num_cached_tokens or 0)
-        return Generation(text, count, finished, prompt.kept, read, computed), stopped
+        return Generation(text, count, finished, prompt.kept, read, computed)
 
     @property
     def _engine(self) -> Any:
@@ -263,6 +304,21 @@ def _parameters(request: Request, stop: Sequence[str]) -> Any:
         detokenize=bool(stop),
         output_kind=RequestOutputKind.FINAL_ONLY,
         **drawn,
+    )
+
+
+def _echoing(_: Prompt) -> Any:
+    """Return what vLLM is told about a text: to say how likely each of its tokens is."""
+    from vllm import SamplingParams
+    from vllm.sampling_params import RequestOutputKind
+
+    return SamplingParams(
+        temperature=0.0,
+        max_tokens=1,
+        # Of no token but the text's own.
+        prompt_logprobs=0,
+        detokenize=False,
+        output_kind=RequestOutputKind.FINAL_ONLY,
     )
 
 

@@ -1,0 +1,68 @@
+"""How likely a text is to a model behind a server: the text is sent back with its log likelihoods.
+
+OpenAI's first protocol has this for ``completions``: with ``echo`` the prompt comes back before the
+answer, and with ``logprobs`` the log likelihood of each token. vLLM's server does so, others ignore
+one of the two, and a server of chats alone knows neither. What was not said is not guessed.
+
+>>> logprobs = {"token_logprobs": [None, -1.5, -0.25, -3.0]}
+>>> answer = {"choices": [{"logprobs": logprobs}], "usage": {"prompt_tokens": 3}}
+>>> likelihood(answer, given=1)
+Likelihood(nll=1.75, tokens=2)
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from rulerlib.errors import ParameterError, is_number
+from rulerlib.models import Likelihood
+from rulerlib.models.openai_transport import Fault
+
+FIELDS = {"temperature": 0, "echo": True, "logprobs": 1}
+"""What a request says besides the model, the text and the one token that is generated."""
+
+
+def likelihood(answer: dict[str, Any], given: int) -> Likelihood:
+    """Return how likely a server says a text is.
+
+    Parameters
+    ----------
+    answer
+        What the server sent.
+    given
+        How many tokens a text begins with that are not predicted, at least one.
+
+    Raises
+    ------
+    Fault
+        If it is no answer: it is asked for again.
+    ParameterError
+        If the text did not come back with the log likelihood of each of its tokens.
+    """
+    choices = answer.get("choices")
+    if not isinstance(choices, list) or not choices or not isinstance(choices[0], dict):
+        raise Fault("no choices", "an answer without choices")
+    if choices[0].get("finish_reason") in ("abort", "error"):
+        raise Fault("aborted", "an answer that the server itself gave up")
+    said, usage = choices[0].get("logprobs"), answer.get("usage")
+    each = said.get("token_logprobs") if isinstance(said, dict) else None
+    if not isinstance(each, list):
+        raise ungiven("its answer has none")
+    read = usage.get("prompt_tokens") if isinstance(usage, dict) else None
+    # The last token of all is not the text's, but generated.
+    read = read if isinstance(read, int) else len(each) - 1
+    # Nothing stands before the first token. Where it has a number nevertheless, the list may be of
+    # what was generated alone.
+    if not 0 < read <= len(each) or each[0] is not None:
+        raise ungiven("its answer has those of what it generated alone")
+    predicted = each[given:read]
+    if not all(is_number(value) and math.isfinite(value) for value in predicted):
+        raise ungiven("its answer leaves some out")
+    return Likelihood(-math.fsum(predicted), len(predicted))
+
+
+def ungiven(why: str) -> ParameterError:
+    """Return the error that says that a server gives no log likelihoods of a text."""
+    allowed = f"'none', because the server gives no log likelihoods of what it reads ({why})"
+    return ParameterError("surprise", "reader", allowed)

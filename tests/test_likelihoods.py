@@ -1,0 +1,309 @@
+"""How likely texts are to a model: against a pass over each text alone, written here."""
+
+from __future__ import annotations
+
+import contextlib
+import doctest
+import functools
+import itertools
+import math
+import ssl
+
+import pytest
+from helpers_model import LILLE, Parrot, tiny_model, tiny_tokenizer
+from helpers_server import Server, faulty
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+torch = pytest.importorskip("torch")
+transformers = pytest.importorskip("transformers")
+
+from rulerlib import models, tokens  # noqa: E402
+from rulerlib.errors import ParameterError  # noqa: E402
+from rulerlib.memory import surprise as module  # noqa: E402
+from rulerlib.memory.surprise import surprise, surprises  # noqa: E402
+from rulerlib.models import Likelihood, likelihoods, openai_echo, openai_transport  # noqa: E402
+from rulerlib.models.transformers import Engine  # noqa: E402
+
+TEXTS = [
+    "Birmund reparerede en båd i Smalktorp.",
+    "",
+    "x",
+    "Et af de særlige magiske tal for a-b er: 1234567. " * 12,
+    "a\ud800b",
+    "Birmund reparerede en båd i Smalktorp.",
+    "Ulrun sold an axe in Tvarneby.\n",
+]
+
+
+@functools.cache
+def reference(folder):
+    """The model of a folder and its tokenizer, as `transformers` has them."""
+    model = transformers.AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32)
+    return model.eval(), transformers.AutoTokenizer.from_pretrained(folder)
+
+
+@functools.cache
+def alone(folder, text):
+    """The log likelihood of each token but the first, in double precision, from a single pass."""
+    model, tokenizer = reference(folder)
+    ids = tokenizer(text.replace("\ud800", "?")).input_ids
+    if len(ids) < 2:
+        return []
+    with torch.no_grad():
+        scores = model(torch.tensor([ids])).logits[0].double().log_softmax(-1)
+    return [scores[at, token].item() for at, token in enumerate(ids[1:])]
+
+
+def check(found, folder, texts=TEXTS, rel=1e-5):
+    found = list(found)
+    assert len(found) == len(texts)
+    for likelihood, text in zip(found, texts, strict=True):
+        each = alone(folder, text)
+        assert likelihood.tokens == len(each)
+        assert likelihood.nll == pytest.approx(-sum(each), rel=rel, abs=1e-4)
+
+
+@pytest.fixture(scope="module")
+def lille():
+    return models.load("lille", dtype="float32", device="cpu")
+
+
+# --- transformers ----------------------------------------------------------------------------
+
+
+def test_they_are_those_of_each_text_alone(lille):
+    found = list(lille.log_likelihoods(iter(TEXTS)))
+    check(found, LILLE)
+    assert found[1] == Likelihood(0, 0)
+    # The token that a text begins behind lets its first one be predicted, too.
+    assert found[2].tokens == lille.tokenizer.count("x") == 1
+    assert found[0].nll == pytest.approx(found[5].nll, rel=1e-5)
+
+
+@pytest.mark.parametrize("size", [1, 2])
+def test_they_are_the_same_in_any_batch(lille, size):
+    one = Engine("lille", dtype="float32", device="cpu", batch_size=size)
+    check(one.log_likelihoods(TEXTS), LILLE)
+
+
+def llama(folder):
+    tiny_model(folder)
+
+
+def window(folder):
+    """A model that sees 16 tokens back, in every layer."""
+    save(folder, transformers.MistralConfig(
+        vocab_size=600, hidden_size=32, intermediate_size=64, num_hidden_layers=2,
+        num_attention_heads=2, num_key_value_heads=1, sliding_window=16, initializer_range=0.4,
+    ))  # fmt: skip
+
+
+def recurrent(folder):
+    """A model with a state instead of keys and values."""
+    save(folder, transformers.MambaConfig(
+        vocab_size=600, hidden_size=32, state_size=8, num_hidden_layers=2, initializer_range=0.4,
+    ))  # fmt: skip
+
+
+def save(folder, config):
+    torch.manual_seed(7)
+    transformers.AutoModelForCausalLM.from_config(config).save_pretrained(folder)
+    tiny_tokenizer().save_pretrained(folder)
+
+
+@pytest.mark.parametrize("kind", [llama, window, recurrent])
+@pytest.mark.parametrize("pieces", [False, True])
+def test_other_models_and_texts_in_pieces(tmp_path, monkeypatch, kind, pieces):
+    kind(tmp_path)
+    if pieces:
+        # Nine tokens of seven texts at a time; five of them as float32.
+        monkeypatch.setattr(likelihoods, "PIECE", 600 * len(TEXTS) * 9)
+        monkeypatch.setattr(likelihoods, "AT_ONCE", 600 * 5)
+    found = list(Engine(str(tmp_path), "float32", "cpu").log_likelihoods(TEXTS))
+    check(found, str(tmp_path), rel=1e-4)
+    assert max(each.tokens for each in found) > 100
+
+
+def test_without_a_beginning_all_but_the_first_are_predicted(tmp_path):
+    tiny_model(tmp_path)
+    tokenizer = tiny_tokenizer()
+    tokenizer.backend_tokenizer.post_processor = None
+    tokenizer.save_pretrained(tmp_path)
+    engine = Engine(str(tmp_path), "float32", "cpu")
+    assert engine.tokenizer.beginning == ()
+    found = list(engine.log_likelihoods(TEXTS))
+    check(found, str(tmp_path))
+    assert found[2] == Likelihood(0, 0)
+    assert found[0].tokens == engine.tokenizer.count(TEXTS[0]) - 1
+
+
+def test_bfloat16_is_near(lille):
+    near = models.load("lille", dtype="bfloat16", device="cpu").log_likelihoods(TEXTS[:3])
+    check(near, LILLE, TEXTS[:3], rel=0.01)
+
+
+def test_only_as_many_texts_are_read_as_are_needed(lille):
+    taken = itertools.count()
+    endless = (f"Tal {next(taken)}." for _ in itertools.repeat(None))
+    assert next(lille.log_likelihoods(endless)).tokens > 3
+    assert next(taken) <= 4096
+
+
+def test_where_memory_is_short_fewer_are_read_together(lille, monkeypatch):
+    real = likelihoods.of
+
+    def poor(model, rows, *more):
+        if len(rows) > 3:
+            raise MemoryError
+        return real(model, rows, *more)
+
+    monkeypatch.setattr(likelihoods, "of", poor)
+    engine = Engine("lille", dtype="float32", device="cpu")
+    with pytest.warns(UserWarning, match="Out of memory with 7 prompts .* going on with 3"):
+        check(engine.log_likelihoods(TEXTS), LILLE)
+
+
+def test_a_text_that_is_too_long_is_one_sentence(tmp_path):
+    tiny_model(tmp_path)
+    engine = Engine(str(tmp_path), "float32", "cpu")
+    with pytest.raises(ParameterError, match=r"length is \d+, but must be at most 2048"):
+        list(engine.log_likelihoods(["Kort.", "Solen skinner. " * 600]))
+
+
+# --- a server --------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def serve(monkeypatch):
+    """Start a server that reads with the model inside; it ends with the test."""
+    monkeypatch.setattr(openai_transport, "FIRST_WAIT", 0.005)
+    monkeypatch.setattr(openai_transport, "LONGEST_WAIT", 0.02)
+    # No server here speaks TLS; to read all authorities' certificates takes longer than a test.
+    monkeypatch.setattr(ssl.SSLContext, "load_verify_locations", lambda *_: None)
+    with contextlib.ExitStack() as stack:
+
+        def started(answer=echoed, plan=lambda *_: None, **options):
+            server = stack.enter_context(Server(plan).running())
+            server.answer = lambda prompt, chat: answer(prompt)
+            address = {"base_url": server.url, "tokenizer": "lille", **options}
+            return server, models.load("parrot", "openai", **address)
+
+        yield started
+
+
+def echoed(prompt, generated=(-0.5,), usage=True):
+    each = [None, *alone(LILLE, prompt)]
+    choice = {"text": prompt, "finish_reason": "length"}
+    choice["logprobs"] = {"token_logprobs": [*each, *generated]}
+    return {"choices": [choice], "usage": {"prompt_tokens": len(each)} if usage else None}
+
+
+def test_a_server_says_what_transformers_says(serve):
+    server, model = serve(plan=faulty(0.4, seed=3, faults=("500", "drop", "no choices")))
+    texts = TEXTS * 5
+    check(model.log_likelihoods(iter(texts)), LILLE, texts)
+    assert sum(model.faults.values()) > 0
+    assert len(server.answered) == len({*TEXTS} - {""}), "an empty text is not asked about"
+    body = server.bodies[0]
+    assert (body["echo"], body["max_tokens"], body["model"]) == (True, 1, "parrot")
+    assert "add_special_tokens" not in body
+
+
+def test_a_server_need_not_count(serve):
+    _, model = serve(functools.partial(echoed, usage=False))
+    check(model.log_likelihoods(TEXTS), LILLE)
+
+
+def without(prompt, each):
+    return {"choices": [{"text": " x", "logprobs": each}], "usage": {"prompt_tokens": 9}}
+
+
+IGNORANT = {
+    "no logprobs": lambda prompt: without(prompt, None),
+    "no list": lambda prompt: without(prompt, {"content": [{"logprob": -0.5}]}),
+    "the answer's": lambda prompt: without(prompt, {"token_logprobs": [-0.5]}),
+    "the answer's alone": lambda prompt: without(prompt, {"token_logprobs": [-0.5] * 9}),
+    "some": lambda prompt: without(prompt, {"token_logprobs": [None, -1.0, *[None] * 7, -0.5]}),
+    "no numbers": lambda prompt: without(prompt, {"token_logprobs": [None, *[True] * 8, -0.5]}),
+    "no end": lambda prompt: without(prompt, {"token_logprobs": [None, *[-math.inf] * 8, -0.5]}),
+}
+
+
+@pytest.mark.parametrize("answer", IGNORANT.values(), ids=IGNORANT)
+def test_a_server_that_gives_none_is_one_sentence(serve, answer):
+    _, model = serve(answer)
+    refused(model, "its answer")
+
+
+@pytest.mark.parametrize(
+    ("fault", "said"), [("400", "it says: temperature is not"), ("404 route", "it says: Not Found")]
+)
+@pytest.mark.parametrize("endpoint", ["completions", "chat"])
+def test_a_server_that_refuses_is_one_sentence(serve, fault, said, endpoint):
+    _, model = serve(plan=lambda *_: fault, endpoint=endpoint)
+    refused(model, said)
+
+
+def refused(model, said):
+    with pytest.raises(ParameterError) as error:
+        list(model.log_likelihoods(TEXTS))
+    text = str(error.value)
+    assert text.startswith("surprise is 'reader', but must be 'none', because the server")
+    assert said in text
+    assert text.endswith(".")
+    assert "\n" not in text
+
+
+@pytest.mark.parametrize(("fault", "named"), [("404 model", "model"), ("400 long", "length")])
+def test_other_refusals_keep_their_names(serve, fault, named):
+    _, model = serve(plan=lambda *_: fault)
+    with pytest.raises(ParameterError) as error:
+        list(model.log_likelihoods(["Hej."]))
+    assert error.value.parameter == named
+
+
+# --- surprise --------------------------------------------------------------------------------
+
+
+def test_the_examples_hold():
+    flags = doctest.ELLIPSIS
+    for each in (module, models, openai_echo):
+        results = doctest.testmod(each, optionflags=flags)
+        assert results.attempted
+        assert not results.failed
+
+
+@given(st.floats(0, 1e6), st.integers(0, 1000), st.integers(2, 10**6))
+@example(0.0, 0, 2)
+def test_surprise_is_a_share(nll, count, vocabulary):
+    value = surprise(Likelihood(nll, count), vocabulary)
+    assert 0 <= value <= 1
+    if count == 0:
+        assert value == 0
+    else:
+        # As many even choices among the vocabulary as tokens say the same.
+        assert value == pytest.approx(min(1, nll / math.log(vocabulary) / count))
+        assert surprise(Likelihood(count * math.log(vocabulary), count), vocabulary) > 1 - 1e-9
+        assert surprise(Likelihood(nll / 2, count), vocabulary) <= value
+
+
+@pytest.mark.parametrize("vocabulary", [1, 0, None, 2.0, True])
+def test_a_vocabulary_is_a_number(vocabulary):
+    with pytest.raises(ParameterError, match="vocabulary is"):
+        surprise(Likelihood(1.0, 1), vocabulary)
+
+
+def test_what_was_just_said_surprises_less(lille):
+    """The model inside copies what stands before; told once, no sentence is expected by it."""
+    fact = "Birmund reparerede en båd i Smalktorp."
+    once, twice = lille.log_likelihoods([fact, f"{fact} {fact}"])
+    again = Likelihood(twice.nll - once.nll, twice.tokens - once.tokens)
+    vocabulary = tokens.load("lille").vocabulary
+    assert surprise(again, vocabulary) < 0.5 < surprise(once, vocabulary)
+    assert next(surprises(lille, [fact])) == surprise(once, vocabulary)
+
+
+def test_words_have_no_vocabulary():
+    with pytest.raises(ParameterError, match="tokenizer is 'words', but must be the reader's own"):
+        list(surprises(Parrot(), ["Hej."]))

@@ -27,10 +27,11 @@ from typing import Any, NamedTuple
 
 from rulerlib import languages
 from rulerlib.errors import RulerError, whole_number
+from rulerlib.memory.retrieval import KS, recall_at, reciprocal_rank
 from rulerlib.memory.search import words_of
 from rulerlib.memory.suites import SUITES, Recipe
-from rulerlib.memory.system import Recalled, System
-from rulerlib.tasks.episodes import Episode, Probe
+from rulerlib.memory.system import System
+from rulerlib.tasks.episodes import Episode
 
 SYSTEMS: dict[str, tuple[str, str, dict[str, Any]]] = {
     "rag": ("rag", "Rag", {}),
@@ -42,8 +43,6 @@ SYSTEMS: dict[str, tuple[str, str, dict[str, Any]]] = {
     "smpd": ("place_map", "PlaceMap", {}),
 }
 """Module, class and settings by name."""
-
-KS = (1, 5, 10)
 
 SPEED = ("system", "taught (s)", "facts/s", "MB", "first question (ms)", "median (ms)", "p95 (ms)",
          "processor (ms)", "× bm25s")  # fmt: skip
@@ -165,22 +164,6 @@ def speed_row(name: str, speed: Speed, facts: int, peer: Speed | None) -> list[s
 # ------------------------------------------------------------- what is found
 
 
-def reached(recalled: Sequence[Recalled], probe: Probe) -> tuple[list[float], float]:
-    """Return of a question the share of needed facts among the first texts, and 1 / the first rank.
-
-    >>> probe = Probe("?", ("a",), needs=(3, 4), kind="who")
-    >>> reached([Recalled("", (1,), 2.0), Recalled("", (4,), 1.0)], probe)
-    ([0.0, 0.5, 0.5], 0.5)
-    """
-    ranks = {}
-    for rank, text in enumerate(recalled, 1):
-        for number in text.numbers:
-            ranks.setdefault(number, rank)
-    needed = [ranks.get(number, float("inf")) for number in probe.needs]
-    shares = [sum(rank <= k for rank in needed) / len(needed) for k in KS]
-    return shares, 1 / min(needed)
-
-
 def found_row(suite: str, language: str, name: str, episodes: int) -> list[str]:
     """Return a row of the table of what is found; all episodes are taught to one store."""
     recipe = Recipe(suite, episodes, language=language)
@@ -190,16 +173,16 @@ def found_row(suite: str, language: str, name: str, episodes: int) -> list[str]:
         system = created(name, Path(folder), language, suite)
         for episode in made:
             system.teach(episode.id, episode.facts)
-        scores = [
-            reached(system.recall(episode.id, probe.text), probe)
+        found = [
+            ([each.numbers for each in system.recall(episode.id, probe.text)], probe.needs)
             for episode in made
             for probe in episode.probes
             if probe.needs
         ]
         system.close()
-    means = [statistics.mean(shares[at] for shares, _ in scores) for at in range(len(KS))]
-    means.append(statistics.mean(first for _, first in scores))
-    return [suite, language, name, str(len(scores)), *(f"{mean:.3f}" for mean in means)]
+    means = [statistics.mean(recall_at(*each, k) for each in found) for k in KS]
+    means.append(statistics.mean(reciprocal_rank(*each) for each in found))
+    return [suite, language, name, str(len(found)), *(f"{mean:.3f}" for mean in means)]
 
 
 def markdown(row: Sequence[str]) -> str:

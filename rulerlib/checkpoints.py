@@ -53,6 +53,25 @@ def folder(name: str) -> str:
     return name
 
 
+def short_name(name: str) -> str:
+    """Return what a model is called in names of folders: a folder is known by its last part."""
+    path = Path(name).expanduser()
+    return path.resolve().name if path.is_dir() else name
+
+
+def short_weights(name: str, engine: str) -> str | None:
+    """Return the beginning of a hash of the weights in a folder; None for models known by a name.
+
+    Parameters
+    ----------
+    engine
+        Behind ``"openai"`` stands a server, which alone knows what its names mean.
+    """
+    if engine == "openai" or name == "lille" or not Path(name).expanduser().is_dir():
+        return None
+    return fingerprint(name)[:8]
+
+
 def small_files(name: str) -> Path:
     """Return a folder with a model's configuration and tokenizer, downloaded for a hub name.
 

@@ -218,13 +218,7 @@ class Parameters:
     @property
     def name(self) -> str:
         """The model's name: a folder on this machine is known by its last part."""
-        folder = Path(self.model).expanduser()
-        return folder.resolve().name if self.is_folder else self.model
-
-    @property
-    def is_folder(self) -> bool:
-        """Whether the model is a folder on this machine."""
-        return Path(self.model).expanduser().is_dir()
+        return checkpoints.short_name(self.model)
 
     @property
     def root(self) -> Path:

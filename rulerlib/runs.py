@@ -43,9 +43,6 @@ _NOT_SET = {"knobs", "family", "format", "decoding", "loaded", "study_name"}
 # Those of a study, which only the notebook of a family has.
 _STUDY = {"study", "study_length", "study_samples"}
 
-# Options that are recorded with the answers, or decide the samples, besides the engine's settings.
-_RECORDED = ("batch_size", "tokenizer")
-
 
 @dataclass(frozen=True)
 class Run(Parameters):
@@ -198,25 +195,14 @@ class Run(Parameters):
     @cached_property
     def _usual_cell(self) -> Cell:
         """A cell with all that the cells of this run have in common."""
-        engine, options = self.loaded_engine, {}
+        engine = self.loaded_engine
         chat = None if self.format.chat == engine.tokenizer.has_template else self.format.chat
-        if self.engine_options:
-            # Not asked without need: an engine looks for its device to answer, and imports torch.
-            settings = engine.settings
-            recorded = {*settings, *settings.get("engine_arguments", ()), *_RECORDED}
-            options = {key: value for key, value in self.engine_options.items() if key in recorded}
         return Cell(
             self.name, self.tasks[0], self.language, self.length, engine=self.engine,
-            options=options, weights=self._weights, format=replace(self.format, chat=chat),
-            decoding=self.decoding,
+            options=models.recorded(engine, self.engine_options),
+            weights=checkpoints.short_weights(self.model, self.engine),
+            format=replace(self.format, chat=chat), decoding=self.decoding,
         )  # fmt: skip
-
-    @property
-    def _weights(self) -> str | None:
-        """The beginning of a hash of the weights in a folder; None for models known by a name."""
-        if self.engine == "openai" or self.model == "lille" or not self.is_folder:
-            return None
-        return checkpoints.fingerprint(self.model)[:8]
 
     @property
     def _longest(self) -> int | None:

@@ -25,6 +25,9 @@ from rulerlib.tokens import Tokenizer
 # Each is a module of this package.
 ENGINES = ("transformers", "vllm", "openai")
 
+# Options that are recorded with the answers, or decide the samples, besides an engine's settings.
+_RECORDED = ("batch_size", "tokenizer")
+
 Result = TypeVar("Result")
 
 
@@ -283,3 +286,13 @@ def load(name: str, engine: str = "transformers", /, **options: Any) -> Model:
         require(open_ended or option in known, "engine option", option, nearest(option, known))
     model: Model = module.Engine(name, **options)
     return model
+
+
+def recorded(model: Model, options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return those of an engine's options that change answers, and so are part of a cell."""
+    if not options:
+        # Not asked without need: an engine looks for its device to answer, and imports torch.
+        return {}
+    settings = model.settings
+    names = {*settings, *settings.get("engine_arguments", ()), *_RECORDED}
+    return {name: value for name, value in options.items() if name in names}

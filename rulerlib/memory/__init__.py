@@ -28,4 +28,20 @@ a question. None of them sees an answer.
 `rulerlib.memory.relation_graph`  relations in a graph that is walked over several hops
 `rulerlib.memory.place_map`       a map learnt from walks, and the shortest way over it
 ================================  =================================================================
+
+A preset says what a reader sees besides a question: nothing, all that was taught, what it needs, or
+what a system recalls. They are compared under the same prompt and the same decoding:
+``python -m rulerlib.memory.bench`` teaches, rehearses and asks, in processes of their own.
+
+============================  =====================================================================
+`rulerlib.memory.presets`     the presets and their settings, read from ``params/memory``
+`rulerlib.memory.work`        a suite, a preset and a model, and where their files stand
+`rulerlib.memory.bench`       the command; `rulerlib.memory.running` for notebooks
+`rulerlib.memory.planning`    what is checked and estimated before anything is taught
+`rulerlib.memory.teaching`    facts go into stores, and are rehearsed there
+`rulerlib.memory.recalling`   what is brought to each question
+`rulerlib.memory.testing`     prompts, held against what was taught, and answers
+`rulerlib.memory.measuring`   ``metrics.csv`` and ``metrics.json``
+`rulerlib.memory.guards`      what stops a run whose figures would not mean what they say
+============================  =====================================================================
 """

@@ -16,7 +16,6 @@ from rulerlib.memory.prompting import asked
 from rulerlib.memory.work import Work
 from rulerlib.models import Model
 from rulerlib.prompts import Frame
-from rulerlib.store import files
 from rulerlib.tasks.episodes import Episode
 from rulerlib.tokens import Tokenizer
 
@@ -63,7 +62,7 @@ def check(works: Sequence[Work]) -> list[Estimate]:
     ------
     ParameterError
         If a model cannot take a preset's system prompt or the length, a question alone has no
-        room, two are the same, or the folder of runs cannot be written.
+        room, or two are the same.
     DataError, MissingExtraError
         If a tokenizer or a language pack cannot be read.
     """
@@ -80,8 +79,6 @@ def check(works: Sequence[Work]) -> list[Estimate]:
         if known not in first:
             first[known] = next(iter(job.recipe)).episode
         estimates.append(_estimate(job, first[known], model.tokenizer, frame))
-    for root in dict.fromkeys(job.root for job in works):
-        files.check_writable(Path(root).expanduser())
     return estimates
 
 

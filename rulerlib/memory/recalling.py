@@ -104,7 +104,7 @@ def questions(job: Work) -> Iterator[Question]:
         If the set cannot be read or is damaged.
     """
     place = 0
-    for episode in sets.read(job.set_path):
+    for episode in sets.held(job.set_path):
         for number, probe in enumerate(episode.probes):
             yield Question(place, episode, number, probe)
             place += 1

@@ -11,6 +11,7 @@ import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import NamedTuple
 
 from rulerlib import samples
@@ -65,6 +66,8 @@ def run(works: Sequence[Work], primary_em: str = "norm", quiet: bool = False) ->
     """
     one_of("primary_em", primary_em, measuring.PRIMARIES)
     planning.check(works)
+    for root in dict.fromkeys(job.root for job in works):
+        files.check_writable(Path(root).expanduser())
     for job in works:
         job.file(work.STOPPED).unlink(missing_ok=True)
     total = sum(job.questions for job in works) * sum(_WEIGHT.values())

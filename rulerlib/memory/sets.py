@@ -14,6 +14,7 @@ True
 from __future__ import annotations
 
 import dataclasses
+import functools
 import hashlib
 import itertools
 import statistics
@@ -32,6 +33,9 @@ from rulerlib.tasks.episodes import Episode, Fact, Probe
 
 CARD = ".card.json"
 """What the name of a card has in place of ``.jsonl``."""
+
+# The bytes of a set that is held in memory.
+_HELD = 64_000_000
 
 
 @dataclass(slots=True)
@@ -201,6 +205,27 @@ def read(path: str | Path) -> Iterator[Episode]:
         If the file cannot be read or a line is damaged: names file and line.
     """
     return (item.episode for item in samples.read(path, Item))
+
+
+def held(path: str | Path) -> Iterable[Episode]:
+    """Return the same as `read`; a set of up to 64 MB is held in memory until another one is read.
+
+    Raises
+    ------
+    DataError
+        As `read`; where the set is larger, when it is gone through.
+    """
+    try:
+        about = Path(path).stat()
+    except OSError as error:
+        raise DataError(f"{path}: cannot be read ({error.strerror or error}).") from error
+    return _held(str(path), about.st_mtime_ns) if about.st_size <= _HELD else read(path)
+
+
+@functools.lru_cache(maxsize=1)
+def _held(path: str, _changed: int) -> tuple[Episode, ...]:
+    """Return the episodes of a set as it was when it was changed last."""
+    return tuple(read(path))
 
 
 def card_of(path: str | Path) -> Path:

@@ -23,6 +23,7 @@ from typing import Any, ClassVar
 from rulerlib import samples
 from rulerlib.errors import DataError, RunMismatchError
 from rulerlib.memory import guards, sets, suites, work
+from rulerlib.memory.surprise import surprises
 from rulerlib.memory.system import Surprise, System
 from rulerlib.memory.work import Work
 from rulerlib.models import Model
@@ -60,7 +61,7 @@ def teach(job: Work, reader: Reader) -> None:
     BusyError
         If another process is teaching the same.
     """
-    suites.write(job.recipe, job.set_path, quiet=True)
+    _make_set(job)
     if not job.settings.stores or is_taught(job):
         return
     path = job.file(work.STORE)
@@ -81,6 +82,18 @@ def teach(job: Work, reader: Reader) -> None:
             job.file(work.TEACHING),
             {"preset": job.settings.to_dict(), **told, "seconds": seconds},
         )
+
+
+# The sets that this process has made or checked, and when each was changed last.
+_MADE: dict[Path, int] = {}
+
+
+def _make_set(job: Work) -> None:
+    """Make the set of a piece of work, or check the one that stands there, once for all presets."""
+    path = job.set_path
+    if not path.exists() or _MADE.get(path) != path.stat().st_mtime_ns:
+        suites.write(job.recipe, path, quiet=True)
+        _MADE[path] = path.stat().st_mtime_ns
 
 
 def is_taught(job: Work) -> bool:
@@ -154,7 +167,7 @@ class _Teaching:
                 counts.update(system.counts)
                 system = self._flushed(system, sessions)
             told = 0
-            for episode in sets.read(self._job.set_path):
+            for episode in sets.held(self._job.set_path):
                 last = max(last, episode.facts[-1].session)
                 episodes += not sessions
                 told += self._teach(system, episode, sessions)
@@ -294,8 +307,6 @@ class Surprises:
         """
         texts = [fact.text for fact in episode.facts]
         if episode.id not in self._known:
-            from rulerlib.memory.surprise import surprises
-
             self._add(episode.id, [round(each, 6) for each in surprises(self._reader, texts)])
         values = self._known[episode.id]
         if len(values) != len(texts):

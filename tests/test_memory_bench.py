@@ -1,0 +1,799 @@
+"""Teaching, replay and asking: only files pass between them, kills cost nothing, figures are right.
+
+The figures are computed again from the files alone, by code that shares none with the project.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import csv
+import doctest
+import gc
+import json
+import re
+import string
+from collections import Counter
+from dataclasses import replace
+
+import pytest
+
+pytest.importorskip("yaml")
+pytest.importorskip("numpy")
+pytest.importorskip("tokenizers")
+
+from helpers_memory import Student, matrix, metrics, rows, taught
+
+from rulerlib import languages, models, tokens
+from rulerlib.analysis.scores import read_predictions
+from rulerlib.errors import DataError, ParameterError, RunMismatchError
+from rulerlib.memory import (
+    bench,
+    guards,
+    judging,
+    measuring,
+    planning,
+    recalling,
+    retrieval,
+    running,
+    sets,
+    teaching,
+    testing,
+    work,
+)
+from rulerlib.memory.episodic_index import EpisodicIndex
+from rulerlib.memory.rag import Rag
+from rulerlib.memory.suites import SUITES, Recipe
+from rulerlib.memory.system import System
+from rulerlib.memory.work import METRICS, RECALLED, STORE, TABLE, Work, expand
+from rulerlib.tasks.episodes import Episode, Fact, Probe
+
+STORES = ["rag", "memory/hei_nw", "memory/sgc_rss", "memory/smpd"]
+MODULES = [bench, guards, judging, measuring, recalling, retrieval, teaching, testing, work]
+
+
+@pytest.fixture
+def student(tmp_path, monkeypatch):
+    """A reader of what stands in its prompt takes the place of every model."""
+    made = Student(tmp_path)
+    monkeypatch.setattr(models, "load", lambda *_, **__: made)
+    return made
+
+
+@pytest.mark.parametrize("module", MODULES, ids=lambda module: module.__name__)
+def test_examples(module):
+    assert doctest.testmod(module).failed == 0
+
+
+# ---------------------------------------------------------------- the matrix
+
+
+def test_the_matrix_has_all_with_all_and_one_set_after_the_other():
+    works = expand(["span_short", "memory/hei_nw"])
+    assert len(works) == 2 * 6 * 3 * 3
+    assert {job.suite for job in works} == {*SUITES}
+    assert {job.size for job in works} == {50, 200, 1000}
+    assert {job.seed for job in works} == {1337, 2025, 4242}
+    paths = [job.set_path for job in works]
+    assert [*dict.fromkeys(paths)] == paths[::2] == paths[1::2]
+    assert len({job.folder for job in works}) == len({job.answers_path for job in works}) == 108
+
+
+def test_what_differs_has_another_folder():
+    usual = Work("episodic", "rag", 2)
+    others = [
+        replace(usual, **{name: value})
+        for name, value in (
+            ("suite", "semantic"), ("preset", "core"), ("size", 3), ("seed", 1), ("length", 1024),
+            ("language", "en"), ("profile", "hard"), ("probes", 2), ("knobs", {"facts": 9}),
+            ("changes", {"k": 3}), ("changes", {"max_new_tokens": 9}), ("root", "elsewhere"),
+        )
+    ]  # fmt: skip
+    assert len({job.folder for job in (usual, *others)}) == 13
+    sets_ = {job.set_path for job in others if job.preset == "rag" and job.length == 2048}
+    # The changes of a preset and the length of a prompt make no other set.
+    assert usual.set_path in sets_
+    assert len({job.set_path for job in (usual, *others)}) == 9
+
+
+def test_a_budget_of_the_suite_goes_before_the_length():
+    assert Work("episodic_capacity", "rag", 2).budget == 256
+    assert Work("episodic_capacity", "rag", 2, knobs={"context_budget": None}).budget == 2048
+    assert Work("episodic", "rag", 2, length=99).budget == 99
+
+
+def test_a_setting_goes_to_those_that_have_it():
+    works = matrix("r", preset_names=["rag", "memory/hei_nw", "core"], changes={"gate": False})
+    assert [job.changes for job in works] == [{}, {"gate": False}, {}]
+    works = matrix("r", preset_names=["core"], suites=["spatial", "semantic"],
+                   knobs={"hop_depth": 3})  # fmt: skip
+    assert [job.knobs for job in works] == [{}, {"hop_depth": 3}]
+
+
+@pytest.mark.parametrize(
+    ("given", "sentence"),
+    [
+        (["--suites", "episodes"], r"suite is 'episodes'.*did you mean 'episodic'"),
+        (["--presets", "hei_nw"], r"preset is 'hei_nw'.*did you mean 'memory/hei_nw'"),
+        (["--profile", "easyer"], r"profile is 'easyer'.*did you mean 'easy'"),
+        (["--language", "dk"], r"language is 'dk'.*did you mean 'da'"),
+        (["--sizes", "2.5"], r"size is 2.5, but must be a whole number, at least 1"),
+        (["--sizes", "zwei"], r"size is 'zwei', but must be a whole number"),
+        (["--sizes", "0"], r"size is 0, but must be a whole number"),
+        (["--sizes", ","], r"sizes is ',', but must be one or several"),
+        (["--sizes", "2,2"], r"sizes is \[2, 2\], but must be a list without repetition"),
+        (["--seeds", "x"], r"seed is 'x', but must be a whole number, at least 0"),
+        (["--seeds", "true"], r"seed is True, but must be a whole number"),
+        (["--length", "0"], r"length is 0"),
+        (["--length", "30", "--suites", "episodic"], r"length is 30, but must be at least \d+"),
+        (
+            ["--knob", "context_budget=64"],
+            r"context_budget is 64, but must be at least \d+, what a",
+        ),
+        (["--knob", "fact=5"], r"knob is 'fact'.*did you mean 'facts'"),
+        (["--knob", "facts"], r"knob is 'facts', but must be a name and a value"),
+        (["--set", "gatte=false"], r"setting is 'gatte'.*did you mean 'gate'"),
+        (["--set", "gate=5", "--presets", "memory/hei_nw"], r"gate is 5, but must be True or"),
+        (["--probes", "2", "--suites", "semantic"], r"probes is 2, but must be at most 1"),
+        (["--engine", "vlm"], r"engine is 'vlm'.*did you mean 'vllm'"),
+        (["--engine-option", "dtyp=x"], r"engine option is 'dtyp'.*did you mean 'dtype'"),
+        (["--engine-option", "api_key=s3"], r"engine_options is \['api_key'\]"),
+        (["--model", "nowhere"], r"model is 'nowhere'"),
+        (["--primary-em", "row"], r"primary_em is 'row'.*did you mean 'raw'"),
+        (["--works", "/no/such/file"], r"works is '/no/such/file', but must be a list in JSON"),
+        (["--model", "lille", "--length", "999999"], r"length is 999999, but must be at most"),
+    ],
+)
+def test_bad_input_is_one_sentence_before_anything_is_done(given, sentence, tmp_path, capsys):
+    root = tmp_path / "runs"
+    words = ["--sizes", "2", "--seeds", "7", "--root", str(root), *given]
+    assert bench.main(words) == 2
+    told = capsys.readouterr()
+    assert re.search(sentence, told.err), told.err
+    assert told.err.count("\n") == 1
+    assert not told.out
+    assert not root.exists()
+
+
+def test_a_dry_run_says_what_would_be_run_and_where(tmp_path, capsys):
+    words = ["--presets", "span_short,memory/hei_nw", "--dry-run", "--root", str(tmp_path / "r")]
+    assert bench.main(words) == 0
+    head, *lines, total = capsys.readouterr().out.splitlines()
+    assert head.split() == ["preset", "language", "suite", "questions", "facts", "tokens,",
+                            "about", "file"]  # fmt: skip
+    assert len(lines) == 108
+    assert total.startswith("108 runs (0 finished), 45,000 questions, about ")
+    assert sum(int(line.split()[3].replace(",", "")) for line in lines) == 45_000
+    named = {line.split()[-1] for line in lines}
+    assert named == {str(job.file(TABLE)) for job in expand(["span_short", "memory/hei_nw"],
+                                                            root=str(tmp_path / "r"))}  # fmt: skip
+    assert not [*tmp_path.iterdir()]
+
+
+def test_an_estimate_is_near_what_is_read(student, tmp_path):
+    works = matrix(tmp_path, sizes=[6])
+    estimates = planning.check(works)
+    assert not taught(works)
+    for job, estimate in zip(works, estimates, strict=True):
+        frame = job.frame(student)
+        fed = [frame.prompt(each.input, each.answer_prefix)
+               for each in testing.Prompts(job, student)]  # fmt: skip
+        room = job.settings.max_new_tokens
+        read = sum(student.tokenizer.count(text) + frame.special + room for text in fed)
+        assert estimate.tokens > 0.75 * read, job.preset
+        # The graph recalls what it follows, which is less than it may.
+        assert estimate.tokens < 1.25 * read or job.preset == "memory/sgc_rss"
+        assert estimate.facts == 6 * 20
+
+
+# ---------------------------------------------------------------- all presets
+
+
+WORDS = re.compile(r"\w+", re.UNICODE)
+ARTICLES = {"da": {"en", "et", "den", "det", "de"}, "en": {"a", "an", "the"}}
+
+
+def bare(text, language):
+    """Words in small letters, without marks and articles: SQuAD's normalization, once more."""
+    kept = "".join(each for each in text.lower() if each not in string.punctuation)
+    words = [word for word in kept.split() if word not in languages.load(language).articles]
+    return words or kept.split()
+
+
+def scores_again(answer, golds, language):
+    """Exact match raw and normalized, and F1, by code that shares none with the project."""
+    raw = float(answer.strip() in golds)
+    said = bare(answer, language)
+    norm = float(any(said == bare(gold, language) for gold in golds))
+    best = 0.0
+    for gold in golds:
+        wanted = bare(gold, language)
+        common = sum((Counter(said) & Counter(wanted)).values())
+        if common:
+            precision, recall = common / len(said), common / len(wanted)
+            best = max(best, 2 * precision * recall / (precision + recall))
+    return raw, norm, best
+
+
+@pytest.mark.parametrize(
+    ("suite", "language"),
+    [("episodic", "da"), ("semantic", "en"), ("episodic_multi", "en"), ("episodic_cross", "da")],
+)
+def test_every_figure_follows_from_the_files(student, tmp_path, suite, language):
+    works = matrix(tmp_path, suites=[suite], sizes=[4], languages=[language])
+    assert not taught(works)
+    for job in works:
+        table, found = rows(job), metrics(job)
+        episodes = [*sets.read(job.set_path)]
+        asked = [(episode, probe) for episode in episodes for probe in episode.probes]
+        prompts = [each.input for each in testing.Prompts(job, student)]
+        assert len(table) == len(asked) == found["n"] == 4
+        recalled = {}
+        if job.settings.stores:
+            lines = job.file(RECALLED).read_text("utf-8").splitlines()
+            recalled = {each["index"]: each["recalled"] for each in map(json.loads, lines)}
+        sums = Counter()
+        for place, (row, (episode, probe)) in enumerate(zip(table, asked, strict=True)):
+            raw, norm, f1 = scores_again(row["answer"], probe.golds, language)
+            assert (float(row["em_raw"]), float(row["em_norm"])) == (raw, norm)
+            assert row["em"] == row["em_norm"]
+            assert float(row["f1"]) == pytest.approx(f1, abs=1e-5)
+            sums.update(em_raw=raw, em_norm=norm, f1=f1)
+            assert int(row["needed"]) == len(probe.needs)
+            assert int(row["taught"]) == len(episode.facts)
+            assert row["leaked"] == "0"
+            needed = {episode.facts[number].text for number in probe.needs}
+            if not needed:
+                assert (row["answerable"], row["in_prompt"], row["recall_at_5"]) == ("0", "", "")
+                continue
+            shown = all(text in prompts[place] for text in needed)
+            assert row["in_prompt"] == str(int(shown))
+            # The student says the answer where it stands, and nothing else.
+            assert row["em_norm"] == row["in_prompt"]
+            if recalled:
+                first = [text["text"] for text in recalled[place][:5]]
+                share = sum(text in first for text in needed) / len(needed)
+                assert float(row["recall_at_5"]) == pytest.approx(share, abs=1e-5)
+                order = [text["text"] for text in recalled[place]]
+                ranks = [order.index(text) + 1 for text in needed if text in order]
+                wanted = 1 / min(ranks) if ranks else 0
+                assert float(row["rr"]) == pytest.approx(wanted, abs=1e-5)
+        for name in ("em_raw", "em_norm", "f1"):
+            assert found[name] == pytest.approx(sums[name] / 4, abs=1e-5)
+        assert found["em"] == found["em_norm"]
+        faults = found["diagnostics"]
+        assert faults == {name: sum(int(row[name]) for row in table) for name in faults}
+    assert {*faults} == {"overlong", "format_violation"}
+    # What sees nothing knows nothing, and what sees all that is needed knows all that is known.
+    by_name = {job.preset: metrics(job)["em_norm"] for job in works}
+    assert by_name["core"] == by_name["span_short"] == 0
+    assert by_name["oracle"] >= max(by_name.values())
+
+
+def test_every_reader_of_runs_reads_them(student, tmp_path):
+    works = matrix(tmp_path, preset_names=["rag", "oracle"])
+    taught(works)
+    found = [*read_predictions(tmp_path)]
+    assert {about["memory"] for about, _ in found} == {"rag", "oracle"}
+    assert all(each.outputs and each.input for _, each in found)
+    assert {about["knobs"]["size"] for about, _ in found} == {2}
+    for job in works:
+        settings = json.loads(job.answers_path.with_suffix(".settings.json").read_text("utf-8"))
+        assert settings["tokens_to_generate"] == 8
+        assert settings["chat"] is True
+        assert settings["system_prompt"].startswith("Svar med det kortest mulige")
+        assert settings["dataset"]["memory"] == job.settings.to_dict()
+
+
+def test_the_length_holds_and_what_has_no_room_is_told(student, tmp_path):
+    for preset, side, length in (("longctx", "last", 600), ("rag", "first", 240)):
+        (job,) = matrix(tmp_path, preset_names=[preset], length=length)
+        taught([job])
+        for sample, (_, found) in zip(
+            testing.Prompts(job, student), recalling.brought(job), strict=True
+        ):
+            cut = sample.facts["cut"]
+            assert sample.length_w_model_temp <= length
+            assert 0 < cut < len(found.texts)
+            kept = found.texts[cut:] if side == "last" else found.texts[: len(found.texts) - cut]
+            assert [each.text in sample.input for each in kept] == [True] * len(kept)
+            one_more = found.texts[cut - 1] if side == "last" else found.texts[len(kept)]
+            more = student.tokenizer.count(one_more.text + "\n")
+            assert sample.length_w_model_temp + more > length
+        assert [int(row["cut"]) > 0 for row in rows(job)] == [True, True]
+
+
+def test_an_unanswerable_question_shows_the_oracle_nothing(student, tmp_path):
+    (job,) = matrix(tmp_path, preset_names=["oracle"], suites=["episodic_cross"],
+                    sizes=[4], knobs={"unanswerable": 0.5, "facts": 6, "distractors": 0},
+                    seeds=[1])  # fmt: skip
+    taught([job])
+    unknown = [row for row in rows(job) if row["answerable"] == "0"]
+    assert unknown
+    assert {(row["recalled"], row["needed"], row["chance"]) for row in unknown} == {("0", "0", "0")}
+
+
+# ---------------------------------------------------------------- what passes from step to step
+
+
+def reachable(value):
+    """All objects that can be reached from some, modules and classes left out."""
+    seen, left = {}, [value]
+    while left:
+        each = left.pop()
+        if id(each) in seen or isinstance(each, (type, type(re))):
+            continue
+        seen[id(each)] = each
+        left += gc.get_referents(each)
+    return seen.values()
+
+
+@pytest.mark.parametrize("preset", STORES)
+def test_a_system_is_taught_facts_and_nothing_else(student, tmp_path, monkeypatch, preset):
+    (job,) = matrix(tmp_path, preset_names=[preset])
+    given = []
+    kind = job.settings.kind
+    teach = kind.teach
+
+    def watched(self, episode, facts, surprise=None):
+        given.append((episode, facts))
+        return teach(self, episode, facts, surprise)
+
+    monkeypatch.setattr(kind, "teach", watched)
+    taught([job], "teach")
+    assert given
+    for name, facts in given:
+        assert type(name) is str
+        objects = [*reachable(facts)]
+        assert any(isinstance(each, Fact) for each in objects)
+        assert not any(isinstance(each, (Probe, Episode)) for each in objects)
+
+
+def test_a_question_alone_is_asked(student, tmp_path, monkeypatch):
+    (job,) = matrix(tmp_path, preset_names=["rag"])
+    taught([job], "teach")
+    given = []
+    recall = Rag.recall
+    monkeypatch.setattr(
+        Rag, "recall", lambda self, *asked: given.append(asked) or recall(self, *asked)
+    )
+    monkeypatch.setattr(Rag, "teach", None)
+    taught([job], "replay", "test")
+    probes = [(episode.id, episode.probes[0].text) for episode in sets.read(job.set_path)]
+    assert given == probes
+
+
+def test_nothing_but_the_store_passes_on(student, tmp_path):
+    """With the set's facts rewritten after teaching, what is recalled is what was taught."""
+    (job,) = matrix(tmp_path, preset_names=["rag"])
+    taught([job], "teach")
+    before = [fact.text for fact in next(sets.read(job.set_path)).facts]
+    recalling.recall(job)
+    job.set_path.unlink()
+    lines = [json.loads(line) for line in job.file(RECALLED).read_text("utf-8").splitlines()]
+    assert {text["text"] for text in lines[0]["recalled"]} <= {*before}
+
+
+def test_sessions_are_taught_one_after_the_other_and_flushed(student, tmp_path, monkeypatch):
+    (job,) = matrix(tmp_path, preset_names=["memory/hei_nw"], suites=["episodic_cross"])
+    order, opened = [], []
+    teach, open_ = EpisodicIndex.teach, System.open.__func__
+
+    def watched(self, episode, facts, surprise=None):
+        order.append((len(opened), {fact.session for fact in facts}))
+        return teach(self, episode, facts, surprise)
+
+    monkeypatch.setattr(EpisodicIndex, "teach", watched)
+    monkeypatch.setattr(
+        EpisodicIndex, "open", classmethod(lambda *each: opened.append(1) or open_(*each))
+    )
+    taught([job], "teach")
+    assert order == [(0, {0}), (0, {0}), (1, {1}), (1, {1}), (2, {2}), (2, {2})]
+    told = json.loads(job.file(work.TEACHING).read_text("utf-8"))
+    assert (told["sessions"], told["facts"], told["episodes"]) == (3, 40, 2)
+    # What happened in all sessions is counted, not that of the last one alone.
+    assert told["telemetry"]["written"] + told["telemetry"]["refused"] == 40
+
+
+def test_a_flush_with_nothing_taught(student, tmp_path):
+    """A gate that nothing passes leaves an empty store to the second session."""
+    (job,) = matrix(tmp_path, preset_names=["memory/hei_nw"], suites=["episodic_cross"],
+                    changes={"threshold": 900})  # fmt: skip
+    (sentence,) = taught([job])
+    assert re.search(r"Session 1 begins with nothing taught: hei_nw-threshold_900 kept none of the"
+                     r" 1\d facts before it", sentence)  # fmt: skip
+    assert not job.file(STORE).exists()
+
+
+def test_a_session_that_teaches_nothing(student, tmp_path):
+    (job,) = matrix(tmp_path, preset_names=["rag"], suites=["episodic_cross"])
+    taught([job], "teach")
+    for name in (STORE, work.TEACHING):
+        job.file(name).unlink()
+    lines = [json.loads(line) for line in job.set_path.read_text("utf-8").splitlines()]
+    for line in lines:
+        for fact in line["facts"]:
+            fact["session"] = 2 * fact["session"]
+    path = tmp_path / "gap.jsonl"
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    made = teaching._Teaching(job, tmp_path / "gap.sqlite", None)
+    job.__dict__["set_path"] = path
+    with pytest.raises(DataError, match=r"gap\.jsonl: nothing to teach in session 1"):
+        made.run()
+
+
+def test_the_surprise_of_the_reader_is_asked_once_for_all_presets(student, tmp_path):
+    works = [
+        *matrix(tmp_path, preset_names=["memory/hei_nw", "memory/sgc_rss"],
+                changes={"surprise": "reader"}),
+        *matrix(tmp_path, preset_names=["memory/hei_nw"], changes={"gate": False}),
+    ]  # fmt: skip
+    taught(works, "teach")
+    texts = [fact.text for episode in sets.read(works[0].set_path) for fact in episode.facts]
+    assert student.read == texts
+    told = [json.loads(job.file(work.TEACHING).read_text("utf-8")) for job in works]
+    assert 0 < told[0]["telemetry"]["refused"] < 40
+    assert told[2]["stored"] == 40
+    # A line that a kill cut off is read again, those before it are not.
+    path = works[0].surprise_path
+    whole = path.read_bytes()
+    path.write_bytes(whole[:-20])
+    for name in (STORE, work.TEACHING):
+        works[0].file(name).unlink()
+    student.read.clear()
+    taught(works[:1], "teach")
+    assert student.read == texts[20:]
+    assert path.read_bytes() == whole
+
+
+def test_an_engine_that_cannot_say_how_unexpected_a_text_is(student, tmp_path, monkeypatch):
+    def refuses(texts):
+        raise ParameterError("surprise", "reader", "'none', because this server gives none")
+
+    monkeypatch.setattr(student, "log_likelihoods", refuses)
+    works = matrix(tmp_path, preset_names=["memory/hei_nw", "rag"])
+    (sentence,) = taught(works)
+    assert "surprise is 'reader', but must be 'none', because this server gives none" in sentence
+    assert works[1].file(METRICS).exists()
+
+
+def test_replay_is_a_step_of_its_own_and_done_once(student, tmp_path):
+    (job,) = matrix(tmp_path, preset_names=["memory/hei_nw"])
+    assert not taught([job], "teach")
+    (sentence,) = taught([job], "test")
+    assert "not ready to be asked; replay first" in sentence
+    assert not taught([job], "replay")
+    told = json.loads(job.file(work.REPLAY).read_text("utf-8"))
+    assert told["steps"] == 20
+    kinds = ("recent", "important", "random")
+    assert sum(told["telemetry"][f"replayed_{kind}"] for kind in kinds) == 2 * 20
+    store = dumped(job)
+    assert not taught([job], "replay")
+    assert dumped(job) == store
+    assert not job.file(work.TAUGHT).exists()
+
+
+def dumped(job):
+    """All that a store holds, as SQL."""
+    import sqlite3
+
+    with contextlib.closing(sqlite3.connect(job.file(STORE))) as database:
+        return [*database.iterdump()]
+
+
+# ---------------------------------------------------------------- what is not done
+
+
+@pytest.mark.parametrize(
+    ("step", "sentence"), [("replay", "nothing to rehearse; teach first"), ("test", "teach first")]
+)
+def test_a_step_before_the_one_it_needs(student, tmp_path, step, sentence):
+    (job,) = matrix(tmp_path, preset_names=["memory/hei_nw"])
+    suite = Recipe("episodic", 2, 7)
+    from rulerlib.memory import suites
+
+    suites.write(suite, job.set_path, quiet=True)
+    (told,) = taught([job], step)
+    assert sentence in told
+
+
+def test_a_finished_run_is_not_done_again(student, tmp_path, monkeypatch):
+    works = matrix(tmp_path)
+    taught(works)
+    before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+    student.asked.clear()
+    monkeypatch.setattr(System, "open", None)
+    assert not taught(works)
+    assert student.asked == []
+    assert before == {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+
+
+def test_the_other_exact_match_needs_no_model(student, tmp_path):
+    (job,) = matrix(tmp_path, preset_names=["oracle"])
+    student._says = "den"
+    taught([job])
+    running.step([job], "test", "raw")
+    found = json.loads(job.file(METRICS).read_text("utf-8"))
+    assert found["primary_em"] == "raw"
+    assert found["metrics"]["episodic"]["em"] == found["metrics"]["episodic"]["em_raw"]
+    assert [row["em"] for row in rows(job)] == [row["em_raw"] for row in rows(job)]
+    assert len(student.asked) == 2
+
+
+def test_a_preset_that_was_edited_since_is_told(student, tmp_path):
+    path = tmp_path / "mine.yaml"
+    path.write_text("system: rag\nsettings: {k: 2}\n")
+    (job,) = matrix(tmp_path / "runs", preset_names=[str(path)])
+    taught([job])
+    about = job.file(METRICS)
+    about.write_text(about.read_text("utf-8").replace('"k": 2', '"k": 4'), "utf-8")
+    with pytest.raises(RunMismatchError, match="was made with k = 4, and the preset now says 2"):
+        measuring.is_measured(job)
+    (sentence,) = taught([job], "test")
+    assert "the preset now says 2" in sentence
+
+
+@pytest.mark.parametrize(
+    ("damage", "sentence"),
+    [
+        (lambda path: path.write_bytes(b"no store"), "not a store, or damaged"),
+        (lambda path: path.unlink(), "there is no store"),
+        (lambda path: altered(path, "UPDATE about SET value='99' WHERE name='version'"),
+         "a store of version 99"),
+        (lambda path: altered(path, "UPDATE about SET value='\"semantic\"' WHERE name='suite'"),
+         "was made with suite = 'semantic'"),
+        (lambda path: altered(path, "DELETE FROM facts"), "the store holds nothing"),
+    ],
+)  # fmt: skip
+def test_a_store_that_is_not_the_one(student, tmp_path, damage, sentence):
+    works = matrix(tmp_path, preset_names=["rag", "core"])
+    taught(works, "teach")
+    damage(works[0].file(STORE))
+    (told,) = taught(works, "replay", "test")
+    assert sentence in told
+    assert told.count("\n") == 0
+    assert not works[0].file(METRICS).exists()
+    assert works[1].file(METRICS).exists(), "the others go on"
+
+
+def altered(path, statement):
+    import sqlite3
+
+    with contextlib.closing(sqlite3.connect(path)) as database:
+        database.execute(statement)
+        database.commit()
+
+
+def test_a_model_that_takes_no_system_prompt_is_told_before_anything_is_taught(
+    tmp_path, monkeypatch
+):
+    plain = Student(tmp_path, tokenizer=tokens.Words())
+    monkeypatch.setattr(models, "load", lambda *_, **__: plain)
+    works = matrix(tmp_path / "runs", preset_names=["rag"])
+    with pytest.raises(ParameterError, match=r"chat is True, but must be false, because the tok"):
+        running.run(works, quiet=True)
+    (sentence,) = taught(works)
+    assert "has no chat template" in sentence
+    assert not [*(tmp_path / "runs").rglob("*.sqlite")]
+
+
+# ---------------------------------------------------------------- guards
+
+
+def test_a_memory_that_was_never_asked(student, tmp_path, monkeypatch):
+    (job,) = matrix(tmp_path, preset_names=["rag"])
+    monkeypatch.setattr(Rag, "recall", lambda *_: [])
+    (sentence,) = taught([job])
+    assert sentence.endswith("retrieval.requests == 0: rag was never asked for anything.")
+    assert not job.file(METRICS).exists()
+
+
+def test_a_store_that_is_empty_after_teaching(student, tmp_path):
+    works = matrix(tmp_path, preset_names=["memory/hei_nw"], changes={"threshold": 900})
+    (sentence,) = taught(works)
+    assert "The store of hei_nw-threshold_900 is empty after teaching: of 40 facts" in sentence
+    assert not works[0].file(STORE).exists()
+
+
+def test_a_text_that_does_not_reach_the_prompt(student, tmp_path, monkeypatch):
+    (job,) = matrix(tmp_path, preset_names=["rag"])
+    template = student.tokenizer.chat_template
+    monkeypatch.setattr(testing, "asked", lambda *each: shortened(testing_asked(*each)))
+    testing_asked = planning.asked
+
+    def shortened(prompt):
+        return prompt._replace(text=prompt.text[:60])
+
+    (sentence,) = taught([job])
+    assert "What was recalled does not stand in the prompt" in sentence
+    assert student.tokenizer.chat_template == template
+    assert student.asked == []
+
+
+def test_a_taught_text_that_stands_beside_what_was_recalled(student, tmp_path, monkeypatch):
+    works = matrix(tmp_path, preset_names=["span_short", "rag"])
+    asked = testing.asked
+    first = next(iter(works[0].recipe)).episode.facts[3].text
+
+    def leaking(language, question, recalled, *more):
+        prompt = asked(language, question, recalled, *more)
+        return prompt._replace(text=f"{prompt.text} {first.upper()}")
+
+    monkeypatch.setattr(testing, "asked", leaking)
+    sentences = taught(works)
+    assert any("What was taught stands in a prompt that must hold none" in each
+               for each in sentences)  # fmt: skip
+    assert student.asked == []
+
+
+def test_a_reader_that_refuses(student, tmp_path, monkeypatch):
+    works = matrix(tmp_path, preset_names=["rag", "oracle", "span_short"], sizes=[4])
+    monkeypatch.setattr(student, "answer", lambda prompt: "Ukendt.")
+    sentences = taught(works)
+    assert [re.search(r"refused (\d) of (\d) questions of (\w+)", each).groups()
+            for each in sentences] == [("4", "4", "rag"), ("4", "4", "oracle")]  # fmt: skip
+    # Who sees nothing is right to refuse.
+    assert works[2].file(METRICS).exists()
+    assert {row["refused"] for row in rows(works[2])} == {"1"}
+
+
+def test_an_oracle_below_a_memory(student, tmp_path, monkeypatch):
+    works = matrix(tmp_path, preset_names=["rag", "oracle"], sizes=[8])
+    answer = student.answer
+    # What stands alone is not understood.
+    monkeypatch.setattr(
+        student, "answer", lambda prompt: answer(prompt) if prompt.count("\n") > 11 else "nothing"
+    )
+    assert not taught(works)
+    outcome = running.run(works, quiet=True)
+    (sentence,) = outcome.stopped
+    assert re.search(r"The oracle is below rag by \d+\.\d points of exact match \(n = 8; rag is"
+                     r" better in 8 of the 8 episodes", sentence)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("better", "worse", "stops"), [(6, 0, True), (5, 0, False), (9, 1, True), (8, 2, False)]
+)
+def test_how_far_an_oracle_may_be_below(better, worse, stops):
+    """Against the exact test of signs of scipy."""
+    binomtest = pytest.importorskip("scipy.stats").binomtest
+    signs = [1] * better + [-1] * worse + [0] * 5
+    table = [{"em": (1 + sign) // 2 if sign else 1, "episode": f"e{place}", "made": False}
+             for place, sign in enumerate(signs)]  # fmt: skip
+    oracle = [{**row, "em": row["em"] - sign} for row, sign in zip(table, signs, strict=True)]
+    tested = binomtest(better, better + worse, alternative="greater").pvalue <= 0.025
+    assert tested == stops
+    with pytest.raises(guards.GuardError) if stops else contextlib.nullcontext():
+        guards.below("rag", oracle, table)
+    # A text that the memory made is none that an oracle has.
+    guards.below("smpd", oracle, [{**row, "made": True} for row in table])
+
+
+def test_a_change_without_effect_is_told(student, tmp_path):
+    usual = matrix(tmp_path, preset_names=["rag"], suites=["semantic"])
+    same = matrix(tmp_path, preset_names=["rag"], suites=["semantic"],
+                  changes={"surprise": "reader"})  # fmt: skip
+    less = matrix(tmp_path, preset_names=["rag"], suites=["semantic"], changes={"k": 1})
+    other = matrix(tmp_path, preset_names=["rag"], suites=["semantic"],
+                   changes={"max_new_tokens": 9})  # fmt: skip
+    alone = running.run  # Nothing is said where the usual one was not done.
+    taught(same)
+    assert alone(same, quiet=True).notes == ()
+    taught([*usual, *less, *other])
+    outcome = running.run([*same, *less, *other], quiet=True)
+    (note,) = outcome.notes
+    assert note.startswith("rag-surprise_reader, da, semantic")
+    assert "surprise = 'reader' had no effect" in note
+
+
+# ---------------------------------------------------------------- what is known of an answer
+
+
+@pytest.mark.parametrize("code", ["da", "en"])
+def test_what_a_way_is_worth(code):
+    """Routes are walked once more, on a map that is read off the facts' own values."""
+    pack = languages.load(code)
+    words = pack.section("spatial")["directions"]
+    letters = dict(words.values())
+    back = dict(zip([*letters.values()], [*letters.values()][2:] + [*letters.values()][:2],
+                    strict=True))  # fmt: skip
+    for item in Recipe("spatial", 4, 5, code, probes=6):
+        steps = {}
+        for fact in item.episode.facts[1:]:
+            letter = letters[fact.value("direction")]
+            steps[fact.value("from"), letter] = fact.value("to")
+            steps[fact.value("to"), back[letter]] = fact.value("from")
+        for probe in item.episode.probes:
+            optimum = probe.facts["optimum"]
+            if probe.kind == "stand":
+                assert judging.way("N", item.episode, probe, pack) is None
+            elif probe.kind == "length":
+                for text, expected in (
+                    (str(optimum), (True, True, 0)),
+                    (probe.golds[1] + ".", (True, True, 0)),
+                    (probe.golds[2], (True, True, 0)),
+                    (str(optimum + 2), (True, False, 2)),
+                    (str(optimum - 1), (False, False, None)),
+                    ("far", (False, False, None)),
+                ):
+                    assert judging.way(text, item.episode, probe, pack) == expected
+            else:
+                gold = probe.golds[0]
+                there = (*gold, gold[-1], back[gold[-1]], gold[-1], back[gold[-1]])
+                for route in (gold, gold.lower(), ", ".join(gold), gold + back[gold[-1]],
+                              "".join(there), gold[::-1]):  # fmt: skip
+                    at, free = probe.facts["start"], True
+                    walked = re.sub("[ ,]", "", route.upper())
+                    for letter in walked:
+                        free = free and (at, letter) in steps
+                        at = steps.get((at, letter), at) if free else at
+                    arrives = free and at == probe.facts["goal"]
+                    over = len(walked) - optimum if arrives else None
+                    assert judging.way(route, item.episode, probe, pack) == (free, arrives, over)
+                assert judging.way("over there", item.episode, probe, pack).valid is False
+
+
+@pytest.mark.parametrize("suite", SUITES)
+def test_chance_is_what_a_draw_would_get(suite):
+    """Of the values that are taught, drawn evenly, the gold is one."""
+    pack = languages.load("en")
+    for item in Recipe(suite, 6, 3, "en"):
+        episode = item.episode
+        for probe in episode.probes:
+            share = judging.chance(episode, probe, pack, 6)
+            if probe.kind == "route":
+                assert share is None
+            elif not probe.needs:
+                assert share == 0
+            elif probe.kind == "length":
+                assert share == pytest.approx(1 / 6)
+            else:
+                texts = " ".join(fact.text for fact in episode.facts)
+                assert 0 < share <= 1
+                assert probe.golds[0] in texts
+                values = {*judging._values(episode, probe, pack)}
+                assert probe.golds[0] in values
+                assert share == 1 / len(values)
+                assert len(values) > 1
+
+
+def test_refusals_of_both_languages():
+    for code, words in (("en", ["Unknown", "I don't know."]), ("da", ["ukendt", "Det vides ikke"])):
+        pack = languages.load(code)
+        assert all(judging.refused(word, pack) for word in ["", " \n", *words])
+        assert not judging.refused("Ely", pack)
+
+
+# ---------------------------------------------------------------- metrics on disk
+
+
+def test_older_metrics_are_read(tmp_path):
+    path = tmp_path / "metrics.json"
+    path.write_text('{"metrics": {"episodic": {"em": 0.25}}}')
+    assert measuring.read(path) == {"episodic": measuring.Scores(0.25)}
+    path.write_text('{"metrics": {"episodic": {"em": 1, "em_raw": null, "n": 40, "other": []}}}')
+    assert measuring.read(path)["episodic"] == measuring.Scores(1, n=40)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "[]", "{}", '{"metrics": []}', '{"metrics": {"e": {}}}', '{"metrics": {"e": {"em": 2}}}',
+     '{"metrics": {"e": {"em": "1"}}}', '{"metrics": {"e": {"em": 1, "diagnostics": 3}}}',
+     '{"metrics": {"e": 5}}'],
+)  # fmt: skip
+def test_damaged_metrics_are_told(tmp_path, text):
+    path = tmp_path / "metrics.json"
+    path.write_text(text)
+    with pytest.raises(DataError, match=r"metrics\.json: damaged"):
+        measuring.read(path)
+
+
+def test_a_table_has_its_columns_and_odd_answers_come_back(student, tmp_path, monkeypatch):
+    (job,) = matrix(tmp_path, preset_names=["rag"])
+    odd = 'a,"b"\r\n\u2028;\tæ'
+    monkeypatch.setattr(student, "answer", lambda prompt: odd)
+    taught([job])
+    with job.file(TABLE).open(encoding="utf-8", newline="") as file:
+        head, *lines = csv.reader(file)
+    assert tuple(head) == measuring.COLUMNS
+    assert {line[head.index("answer")] for line in lines} == {odd}
+    assert {line[head.index("format_violation")] for line in lines} == {"1"}

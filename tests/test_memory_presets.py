@@ -1,0 +1,250 @@
+"""Presets: what is compared is put in the same way, and all that may be set is checked."""
+
+from __future__ import annotations
+
+import doctest
+import json
+import shlex
+
+import pytest
+
+from rulerlib import languages
+from rulerlib.decoding import Decoding
+from rulerlib.errors import DataError, ParameterError
+from rulerlib.memory import bench, presets
+from rulerlib.memory.presets import ASKED, NAMES, available, load
+from rulerlib.store.cell import Cell, safe_name
+
+MEMORIES = ["memory/hei_nw", "memory/sgc_rss", "memory/smpd"]
+RULE = "Answer with the exact shortest span from the prompt. No explanations."
+yaml = pytest.importorskip("yaml")
+
+FILES = sorted(presets.PRESETS.rglob("*.yaml"))
+
+
+def said(name):
+    """What the file of a preset says, read without the project."""
+    return yaml.safe_load((presets.PRESETS / f"{name}.yaml").read_text(encoding="utf-8"))
+
+
+def test_examples():
+    assert doctest.testmod(presets).failed == 0
+
+
+def test_all_presets_are_there():
+    assert available() == NAMES
+    assert len(FILES) == len(NAMES) == 8
+
+
+@pytest.mark.parametrize("name", ["span_short", *MEMORIES, "rag", "longctx", "oracle"])
+def test_what_is_compared_is_put_in_the_same_way(name):
+    """The three settings stand in every file, so that nobody has to know what is usual."""
+    assert [said(name)[each] for each in ASKED] == [True, RULE, 8]
+    assert [getattr(load(name), each) for each in ASKED] == [True, RULE, 8]
+    for code in languages.available():
+        pack = languages.load(code)
+        assert load(name).format(pack) == load("span_short").format(pack)
+    assert load(name).decoding() == Decoding(tokens_to_generate=8)
+
+
+def test_core_asks_the_question_alone():
+    core = load("core")
+    assert (core.system, core.use_chat_template, core.system_prompt) == ("none", True, None)
+    assert core.max_new_tokens == 32
+    assert core.format(languages.load("da")).system_prompt is None
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("core", {"system": "none"}),
+        ("span_short", {"system": "none"}),
+        ("longctx", {"system": "all"}),
+        ("oracle", {"system": "needed"}),
+        ("rag", {"system": "rag", "words": True, "vectors": True, "k": 5}),
+        (
+            "memory/hei_nw",
+            {"system": "hei_nw", "k": 5, "gate": True, "w_surprise": 0.5, "w_novelty": 0.5,
+             "w_reward": 1, "w_pin": 1, "threshold": 0.5, "sparse": True, "completion": True,
+             "surprise": "reader"},
+        ),
+        (
+            "memory/sgc_rss",
+            {"system": "sgc_rss", "k": 5, "schema_threshold": 0.55, "gate": True,
+             "gate_threshold": 0.6, "fast_track": True, "hops": 4, "surprise": "none"},
+        ),
+        ("memory/smpd", {"system": "smpd", "astar": True, "macros": True, "surprise": "none"}),
+    ],
+)  # fmt: skip
+def test_retrieval_and_gates_are_as_each_preset_says(name, expected):
+    found = load(name).to_dict()
+    flat = {**found, **found["settings"]}
+    assert {each: flat[each] for each in expected} == expected
+    assert load(name).stores == (found["system"] not in ("none", "all", "needed"))
+    assert (found["replay"] is not None) == (name == "memory/hei_nw")
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
+def test_a_file_says_how_it_is_tried(file, capsys):
+    """The command at its head is right, and names it."""
+    (command,) = [line for line in file.read_text().splitlines() if "python -m" in line]
+    _, python, _, module, *words = shlex.split(command)
+    assert (python, module) == ("python", "rulerlib.memory.bench")
+    assert bench.main([*words, "--dry-run"]) == 0
+    assert "1 runs (0 finished), 2 questions" in capsys.readouterr().out
+    name = file.relative_to(presets.PRESETS).with_suffix("").as_posix()
+    assert words[words.index("--presets") + 1] == name
+
+
+@pytest.mark.parametrize("code", languages.available())
+def test_the_wording_is_that_of_the_language(code):
+    pack = languages.load(code)
+    wording = pack.section("memory")["system"]
+    assert load("rag").format(pack).system_prompt == wording["prompt"]
+    english = languages.load("en").section("memory")["system"]["memory"]
+    remembered = load("rag", {"system_prompt": english})
+    assert remembered.format(pack).system_prompt == wording["memory"]
+    own = load("rag", {"system_prompt": "Be brief."})
+    assert own.format(pack).system_prompt == "Be brief."
+
+
+# ---------------------------------------------------------------- changes
+
+
+def test_a_change_is_one_of_what_it_changes_and_no_other():
+    usual, off = load("memory/hei_nw"), load("memory/hei_nw", {"gate": False})
+    differ = {name for name, value in off.to_dict().items() if value != usual.to_dict()[name]}
+    assert differ == {"settings"}
+    assert off.system_settings.gate is False
+    assert off.short == "hei_nw-gate_off"
+
+
+def test_a_change_to_what_is_there_already_is_none():
+    preset = load("memory/hei_nw", {"gate": True, "k": 5, "surprise": "reader", "replay_steps": 20})
+    assert preset == load("memory/hei_nw")
+    assert preset.changes == {}
+    # To Python True is 1.
+    with pytest.raises(ParameterError, match="gate is 1, but must be True or False"):
+        load("memory/hei_nw", {"gate": 1})
+
+
+@pytest.mark.parametrize(
+    ("name", "changes", "short"),
+    [
+        ("memory/hei_nw", {"sparse": False}, "hei_nw-sparse_off"),
+        ("memory/hei_nw", {"completion": False}, "hei_nw-completion_off"),
+        ("memory/hei_nw", {"replay": False}, "hei_nw-replay_off"),
+        ("memory/hei_nw", {"surprise": "none"}, "hei_nw-surprise_none"),
+        ("memory/hei_nw", {"replay_steps": 50}, "hei_nw-replay_steps_50"),
+        ("memory/hei_nw", {"threshold": 0.75, "k": 3}, "hei_nw-k_3-threshold_0.75"),
+        ("memory/sgc_rss", {"fast_track": False}, "sgc_rss-fast_track_off"),
+        ("memory/smpd", {"macros": False}, "smpd-macros_off"),
+        ("rag", {"embedding": "owner/name"}, "rag-embedding_owner/name"),
+        # How a question is put has its own words in the name of a folder.
+        ("rag", {"max_new_tokens": 16}, "rag"),
+    ],
+)
+def test_a_change_is_read_off_the_name(name, changes, short):
+    preset = load(name, changes)
+    assert preset.short == short
+    if "/" not in short:
+        assert safe_name(short) == short
+    cells = [
+        Cell("m", "episodic", "da", 64, memory=each.short, decoding=each.decoding())
+        for each in (preset, load(name))
+    ]
+    assert len({cell.folder("runs") for cell in cells}) == 2
+
+
+def test_every_setting_of_a_system_can_be_changed():
+    for name in NAMES:
+        for setting, now in load(name).changeable().items():
+            if isinstance(now, bool):
+                other = load(name, {setting: not now}) if setting not in (*ASKED, "words") else None
+                assert other is None or other.changes == {setting: not now}
+
+
+def test_replay_off_means_that_nothing_is_rehearsed():
+    assert load("memory/hei_nw").rehearses
+    assert not load("memory/hei_nw", {"replay": False}).rehearses
+    assert not load("rag").rehearses
+
+
+@pytest.mark.parametrize(
+    ("name", "changes", "sentence"),
+    [
+        ("memory/hei_nw", {"gat": False}, r"'gat', but must be .*did you mean 'gate'"),
+        ("core", {"k": 3}, r"setting of core is 'k', but must be one of use_chat_template"),
+        ("rag", {"replay_steps": 3}, r"setting of rag is 'replay_steps'"),
+        ("memory/hei_nw", {"k": 0}, r"k is 0, but must be a whole number, at least 1"),
+        ("memory/hei_nw", {"surprise": "me"}, r"surprise is 'me', but must be one of reader, none"),
+        ("memory/hei_nw", {"replay_steps": "5"}, r"replay_steps is '5', but must be a whole"),
+        ("memory/hei_nw", {"replay_mix": {"recent": 0.5}}, r"mix is .*1 in sum"),
+        ("rag", {"use_chat_template": False}, r"system_prompt is .*no chat template is in use"),
+        ("rag", {"max_new_tokens": True}, r"max_new_tokens is True, but must be a whole number"),
+        ("rag", {"system_prompt": " "}, r"system_prompt is ' ', but must be a text, or None"),
+        ("rag", ["k"], r"changes is \['k'\], but must be a dictionary"),
+        ("memory/hei", {}, r"preset is 'memory/hei', but must be .*did you mean 'memory/hei_nw'"),
+        (7, {}, r"preset is 7, but must be one of core"),
+    ],
+)
+def test_what_cannot_be_changed(name, changes, sentence):
+    with pytest.raises(ParameterError, match=sentence) as caught:
+        load(name, changes)
+    assert "\n" not in str(caught.value)
+
+
+# ---------------------------------------------------------------- files of one's own
+
+
+def test_a_file_of_ones_own(tmp_path):
+    path = tmp_path / "mine.yaml"
+    path.write_text("system: rag\nsettings: {k: 2}\n")
+    first = load(str(path))
+    assert (first.settings["k"], first.max_new_tokens, first.system_prompt) == (2, 8, None)
+    assert first.short.startswith("mine-")
+    path.write_text("system: rag\nsettings: {k: 3}\n")
+    assert load(str(path)).short != first.short, "two that differ have folders of their own"
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("system: rag\nsetings: {k: 2}", r"the setting is 'setings'.*did you mean 'settings'"),
+        ("system: rags", r"system is 'rags', but must be .*did you mean 'rag'.*mine\.yaml"),
+        ("settings: {}", r"system is None, but must be said, in .*mine\.yaml"),
+        ("system: none\nsettings: {k: 2}", r"settings is {'k': 2}, but must be left out"),
+        ("system: rag\nsettings: 5", r"settings is 5, but must be a dictionary"),
+        ("system: none\nsurprise: reader", r"surprise is 'reader', but must be 'none', because"),
+        ("system: rag\nreplay: {steps: 5}", r"replay is .*None, because rag has no replay step"),
+        ("system: hei_nw\nreplay: {mix: {recent: 1}}", r"replay is .*such as {steps: 20}"),
+        ("system: hei_nw\nreplay: {step: 1}", r"replay is 'step'.*did you mean 'steps'"),
+        ("system: rag\nmax_new_tokens: many", r"max_new_tokens is 'many'"),
+        ("[1, 2]", r"mine\.yaml: not a list of settings"),
+        ("", r"mine\.yaml: not a list of settings"),
+        ("system: [", r"mine\.yaml: cannot be read"),
+    ],
+)
+def test_a_file_that_says_something_else(tmp_path, text, sentence):
+    path = tmp_path / "mine.yaml"
+    path.write_text(text)
+    with pytest.raises((ParameterError, DataError), match=sentence) as caught:
+        load(str(path))
+    assert "\n" not in str(caught.value)
+
+
+def test_no_file_and_no_folder(tmp_path, monkeypatch):
+    with pytest.raises(DataError, match=r"none\.yaml: cannot be read"):
+        load(str(tmp_path / "none.yaml"))
+    (tmp_path / "bytes.yaml").write_bytes(b"\xff\xfe")
+    with pytest.raises(DataError, match=r"bytes\.yaml: cannot be read"):
+        load(str(tmp_path / "bytes.yaml"))
+    monkeypatch.setattr(presets, "PRESETS", tmp_path / "params")
+    with pytest.raises(DataError, match="was installed without its presets"):
+        load("rag")
+
+
+def test_a_preset_is_plain_data():
+    for name in NAMES:
+        found = load(name).to_dict()
+        assert json.loads(json.dumps(found)) == found

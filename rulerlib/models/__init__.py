@@ -116,7 +116,7 @@ class Generation:
     computed_tokens: int = 0
     thinking: str = ""
     split: int = 0
-    reading: float = 0.0
+    reading: float = field(default=0.0, compare=False)
 
 
 class Likelihood(NamedTuple):

@@ -256,8 +256,8 @@ def _write(sweep: Sweep, outline: Outline) -> None:
     with files.replacing(sweep.folder / SWEEP) as file:
         # A line for each job, for people to read and for `diff`.
         head = json.dumps(about, ensure_ascii=False, indent=2)
-        rows = ",\n".join(json.dumps(job.row(), ensure_ascii=False) for job in sweep.jobs)
-        file.write(f'{head[:-2]},\n  "jobs": [\n{rows}\n]}}\n')
+        lines = ",\n".join(json.dumps(job.row(), ensure_ascii=False) for job in sweep.jobs)
+        file.write(f'{head[:-2]},\n  "jobs": [\n{lines}\n]}}\n')
     models = sweep.plan.models
     served = [name for name, entry in models.items() if entry.server and entry.server.command]
     rows = [

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from conftest import killed
 from rulerlib import languages
 from rulerlib.errors import DataError, ParameterError, RunMismatchError
-from rulerlib.memory import rag
+from rulerlib.memory import rag, vectors
 from rulerlib.memory.rag import Rag, Settings
 from rulerlib.memory.suites import SUITES, Recipe
 from rulerlib.tasks.episodes import Episode
@@ -193,6 +193,25 @@ def test_a_kill_leaves_what_stood_there_before(tmp_path):
     undisturbed = made(taught)
     assert recalls(system, taught) == recalls(undisturbed, taught)
     system.close()
+
+
+def test_vectors_of_an_episode_are_read_in_one_go(monkeypatch):
+    """What is taught at once is kept as one part, or few; more is found beside it."""
+    taught = episodes("episodic_capacity", "da", facts=2_000)[0]
+    parts = {}
+    for most in (1 << 16, 1_000, 700):
+        monkeypatch.setattr(rag, "PART", most)
+        monkeypatch.setattr(vectors, "PART", most)
+        system = made([])
+        system.teach(taught.id, taught.facts[:1_999])
+        system.teach(taught.id, taught.facts[1_999:])
+        run = system.store.database.execute
+        rows = run("SELECT length(facts) / 8 FROM vectors ORDER BY part")
+        parts[most] = [count for (count,) in rows], recalls(system, [taught])
+    assert parts[1 << 16][0] == [1_999, 1]
+    assert parts[1_000][0] == [1_000, 999, 1]
+    assert parts[700][0] == [700, 300, 700, 299, 1]
+    assert parts[1 << 16][1] == parts[1_000][1] == parts[700][1]
 
 
 def test_an_error_in_the_middle_leaves_nothing():

@@ -43,8 +43,13 @@ class Drawn:
         return self.rows[[int(text) for text in texts]]
 
 
+@pytest.mark.parametrize("parts", [False, True])
 @pytest.mark.parametrize("zeros", [0.0, 0.5, 0.9, 1.0])
-def test_dense_and_sparse_vectors_are_kept_alike(zeros):
+def test_dense_and_sparse_vectors_are_kept_alike(monkeypatch, zeros, parts):
+    if parts:
+        # Three parts, each made in slices; of the last, one of its own.
+        monkeypatch.setattr(vectors, "PART", 16)
+        monkeypatch.setattr(vectors, "_AT_ONCE", 7)
     rng = np.random.default_rng(3)
     rows = rng.normal(size=(40, 24)).astype(np.float32)
     rows[rng.random(rows.shape) < zeros] = 0
@@ -61,9 +66,14 @@ def test_dense_and_sparse_vectors_are_kept_alike(zeros):
         assert {each.id - 1 for each in found} == set(np.flatnonzero(scores > 1e-7))
         np.testing.assert_allclose([e.score for e in found], scores[[e.id - 1 for e in found]],
                                    1e-4)  # fmt: skip
-        # Bytes: as few as one of both ways takes.
-        sizes = [len(blob) for (blob,) in store.database.execute("SELECT vector FROM vectors")]
-    assert sizes == [min(96, 6 * np.count_nonzero(row)) for row in rows]
+        query = "SELECT ifnull(length(columns) + length(places), 0) + length(numbers) FROM vectors"
+        sizes = [size for (size,) in store.database.execute(query)]
+    assert len(sizes) == (3 if parts else 1)
+    if not parts:
+        # As few bytes as one of both ways takes, but for what says where a column ends.
+        columns = 6 * np.count_nonzero(rows.any(axis=0))
+        whole = 3 * np.count_nonzero(rows) >= 2 * rows.size
+        assert sizes == [4 * rows.size if whole else columns + 6 * np.count_nonzero(rows)]
 
 
 def test_hashed_vectors_are_the_same_in_every_process():

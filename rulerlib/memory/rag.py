@@ -23,13 +23,13 @@ from rulerlib.languages import Language
 from rulerlib.memory.search import Found, Words, fuse
 from rulerlib.memory.store import Store
 from rulerlib.memory.system import Recalled, Surprise, System
-from rulerlib.memory.vectors import Vectors, embedding
+from rulerlib.memory.vectors import PART, Vectors, embedding
 from rulerlib.tasks.episodes import Fact
 
 # How deep each ranking is read, at least, before they are made into one.
 DEPTH = 100
 
-# Facts that are indexed at a time: their vectors stand whole in memory.
+# Facts that are written at a time.
 BATCH = 1_000
 
 
@@ -104,12 +104,20 @@ class Rag(System):
     def teach(self, episode: str, facts: Iterable[Fact], surprise: Surprise | None = None) -> None:
         """See `rulerlib.memory.system.System`; what is surprising is kept as all else is."""
         given = iter(facts)
+        # Vectors of many facts are kept together, so that a question reads them in one go.
+        unread: list[tuple[int, str]] = []
         with self.store.writing():
             while batch := list(itertools.islice(given, BATCH)):
                 texts = [(self.store.add(episode, fact), fact.text) for fact in batch]
-                for search in (self._words, self._vectors):
-                    if search is not None:
-                        search.add(episode, texts)
+                if self._words:
+                    self._words.add(episode, texts)
+                if self._vectors:
+                    unread += texts
+                    if len(unread) + BATCH > PART:
+                        self._vectors.add(episode, unread)
+                        unread = []
+            if self._vectors and unread:
+                self._vectors.add(episode, unread)
 
     def recall(self, episode: str, question: str) -> list[Recalled]:
         """See `rulerlib.memory.system.System`; any text can be asked.

@@ -26,7 +26,7 @@ from rulerlib.errors import BusyError, DataError, ParameterError, RunMismatchErr
 from rulerlib.tasks.episodes import Fact
 
 # Of the tables below; a store of another one is refused.
-VERSION = 1
+VERSION = 2
 
 _TABLES = """
 CREATE TABLE about (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;

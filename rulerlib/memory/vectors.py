@@ -12,8 +12,9 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import itertools
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -197,19 +198,28 @@ def embedding(name: str) -> Embedding:
 
 # ------------------------------------------------------------- vectors
 
+PART = 1 << 16
+"""Facts whose vectors are kept as one part, at most: their places take two bytes."""
+
+# Numbers of one part, at most: SQLite takes a blob of a billion bytes.
+_MOST_NUMBERS = 200_000_000
+
+# A column of vectors that are mostly zeros, and the number of numbers up to its end.
+_COLUMN = np.dtype([("at", "<u2"), ("end", "<u4")])
+
+# Facts whose vectors are made at a time: they stand whole in memory.
+_AT_ONCE = 1_000
+
 # A column that is not zero for more than one in 16 facts is kept whole in memory, unless the facts
 # are few: of these, there are many episodes in memory.
 _FULL, _FEW = 16, 1_000
-
-# A number of a vector that is mostly zeros, with its place.
-_SPARSE = np.dtype([("at", "<u2"), ("value", "<f4")])
 
 
 class Vectors:
     """Finds facts by their vectors: the cosine with the question's, over all facts of an episode.
 
     The vectors of an episode are read when it is first asked about, and stay in memory until
-    others need the room.
+    others need the room. They are kept as they are asked, so that reading them takes little time.
 
     Parameters
     ----------
@@ -220,21 +230,34 @@ class Vectors:
     """
 
     tables = """
-CREATE TABLE vectors (fact INTEGER PRIMARY KEY REFERENCES facts (id), vector BLOB NOT NULL);
+CREATE TABLE vectors (
+    part INTEGER PRIMARY KEY, episode TEXT NOT NULL, facts BLOB NOT NULL, columns BLOB,
+    places BLOB, numbers BLOB NOT NULL
+);
+CREATE INDEX vectors_by_episode ON vectors (episode);
 """
-    """SQL that makes the table of vectors."""
+    """SQL that makes the table of vectors; `_Part` says what a row of it holds."""
 
     def __init__(self, store: Store, embedding: Embedding) -> None:
         self._database, self._embedding = store.database, embedding
-        self._cached: OrderedDict[str, tuple[NDArray[np.int64], _Matrix]] = OrderedDict()
+        self._cached: OrderedDict[str, tuple[NDArray[np.int64], list[_Part]]] = OrderedDict()
         self._version = -1
 
     def add(self, episode: str, texts: Sequence[tuple[int, str]]) -> None:
-        """Keep the vectors of texts by the numbers of their facts, within `Store.writing`."""
+        """Keep the vectors of texts by the numbers of their facts, within `Store.writing`.
+
+        As many texts as there are, up to `PART`, should come at once: each call begins a part.
+        """
         self._cached.pop(episode, None)
-        packed = _packed(self._embedding([text for _, text in texts]))
-        rows = zip((each for each, _ in texts), packed, strict=True)
-        self._database.executemany("INSERT INTO vectors VALUES (?, ?)", rows)
+        most = min(PART, _MOST_NUMBERS // self._embedding.dimension)
+        for start in range(0, len(texts), most):
+            part = texts[start : start + most]
+            facts = np.array([each for each, _ in part], "<i8").tobytes()
+            slices = (part[at : at + _AT_ONCE] for at in range(0, len(part), _AT_ONCE))
+            kept = _kept(self._embedding([text for _, text in some]) for some in slices)
+            self._database.execute(
+                "INSERT INTO vectors VALUES (NULL, ?, ?, ?, ?, ?)", (episode, facts, *kept)
+            )
 
     def search(self, episode: str, question: str, most: int) -> list[Found]:
         """Return the facts of an episode whose vectors fit that of a question, the best first.
@@ -245,8 +268,12 @@ CREATE TABLE vectors (fact INTEGER PRIMARY KEY REFERENCES facts (id), vector BLO
             How many are returned at most; of equal ones those that were taught first. None has a
             cosine of 0 or less.
         """
-        ids, matrix = self._read(episode)
-        scores = matrix.scores(self._embedding([question[:MOST_CHARACTERS]])[0])
+        ids, parts = self._read(episode)
+        query = self._embedding([question[:MOST_CHARACTERS]])[0]
+        scores, first = np.zeros(len(ids), np.float32), 0
+        for part in parts:
+            part.score(query, scores[first : first + len(part.ids)])
+            first += len(part.ids)
         least = 0.0
         if len(scores) > most:
             least = max(least, float(np.partition(scores, len(scores) - most)[-most]))
@@ -254,7 +281,7 @@ CREATE TABLE vectors (fact INTEGER PRIMARY KEY REFERENCES facts (id), vector BLO
         best = at[np.argsort(-scores[at], kind="stable")][:most]
         return [Found(int(ids[each]), float(scores[each])) for each in best]
 
-    def _read(self, episode: str) -> tuple[NDArray[np.int64], _Matrix]:
+    def _read(self, episode: str) -> tuple[NDArray[np.int64], list[_Part]]:
         """Return the numbers of an episode's facts, and their vectors."""
         (version,) = self._database.execute("PRAGMA data_version").fetchone()
         if version != self._version:
@@ -263,12 +290,17 @@ CREATE TABLE vectors (fact INTEGER PRIMARY KEY REFERENCES facts (id), vector BLO
             self._version = version
         if episode not in self._cached:
             rows = self._database.execute(
-                "SELECT id, vector FROM facts JOIN vectors ON fact = id WHERE episode = ?"
-                " ORDER BY id",
+                "SELECT facts, columns, places, numbers FROM vectors WHERE episode = ?"
+                " ORDER BY part",
                 (episode,),
-            ).fetchall()
-            ids = np.array([each for each, _ in rows], np.int64)
-            loaded = ids, _Matrix([blob for _, blob in rows], self._embedding.dimension)
+            )
+            dimension = self._embedding.dimension
+            parts = [
+                _Part(facts, columns, places, numbers, dimension)
+                for facts, columns, places, numbers in rows
+            ]
+            ids = np.concatenate([np.zeros(0, np.int64), *(part.ids for part in parts)])
+            loaded = ids, parts
             if self._database.in_transaction:
                 # It may be taken back.
                 return loaded
@@ -283,67 +315,94 @@ CREATE TABLE vectors (fact INTEGER PRIMARY KEY REFERENCES facts (id), vector BLO
         return sum(len(ids) for ids, _ in self._cached.values())
 
 
-def _packed(rows: Rows) -> list[bytes]:
-    """Return rows as bytes: what is not zero with its place, or all where that is shorter."""
-    at, places = np.nonzero(rows)
-    sparse = np.empty(len(at), _SPARSE)
-    sparse["at"], sparse["value"] = places, rows[at, places]
-    ends = np.cumsum(np.bincount(at, minlength=len(rows)))
-    short = np.split(sparse, ends[:-1]) if len(rows) else []
-    width = rows.shape[1] * 4
-    return [
-        one.tobytes() if one.nbytes < width else row.astype("<f4").tobytes()
-        for one, row in zip(short, rows, strict=True)
-    ]
+class _Part:
+    """The vectors of some facts of an episode, on disk and in memory.
 
+    Parameters
+    ----------
+    facts
+        The numbers of the facts in the store, eight bytes each.
+    columns
+        The columns that are not all zeros by rising number, each with the number of numbers up to
+        its end. None: all numbers are there, fact by fact.
+    places
+        Of each number that is not zero, column by column, the place of its fact among these, two
+        bytes each; None where ``columns`` is.
+    numbers
+        The numbers, four bytes each.
+    dimension
+        How many numbers a vector has.
+    """
 
-class _Matrix:
-    """The vectors of an episode in memory: by columns without zeros, or whole."""
-
-    def __init__(self, blobs: Sequence[bytes], dimension: int) -> None:
-        self._count, width = len(blobs), dimension * 4
+    def __init__(
+        self,
+        facts: bytes,
+        columns: bytes | None,
+        places: bytes | None,
+        numbers: bytes,
+        dimension: int,
+    ) -> None:
+        self.ids = np.frombuffer(facts, "<i8")
+        self._values = np.frombuffer(numbers, "<f4")
         self._whole: Rows | None = None
-        if any(len(blob) == width for blob in blobs):
-            self._whole = np.zeros((self._count, dimension), np.float32)
-            for row, blob in zip(self._whole, blobs, strict=True):
-                if len(blob) == width:
-                    row[:] = np.frombuffer(blob, "<f4")
-                else:
-                    numbers = np.frombuffer(blob, _SPARSE)
-                    row[numbers["at"]] = numbers["value"]
+        if columns is None or places is None:
+            self._whole = self._values.reshape(len(self.ids), dimension)
             return
-        numbers = np.frombuffer(b"".join(blobs), _SPARSE)
-        sizes = [len(blob) // _SPARSE.itemsize for blob in blobs]
-        facts = np.repeat(np.arange(self._count, dtype=np.int32), sizes)
-        order = np.argsort(numbers["at"], kind="stable")
-        self._facts, self._values = facts[order], numbers["value"][order]
-        self._ends = np.cumsum(np.bincount(numbers["at"], minlength=dimension))
-        self._columns: dict[int, tuple[slice | NDArray[np.int32], Rows]] = {}
+        self._places = np.frombuffer(places, "<u2")
+        filled = np.frombuffer(columns, _COLUMN)
+        sizes = np.zeros(dimension, np.int64)
+        sizes[filled["at"]] = np.diff(filled["end"], prepend=0)
+        self._ends = np.cumsum(sizes)
+        self._columns: dict[int, tuple[slice | NDArray[np.uint16], Rows]] = {}
 
-    def scores(self, query: Rows) -> Rows:
-        """Return the product of each row with a query."""
+    def score(self, query: Rows, scores: Rows) -> None:
+        """Add the product of each vector with a query to ``scores``."""
         if self._whole is not None:
-            return np.asarray(self._whole @ query, np.float32)
-        scores = np.zeros(self._count, np.float32)
+            scores += self._whole @ query
+            return
         # Room that is used again: to get and give back half a megabyte takes longer than to reckon.
-        room = np.empty(self._count, np.float32)
+        room = np.empty(len(self.ids), np.float32)
         for at in np.flatnonzero(query).tolist():
             places, values = self._column(at)
             part = np.multiply(values, query[at], out=room[: len(values)])
             # A fact stands in a column once, so that this adds each of its numbers.
             scores[places] += part
-        return scores
 
-    def _column(self, at: int) -> tuple[slice | NDArray[np.int32], Rows]:
-        """Return the facts of a column that are not zero, and their values."""
+    def _column(self, at: int) -> tuple[slice | NDArray[np.uint16], Rows]:
+        """Return the places of the facts of a column that are not zero, and their values."""
         if at in self._columns:
             return self._columns[at]
         part = slice(self._ends[at - 1] if at else 0, self._ends[at])
-        facts, values = self._facts[part], self._values[part]
-        if self._count < _FEW or len(facts) * _FULL <= self._count:
-            return facts, values
+        places, values = self._places[part], self._values[part]
+        count = len(self.ids)
+        if count < _FEW or len(places) * _FULL <= count:
+            return places, values
         # Adding a whole column takes less than picking out that many of its facts.
-        whole = np.zeros(self._count, np.float32)
-        whole[facts] = values
+        whole = np.zeros(count, np.float32)
+        whole[places] = values
         self._columns[at] = slice(None), whole
         return self._columns[at]
+
+
+def _kept(rows: Iterator[Rows]) -> tuple[bytes | None, bytes | None, bytes]:
+    """Return the columns, places and numbers of vectors, as `_Part` reads them.
+
+    Vectors of which the first are mostly zeros are kept by what is not zero, others whole.
+    """
+    first = next(rows)
+    rows = itertools.chain([first], rows)
+    # A number that is not zero takes six bytes, and four where zeros are kept as well.
+    if 3 * np.count_nonzero(first) >= 2 * first.size:
+        return None, None, np.concatenate(list(rows)).astype("<f4").tobytes()
+    found, count = [], 0
+    for some in rows:
+        places, columns = np.nonzero(some)
+        found.append((columns.astype("<u2"), (places + count).astype("<u2"), some[places, columns]))
+        count += len(some)
+    columns, places, numbers = (np.concatenate(each) for each in zip(*found, strict=True))
+    order = np.argsort(columns, kind="stable")
+    sizes = np.bincount(columns, minlength=first.shape[1])
+    filled = np.flatnonzero(sizes)
+    ends = np.empty(filled.size, _COLUMN)
+    ends["at"], ends["end"] = filled, np.cumsum(sizes)[filled]
+    return ends.tobytes(), places[order].tobytes(), numbers[order].astype("<f4").tobytes()

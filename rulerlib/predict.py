@@ -7,13 +7,13 @@ for a question, in which order, and what is kept of what it says.
 from __future__ import annotations
 
 import contextlib
+import functools
 import hashlib
 import importlib.metadata
 import math
 import platform
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from dataclasses import replace
-from functools import partial
 from itertools import groupby, islice
 from operator import attrgetter
 from pathlib import Path
@@ -149,7 +149,7 @@ def predict(
         "tokens_to_generate": tokens_to_generate,
         "allow_truncation": allow_truncation,
         "batch_size": batch_size,
-        "versions": _versions(),
+        "versions": dict(_versions()),
         "dataset": {name: about[name] for name in sorted(about) if name not in GROWING},
         **({} if cell is None else {"cell": dict(cell)}),
     }
@@ -161,7 +161,7 @@ def predict(
         progress.advance(weight * total, measured=False)
         return path
 
-    ask = partial(
+    ask = functools.partial(
         request, frame=frame, room=room, decoding=decoding, allow_truncation=allow_truncation
     )
     models.reserve(model, longest)
@@ -269,6 +269,7 @@ def _counter(about: dict[str, Any], model: Model, frame: Frame) -> Callable[[Sam
     return count
 
 
+@functools.cache
 def _versions() -> dict[str, str]:
     """Return the versions of what is installed now, by name; they are noted, not compared."""
     versions = {"python": platform.python_version(), "rulerlib": rulerlib.__version__}

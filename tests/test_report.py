@@ -218,6 +218,15 @@ def test_studies_are_left_out_unless_asked_for(folder):
     assert set(alone["model"]) == {"a"}
 
 
+@pytest.mark.parametrize(("lengths", "left"), [(512, {512}), ([512, 2048], {512, 2048})])
+def test_some_lengths_alone(folder, lengths, left):
+    report = Report(runs=str(folder), lengths=lengths)
+    everything = Report(runs=str(folder)).scores
+    wanted = everything[everything["length"].isin(left)]
+    assert set(report.scores["length"]) == left
+    assert len(report.scores) == len(wanted)
+
+
 def test_runs_of_the_first_edition_are_read(tmp_path):
     """Their settings have no cell: the path names them, and the dataset's settings."""
     for seed, folder in ((42, "one"), (7, "two")):
@@ -252,6 +261,12 @@ BAD = [
     ({"measure": "em"}, "measure is 'em'"),
     ({"primary": "recal"}, "did you mean 'recall'"),
     ({"studies": 1}, "studies is 1"),
+    (
+        {"lengths": "512"},
+        "lengths is '512', but must be a length in tokens, a list of them, or None",
+    ),
+    ({"lengths": [0]}, "lengths is 0"),
+    ({"lengths": 600}, "among those that were run: 512, 1024, 2048"),
     ({"compare": "a"}, "two models"),
     ({"compare": "a,c"}, "second is 'c'"),
     ({"resamples": 10}, "at least 100"),

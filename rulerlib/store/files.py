@@ -56,21 +56,31 @@ def write(path: str | Path, records: Iterable[Record]) -> str:
     return digest.hexdigest()
 
 
-def write_object(path: str | Path, values: Mapping[str, Any]) -> None:
+def write_object(path: str | Path, values: Mapping[str, Any], lasting: bool = True) -> None:
     """Write a JSON object in one step, for people to read.
+
+    Parameters
+    ----------
+    lasting
+        Whether it must outlive a power cut, which takes time.
 
     Raises
     ------
     ParameterError
         If the folder cannot be written or the disk is full; what was there stays.
     """
-    with replacing(path) as file:
+    with replacing(path, lasting) as file:
         file.write(json.dumps(values, ensure_ascii=False, indent=2) + "\n")
 
 
 @contextlib.contextmanager
-def replacing(path: str | Path) -> Iterator[Any]:
+def replacing(path: str | Path, lasting: bool = True) -> Iterator[Any]:
     """Open a text file that takes the place of ``path`` only when all is written.
+
+    Parameters
+    ----------
+    lasting
+        Whether it must outlive a power cut, which takes time.
 
     Raises
     ------
@@ -84,9 +94,11 @@ def replacing(path: str | Path) -> Iterator[Any]:
         with temporary.open("x", encoding="utf-8", newline="\n") as file:
             yield file
             file.flush()
-            os.fsync(file.fileno())
+            if lasting:
+                os.fsync(file.fileno())
         temporary.replace(path)
-        _sync(path.parent)
+        if lasting:
+            _sync(path.parent)
     except OSError as error:
         raise unwritable(path, error) from error
     finally:

@@ -95,7 +95,8 @@ def write_cost(answers: Path, measured: Mapping[str, Any], count: int) -> None:
     whole["bytes"] = answers.stat().st_size
     # Of a process that was killed at this very step.
     files.remove_leftovers(cost_path(answers), failure_path(answers))
-    files.write_object(cost_path(answers), whole)
+    # What a power cut takes of it is answered again at once: the answers themselves are there.
+    files.write_object(cost_path(answers), whole, lasting=False)
     with contextlib.suppress(OSError):
         failure_path(answers).unlink()
 
@@ -121,7 +122,7 @@ def stopped(answers: Path, measured: Mapping[str, Any]) -> None:
     ParameterError
         If the disk is full.
     """
-    files.write_object(cost_path(answers), added(read_cost(answers), measured))
+    files.write_object(cost_path(answers), added(read_cost(answers), measured), lasting=False)
 
 
 def failed(answers: Path, error: str, log: str) -> int:

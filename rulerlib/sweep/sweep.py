@@ -99,8 +99,9 @@ class Sweep:
             plan = Plan.from_settings(known["plan"])
             jobs = tuple(job_of(row) for row in known["jobs"])
             return cls(folder, plan, jobs, known["models"])
-        except (KeyError, TypeError, ValueError) as error:
-            raise DataError(f"{about}: damaged ({error}).") from error
+        except (KeyError, TypeError, IndexError) as error:
+            reason = f"{type(error).__name__}: {error}"
+            raise DataError(f"{about}: damaged ({reason}).") from error
 
     # --- What stands where ---------------------------------------------------------------------
 

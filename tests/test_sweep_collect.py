@@ -1,0 +1,180 @@
+"""What is collected of a sweep, against what the analysis makes of the same answers."""
+
+from __future__ import annotations
+
+import csv
+import functools
+import json
+
+import helpers_sweep
+import nbformat
+import pytest
+from helpers_sweep import settings, write
+
+from rulerlib import analysis, models
+from rulerlib.errors import DataError
+from rulerlib.sweep import reports as reporting
+from rulerlib.sweep.__main__ import main
+from rulerlib.sweep.collect import collect
+from rulerlib.sweep.metering import PHASES
+from rulerlib.sweep.reports import reports
+from rulerlib.sweep.sweep import Sweep
+
+pd = pytest.importorskip("pandas")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def instant():
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(models, "ENGINES", models.ENGINES)
+        helpers_sweep.install()
+        yield
+
+
+@pytest.fixture(scope="module")
+def sweep(tmp_path_factory):
+    """A sweep of two models that is done: one draws several answers, and contexts are shared."""
+    folder = tmp_path_factory.mktemp("sweep")
+    drawn = {"temperature": 1, "seed": 1, "samples": 2}
+    gpus = {"gpus": 4}
+    two = {
+        "one": {"model": "our/one", "engine": "instant", "resources": gpus},
+        "two": {"model": "our/two", "engine": "instant", "decoding": drawn},
+    }
+    plan = settings(
+        folder, models=two, tasks="niah_multikey_2,qa_1", lengths=[1500, 2000],
+        queries_per_context=2, num_samples=4, seeds=[42],
+    )  # fmt: skip
+    path = write(folder / "plan.yaml", plan)
+    assert main(["plan", str(path)]) == main(["run", str(path)]) == 0
+    loaded = Sweep.load(folder)
+    # Some answers are right.
+    for cell in loaded.cells:
+        answers = cell.answers(loaded.root)
+        lines = [json.loads(line) for line in answers.read_text("utf-8").splitlines()]
+        for number, line in enumerate(lines):
+            if number % 3:
+                line["pred"] = line["outputs"][0]
+        answers.write_text("".join(json.dumps(line) + "\n" for line in lines), "utf-8")
+        cost = answers.with_suffix(".cost.json")
+        about = json.loads(cost.read_text("utf-8"))
+        cost.write_text(json.dumps({**about, "bytes": answers.stat().st_size}), "utf-8")
+    return loaded
+
+
+def table(path):
+    with path.open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def test_cells_are_what_the_analysis_says(sweep):
+    found = collect(sweep, quiet=True)
+    assert not found.missing
+    rows = table(sweep.folder / "cells.csv")
+    assert len(rows) == len(found.rows) == 8
+    scores = analysis.scores(analysis.read_predictions(sweep.root))
+    for row in rows:
+        model = sweep.plan.models[row["model"]].model
+        own = scores[scores["model"].str.startswith(model) & (scores["task"] == row["task"])]
+        own = own[own["length"] == int(row["length"])]
+        (wanted,) = analysis.accuracy(own, by=("language", "task", "length")).to_dict("records")
+        assert int(row["n"]) == wanted["n"] == (8 if row["model"] == "two" else 4)
+        for name in ("mean", "low", "high"):
+            assert float(row[name]) == pytest.approx(wanted[name])
+        assert 0 < float(row["mean"]) < 1
+    long = table(sweep.folder / "scores.csv")
+    assert len(long) == len(scores)
+    assert sum(float(row["value"]) for row in long) == pytest.approx(scores["value"].sum())
+
+
+def test_where_the_time_went(sweep):
+    collect(sweep, quiet=True)
+    rows, cells = table(sweep.folder / "costs.csv"), table(sweep.folder / "cells.csv")
+    assert [(row["model"], row["length"]) for row in rows] == [
+        ("one", "1500"), ("one", "2000"), ("two", "1500"), ("two", "2000"),
+    ]  # fmt: skip
+    for row in rows:
+        key = (row["model"], row["length"])
+        own = [cell for cell in cells if (cell["model"], cell["length"]) == key]
+        phases = [f"{phase}_seconds" for phase in PHASES]
+        seconds = sum(float(cell[name]) for cell in own for name in phases)
+        assert float(row["hours"]) == pytest.approx(seconds / 3600, rel=1e-3)
+        asked = sum(int(cell["asked"]) for cell in own)
+        assert float(row["answers_per_hour"]) == pytest.approx(asked / (seconds / 3600), rel=1e-3)
+        assert float(row["cached"]) == pytest.approx(0.5, abs=0.01)
+        if row["model"] == "one":
+            assert float(row["gpu_hours"]) == pytest.approx(4 * seconds / 3600, rel=1e-3)
+        else:
+            assert (float(row["gpu_hours"]), row["answers_per_gpu_hour"]) == (0, "")
+
+
+def test_the_same_answers_give_the_same_bytes(sweep):
+    collect(sweep, quiet=True)
+    names = ("scores.csv", "cells.csv", "costs.csv")
+    before = [(sweep.folder / name).read_bytes() for name in names]
+    collect(sweep, quiet=True)
+    assert [(sweep.folder / name).read_bytes() for name in names] == before
+
+
+# --- Reports -------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def small(tmp_path, monkeypatch):
+    """A notebook in the place of the analysis, which says what it was given, without a kernel."""
+    papermill = pytest.importorskip("papermill")
+    from helpers_commands import Here
+
+    cells = [
+        nbformat.v4.new_code_cell("runs = models = lengths = 0", metadata={"tags": ["parameters"]}),
+        nbformat.v4.new_code_cell("models, lengths"),
+    ]
+    path = tmp_path / "notebooks" / "analysis.ipynb"
+    path.parent.mkdir()
+    nbformat.write(nbformat.v4.new_notebook(cells=cells), path)
+    monkeypatch.setattr(reporting, "NOTEBOOK", path)
+    papermill.engines.papermill_engines.register("here", Here)
+    kernel = {"engine_name": "here", "kernel_name": "none", "language": "python"}
+    execute = functools.partial(papermill.execute_notebook, **kernel)
+    monkeypatch.setattr(papermill, "execute_notebook", execute)
+    return path
+
+
+def test_each_model_and_length_has_its_report(sweep, small, monkeypatch):
+    import papermill
+
+    found = collect(sweep, quiet=True)
+    rows = [row for row in found.rows if row["model"] == "one" and row["length"] == 1500]
+    made, failed = reports(sweep, rows, quiet=True)
+    assert not failed
+    names = [path.relative_to(sweep.folder).as_posix() for path in made]
+    assert names == ["reports/one/1500.ipynb", "reports/all.ipynb"]
+    shown = [nbformat.read(path, as_version=4).cells[-1].outputs[0].data for path in made]
+    assert shown[0]["text/plain"] == "(['our--one+engine=instant'], [1500])"
+    assert shown[1]["text/plain"] == "(['our--one+engine=instant'], 0)"
+    before = [path.read_bytes() for path in made]
+
+    def broken(*_, **__):
+        raise papermill.PapermillExecutionError(2, 1, "", "DataError", "a file is damaged.", [])
+
+    # The same answers: nothing is executed. One that cannot be executed leaves the old one.
+    monkeypatch.setattr(papermill, "execute_notebook", broken)
+    assert reports(sweep, rows, quiet=True) == (made, [])
+    rows[0]["pred_sha256"] = "other"
+    kept, failed = reports(sweep, rows[:1], quiet=True)
+    assert kept == []
+    assert failed[0] == f"{made[0]}: DataError: a file is damaged."
+    assert [path.read_bytes() for path in made] == before
+    small.unlink()
+    with pytest.raises(DataError, match="is missing: run this in the project's folder"):
+        reports(sweep, rows, quiet=True)
+
+
+def test_the_command_shows_where_the_time_went(sweep, capsys):
+    assert main(["collect", "--no-reports", str(sweep.folder)]) == 0
+    said = capsys.readouterr().out.splitlines()
+    assert said[0].split()[:4] == ["model", "length", "cells", "mean"]
+    assert [line.split()[:3] for line in said[1:5]] == [
+        ["one", "1500", "2"], ["one", "2000", "2"], ["two", "1500", "2"], ["two", "2000", "2"],
+    ]  # fmt: skip
+    assert said[5] == f"{sweep.folder}: scores.csv, cells.csv, costs.csv"

@@ -183,7 +183,7 @@ class Parts(Sequence[Part]):
         return _by_start(self.columns)
 
     def __len__(self) -> int:
-        return len(self._all)
+        return sum(len(column.start) for column in self.columns)
 
     def __getitem__(self, index: Any) -> Any:
         return self._all[index]

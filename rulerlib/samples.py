@@ -27,7 +27,7 @@ from typing import Any, ClassVar, Self, TypeVar
 
 from rulerlib import paths
 from rulerlib.errors import LARGEST, DataError, shortened
-from rulerlib.parts import Parts
+from rulerlib.parts import Part, Parts
 
 # What a field may hold in a file, by its annotation: its types, those of its items, and in words.
 _KINDS: dict[str, tuple[set[type], set[type], str]] = {
@@ -276,6 +276,19 @@ class Prediction(Record):
             If they are damaged.
         """
         return Parts.from_data(self.others.get("parts") or [], len(self.input))
+
+    def parts_of(self, *roles: str) -> list[Part]:
+        """Return the parts of some roles, by rising start; the others are not looked at.
+
+        Raises
+        ------
+        DataError
+            If they are damaged.
+        """
+        columns = self.others.get("parts") or []
+        if isinstance(columns, list) and all(isinstance(each, dict) for each in columns):
+            columns = [each for each in columns if each.get("role") in roles]
+        return Parts.from_data(columns, len(self.input)).of_role(*roles)
 
     @property
     def golds(self) -> list[list[str]]:

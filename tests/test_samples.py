@@ -393,3 +393,20 @@ def test_golds_stand_in_a_file_only_where_there_are_some():
     sample = Sample(0, "a", ["b"], golds=[["b", "c"], ["d"]])
     assert sample.to_dict()["golds"] == [["b", "c"], ["d"]]
     assert Sample.from_json(sample.to_json()) == sample
+
+
+def test_the_parts_of_a_role_are_had_without_the_others():
+    """A score looks for a worked example, not at the places of thousands of words."""
+    parts = Parts.of([Part("example", 0, 4), Part("word", 1, 2), Part("question", 4, 9)])
+    data = [*parts.to_data()]
+    prediction = Prediction(0, "abcdefghi", ["1"], others={"parts": data})
+    assert prediction.parts_of("example") == parts.of_role("example")
+    assert prediction.parts_of("word", "question") == [parts[1], parts[2]]
+    assert Prediction(0).parts_of("example") == []
+    data[0] = {**data[0], "end": [99]}
+    with pytest.raises(DataError, match="does not lie within 9 characters"):
+        prediction.parts_of("example")
+    for damaged in ("x", [1]):
+        prediction.others["parts"] = damaged
+        with pytest.raises(DataError):
+            prediction.parts_of("example")

@@ -459,7 +459,7 @@ def test_the_size_on_disk_is_judged_by_the_first_sample():
             raise AssertionError("a second sample was made")
 
     first, second = (Sample(index, "ø" * 100, ["1"]) for index in range(2))
-    assert questions.size(Costly([first, second]), 7) == 7 * len(first.to_json().encode("utf-8"))
+    assert questions.size(Costly([first, second]), 7) == 7 * len(first.to_line())
     assert questions.size(Given([]), 5) == 0
 
 

@@ -13,10 +13,11 @@ import json
 import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from rulerlib import metrics, paths, tasks
@@ -218,37 +219,73 @@ def scores(
     ParameterError
         If no task has the measure ``primary``.
     """
-    runs: dict[str, Mapping[str, Any]] = {}
-    rows: list[tuple[str, dict[str, Any]]] = []
-    offered: set[str] = set()
+    runs: dict[str, _Asked] = {}
+    run: _Asked | None = None
+    # For each prediction the number of its run and what is known of it, and all of its measures.
+    numbers, answered, measured = list[int](), list[dict[str, Any]](), list[list[Any]]()
+    sizes = list[int]()
     for about, prediction in predictions:
-        run = json.dumps(about, sort_keys=True, default=str)
-        runs.setdefault(run, about)
-        task = tasks.TASKS.get(labels.base(about["task"]))
-        scoring = task.scoring if task else LIST
-        offered |= {*scoring.scores}
-        if primary is not None and primary in scoring.scores:
-            scoring = replace(scoring, primary=primary)
-        rows += [(run, row) for row in _rows(prediction, task, scoring)]
-    if not rows:
+        # The predictions of one file come in a row.
+        if run is None or run.about is not about:
+            name = json.dumps(about, sort_keys=True, default=str)
+            run = runs.setdefault(name, _Asked.of(about, len(runs), primary))
+            run = replace(run, about=about)
+        values, known = _answer(prediction, run.task, run.scoring)
+        numbers.append(run.number)
+        answered.append(known)
+        sizes.append(len(values))
+        measured += [
+            [name, value, name == run.scoring.primary, name == run.scoring.ruler]
+            for name, value in values.items()
+        ]
+    if not answered:
         # With all columns, so that every table that is made of it is an empty one.
         any_run = {"model": "", "language": "en", "task": "", "length": 1}
         row = scores([(any_run, Prediction(0, outputs=[""]))])
         return nothing("There are no predictions.", list(row.columns))
     if primary is not None:
-        one_of("primary", primary, sorted(offered))
-    columns = dict(zip(runs, _columns(list(runs.values())), strict=True))
-    return pd.DataFrame([_whole({**columns[run], **row}) for run, row in rows])
+        one_of("primary", primary, sorted({name for run in runs.values() for name in run.offered}))
+    # One row a prediction is made, and repeated for each of its measures.
+    own = pd.DataFrame(map(_whole, _columns([run.about for run in runs.values()])))
+    rows = np.repeat(np.arange(len(answered)), sizes)
+    parts = (
+        own.take(np.repeat(numbers, sizes)),
+        pd.DataFrame(measured, columns=["measure", "value", "primary", "ruler"]),
+        pd.DataFrame(answered).take(rows),
+    )
+    return pd.concat([part.reset_index(drop=True) for part in parts], axis=1)
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """What the predictions of one run have in common: its settings, number, task and scoring."""
+
+    about: Mapping[str, Any]
+    number: int
+    task: tasks.Task | None
+    scoring: Scoring
+    offered: tuple[str, ...]
+
+    @classmethod
+    def of(cls, about: Mapping[str, Any], number: int, primary: str | None) -> _Asked:
+        task = tasks.TASKS.get(labels.base(about["task"]))
+        scoring = task.scoring if task else LIST
+        offered = scoring.scores
+        if primary is not None and primary in offered:
+            scoring = replace(scoring, primary=primary)
+        return cls(about, number, task, scoring, offered)
+
+
+def _written(text: Any) -> Any:
+    """Return a text whose half characters, which Arrow's texts cannot hold, are written out."""
+    if not isinstance(text, str):
+        return text
+    return HALF.sub(lambda half: f"\\u{ord(half[0]):04x}", text)
 
 
 def _whole(row: dict[str, Any]) -> dict[str, Any]:
-    """Return a row whose half characters, which Arrow's texts cannot hold, are written out."""
-    return {
-        name: HALF.sub(lambda half: f"\\u{ord(half[0]):04x}", value)
-        if isinstance(value, str)
-        else value
-        for name, value in row.items()
-    }
+    """Return a row whose half characters are written out."""
+    return {name: _written(value) for name, value in row.items()}
 
 
 def _columns(runs: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
@@ -267,10 +304,10 @@ def _columns(runs: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     return columns
 
 
-def _rows(
+def _answer(
     prediction: Prediction, task: tasks.Task | None, scoring: Scoring
-) -> list[dict[str, Any]]:
-    """Return a row for each measure of one prediction."""
+) -> tuple[dict[str, float], dict[str, Any]]:
+    """Return the measures of one prediction, and what else its rows say."""
     # Tables of Arrow's texts hold no half characters, which a server may have sent.
     pred, outputs, others = (
         HALF.sub("\ufffd", prediction.pred),
@@ -278,10 +315,11 @@ def _rows(
         prediction.others,
     )
     language = others.get("language") or "en"
-    values = scoring.score(pred, outputs, prediction.golds, language)
+    golds = prediction.golds
+    values = scoring.score(pred, outputs, golds, language)
     facts = dict(others.get("facts", {}))
-    if prediction.golds:
-        facts |= scoring.diagnose(pred, prediction.golds, language)
+    if golds:
+        facts |= scoring.diagnose(pred, golds, language)
     finished, depths = others.get("finished", True), others.get("depths", [])
     # Records that were written before it was known where the limit struck.
     cut_off = others.get("cut_off", None if finished else "answer") or ""
@@ -291,7 +329,7 @@ def _rows(
     def found(references: list[str]) -> float:
         # A gold number may stand in the reasoning, or within another number.
         right = values[scoring.primary]
-        return float(right == 1) if prediction.golds else metrics.part_match(pred, references)
+        return float(right == 1) if golds else metrics.part_match(pred, references)
 
     known = mistakes.mistake()
     if values[scoring.primary] < 1:
@@ -300,17 +338,13 @@ def _rows(
     asked = zip(depths, needles, strict=False)
     known |= {
         "index": prediction.index, "repeat": prediction.repeat,
-        "context_id": others.get("cluster") or others.get("context_id"),
+        "context_id": _written(others.get("cluster") or others.get("context_id")),
         "pred": pred, "outputs": outputs, "facts": facts,
-        "depths": depths, "finished": finished, "cut_off": cut_off,
+        "depths": depths, "finished": finished, "cut_off": _written(cut_off),
         "needles": [(depth, found(references)) for depth, references in asked],
         "truncation": prediction.truncation, "copied": copied(prediction),
     }  # fmt: skip
-    return [
-        {"measure": measure, "value": value, "primary": measure == scoring.primary,
-         "ruler": measure == scoring.ruler, **known}
-        for measure, value in values.items()
-    ]  # fmt: skip
+    return values, known
 
 
 def copied(prediction: Prediction) -> float:
@@ -319,9 +353,9 @@ def copied(prediction: Prediction) -> float:
     Words have three letters or more. Models copy from the example at long lengths (RULER,
     section 5). NaN where the prompt has no example with the same beginning of an answer.
     """
-    examples = prediction.parts.of_role("example")
     prefix = prediction.others.get("answer_prefix", "")
-    if not examples or not prefix:
+    examples = prediction.parts_of("example") if prefix else []
+    if not examples:
         return math.nan
     _, _, shown = prediction.input[examples[0].start : examples[0].end].partition(prefix)
     words = {*_WORDS.findall(metrics.normalize(shown))}

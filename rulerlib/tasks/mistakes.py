@@ -220,14 +220,23 @@ def _values(
             starts[normalize(hit[0])].append(hit.start())
         return starts, shown, set(), max(1, len(prompt))
     begin = max((part.end for part in parts.of_role("example")), default=0)
-    for part in parts.of_role("value", "word"):
-        value = normalize(prompt[part.start : part.end])
-        if part.start < begin:
-            shown.add(value)
-        else:
-            starts[value].append(part.start)
-    keys = {normalize(part.key) for part in parts.of_role("needle", "distractor") if part.key}
+    keys: set[str] = set()
+    # A long list has tens of thousands of parts: they are read as the numbers that they are.
+    for column in parts.columns:
+        if column.role in ("value", "word"):
+            texts = [prompt[start:end] for start, end in zip(column.start, column.end, strict=True)]
+            for value, start in zip(map(_folded, texts), column.start, strict=True):
+                if start < begin:
+                    shown.add(value)
+                else:
+                    starts[value].append(start)
+        elif column.role in ("needle", "distractor"):
+            keys |= {_folded(key) for key in column.more.get("key", ()) if key}
     return starts, shown, keys, max(1, len(prompt) - begin)
+
+
+# The values of one prompt are mostly those of others, too.
+_folded = functools.lru_cache(2**16)(normalize)
 
 
 def _documents(prediction: Prediction) -> tuple[list[tuple[int, str]], list[int]]:

@@ -20,6 +20,10 @@ MUST = "{parameter} is {value}, but must be {allowed}."
 class RulerError(Exception):
     """The base of every error that rulerlib raises on purpose."""
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        # As it is, without asking its own parameters again: another process may have raised it.
+        return Exception.__new__, (type(self), *self.args), self.__dict__
+
     def _render_traceback_(self) -> list[str]:
         # IPython asks for this: in a notebook, and in papermill's report of one, the
         # sentence stands alone, without pages of code that the user did not write.

@@ -17,7 +17,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Self
 
-from rulerlib import checkpoints, given, models, samples, tasks
+from rulerlib import checkpoints, given, making, models, samples, tasks
 from rulerlib import predict as prediction
 from rulerlib.dataset import Dataset
 from rulerlib.decoding import Decoding
@@ -320,21 +320,21 @@ class Run(Parameters):
         """Return the file of a cell's answers."""
         return cell.answers(self.root)
 
-    def make_data(self, cells: Sequence[Cell] | None = None) -> list[Path]:
+    def make_data(self, cells: Sequence[Cell] | None = None, jobs: int = 1) -> list[Path]:
         """Write the questions of some cells, or reuse those that are there, and return the files.
 
-        Where ``cells`` is None, those of all cells but the study's.
+        Where ``cells`` is None, those of all cells but the study's; ``jobs`` is the number of
+        processes.
 
         Raises
         ------
         RunMismatchError, DataError, BusyError, ParameterError
-            As `dataset` and `rulerlib.store.questions.write`.
+            As `dataset` and `rulerlib.making.write_all`.
         """
         cells = self.cells if cells is None else cells
         own = [cell for cell in cells if not self._is_given(cell)]
         # All cells are checked before the first is written.
-        for data, cell in [(self.dataset(cell), cell) for cell in own]:
-            questions.write(data, self.questions(cell).parent)
+        making.write_all([(self.dataset(cell), self.questions(cell).parent) for cell in own], jobs)
         return [self.questions(cell) for cell in cells]
 
     def predict(self, progress: Progress | None = None) -> list[Path]:

@@ -251,6 +251,18 @@ def test_ten_rows_share_rulers_forty_depths():
     assert table["n"].tolist() == [3, 4, 4, 5, 4, 4, 5, 4, 4, 3], "the ends have a half"
 
 
+def test_needles_of_one_sample_are_a_cluster():
+    """Four needles at one depth, all found or none of them, say as much as one."""
+    said = [["12 34 56 78", ""][i % 3 == 0] for i in range(30)]
+    both = [(about(), answer(i, ["12", "34", "56", "78"], said[i], (50,) * 4)) for i in range(30)]
+    alone = [(about(), answer(i, ["12"], said[i], (50,))) for i in range(30)]
+    found = [analysis.by_depth(analysis.scores(rows)).iloc[0] for rows in (both, alone)]
+    assert [row["n"] for row in found] == [120, 30]
+    widths = [row["high"] - row["low"] for row in found]
+    assert widths[0] == pytest.approx(widths[1], rel=0.15)
+    assert (found[1]["low"], found[1]["high"]) == pytest.approx(intervals.wilson(20, 30))
+
+
 @pytest.mark.parametrize("off", [-4, 0, 4])
 def test_ten_samples_measure_every_row(off):
     """Ten samples are the default of the notebook: no cell of its heatmap stays grey.

@@ -34,7 +34,7 @@ def test_the_verdict_is_that_of_two_one_sided_tests():
     verdicts = set()
     for share in np.linspace(0.02, 0.4, 20):
         ours = (rng.random(2000) < 0.9) * 1.0
-        theirs = np.where(rng.random(2000) < share, rng.random(2000) < 0.85, ours) * 1.0
+        theirs = np.where(rng.random(2000) < share, rng.random(2000) < 0.75, ours) * 1.0
         both, first = int((ours * theirs).sum()), int((ours * (1 - theirs)).sum())
         second = int(((1 - ours) * theirs).sum())
         ends = analysis.newcombe(both, first, second, 2000 - both - first - second, 0.9)
@@ -42,7 +42,7 @@ def test_the_verdict_is_that_of_two_one_sided_tests():
         if not 0.03 < p < 0.08:
             assert (verdict(*ends, 0.03) == "equivalent") == (p < 0.05), (share, p)
             verdicts.add(verdict(*ends, 0.03))
-    assert verdicts == {"equivalent", "undecided"}
+    assert {"equivalent", "undecided"} <= verdicts
 
 
 def test_the_sample_size_gives_its_power():

@@ -66,11 +66,17 @@ def by_depth(table: pd.DataFrame, bins: int = 10, by: Sequence[str] = BY) -> pd.
     -------
     DataFrame
         ``by``, ``depth`` (the nearest of those), ``n`` (needles), ``found`` (their share, 0 to 1)
-        and its 95 % interval ``low``, ``high``; an empty table says why.
+        and its 95 % interval ``low``, ``high``, in which needles of one sample, or of one shared
+        context, count as a cluster; an empty table says why.
     """
-    asked = needles(table, by).assign(context_id=None)
+    asked = needles(table, by)
     if asked.empty:
         why = "None of these tasks hides its answer at a depth, so there is no heatmap."
         return nothing(why, [*by, "depth", "n", "found", "low", "high"])
     asked["depth"] = asked["depth"].map(lambda depth: depth_bin(depth, bins))
-    return means(asked, "found", [*by, "depth"])
+    # Needles of one sample, or of one context, are no independent values.
+    alone = asked["context_id"].isna()
+    asked["context_id"] = asked["context_id"].astype(object)
+    asked.loc[alone, "context_id"] = "sample " + asked["index"].astype(str)
+    found = means(asked, "found", [*by, "depth"])
+    return found.drop(columns=["contexts", "design_effect"], errors="ignore")

@@ -18,9 +18,10 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
+from rulerlib.analysis.accuracy import clusters, shared
 from rulerlib.analysis.scores import of_measure
 from rulerlib.analysis.tables import BY, groups_of, nothing, scipy, tasks_in
-from rulerlib.intervals import wilson
+from rulerlib.intervals import clustered
 from rulerlib.tasks.mistakes import KINDS
 
 _SHOWN = ["task", "length", "index", "depths", "outputs", "pred"]
@@ -40,20 +41,21 @@ def errors(table: pd.DataFrame, by: Sequence[str] = BY) -> pd.DataFrame:
     -------
     DataFrame
         ``by``, ``error`` (a name in `rulerlib.tasks.mistakes.KINDS`, only those that occur),
-        ``n`` (all answers, right ones too), ``count``, ``share`` and its Wilson interval ``low``,
-        ``high``. The shares of a group add up to its error rate. ``tasks`` and ``missing``, where
-        a group has several, see `rulerlib.analysis.tables.tasks_in`. An empty table says that
-        there are no mistakes.
+        ``n`` (all answers, right ones too), ``count``, ``share`` and its 95 % interval ``low``,
+        ``high``: Wilson's, or cluster-robust where contexts are shared. The shares of a group add
+        up to its error rate. ``tasks`` and ``missing``, where a group has several, see
+        `rulerlib.analysis.tables.tasks_in`. An empty table says that there are no mistakes.
     """
     table = of_measure(table)
     kinds = [kind for kind in KINDS if (table["error"] == kind).any()]
+    sharing = shared(table)
     rows = []
     for names, part in groups_of(table, by):
-        counts = part["error"].value_counts()
+        units = clusters(part).tolist() if sharing else range(len(part))
         for kind in kinds:
-            count, n = int(counts.get(kind, 0)), len(part)
-            low, high = wilson(count, n)
-            rows.append([*names.values(), kind, n, count, count / n, low, high])
+            mean = clustered((part["error"] == kind).astype(float).tolist(), units)
+            count = int((part["error"] == kind).sum())
+            rows.append([*names.values(), kind, mean.n, count, mean.mean, mean.low, mean.high])
     columns = [*by, "error", "n", "count", "share", "low", "high"]
     if not rows:
         return nothing("Every answer is right: there are no errors to sort.", columns)

@@ -299,7 +299,7 @@ def table(values: pd.DataFrame, percent: Iterable[str] = (), precision: int = 1)
     if values.empty and "why" in values.attrs:
         return sentence(values.attrs["why"])
     known = (*MEASURES, "mean", "found", "accuracy", "share", "cut_off", "copied")
-    shares = [name for name in (*percent, *known) if name in values]
+    shares = [*dict.fromkeys(name for name in (*percent, *known) if name in values)]
     shown = _intervals(values.copy(), shares, precision)
     constant = [
         name
@@ -383,7 +383,7 @@ def _intervals(shown: pd.DataFrame, shares: Sequence[str], precision: int) -> pd
         mean = low.removesuffix("low")
         if f"{mean}high" in shown:
             # Alone they belong to the mean of the table, which is a share if the table has one.
-            scale = 1 if mean or not shares else 100
+            scale = 100 if (mean.strip() in shares if mean else shares) else 1
             ends = zip(shown[low], shown.pop(f"{mean}high"), strict=True)
             shown[low] = [_between(*pair, scale, precision) for pair in ends]
             label = f"{mean.strip()}, 95 %" if mean else "95 % interval"

@@ -21,6 +21,9 @@
     what kind of mistake a wrong answer is;
 ``reading``
     reading with arithmetic: by operation, the form of answers, and baselines;
+``memory_rows``, ``memory``, ``memory_pairs``
+    memories: the questions they were asked, what they delivered and what was made of it, presets
+    on the same questions;
 ``report``
     the parameters of `notebooks/analysis.ipynb`, checked;
 ``combined``, ``bootstrap``, ``tables``

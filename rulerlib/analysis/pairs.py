@@ -332,12 +332,12 @@ def compared(
         p = by_signs(np.concatenate(moves), resamples, rng)
         method = "recovered"
     # The variance of the mean over k tasks of n samples each is the sum of theirs over k^2 n.
-    variance = sum(_variance(own) for own in tasks) / len(tasks) ** 2
+    spread = sum(variance(own) for own in tasks) / len(tasks) ** 2
     return {
         "n": len(part), "first": means["own"], "second": means["other"],
         "difference": difference, "low": low, "high": high, "method": method,
         "only_first": only[0], "only_second": only[1], "p": p, "p_holm": p,
-        "variance": variance, "needed": samples_needed(difference, variance),
+        "variance": spread, "needed": samples_needed(difference, spread),
     }  # fmt: skip
 
 
@@ -403,8 +403,14 @@ def _correlation(tasks: Sequence[pd.DataFrame]) -> float:
     return min(1.0, correlation * certain if correlation > 0 else max(-1.0, correlation))
 
 
-def _variance(own: pd.DataFrame) -> float:
-    """Return n times the variance of the mean of n differences, robust to contexts they share."""
+def variance(own: pd.DataFrame) -> float:
+    """Return n times the variance of the mean of n differences, robust to contexts they share.
+
+    Parameters
+    ----------
+    own
+        One row for each sample: its ``difference`` and its ``unit``, the context or itself.
+    """
     sums, counts = _sums(own)
     units = len(sums)
     if units < 2:

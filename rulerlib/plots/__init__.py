@@ -3,9 +3,11 @@
 `heatmap` shows the share of needles found by depth and length, `curves` the accuracy against
 length with its interval, `models` several models' averages, `effective` how long a context is
 effective, `errors` the kinds of mistakes, `correlation` which tasks move together, and `study`
-the settings of a study. All take what `rulerlib.analysis` returns and make a matplotlib figure
-whose ``alt`` says in words what it shows: a notebook stores it beside the picture, for readers
-who do not see it. Where matplotlib is not installed, all raise `rulerlib.errors.MissingExtraError`.
+the settings of a study. Of memories, `matrix` shows all presets by suite, `capacity` how much they
+hold, and `stores` where answers were lost. All take what `rulerlib.analysis` returns and make a
+matplotlib figure whose ``alt`` says in words what it shows: a notebook stores it beside the
+picture, for readers who do not see it. Where matplotlib is not installed, all raise
+`rulerlib.errors.MissingExtraError`.
 
 Nothing is told by colour alone: lines have markers, bars have hatches, cells have numbers, and
 lightness rises with the value.
@@ -16,4 +18,5 @@ from rulerlib.plots.curves import curves, models
 from rulerlib.plots.effective import effective
 from rulerlib.plots.errors import errors
 from rulerlib.plots.heatmap import COLOURS, UNMEASURED, heatmap, shade
+from rulerlib.plots.memory import capacity, matrix, stores
 from rulerlib.plots.study import study

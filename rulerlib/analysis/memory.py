@@ -1,0 +1,254 @@
+"""Memory: how often a question was answered, what the store delivered, what was lost on the way.
+
+An answer can be wrong because the memory did not deliver the facts, or because the model misread
+what was delivered. `table` has the scores, `store_table` what the store delivered and what the
+model made of it, `fates` where each question was lost.
+
+>>> rows = pd.DataFrame({"em_norm": [1.0, 0.0, 0.0, 0.0], "in_prompt": [1.0, 1.0, 0.0, 0.0],
+...                      "recall_at_10": [1.0, 1.0, 1.0, 0.5], "cut": [0.0, 0.0, 3.0, 0.0]})
+>>> [fate(row) for row in rows.to_dict("records")]
+['right', 'read wrongly', 'no room in the prompt', 'not recalled']
+
+All tables take what `rulerlib.analysis.memory_rows.read` returns. Intervals are at 95 % and
+clustered by episode, for several questions may be asked about one; see
+`rulerlib.intervals.clustered`. Shares run from 0 to 1.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pandas as pd
+
+from rulerlib.analysis.memory_rows import by_of, groups, mean
+from rulerlib.analysis.tables import nothing
+
+MEASURES = ("em_norm", "em_raw", "f1")
+"""The scores of an answer: exact but for case, punctuation and articles; to the letter; by words.
+"""
+
+DIAGNOSTICS = ("overlong", "format_violation", "refused")
+"""What can be said of the form of an answer."""
+
+RECALLS = ("recall_at_1", "recall_at_5", "recall_at_10")
+"""The share of the needed facts among the first texts that were recalled."""
+
+PERCENT = (
+    "em", *MEASURES, *DIAGNOSTICS, *RECALLS, "in_prompt", "reader", "oracle", "leaked", "constant",
+    "chance", "baseline", "difference", "valid", "success", "value", "target",
+)  # fmt: skip
+"""Columns of these tables that are shares, for `rulerlib.show.table`."""
+
+FATES = (
+    "right", "right without the facts", "read wrongly", "no room in the prompt", "not recalled",
+)  # fmt: skip
+"""What became of a question, see `fate`."""
+
+ORACLE = "oracle"
+"""The preset that is given the facts that an answer needs: the ceiling of its model."""
+
+CAPACITY = "episodic_capacity"
+"""The suite whose episodes are far longer than the room in a prompt."""
+
+# What decides what became of a question.
+_OF_FATES = ("em_norm", "in_prompt", "recall_at_10", "cut")
+
+# An oracle's mean below this is near zero.
+_NEAR_ZERO = 0.1
+
+
+def table(rows: pd.DataFrame, by: Sequence[str] | None = None) -> pd.DataFrame:
+    """Return how often questions were answered, with the form of the answers.
+
+    Parameters
+    ----------
+    by
+        What is averaged separately; None: `rulerlib.analysis.memory_rows.by_of`.
+
+    Returns
+    -------
+    DataFrame
+        ``by``; ``n`` and ``episodes``, as counts; the mean and the interval of each of `MEASURES`,
+        ``"em_norm low"`` and ``"em_norm high"``; the shares of `DIAGNOSTICS`. Where there are older
+        runs, of which only a mean is known, ``em`` has it, and their ``n`` is 0. An empty table
+        says why.
+    """
+    if rows.empty:
+        return rows
+    by, found = by_of(rows, by), []
+    for names, part in groups(rows, by):
+        asked = part[~part["legacy"].astype(bool)]
+        row = {**names, "n": len(asked), "episodes": asked["unit"].nunique()}
+        for name in MEASURES:
+            row |= mean(asked, name)
+        row |= {name: asked[name].mean() for name in DIAGNOSTICS}
+        found.append({**row, "em": part.loc[part["legacy"].astype(bool), "em"].mean()})
+    made = pd.DataFrame(found)
+    return made if rows["legacy"].any() else made.drop(columns="em")
+
+
+def store_table(rows: pd.DataFrame, by: Sequence[str] | None = None) -> pd.DataFrame:
+    """Return what the memory delivered for questions that can be answered, and what was made of it.
+
+    Parameters
+    ----------
+    by
+        As in `table`.
+
+    Returns
+    -------
+    DataFrame
+        ``by``, ``n``; `RECALLS`, NaN where a preset recalls nothing; ``mrr``, the mean of 1 / the
+        rank of the first text that holds a needed fact; ``in_prompt``, the share of prompts that
+        really held all needed facts, with its interval; ``reader``, how often the answer was right
+        (em_norm) where they did, with its interval and ``reader n``; ``oracle``, the same where the
+        facts were simply given, on the same questions; ``leaked``; ``latency_ms``, the median time
+        of recall; ``prompt_tokens`` and ``cut``, their means. An empty table says why.
+    """
+    able = rows[rows["answerable"] == 1] if len(rows) else rows
+    if able.empty:
+        return nothing(rows.attrs.get("why", "No question here can be answered."))
+    by = by_of(rows, by)
+    others = [name for name in by if name not in ("preset", "changes")]
+    ceilings = {
+        tuple(names.values()): mean(part, "em_norm")["em_norm"]
+        for names, part in groups(able[able["preset"] == ORACLE], others)
+    }
+    found = []
+    for names, part in groups(able, by):
+        held = part[part["in_prompt"] == 1].rename(columns={"em_norm": "reader"})
+        found.append({
+            **names, "n": len(part),
+            **{name: part[name].mean() for name in RECALLS}, "mrr": part["rr"].mean(),
+            **mean(part, "in_prompt"), "reader n": len(held), **mean(held, "reader"),
+            "oracle": ceilings.get(tuple(names[name] for name in others), math.nan),
+            "leaked": part["leaked"].mean(), "latency_ms": part["latency_ms"].median(),
+            "prompt_tokens": part["prompt_tokens"].mean(), "cut": part["cut"].mean(),
+        })  # fmt: skip
+    return pd.DataFrame(found)
+
+
+def fate(row: Mapping[str, Any]) -> str:
+    """Return what became of a question that can be answered: one of `FATES`.
+
+    All needed facts were recalled if they are among the first ten texts. A preset that recalls
+    nothing but puts what was taught into the prompt has lost to want of room what does not stand
+    there.
+    """
+    if row["em_norm"] == 1:
+        return "right" if row["in_prompt"] == 1 else "right without the facts"
+    if row["in_prompt"] == 1:
+        return "read wrongly"
+    unranked = math.isnan(row["recall_at_10"])
+    delivered = row["cut"] > 0 if unranked else row["recall_at_10"] == 1
+    return "no room in the prompt" if delivered else "not recalled"
+
+
+def fates(rows: pd.DataFrame, by: Sequence[str] | None = None) -> pd.DataFrame:
+    """Return what became of the questions that can be answered.
+
+    Parameters
+    ----------
+    by
+        As in `table`.
+
+    Returns
+    -------
+    DataFrame
+        ``by``, ``n``, ``fate`` (all of `FATES`), ``count`` and ``share``. An empty table says why.
+    """
+    able = rows[rows["answerable"] == 1] if len(rows) else rows
+    if able.empty:
+        return nothing(rows.attrs.get("why", "No question here can be answered."))
+    known = zip(*(able[name] for name in _OF_FATES), strict=True)
+    able = able.assign(fate=[fate(dict(zip(_OF_FATES, row, strict=True))) for row in known])
+    found = []
+    for names, part in groups(able, by_of(rows, by)):
+        counts = part["fate"].value_counts()
+        for each in FATES:
+            count = int(counts.get(each, 0))
+            found.append({**names, "n": len(part), "fate": each, "count": count,
+                          "share": count / len(part)})  # fmt: skip
+    return pd.DataFrame(found)
+
+
+def capacity(rows: pd.DataFrame, by: Sequence[str] = ("model", "language")) -> pd.DataFrame:
+    """Return accuracy and recall by the number of facts that an episode taught.
+
+    Parameters
+    ----------
+    by
+        What is averaged separately, beside the preset and the number of facts.
+
+    Returns
+    -------
+    DataFrame
+        ``by``, ``preset``, ``facts``, ``n``, and with intervals ``em_norm``, ``recall_at_5`` and
+        ``in_prompt``. An empty table says that the suite `CAPACITY` was not asked.
+    """
+    asked = rows[(rows["suite"] == CAPACITY) & (rows["answerable"] == 1)] if len(rows) else rows
+    if asked.empty:
+        return nothing(rows.attrs.get("why", f"The suite {CAPACITY} was not asked."))
+    asked = asked.assign(facts=asked["taught"].astype(int))
+    changes = ["changes"] * (asked["changes"].nunique() > 1)
+    return pd.DataFrame([
+        {**names, "n": len(part), **mean(part, "em_norm"), **mean(part, "recall_at_5"),
+         **mean(part, "in_prompt")}
+        for names, part in groups(asked, [*by, "preset", *changes, "facts"])
+    ])  # fmt: skip
+
+
+def routes(rows: pd.DataFrame, by: Sequence[str] | None = None) -> pd.DataFrame:
+    """Return how well ways were found, for questions about a route or its length.
+
+    Parameters
+    ----------
+    by
+        As in `table`.
+
+    Returns
+    -------
+    DataFrame
+        ``by``, ``n``, with intervals ``valid`` (every step is free) and ``success`` (it leads to
+        the goal), and ``steps_over``, by how many steps a way that leads there is longer than the
+        shortest one, on average. An empty table says that no way was asked for.
+    """
+    asked = rows[rows["success"].notna()] if len(rows) else rows
+    if asked.empty:
+        return nothing(rows.attrs.get("why", "No way was asked for."))
+    return pd.DataFrame([
+        {**names, "n": len(part), **mean(part, "valid"), **mean(part, "success"),
+         "steps_over": part["steps_over"].mean()}
+        for names, part in groups(asked, by_of(rows, by))
+    ])  # fmt: skip
+
+
+def reader_ceiling(rows: pd.DataFrame) -> str:
+    """Return in a few sentences where a model cannot answer even with the needed facts given."""
+    oracle = rows[(rows["preset"] == ORACLE) & (rows["answerable"] == 1)] if len(rows) else rows
+    if oracle.empty:
+        return (
+            "The preset oracle was not asked, so it is not known how much of what is lost is lost"
+            " by the model."
+        )
+    said = []
+    for names, part in groups(oracle, by_of(rows)[:-1]):
+        found = mean(part, "em_norm")
+        if found["em_norm"] < _NEAR_ZERO:
+            right = int(part["em_norm"].sum())
+            said.append(
+                f"{names['suite']} ({names['language']}, {right} of {len(part)} right, interval up"
+                f" to {100 * found['em_norm high']:.0f} %)"
+            )
+    if not said:
+        return (
+            "With the needed facts given, the model answers at least one in ten questions of each"
+            " suite, so scores can tell memories apart."
+        )
+    return (
+        "Even with the needed facts given, the model answers less than one in ten questions of"
+        f" {'; '.join(dict.fromkeys(said))}. There, scores say nothing about a memory: look at what"
+        " the store delivered."
+    )

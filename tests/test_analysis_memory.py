@@ -1,0 +1,427 @@
+"""Memory, analysed: its tables, its pairs and its targets against second implementations."""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+import random
+from collections import Counter, defaultdict
+
+import pytest
+from helpers_memory_rows import COLUMNS, PRESETS, SHORT, row, runs, write
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rulerlib import show
+from rulerlib.errors import DataError, ParameterError
+
+np = pytest.importorskip("numpy")
+pd = pytest.importorskip("pandas")
+
+from rulerlib.analysis import memory, memory_pairs, memory_rows  # noqa: E402
+
+BY = ["suite", "preset"]
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory):
+    """Three questions about each episode, of two sizes; the larger set begins with the smaller."""
+    folder = tmp_path_factory.mktemp("runs")
+    runs(folder, suites=("episodic", "episodic_cross", "spatial"), size=20, probes=3)
+    runs(folder, suites=("episodic",), size=40, probes=3, presets=("rag", "oracle"))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def rows(root):
+    return memory_rows.read(root)
+
+
+@pytest.fixture(scope="module")
+def questions(root):
+    """All rows as the csv module reads them, without pandas."""
+    found = []
+    for path in sorted(root.rglob("metrics.csv")):
+        with path.open(encoding="utf-8", newline="") as file:
+            found += csv.DictReader(file)
+    return found
+
+
+def of(questions, **wanted):
+    return [each for each in questions if all(each[name] == str(v) for name, v in wanted.items())]
+
+
+def only(table, **wanted):
+    for name, value in wanted.items():
+        table = table[table[name] == value]
+    (found,) = table.to_dict("records")
+    return found
+
+
+# --- Reading ---------------------------------------------------------------------------------
+
+
+def test_every_question_is_read_as_it_stands(rows, questions):
+    assert len(rows) == len(questions)
+    ours = Counter(zip(rows["preset"], rows["suite"], rows["size"], rows["index"], rows["answer"],
+                       rows["em_raw"], strict=True))  # fmt: skip
+    theirs = Counter((each["preset"], each["suite"], int(each["size"]), int(each["index"]),
+                      each["answer"], float(each["em_raw"])) for each in questions)  # fmt: skip
+    assert ours == theirs
+    # An answer that looks like a missing value is one.
+    assert {"NA", "None"} <= {*rows["answer"]}
+    empty = [each["recall_at_5"] == "" for each in questions]
+    assert rows["recall_at_5"].isna().sum() == sum(empty)
+
+
+def test_presets_and_suites_come_in_their_order(rows):
+    assert list(dict.fromkeys(rows["suite"])) == ["episodic", "episodic_cross", "spatial"]
+    first = rows[rows["size"] == 20]
+    assert list(dict.fromkeys(first["preset"])) == list(PRESETS)
+
+
+def test_what_is_chosen_is_read_and_a_wrong_name_is_told(root):
+    rows = memory_rows.read(root, presets="rag,oracle", suites=["episodic"])
+    assert {*rows["preset"]} == {"rag", "oracle"}
+    assert {*rows["suite"]} == {"episodic"}
+    with pytest.raises(ParameterError, match=r"presets is 'rga'.*did you mean 'rag'"):
+        memory_rows.read(root, presets="rga")
+    nothing = memory_rows.read(root, presets="longctx", suites="spatial", languages="da")
+    assert len(nothing)
+
+
+def test_no_runs_are_a_sentence_and_no_folder_is_an_error(tmp_path):
+    empty = memory_rows.read(tmp_path)
+    assert "no answers with metrics" in empty.attrs["why"]
+    for made in (memory.table, memory.store_table, memory.fates, memory.capacity, memory.routes,
+                 memory_pairs.floors, memory_pairs.compared, memory_pairs.targets):  # fmt: skip
+        assert "no answers with metrics" in show.table(made(empty)).text
+    assert "oracle was not asked" in memory.reader_ceiling(empty)
+    with pytest.raises(ParameterError, match="a folder that exists"):
+        memory_rows.read(tmp_path / "none")
+
+
+BAD = [
+    ("em", "2", "question 2: em is '2'"),
+    ("index", "1.5", "question 2: index is '1.5'"),
+    ("seed", "", "question 2: seed is ''"),
+    ("latency_ms", "fast", "question 2: latency_ms is 'fast'"),
+    ("recall_at_5", "-1", "question 2: recall_at_5 is '-1'"),
+]
+
+
+@pytest.mark.parametrize(("column", "value", "said"), BAD)
+def test_a_damaged_value_is_named_with_its_file(tmp_path, column, value, said):
+    rng = random.Random(1)
+    made = [row("episodic", "rag", index, rng) for index in range(3)]
+    made[1][column] = value
+    write(tmp_path / "run", made, SHORT)
+    with pytest.raises(DataError, match=r"metrics\.csv: damaged") as error:
+        memory_rows.read(tmp_path)
+    assert said in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_other_damage_is_named_with_its_file(tmp_path):
+    rng = random.Random(1)
+    write(tmp_path / "run", [row("episodic", "rag", 0, rng)], SHORT)
+    table, about = tmp_path / "run" / "metrics.csv", tmp_path / "run" / "metrics.json"
+    text = table.read_text("utf-8")
+    table.write_text(text.replace("em_norm", "em_nrom", 1), "utf-8")
+    with pytest.raises(DataError, match="no column 'em_norm'"):
+        memory_rows.read(tmp_path)
+    table.write_text(text + 'a,"b', "utf-8")
+    with pytest.raises(DataError, match=r"metrics\.csv: damaged"):
+        memory_rows.read(tmp_path)
+    table.write_bytes(b"\xff\xfe")
+    with pytest.raises(DataError, match=r"metrics\.csv: damaged"):
+        memory_rows.read(tmp_path)
+    table.unlink()
+    for said in ("[]", '{"metrics": 1}', '{"metrics": {"episodic": {"em": 7}}}', "{",
+                 '{"metrics": {}, "settings": 3}'):  # fmt: skip
+        about.write_text(said, "utf-8")
+        with pytest.raises(DataError, match=r"metrics\.json: damaged"):
+            memory_rows.read(tmp_path)
+
+
+def test_a_legacy_file_is_a_mean_without_an_interval(tmp_path):
+    runs(tmp_path, presets=("rag", "span_short"), suites=("episodic",), size=10)
+    folder = tmp_path / "old"
+    folder.mkdir()
+    about = {"metrics": {"episodic": {"em": 0.25}}, "settings": {"preset": "core", "model": "m"}}
+    (folder / "metrics.json").write_text(json.dumps(about), encoding="utf-8")
+    rows = memory_rows.read(tmp_path)
+    table = memory.table(rows)
+    old = only(table, preset="core")
+    assert (old["n"], old["em"]) == (0, 0.25)
+    assert math.isnan(old["em_norm"])
+    assert math.isnan(old["em_norm low"])
+    assert only(table, preset="rag")["n"] == 10
+    assert "25.0 %" in show.table(table, percent=memory.PERCENT).to_html()
+    assert "em" not in memory.table(rows[~rows["legacy"]])
+    assert "core" not in {*memory_pairs.compared(rows)["preset"]}
+    assert "core" not in {*memory.store_table(rows)["preset"]}
+
+
+# --- Scores ----------------------------------------------------------------------------------
+
+
+def clustered_error(values, clusters):
+    """The standard error of a mean, robust to what the values of a cluster share."""
+    centre = sum(values) / len(values)
+    sums = defaultdict(float)
+    for value, cluster in zip(values, clusters, strict=True):
+        sums[cluster] += value - centre
+    count = len(sums)
+    return math.sqrt(count / (count - 1) * sum(x * x for x in sums.values())) / len(values)
+
+
+def test_means_are_those_of_the_file_and_intervals_know_the_episodes(rows, questions):
+    table = memory.table(rows)
+    for found in table.to_dict("records"):
+        own = of(questions, suite=found["suite"], preset=found["preset"], size=found["size"])
+        assert found["n"] == len(own)
+        assert found["episodes"] == len({each["episode"] for each in own}) == len(own) // 3
+        for name in ("em_norm", "em_raw", "f1", "overlong", "format_violation", "refused"):
+            assert found[name] == pytest.approx(sum(float(each[name]) for each in own) / len(own))
+        assert found["em_raw"] <= found["em_norm"]
+        for name in memory.MEASURES:
+            assert 0 <= found[f"{name} low"] <= found[name] <= found[f"{name} high"] <= 1
+    one = only(table, suite="episodic", preset="rag", size=40)
+    own = of(questions, suite="episodic", preset="rag", size=40)
+    error = clustered_error([float(each["em_norm"]) for each in own],
+                            [each["episode"] for each in own])  # fmt: skip
+    half = (one["em_norm high"] - one["em_norm low"]) / 2
+    assert half == pytest.approx(1.96 * error, rel=0.25)
+
+
+def test_a_question_of_two_sizes_counts_once_where_sizes_are_put_together(rows, questions):
+    table = memory.table(rows, by=("suite", "preset"))
+    both = only(table, suite="episodic", preset="rag")
+    largest = of(questions, suite="episodic", preset="rag", size=40)
+    assert both["n"] == len(largest)
+    assert both["em_norm"] == pytest.approx(np.mean([float(each["em_norm"]) for each in largest]))
+
+
+def test_what_differs_is_averaged_separately(tmp_path):
+    runs(tmp_path, presets=("rag",), suites=("episodic_capacity",), size=5, taught=100)
+    runs(tmp_path, presets=("rag",), suites=("episodic_capacity",), size=5, taught=1000)
+    table = memory.table(memory_rows.read(tmp_path))
+    assert list(table["knobs"]) == ["facts=100", "facts=1000"]
+
+
+# --- The store -------------------------------------------------------------------------------
+
+
+def test_the_store_is_judged_by_questions_that_can_be_answered(rows, questions):
+    table = memory.store_table(rows)
+    for found in table.to_dict("records"):
+        own = of(questions, suite=found["suite"], preset=found["preset"], size=found["size"],
+                 answerable=1)  # fmt: skip
+        assert found["n"] == len(own)
+        held = [each for each in own if each["in_prompt"] == "1"]
+        assert found["in_prompt"] == pytest.approx(len(held) / len(own))
+        assert found["reader n"] == len(held)
+        if held:
+            right = sum(float(each["em_norm"]) for each in held)
+            assert found["reader"] == pytest.approx(right / len(held))
+        else:
+            assert math.isnan(found["reader"])
+        ranked = [float(each["recall_at_5"]) for each in own if each["recall_at_5"]]
+        if ranked:
+            assert found["recall_at_5"] == pytest.approx(sum(ranked) / len(ranked))
+        else:
+            assert found["preset"] in ("core", "span_short", "longctx")
+            assert math.isnan(found["recall_at_5"])
+        ceiling = of(questions, suite=found["suite"], preset="oracle", size=found["size"],
+                     answerable=1)  # fmt: skip
+        assert found["oracle"] == pytest.approx(np.mean([float(c["em_norm"]) for c in ceiling]))
+    assert len(of(questions, suite="episodic_cross", answerable=0))
+
+
+def test_what_became_of_each_question_adds_up(rows, questions):
+    table = memory.fates(rows)
+    for _, part in table.groupby(["suite", "preset", "size"]):
+        assert list(part["fate"]) == list(memory.FATES)
+        assert part["count"].sum() == part["n"].iloc[0]
+        assert part["share"].sum() == pytest.approx(1)
+    rag = table[(table["suite"] == "episodic") & (table["preset"] == "rag") & (table["size"] == 40)]
+    counts = dict(zip(rag["fate"], rag["count"], strict=True))
+    own = of(questions, suite="episodic", preset="rag", size=40)
+    tally = Counter((each["in_prompt"], each["em_norm"]) for each in own)
+    assert counts["right"] == tally["1", "1"]
+    assert counts["right without the facts"] == tally["0", "1"]
+    assert counts["read wrongly"] == tally["1", "0"]
+    assert counts["not recalled"] == tally["0", "0"]
+    assert counts["no room in the prompt"] == 0
+    long = table[(table["preset"] == "longctx") & (table["fate"] == "no room in the prompt")]
+    assert (long["count"] > 0).all(), "what a context had no room for was there"
+
+
+def test_ways_are_judged_where_a_way_was_asked_for(rows, questions):
+    found = only(memory.routes(rows), preset="oracle")
+    own = [each for each in of(questions, preset="oracle") if each["success"]]
+    assert found["n"] == len(own)
+    assert found["success"] == pytest.approx(np.mean([float(each["success"]) for each in own]))
+    assert found["steps_over"] == 1
+    assert "No way" in memory.routes(rows[rows["suite"] == "episodic"]).attrs["why"]
+
+
+def test_capacity_is_by_the_number_of_facts(tmp_path):
+    for facts in (10, 100):
+        runs(tmp_path, presets=("rag", "span_short"), suites=("episodic_capacity",), size=8,
+             taught=facts)  # fmt: skip
+    table = memory.capacity(memory_rows.read(tmp_path))
+    assert table[["preset", "facts", "n"]].to_dict("split")["data"] == [
+        ["span_short", 10, 8], ["span_short", 100, 8], ["rag", 10, 8], ["rag", 100, 8],
+    ]  # fmt: skip
+    assert table["recall_at_5"].notna().tolist() == [False, False, True, True]
+
+
+def test_a_ceiling_near_zero_is_said(rows):
+    assert "at least one in ten" in memory.reader_ceiling(rows)
+    blind = rows.assign(em_norm=rows["em_norm"].where(rows["suite"] != "spatial", 0.0))
+    said = memory.reader_ceiling(blind)
+    assert "spatial (da, 0 of 60 right" in said
+    assert "episodic (" not in said
+    assert "oracle was not asked" in memory.reader_ceiling(rows[rows["preset"] != "oracle"])
+
+
+# --- Pairs -----------------------------------------------------------------------------------
+
+
+def drawn(seed, episodes, probes, effect):
+    """Rows of two presets whose answers to one episode tend to be alike."""
+    rng = random.Random(seed)
+    rows = []
+    for index in range(episodes * probes):
+        skill = random.Random(f"{seed} {index // probes}").random()
+        base = rng.random() < skill * 0.6
+        better = base or rng.random() < effect
+        for preset, value in (("span_short", base), ("rag", better)):
+            made = row("episodic", preset, index, random.Random(1), size=episodes, probes=probes)
+            rows.append({**made, "em_norm": float(value)})
+    frame = pd.DataFrame(rows).replace("", np.nan)
+    return frame.assign(
+        knobs="", changes="", length=2048, engine="", asked="{}", legacy=False,
+        unit=frame["episode"],
+    )  # fmt: skip
+
+
+@settings(max_examples=8, deadline=None)
+@given(st.integers(0, 10**6), st.integers(30, 60), st.integers(2, 4), st.floats(0.1, 0.5))
+def test_a_difference_and_its_interval_are_those_of_clusters(seed, episodes, probes, effect):
+    """Against the cluster-robust standard error of the differences, by plain Python."""
+    rows = drawn(seed, episodes, probes, effect)
+    found = only(memory_pairs.compared(rows), preset="rag")
+    first = rows[rows["preset"] == "rag"].sort_values("index")
+    second = rows[rows["preset"] == "span_short"].sort_values("index")
+    away = (first["em_norm"].to_numpy() - second["em_norm"].to_numpy()).tolist()
+    assert found["n"] == len(away)
+    assert found["difference"] == pytest.approx(sum(away) / len(away))
+    assert found["mean"] - found["baseline"] == pytest.approx(found["difference"])
+    error = clustered_error(away, first["episode"].tolist())
+    assert found["method"] == "bootstrap"
+    half = (found["high"] - found["low"]) / 2
+    assert half == pytest.approx(1.96 * error, rel=0.2, abs=0.005)
+    assert found["low"] <= found["difference"] <= found["high"]
+
+
+def test_one_question_an_episode_is_judged_by_newcombe_and_mcnemar():
+    stats = pytest.importorskip("statsmodels.stats.contingency_tables")
+    rows = drawn(3, 80, 1, 0.2)
+    found = only(memory_pairs.compared(rows), preset="rag")
+    assert found["method"] == "newcombe"
+    wide = rows.pivot(index="episode", columns="preset", values="em_norm")
+    table = pd.crosstab(wide["rag"], wide["span_short"]).reindex([1, 0], axis=0, fill_value=0)
+    table = table.reindex([1, 0], axis=1, fill_value=0).to_numpy()
+    assert found["p"] == pytest.approx(stats.mcnemar(table, exact=True).pvalue)
+
+
+def test_pairing_needs_the_same_questions_and_seeds_are_not_mixed(tmp_path):
+    runs(tmp_path, presets=("span_short", "rag"), suites=("episodic",), size=10, seeds=(1, 2))
+    runs(tmp_path, presets=("rag",), suites=("episodic",), size=10, seeds=(3,))
+    found = only(memory_pairs.compared(memory_rows.read(tmp_path)), preset="rag")
+    assert (found["n"], found["left_out"]) == (20, 10)
+
+
+def test_presets_that_were_asked_otherwise_are_not_compared(rows):
+    table = memory_pairs.compared(rows)
+    core = table[table["preset"] == "core"]
+    assert len(core)
+    assert core["difference"].isna().all()
+    assert {*core["note"]} == {"asked with another system prompt, tokens to generate"}
+    assert "span_short" not in {*table["preset"]}
+    others = table[(table["preset"] != "core") & (table["size"] == 20)]
+    assert others["difference"].notna().all()
+    missing = table[(table["size"] == 40)]
+    assert {*missing["note"]} == {"the baseline was not asked"}
+
+
+def test_a_wrong_baseline_or_measure_is_told(rows):
+    with pytest.raises(ParameterError, match=r"baseline is 'cor'.*did you mean 'core'"):
+        memory_pairs.compared(rows, baseline="cor")
+    with pytest.raises(ParameterError, match="measure is 'em'"):
+        memory_pairs.compared(rows, measure="em")
+
+
+def test_what_can_be_had_for_nothing_does_not_depend_on_the_preset(rows, questions):
+    table = memory_pairs.floors(rows)
+    found = only(table, suite="episodic_cross")
+    own = of(questions, suite="episodic_cross", preset="rag")
+    assert found["n"] == len(own)
+    assert found["constant"] == pytest.approx(np.mean([float(each["constant"]) for each in own]))
+    known = [float(each["chance"]) for each in own if each["chance"]]
+    assert found["chance"] == pytest.approx(np.mean(known))
+    assert list(table["suite"]) == ["episodic", "episodic", "episodic_cross", "spatial"]
+
+
+# --- Targets ---------------------------------------------------------------------------------
+
+
+def targets(tmp_path, **given):
+    runs(tmp_path, **{"size": memory_pairs.AT, **given})
+    return memory_pairs.targets(memory_rows.read(tmp_path))
+
+
+def test_a_memory_that_is_much_better_reaches_the_target(tmp_path):
+    table = targets(
+        tmp_path, presets=("span_short", "memory/hei_nw"), suites=("episodic", "episodic_multi")
+    )
+    better = only(table, preset="memory/hei_nw")
+    assert better["verdict"] == "reached"
+    assert better["low"] > memory_pairs.BETTER
+    assert better["needed"] < 200
+    missing = only(table, preset="memory/smpd")
+    assert missing["verdict"] == "cannot be told yet"
+    assert "memory/smpd" in missing["note"]
+    assert only(table, preset="span_short")["verdict"] == "reached"
+    assert "core was not asked" in only(table, preset="core")["note"]
+
+
+def test_at_another_size_it_cannot_be_told_but_how_many_it_needs(tmp_path):
+    table = targets(
+        tmp_path, presets=("span_short", "memory/hei_nw"), suites=("episodic_multi",), size=50
+    )
+    found = only(table, preset="memory/hei_nw")
+    assert found["verdict"] == "cannot be told yet"
+    assert "n = 200" in found["note"]
+    assert found["n"] == 50
+    assert found["needed"] > 0
+
+
+def test_a_baseline_that_answers_most_questions_saturates_the_suite(tmp_path):
+    runs(tmp_path, presets=("core", "span_short"), suites=("episodic",), size=60)
+    rows = memory_rows.read(tmp_path)
+    known = rows.assign(em_raw=1.0)
+    found = only(memory_pairs.targets(known), preset="core")
+    assert found["verdict"] == "not reached"
+    assert found["note"] == "saturated: run the profile hard"
+    even = rows.assign(em_raw=(rows["index"] % 5 < 3).astype(float))
+    assert only(memory_pairs.targets(even), preset="core")["verdict"] == "cannot be told yet"
+
+
+def test_the_columns_are_those_that_runs_write():
+    known = {*memory_rows.TEXTS, *memory_rows.WHOLE, *memory_rows.SHARES, *memory_rows.NUMBERS}
+    assert known == {*COLUMNS}

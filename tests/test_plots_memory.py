@@ -1,0 +1,111 @@
+"""The figures of memories hold what their tables say, and say it in words."""
+
+from __future__ import annotations
+
+import pytest
+from helpers_memory_rows import PRESETS, runs
+
+from rulerlib.errors import ParameterError
+
+pd = pytest.importorskip("pandas")
+matplotlib = pytest.importorskip("matplotlib")
+matplotlib.use("agg")
+
+from rulerlib import plots  # noqa: E402
+from rulerlib.analysis import memory, memory_pairs, memory_rows  # noqa: E402
+from rulerlib.plots.memory import LOOKS  # noqa: E402
+
+SUITES = ("episodic", "episodic_multi")
+
+
+@pytest.fixture(scope="module")
+def rows(tmp_path_factory):
+    return memory_rows.read(runs(tmp_path_factory.mktemp("runs"), suites=SUITES, size=20))
+
+
+def panels(figure):
+    return [axes for axes in figure.axes if axes.get_title()]
+
+
+def test_the_matrix_has_a_dot_and_an_interval_for_each_preset(rows):
+    table, floors = memory.table(rows), memory_pairs.floors(rows)
+    figure = plots.matrix(table, floors, title="title")
+    assert figure.get_suptitle() == "title"
+    for axes, suite in zip(panels(figure), SUITES, strict=True):
+        assert axes.get_title() == f"{suite}\nn = 20"
+        part = table[table["suite"] == suite]
+        dots = next(line for line in axes.lines if line.get_marker() == "o")
+        assert dots.get_xdata().tolist() == part["em_norm"].tolist()
+        assert dots.get_ydata().tolist() == list(range(len(PRESETS)))
+        ends = [[*segment[:, 0]] for segment in axes.collections[0].get_segments()]
+        assert ends == part[["em_norm low", "em_norm high"]].to_numpy().tolist()
+        lines = {line.get_label(): line.get_xdata()[0] for line in axes.lines[1:]}
+        own = floors[floors["suite"] == suite].iloc[0]
+        assert lines["chance"] == pytest.approx(own["chance"])
+        assert lines["always the most frequent answer"] == own["constant"]
+        oracle = part[part["preset"] == "oracle"]["em_norm"].iloc[0]
+        assert lines["oracle: the facts given"] == oracle
+        styles = {line.get_linestyle() for line in axes.lines[1:]}
+        assert len(styles) == 3, "told apart without colour"
+    assert [text.get_text() for text in panels(figure)[0].get_yticklabels()] == list(PRESETS)
+    value = table[(table["suite"] == "episodic") & (table["preset"] == "rag")]["em_norm"].iloc[0]
+    assert f"rag {100 * value:.0f} %" in figure.alt
+
+
+def test_other_measures_and_tables_without_lines(rows):
+    table = memory.table(rows[rows["preset"] != "oracle"])
+    figure = plots.matrix(table, measure="em_raw")
+    assert "exact match, raw" in figure.alt
+    assert all(len(axes.lines) == 1 for axes in panels(figure))
+    assert not figure.legends
+
+
+def test_the_matrix_is_of_one_model_and_language(rows):
+    table = memory.table(rows)
+    with pytest.raises(ParameterError, match="of one model, language and size"):
+        plots.matrix(pd.concat([table, table]))
+    for draw in (plots.matrix, plots.capacity, plots.stores):
+        with pytest.raises(ParameterError, match="table is 'empty'"):
+            draw(table[:0])
+
+
+def test_two_sizes_have_panels_of_their_own(tmp_path):
+    for size in (5, 10):
+        runs(tmp_path, suites=("episodic",), presets=("rag", "core"), size=size)
+    figure = plots.matrix(memory.table(memory_rows.read(tmp_path)))
+    titles = [axes.get_title() for axes in panels(figure)]
+    assert titles == ["episodic, size 5\nn = 5", "episodic, size 10\nn = 10"]
+
+
+def test_bars_of_what_was_lost_fill_the_whole(rows):
+    table = memory.fates(rows)
+    figure = plots.stores(table, title="title")
+    assert len(set(LOOKS.values())) == len(LOOKS) == len(memory.FATES)
+    assert len({hatch for _, hatch in LOOKS.values()}) == len(LOOKS), "told apart without colour"
+    for axes, suite in zip(panels(figure), SUITES, strict=True):
+        part = table[table["suite"] == suite]
+        for place, name in enumerate(PRESETS):
+            bars = [bars[place] for bars in axes.containers]
+            shares = part[part["preset"] == name]["share"].tolist()
+            assert [bar.get_width() for bar in bars] == pytest.approx(shares)
+            assert sum(bar.get_width() for bar in bars) == pytest.approx(1)
+    assert "episodic, oracle: right" in figure.alt
+
+
+def test_capacity_is_drawn_by_the_number_of_facts(tmp_path):
+    for facts in (10, 100, 1000):
+        runs(tmp_path, suites=("episodic_capacity",), size=10, taught=facts)
+    table = memory.capacity(memory_rows.read(tmp_path))
+    figure = plots.capacity(table)
+    right, recalled = panels(figure)
+    assert [line.get_label() for line in right.lines] == list(PRESETS)
+    # What recalls nothing has no line, and the others keep their colours.
+    assert [line.get_label() for line in recalled.lines] == [*PRESETS[3:]]
+    looks = [(line.get_color(), line.get_marker()) for line in right.lines]
+    assert len({*looks}) == len(PRESETS)
+    assert [(line.get_color(), line.get_marker()) for line in recalled.lines] == looks[3:]
+    rag = table[table["preset"] == "rag"]
+    assert right.lines[3].get_ydata().tolist() == rag["em_norm"].tolist()
+    assert right.get_xscale() == "log"
+    assert [text.get_text() for text in right.get_xticklabels()] == ["10", "100", "1,000"]
+    assert "at 1,000" in figure.alt

@@ -26,7 +26,7 @@ from rulerlib.samples import Prediction, Sample
 if TYPE_CHECKING:
     import pandas as pd
 
-_BOX = (
+BOX = (
     "white-space:pre-wrap;font-family:inherit;line-height:1.5;padding:.8em 1em;margin:.4em 0;"
     "border:1px solid #8884;border-radius:6px;overflow-wrap:anywhere"
 )
@@ -115,7 +115,7 @@ def sample(record: Sample, context: int = 700) -> Html:
     if record.depths:
         facts += f"; depth {_listed(record.depths)}"
     return Html(
-        f"<div style='{_BOX}'>{''.join(shown)}</div>{legend}"
+        f"<div style='{BOX}'>{''.join(shown)}</div>{legend}"
         f"<div><b>{WANTED}</b> {markup(wanted)} ({markup(facts)})</div>",
         f"{''.join(lines)}\n\n{WANTED} {wanted} ({facts}){said}",
     )
@@ -158,7 +158,7 @@ def answers(table: pd.DataFrame) -> Html:
         about = ": ".join([*known, about])
         wanted, said = shortened(", ".join(row["outputs"])), shortened(row["pred"].strip())
         boxes.append(
-            f"<div style='{_BOX}'><b>{markup(about)}</b>\nwanted: {markup(wanted)}\n"
+            f"<div style='{BOX}'><b>{markup(about)}</b>\nwanted: {markup(wanted)}\n"
             f"said: {markup(said) or '<i>nothing</i>'}</div>"
         )
         lines.append(f"{about}\n  wanted: {wanted}\n  said: {said or '(nothing)'}")

@@ -6,15 +6,9 @@ import csv
 import json
 import random
 
-from rulerlib.analysis.memory_rows import PRESETS, SUITES
-
-COLUMNS = [
-    "suite", "preset", "model", "language", "profile", "size", "seed", "episode", "probe", "index",
-    "kind", "question", "answer", "gold", "em", "em_raw", "em_norm", "f1", "pred_len", "gold_len",
-    "overlong", "format_violation", "answerable", "refused", "needed", "taught", "recalled",
-    "recall_at_1", "recall_at_5", "recall_at_10", "rr", "in_prompt", "leaked", "constant", "chance",
-    "latency_ms", "prompt_tokens", "cut", "valid", "success", "steps_over",
-]  # fmt: skip
+from rulerlib.memory.measuring import COLUMNS
+from rulerlib.memory.presets import NAMES as PRESETS
+from rulerlib.memory.suites import SUITES
 
 SHORT = {"format": {"system_prompt": "short", "chat": True}, "tokens_to_generate": 8}
 FREE = {"format": {"system_prompt": None, "chat": True}, "tokens_to_generate": 32}
@@ -37,7 +31,7 @@ def row(suite, preset, index, rng, *, size=50, seed=7, probes=1, taught=20, lang
     ranked = preset not in ("core", "span_short", "longctx") and able
     share = float(found) if ranked else ""
     return {
-        "suite": suite, "preset": preset, "model": "lille", "language": language,
+        "suite": suite, "preset": preset.rpartition("/")[2], "model": "lille", "language": language,
         "profile": "default", "size": size, "seed": seed,
         "episode": f"{suite}-{index // probes}", "probe": index % probes, "index": index,
         "kind": "who", "question": f"Who was it, {index}?", "answer": "NA" if right else "None",
@@ -64,7 +58,7 @@ def write(folder, rows, settings):
     (folder / "metrics.json").write_text(json.dumps(about), encoding="utf-8")
 
 
-def runs(root, presets=PRESETS, suites=SUITES, size=50, seeds=(7,), probes=1, **options):
+def runs(root, presets=PRESETS, suites=tuple(SUITES), size=50, seeds=(7,), probes=1, **options):
     """Runs of presets and suites below a folder; each preset is asked the same questions."""
     for preset in presets:
         for suite in suites:
@@ -75,7 +69,10 @@ def runs(root, presets=PRESETS, suites=SUITES, size=50, seeds=(7,), probes=1, **
                     for index in range(size * probes)
                 ]
                 knobs = {"facts": options["taught"]} if "taught" in options else {}
-                settings = {**(FREE if preset == "core" else SHORT), "knobs": knobs}
+                settings = {
+                    "work": {"preset": preset, "knobs": knobs, "changes": {}, "length": 2048},
+                    "cell": FREE if preset == "core" else SHORT,
+                }
                 name = f"{preset}-{suite}-{seed}-{size}-{options}".replace("/", "-")
                 write(root / name, rows, settings)
     return root

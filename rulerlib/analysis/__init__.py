@@ -24,8 +24,8 @@
 ``memory_rows``, ``memory``, ``memory_pairs``
     memories: the questions they were asked, what they delivered and what was made of it, presets
     on the same questions;
-``report``
-    the parameters of `notebooks/analysis.ipynb`, checked;
+``report``, ``memory_report``
+    the parameters of `notebooks/analysis.ipynb` and of `notebooks/memory.ipynb`, checked;
 ``combined``, ``bootstrap``, ``tables``
     what several of them use: the interval of a mean of several rates, resampling, and tables in
     groups.

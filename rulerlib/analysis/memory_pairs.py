@@ -26,6 +26,7 @@ from rulerlib.analysis.memory import MEASURES
 from rulerlib.analysis.memory_rows import QUESTION, by_of, groups, mean
 from rulerlib.analysis.tables import groups_of, nothing
 from rulerlib.errors import one_of, whole_number
+from rulerlib.memory.presets import NAMES
 
 BASELINE = "span_short"
 """The preset that others are compared with: the same decoding and no memory."""
@@ -40,8 +41,8 @@ BETTER, AT = 0.08, 200
 _BASELINES = ("core", "span_short")
 _MEMORIES = ("memory/hei_nw", "memory/sgc_rss", "memory/smpd")
 
-_ROW = ["measure", "n", "mean", "baseline", "difference", "low", "high", "method", "p", "needed",
-        "left_out", "note"]  # fmt: skip
+_ROW = ["measure", "n", "mean", "baseline", "difference", "low", "high", "method", "p", "p_holm",
+        "needed", "left_out", "note"]  # fmt: skip
 
 REACHED, MISSED, OPEN = "reached", "not reached", "cannot be told yet"
 
@@ -101,8 +102,8 @@ def compared(
     -------
     DataFrame
         ``by``, ``measure``, ``n`` (questions both were asked), the ``mean`` of the preset and that
-        of the ``baseline``; ``difference``, its interval ``low`` and ``high``, ``method`` and
-        ``p``; ``needed``, the questions that would tell the two apart four times in five;
+        of the ``baseline``; ``difference``, its interval ``low`` and ``high``, ``method``,
+        ``p``, and ``p_holm``, the same corrected for all rows of the table; ``needed``, the questions that would tell the two apart four times in five;
         ``left_out``, answers to questions that only one was asked; ``note``, why there is no
         difference. See `rulerlib.analysis.pairs.paired`. An empty table says why.
 
@@ -116,7 +117,9 @@ def compared(
     if rows.empty:
         return rows
     one_of("measure", measure, MEASURES)
-    one_of("baseline", baseline, dict.fromkeys(rows["preset"]))
+    one_of("baseline", baseline, dict.fromkeys((*rows["preset"], *NAMES)))
+    if baseline not in {*rows["preset"]}:
+        return nothing(f"{baseline} was not asked, so there is nothing to compare with.")
     whole_number("resamples", resamples, 1)
     whole_number("seed", seed, 0)
     rng = np.random.default_rng(seed)
@@ -132,7 +135,9 @@ def compared(
         found.append({**names, "measure": measure, **_row(part, other, measure, resamples, rng)})
     if not found:
         return nothing(f"There is no preset here but {baseline}, and a comparison needs two.")
-    return pd.DataFrame(found, columns=[*by, *_ROW])
+    family = pd.DataFrame(found, columns=[*by, *_ROW])
+    family["p_holm"] = pairs.holm(family["p"].tolist())
+    return family
 
 
 def _row(
@@ -151,7 +156,7 @@ def _row(
     both = joined(part, other, measure)
     if both.empty:
         return {"note": "no question in common"}
-    row = pairs.difference(both, resamples, rng)
+    row = pairs.compared(both, resamples, rng)
     left_out = len(part) + len(other) - 2 * len(both)
     means = {"mean": row["first"], "baseline": row["second"]}
     return {**{name: row[name] for name in row if name in _ROW}, **means, "left_out": left_out,

@@ -20,7 +20,7 @@ import csv
 import io
 import json
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +31,8 @@ from rulerlib.analysis.scores import Names, wanted
 from rulerlib.analysis.tables import groups_of, nothing
 from rulerlib.errors import DataError, is_number, one_of, require, shortened
 from rulerlib.intervals import clustered
+from rulerlib.memory.presets import NAMES
+from rulerlib.memory.suites import SUITES
 
 TEXTS = (
     "suite", "preset", "model", "language", "profile", "episode", "kind", "question", "answer",
@@ -53,17 +55,6 @@ NUMBERS = (
     "steps_over",
 )  # fmt: skip
 """The columns that hold other numbers."""
-
-PRESETS = (
-    "core", "span_short", "longctx", "rag", "memory/hei_nw", "memory/sgc_rss", "memory/smpd",
-    "oracle",
-)  # fmt: skip
-"""The presets in the order of tables and figures: what sees nothing first, the ceiling last."""
-
-SUITES = (
-    "episodic", "episodic_cross", "episodic_multi", "episodic_capacity", "semantic", "spatial",
-)  # fmt: skip
-"""The suites in the order of tables and figures."""
 
 BY = ("model", "language", "suite", "size", "preset")
 """What is averaged separately where nothing else is asked for."""
@@ -118,11 +109,9 @@ def read(
     root = Path(root)
     require(root.is_dir(), "root", str(root), "a folder that exists")
     files = ("metrics.json", "metrics.csv")
-    found = {path.parent for name in files for path in paths.within(root, name)}
-    runs = [row for folder in sorted(found) for row in _run(folder)]
-    if not runs:
+    rows = of_runs({path.parent for name in files for path in paths.within(root, name)})
+    if rows.empty:
         return nothing(f"There are no answers with metrics below {root}.", _COLUMNS)
-    rows = _checked(pd.DataFrame(runs))
     there = {
         f"{name}s": dict.fromkeys(rows[name]) for name in ("model", "language", "suite", "preset")
     }
@@ -134,14 +123,30 @@ def read(
         rows = rows[rows[column].isin(names)] if names else rows
     if rows.empty:
         return nothing("No answers are of all the names that were asked for.", _COLUMNS)
-    return ordered(rows)
+    return rows.reset_index(drop=True)
+
+
+def of_runs(folders: Iterable[Path]) -> pd.DataFrame:
+    """Return one row for each question of the runs that left their metrics in some folders.
+
+    Those in which nothing stands, as of a run that was stopped, have no rows.
+
+    Raises
+    ------
+    DataError
+        If a file is damaged.
+    """
+    runs = [row for folder in sorted(folders) for row in _run(folder)]
+    if not runs:
+        return nothing("No run has answers with metrics.", _COLUMNS)
+    return ordered(_checked(pd.DataFrame(runs)))
 
 
 def ordered(rows: pd.DataFrame) -> pd.DataFrame:
-    """Return rows in the order of `SUITES` and `PRESETS`, and of questions within them."""
+    """Return rows in the order of the suites and presets, and of questions within them."""
 
     def place(values: pd.Series) -> pd.Series:
-        known = {"suite": SUITES, "preset": PRESETS}.get(str(values.name))
+        known = {"suite": [*SUITES], "preset": [*NAMES]}.get(str(values.name))
         if known is None:
             return values
         # What is not known comes last, by its name.
@@ -158,26 +163,33 @@ def ordered(rows: pd.DataFrame) -> pd.DataFrame:
 def _run(folder: Path) -> list[dict[str, Any]]:
     """Return the rows of the run that left its metrics in a folder, all fields still as texts."""
     about, table = folder / "metrics.json", folder / "metrics.csv"
+    if not about.exists() and not table.exists():
+        return []
     said = samples.read_object(about) if about.exists() else {}
     settings = said.get("settings", {})
     if not isinstance(settings, dict):
         raise DataError(f"{about}: damaged (settings is {shortened(settings)}).")
+    work, cell = (_object(settings.get(name)) for name in ("work", "cell"))
     rows = _questions(table) if table.exists() else _means(about, said, settings)
-    asked = {name: settings[name] for name in ASKED if name in settings}
-    same = {
-        "knobs": _named(settings.get("knobs")), "changes": _named(settings.get("changes")),
-        "length": settings.get("length", 0), "engine": settings.get("engine", ""),
+    asked = {name: cell[name] for name in ASKED if name in cell}
+    # A table has the preset's name in folders, which names the changes too.
+    same = {"preset": work["preset"]} if "preset" in work else {}
+    same |= {
+        "knobs": _named(work.get("knobs")), "changes": _named(work.get("changes")),
+        "length": work.get("length", 0), "engine": work.get("engine", ""),
         "asked": json.dumps(asked, sort_keys=True, ensure_ascii=False),
         "legacy": not table.exists(), "file": str(table),
     }  # fmt: skip
     return [{**row, **same, "row": number} for number, row in enumerate(rows, 1)]
 
 
+def _object(value: Any) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
 def _named(values: Any) -> str:
     """Return settings by name as one text."""
-    if not isinstance(values, Mapping):
-        return ""
-    return ", ".join(f"{name}={value}" for name, value in sorted(values.items()))
+    return ", ".join(f"{name}={value}" for name, value in sorted(_object(values).items()))
 
 
 def _questions(path: Path) -> list[dict[str, str]]:

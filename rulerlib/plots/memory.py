@@ -122,7 +122,11 @@ def _levels(
 ) -> dict[str, float]:
     """Return where lines stand in the panel of a suite, by their names."""
     levels = {}
-    own = floors[_suites(floors) == suite] if floors is not None and len(floors) else pd.DataFrame()
+    own = pd.DataFrame() if floors is None else floors
+    if len(own):
+        own = own[_suites(own) == suite]
+        for name in ("model", "language"):
+            own = own[own[name].isin(part[name])] if name in own and name in part else own
     for name in ("constant", "chance"):
         if len(own) and own[name].notna().any():
             levels[name] = float(own[name].mean())

@@ -1,0 +1,86 @@
+"""What the chapter on memory shows that stands somewhere else already.
+
+``{ruler-episode} episodic``
+    A small episode of a suite in every language: what is taught, what is asked, what is wanted.
+``{ruler-drawing} protocol``
+    A drawing of `book.drawings`, in the page itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, ClassVar
+
+from docutils.parsers.rst import directives
+from sphinx.application import Sphinx
+
+from book.drawings import DRAWINGS
+from book.extension import Generated, fenced, in_language
+from rulerlib import languages
+from rulerlib.memory.suites import Recipe
+from rulerlib.tasks.episodes import Episode, Probe
+
+# Facts that are shown of an episode, beside those that the answer needs.
+SHOWN = 5
+
+
+class EpisodeExample(Generated):
+    """A small episode of a suite in every language, with one question."""
+
+    required_arguments = 1
+    option_spec: ClassVar[dict[str, Any]] = {
+        "index": directives.nonnegative_int,
+        "profile": directives.unchanged,
+    }
+    files = ("rulerlib/tasks/*.py", "rulerlib/languages/*/*.toml")
+
+    def lines(self) -> Iterator[str]:
+        index, profile = self.options.get("index", 0), self.options.get("profile", "easy")
+        yield "`````````{tab-set}"
+        for code in sorted(languages.available()):
+            recipe = Recipe(self.arguments[0], index + 1, language=code, profile=profile)
+            episode = recipe.episodes.episode(index)
+            (probe,) = episode.probes
+            yield f"````````{{tab-item}} {languages.load(code).name}"
+            yield f":sync: {code}"
+            yield ""
+            taught = "\n".join(shown(episode, probe))
+            yield from in_language(code, fenced(f"{taught}\n\n{probe.text}"))
+            yield ""
+            wanted = ", ".join(f"`{gold}`" for gold in probe.golds)
+            yield f"Wanted: {wanted}"
+            yield "````````"
+        yield "`````````"
+
+
+def shown(episode: Episode, probe: Probe) -> Iterator[str]:
+    """Yield the first facts of an episode and those that an answer needs, with gaps between."""
+    keep = {*range(SHOWN), *probe.needs}
+    gap = False
+    for fact in episode.facts:
+        if fact.number in keep:
+            yield fact.text
+        elif not gap:
+            yield "[...]"
+        gap = fact.number not in keep
+
+
+class Drawn(Generated):
+    """A drawing, which a narrow page moves by itself."""
+
+    required_arguments = 1
+    files = ("book/drawings.py",)
+
+    def lines(self) -> Iterator[str]:
+        yield "``````{raw} html"
+        yield '<div class="ruler-drawing">'
+        yield from DRAWINGS[self.arguments[0]]().svg().splitlines()
+        yield "</div>"
+        yield "``````"
+
+
+def setup(app: Sphinx) -> dict[str, Any]:
+    """Tell Sphinx what there is; Sphinx calls this."""
+    app.add_directive("ruler-episode", EpisodeExample)
+    app.add_directive("ruler-drawing", Drawn)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,0 +1,234 @@
+"""The parameters of `notebooks/memory.ipynb`: what is taught to which memories, and who is asked.
+
+>>> report = MemoryReport(suites="episodic", presets="rag,oracle", sizes=2, seeds="7,8")
+>>> [f"{job.preset} {job.seed}" for job in report.works]
+['rag 7', 'oracle 7', 'rag 8', 'oracle 8']
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from functools import cached_property
+from typing import Any, Self
+
+import pandas as pd
+
+from rulerlib import languages, parameters, show_memory
+from rulerlib.analysis import memory_rows
+from rulerlib.analysis.memory import CAPACITY
+from rulerlib.analysis.scores import Names, wanted
+from rulerlib.errors import dictionary, one_of, require, whole_number
+from rulerlib.memory import measuring, presets, running, work
+from rulerlib.memory.running import Outcome
+from rulerlib.memory.suites import SUITES
+from rulerlib.memory.work import Work, expand
+from rulerlib.show import Html
+from rulerlib.store import answers
+
+Numbers = int | str | Sequence[int]
+"""A number, or several: a list, or a text with commas between them."""
+
+
+@dataclass(frozen=True)
+class MemoryReport:
+    """A matrix of memories, checked before anything is taught.
+
+    Parameters
+    ----------
+    suites, presets
+        Names, or ``"all"``.
+    sizes, seeds
+        How many episodes each set has, and which sets.
+    language
+        The code of a language, or several with commas between them.
+    model, engine, engine_options, length, profile, probes, knobs, changes
+        See `rulerlib.memory.work.Work`; knobs and changes are set where there are such.
+    facts, facts_size
+        Numbers of facts for the capacity curve, each taught by ``facts_size`` episodes of
+        ``episodic_capacity`` for each seed; none: no curve.
+    primary_em
+        One of `rulerlib.memory.measuring.PRIMARIES`.
+    output
+        The folder of all runs of memories.
+
+    Raises
+    ------
+    ParameterError
+        If a value cannot work: says what is allowed.
+    DataError
+        If a language lacks its wording, or a preset cannot be read.
+    """
+
+    suites: Names = "all"
+    presets: Names = "all"
+    sizes: Numbers = 50
+    seeds: Numbers = 1337
+    language: Names = "da"
+    model: str = "lille"
+    engine: str = "transformers"
+    engine_options: Mapping[str, Any] = field(default_factory=dict)
+    length: int = 2048
+    profile: str = "default"
+    probes: int = 1
+    knobs: Mapping[str, Any] = field(default_factory=dict)
+    changes: Mapping[str, Any] = field(default_factory=dict)
+    facts: Numbers = ()
+    facts_size: int = 50
+    primary_em: str = "norm"
+    output: str = "runs/memory"
+
+    def __post_init__(self) -> None:
+        one_of("primary_em", self.primary_em, measuring.PRIMARIES)
+        require(isinstance(self.output, str) and self.output, "output", self.output, "a folder")
+        _ = self.works, self.curve
+
+    @classmethod
+    def from_notebook(cls, namespace: Mapping[str, Any]) -> Self:
+        """Return a report with the parameters that stand in a notebook.
+
+        Parameters
+        ----------
+        namespace
+            ``globals()``, before anything but parameters was set.
+
+        Raises
+        ------
+        ParameterError, DataError
+            If a parameter is unknown or cannot work.
+        """
+        known = [item.name for item in fields(cls)]
+        values = parameters.notebook_parameters(namespace, known)
+        return cls(**{name: value for name, value in values.items() if value is not None})
+
+    @cached_property
+    def works(self) -> list[Work]:
+        """All pieces of work but those of the curve, those on one set of episodes together."""
+        return self._expanded(
+            _all("suites", self.suites, [*SUITES]),
+            _numbers("sizes", self.sizes),
+            dictionary("knobs", self.knobs, '{"facts": 50}'),
+        )
+
+    @cached_property
+    def curve(self) -> list[Work]:
+        """The work of the capacity curve."""
+        usual = SUITES[CAPACITY].knobs.facts
+        knobs = dictionary("knobs", self.knobs, "{}")
+        known = {
+            name: value for name, value in knobs.items() if name in vars(SUITES[CAPACITY].knobs)
+        }
+        works = []
+        for number in _numbers("facts", self.facts):
+            # As many as the suite has anyway are no change of it, and no work of their own.
+            own = {"facts": number} if number != usual or self.profile != "default" else {}
+            works += self._expanded([CAPACITY], [self.facts_size], {**known, **own})
+        return works
+
+    def _expanded(
+        self, suites: list[str], sizes: list[int], knobs: Mapping[str, Any]
+    ) -> list[Work]:
+        return expand(
+            _all("presets", self.presets, presets.available()),
+            suites,
+            sizes,
+            _numbers("seeds", self.seeds),
+            _all("language", self.language, languages.available()),
+            knobs,
+            dictionary("changes", self.changes, '{"gate": False}'),
+            model=self.model,
+            engine=self.engine,
+            engine_options=self.engine_options,
+            length=self.length,
+            profile=self.profile,
+            probes=self.probes,
+            root=str(parameters.home() / self.output),
+        )
+
+    def example(self, suite: str | None = None, index: int = 0) -> Html:
+        """Return the episode of an index of a suite, with its first question.
+
+        Parameters
+        ----------
+        suite
+            One of those that are asked; None: the first.
+        """
+        job = self._first(suite)
+        episode = job.recipe.episodes.episode(index)
+        return show_memory.episode(episode, episode.probes[0])
+
+    def run(self) -> Outcome:
+        """Teach, rehearse and test; what is finished is not done again.
+
+        Raises
+        ------
+        RulerError
+            As `rulerlib.memory.running.run`.
+        """
+        works = {job.folder: job for job in (*self.works, *self.curve)}
+        return running.run([*works.values()], self.primary_em)
+
+    def told(self, outcome: Outcome) -> str:
+        """Return in words what stopped some of the work, and which changes had no effect."""
+        said = [*outcome.stopped, *outcome.notes]
+        return " ".join(said) or "Nothing stopped any of the runs."
+
+    def plan(self) -> pd.DataFrame:
+        """Return what is run: a row for each set of episodes, with how many presets are asked."""
+        sets: dict[Any, list[Work]] = {}
+        for job in (*self.works, *self.curve):
+            sets.setdefault(job.set_path, []).append(job)
+        return pd.DataFrame([
+            {"suite": jobs[0].suite, "language": jobs[0].language, "size": jobs[0].size,
+             "seed": jobs[0].seed, "facts": len(jobs[0].recipe.episodes.episode(0).facts),
+             "questions": jobs[0].questions, "presets": len({job.folder for job in jobs})}
+            for jobs in sets.values()
+        ])  # fmt: skip
+
+    @property
+    def rows(self) -> pd.DataFrame:
+        """One row for each question that was answered, see `rulerlib.analysis.memory_rows`."""
+        return memory_rows.of_runs({job.folder for job in self.works})
+
+    @property
+    def curve_rows(self) -> pd.DataFrame:
+        """The same of the capacity curve."""
+        return memory_rows.of_runs({job.folder for job in self.curve})
+
+    def answers(self, suite: str | None = None, index: int = 0) -> Html:
+        """Return what the model was asked and what it said to a question, by preset.
+
+        Parameters
+        ----------
+        suite
+            One of those that are asked; None: the first.
+        index
+            The place of the question in its set.
+        """
+        first = self._first(suite)
+        jobs = [job for job in self.works if job.set_path == first.set_path]
+        done = [job for job in jobs if job.file(work.METRICS).exists()]
+        return show_memory.answers(
+            (job.preset, answers.read_predictions(job.answers_path, index + 1)[index])
+            for job in done
+        )
+
+    def _first(self, suite: str | None) -> Work:
+        asked = list(dict.fromkeys(job.suite for job in self.works))
+        name = one_of("suite", suite or asked[0], asked)
+        return next(job for job in self.works if job.suite == name)
+
+
+def _all(parameter: str, names: Names, known: Sequence[str]) -> list[str]:
+    """Return names as a list; ``all`` and None stand for all that are known."""
+    given = wanted(parameter, names)
+    return [*known] if given in (None, ["all"]) else list(given or ())
+
+
+def _numbers(parameter: str, given: Numbers) -> list[int]:
+    """Return whole numbers as a list, also those of a text such as ``"50, 200"``."""
+    if isinstance(given, str):
+        parts = [part.strip() for part in given.strip("[] ").split(",")]
+        given = [int(part) if part.isascii() and part.isdigit() else part for part in parts]  # type: ignore[misc]
+    listed = list(given) if isinstance(given, (list, tuple)) else [given]
+    return [whole_number(parameter, value, 0) for value in listed]

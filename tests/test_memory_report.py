@@ -1,0 +1,133 @@
+"""The notebook of memories: its parameters, what it runs, what it shows."""
+
+from __future__ import annotations
+
+import pytest
+
+from rulerlib import parameters, show_memory
+from rulerlib.errors import ParameterError
+from rulerlib.memory import presets, running
+from rulerlib.memory.suites import SUITES
+from rulerlib.samples import Prediction
+from rulerlib.show import WANTED
+from rulerlib.tasks.episodes import Episode, Fact, Probe
+
+pytest.importorskip("pandas")
+pytest.importorskip("yaml")
+
+from rulerlib.analysis.memory_report import MemoryReport
+
+
+@pytest.fixture(autouse=True)
+def place(tmp_path, monkeypatch):
+    monkeypatch.setenv(parameters.HOME, str(tmp_path))
+
+
+def test_the_whole_matrix_is_what_a_notebook_asks_for():
+    report = MemoryReport(sizes="50, 200", seeds=[1, 2], language="da,en")
+    assert len(report.works) == len(presets.NAMES) * len(SUITES) * 2 * 2 * 2
+    assert len({job.folder for job in report.works}) == len(report.works)
+    assert report.curve == []
+    plan = report.plan()
+    assert len(plan) == len(SUITES) * 2 * 2 * 2
+    assert {*plan["presets"]} == {len(presets.NAMES)}
+    assert plan["questions"].sum() * len(presets.NAMES) == sum(j.questions for j in report.works)
+
+
+def test_the_curve_is_of_the_capacity_suite_alone():
+    report = MemoryReport(
+        suites="semantic", presets="rag", sizes=2, facts="10,100", facts_size=3,
+        knobs={"hop_depth": 3},
+    )  # fmt: skip
+    assert [(job.suite, job.size, dict(job.knobs)) for job in report.works] == [
+        ("semantic", 2, {"hop_depth": 3})
+    ]
+    # A hundred are taught anyway, and no other set is made for that.
+    assert [(job.suite, job.size, dict(job.knobs)) for job in report.curve] == [
+        ("episodic_capacity", 3, {"facts": 10}), ("episodic_capacity", 3, {}),
+    ]  # fmt: skip
+    assert [len(job.recipe.episodes.episode(0).facts) for job in report.curve] == [10, 100]
+    assert {*report.plan()["suite"]} == {"semantic", "episodic_capacity"}
+
+
+def test_all_work_is_run_once_and_only_its_answers_are_shown(monkeypatch):
+    asked = []
+    monkeypatch.setattr(running, "run", lambda works, primary: asked.append((works, primary)))
+    report = MemoryReport(
+        suites="episodic_capacity", presets="rag", sizes=3, facts=[100], facts_size=3,
+        primary_em="raw",
+    )  # fmt: skip
+    report.run()
+    ((works, primary),) = asked
+    assert len(works) == 1, "the curve has a point that is asked anyway"
+    assert primary == "raw"
+    assert "No run has answers" in report.rows.attrs["why"]
+    assert report.answers().text == ""
+
+
+def test_what_came_of_it_is_told_in_words():
+    report = MemoryReport(suites="episodic", sizes=1)
+    assert report.told(running.Outcome((), ())) == "Nothing stopped any of the runs."
+    assert report.told(running.Outcome(("A stopped.",), ("B had no effect.",))) == (
+        "A stopped. B had no effect."
+    )
+
+
+BAD = [
+    ({"suites": "episodc"}, "did you mean 'episodic'"),
+    ({"presets": "oracl"}, "did you mean 'oracle'"),
+    ({"sizes": "many"}, "sizes is 'many'"),
+    ({"sizes": 0}, "size is 0"),
+    ({"seeds": -1}, "seeds is -1"),
+    ({"facts": 2.5}, "facts is 2.5"),
+    ({"primary_em": "both"}, "primary_em is 'both'"),
+    ({"changes": {"gat": 1}}, "did you mean 'gate'"),
+    ({"knobs": {"factz": 1}}, "did you mean 'facts'"),
+    ({"output": ""}, "output is ''"),
+    ({"profile": "harder"}, "did you mean 'hard'"),
+    ({"language": "dk"}, "one of da, en"),
+]
+
+
+@pytest.mark.parametrize(("given", "said"), BAD, ids=[next(iter(given)) for given, _ in BAD])
+def test_bad_input_gets_one_sentence(given, said):
+    with pytest.raises(ParameterError) as error:
+        MemoryReport(**given)
+    assert said in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_a_notebook_with_an_unknown_parameter_is_told():
+    with pytest.raises(ParameterError, match="did you mean 'suites'"):
+        MemoryReport.from_notebook({"suite": "episodic"})
+    report = MemoryReport.from_notebook({"suites": "spatial", "sizes": "3", "changes": None})
+    assert [job.size for job in report.works] == [3] * len(presets.NAMES)
+
+
+# --- Shown -----------------------------------------------------------------------------------
+
+
+def test_an_example_shows_all_facts_that_are_needed_and_marks_them():
+    report = MemoryReport(suites="episodic,spatial", sizes=1, language="en")
+    for suite in ("episodic", "spatial"):
+        shown = report.example(suite)
+        episode = next(j for j in report.works if j.suite == suite).recipe.episodes.episode(0)
+        (probe,) = episode.probes
+        for fact in episode.needed(probe):
+            assert f"{fact.text} ← needed" in shown.text
+        assert shown.markup.count("<mark") == len(probe.needs) + 1, "and one in the legend"
+        assert f"{WANTED} {', '.join(probe.golds)}" in shown.text
+    with pytest.raises(ParameterError, match="did you mean 'spatial'"):
+        report.example("spatal")
+
+
+def test_what_a_model_wrote_and_what_was_taught_is_text():
+    fact, probe = Fact(0, "<b>x</b>", 0), Probe("<i>?</i>", ("<u>",), needs=(0,), kind="who")
+    taught = show_memory.episode(Episode("a", (fact,), (probe,)), probe)
+    said = show_memory.answers([("rag", Prediction(0, "<p>", ["<u>"], "<script>\u202e"))])
+    for shown in (taught, said):
+        assert not any(tag in shown.markup for tag in ("<b>x", "<i>?", "<u>", "<script>", "<p>"))
+        assert "\u202e" not in shown.markup + repr(shown)
+    assert "&lt;script&gt;" in said.markup
+    silent = show_memory.answers([("rag", Prediction(0, "?", ["a"], " "))])
+    assert "It said nothing." in silent.text

@@ -6,9 +6,9 @@
 An engine that answers at once, and questions of about 300 tokens counted by words. Each command of
 a sweep runs in a process of its own, and its time, its time on the processor and its peak memory
 are printed as a table. `runs alone` asks some of the same cells without a sweep, one run after
-another: what `run` takes more for a cell is what a sweep adds to it. With `--laid` only so many cells are
-answered, and plain answers are laid for all of the others before the other commands. Times on the processor swing
-less than others on a machine that does other things.
+another: what `run` takes more for a cell is what a sweep adds to it. With `--laid` only that number
+of cells is answered, and plain answers are laid for all of the others before the other commands.
+Times on the processor swing less than others on a machine that does other things.
 """
 
 from __future__ import annotations

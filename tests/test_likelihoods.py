@@ -10,18 +10,19 @@ import math
 import ssl
 
 import pytest
-from helpers_model import LILLE, Parrot, tiny_model, tiny_tokenizer
+from helpers_model import LILLE, tiny_model, tiny_tokenizer
 from helpers_server import Server, faulty
-from hypothesis import example, given
+from hypothesis import given
 from hypothesis import strategies as st
 
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
+scipy_stats = pytest.importorskip("scipy.stats")
 
-from rulerlib import models, tokens  # noqa: E402
+from rulerlib import models  # noqa: E402
 from rulerlib.errors import ParameterError  # noqa: E402
 from rulerlib.memory import surprise as module  # noqa: E402
-from rulerlib.memory.surprise import surprise, surprises  # noqa: E402
+from rulerlib.memory.surprise import ranked, surprises  # noqa: E402
 from rulerlib.models import Likelihood, likelihoods, openai_echo, openai_transport  # noqa: E402
 from rulerlib.models.transformers import Engine  # noqa: E402
 
@@ -274,24 +275,15 @@ def test_the_examples_hold():
         assert not results.failed
 
 
-@given(st.floats(0, 1e6), st.integers(0, 1000), st.integers(2, 10**6))
-@example(0.0, 0, 2)
-def test_surprise_is_a_share(nll, count, vocabulary):
-    value = surprise(Likelihood(nll, count), vocabulary)
-    assert 0 <= value <= 1
-    if count == 0:
-        assert value == 0
-    else:
-        # As many even choices among the vocabulary as tokens say the same.
-        assert value == pytest.approx(min(1, nll / math.log(vocabulary) / count))
-        assert surprise(Likelihood(count * math.log(vocabulary), count), vocabulary) > 1 - 1e-9
-        assert surprise(Likelihood(nll / 2, count), vocabulary) <= value
-
-
-@pytest.mark.parametrize("vocabulary", [1, 0, None, 2.0, True])
-def test_a_vocabulary_is_a_number(vocabulary):
-    with pytest.raises(ParameterError, match="vocabulary is"):
-        surprise(Likelihood(1.0, 1), vocabulary)
+@given(st.lists(st.tuples(st.integers(0, 40), st.integers(0, 4)), max_size=30))
+def test_surprise_is_a_rank_among_what_was_taught_before(drawn):
+    told = [Likelihood(float(nll), count) for nll, count in drawn]
+    means = [float(f"{nll / count:.3g}") if count else 0.0 for nll, count in drawn]
+    for place, found in enumerate(ranked(told)):
+        before = means[: place + 1]
+        ranks = scipy_stats.rankdata(before)
+        assert found == pytest.approx(ranks[-1] / len(before))
+        assert 0 < found <= 1
 
 
 def test_what_was_just_said_surprises_less(lille):
@@ -299,11 +291,6 @@ def test_what_was_just_said_surprises_less(lille):
     fact = "Birmund reparerede en båd i Smalktorp."
     once, twice = lille.log_likelihoods([fact, f"{fact} {fact}"])
     again = Likelihood(twice.nll - once.nll, twice.tokens - once.tokens)
-    vocabulary = tokens.load("lille").vocabulary
-    assert surprise(again, vocabulary) < 0.5 < surprise(once, vocabulary)
-    assert next(surprises(lille, [fact])) == surprise(once, vocabulary)
-
-
-def test_words_have_no_vocabulary():
-    with pytest.raises(ParameterError, match="tokenizer is 'words', but must be the reader's own"):
-        list(surprises(Parrot(), ["Hej."]))
+    assert again.nll / again.tokens < 0.5 * once.nll / once.tokens
+    first, second = surprises(lille, [fact, f"{fact} {fact} {fact}"])
+    assert (first, second) == (1, 0.5), "of two, the one that repeats itself is expected more"

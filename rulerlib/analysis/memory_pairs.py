@@ -103,9 +103,10 @@ def compared(
     DataFrame
         ``by``, ``measure``, ``n`` (questions both were asked), the ``mean`` of the preset and that
         of the ``baseline``; ``difference``, its interval ``low`` and ``high``, ``method``,
-        ``p``, and ``p_holm``, the same corrected for all rows of the table; ``needed``, the questions that would tell the two apart four times in five;
-        ``left_out``, answers to questions that only one was asked; ``note``, why there is no
-        difference. See `rulerlib.analysis.pairs.paired`. An empty table says why.
+        ``p``, and ``p_holm``, the same corrected for all rows of the table; ``needed``, the
+        questions that would tell the two apart four times in five; ``left_out``, answers to
+        questions that only one was asked; ``note``, why there is no difference. See
+        `rulerlib.analysis.pairs.paired`. An empty table says why.
 
     Raises
     ------

@@ -1,49 +1,49 @@
 """Surprise: how unexpected a text is to the reader that will be asked about it.
 
-It is the mean negative log likelihood of the text's tokens, each given those before it, as a share
-of that of a token drawn evenly from the whole vocabulary. 0: the reader knew every token for sure;
-1: it knew no more than a drawn token would tell, or was more wrong than that.
+The reader says how likely a text is: the mean negative log likelihood of its tokens, each given
+those before it. What that number is worth differs from reader to reader and from language to
+language, by far more than between two facts. So it is held against the texts that were taught
+before: surprise is the share of them that the reader expected more. 0: all were less expected;
+1: none was, as it is of the first one.
 
->>> import math
 >>> from rulerlib.models import Likelihood
->>> surprise(Likelihood(nll=10 * math.log(2), tokens=10), vocabulary=4096)
-0.0833...
->>> surprise(Likelihood(nll=200.0, tokens=10), vocabulary=4096)
-1.0
+>>> told = [Likelihood(20.0, 10), Likelihood(30.0, 10), Likelihood(10.0, 10), Likelihood(25.0, 10)]
+>>> list(ranked(told))
+[1.0, 1.0, 0.333..., 0.75]
 """
 
 from __future__ import annotations
 
-import math
+from bisect import bisect_left, bisect_right, insort
 from collections.abc import Iterable, Iterator
 
-from rulerlib.errors import require, whole_number
 from rulerlib.models import Likelihood, Model
 
 
-def surprise(likelihood: Likelihood, vocabulary: int) -> float:
-    """Return how unexpected a text is, 0 to 1; 0 where no token of it was predicted.
+def ranked(likelihoods: Iterable[Likelihood]) -> Iterator[float]:
+    """Yield how unexpected each text is beside those before it, above 0 and at most 1.
+
+    Of ``n`` texts, the one itself included, ``k`` of which are expected more and ``e`` are expected
+    alike, itself included: ``(k + (e + 1) / 2) / n``.
 
     Parameters
     ----------
-    likelihood
-        How likely the text is to the reader.
-    vocabulary
-        How many different tokens the reader has.
-
-    Raises
-    ------
-    ParameterError
-        If ``vocabulary`` is no whole number from 2.
+    likelihoods
+        How likely the texts are to the reader, in their order. Those of which no token was
+        predicted count as fully expected.
     """
-    whole_number("vocabulary", vocabulary, 2)
-    if not likelihood.tokens:
-        return 0.0
-    return min(1.0, max(0.0, likelihood.nll / likelihood.tokens / math.log(vocabulary)))
+    rising: list[float] = []
+    for each in likelihoods:
+        value = each.nll / each.tokens if each.tokens else 0.0
+        # In half precision, the last digits depend on what is read beside a text.
+        value = float(f"{value:.3g}")
+        insort(rising, value)
+        below, alike = bisect_left(rising, value), bisect_right(rising, value)
+        yield (below + (alike - below + 1) / 2) / len(rising)
 
 
 def surprises(reader: Model, texts: Iterable[str]) -> Iterator[float]:
-    """Yield how unexpected each text is to a reader, in their order.
+    """Yield how unexpected each text is to a reader, in the order in which they are taught.
 
     A memory that is taught takes them as a function of the text:
 
@@ -54,11 +54,7 @@ def surprises(reader: Model, texts: Iterable[str]) -> Iterator[float]:
     Raises
     ------
     ParameterError
-        If the reader's tokenizer has no vocabulary, as ``words`` has none, or the reader gives no
-        log likelihoods; otherwise as `rulerlib.models.Model.log_likelihoods` says.
+        If the reader gives no log likelihoods; otherwise as
+        `rulerlib.models.Model.log_likelihoods` says.
     """
-    tokenizer = reader.tokenizer
-    allowed = "the reader's own, because surprise is a share of what its vocabulary allows"
-    require(tokenizer.vocabulary is not None, "tokenizer", tokenizer.name, allowed)
-    for likelihood in reader.log_likelihoods(texts):
-        yield surprise(likelihood, tokenizer.vocabulary or 0)
+    return ranked(reader.log_likelihoods(texts))

@@ -265,8 +265,13 @@ class Dataset:
         for context in range(CHECKED):
             with contextlib.suppress(TooLongError):
                 shared = self._context(self.maker, sums, context)
-                sample = shared[0]
-                if shared.lengths[0] != sums.budget.whole(sample.input, sample.answer_prefix):
+                sample, budget = shared[0], sums.budget
+                fed, plain = shared.lengths[0]
+                if fed != budget.fed(sample.input, sample.answer_prefix):
+                    return False
+                # The plain text differs from what is fed at its two ends alone.
+                prompt = sample.input, sample.answer_prefix
+                if context == 0 and plain != budget.whole(*prompt)[1]:
                     return False
         return True
 

@@ -221,10 +221,10 @@ class Context:
         """
         return [round(100 * before / max(1, self.total - cost), 2) for before, cost in self.needles]
 
-    def starts(self) -> Iterator[int]:
-        """Yield for each piece the character of ``text`` at which it begins."""
+    def starts(self, first: int = 0) -> Iterator[int]:
+        """Yield for each piece the character at which it begins, given that of the first."""
         lengths = map(len(self.seam).__add__, map(len, self.pieces))
-        return itertools.islice(itertools.accumulate(lengths, initial=0), len(self.pieces))
+        return itertools.islice(itertools.accumulate(lengths, initial=first), len(self.pieces))
 
     def needle_starts(self) -> list[int]:
         """Return for each needle the character of ``text`` at which it begins."""

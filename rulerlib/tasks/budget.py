@@ -117,15 +117,19 @@ class Budget:
         """Return the tokens that a draft needs with the smallest filling, the answer included."""
         return self.fixed(draft, self.costs(draft, seam)) + draft.least
 
+    def fed(self, text: str, answer_prefix: str) -> int:
+        """Return the number of tokens of a prompt as it is fed, tokenized as a whole."""
+        return self.tokenizer.count(self.frame.prompt(text, answer_prefix)) + self.frame.special
+
     def whole(self, text: str, answer_prefix: str) -> tuple[int, int]:
         """Return the number of tokens of a prompt as it is fed, and as plain text.
 
         Each is tokenized as a whole, with the answer prefix and without the answer.
         """
-        fed, plain = self.tokenizer.counts(
-            [self.frame.prompt(text, answer_prefix), text + answer_prefix]
-        )
-        return fed + self.frame.special, plain
+        fed = self.fed(text, answer_prefix)
+        if not self.frame.chat:
+            return fed, fed - self.frame.special
+        return fed, self.tokenizer.count(text + answer_prefix)
 
 
 Take = Callable[[int], Filling]

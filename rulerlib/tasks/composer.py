@@ -112,11 +112,12 @@ class Shared:
     @cached_property
     def _units(self) -> list[Column]:
         """The parts of the haystack's own units."""
-        pieces, head = self.context.pieces, len(self.drafts[0].head)
+        pieces, starts = self.context.pieces, self.context.starts(len(self.drafts[0].head))
+        if not self.context.slots:
+            return self.composer.mark(pieces, starts)
         own = bytearray(b"\x01") * len(pieces)
         for slot in self.context.slots:
             own[slot] = False
-        starts = map(head.__add__, self.context.starts())
         return self.composer.mark(compress(pieces, own), compress(starts, own))
 
     def _first_value(self, draft: Draft, stretches: Sequence[Stretch]) -> int | None:

@@ -33,8 +33,9 @@ class Counts:
 
     Attributes
     ----------
-    costs, folded
-        By the index of a document what it adds in tokens, and its text without regard to case.
+    costs, texts, folded
+        By the index of a document what it adds in tokens, how it stands after its label, and its
+        text without regard to case.
     endings
         By the last word of a document what it makes the next label cost more.
     labels
@@ -43,6 +44,7 @@ class Counts:
 
     def __init__(self) -> None:
         self.costs: dict[int, int] = {}
+        self.texts: dict[int, str] = {}
         self.folded: dict[int, str] = {}
         self.endings: dict[str, int] = {}
         self.labels: list[int] = []
@@ -115,7 +117,10 @@ class Documents:
 
     def text(self, index: int) -> str:
         """Return a document as it stands after its label."""
-        return self.source.document(index) + self._rest
+        texts = self._counts.texts
+        if index not in texts:
+            texts[index] = self.source.document(index) + self._rest
+        return texts[index]
 
     def cost(self, index: int) -> int:
         """Return what a document adds in tokens after its label."""

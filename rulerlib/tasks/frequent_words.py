@@ -149,8 +149,9 @@ class CodedText(Maker):
 
     def _vocabulary(self, rng: random.Random) -> list[int]:
         """Return positions in the pool, by rank."""
-        coded = range(1, len(self.haystack.units))
-        return [0, *rng.sample(coded, self.knobs.vocab_size - 1)]
+        drawn = draws.sample(rng, len(self.haystack.units) - 1, self.knobs.vocab_size - 1)
+        # The first unit is the noise.
+        return [0, *(word + 1 for word in drawn)]
 
     def _ask(self, vocabulary: list[int]) -> Draft:
         return Draft(

@@ -179,8 +179,8 @@ def presets() -> Drawing:
         drawing.box(right + 2, y, 100, 30, "question", accent="two")
     drawing.line((160, 54), (160, 96), dashed=True)
     drawing.text(340, 29, "(no facts)", 12)
-    drawing.text(10, 252, "blue: a fact that the answer needs; the first ones of longctx were cut",
-                 12, "start")  # fmt: skip
+    legend = "✓: a fact that the answer needs. The first facts of longctx had no room."
+    drawing.text(10, 252, legend, 12, "start")
     return drawing
 
 

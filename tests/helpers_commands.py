@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from rulerlib.analysis.memory_report import MemoryReport
 from rulerlib.analysis.report import Report
 from rulerlib.errors import ParameterError
 from rulerlib.playground import Playground
@@ -71,7 +72,8 @@ def checked(notebook: Path, values: dict[str, Any]) -> Any:
     """Give a notebook's parameters to what checks them there, and return what that makes."""
     code = "\n".join(cell.source for cell in code_cells(notebook))
     maker, family = CALL.search(code).groups()
-    made = {"Run": Run, "Report": Report, "Playground": Playground}[maker].from_notebook
+    makers = (Run, Report, MemoryReport, Playground)
+    made = {each.__name__: each for each in makers}[maker].from_notebook
     return made(values, **({"family": family} if family else {}))
 
 

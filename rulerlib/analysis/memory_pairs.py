@@ -138,7 +138,8 @@ def compared(
         return nothing(f"There is no preset here but {baseline}, and a comparison needs two.")
     family = pd.DataFrame(found, columns=[*by, *_ROW])
     family["p_holm"] = pairs.holm(family["p"].tolist())
-    return family
+    # Whole numbers that may be missing.
+    return family.astype({"n": "Int64", "left_out": "Int64"})
 
 
 def _row(

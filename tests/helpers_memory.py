@@ -6,20 +6,48 @@ question of a set, and says the answer where all that is needed stands before it
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import hashlib
+import io
+import itertools
+import json
+import multiprocessing
+import signal
+import sqlite3
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from helpers_model import Parrot
+from helpers_store import die_at
 
-from conftest import make_tokenizer
+from conftest import CHAT_TEMPLATE
 from rulerlib import models
 from rulerlib.memory import running, sets
-from rulerlib.memory.work import METRICS, STEPS, TABLE, Work, expand
+from rulerlib.memory.work import (
+    METRICS,
+    RECALLED,
+    REPLAY,
+    STEPS,
+    TABLE,
+    TEACHING,
+    TELEMETRY,
+    Work,
+    expand,
+)
 from rulerlib.models import Generation, Request
 from rulerlib.samples import read_object
+from rulerlib.tokens import Words
+
+
+class Spoken(Words):
+    """Words as tokens, with a chat template and an end of words."""
+
+    chat_template = CHAT_TEMPLATE
+    special_tokens: ClassVar[dict[str, str]] = {"bos_token": "<s>"}
+    vocabulary = 50_000
 
 
 class Student(Parrot):
@@ -38,7 +66,7 @@ class Student(Parrot):
         tokenizer: Any = None, batch: int = 8,
     ) -> None:  # fmt: skip
         super().__init__(limit, batch)
-        self.tokenizer = tokenizer or make_tokenizer("bytelevel")
+        self.tokenizer = tokenizer or Spoken()
         self._folder, self._says = folder, says
         self._known: dict[str, tuple[tuple[str, ...], str]] = {}
         self._seen: set[Path] = set()
@@ -83,11 +111,79 @@ def taught(works: list[Work], *names: str) -> tuple[str, ...]:
 
 
 def rows(job: Work) -> list[dict[str, str]]:
+    """The rows of a piece of work."""
+    return read_table(job.file(TABLE))
+
+
+def read_table(path: Path) -> list[dict[str, str]]:
     """The rows of a table of questions."""
-    with job.file(TABLE).open(encoding="utf-8", newline="") as file:
+    with path.open(encoding="utf-8", newline="") as file:
         return list(csv.DictReader(file))
 
 
 def metrics(job: Work) -> dict[str, Any]:
     """What ``metrics.json`` says of the suite."""
     return read_object(job.file(METRICS))["metrics"][job.suite]
+
+
+def shoot(plain: list[dict[str, Any]], root: str, every: int) -> None:
+    """Do all steps of some work in processes that are shot, each later than the one before.
+
+    Each finds what the one before it left. Called in a process that has nothing but one thread,
+    which can be forked; prints how many were shot in each step.
+    """
+    forked, shots = multiprocessing.get_context("fork"), Counter[str]()
+    for name in STEPS:
+        for step in itertools.count(2, every):
+            process = forked.Process(target=_stepping, args=(plain, name, step, Path(root)))
+            process.start()
+            process.join(120)
+            if process.exitcode == 0:
+                break
+            assert process.exitcode == -signal.SIGKILL
+            shots[name] += 1
+    print(json.dumps(shots))
+
+
+def _stepping(plain: list[dict[str, Any]], name: str, step: int, root: Path) -> None:
+    """What such a process does: one step of the work, until it opens its n-th file."""
+    student = Student(root)
+    models.load = lambda *_, **__: student  # type: ignore[assignment]
+    die_at(step, root)
+    with contextlib.redirect_stdout(io.StringIO()):
+        stopped = running.step([Work.from_dict(each) for each in plain], name, told=True).stopped
+    assert not stopped, stopped
+
+
+def kept(folder: Path) -> dict[str, Any]:
+    """All that a run left below a folder, without what was measured by a clock."""
+    found: dict[str, Any] = {}
+    for path in sorted(folder.rglob("*")):
+        if path.suffix == ".lock":
+            # Of a process that was shot; it locks nothing any more.
+            continue
+        name = path.relative_to(folder).as_posix()
+        if path.suffix == ".sqlite":
+            with contextlib.closing(sqlite3.connect(path)) as database:
+                found[name] = [*database.iterdump()]
+        elif path.name in CLOCKED:
+            lines = path.read_text("utf-8").splitlines()
+            found[name] = [timeless(json.loads(line)) for line in lines] if (
+                path.suffix == ".jsonl") else timeless(json.loads("".join(lines)))  # fmt: skip
+        elif path.name == TABLE:
+            found[name] = [{**row, "latency_ms": ""} for row in read_table(path)]
+        elif path.is_file():
+            found[name] = path.read_bytes()
+    return found
+
+
+CLOCKED = (TEACHING, REPLAY, RECALLED, TELEMETRY, METRICS)
+"""The files that say how long something took."""
+
+
+def timeless(values: Any) -> Any:
+    """Plain data without how long something took, and how large a file is."""
+    if isinstance(values, dict):
+        clocked = {"seconds", "latency_ms", "microseconds", "bytes"}
+        return {name: timeless(value) for name, value in values.items() if name not in clocked}
+    return values

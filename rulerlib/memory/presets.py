@@ -161,6 +161,8 @@ class Preset:
             one_of(f"setting of {self.name}", name, known)
         object.__setattr__(self, "settings", MappingProxyType(settings))
         _ = self.system_settings
+        # Whoever writes null means nobody.
+        object.__setattr__(self, "surprise", self.surprise or "none")
         one_of("surprise", self.surprise, SURPRISES)
         require(
             self.stores or self.surprise == "none",
@@ -259,6 +261,8 @@ class Preset:
         now = self.changeable()
         for name in changes:
             one_of(f"setting of {self.name}", name, now)
+        if changes.get("surprise", "none") is None:
+            changes["surprise"] = "none"
         changes = {
             name: value
             for name, value in changes.items()

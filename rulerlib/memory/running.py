@@ -23,6 +23,7 @@ from rulerlib.memory.work import STEPS, Work
 from rulerlib.models import reserve
 from rulerlib.progress import Progress
 from rulerlib.store import files
+from rulerlib.store.lock import alone
 
 # What a question counts on the bar, by step.
 _WEIGHT = {"teach": 0.1, "replay": 0.02, "test": 1.0}
@@ -91,7 +92,10 @@ def _is_left(job: Work, name: str, primary_em: str) -> bool:
     except RulerError:
         # The process that does it says what is wrong.
         return True
-    return not done and (name != "replay" or job.settings.rehearses)
+    if done or name != "replay":
+        return not done
+    replayed = job.file(work.REPLAY).exists() and not job.file(work.TAUGHT).exists()
+    return job.settings.rehearses and not replayed
 
 
 def _child(works: Sequence[Work], name: str, primary_em: str, progress: Progress) -> None:
@@ -181,20 +185,26 @@ def _done(job: Work, name: str, primary_em: str, loaded: Loaded, progress: Progr
     path.unlink(missing_ok=True)
     moved = _Part(progress)
     try:
-        if measuring.is_measured(job, primary_em):
-            pass
-        elif name == "teach":
-            # What cannot be asked is not taught.
-            job.frame(loaded.of(job))
-            teaching.teach(job, lambda: loaded.of(job))
-        elif name == "replay":
-            teaching.replay(job)
-        else:
-            testing.ask(job, loaded.of(job), moved)
-            measuring.measure(job, primary_em)
+        if not measuring.is_measured(job, primary_em):
+            with alone(job.file(work.METRICS)):
+                files.remove_leftovers(*(job.file(each) for each in work.FILES))
+                _do(job, name, primary_em, loaded, moved)
     except RulerError as error:
         files.write_object(path, {"step": name, "sentence": str(error)})
     progress.advance(weight - moved.moved, measured=name != "test")
+
+
+def _do(job: Work, name: str, primary_em: str, loaded: Loaded, progress: Progress) -> None:
+    """Do one step of one piece of work."""
+    if name == "teach":
+        # What cannot be asked is not taught.
+        job.frame(loaded.of(job))
+        teaching.teach(job, lambda: loaded.of(job))
+    elif name == "replay":
+        teaching.replay(job)
+    else:
+        testing.ask(job, loaded.of(job), progress)
+        measuring.measure(job, primary_em)
 
 
 class _Part(Progress):

@@ -39,7 +39,7 @@ STEPS = ("teach", "replay", "test")
 STORE, TAUGHT = "store.sqlite", "taught.sqlite"
 """The store of a memory system; and how it was before facts were rehearsed, until that is done."""
 
-TEACHING, REPLAY, RECALLED, TELEMETRY, METRICS, TABLE, STOPPED = (
+FILES = TEACHING, REPLAY, RECALLED, TELEMETRY, METRICS, TABLE, STOPPED = (
     "teaching.json", "replay.json", "recalled.jsonl", "telemetry.json", "metrics.json",
     "metrics.csv", "stopped.json",
 )  # fmt: skip
@@ -90,7 +90,9 @@ class Work:
     root: str = "runs/memory"
 
     def __post_init__(self) -> None:
-        _ = self.recipe, self.settings
+        _ = self.recipe
+        # As they are meant: what the preset has already is no change.
+        object.__setattr__(self, "changes", dict(self.settings.changes))
         whole_number("length", self.length, 1)
         check_length("length", self.length)
         one_of("engine", self.engine, models.ENGINES)

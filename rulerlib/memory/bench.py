@@ -141,7 +141,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         works = works_of(given)
         if given.step is not None:
-            outcome = running.step(works, given.step, given.primary_em, told=given.works == "-")
+            told = given.works == "-"
+            outcome = running.step(works, given.step, given.primary_em, told)
+            if told:
+                # Whoever started this process reads what stopped some work beside its files.
+                return 0
         elif given.dry_run:
             print(planning.table(works, planning.check(works)))
             return 0

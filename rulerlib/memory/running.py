@@ -122,7 +122,7 @@ def _child(works: Sequence[Work], name: str, primary_em: str, progress: Progress
             process.terminate()
             process.wait()
             raise
-    if code not in (0, 1):
+    if code:
         raise RulerError(
             f"The process of the step '{name}' ended with exit code {code}; the next run goes on"
             " where it was."

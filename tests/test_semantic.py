@@ -1,7 +1,7 @@
 """Facts that link into chains: the prose says it all, and a question has one answer.
 
-The answers are derived again by a reader of its own, which knows the wordings of a pack and nothing
-of the generator: it finds out what each fact says and what a question asks, and follows the links.
+The answers are derived again by the reader of `helpers_semantic`, which knows nothing of the
+generator.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ import re
 import time
 import tomllib
 from collections import Counter, defaultdict
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
+from helpers_semantic import HERE, reader, wording
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -30,13 +30,8 @@ from rulerlib.tasks.semantic import Knobs, Semantic
 from rulerlib.tasks.semantic_web import KINDS, RELATIONS
 from rulerlib.tasks.telling import Names
 
-HERE = Path(languages.__file__).parent
 CODES = sorted(path.parent.name for path in HERE.glob("*/semantic.toml"))
 MODES = (None, "date", "source")
-
-
-def wording(code: str, name: str = "semantic") -> dict:
-    return tomllib.loads((HERE / code / f"{name}.toml").read_text(encoding="utf-8"))
 
 
 @functools.cache
@@ -45,112 +40,7 @@ def episodes(code: str, count: int, **knobs: Any) -> tuple[Episode, ...]:
     return tuple(made.episode(index, made.most_probes) for index in range(count))
 
 
-# ------------------------------------------------------------- a reader of prose
-
-
-class Statement(NamedTuple):
-    """What a fact says: a relation of two names, and the day or the rank that a note has."""
-
-    subject: str
-    relation: str
-    object: str
-    mark: int
-
-
-class Reader:
-    """Reads facts and questions of a language by the sentences that its pack has."""
-
-    def __init__(self, code: str) -> None:
-        self.pack = wording(code)
-        self.months = wording(code, "encyclopedia")["format"]["months"]
-        relations, notes = self.pack["relations"], self.pack["notes"]
-        self.says = [(name, say) for name, each in relations.items() for say in each["say"]]
-        told = (re.sub(r"\?P<\w+>", "", self.pattern(say)) for _, say in self.says)
-        self.told = re.compile("|".join(told))
-        self.notes = {
-            kind: [re.compile(self.pattern(each)) for each in notes[kind]]
-            for kind in ("date", "source")
-        }
-        self.asks = [(name, re.compile(self.pattern(ask)))
-                     for name, each in relations.items() for ask in each["ask"]]  # fmt: skip
-        self.called = [(name, re.compile(self.pattern(each["called"].removesuffix(","))))
-                       for name, each in relations.items()]  # fmt: skip
-        self.owned = [(name, each["own"].removeprefix("{x}"))
-                      for name, each in relations.items() if "own" in each]  # fmt: skip
-        self.named = [
-            re.compile(self.pattern(kind["name"])) for kind in self.pack["kinds"].values()
-        ]
-        self.statement = functools.cache(self._statement)
-
-    @staticmethod
-    def pattern(template: str) -> str:
-        """Return a template as a pattern, with a group of characters for each name in braces."""
-        pieces = re.split(r"\{(\w+)\}", template)
-        text = re.escape(pieces[0])
-        for slot, rest in zip(pieces[1::2], pieces[2::2], strict=True):
-            one = ".+?" if slot in ("date", "source", "fact", "x") else r"[^\W\d_]+"
-            text += f"(?P<{slot}>{one})" + re.escape(rest)
-        return text
-
-    def _statement(self, text: str) -> Statement:
-        mark = 0
-        for kind, patterns in self.notes.items():
-            for match in filter(None, (each.fullmatch(text) for each in patterns)):
-                if kind == "date":
-                    day, month = re.fullmatch(r"(\d+)\W+(\w+)", match["date"]).groups()
-                    mark = 100 * self.months.index(month) + int(day)
-                elif match["source"] in self.pack["notes"]["sources"]:
-                    mark = -self.pack["notes"]["sources"].index(match["source"])
-                else:
-                    continue
-                text = match["fact"]
-        match = self.told.fullmatch(text)
-        assert match, text
-        relation, say = self.says[(match.lastindex - 1) // 2]
-        values = match.groups()[match.lastindex - 2 : match.lastindex]
-        first, second = values if say.index("{a}") < say.index("{b}") else values[::-1]
-        return Statement(first, relation, second, mark)
-
-    def links(self, episode: Episode, last: bool = True) -> dict[tuple[str, str], str]:
-        """Return what is true by all facts, the later or better ones first, or else last."""
-        said = sorted((self.statement(fact.text) for fact in episode.facts), key=lambda s: s.mark)
-        return {each[:2]: each.object for each in (said if last else said[::-1])}
-
-    def answers(self, question: str, links: dict[tuple[str, str], str]) -> set[str]:
-        """Return all answers that a question can have, however it is read."""
-        for rule in ("date_rule", "source_rule"):
-            question = question.removeprefix(self.pack["notes"][rule] + " ")
-        matches = ((name, ask.fullmatch(question)) for name, ask in self.asks)
-        found = ((each, name) for name, match in matches if match
-                 for each in self.meant(match["x"], links))  # fmt: skip
-        return {links.get(slot, "") for slot in found} - {""}
-
-    def meant(self, phrase: str, links: dict[tuple[str, str], str]) -> Iterator[str]:
-        """Yield all that a phrase can stand for."""
-        phrase = phrase.removesuffix(",")
-        for name in self.named:
-            if match := name.fullmatch(phrase):
-                yield match["name"]
-        inner = [(name, match["x"]) for name, called in self.called
-                 if (match := called.fullmatch(phrase))]  # fmt: skip
-        inner += [(name, self.owner(phrase.removesuffix(own))) for name, own in self.owned
-                  if phrase.endswith(own)]  # fmt: skip
-        for name, part in inner:
-            yield from (links.get((each, name), "") for each in self.meant(part, links))
-
-    def owner(self, text: str) -> str:
-        """Return what stands in the genitive; empty if nothing does."""
-        forms = self.pack["genitive"]
-        for ending, sharp in ((forms["after"], True), (forms["ending"], False)):
-            bare = text.removesuffix(ending)
-            if bare != text and bare and (bare[-1] in forms["letters"]) == sharp:
-                return bare
-        return ""
-
-
-@functools.cache
-def reader(code: str) -> Reader:
-    return Reader(code)
+# ------------------------------------------------------------- golds
 
 
 @pytest.mark.parametrize("code", CODES)

@@ -229,12 +229,20 @@ class Example(Generated):
 
 
 def answers(sample: Sample) -> list[tuple[int, int]]:
-    """Return where each reference stands first, and each operand, as characters [start, end)."""
+    """Return where the references and what leads to them stand, as characters [start, end).
+
+    These are the first place of each reference, all operands, and the needles without a value of
+    their own, which an answer follows from.
+    """
     places: dict[str, tuple[int, int]] = {}
     for part in sample.parts.of_role("value", "word"):
         places.setdefault(sample.input[part.start : part.end], (part.start, part.end))
-    operands = [(part.start, part.end) for part in sample.parts.of_role("operand")]
-    return [places[output] for output in sample.outputs if output in places] + operands
+    steps = [
+        (part.start, part.end)
+        for part in sample.parts.of_role("operand", "needle")
+        if part.role == "operand" or part.value is None
+    ]
+    return [places[output] for output in sample.outputs if output in places] + steps
 
 
 def shortened(text: str, places: list[tuple[int, int]]) -> str:

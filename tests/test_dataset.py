@@ -129,6 +129,11 @@ BYTES = {
     "drop_1": ("33b443c225ec1dd9", "033789a7ae7c0ec0"),
     "drop_2": ("dfce5b635662e0a8", "73b9588b78a0bba8"),
     "drop_3": ("aeac2186731455a6", "461cc4d42a314c67"),
+    "episodic": ("8606cab67deb2133", "53a7e155445d9624"),
+    "episodic_cross": ("9a38fc19900a05fd", "780fc58b4a1bff67"),
+    "episodic_multi": ("d779f4c370e5c63c", "a456ff00aa6fba9b"),
+    "semantic": ("bf9c18e16b789c12", "43779fb83ae2f041"),
+    "spatial": ("539d6f4966f81c31", "f189aa0bb8bf5174"),
 }
 
 

@@ -393,7 +393,8 @@ def test_same_bytes():
 def test_ruler_means_the_thirteen():
     assert names("ruler") == list(RULER)
     assert len(RULER) == 13
-    assert {*names("all")} - {*RULER} == {*ROWS} == {*names("all", "drop")}
+    assert {*ROWS} == {*names("all", "drop")}
+    assert not {*ROWS} & {*RULER}
     assert "drop_1" in TASKS
     with pytest.raises(ParameterError, match="tasks is 'ruler', but must be 'all'"):
         names("ruler", "drop")

@@ -162,6 +162,7 @@ def test_inference_takes_every_task(place):
 USELESS = {
     "qa": {"texts": "own.txt"},
     "drop": {"texts": "own.txt"},
+    "episodic": {"context_budget": 256},
     "common_words": {"queries_per_context": 2},
     "frequent_words": {"queries_per_context": 2, "texts": "own.txt"},
 }

@@ -21,6 +21,8 @@
     what kind of mistake a wrong answer is;
 ``reading``
     reading with arithmetic: by operation, the form of answers, and baselines;
+``routes``
+    routes on a map: whether they can be walked and arrive;
 ``memory_rows``, ``memory``, ``memory_pairs``
     memories: the questions they were asked, what they delivered and what was made of it, presets
     on the same questions;
@@ -33,7 +35,7 @@
 The names that a notebook needs stand here: ``analysis.scores``, ``analysis.accuracy``, ...
 """
 
-from rulerlib.analysis.accuracy import accuracy, by_knob, clusters, means, overview, shared
+from rulerlib.analysis.accuracy import accuracy, by_fact, by_knob, clusters, means, overview, shared
 from rulerlib.analysis.averages import by_length, weighted
 from rulerlib.analysis.correlations import Correlation, correlation
 from rulerlib.analysis.depths import by_depth, depth_bin, needles

@@ -75,6 +75,43 @@ def accuracy(table: pd.DataFrame, measure: str = "primary", by: Sequence[str] = 
     return averaged.merge(tasks_in(chosen, by), on=list(by))
 
 
+def by_fact(
+    table: pd.DataFrame,
+    fact: str,
+    measure: str = "primary",
+    by: Sequence[str] = ("model", "language", "task", "length"),
+) -> pd.DataFrame:
+    """Return means by something that is known of the questions, such as their ``kind``.
+
+    Parameters
+    ----------
+    table
+        From `rulerlib.analysis.scores`.
+    fact
+        Its name among the ``facts``. Questions of which it is not known do not count.
+    measure
+        See `rulerlib.analysis.of_measure`.
+    by
+        What is averaged separately besides.
+
+    Returns
+    -------
+    DataFrame
+        As `accuracy`, with a column for the fact. An empty table says that it is not known of any.
+
+    Raises
+    ------
+    ParameterError
+        If no row has this measure.
+    """
+    rows = table.assign(**{fact: [facts.get(fact) for facts in table["facts"]]})
+    rows = rows.dropna(subset=fact)
+    if rows.empty:
+        why = table.attrs.get("why", f"Of no question '{fact}' is known.")
+        return nothing(why, [*by, fact])
+    return accuracy(rows, measure, (*by, fact))
+
+
 def by_knob(table: pd.DataFrame, knob: str | None = None) -> pd.DataFrame:
     """Return accuracy by the knobs in which the runs of one task differ.
 

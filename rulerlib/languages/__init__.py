@@ -9,8 +9,9 @@ line; ``xx/numbers.toml``, where numbers are written otherwise than in English
 (`rulerlib.languages.numbers`); the sections in files of their own (`SECTIONS`), of which
 ``xx/reading.toml`` says how questions about passages are asked, and ``xx/episodic.toml``,
 ``xx/semantic.toml`` and ``xx/spatial.toml`` what the suites on memory teach and ask, and
-``xx/memory.toml`` how what a memory recalls is put into a prompt; and the wording of fictional
-documents, ``xx/encyclopedia.toml`` and ``xx/chronicle.toml`` (`rulerlib.sources`).
+``xx/memory.toml`` how what a memory recalls is put into a prompt, and how an episode is asked
+about that stands in one; and the wording of fictional documents, ``xx/encyclopedia.toml`` and
+``xx/chronicle.toml`` (`rulerlib.sources`).
 
 >>> danish = load("da")
 >>> danish.join(["a", "b", "c"])

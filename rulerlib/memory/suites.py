@@ -44,12 +44,11 @@ from rulerlib.errors import (
 from rulerlib.languages import Language
 from rulerlib.memory.sets import Item, card_of, check, contents
 from rulerlib.progress import Progress
-from rulerlib.sources.encyclopedia_wording import read_wording
 from rulerlib.store import files
 from rulerlib.store.lock import alone
 from rulerlib.tasks import episodic, semantic, spatial
 from rulerlib.tasks.episodes import Episodes
-from rulerlib.texts import digest
+from rulerlib.tasks.telling import fingerprint
 
 
 class Suite(NamedTuple):
@@ -170,10 +169,7 @@ class Recipe:
     @property
     def wording(self) -> str:
         """A short hash of the sentences and names that the episodes are told with."""
-        language = languages.load(self.language)
-        names = read_wording(language.folder / "encyclopedia.toml")
-        sentences = language.section(SUITES[self.suite].section), language.articles
-        return digest([repr(sentences), repr(names["names"]), repr(names["format"])])
+        return fingerprint(languages.load(self.language), SUITES[self.suite].section)
 
     def to_dict(self) -> dict[str, Any]:
         """Return what decides the bytes, as plain data."""

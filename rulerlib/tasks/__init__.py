@@ -13,16 +13,26 @@ from typing import Any
 
 from rulerlib.errors import one_of, require, whole_number
 from rulerlib.scoring import Scoring
-from rulerlib.tasks import common_words, drop, frequent_words, niah, qa, variable_tracking
+from rulerlib.tasks import (
+    common_words,
+    drop,
+    episodic,
+    frequent_words,
+    niah,
+    qa,
+    semantic,
+    spatial,
+    variable_tracking,
+)
 from rulerlib.tasks.family import RULER_CATEGORIES, Family
 
 MOST_QUERIES = 1000
 """The most questions that can be asked about one context, where nothing else sets a limit."""
 
-FAMILIES: dict[str, Family] = {
-    module.FAMILY.name: module.FAMILY
-    for module in (niah, variable_tracking, common_words, frequent_words, qa, drop)
-}
+_RULER = (niah, variable_tracking, common_words, frequent_words, qa)
+_OWN = (drop, episodic, semantic, spatial)
+
+FAMILIES: dict[str, Family] = {module.FAMILY.name: module.FAMILY for module in (*_RULER, *_OWN)}
 """The families by name."""
 
 

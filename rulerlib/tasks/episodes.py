@@ -40,6 +40,9 @@ class Fact:
     rewarded, pinned
         What is signalled beside the text: that it paid to know such a thing, and that somebody
         asked for it to be kept.
+    follows
+        Whether it speaks of the fact before it without naming it ("No, it is 12."), so that
+        nothing may stand between the two. A set on disk does not say so.
     """
 
     number: int
@@ -49,6 +52,7 @@ class Fact:
     session: int = 0
     rewarded: bool = False
     pinned: bool = False
+    follows: bool = field(default=False, compare=False)
 
     def value(self, name: str) -> str:
         """Return what the fact says under a name of ``values``.
@@ -116,7 +120,8 @@ class Episodes(ABC):
     Parameters
     ----------
     knobs
-        An instance of the suite's frozen dataclass of settings.
+        An instance of the suite's frozen dataclass of settings, which says as ``most_probes`` how
+        many questions an episode can be asked.
     language
         In which language the episodes are told.
     seed
@@ -127,9 +132,15 @@ class Episodes(ABC):
         self.knobs, self.language, self.seed = knobs, language, seed
 
     @property
-    @abstractmethod
     def most_probes(self) -> int:
         """How many questions one episode can be asked."""
+        most: int = self.knobs.most_probes
+        return most
+
+    @property
+    def limit(self) -> int | None:
+        """How many episodes there are; None: as many as are asked for."""
+        return None
 
     @abstractmethod
     def episode(self, index: int, probes: int = 1) -> Episode:

@@ -32,7 +32,10 @@ marked ones that were not asked about, though fewer facts than that are marked.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from rulerlib.languages import Language
+from rulerlib.tasks import taught
 from rulerlib.tasks.episodes import Episodes
 from rulerlib.tasks.episodic_base import Knobs
 from rulerlib.tasks.episodic_conversations import Conversations
@@ -59,3 +62,20 @@ def make(knobs: Knobs, language: Language, seed: str) -> Episodes:
     """
     maker = Conversations if knobs.conversation else Events
     return maker(knobs, language, seed)
+
+
+@dataclass(frozen=True)
+class InContext(taught.Among, Knobs):
+    """What can be set where an episode is taught in the context: `Knobs`, and the haystack."""
+
+
+FAMILY = taught.family(
+    "episodic",
+    make,
+    {
+        "episodic": InContext(),
+        "episodic_cross": InContext(sessions=3, unanswerable=0.08),
+        "episodic_multi": InContext(facts=4, distractors=8, conversation=True, corrections=2),
+    },
+)
+"""Three of the suites; why not the fourth, `rulerlib.tasks.taught` says."""

@@ -115,6 +115,15 @@ class Knobs:
         require(known, "unanswerable", self.unanswerable, allowed)
 
     @property
+    def most_probes(self) -> int:
+        """How many questions one episode can be asked: 20 at most."""
+        if self.conversation:
+            return min(MOST_PROBES, self.facts)
+        # What is not known takes two facts, each of which names one of the two that are asked for.
+        needed = 2 if self.unanswerable else 1
+        return min(MOST_PROBES, self.asked_about // needed)
+
+    @property
     def asked_about(self) -> int:
         """How many facts may be asked about: all, or those of the sessions before the last."""
         if self.sessions == 1:

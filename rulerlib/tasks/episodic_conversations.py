@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from rulerlib.errors import require, whole_number
 from rulerlib.languages import Language
 from rulerlib.tasks.episodes import Episode, Fact, Probe
-from rulerlib.tasks.episodic_base import MOST_PROBES, Episodic, Knobs
+from rulerlib.tasks.episodic_base import Episodic, Knobs
 from rulerlib.tasks.telling import Spans, told
 
 KINDS = ("plain", "corrected", "retracted")
@@ -116,10 +116,6 @@ class Conversations(Episodic):
         allowed = f"at most {max(0, room)} in a conversation, for which this language has names"
         require(knobs.facts <= room, "facts", knobs.facts, allowed)
 
-    @property
-    def most_probes(self) -> int:
-        return min(MOST_PROBES, self.knobs.facts)
-
     def episode(self, index: int, probes: int = 1) -> Episode:
         """See `Episodes`."""
         whole_number("index", index, 0)
@@ -138,9 +134,10 @@ class Conversations(Episodic):
         ]
         wants = [(index + k) % 2 == 1 for k in range(len(needs))]
         rewarded, pinned = self.marked(len(turns), [*zip(needs, wants, strict=True)], rng)
+        follows = {id(turn) for thread in threads for run in thread.runs for turn in run[1:]}
         facts = []
         for number, turn in enumerate(turns):
-            marks = number in rewarded, number in pinned
+            marks = number in rewarded, number in pinned, id(turn) in follows
             facts.append(Fact(number, turn.text, number // _TURNS, turn.spans, 0, *marks))
         ways = [rng.choice(self._table["ask"]) for _ in needs]
         asked = [

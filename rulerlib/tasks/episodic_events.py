@@ -166,12 +166,6 @@ class Events(Episodic):
         allowed = f"at most {most}, for which this language has names"
         require(knobs.facts <= most, "facts", knobs.facts, allowed)
 
-    @property
-    def most_probes(self) -> int:
-        # What is not known takes two facts, each of which names one of the two that are asked for.
-        needed = 2 if self.knobs.unanswerable else 1
-        return min(MOST_PROBES, self.knobs.asked_about // needed)
-
     def episode(self, index: int, probes: int = 1) -> Episode:
         """See `Episodes`."""
         whole_number("index", index, 0)

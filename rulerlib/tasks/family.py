@@ -36,6 +36,9 @@ RETRIEVAL, TRACING, AGGREGATION, QUESTIONS = RULER_CATEGORIES = (
 READING = "reading comprehension"
 """The category of questions whose answers must be worked out from a passage."""
 
+MEMORY = "memory"
+"""The category of questions about an episode: what was taught, fact after fact."""
+
 
 # The next length or task mostly has the same texts.
 @lru_cache(8)

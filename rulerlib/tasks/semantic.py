@@ -34,6 +34,7 @@ from typing import Any
 
 from rulerlib.errors import one_of, require, whole_number
 from rulerlib.languages import Language
+from rulerlib.tasks import taught
 from rulerlib.tasks.episodes import Episode, Episodes, Fact, Probe
 from rulerlib.tasks.semantic_web import KINDS, RELATIONS, Chain, Link, Web, paths
 from rulerlib.tasks.telling import Names, Spans, checked, told
@@ -103,6 +104,15 @@ class Knobs:
         return int(self.contradictions is not None)
 
     @property
+    def most_probes(self) -> int:
+        """How many questions one episode can be asked, 8 at most."""
+        cost = self.hop_depth * (1 + max(self.distractors, self.contradicted)) + self.contradicted
+        room = self.facts * SHARE[0] // SHARE[1]
+        most = min(PROBES, CHAINS // (2 + self.distractors), room // cost)
+        # Kinds of starts take turns, also where only the first question is asked.
+        return max(1, most - (most % len(STARTS) == 0))
+
+    @property
     def shortest(self) -> list[int]:
         """How many facts each distractor of a question has at the least."""
         if not self.contradicted:
@@ -144,19 +154,6 @@ class Semantic(Episodes):
         super().__init__(knobs, language, seed)
         self._names = Names(language, seed)
         self._wording = checked(language, "semantic", _wanted())
-
-    @property
-    def most_probes(self) -> int:
-        """How many questions one episode can be asked, 8 at most."""
-        knobs = self.knobs
-        cost = (
-            knobs.hop_depth * (1 + max(knobs.distractors, knobs.contradicted)) + knobs.contradicted
-        )
-        most = min(
-            PROBES, CHAINS // (2 + knobs.distractors), knobs.facts * SHARE[0] // SHARE[1] // cost
-        )
-        # Kinds of starts take turns, also where only the first question is asked.
-        return max(1, most - (most % len(STARTS) == 0))
 
     @property
     def limit(self) -> int:
@@ -342,3 +339,12 @@ class Semantic(Episodes):
     def _genitive(self, text: str) -> str:
         forms: dict[str, str] = self._wording["genitive"]
         return text + forms["after" if text[-1] in forms["letters"] else "ending"]
+
+
+@dataclass(frozen=True)
+class InContext(taught.Among, Knobs):
+    """What can be set where an episode is taught in the context: `Knobs`, and the haystack."""
+
+
+FAMILY = taught.family("semantic", Semantic, {"semantic": InContext()})
+"""One setting of our own."""

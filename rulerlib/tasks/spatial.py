@@ -39,6 +39,7 @@ from typing import Any, NamedTuple
 from rulerlib.errors import is_number, require, whole_number
 from rulerlib.languages import Language
 from rulerlib.tasks import spatial_grid as grid
+from rulerlib.tasks import taught
 from rulerlib.tasks.episodes import Episode, Episodes, Fact, Probe
 from rulerlib.tasks.spatial_grid import DIRECTIONS, Cell, spread
 from rulerlib.tasks.telling import Names, checked, told
@@ -86,6 +87,11 @@ class Knobs:
         density = self.obstacle_density
         possible = is_number(density) and 0 <= density <= DENSEST
         require(possible, "obstacle_density", density, f"a number from 0 to {DENSEST}")
+
+    @property
+    def most_probes(self) -> int:
+        """How many questions one episode can be asked: 12."""
+        return PROBES
 
     @property
     def lengths(self) -> range:
@@ -233,11 +239,6 @@ class Spatial(Episodes):
         super().__init__(knobs, language, seed)
         self._names = Names(language, seed)
         self._wording = _wording(language)
-
-    @property
-    def most_probes(self) -> int:
-        """How many questions one episode can be asked: 12."""
-        return PROBES
 
     @property
     def limit(self) -> int:
@@ -422,3 +423,12 @@ def _stroll(
         if places[-1] != places[0] and (places[0], way) not in seen:
             seen.add((places[0], way))
             return way, places
+
+
+@dataclass(frozen=True)
+class InContext(taught.Among, Knobs):
+    """What can be set where an episode is taught in the context: `Knobs`, and the haystack."""
+
+
+FAMILY = taught.family("spatial", Spatial, {"spatial": InContext()})
+"""One setting of our own."""

@@ -17,6 +17,7 @@ from rulerlib.errors import DataError
 from rulerlib.languages import Language
 from rulerlib.sources.encyclopedia_regions import Regions
 from rulerlib.sources.encyclopedia_wording import read_wording
+from rulerlib.texts import digest
 
 Spans = dict[str, tuple[int, int]]
 
@@ -75,6 +76,19 @@ def _fits(found: set[str], ways: Sequence[Sequence[str]]) -> bool:
     """Return whether the names in braces of a text are those that it must have."""
     allowed = {name for each in ways for name in each}
     return found <= allowed and all("-" in each or found & set(each) for each in ways)
+
+
+def fingerprint(language: Language, section: str) -> str:
+    """Return a short hash of the sentences and names that the episodes of a section are told with.
+
+    Raises
+    ------
+    DataError
+        If the language has no such section, or no names.
+    """
+    names = read_wording(language.folder / "encyclopedia.toml")
+    sentences = language.section(section), language.articles
+    return digest([repr(sentences), repr(names["names"]), repr(names["format"])])
 
 
 class Names:

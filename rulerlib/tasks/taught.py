@@ -1,0 +1,256 @@
+"""Episodes taught in the context: their facts stand in order in a text, which is asked about.
+
+An example of ``episodic`` (English, shortened)::
+
+    Read the following text and answer the question after it. The facts needed for the answer are
+    scattered over the text.
+    ... In Sceldeport, Dunwin repaired a cradle on 2 January. August is the time of reckoning. ...
+    It was in Chelmingwick that Corton repaired a cradle on 9 March. ...
+
+    Question: In Chelmingwick, what did Corton repair? Write only the answer, as short as possible.
+    Answer:
+
+    outputs: ["a cradle", "cradle", "the cradle"]
+
+The families `rulerlib.tasks.episodic`, `rulerlib.tasks.semantic` and `rulerlib.tasks.spatial` ask
+here what `rulerlib.memory` asks of memories: the context is one way to remember. A context has one
+episode, that of its own number, whatever the length. Its facts stand at random depths, in their
+order, between sentences of essays or lines of noise; those that a question needs are needles, and
+all others distractors.
+
+The suite ``episodic_capacity`` has no task here. It asks how much a memory holds while the budget
+of the prompt stays what it is; in a context, ``length`` is the budget and has to grow with the
+facts, which the knob ``facts`` of ``episodic`` does as well.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache, partial
+from typing import Any
+
+from rulerlib.errors import one_of, require
+from rulerlib.haystack import Haystack, depths_of
+from rulerlib.languages import Language
+from rulerlib.samples import Prediction, Sample
+from rulerlib.scoring import MEMORY as SCORING
+from rulerlib.tasks import mistakes_taught
+from rulerlib.tasks.budget import Budget, Take
+from rulerlib.tasks.draft import Draft, Needle, Within
+from rulerlib.tasks.episodes import Episode, Episodes, Fact, Probe
+from rulerlib.tasks.family import MEMORY, Family, Maker, prose
+from rulerlib.tasks.telling import fingerprint
+from rulerlib.texts import digest
+
+HAYSTACKS = ("essay", "noise")
+
+Make = Callable[[Any, Language, str], Episodes]
+"""A function that returns what makes episodes, given knobs, a language and a seed."""
+
+# Values by these names are mentioned, and do not hold.
+_NOT_HELD = ("old", "aside")
+
+
+@dataclass(frozen=True)
+class Among:
+    """What can be set about the text around the facts, beside the knobs of their suite.
+
+    Attributes
+    ----------
+    haystack
+        ``"essay"``: prose; ``"noise"``: one line again and again.
+
+    Raises
+    ------
+    ParameterError
+        If a value cannot work: says what is allowed.
+    """
+
+    haystack: str = "essay"
+
+    def __post_init__(self) -> None:
+        one_of("haystack", self.haystack, HAYSTACKS)
+        # Those of the suite, which comes after this one among the bases of a family's knobs.
+        super().__post_init__()  # type: ignore[misc]
+        budget = getattr(self, "context_budget", None)
+        allowed = "None, because in a context the parameter 'length' says how long it is"
+        require(budget is None, "context_budget", budget, allowed)
+
+
+class Taught(Maker):
+    """Makes the samples of one setting of the knobs.
+
+    ``texts`` are prose for the essay haystack; from ``seed`` the episodes are drawn.
+
+    Parameters
+    ----------
+    make, section
+        What makes the suite's episodes, and the section of a language pack that they are told with.
+    knobs, language, budget, texts, seed
+        See `Maker`.
+    """
+
+    def __init__(
+        self, make: Make, section: str, knobs: Any, language: Language, budget: Budget,
+        texts: tuple[str, ...], seed: str,
+    ) -> None:  # fmt: skip
+        super().__init__(knobs, language, budget, texts, seed)
+        self._make, self._section = make, section
+
+    @cached_property
+    def haystack(self) -> Haystack:
+        """The sentences of the texts, or the line of noise, counted once."""
+        if self.knobs.haystack == "essay":
+            return prose(self._texts, self.budget.tokenizer)
+        return Haystack([self.language.noise], "\n", self.budget.tokenizer)
+
+    @property
+    def episodes(self) -> Episodes:
+        """What makes the episodes; that of a context's number is taught in it.
+
+        Raises
+        ------
+        ParameterError, DataError
+            As the suite's own class says.
+        """
+        return _episodes(self._make, self.knobs, self.language, self._seed)
+
+    @property
+    def digest(self) -> str:
+        """A short hash of the wording that the episodes are told and asked with."""
+        asked = self.language.question("memory", "context")
+        return digest([fingerprint(self.language, self._section), *asked])
+
+    def plan(self, index: int, rng: random.Random, queries: int) -> tuple[list[Draft], Take]:
+        """Return ``queries`` drafts about an episode, and a function that fills a token budget.
+
+        Raises
+        ------
+        ParameterError
+            If there are not that many episodes, or a knob cannot work in this language.
+        DataError
+            If the language has no wording for it.
+        """
+        limit = self.episodes.limit
+        allowed = f"at most {(limit or 0) * queries}, for there are no more episodes"
+        holds = limit is None or index < limit
+        require(holds, "num_samples", index * queries + 1, allowed)
+        episode = self.episodes.episode(index, queries)
+        depths = _depths(episode.facts, rng)
+        drafts = [self._draft(episode, number, depths) for number in range(queries)]
+        return drafts, partial(self.haystack.draw, rng=rng)
+
+    def _draft(self, episode: Episode, number: int, depths: Sequence[float]) -> Draft:
+        """Return the draft of a question about an episode, given the depth of each fact."""
+        probe = episode.probes[number]
+        head, tail, prefix = self.language.question("memory", "context", query=probe.text)
+        answer = _answer(episode, probe)
+        holds, _ = answer or (None, "")
+        known = {"taught": len(episode.facts), "needed": len(probe.needs), "question": probe.text}
+        return Draft(
+            head, tail, prefix, [*probe.golds],
+            answer=max(probe.golds, key=len), golds=[[gold] for gold in probe.golds],
+            id=f"{episode.id}/{number}", cluster=f"{self._seed} {episode.id}",
+            facts={"kind": probe.kind, **known, **probe.facts},
+            needles=[
+                _needle(fact, depths[fact.number], answer) for fact in episode.facts
+            ],
+            # First the fact that says the answer, where one does.
+            order=sorted(probe.needs, key=lambda need: need != holds), asked=len(probe.needs),
+        )  # fmt: skip
+
+
+# The next length of a task has the same episodes.
+@lru_cache(4)
+def _episodes(make: Make, knobs: Any, language: Language, seed: str) -> Episodes:
+    return make(knobs, language, seed)
+
+
+def _depths(facts: Sequence[Fact], rng: random.Random) -> list[float]:
+    """Return a depth for each fact, rising, and the same one where nothing may stand between."""
+    # A first fact leads, whatever it says of itself.
+    leads = [number == 0 or not fact.follows for number, fact in enumerate(facts)]
+    drawn = iter(depths_of(sum(leads), rng))
+    depths: list[float] = []
+    for lead in leads:
+        depths.append(next(drawn) if lead else depths[-1])
+    return depths
+
+
+def _answer(episode: Episode, probe: Probe) -> tuple[int, str] | None:
+    """Return the number of the last needed fact that says the answer, and the name of the value.
+
+    None where it stands in no fact as it is: a length, a route, what is unknown.
+    """
+    for number in reversed(probe.needs):
+        fact = episode.facts[number]
+        for name in fact.values:
+            if name not in _NOT_HELD and fact.value(name) == probe.golds[0]:
+                return number, name
+    return None
+
+
+def _needle(fact: Fact, depth: float, answer: tuple[int, str] | None) -> Needle:
+    """Return the needle of a fact, all of whose values are parts; the answer is its own value."""
+    name = answer[1] if answer and answer[0] == fact.number else None
+    within = [Within("value", *span, each) for each, span in fact.values.items() if each != name]
+    return Needle(fact.text, depth, fact.values[name] if name else None, name, within)
+
+
+def facts_of(record: Sample | Prediction) -> tuple[Fact, ...]:
+    """Return the facts that stand in a prompt, in their order, as its parts say.
+
+    Neither their days nor their marks are known any more: each has its number as its day.
+    """
+    return tuple(_read(record))
+
+
+def _read(record: Sample | Prediction) -> Iterator[Fact]:
+    values = iter(record.parts.of_role("value"))
+    value = next(values, None)
+    for number, part in enumerate(record.parts.of_role("needle", "distractor")):
+        spans = dict[str, tuple[int, int]]()
+        while value is not None and value.start < part.end:
+            # The value that is asked for has its name on the fact itself.
+            name = part.key if value.key is None else value.key
+            if value.start >= part.start and name is not None:
+                spans[name] = value.start - part.start, value.end - part.start
+            value = next(values, None)
+        yield Fact(number, record.input[part.start : part.end], number, spans)
+
+
+def needed(record: Sample | Prediction) -> tuple[int, ...]:
+    """Return the numbers of the facts in a prompt that its question needs, in their order."""
+    hidden = record.parts.of_role("needle", "distractor")
+    return tuple(number for number, part in enumerate(hidden) if part.role == "needle")
+
+
+def family(name: str, make: Make, variants: Mapping[str, Any]) -> Family:
+    """Return the family of some suites, taught in the context.
+
+    Parameters
+    ----------
+    name
+        Its name, which is that of the suites' section in a language pack.
+    make
+        What makes their episodes.
+    variants
+        Knobs by the name of the task, all of one class: those of the suites, and `Among`.
+    """
+    return Family(
+        name=name,
+        knobs=type(next(iter(variants.values()))),
+        variants=variants,
+        category=MEMORY,
+        scoring=SCORING,
+        # As question answering, enough for a date in a tokenizer that knows few words of it.
+        tokens_to_generate=32,
+        maker=partial(Taught, make, name),
+        most_queries=lambda knobs: (knobs.most_probes, "an episode has no more questions"),
+        explain=mistakes_taught.explain,
+        reads_texts=lambda knobs: knobs.haystack == "essay",
+        # An answer is one line, as in the shortest form that is asked for.
+        stop=lambda knobs: ("\n",),
+    )

@@ -1,0 +1,184 @@
+"""What is shown of episodes taught in the context: maps, webs of names, routes, what is recalled.
+
+Maps and routes are held against the reader of `helpers_spatial`, which reads the prose alone.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+import random
+
+import pytest
+from helpers_semantic import reader as semantic_reader
+from helpers_spatial import distances
+from helpers_spatial import reader as spatial_reader
+
+from rulerlib.dataset import Dataset
+from rulerlib.errors import ParameterError
+from rulerlib.memory import trial
+from rulerlib.samples import Prediction, Sample
+from rulerlib.tasks import taught
+from rulerlib.tasks.episodes import Episode
+
+pytest.importorskip("pandas")
+pytest.importorskip("matplotlib")
+
+from rulerlib import analysis, plots
+from rulerlib.analysis.routes import routes
+
+both = pytest.mark.parametrize("code", ["da", "en"])
+
+
+@functools.cache
+def samples(task: str, code: str) -> list[Sample]:
+    return list(Dataset(task, 2000, code, "words", num_samples=6))
+
+
+def episode(sample: Sample) -> Episode:
+    return Episode(sample.id, taught.facts_of(sample), ())
+
+
+def answered(sample: Sample, said: str) -> tuple[dict, Prediction]:
+    others = {"parts": sample.to_dict()["parts"], "facts": sample.facts, "golds": sample.golds,
+              "language": sample.language, "depths": sample.depths}  # fmt: skip
+    about = {"model": "m", "language": sample.language, "task": sample.task, "length": 2000}
+    return about, Prediction(sample.index, sample.input, sample.outputs, said, others)
+
+
+# --- Figures ---------------------------------------------------------------------------------
+
+
+@both
+def test_a_map_says_what_the_walks_tell(code):
+    read = spatial_reader(code)
+    for sample in samples("spatial", code)[:3]:
+        graph = read.graph(episode(sample))
+        figure = plots.places(sample, title="a town")
+        ways = sum(map(len, graph.values())) // 2
+        assert figure.alt.startswith(f"a town. Map of {len(graph)} places and {ways} ways between")
+        (axes,) = figure.axes
+        drawn = {text.get_text().replace("\n", " "): text.get_position() for text in axes.texts}
+        places = {name: at for name, at in drawn.items() if name}
+        assert {*places} == {*graph}
+        # Each place lies where the steps lead, and no two in one spot.
+        assert len({*places.values()}) == len(places)
+        for here, beside in graph.items():
+            for there, (right, up) in beside.items():
+                (x, y), (a, b) = places[here], places[there]
+                assert (a - x, b - y) == (right, up)
+
+
+@both
+def test_a_web_has_every_link_and_the_chain(code):
+    read = semantic_reader(code)
+    for sample in samples("semantic", code)[:3]:
+        links = read.links(episode(sample))
+        names = {name for (subject, _), object_ in links.items() for name in (subject, object_)}
+        figure = plots.links(sample)
+        assert figure.alt.startswith(f"{len(links)} links between {len(names)} names")
+        (axes,) = figure.axes
+        shown = {text.get_text() for text in axes.texts} - {""}
+        hops = len(sample.facts["path"])
+        assert shown == names | {str(hop + 1) for hop in range(hops)}
+        chain = [sample.facts["start"]]
+        for relation in sample.facts["path"]:
+            chain.append(links[chain[-1], relation])
+        assert figure.alt.endswith(f"asked for: {' to '.join(chain)}.")
+
+
+def test_figures_of_other_tasks_are_refused():
+    sample = samples("episodic", "da")[0]
+    for draw, family in ((plots.places, "spatial"), (plots.links, "semantic")):
+        with pytest.raises(ParameterError, match=f"must be a sample of the family {family}"):
+            draw(sample)
+
+
+# --- Routes ----------------------------------------------------------------------------------
+
+
+@both
+def test_routes_are_worth_what_walking_them_shows(code):
+    read, rng = spatial_reader(code), random.Random(code)
+    asked = [sample for sample in samples("spatial", code) if sample.facts["kind"] == "route"]
+    for sample in asked:
+        graph = read.graph(episode(sample))
+        away, letter = distances(graph), read.letters
+        start, goal = sample.facts["start"], sample.facts["goal"]
+        for _ in range(20):
+            # A walk at random, sometimes with a step that cannot be taken.
+            place, route, free = start, "", True
+            for _ in range(rng.randint(1, 6)):
+                move = rng.choice(
+                    [*graph[place].values()] if rng.random() < 0.9 else [*letter.keys()]
+                )
+                route += letter[move]
+                there = [other for other, each in graph[place].items() if each == move]
+                free, place = free and bool(there), there[0] if there and free else place
+            if free and rng.random() < 0.7:
+                ways = {other: away[other][goal] for other in graph}
+                while place != goal:
+                    place, move = min(graph[place].items(), key=lambda each: ways[each[0]])
+                    route += letter[move]
+            row = routes([answered(sample, f" {', '.join(route.lower())}.\nand so on")]).iloc[0]
+            arrives = free and place == goal
+            assert (row["valid"], row["success"]) == (free, arrives), route
+            over = len(route) - away[start][goal]
+            assert row["steps over"] == over if arrives else math.isnan(row["steps over"])
+
+
+def test_routes_of_several_answers_and_of_none():
+    asked = [sample for sample in samples("spatial", "da") if sample.facts["kind"] == "route"]
+    said = [answered(asked[0], asked[0].outputs[0]), answered(asked[1], ""),
+            answered(asked[1], "ved ikke")]  # fmt: skip
+    (row,) = routes(said).to_dict("records")
+    assert (row["n"], row["valid"], row["success"], row["steps over"]) == (3, 1 / 3, 1 / 3, 0)
+    others = [answered(sample, "2") for sample in samples("episodic", "da")]
+    assert routes(others).attrs["why"] == "No question asked for a route."
+
+
+# --- Tables and memories ---------------------------------------------------------------------
+
+
+def test_means_by_a_fact():
+    said = [answered(each, each.outputs[0] if each.index % 3 else "?")
+            for each in samples("spatial", "en")]  # fmt: skip
+    scores = analysis.scores(said)
+    table = analysis.by_fact(scores, "kind")
+    assert dict(zip(table["kind"], table["mean"], strict=True)) == {
+        "length": 0, "route": 1, "stand": 1,
+    }  # fmt: skip
+    known = {sample.facts["optimum"] for sample in samples("spatial", "en")}
+    assert list(analysis.by_fact(scores, "optimum")["optimum"]) == sorted(known)
+    empty = analysis.by_fact(scores, "operation")
+    assert empty.empty
+    assert empty.attrs["why"] == "Of no question 'operation' is known."
+
+
+@both
+def test_memories_recall_what_is_needed(code):
+    for system, task in (("rag", "episodic"), ("sgc_rss", "semantic"), ("smpd", "spatial")):
+        for sample in samples(task, code)[1:3]:
+            rows = trial.recall(system, sample)
+            assert [row["rank"] for row in rows] == list(range(1, len(rows) + 1))
+            assert rows[0]["needed"] == "yes"
+            facts = {fact.text for fact in taught.facts_of(sample)}
+            needed = {[*taught.facts_of(sample)][each].text for each in taught.needed(sample)}
+            for row in rows:
+                assert (row["text"] in needed) <= (row["needed"] == "yes")
+                assert row["text"] in facts or system == "smpd"
+
+
+def test_settings_and_records_of_a_trial():
+    sample = samples("episodic", "da")[1]
+    rows = trial.recall("rag", sample, k=2)
+    assert len(rows) == 2
+    _, record = answered(sample, "")
+    assert trial.recall("rag", record, k=2) == rows
+    with pytest.raises(ParameterError, match="system is 'rak', but must be one of"):
+        trial.recall("rak", sample)
+    with pytest.raises(ParameterError, match="k is 0"):
+        trial.recall("rag", sample, k=0)
+    other = Dataset("niah_single_2", 700, "da", "words", num_samples=1)[0]
+    with pytest.raises(ParameterError, match="a sample whose facts and question are known"):
+        trial.recall("rag", other)

@@ -58,12 +58,20 @@ SNAKEMAKE ?= .venv-sweep/bin/snakemake
 	.venv-sweep/bin/python -m pip install --quiet --no-compile --disable-pip-version-check -c workflow/constraints.txt -e '.[sweep]'
 	touch $@
 
-# What failed and what is missing is said at the end, by the command that collects the rest.
+# Kubernetes has its own way to run many jobs; Snakemake would want the files in a bucket.
+ifeq ($(PROFILE),kubernetes)
+HAND = python -m rulerlib.sweep kubernetes $(PLAN) workflow/profiles/kubernetes.yaml > "$$folder/kubernetes.json" \
+	&& kubectl apply -f "$$folder/kubernetes.json" \
+	&& kubectl wait --for=condition=complete --timeout=-1s -f "$$folder/kubernetes.json"
+sweep: .venv/run.stamp
+else
+HAND = $(SNAKEMAKE) --snakefile workflow/Snakefile --profile workflow/profiles/$(PROFILE) --directory "$$folder"
 sweep: .venv/run.stamp .venv-sweep/stamp
+endif
+# What failed and what is missing is said at the end, by the command that collects the rest.
 	@python -m rulerlib.sweep plan $(PLAN)
-	@python -m rulerlib.sweep status --follow $(PLAN) & \
-	$(SNAKEMAKE) --snakefile workflow/Snakefile --profile workflow/profiles/$(PROFILE) \
-		--directory "$$(python -m rulerlib.sweep folder $(PLAN))" || true
+	@folder=$$(python -m rulerlib.sweep folder $(PLAN)); \
+	python -m rulerlib.sweep status --follow $(PLAN) & $(HAND) || true
 	@python -m rulerlib.sweep collect $(PLAN)
 
 # Every number of the page of results. What was asked stays in runs/results.
@@ -97,6 +105,7 @@ test-vllm:
 	OMP_NUM_THREADS=1 $(VLLM)/bin/python -m pytest -s -p no:cacheprovider tests/test_vllm_engine.py
 
 test-sweep: .venv/test.stamp .venv-sweep/stamp
+	.venv-sweep/bin/python -m pip install --quiet --disable-pip-version-check kubernetes-validate==1.37.0
 	pytest -p no:cacheprovider tests/test_sweep_workflow.py
 
 # Debian's SLURM, installed and started on this machine alone; CELLS=200 takes some minutes.

@@ -5,6 +5,7 @@ Skipped where there is no Snakemake; `make test-sweep` installs one.
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
@@ -37,17 +38,23 @@ def instant(monkeypatch):
     helpers_sweep.install()
 
 
+def installed(name):
+    """A command of Snakemake's environment; the test is skipped where it is not there."""
+    found = os.environ.get("SNAKEMAKE") or (OWN if OWN.exists() else shutil.which("snakemake"))
+    path = Path(found or "nowhere").with_name(name)
+    if not path.exists():
+        pytest.skip(f"needs {name} in an environment of its own: make test-sweep")
+    return str(path)
+
+
 def snakemake(folder, *more):
     """Start Snakemake as `make sweep` does; the jobs are those of tests."""
-    found = os.environ.get("SNAKEMAKE") or (OWN if OWN.exists() else shutil.which("snakemake"))
-    if not found:
-        pytest.skip("needs Snakemake in an environment of its own: make test-sweep")
     command = f"command={sys.executable} {helpers_sweep.__file__}"
     profile = WORKFLOW / "profiles" / "local"
     paths = os.pathsep.join([str(ROOT), str(ROOT / "tests")])
     return subprocess.Popen(
-        [str(found), "--snakefile", str(WORKFLOW / "Snakefile"), "--profile", str(profile),
-         "--directory", str(folder), *more, "--config", command],
+        [installed("snakemake"), "--snakefile", str(WORKFLOW / "Snakefile"),
+         "--profile", str(profile), "--directory", str(folder), *more, "--config", command],
         env={**os.environ, "PYTHONPATH": paths}, stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT, text=True,
     )  # fmt: skip
@@ -65,7 +72,7 @@ def test_it_can_be_read_in_a_minute():
         lines = (WORKFLOW / name).read_text("utf-8").splitlines()
         code = [line for line in lines if line.strip() and not line.startswith("#")]
         assert len(code) <= most
-    for profile in ("local", "slurm", "kubernetes"):
+    for profile in ("local", "slurm"):
         said = yaml.safe_load((WORKFLOW / "profiles" / profile / "config.yaml").read_text("utf-8"))
         # Three tries, the others go on, and no file but a job's own decides what is done.
         assert (said["retries"], said["keep-going"], said["rerun-triggers"]) == (2, True, "mtime")
@@ -150,3 +157,73 @@ def test_a_head_that_is_killed_leaves_jobs_that_the_next_one_waits_for(tmp_path)
     asked = [state.read_cost(cell.answers(sweep.root))["asked"] for cell in job.cells]
     assert asked == [2] * 4
     first.communicate(timeout=60)
+
+
+# --- Kubernetes ---------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def manifests(tmp_path, capsys):
+    """What is handed to Kubernetes for a sweep of a model with GPUs and one with a server."""
+    served = {
+        "model": "served", "engine": "openai", "resources": {"gpus": 8},
+        "engine_options": {"max_model_len": 8192, "tokenizer": "words"},
+        "server": {"command": "serve --port {port}"},
+    }  # fmt: skip
+    pytest.importorskip("httpx2")
+    resources = {"gpus": 2, "cpus": 4, "memory_gb": 64}
+    gpus = {"model": "our/one", "engine": "instant", "resources": resources}
+    (tmp_path / "s").mkdir()
+    planned(tmp_path / "s", models={"gpus.1": gpus, "big": served}, cells_per_job=3)
+    capsys.readouterr()
+    profile = (WORKFLOW / "profiles" / "kubernetes.yaml").read_text("utf-8")
+    values = {**yaml.safe_load(profile), "mount": str(tmp_path)}
+    path = write(tmp_path / "kubernetes.yaml", values)
+    assert main(["kubernetes", str(tmp_path / "s"), str(path)]) == 0
+    return capsys.readouterr().out
+
+
+def test_a_pod_for_each_job(tmp_path, manifests):
+    first, asking, server = json.loads(manifests)["items"]
+    assert [each["spec"].get("completions") for each in (first, asking, server)] == [4, 4, None]
+    limits = [each["spec"]["template"]["spec"]["containers"][0]["resources"]["limits"]
+              for each in (first, asking, server)]  # fmt: skip
+    assert [each.get("nvidia.com/gpu") for each in limits] == [2, None, 8]
+    # Each index runs the job of its number: the shell is asked which.
+    names = [job.name for job in Sweep.load(tmp_path / "s").jobs if job.key[0] == "gpus.1"]
+    _, _, shell = first["spec"]["template"]["spec"]["containers"][0]["command"]
+    shell = shell.replace("exec python -m rulerlib.sweep run", "echo").partition(" >>")[0]
+    said = [
+        subprocess.run(["bash", "-c", shell], env={"JOB_COMPLETION_INDEX": str(index)},
+                       capture_output=True, text=True, check=True).stdout.strip()
+        for index in range(4)
+    ]  # fmt: skip
+    assert said == [f". {name}" for name in names]
+
+
+def test_manifests_are_what_kubernetes_takes(tmp_path, manifests):
+    """By the schema of Kubernetes itself, offline; nothing was run on a cluster."""
+    validate = installed("kubernetes-validate")
+    for number, item in enumerate(json.loads(manifests)["items"]):
+        path = write(tmp_path / f"{number}.yaml", item)
+        done = subprocess.run([validate, "--strict", str(path)], capture_output=True, text=True)
+        assert done.returncode == 0, done.stdout + done.stderr
+        del item["spec"]["template"]["spec"]["containers"][0]["image"]
+        item["spec"]["completionsMode"] = "Indexed"
+        done = subprocess.run([validate, "--strict", str(write(path, item))], capture_output=True)
+        assert done.returncode != 0
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [({"mount": "/elsewhere"}, "but must be a folder below /elsewhere, where the pods see the"),
+     ({"mount": "sweeps"}, "mount is 'sweeps', but must be a whole path"),
+     ({"image": None}, "image is None, but must be a text"),
+     ({"parallel": 3}, "(did you mean 'parallelism'?)")],
+)  # fmt: skip
+def test_a_bad_profile_is_one_sentence(tmp_path, capsys, changed, said):
+    planned(tmp_path)
+    values = {"image": "i", "claim": "c", "mount": str(tmp_path.parent), **changed}
+    path = write(tmp_path / "kubernetes.yaml", values)
+    assert main(["kubernetes", str(tmp_path), str(path)]) == 2
+    assert said in capsys.readouterr().err

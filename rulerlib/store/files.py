@@ -30,8 +30,8 @@ from rulerlib.samples import Record
 MOST_PER_TOKEN = 64
 """Bytes of a file of questions for each token of their length, at most by far: it is 4 to 11."""
 
-# How the names of files end that `replacing` has not finished.
-_UNFINISHED = ".unfinished"
+UNFINISHED = ".unfinished"
+"""How the names of files end that `replacing` has not finished."""
 
 
 def write(path: str | Path, records: Iterable[Record]) -> str:
@@ -88,7 +88,7 @@ def replacing(path: str | Path, lasting: bool = True) -> Iterator[Any]:
         If the folder cannot be written or the disk is full; what was there stays.
     """
     path = Path(path)
-    temporary = path.parent / f".{path.name}.{secrets.token_hex(8)}{_UNFINISHED}"
+    temporary = path.parent / f".{path.name}.{secrets.token_hex(8)}{UNFINISHED}"
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with temporary.open("x", encoding="utf-8", newline="\n") as file:
@@ -114,7 +114,7 @@ def link(path: Path, second: Path) -> None:
     ParameterError
         If the second place cannot be written.
     """
-    temporary = second.parent / f".{second.name}.{secrets.token_hex(8)}{_UNFINISHED}"
+    temporary = second.parent / f".{second.name}.{secrets.token_hex(8)}{UNFINISHED}"
     try:
         second.parent.mkdir(parents=True, exist_ok=True)
         try:
@@ -192,7 +192,7 @@ def _sync(folder: Path) -> None:
 
 def leftovers(*paths: Path) -> list[Path]:
     """Return the unfinished files of `replacing`: of killed processes, or being written now."""
-    named = ((path, f".{glob.escape(path.name)}.*{_UNFINISHED}") for path in paths)
+    named = ((path, f".{glob.escape(path.name)}.*{UNFINISHED}") for path in paths)
     return [left for path, pattern in named for left in path.parent.glob(pattern)]
 
 

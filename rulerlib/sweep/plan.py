@@ -208,7 +208,9 @@ class Plan:
 
     def run(self, entry: Entry, **more: Any) -> Run:
         """Return a run of one model of this plan, with what is particular to it."""
-        names = more.setdefault("tasks", [*dict.fromkeys(name for name, _ in self.asked)])
+        if "tasks" not in more:
+            more["tasks"] = [*dict.fromkeys(name for name, _ in self.asked)]
+        names = more["tasks"]
         knobs = more.get("knobs", {})
         if self.texts is not None and any(tasks.resolve(n, **knobs).reads_texts for n in names):
             more |= {"texts": self.texts, "clean_texts": self.clean_texts}

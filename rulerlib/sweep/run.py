@@ -91,6 +91,7 @@ def run(
     """
     with _alone(sweep.lock(job), f"job {job.name}"):
         outcome = Outcome()
+        state.tidy(cell.answers(sweep.root) for cell in job.cells)
         with contextlib.closing(Asking(sweep, job)) as asking:
             for cell in job.cells:
                 if sweep.is_done(cell):

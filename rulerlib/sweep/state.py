@@ -11,7 +11,7 @@ import contextlib
 import datetime
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -93,12 +93,26 @@ def write_cost(answers: Path, measured: Mapping[str, Any], count: int) -> None:
     """
     whole = {**added(read_cost(answers), measured), "answers": count}
     whole["bytes"] = answers.stat().st_size
-    # Of a process that was killed at this very step.
-    files.remove_leftovers(cost_path(answers), failure_path(answers))
     # What a power cut takes of it is answered again at once: the answers themselves are there.
     files.write_object(cost_path(answers), whole, lasting=False)
     with contextlib.suppress(OSError):
         failure_path(answers).unlink()
+
+
+def tidy(paths: Iterable[Path]) -> None:
+    """Remove what a killed process left of writing costs and failures beside some answers.
+
+    Nobody else may be at these cells. Each folder is listed once, since it may hold thousands.
+    """
+    names: dict[Path, set[str]] = {}
+    for path in paths:
+        beside = {f".{cost_path(path).name}", f".{failure_path(path).name}"}
+        names.setdefault(path.parent, set()).update(beside)
+    for folder, own in names.items():
+        for left in folder.glob(f".*{files.UNFINISHED}"):
+            # The name, a dot, a number and the ending.
+            if left.name.removesuffix(files.UNFINISHED).rpartition(".")[0] in own:
+                left.unlink(missing_ok=True)
 
 
 def added(before: Mapping[str, Any], now: Mapping[str, Any]) -> dict[str, Any]:

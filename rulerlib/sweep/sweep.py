@@ -42,8 +42,8 @@ SWEEP, JOBS, SERVERS = "sweep.json", "jobs.tsv", "servers.tsv"
 
 COLUMNS = ("name", "gpus", "cpus", "memory_mb", "minutes", "partition")
 
-# A job that asks a server has no model of its own.
-_ASKING = Resources(cpus=1, memory_gb=4)
+ASKING = Resources(cpus=1, memory_gb=4)
+"""What a job needs that asks a server and has no model of its own."""
 
 # Of a model these may change at any time, since no answer depends on them.
 _FREE = ("resources", "server")
@@ -261,11 +261,11 @@ def _write(sweep: Sweep, outline: Outline) -> None:
         file.write(f'{head[:-2]},\n  "jobs": [\n{lines}\n]}}\n')
     models = sweep.plan.models
     served = [name for name, entry in models.items() if entry.server and entry.server.command]
-    rows = [
-        (job.name, _ASKING if job.key[0] in served else models[job.key[0]].resources, job.minutes)
+    needs = [
+        (job.name, ASKING if job.key[0] in served else models[job.key[0]].resources, job.minutes)
         for job in sweep.jobs
     ]
-    _write_needs(sweep.folder / JOBS, rows)
+    _write_needs(sweep.folder / JOBS, needs)
     # It is stopped when its jobs are done; stopped by the queue, it is started again.
     longest = math.ceil(60 * sweep.plan.hours_per_job)
     servers = [(name, models[name].resources, longest) for name in served]

@@ -27,8 +27,12 @@ OF_FAMILIES = [
     ROOT / "notebooks" / f"{name}.ipynb"
     for name in ("niah", "variable_tracking", "common_words", "frequent_words", "qa")
 ]
-# Presets of memories are for a command of their own: see test_memory_presets.py.
-FILES = sorted({*(ROOT / "params").rglob("*.yaml")} - {*(ROOT / "params/memory").rglob("*.yaml")})
+# Presets of memories and plans of sweeps are for commands of their own: test_memory_presets.py and
+# test_sweep_plan.py read them.
+OTHERS = {ROOT / "params" / "memory", ROOT / "params" / "sweeps"}
+FILES = sorted(
+    path for path in (ROOT / "params").rglob("*.yaml") if not OTHERS & {*path.parents}
+)
 KINDS = {
     "lille", "base_model", "chat_model", "reasoning_model", "served_model", "million_tokens",
 }  # fmt: skip

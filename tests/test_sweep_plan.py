@@ -25,6 +25,8 @@ from rulerlib.sweep.plan import Plan
 from rulerlib.sweep.run import run
 from rulerlib.sweep.sweep import Sweep, accept
 
+ROOT = helpers_sweep.ROOT
+
 
 @pytest.fixture(autouse=True)
 def instant(monkeypatch):
@@ -107,6 +109,31 @@ def test_a_plan_is_the_same_when_it_was_written(tmp_path):
     assert again.jobs == sweep.jobs
     assert again.facts == found.facts
     assert again.plan.models["one"].resources.hours_at(4096) == 2.5
+
+
+PLANS = sorted((ROOT / "params" / "sweeps").glob("*.yaml"))
+PAGE = ROOT / "book" / "cluster.md"
+
+
+@pytest.mark.parametrize("file", PLANS, ids=lambda file: file.stem)
+def test_a_plan_of_the_project_says_how_it_is_run(file):
+    assert f"make sweep PLAN={file.relative_to(ROOT)}" in file.read_text("utf-8")
+    assert Plan.from_file(file).asked
+
+
+def test_the_plans_of_the_page_can_be_read(tmp_path, monkeypatch):
+    yaml = pytest.importorskip("yaml")
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "models" / "base").mkdir(parents=True)
+    (tmp_path / "models" / "base" / "config.json").write_text("{}", "utf-8")
+    blocks = re.findall(r"```yaml\n(.*?)```", PAGE.read_text("utf-8"), re.DOTALL)
+    whole, served = (yaml.safe_load(block) for block in blocks)
+    plan = Plan.from_settings(whole)
+    assert plan.models["small"].resources.hours_at(131072) == 6
+    assert plan.format_of(plan.models["base"]).chat is False
+    entries = Plan.from_settings({**whole, **served}).models
+    assert entries["started"].server.command.startswith("vllm serve")
+    assert entries["served"].options()["base_url"] == "http://node7:8000/v1"
 
 
 # --- What is refused -----------------------------------------------------------------------------

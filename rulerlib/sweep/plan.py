@@ -98,6 +98,10 @@ class Plan:
         holds = is_number(self.hours_per_job) and self.hours_per_job > 0
         require(holds, "hours_per_job", self.hours_per_job, "a number above 0")
         flag("allow_truncation", self.allow_truncation)
+        if self.texts is not None:
+            path = paths.named("texts", self.texts, "the name of a file or folder")
+            # Jobs run in another folder.
+            object.__setattr__(self, "texts", str(path.resolve()))
         paths.named("output", self.output, "the name of a folder")
         require(self.models, "models", dict(self.models), "at least one model by name")
         object.__setattr__(self, "lengths", tuple(sorted(self.lengths)))

@@ -251,6 +251,22 @@ def test_every_cell_has_one_job_and_keeps_it(first, second, most, hours):
     assert all(now[name] == was[name] for name in {*was} & {*now})
 
 
+def test_texts_are_found_from_the_folder_of_a_job(tmp_path, monkeypatch):
+    """And a task that reads none is asked beside one that does."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "own.txt").write_text("Haven er stor, og solen skinner i dag. " * 60, "utf-8")
+    sweep, _ = accept(*planned(tmp_path / "out", texts="own.txt", tasks="niah_single_2,vt"))
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    again = Sweep.load(sweep.folder)
+    job = again.job("one-da-1024")
+    own = [cell.label.startswith("niah_single_2+") for cell in job.cells]
+    assert own == [True, True, False, False]
+    assert not run(again, job).failures
+    question = job.cells[0].questions(again.root).read_text("utf-8")
+    assert "Haven er stor, og solen skinner" in question
+
+
 def test_a_job_is_split_by_its_hours(tmp_path):
     resources = {"gpus": 1, "cpus": 4, "memory_gb": 16, "hours": {512: 1, 1024: 20}}
     one = {"one": {**ONE, "resources": resources}}

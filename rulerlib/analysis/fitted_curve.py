@@ -140,7 +140,7 @@ def _fitted(one: Averages, level: float) -> dict[str, Any]:
     return {
         "length": found if within else math.nan, "fitted": _text(found, lengths),
         "low": _text(float(low), lengths), "high": _text(float(high), lengths),
-        "per_doubling": float(-25 * curve[0, 1]),
+        "per_doubling": round(float(-25 * curve[0, 1]), 9) + 0.0,
         "misfit": float(100 * np.abs(chances - measured).max()), "lengths": int(known.sum()),
     }  # fmt: skip
 

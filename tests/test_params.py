@@ -30,9 +30,7 @@ OF_FAMILIES = [
 # Presets of memories and plans of sweeps are for commands of their own: test_memory_presets.py and
 # test_sweep_plan.py read them.
 OTHERS = {ROOT / "params" / "memory", ROOT / "params" / "sweeps"}
-FILES = sorted(
-    path for path in (ROOT / "params").rglob("*.yaml") if not OTHERS & {*path.parents}
-)
+FILES = sorted(path for path in (ROOT / "params").rglob("*.yaml") if not OTHERS & {*path.parents})
 KINDS = {
     "lille", "base_model", "chat_model", "reasoning_model", "served_model", "million_tokens",
 }  # fmt: skip

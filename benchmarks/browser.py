@@ -29,7 +29,7 @@ from rulerlib import languages, models, predict
 from rulerlib.playground import ROWS, Playground, Setting
 from rulerlib.prompts import PromptFormat
 from rulerlib.samples import Sample
-from rulerlib.tasks.budget import Composer
+from rulerlib.tasks.composer import Composer
 
 # The reader's own wording, with what is drawn in it and with a value of the reader's own.
 OWN = [

@@ -1,6 +1,8 @@
 """The bootstrap (Efron 1979): how a mean would vary if other samples had been drawn.
 
-What is drawn are units: samples, or contexts where several samples share one.
+What is drawn are units: samples, or contexts where several samples share one. Where all answers
+are alike, such draws are alike too, so no table takes its intervals from here any more, see
+`rulerlib.analysis.combined`; `benchmarks/coverage.py` shows the difference.
 
 >>> rng = np.random.default_rng(0)
 >>> drawn = resample(np.array([[1.0], [0.0], [1.0], [1.0]]), np.ones((4, 1)), 2000, rng)

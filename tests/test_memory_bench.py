@@ -481,6 +481,22 @@ def test_replay_is_a_step_of_its_own_and_done_once(student, tmp_path):
     assert not job.file(work.TAUGHT).exists()
 
 
+def test_what_was_rehearsed_often_goes_to_a_semantic_store_that_is_asked_too(student, tmp_path):
+    same = {"preset_names": ["memory/hei_nw"], "suites": ["semantic"], "sizes": [6]}
+    (plain,) = matrix(tmp_path, **same, changes={"replay_steps": 80})
+    changes = {"replay_steps": 80, "replay_consolidate": 1}
+    (job,) = matrix(tmp_path, **same, changes=changes)
+    assert not taught([plain, job], "teach", "replay", "test")
+    told = json.loads(job.file(work.REPLAY).read_text("utf-8"))["telemetry"]
+    asked = json.loads(job.file(work.TELEMETRY).read_text("utf-8"))
+    assert told["consolidated"] > 60, "of 6 x 20 facts"
+    assert asked["semantic_followed"] > 0
+    # Two hops are found where words alone find one of them.
+    found = [sum(float(row["recall_at_5"]) for row in rows(each)) for each in (job, plain)]
+    assert found[0] > found[1]
+    assert not plain.file(work.SEMANTIC).exists()
+
+
 def dumped(job):
     """All that a store holds, as SQL."""
     with contextlib.closing(sqlite3.connect(job.file(STORE))) as database:

@@ -90,6 +90,10 @@ class Replay:
     mix
         The shares of facts that are recent, important and drawn at random: see
         `rulerlib.memory.replay`.
+    consolidate
+        How often a fact must have been rehearsed to be handed to a semantic store, a graph of
+        relations (`rulerlib.memory.relation_graph`), which is asked beside the episodic one; None:
+        there is no such store.
 
     Raises
     ------
@@ -99,14 +103,17 @@ class Replay:
 
     steps: int
     mix: Mapping[str, float] = field(default_factory=lambda: dict(MIX))
+    consolidate: int | None = None
 
     def __post_init__(self) -> None:
         whole_number("replay_steps", self.steps, 1, 1_000_000)
+        if self.consolidate is not None:
+            whole_number("replay_consolidate", self.consolidate, 1, 1_000_000)
         object.__setattr__(self, "mix", MappingProxyType(mixed(self.mix)))
 
     def to_dict(self) -> dict[str, Any]:
-        """Return both as plain data."""
-        return {"steps": self.steps, "mix": dict(self.mix)}
+        """Return all of it as plain data."""
+        return {"steps": self.steps, "mix": dict(self.mix), "consolidate": self.consolidate}
 
 
 @dataclass(frozen=True)
@@ -273,8 +280,11 @@ class Preset:
         rest = {name: value for name, value in changes.items() if name in (*_KEPT, *ASKED)}
         replay = self.replay
         if replay is not None:
-            mix = changes.get("replay_mix", replay.mix)
-            replay = Replay(changes.get("replay_steps", replay.steps), mix)
+            replay = Replay(
+                changes.get("replay_steps", replay.steps),
+                changes.get("replay_mix", replay.mix),
+                changes.get("replay_consolidate", replay.consolidate),
+            )
         return dataclasses.replace(
             self,
             settings={**self.settings, **own},

@@ -17,8 +17,9 @@ from typing import Any, ClassVar, NamedTuple, Self
 from rulerlib import samples
 from rulerlib.errors import DataError, shortened
 from rulerlib.memory import guards, sets, work
+from rulerlib.memory.relation_graph import RelationGraph
 from rulerlib.memory.system import Recalled
-from rulerlib.memory.teaching import is_taught, opened
+from rulerlib.memory.teaching import is_taught, opened, semantic
 from rulerlib.memory.work import Work
 from rulerlib.samples import Record
 from rulerlib.store import files
@@ -132,19 +133,39 @@ def recall(job: Work) -> None:
         raise DataError(f"{job.file(work.STORE)}: not ready to be asked; {step} first.")
     with alone(path):
         files.remove_leftovers(path, about)
-        lines, system = list[_Line](), opened(job)
+        lines, system, graph = list[_Line](), opened(job), semantic(job)
+        most = getattr(job.settings.system_settings, "k", None)
         try:
             for each in questions(job):
                 begin = time.perf_counter()
                 found = system.recall(each.episode.id, each.probe.text)
+                if graph is not None:
+                    found = _joined(graph, each, found)[:most]
                 took = round((time.perf_counter() - begin) * 1e6)
                 lines.append(_line(each, found, took))
             telemetry = system.telemetry()
+            if graph is not None:
+                telemetry["semantic_followed"] = graph.counts["followed"]
         finally:
             system.close()
+            if graph is not None:
+                graph.close()
         guards.asked(job.settings.short, telemetry)
         files.write(path, lines)
         files.write_object(about, {**telemetry, "latency_ms": _latencies(lines)})
+
+
+def _joined(graph: RelationGraph, question: Question, found: Sequence[Recalled]) -> list[Recalled]:
+    """Return what a semantic store knows of a question before what an episodic one recalled.
+
+    That is the facts on the way to an answer, where the graph knows all of it, and else nothing.
+    """
+    before = graph.counts["followed"]
+    known = graph.recall(question.episode.id, question.probe.text)
+    if graph.counts["followed"] == before:
+        return [*found]
+    numbers = {number for each in known for number in each.numbers}
+    return [*known, *(each for each in found if not numbers.issuperset(each.numbers))]
 
 
 def _line(question: Question, found: Sequence[Recalled], microseconds: int) -> _Line:

@@ -22,7 +22,9 @@ from typing import Any, ClassVar
 
 from rulerlib import samples
 from rulerlib.errors import DataError, RunMismatchError
-from rulerlib.memory import guards, sets, suites, work
+from rulerlib.memory import guards, relation_teaching, sets, suites, work
+from rulerlib.memory.episodic_index import EpisodicIndex
+from rulerlib.memory.relation_graph import RelationGraph
 from rulerlib.memory.surprise import surprises
 from rulerlib.memory.system import Surprise, System
 from rulerlib.memory.work import Work
@@ -33,6 +35,9 @@ from rulerlib.store.lock import alone
 from rulerlib.tasks.episodes import Episode
 
 _HALF = "unfinished-"
+
+GRAPH = relation_teaching.Settings(gate=False, fast_track=False)
+"""A semantic store that is handed facts: what was rehearsed is worth keeping, so no gate asks."""
 
 Reader = Callable[[], Model]
 """A function that returns the model that will be asked, loaded at most once."""
@@ -240,6 +245,8 @@ def replay(job: Work) -> None:
             begin = time.perf_counter()
             system: Any = opened(job, made)
             system.replay(rehearsal.steps, rehearsal.mix, seed=job.seed)
+            if rehearsal.consolidate is not None:
+                _consolidate(job, system, rehearsal.consolidate)
             telemetry = system.telemetry()
             system.close()
             os.replace(made, path)
@@ -247,6 +254,33 @@ def replay(job: Work) -> None:
             told = {**rehearsal.to_dict(), "seed": job.seed, "telemetry": telemetry}
             files.write_object(about, {**told, "seconds": seconds})
         _remove(before)
+
+
+def _consolidate(job: Work, system: EpisodicIndex, least: int) -> None:
+    """Hand what was rehearsed at least so often to a semantic store, made anew."""
+    path = job.file(work.SEMANTIC)
+    made = path.with_name(_HALF + path.name)
+    _remove(made)
+    graph = RelationGraph.create(made, GRAPH, job.pack, job.suite)
+    system.consolidate(graph, least)
+    graph.close()
+    os.replace(made, path)
+
+
+def semantic(job: Work) -> RelationGraph | None:
+    """Return the semantic store beside the episodic one; None where it was handed nothing.
+
+    Raises
+    ------
+    DataError, RunMismatchError
+        As `rulerlib.memory.system.System.open`.
+    """
+    rehearsal = job.settings.replay
+    if rehearsal is None or rehearsal.consolidate is None or not job.settings.rehearses:
+        return None
+    if not samples.read_object(job.file(work.REPLAY))["telemetry"]["consolidated"]:
+        return None
+    return RelationGraph.open(job.file(work.SEMANTIC), GRAPH, job.pack, job.suite)
 
 
 def _remove(path: Path) -> None:

@@ -36,8 +36,10 @@ SIZES, SEEDS = (50, 200, 1000), (1337, 2025, 4242)
 STEPS = ("teach", "replay", "test")
 """What is done one after the other, each in a process of its own."""
 
-STORE, TAUGHT = "store.sqlite", "taught.sqlite"
-"""The store of a memory system; and how it was before facts were rehearsed, until that is done."""
+STORE, TAUGHT, SEMANTIC = "store.sqlite", "taught.sqlite", "semantic.sqlite"
+"""The store of a memory system; how it was before facts were rehearsed, until that is done; and the
+semantic store that was handed what was rehearsed often.
+"""
 
 FILES = TEACHING, REPLAY, RECALLED, TELEMETRY, METRICS, TABLE, STOPPED = (
     "teaching.json", "replay.json", "recalled.jsonl", "telemetry.json", "metrics.json",

@@ -13,7 +13,6 @@ False
 from __future__ import annotations
 
 import contextlib
-import glob
 import hashlib
 import json
 import os
@@ -192,8 +191,17 @@ def _sync(folder: Path) -> None:
 
 def leftovers(*paths: Path) -> list[Path]:
     """Return the unfinished files of `replacing`: of killed processes, or being written now."""
-    named = ((path, f".{glob.escape(path.name)}.*{UNFINISHED}") for path in paths)
-    return [left for path, pattern in named for left in path.parent.glob(pattern)]
+    found = []
+    for path in paths:
+        beginning = f".{path.name}."
+        # Not a glob, which takes three times as long where a folder holds thousands.
+        with contextlib.suppress(OSError):
+            found += [
+                path.parent / name
+                for name in os.listdir(path.parent)
+                if name.startswith(beginning) and name.endswith(UNFINISHED)
+            ]
+    return found
 
 
 def remove_leftovers(*paths: Path) -> None:

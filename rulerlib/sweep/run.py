@@ -89,8 +89,14 @@ def run(
     MissingExtraError
         If a package is missing that the engine needs.
     """
+    outcome = Outcome()
+    if all(sweep.is_done(cell) for cell in job.cells):
+        outcome.skipped = len(job.cells)
+        for cell in job.cells:
+            advance(cell)
+        _mark(sweep, job)
+        return outcome
     with _alone(sweep.lock(job), f"job {job.name}"):
-        outcome = Outcome()
         state.tidy(cell.answers(sweep.root) for cell in job.cells)
         with contextlib.closing(Asking(sweep, job)) as asking:
             for cell in job.cells:
@@ -103,11 +109,16 @@ def run(
                         continue
                     outcome.answered += 1
                 advance(cell)
-        whole = sweep.job(job.name)
-        if all(sweep.is_done(cell) for cell in whole.cells):
-            sweep.mark(job).parent.mkdir(parents=True, exist_ok=True)
-            sweep.mark(job).touch()
+        _mark(sweep, job)
         return outcome
+
+
+def _mark(sweep: Sweep, job: Job) -> None:
+    """Mark a job as done, if all of its cells are; one cell of it may have been asked for."""
+    mark = sweep.mark(job)
+    if not mark.exists() and all(sweep.is_done(cell) for cell in sweep.job(job.name).cells):
+        mark.parent.mkdir(parents=True, exist_ok=True)
+        mark.touch()
 
 
 class Asking:

@@ -6,7 +6,7 @@ import math
 import random
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rulerlib import analysis
@@ -288,6 +288,7 @@ def test_two_models_are_compared_and_no_other_number(chosen):
 # --- Families of comparisons, and the test by signs ------------------------------------------
 
 
+@settings(max_examples=20)
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=12))
 def test_holm_is_statsmodels_holm(chances):
     multitest = pytest.importorskip("statsmodels.stats.multitest")

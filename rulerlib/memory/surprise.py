@@ -8,8 +8,8 @@ before: surprise is the share of them that the reader expected more. 0: all were
 
 >>> from rulerlib.models import Likelihood
 >>> told = [Likelihood(20.0, 10), Likelihood(30.0, 10), Likelihood(10.0, 10), Likelihood(25.0, 10)]
->>> list(ranked(told))
-[1.0, 1.0, 0.333..., 0.75]
+>>> [round(each, 2) for each in ranked(told)]
+[1.0, 1.0, 0.33, 0.75]
 """
 
 from __future__ import annotations

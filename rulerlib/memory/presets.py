@@ -11,7 +11,8 @@ Traceback (most recent call last):
 rulerlib.errors.ParameterError: setting of memory/hei_nw is 'gates', but must be one of k, gate, \
 w_surprise, w_novelty, w_reward, w_pin, threshold, sparse, dimension, winners, completion, \
 completion_steps, completion_weight, replay, decay, strength_weight, replay_steps, replay_mix, \
-surprise, use_chat_template, system_prompt, max_new_tokens (did you mean 'gate'?).
+replay_consolidate, surprise, use_chat_template, system_prompt, max_new_tokens (did you mean \
+'gate'?).
 """
 
 from __future__ import annotations

@@ -35,7 +35,7 @@ def likelihood(answer: dict[str, Any], given: int) -> Likelihood:
 
     Raises
     ------
-    Fault
+    openai_transport.Fault
         If it is no answer: it is asked for again.
     ParameterError
         If the text did not come back with the log likelihood of each of its tokens.

@@ -98,7 +98,7 @@ def run(
         return outcome
     with _alone(sweep.lock(job), f"job {job.name}"):
         state.tidy(cell.answers(sweep.root) for cell in job.cells)
-        with contextlib.closing(Asking(sweep, job)) as asking:
+        with contextlib.closing(Asker(sweep, job)) as asking:
             for cell in job.cells:
                 if sweep.is_done(cell):
                     outcome.skipped += 1
@@ -121,7 +121,7 @@ def _mark(sweep: Sweep, job: Job) -> None:
         mark.touch()
 
 
-class Asking:
+class Asker:
     """The model of a job, which is loaded for the first cell that needs it."""
 
     def __init__(self, sweep: Sweep, job: Job) -> None:

@@ -25,7 +25,6 @@ import pandas as pd
 
 from rulerlib.analysis import effective, newcombe
 from rulerlib.analysis.averages import Averages, of_answers, rank_intervals, weights_of
-from rulerlib.analysis.bootstrap import resample
 from rulerlib.analysis.effective_length import READINGS, THRESHOLD, readings
 from rulerlib.analysis.equivalence import verdict
 from rulerlib.analysis.fitted_curve import crossing, curve_of
@@ -199,8 +198,9 @@ def by_bootstrap(p: float, tasks: int) -> Round:
 
     def once(n: int, rng: np.random.Generator) -> bool:
         rate = near(p, rng)
-        values = rng.random((tasks, n, 1)) < rate
-        drawn = [resample(own * 1.0, np.ones((n, 1)), DRAWS, rng) for own in values]
+        right = rng.binomial(n, rate, tasks)
+        # To draw n answers anew, right or wrong, is to draw how many of them are right.
+        drawn = [rng.binomial(n, each / n, DRAWS) / n for each in right]
         low, high = np.quantile(np.mean(drawn, axis=0), [0.025, 0.975])
         return held(low, rate, high)
 

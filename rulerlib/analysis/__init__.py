@@ -28,9 +28,8 @@
     on the same questions;
 ``report``, ``memory_report``
     the parameters of `notebooks/analysis.ipynb` and of `notebooks/memory.ipynb`, checked;
-``combined``, ``bootstrap``, ``tables``
-    what several of them use: the interval of a mean of several rates, resampling, and tables in
-    groups.
+``combined``, ``tables``
+    what several of them use: the interval of a mean of several rates, and tables in groups.
 
 The names that a notebook needs stand here: ``analysis.scores``, ``analysis.accuracy``, ...
 """

@@ -23,10 +23,9 @@ import numpy as np
 import pandas as pd
 
 from rulerlib.analysis.accuracy import clusters
-from rulerlib.analysis.bootstrap import RESAMPLES
 from rulerlib.analysis.combined import Array, between_lengths, draws, interval, root_of, size_of
 from rulerlib.analysis.scores import of_measure
-from rulerlib.analysis.tables import groups_of
+from rulerlib.analysis.tables import RESAMPLES, groups_of
 from rulerlib.errors import one_of, require, whole_number
 from rulerlib.intervals import clustered
 

@@ -107,9 +107,9 @@ def store_table(rows: pd.DataFrame, by: Sequence[str] | None = None) -> pd.DataF
         facts were simply given, on the same questions; ``leaked``; ``latency_ms``, the median time
         of recall; ``prompt_tokens`` and ``cut``, their means. An empty table says why.
     """
-    able = rows[rows["answerable"] == 1] if len(rows) else rows
+    able = _answerable(rows)
     if able.empty:
-        return nothing(rows.attrs.get("why", "No question here can be answered."))
+        return able
     by = by_of(rows, by)
     others = [name for name in by if name not in ("preset", "changes")]
     ceilings = {
@@ -128,6 +128,14 @@ def store_table(rows: pd.DataFrame, by: Sequence[str] | None = None) -> pd.DataF
             "prompt_tokens": part["prompt_tokens"].mean(), "cut": part["cut"].mean(),
         })  # fmt: skip
     return pd.DataFrame(found)
+
+
+def _answerable(rows: pd.DataFrame) -> pd.DataFrame:
+    """Return the rows of questions that can be answered; an empty table says why."""
+    able = rows[rows["answerable"] == 1] if len(rows) else rows
+    if able.empty:
+        return nothing(rows.attrs.get("why", "No question here can be answered."))
+    return able
 
 
 def fate(row: Mapping[str, Any]) -> str:
@@ -159,9 +167,9 @@ def fates(rows: pd.DataFrame, by: Sequence[str] | None = None) -> pd.DataFrame:
     DataFrame
         ``by``, ``n``, ``fate`` (all of `FATES`), ``count`` and ``share``. An empty table says why.
     """
-    able = rows[rows["answerable"] == 1] if len(rows) else rows
+    able = _answerable(rows)
     if able.empty:
-        return nothing(rows.attrs.get("why", "No question here can be answered."))
+        return able
     known = zip(*(able[name] for name in _OF_FATES), strict=True)
     able = able.assign(fate=[fate(dict(zip(_OF_FATES, row, strict=True))) for row in known])
     found = []

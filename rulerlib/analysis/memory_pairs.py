@@ -21,10 +21,9 @@ import numpy as np
 import pandas as pd
 
 from rulerlib.analysis import pairs
-from rulerlib.analysis.bootstrap import RESAMPLES
 from rulerlib.analysis.memory import MEASURES
 from rulerlib.analysis.memory_rows import QUESTION, by_of, groups, mean
-from rulerlib.analysis.tables import groups_of, nothing
+from rulerlib.analysis.tables import RESAMPLES, groups_of, nothing
 from rulerlib.errors import one_of, whole_number
 from rulerlib.memory.presets import NAMES
 

@@ -15,9 +15,9 @@ from typing import Any, Self
 import pandas as pd
 
 from rulerlib import parameters
-from rulerlib.analysis.bootstrap import RESAMPLES
 from rulerlib.analysis.effective_length import THRESHOLD, check_threshold
 from rulerlib.analysis.scores import Names, read_predictions, scores, wanted
+from rulerlib.analysis.tables import RESAMPLES
 from rulerlib.errors import flag, one_of, require, whole_number
 from rulerlib.metrics import MEASURES
 

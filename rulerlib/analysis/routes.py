@@ -13,7 +13,7 @@
 
 from __future__ import annotations
 
-import re
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -24,8 +24,6 @@ from rulerlib.analysis.tables import BY, groups_of, nothing
 from rulerlib.metrics import clean
 from rulerlib.samples import Prediction
 from rulerlib.tasks import spatial, taught
-
-_BETWEEN = re.compile(r"[\s,.;:!\-–>→]+")
 
 
 def routes(
@@ -67,7 +65,8 @@ def _walked(record: Prediction, facts: Mapping[str, Any]) -> dict[str, float]:
     """Return what became of the route in the first line of an answer."""
     language = languages.load(record.others.get("language") or "en")
     steps = spatial.observed(taught.facts_of(record), language)
-    route = _BETWEEN.sub("", clean(record.pred).partition("\n")[0]).upper()
+    route = spatial.written(clean(record.pred).partition("\n")[0], language)
+    if route is None:
+        return {"valid": 0.0, "success": 0.0, "over": math.nan}
     gone = spatial.walk(steps, facts["start"], facts["goal"], route)
-    valid = gone.valid and bool(route)
-    return {"valid": float(valid), "success": float(gone.arrives), "over": gone.excess}
+    return {"valid": float(gone.valid), "success": float(gone.arrives), "over": gone.excess}

@@ -30,10 +30,9 @@ from rulerlib.analysis.averages import (
     weighted,
     weights_of,
 )
-from rulerlib.analysis.bootstrap import RESAMPLES
 from rulerlib.analysis.combined import Array
 from rulerlib.analysis.effective_length import THRESHOLD, check_threshold, readings
-from rulerlib.analysis.tables import thousands
+from rulerlib.analysis.tables import RESAMPLES, thousands
 
 # The columns of the effective length, and what they are called among its readings.
 _EFFECTIVE = {"effective": "effective", "effective low": "low", "effective high": "high"}

@@ -12,6 +12,9 @@ from rulerlib import packages
 BY = ("model", "language", "task", "length")
 """What is averaged separately where nothing else is asked for."""
 
+RESAMPLES = 2000
+"""How often is drawn what an interval or a test is computed from by drawing."""
+
 
 def groups_of(
     table: pd.DataFrame, by: Sequence[str]

@@ -3,14 +3,11 @@
 >>> from rulerlib.languages import load
 >>> refused("Unknown.", load("en")), refused("", load("en")), refused("Ely", load("en"))
 (True, True, False)
->>> walked("N, E", load("en")), walked("north", load("en"))
-('NE', None)
 """
 
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Iterable
 from typing import NamedTuple
 
@@ -20,9 +17,6 @@ from rulerlib.metrics import em_norm
 from rulerlib.metrics.words import number
 from rulerlib.tasks import spatial
 from rulerlib.tasks.episodes import Episode, Probe
-
-# What may stand between the letters of a route.
-_BETWEEN = re.compile(r"[\s,.;:>→-]+")
 
 
 class Way(NamedTuple):
@@ -51,13 +45,6 @@ def refused(pred: str, language: Language) -> bool:
     return not pred.strip() or em_norm(pred, words, language.code) == 1
 
 
-def walked(pred: str, language: Language) -> str | None:
-    """Return the letters of a route; None where an answer has anything else but marks between."""
-    letters = {*spatial.letters(language).values()}
-    said = _BETWEEN.sub("", pred.upper())
-    return said if said and {*said} <= letters else None
-
-
 def way(pred: str, episode: Episode, probe: Probe, language: Language) -> Way | None:
     """Return what an answer about a way is worth; None where no route and no length is asked for.
 
@@ -74,7 +61,7 @@ def way(pred: str, episode: Episode, probe: Probe, language: Language) -> Way | 
         if steps is None or steps < optimum:
             return Way(False, False, None)
         return Way(True, steps == optimum, steps - optimum)
-    route = walked(pred, language)
+    route = spatial.written(pred, language)
     if route is None:
         return Way(False, False, None)
     known = spatial.observed(episode.facts, language)

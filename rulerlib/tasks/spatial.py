@@ -31,6 +31,7 @@ from __future__ import annotations
 import functools
 import itertools
 import math
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from random import Random
@@ -54,6 +55,9 @@ LONGEST, ROUTES = 7, 24
 PROBES = 12
 
 DENSEST = 0.4
+
+# What may stand between the letters of a route.
+_BETWEEN = re.compile(r"[\s,.;:!>–→-]+")
 
 # The lists of words of a pack.
 WORDS = ("numbers", "units", "adjectives", "places")
@@ -176,6 +180,15 @@ def routes(steps: Steps, start: str, goal: str) -> list[str]:
                 yield from (letter + rest for rest in on(other))
 
     return sorted(on(start)) if start in away else []
+
+
+def written(answer: str, language: Language) -> str | None:
+    """Return the letters of a route that an answer says: ``"NE"`` of "N, E".
+
+    None where it says anything else but marks between them.
+    """
+    said = _BETWEEN.sub("", answer.upper())
+    return said if said and {*said} <= {*letters(language).values()} else None
 
 
 def walk(steps: Steps, start: str, goal: str, route: Sequence[str]) -> Walk:

@@ -50,7 +50,6 @@ DECIMALS = 6
 # Characters of an answer that is quoted.
 QUOTED = 400
 
-# Columns that are text even where all of it looks like numbers.
 _TEXTS = (
     "name", "value", "model", "language", "task", "study", "setting", "measure", "category",
     "right", "answers", "dataset", "missing", "effective", "effective low", "effective high",
@@ -368,6 +367,9 @@ class Tables:
     read raises a DataError.
     """
 
+    names: tuple[str, ...] = (*TABLES, ABOUT)
+    none_yet = NONE_YET
+
     def __init__(self, folder: str | Path) -> None:
         self._folder = Path(folder)
 
@@ -377,7 +379,7 @@ class Tables:
         return (self._folder / f"{ABOUT}.csv").exists()
 
     def __getattr__(self, name: str) -> pd.DataFrame:
-        if name not in (*TABLES, ABOUT):
+        if name not in self.names:
             raise AttributeError(name)
         return self._read(name)
 
@@ -387,9 +389,9 @@ class Tables:
         from rulerlib import analysis
 
         if not self.there:
-            return analysis.nothing(NONE_YET)
+            return analysis.nothing(self.none_yet)
         path = self._folder / f"{name}.csv"
-        texts = {*_TEXTS, *(("low", "high") if name == "effective" else ())}
+        texts = self.texts(name)
         try:
             header = pd.read_csv(path, nrows=0).columns
             # A text may well be "None" or "NA"; only a number may be missing.
@@ -406,6 +408,10 @@ class Tables:
         for column in _JSON & {*table}:
             table[column] = [json.loads(value) for value in table[column]]
         return table if len(table) else analysis.nothing("Nothing of this kind was found.")
+
+    def texts(self, name: str) -> set[str]:
+        """Return the columns of a table that are text even where all of it looks like numbers."""
+        return {*_TEXTS, *(("low", "high") if name == "effective" else ())}
 
     @property
     def versions(self) -> pd.DataFrame:
@@ -434,7 +440,7 @@ class Tables:
         """
         settings = self.settings
         if not settings:
-            raise DataError(f"{self._folder}: {NONE_YET}")
+            raise DataError(f"{self._folder}: {self.none_yet}")
         # JSON has only texts for names.
         settings["lengths"] = {int(length): n for length, n in settings["lengths"].items()}
         return Plan(**settings)

@@ -17,6 +17,8 @@ from rulerlib.errors import DataError, ParameterError
 np = pytest.importorskip("numpy")
 pd = pytest.importorskip("pandas")
 
+from book import memory_tables  # noqa: E402
+from book.memory_tables import MemoryTables  # noqa: E402
 from rulerlib.analysis import memory, memory_pairs, memory_rows  # noqa: E402
 
 BY = ["suite", "preset"]
@@ -276,6 +278,22 @@ def test_capacity_is_by_the_number_of_facts(tmp_path):
         ["rag", 10, 8], ["rag", 100, 8], ["span_short", 10, 8], ["span_short", 100, 8],
     ]  # fmt: skip
     assert table["recall_at_5"].notna().tolist() == [True, True, False, False]
+
+
+def test_the_tables_of_the_book_come_back_as_they_were(root, rows, tmp_path):
+    for folder, weights in (("one", "a"), ("two", "b"), ("three", "a")):
+        beside = root / folder / "episodic.settings.json"
+        beside.parent.mkdir()
+        beside.write_text(json.dumps({"weights": weights}))
+    written = MemoryTables(memory_tables.make(root, tmp_path / "tables"))
+    assert written.told("weights") == "a, b"
+    assert written.told("questions") == str(len(rows))
+    assert written.told("ceiling") == memory.reader_ceiling(rows)
+    for name, table in memory_tables.tabulate(rows).items():
+        if name != "about" and len(table):
+            there = getattr(written, name)
+            wanted = table.fillna({"method": ""})
+            pd.testing.assert_frame_equal(there, wanted, check_dtype=False, rtol=0, atol=1e-6)
 
 
 def test_a_ceiling_near_zero_is_said(rows):

@@ -1,0 +1,135 @@
+"""The matrix of memories as small tables, which are committed, and shown on a page.
+
+Raw runs stay where runs are written. These commands resume, and the last one makes the tables::
+
+    python -m rulerlib.memory.bench --language da,en --sizes 50
+    python -m rulerlib.memory.bench --language da,en --sizes 200 --suites episodic_multi
+    python -m book.memory_tables runs/memory book/results/memory
+
+>>> MemoryTables("no/such/folder").scores.empty
+True
+"""
+
+from __future__ import annotations
+
+import json
+import platform
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import rulerlib
+from book.tables import ABOUT, DECIMALS, Tables
+from rulerlib.errors import RulerError
+from rulerlib.store import files
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+TABLES = ("scores", "floors", "stores", "fates", "compared", "targets", "ways", "capacity")
+
+# What stands beside the answers of each run.
+SETTINGS = "*.settings.json"
+
+WHOLE = ("n", "left_out")
+"""Columns of counts, some of which may be missing."""
+
+CEILING, RUNS, QUESTIONS = "ceiling", "runs", "questions"
+"""What ``about`` tells of the runs: a sentence on the oracle, and how many there were."""
+
+
+def tabulate(rows: pd.DataFrame, weights: Sequence[str] = ()) -> dict[str, pd.DataFrame]:
+    """Return all tables by the names in `TABLES`, and ``about``.
+
+    Parameters
+    ----------
+    rows
+        One row for each question, from `rulerlib.analysis.memory_rows.read`. Those with knobs of
+        their own are points of the capacity curve alone.
+    weights
+        The hashes of the weights that answered.
+    """
+    import pandas as pd
+
+    from rulerlib.analysis import memory, memory_pairs, memory_rows
+
+    matrix = rows[rows["knobs"] == ""]
+    by = memory_rows.BY
+    told = {
+        "rulerlib": rulerlib.__version__,
+        "python": platform.python_version(),
+        "model": ", ".join(dict.fromkeys(rows["model"])),
+        "weights": ", ".join(weights),
+        "seeds": ", ".join(map(str, sorted(rows["seed"].unique()))),
+        RUNS: str(len(rows.drop_duplicates([*by, "knobs", "seed"]))),
+        QUESTIONS: str(len(rows)),
+        CEILING: memory.reader_ceiling(matrix),
+    }
+    return {
+        "scores": memory.table(matrix, by),
+        "floors": memory_pairs.floors(matrix, by),
+        "stores": memory.store_table(matrix, by),
+        "fates": memory.fates(matrix, by),
+        "compared": memory_pairs.compared(matrix, by=by),
+        "targets": memory_pairs.targets(matrix),
+        "ways": memory.routes(matrix, by),
+        "capacity": memory.capacity(rows),
+        ABOUT: pd.DataFrame(told.items(), columns=["name", "value"]),
+    }
+
+
+def make(root: str | Path, folder: str | Path) -> Path:
+    """Write the tables of all runs below a folder, and return theirs.
+
+    Raises
+    ------
+    RulerError
+        As `rulerlib.analysis.memory_rows.read`.
+    """
+    from rulerlib.analysis import memory_rows
+
+    folder = Path(folder)
+    rows = memory_rows.read(root)
+    settings = (json.loads(path.read_text("utf-8")) for path in Path(root).rglob(SETTINGS))
+    weights = sorted({str(each["weights"]) for each in settings})
+    for name, table in tabulate(rows, weights).items():
+        with files.replacing(folder / f"{name}.csv") as file:
+            table.round(DECIMALS).to_csv(file, index=False, lineterminator="\n")
+    return folder
+
+
+class MemoryTables(Tables):
+    """The committed tables, by name: ``tables.scores``, ``tables.capacity``, ..."""
+
+    names = (*TABLES, ABOUT)
+    none_yet = "No results are committed yet; `python -m book.memory_tables` makes them."
+
+    def texts(self, name: str) -> set[str]:
+        """Return the columns of a table that are text even where all of it looks like numbers."""
+        return {"name", "value"} if name == ABOUT else {"model", "method", "note"}
+
+    def _read(self, name: str) -> pd.DataFrame:
+        table = super()._read(name)
+        # Some presets are not compared, and a count that is missing would make others fractions.
+        return table.astype({column: "Int64" for column in table.columns if column in WHOLE})
+
+    def told(self, name: str) -> str:
+        """Return what ``about`` says under a name; nothing where no tables are committed."""
+        about = self.about
+        return "" if about.empty else str(about.set_index("name")["value"].get(name, ""))
+
+
+def main(arguments: Sequence[str]) -> None:
+    """Make the tables: ``python -m book.memory_tables runs/memory book/results/memory``."""
+    if len(arguments) != 2:
+        sys.exit("Usage: python -m book.memory_tables RUNS FOLDER")
+    try:
+        folder = make(*arguments)
+    except RulerError as error:
+        sys.exit(f"{type(error).__name__}: {error}")
+    print(f"The tables: {folder}")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

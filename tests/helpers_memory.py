@@ -27,6 +27,7 @@ from conftest import CHAT_TEMPLATE
 from rulerlib import models
 from rulerlib.memory import running, sets
 from rulerlib.memory.work import (
+    COST,
     METRICS,
     RECALLED,
     REPLAY,
@@ -159,8 +160,8 @@ def kept(folder: Path) -> dict[str, Any]:
     """All that a run left below a folder, without what was measured by a clock."""
     found: dict[str, Any] = {}
     for path in sorted(folder.rglob("*")):
-        if path.suffix == ".lock":
-            # Of a process that was shot; it locks nothing any more.
+        if path.suffix == ".lock" or path.name == COST:
+            # Of a process that was shot; it locks nothing any more. And what a clock measured.
             continue
         name = path.relative_to(folder).as_posix()
         if path.suffix == ".sqlite":

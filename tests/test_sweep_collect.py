@@ -13,10 +13,10 @@ from helpers_sweep import settings, write
 
 from rulerlib import analysis, models
 from rulerlib.errors import DataError
+from rulerlib.metering import PHASES
 from rulerlib.sweep import reports as reporting
 from rulerlib.sweep.__main__ import main
 from rulerlib.sweep.collect import collect
-from rulerlib.sweep.metering import PHASES
 from rulerlib.sweep.reports import reports
 from rulerlib.sweep.sweep import Sweep
 

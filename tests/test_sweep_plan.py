@@ -235,7 +235,7 @@ def test_every_cell_has_one_job_and_keeps_it(first, second, most, hours):
     def jobs(chosen, before):
         ordered = sorted(chosen, key=lambda each: (each[1], each[0]))
         known = [cell(*each) for each in ordered]
-        return split(known, before, most, lambda key, number: number * 0.5, hours)
+        return split(known, before, most, lambda part: len(part) * 0.5, hours)
 
     before = jobs(first, [])
     after = jobs(second, before)
@@ -342,7 +342,7 @@ def test_a_language_pack_that_changed_is_refused(tmp_path, monkeypatch):
     begun(tmp_path)
     other = SimpleNamespace(fingerprint="another")
     plan, found = planned(tmp_path)
-    monkeypatch.setitem(found.packs, "da", other.fingerprint)
+    monkeypatch.setitem(found.packs, "the language pack da", other.fingerprint)
     with pytest.raises(RunMismatchError, match="begun with the language pack da = "):
         accept(plan, found)
 

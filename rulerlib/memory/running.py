@@ -6,6 +6,7 @@ tried again by the next run.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import subprocess
 import sys
@@ -15,11 +16,12 @@ from pathlib import Path
 from typing import NamedTuple
 
 from rulerlib import samples
-from rulerlib.errors import RulerError, one_of
+from rulerlib.errors import BusyError, RulerError, one_of
 from rulerlib.memory import guards, measuring, planning, recalling, teaching, testing, work
 from rulerlib.memory.planning import Loaded
 from rulerlib.memory.presets import ASKED
 from rulerlib.memory.work import STEPS, Work
+from rulerlib.metering import Meter, Metered, added
 from rulerlib.models import reserve
 from rulerlib.progress import Progress
 from rulerlib.store import files
@@ -47,7 +49,12 @@ class Outcome(NamedTuple):
     notes: tuple[str, ...]
 
 
-def run(works: Sequence[Work], primary_em: str = "norm", quiet: bool = False) -> Outcome:
+def run(
+    works: Sequence[Work],
+    primary_em: str = "norm",
+    quiet: bool = False,
+    progress: Progress | None = None,
+) -> Outcome:
     """Teach, rehearse and test, in three processes one after the other, with one bar for all.
 
     Can be stopped at any time, and goes on where it was.
@@ -58,6 +65,8 @@ def run(works: Sequence[Work], primary_em: str = "norm", quiet: bool = False) ->
         Which exact match is the primary one, see `rulerlib.memory.measuring`.
     quiet
         Draw no bar.
+    progress
+        A bar to move on, in the unit of `weight`; None: a new one.
 
     Raises
     ------
@@ -71,18 +80,22 @@ def run(works: Sequence[Work], primary_em: str = "norm", quiet: bool = False) ->
         files.check_writable(Path(root).expanduser())
     for job in works:
         job.file(work.STOPPED).unlink(missing_ok=True)
-    total = sum(job.questions for job in works) * sum(_WEIGHT.values())
-    with Progress(total, f"{len(works)} runs", quiet) as progress:
+    with progress or Progress(weight(works), f"{len(works)} runs", quiet) as bar:
         for name in STEPS:
             # Nobody starts a process that has nothing to do.
             left = [job for job in works if _is_left(job, name, primary_em)]
             done = sum(job.questions for job in works) - sum(job.questions for job in left)
-            progress.advance(_WEIGHT[name] * done, measured=False)
+            bar.advance(_WEIGHT[name] * done, measured=False)
             if left:
-                _child(left, name, primary_em, progress)
+                _child(left, name, primary_em, bar)
     stopped = [(job, said) for job in works if (said := _stopped(job)) is not None]
     stopped += [(job, said) for job in works if (said := _below_oracle(job)) is not None]
     return Outcome(_together(stopped), tuple(_without_effect(works)))
+
+
+def weight(works: Sequence[Work]) -> float:
+    """Return what some work counts on a bar."""
+    return sum(job.questions for job in works) * sum(_WEIGHT.values())
 
 
 def _is_left(job: Work, name: str, primary_em: str) -> bool:
@@ -177,34 +190,51 @@ def step(works: Sequence[Work], name: str, primary_em: str = "norm", told: bool 
 
 def _done(job: Work, name: str, primary_em: str, loaded: Loaded, progress: Progress) -> None:
     """Do one step of one piece of work, and write down what stopped it."""
-    path, weight = job.file(work.STOPPED), _WEIGHT[name] * job.questions
+    path, whole = job.file(work.STOPPED), _WEIGHT[name] * job.questions
     before = _said(job).get("step")
     if before in STEPS and STEPS.index(before) < STEPS.index(name):
-        progress.advance(weight, measured=False)
+        progress.advance(whole, measured=False)
         return
     path.unlink(missing_ok=True)
     moved = _Part(progress)
     try:
         if not measuring.is_measured(job, primary_em):
-            with alone(job.file(work.METRICS)):
+            with alone(job.file(work.METRICS)), _metered(job) as meter:
                 files.remove_leftovers(*(job.file(each) for each in work.FILES))
-                _do(job, name, primary_em, loaded, moved)
+                _do(job, name, primary_em, loaded, moved, meter)
     except RulerError as error:
-        files.write_object(path, {"step": name, "sentence": str(error)})
-    progress.advance(weight - moved.moved, measured=name != "test")
+        busy = isinstance(error, BusyError)
+        files.write_object(path, {"step": name, "sentence": str(error), "busy": busy})
+    progress.advance(whole - moved.moved, measured=name != "test")
 
 
-def _do(job: Work, name: str, primary_em: str, loaded: Loaded, progress: Progress) -> None:
+@contextlib.contextmanager
+def _metered(job: Work) -> Iterator[Meter]:
+    """Count what is done within, and add it to what the piece of work has cost before."""
+    meter, path = Meter(), job.file(work.COST)
+    try:
+        yield meter
+    finally:
+        # What cannot be written is no reason to stop, nor is it one to hide the real one.
+        with contextlib.suppress(RulerError):
+            before = samples.read_object(path) if path.exists() else {}
+            files.write_object(path, added(before, meter.measured()), lasting=False)
+
+
+def _do(
+    job: Work, name: str, primary_em: str, loaded: Loaded, progress: Progress, meter: Meter
+) -> None:
     """Do one step of one piece of work."""
-    if name == "teach":
-        # What cannot be asked is not taught.
-        job.frame(loaded.of(job))
-        teaching.teach(job, lambda: loaded.of(job))
-    elif name == "replay":
-        teaching.replay(job)
-    else:
-        testing.ask(job, loaded.of(job), progress)
-        measuring.measure(job, primary_em)
+    with meter.phase("making"):
+        if name == "teach":
+            # What cannot be asked is not taught.
+            job.frame(loaded.of(job))
+            teaching.teach(job, lambda: loaded.of(job))
+        elif name == "replay":
+            teaching.replay(job)
+        else:
+            testing.ask(job, Metered(loaded.of(job), meter), progress)
+            measuring.measure(job, primary_em)
 
 
 class _Part(Progress):

@@ -41,9 +41,9 @@ STORE, TAUGHT, SEMANTIC = "store.sqlite", "taught.sqlite", "semantic.sqlite"
 semantic store that was handed what was rehearsed often.
 """
 
-FILES = TEACHING, REPLAY, RECALLED, TELEMETRY, METRICS, TABLE, STOPPED = (
+FILES = TEACHING, REPLAY, RECALLED, TELEMETRY, METRICS, TABLE, STOPPED, COST = (
     "teaching.json", "replay.json", "recalled.jsonl", "telemetry.json", "metrics.json",
-    "metrics.csv", "stopped.json",
+    "metrics.csv", "stopped.json", "cost.json",
 )  # fmt: skip
 """The other files in the folder of a piece of work."""
 

@@ -68,8 +68,8 @@ def _estimate(sweep: Sweep) -> str:
     speeds, hours = Speeds.of(sweep), 0.0
     gpu_hours, unknown = 0.0, []
     for job in sweep.jobs:
-        model, _, length = job.key
-        known = speeds.hours(model, length, sum(map(sweep.work, job.cells)))
+        model, _, _ = job.key
+        known = speeds.together(sweep.plan, job.cells)
         if known is None:
             unknown.append(model)
         else:
@@ -182,8 +182,10 @@ def _collect(given: argparse.Namespace) -> int:
 
 def _table(found: Collected) -> str:
     """Return where the time went, as a table for a terminal."""
-    columns = ("model", "length", "cells", "mean", "hours", "gpu_hours", "answers_per_hour",
-               "cached", "slowest")  # fmt: skip
+    columns = ["model", "length", "cells", "mean", "hours", "gpu_hours", "answers_per_hour",
+               "cached", "slowest"]  # fmt: skip
+    if any(row["memory"] for row in found.costs):
+        columns.insert(1, "memory")
     rows = [[_cell(row[name]) for name in columns] for row in found.costs]
     rows.insert(0, [name.replace("_", " ") for name in columns])
     widths = [max(len(row[at]) for row in rows) for at in range(len(columns))]

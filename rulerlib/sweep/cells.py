@@ -24,6 +24,7 @@ from rulerlib.runs import Run
 from rulerlib.store import files
 from rulerlib.store.cell import Cell
 from rulerlib.sweep.entries import Entry
+from rulerlib.sweep.memories import FOLDER
 from rulerlib.sweep.plan import Asked, Plan
 from rulerlib.texts import digest
 
@@ -48,6 +49,8 @@ class Planned:
         That of its model, language and length, below the folder of all runs.
     label
         Its task with what differs from the default, see `rulerlib.store.cell.Cell.label`.
+    memory
+        The preset of a memory, as names of folders have it; ``task`` is then a suite.
     """
 
     model: str
@@ -58,11 +61,17 @@ class Planned:
     seed: int
     folder: str
     label: str
+    memory: str | None = None
+
+    @property
+    def who(self) -> str:
+        """Who is asked: a model, perhaps with a memory: ``lille+rag``."""
+        return self.model if self.memory is None else f"{self.model}+{self.memory}"
 
     @property
     def name(self) -> str:
         """By which it is asked for: ``lille/da/1024/vt+seed=43``."""
-        return f"{self.model}/{self.language}/{self.length}/{self.label}"
+        return f"{self.who}/{self.language}/{self.length}/{self.label}"
 
     def answers(self, root: Path) -> Path:
         """Return the file of answers."""
@@ -98,9 +107,8 @@ class Outline:
 
     def size(self, plan: Plan) -> tuple[int, int]:
         """Return the number of prompts, and of their tokens at most."""
-        asked = [plan.num_samples * plan.decoding_of(plan.models[cell.model]).samples
-                 for cell in self.cells]  # fmt: skip
-        tokens = sum(cell.length * count for cell, count in zip(self.cells, asked, strict=True))
+        asked = [count(plan, cell) for cell in self.cells]
+        tokens = sum(cell.length * number for cell, number in zip(self.cells, asked, strict=True))
         return sum(asked), tokens
 
 
@@ -131,13 +139,16 @@ def outline(plan: Plan) -> Outline:
                 found = [each for each in plan.asked if shortest.fits(run, each, length)]
                 cells += _planned(name, run, found, length, plan)
         facts[name] = _facts(run, cells, name)
+        cells += _remembered(plan, entry, lengths[name])
     _check_fits(plan, cells)
     for name, tokenizer in Counter(about["tokenizer"] for about in facts.values()).items():
         for about in facts.values():
             if about["tokenizer"] == name:
                 about["questions"] = name[:8] if tokenizer > 1 else None
-    packs = {code: languages.load(code).fingerprint for code in plan.languages}
-    whole = Outline(cells, left_out, facts, {**packs, **_texts(plan)})
+    packs = {
+        f"the language pack {code}": languages.load(code).fingerprint for code in plan.languages
+    }
+    whole = Outline(cells, left_out, facts, {**packs, **_texts(plan), **_presets(plan)})
     files.check_room(plan.folder, disk_needed(plan, whole), plan.num_samples)
     return whole
 
@@ -229,8 +240,11 @@ class _Shortest:
 
 def _questions(run: Run) -> str:
     """Return a hash of all of a model that decides its questions: two may share them."""
-    said = [run.loaded_engine.tokenizer.fingerprint, run.format.settings()]
-    return hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()[:16]
+    return _hashed([run.loaded_engine.tokenizer.fingerprint, run.format.settings()])
+
+
+def _hashed(values: Any) -> str:
+    return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()[:16]
 
 
 def _planned(name: str, run: Run, found: list[Asked], length: int, plan: Plan) -> Iterator[Planned]:
@@ -241,6 +255,23 @@ def _planned(name: str, run: Run, found: list[Asked], length: int, plan: Plan) -
         for seed in plan.seeds:
             label = replace(first, seed=seed).label
             yield Planned(name, run.language, length, task, dict(first.knobs), seed, folder, label)
+
+
+def _remembered(plan: Plan, entry: Entry, lengths: list[int]) -> Iterator[Planned]:
+    """Yield the cells of one model with the memories of a plan, checked."""
+    if plan.memory is None or not lengths:
+        return
+    # With numpy, which nobody needs who asks no memory.
+    from rulerlib.memory import planning
+
+    works = plan.memory.works(entry, plan.languages, lengths, plan.seeds)
+    planning.check(works)
+    for job in works:
+        cell, folder = job.cell, Path(FOLDER) / job.cell.folder("")
+        yield Planned(
+            entry.name, cell.language, cell.length, cell.task, dict(cell.knobs), cell.seed,
+            folder.as_posix(), cell.label, cell.memory,
+        )  # fmt: skip
 
 
 def _facts(run: Run, cells: list[Planned], name: str) -> dict[str, Any]:
@@ -277,21 +308,35 @@ def _texts(plan: Plan) -> dict[str, str]:
     return {"texts": digest(read or ())}
 
 
+def _presets(plan: Plan) -> dict[str, str]:
+    """Return a hash of what each preset of a memory says."""
+    said = {} if plan.memory is None else plan.memory.digests
+    return {f"the preset {name}": _hashed(values) for name, values in said.items()}
+
+
 def disk_needed(plan: Plan, found: Outline) -> int:
     """Return about how many bytes the questions and answers of a plan take on disk."""
     total = 0
     shared: set[tuple[str, str, int, str]] = set()
     for cell in found.cells:
-        size = cell.length * plan.num_samples * BYTES_PER_TOKEN
-        total += size * plan.decoding_of(plan.models[cell.model]).samples
-        common = found.facts[cell.model]["questions"]
-        key = (common or cell.model, cell.language, cell.length, cell.label)
-        total += 0 if key in shared else size
+        whole, samples = count(plan, cell), 1 if cell.memory else plan.samples[cell.model]
+        size = cell.length * whole * BYTES_PER_TOKEN
+        total += size
+        common = None if cell.memory else found.facts[cell.model]["questions"]
+        key = (common or cell.who, cell.language, cell.length, cell.label)
+        total += 0 if key in shared else size // samples
         shared.add(key)
     return total
 
 
-def work(plan: Plan, model: str, length: int) -> float:
-    """Return what the answers of one cell cost together, as `rulerlib.predict.cost` counts."""
-    samples = plan.decoding_of(plan.models[model]).samples
-    return predict.cost(length) * plan.num_samples * samples
+def count(plan: Plan, cell: Planned) -> int:
+    """Return how many answers a cell has when it is done."""
+    if cell.memory is not None:
+        # As `rulerlib.memory.work.Work.cell` has them.
+        return int(cell.knobs["size"] * cell.knobs.get("probes", 1))
+    return plan.num_samples * plan.samples[cell.model]
+
+
+def work(plan: Plan, cell: Planned) -> float:
+    """Return what the answers of a cell cost together, as `rulerlib.predict.cost` counts."""
+    return predict.cost(cell.length) * count(plan, cell)

@@ -5,7 +5,7 @@
 ``cells.csv``
     a row for each cell: its score with n and interval, and what it cost
 ``costs.csv``
-    a row for each model and length: where the time went, and what an hour bought
+    a row for each model, memory and length: where the time went, and what an hour bought
 
 Answers are read one cell at a time, so that a sweep of thousands needs no more memory than one.
 """
@@ -24,17 +24,18 @@ from typing import Any
 from rulerlib import tasks
 from rulerlib.errors import DataError
 from rulerlib.intervals import clustered
+from rulerlib.metering import PHASES
 from rulerlib.progress import Progress
 from rulerlib.samples import Prediction
+from rulerlib.scoring import MEMORY, Scoring
 from rulerlib.store import answers, files
 from rulerlib.sweep import state
 from rulerlib.sweep.cells import Planned
-from rulerlib.sweep.metering import PHASES
 from rulerlib.sweep.sweep import Sweep
 
 SCORES, CELLS, COSTS = "scores.csv", "cells.csv", "costs.csv"
 
-_CELL = ("model", "language", "length", "task", "seed", "label")
+_CELL = ("model", "memory", "language", "length", "task", "seed", "label")
 
 _SCORES = (
     *_CELL, "index", "repeat", "context_id", "measure", "value", "primary", "ruler", "finished",
@@ -51,7 +52,7 @@ _CELLS = (
 )  # fmt: skip
 
 _COSTS = (
-    "model", "length", "cells", "answers", "asked", "mean",
+    "model", "memory", "length", "cells", "answers", "asked", "mean",
     *(f"{phase}_hours" for phase in PHASES), "hours", "processor_hours", "gpu_hours",
     *(f"{kind}_tokens" for kind in _TOKENS), "cached", "answers_per_hour", "answers_per_gpu_hour",
     "prompt_tokens_per_second", "peak_memory_bytes", "peak_gpu_memory_bytes", "slowest",
@@ -128,7 +129,9 @@ def _answered(sweep: Sweep, cell: Planned) -> tuple[list[Prediction], dict[str, 
     cost, count = state.read_cost(path), sweep.count(cell)
     if not state.is_done(path, count, cost):
         raise DataError(f"not all of its {count} answers are there, or they were changed.")
-    records = answers.read_predictions(path, sweep.plan.num_samples)
+    # Of a memory all that there are.
+    asked = None if cell.memory else sweep.plan.num_samples
+    records = answers.read_predictions(path, asked)
     if len(records) != count:
         raise DataError(f"it has {len(records)} answers instead of {count}.")
     return records, cost
@@ -136,7 +139,7 @@ def _answered(sweep: Sweep, cell: Planned) -> tuple[list[Prediction], dict[str, 
 
 def _rows(cell: Planned, record: Prediction) -> Iterator[dict[str, Any]]:
     """Yield a row for each measure of an answer."""
-    scoring, others = tasks.resolve(cell.task, **cell.knobs).scoring, record.others
+    scoring, others = _scoring(cell), record.others
     language = others.get("language") or cell.language
     values = scoring.score(record.pred, record.outputs, record.golds, language)
     for measure, value in values.items():
@@ -149,6 +152,10 @@ def _rows(cell: Planned, record: Prediction) -> Iterator[dict[str, Any]]:
             "prompt_tokens": others.get("prompt_tokens"),
             "tokens_generated": others.get("tokens_generated"),
         }  # fmt: skip
+
+
+def _scoring(cell: Planned) -> Scoring:
+    return MEMORY if cell.memory else tasks.resolve(cell.task, **cell.knobs).scoring
 
 
 def _of(cell: Planned) -> dict[str, Any]:
@@ -189,7 +196,7 @@ def _sha256(path: Path) -> str:
 
 
 def costs(sweep: Sweep, rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Return a row for each model and length: where the time went, and what an hour bought.
+    """Return a row for each model, memory and length: where time went, what an hour bought.
 
     Hours are those of jobs, one after another; GPU hours those of a job times its GPUs. Of a
     server that several jobs ask at once they are more than the server ran.
@@ -199,14 +206,14 @@ def costs(sweep: Sweep, rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any
     rows
         Those of ``cells.csv``.
     """
-    groups: dict[tuple[str, int], list[Mapping[str, Any]]] = defaultdict(list)
+    groups: dict[tuple[str, str | None, int], list[Mapping[str, Any]]] = defaultdict(list)
     for row in rows:
-        groups[row["model"], row["length"]].append(row)
+        groups[row["model"], row["memory"], row["length"]].append(row)
     return [_cost(sweep, *key, group) for key, group in groups.items()]
 
 
 def _cost(
-    sweep: Sweep, model: str, length: int, rows: Sequence[Mapping[str, Any]]
+    sweep: Sweep, model: str, memory: str | None, length: int, rows: Sequence[Mapping[str, Any]]
 ) -> dict[str, Any]:
     phases = {phase: sum(row[f"{phase}_seconds"] for row in rows) / 3600 for phase in PHASES}
     hours = sum(phases.values())
@@ -217,7 +224,7 @@ def _cost(
     # Where an engine cannot tell, it says 0.
     cached = 1 - tokens["computed"] / tokens["prompt"] if tokens["computed"] else None
     return {
-        "model": model, "length": length, "cells": len(rows),
+        "model": model, "memory": memory, "length": length, "cells": len(rows),
         "answers": sum(row["n"] for row in rows), "asked": asked,
         "mean": sum(row["mean"] for row in rows) / len(rows),
         **{f"{phase}_hours": _short(value) for phase, value in phases.items()},
@@ -257,6 +264,6 @@ def _write(path: Path, columns: Sequence[str], rows: Iterable[Mapping[str, Any]]
 
 def fingerprint(rows: Iterable[Mapping[str, Any]]) -> str:
     """Return a hash of the answers of some cells, by their rows."""
-    said = [(row["model"], row["language"], row["length"], row["label"], row["pred_sha256"])
-            for row in rows]  # fmt: skip
+    names = ("model", "memory", "language", "length", "label", "pred_sha256")
+    said = [[row[name] for name in names] for row in rows]
     return hashlib.sha256(json.dumps(said).encode()).hexdigest()[:16]

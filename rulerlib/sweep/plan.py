@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Self
 
@@ -33,6 +34,7 @@ from rulerlib.parameters import home
 from rulerlib.prompts import PromptFormat
 from rulerlib.runs import Run
 from rulerlib.sweep.entries import Entry, check_names, entry_of
+from rulerlib.sweep.memories import Memories, memories_of
 
 Asked = tuple[str, dict[str, Any]]
 """A task and its knobs."""
@@ -50,7 +52,9 @@ class Plan:
         Each of them with each other.
     tasks
         Names as `rulerlib.tasks.names` takes them, or a list of names and of knobs beside a name,
-        such as ``{"task": "vt", "num_hops": 8}``.
+        such as ``{"task": "vt", "num_hops": 8}``. An empty list asks none, beside ``memory``.
+    memory
+        Presets of memories and suites of episodes; None: no memory is asked.
     num_samples
         Samples of each cell.
     queries_per_context, texts, clean_texts, allow_truncation
@@ -72,6 +76,7 @@ class Plan:
     languages: Sequence[str]
     lengths: Sequence[int]
     tasks: str | Sequence[str | Mapping[str, Any]] = "ruler"
+    memory: Memories | None = None
     num_samples: int = 40
     seeds: Sequence[int] = (42,)
     queries_per_context: int = 1
@@ -144,8 +149,10 @@ class Plan:
             require(name in settings, name, None, "given: a plan needs it")
         entries = dictionary("models", settings["models"], '{"lille": {"model": "lille"}}')
         values = {name: value for name, value in settings.items() if value is not None}
-        read = {name: entry_of(name, values) for name, values in entries.items()}
-        return cls(**{**values, "models": read})
+        values["models"] = {name: entry_of(name, given) for name, given in entries.items()}
+        if "memory" in values:
+            values["memory"] = memories_of(values["memory"])
+        return cls(**values)
 
     def settings(self) -> dict[str, Any]:
         """Return all fields as plain data."""
@@ -153,7 +160,8 @@ class Plan:
         for entry in entries.values():
             del entry["name"]
         plain = {item.name: getattr(self, item.name) for item in fields(self)}
-        return {**plain, "models": entries}
+        memory = None if self.memory is None else self.memory.settings()
+        return {**plain, "models": entries, "memory": memory}
 
     @property
     def asked(self) -> list[Asked]:
@@ -175,7 +183,7 @@ class Plan:
                 asked.append((knobs.pop("task"), knobs))
             else:
                 asked += [(name, {}) for name in tasks.names(row)]
-        require(asked, "tasks", given, "at least one task")
+        require(asked or self.memory, "tasks", given, "at least one task")
         for number, (name, knobs) in enumerate(asked):
             tasks.resolve(name, **knobs).check_queries(self.queries_per_context)
             require((name, knobs) not in asked[:number], "tasks", name, "given once")
@@ -205,6 +213,11 @@ class Plan:
         check_names("decoding", values, [item.name for item in fields(Decoding)])
         return Decoding(**values)
 
+    @cached_property
+    def samples(self) -> dict[str, int]:
+        """How many answers each model gives to a question."""
+        return {name: self.decoding_of(entry).samples for name, entry in self.models.items()}
+
     @property
     def folder(self) -> Path:
         """The folder of the sweep."""
@@ -213,7 +226,9 @@ class Plan:
     def run(self, entry: Entry, **more: Any) -> Run:
         """Return a run of one model of this plan, with what is particular to it."""
         if "tasks" not in more:
-            more["tasks"] = [*dict.fromkeys(name for name, _ in self.asked)]
+            # A run has a task, also where only memories are asked.
+            names = [name for name, _ in self.asked] or [tasks.names("ruler")[0]]
+            more["tasks"] = [*dict.fromkeys(names)]
         names = more["tasks"]
         knobs = more.get("knobs", {})
         if self.texts is not None and any(tasks.resolve(n, **knobs).reads_texts for n in names):

@@ -1,6 +1,7 @@
 """The reports of a sweep: `notebooks/analysis.ipynb`, executed for each model and length.
 
-And once for everything. Nothing is asked of a model: what stands on disk is read. A report that was
+And once for everything. Where memories were asked, `notebooks/memory.ipynb` is executed for each
+model and length, too. Nothing is asked of a model: what stands on disk is read. A report that was
 made of the same answers is not made again.
 """
 
@@ -16,9 +17,14 @@ from rulerlib import packages
 from rulerlib.errors import DataError
 from rulerlib.progress import Progress
 from rulerlib.sweep.collect import fingerprint
+from rulerlib.sweep.entries import Entry
+from rulerlib.sweep.memories import FOLDER
 from rulerlib.sweep.sweep import Sweep
 
 NOTEBOOK = Path(rulerlib.__file__).parents[1] / "notebooks" / "analysis.ipynb"
+
+MEMORY = NOTEBOOK.with_name("memory.ipynb")
+"""The notebook of memories, which would ask what is missing: it gets nothing that is."""
 
 # The key in a notebook's metadata that says which answers it shows.
 KEY = "rulerlib_sweep"
@@ -53,13 +59,13 @@ def reports(
     papermill = packages.load("papermill", "notebook", "Executing a report")
     if not NOTEBOOK.exists():
         raise DataError(f"{NOTEBOOK} is missing: run this in the project's folder.")
-    wanted = list(_wanted(sweep, rows))
+    wanted = [*_wanted(sweep, rows), *_remembered(sweep, rows)]
     made, failed = [], []
     with Progress(len(wanted), "reports", quiet) as bar:
-        for path, parameters, answers in wanted:
+        for notebook, path, parameters, answers in wanted:
             try:
                 if not _is_fresh(path, answers):
-                    _execute(papermill, path, parameters, answers)
+                    _execute(papermill, notebook, path, parameters, answers)
                 made.append(path)
             except papermill.exceptions.PapermillExecutionError as error:
                 failed.append(f"{path}: {error.ename}: {error.evalue}")
@@ -67,10 +73,13 @@ def reports(
     return made, failed
 
 
-def _wanted(
-    sweep: Sweep, rows: Sequence[Mapping[str, Any]]
-) -> Iterator[tuple[Path, dict[str, Any], str]]:
-    """Yield where each report goes, its parameters, and a hash of its answers."""
+Report = tuple[Path, Path, dict[str, Any], str]
+"""The notebook, where it goes when it was executed, its parameters, and a hash of its answers."""
+
+
+def _wanted(sweep: Sweep, rows: Sequence[Mapping[str, Any]]) -> Iterator[Report]:
+    """Yield the reports of tasks."""
+    rows = [row for row in rows if row["memory"] is None]
     runs = {"runs": str(sweep.root.resolve())}
     folder = sweep.folder / "reports"
     groups: dict[tuple[str, int], list[Mapping[str, Any]]] = {}
@@ -78,11 +87,43 @@ def _wanted(
         groups.setdefault((row["model"], row["length"]), []).append(row)
     for (model, length), own in groups.items():
         chosen = {"models": [sweep.facts[model]["folder"]], "lengths": [length]}
-        yield folder / model / f"{length}.ipynb", {**runs, **chosen}, fingerprint(own)
+        path = folder / model / f"{length}.ipynb"
+        yield NOTEBOOK, path, {**runs, **chosen}, fingerprint(own)
     if rows:
         names = list(dict.fromkeys(row["model"] for row in rows))
         every = {"models": [sweep.facts[name]["folder"] for name in names]}
-        yield folder / "all.ipynb", {**runs, **every}, fingerprint(rows)
+        yield NOTEBOOK, folder / "all.ipynb", {**runs, **every}, fingerprint(rows)
+
+
+def _remembered(sweep: Sweep, rows: Sequence[Mapping[str, Any]]) -> Iterator[Report]:
+    """Yield the reports of memories, of the models whose cells are all there."""
+    plan, names = sweep.plan, ("model", "memory", "language", "length", "label")
+    there = {tuple(row[name] for name in names) for row in rows}
+    for model, entry in plan.models.items():
+        cells = [cell for cell in sweep.cells if cell.memory and cell.model == model]
+        whole = all(tuple(getattr(cell, name) for name in names) in there for cell in cells)
+        if plan.memory is None or not cells or not whole:
+            continue
+        limit = sweep.facts[model]["limit"]
+        own = fingerprint(row for row in rows if row["model"] == model and row["memory"])
+        for length in plan.lengths:
+            for profile in plan.memory.profiles if limit is None or length <= limit else ():
+                which = "" if len(plan.memory.profiles) == 1 else f"-{profile}"
+                path = sweep.folder / "reports" / model / f"memory-{length}{which}.ipynb"
+                yield MEMORY, path, _of_memory(sweep, entry, length, profile), own
+
+
+def _of_memory(sweep: Sweep, entry: Entry, length: int, profile: str) -> dict[str, Any]:
+    """Return the parameters of the notebook of memories."""
+    plan = sweep.plan
+    assert plan.memory is not None
+    names = ("presets", "suites", "sizes", "probes", "knobs", "changes")
+    return {
+        **{name: getattr(plan.memory, name) for name in names},
+        "model": entry.model, "engine": entry.engine, "engine_options": entry.options(),
+        "language": list(plan.languages), "seeds": list(plan.seeds), "length": length,
+        "profile": profile, "facts": [], "output": str(sweep.root.resolve() / FOLDER),
+    }  # fmt: skip
 
 
 def _is_fresh(path: Path, answers: str) -> bool:
@@ -97,14 +138,16 @@ def _made_of(answers: str) -> str:
     return f"{answers} {rulerlib.__version__}"
 
 
-def _execute(papermill: Any, path: Path, parameters: Mapping[str, Any], answers: str) -> None:
+def _execute(
+    papermill: Any, notebook: Path, path: Path, parameters: Mapping[str, Any], answers: str
+) -> None:
     """Execute a report; it takes its place when it is whole, so that a kill leaves the old one."""
     path.parent.mkdir(parents=True, exist_ok=True)
     trial = path.with_suffix(".unfinished.ipynb")
     papermill.execute_notebook(
-        NOTEBOOK, trial, parameters=dict(parameters), progress_bar=False, cwd=NOTEBOOK.parent
+        notebook, trial, parameters=dict(parameters), progress_bar=False, cwd=notebook.parent
     )
-    notebook = json.loads(trial.read_text(encoding="utf-8"))
-    notebook["metadata"][KEY] = _made_of(answers)
-    trial.write_text(json.dumps(notebook, ensure_ascii=False), encoding="utf-8")
+    executed = json.loads(trial.read_text(encoding="utf-8"))
+    executed["metadata"][KEY] = _made_of(answers)
+    trial.write_text(json.dumps(executed, ensure_ascii=False), encoding="utf-8")
     trial.replace(path)

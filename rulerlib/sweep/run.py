@@ -10,26 +10,39 @@ import contextlib
 import sys
 import time
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import TypeVar
 
 from rulerlib import models, predict, tasks
-from rulerlib.errors import BusyError, MissingExtraError, ParameterError, RulerError, ServerError
+from rulerlib.errors import (
+    BusyError,
+    MissingExtraError,
+    ParameterError,
+    RulerError,
+    ServerError,
+    require,
+)
+from rulerlib.memory.work import Work
+from rulerlib.metering import Meter, Metered
 from rulerlib.runs import Run
 from rulerlib.store import questions
 from rulerlib.store.cell import Cell
 from rulerlib.store.lock import alone
-from rulerlib.sweep import servers, state
+from rulerlib.sweep import memories, servers, state
 from rulerlib.sweep.cells import Planned, engine_of
 from rulerlib.sweep.jobs import Job
-from rulerlib.sweep.metering import Meter, Metered
 from rulerlib.sweep.sweep import Sweep
 
 # Seconds between two looks at what another process is doing.
 PAUSE = 1.0
+
+_AS_PLANNED = (
+    "as it was planned: the model, its options or rulerlib changed; run"
+    " `python -m rulerlib.sweep plan` again"
+)
 
 Result = TypeVar("Result")
 
@@ -98,19 +111,91 @@ def run(
         return outcome
     with _alone(sweep.lock(job), f"job {job.name}"):
         state.tidy(cell.answers(sweep.root) for cell in job.cells)
-        with contextlib.closing(Asker(sweep, job)) as asking:
-            for cell in job.cells:
-                if sweep.is_done(cell):
-                    outcome.skipped += 1
-                else:
-                    failure = asking.answer(cell)
-                    if failure is not None:
-                        outcome.failures.append(failure)
-                        continue
-                    outcome.answered += 1
-                advance(cell)
+        if job.remembers:
+            _remember(sweep, job, outcome, advance)
+        else:
+            _ask(sweep, job, outcome, advance)
         _mark(sweep, job)
         return outcome
+
+
+def _ask(sweep: Sweep, job: Job, outcome: Outcome, advance: Callable[[Planned], object]) -> None:
+    """Answer the cells of a job one after another."""
+    with contextlib.closing(Asker(sweep, job)) as asking:
+        for cell in job.cells:
+            if sweep.is_done(cell):
+                outcome.skipped += 1
+            else:
+                failure = asking.answer(cell)
+                if failure is not None:
+                    outcome.failures.append(failure)
+                    continue
+                outcome.answered += 1
+            advance(cell)
+
+
+def _remember(
+    sweep: Sweep, job: Job, outcome: Outcome, advance: Callable[[Planned], object]
+) -> None:
+    """Teach the memories of a job and ask about what they were taught, all of them together."""
+    left: dict[Path, Planned] = {}
+    for cell in job.cells:
+        if sweep.is_done(cell):
+            outcome.skipped += 1
+            advance(cell)
+        else:
+            left[cell.answers(sweep.root.resolve())] = cell
+
+    def finished(work: Work) -> None:
+        cell = left[work.answers_path]
+        # The file of what it cost knows of earlier runs by itself.
+        state.cost_path(work.answers_path).unlink(missing_ok=True)
+        state.write_cost(work.answers_path, memories.cost(work), sweep.count(cell))
+        outcome.answered += 1
+        advance(cell)
+
+    try:
+        stopped = memories.answer(_works(sweep, job, left), finished)
+    except RulerError as error:
+        # A server that is not there, or a process that was killed, stops all of them.
+        stopped = dict.fromkeys(left, str(error))
+    for path, sentence in stopped.items():
+        if not sweep.is_done(left[path]):
+            print(f"{left[path].name}: {sentence}", file=sys.stderr, flush=True)
+            tries = state.failed(path, sentence, str(sweep.log(job)))
+            outcome.failures.append(Failure(left[path].name, sentence, tries))
+
+
+def _works(sweep: Sweep, job: Job, left: Mapping[Path, Planned]) -> list[Work]:
+    """Return the work that some cells of a job are, by the places of their answers.
+
+    Raises
+    ------
+    ParameterError
+        If one of them is no longer what was planned.
+    ServerError
+        If the model's server is not there.
+    """
+    plan, (model, language, _) = sweep.plan, job.key
+    assert plan.memory is not None
+    seeds = list(dict.fromkeys(cell.seed for cell in left.values()))
+    works = plan.memory.works(
+        plan.models[model], [language], plan.lengths, seeds, sweep.root.resolve(),
+        _address(sweep, job),
+    )  # fmt: skip
+    found = {work.answers_path: work for work in works}
+    for path, planned in left.items():
+        require(path in found, "the cell", planned.name, f"one {_AS_PLANNED}")
+    return [found[path] for path in left]
+
+
+def _address(sweep: Sweep, job: Job) -> str | None:
+    """Return the address of the server that a command has started, once it answers."""
+    model, _, _ = job.key
+    server = sweep.plan.models[model].server
+    if server is None or server.command is None:
+        return None
+    return servers.wait(sweep.address(model), model, server.wait_minutes)
 
 
 def _mark(sweep: Sweep, job: Job) -> None:
@@ -128,15 +213,11 @@ class Asker:
         self._sweep, self._job = sweep, job
         self._plan = sweep.plan
         self._entry = sweep.plan.models[job.key[0]]
-        self._loaded, self._meter = False, Meter()
+        self._meter = Meter()
 
     @cached_property
     def _model(self) -> Metered:
-        server = self._entry.server
-        address = None
-        if server is not None and server.command is not None:
-            place = self._sweep.address(self._entry.name)
-            address = servers.wait(place, self._entry.name, server.wait_minutes)
+        address = _address(self._sweep, self._job)
         return Metered(engine_of(self._entry, address), Meter())
 
     def close(self) -> None:
@@ -195,10 +276,6 @@ class Asker:
             _patiently(lambda: self._make(run, cell), f"the questions of {planned.name}")
         longest = cell.length + run.format.thinking_tokens
         models.reserve(model, longest)
-        if not self._loaded:
-            with meter.phase("loading"):
-                models.load_weights(model)
-            self._loaded = True
         decoding = run.decoding
         _patiently(
             lambda: predict.predict(
@@ -232,10 +309,7 @@ def _check(cell: Cell, planned: Planned) -> None:
     """Check that a cell has the place that the plan knows."""
     folder = cell.folder("").as_posix()
     if (folder, cell.label) != (planned.folder, planned.label):
-        allowed = (
-            f"{planned.folder}, as it was planned: the model, its options or rulerlib changed; run"
-            " `python -m rulerlib.sweep plan` again"
-        )
+        allowed = f"{planned.folder}, {_AS_PLANNED}"
         raise ParameterError("the folder of the cell", folder, allowed)
 
 

@@ -17,6 +17,7 @@ from typing import Any
 
 from rulerlib import samples
 from rulerlib.errors import DataError
+from rulerlib.metering import added
 from rulerlib.store import files, lock
 
 
@@ -82,7 +83,7 @@ def write_cost(answers: Path, measured: Mapping[str, Any], count: int) -> None:
     answers
         Their file, whole.
     measured
-        What `rulerlib.sweep.metering.Meter.measured` returned.
+        What `rulerlib.metering.Meter.measured` returned.
     count
         The number of answers in the file.
 
@@ -113,19 +114,6 @@ def tidy(paths: Iterable[Path]) -> None:
             # The name, a dot, a number and the ending.
             if left.name.removesuffix(files.UNFINISHED).rpartition(".")[0] in own:
                 left.unlink(missing_ok=True)
-
-
-def added(before: Mapping[str, Any], now: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the sums of what was measured before and now; of a peak, the higher one."""
-    total = dict(now)
-    for name in ("seconds", "processor_seconds", "tokens"):
-        old, new = before.get(name) or {}, now.get(name) or {}
-        if isinstance(old, Mapping):
-            total[name] = {key: round(value + (old.get(key) or 0), 6) for key, value in new.items()}
-    total["asked"] = now.get("asked", 0) + (before.get("asked") or 0)
-    for name in ("peak_memory_bytes", "peak_gpu_memory_bytes"):
-        total[name] = max(now.get(name) or 0, before.get(name) or 0)
-    return total
 
 
 def stopped(answers: Path, measured: Mapping[str, Any]) -> None:

@@ -5,7 +5,7 @@ A cell that is being answered is running; its job's lock says where.
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
@@ -40,7 +40,8 @@ class Status:
     share
         Of all the work, how much is done, 0 to 1.
     hours
-        How long the rest takes one job after another, by model; None where nothing was measured.
+        How long the rest takes one job after another, by who is asked; None where nothing was
+        measured.
     """
 
     cells: dict[str, list[Planned]] = field(default_factory=dict)
@@ -83,7 +84,7 @@ def status(sweep: Sweep) -> Status:
         for cell in job.cells:
             answers = cell.answers(sweep.root)
             cost = state.read_cost(answers)
-            measured.add(cell.model, cell.length, cost)
+            measured.add(cell.who, cell.length, cost)
             told.tokens.update(cost.get("tokens") or {})
             total += sweep.work(cell)
             if state.is_done(answers, sweep.count(cell), cost):
@@ -108,15 +109,10 @@ def status(sweep: Sweep) -> Status:
 
 
 def _hours(sweep: Sweep, speeds: Speeds, left: Iterable[Planned]) -> dict[str, float | None]:
-    work: Counter[tuple[str, int]] = Counter()
+    by_who: dict[str, list[Planned]] = defaultdict(list)
     for cell in left:
-        work[cell.model, cell.length] += sweep.work(cell)  # type: ignore[assignment]
-    hours: dict[str, float | None] = {}
-    for (model, length), amount in work.items():
-        known = speeds.hours(model, length, amount)
-        before = hours.get(model, 0.0)
-        hours[model] = None if known is None or before is None else before + known
-    return hours
+        by_who[cell.who].append(cell)
+    return {who: speeds.together(sweep.plan, cells) for who, cells in by_who.items()}
 
 
 def _left(hours: dict[str, float | None]) -> list[str]:

@@ -20,7 +20,7 @@ from __future__ import annotations
 import json
 import math
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -32,7 +32,7 @@ from rulerlib.errors import DataError, RunMismatchError, one_of, shortened
 from rulerlib.store import files
 from rulerlib.store.lock import alone
 from rulerlib.sweep import state
-from rulerlib.sweep.cells import Outline, Planned, work
+from rulerlib.sweep.cells import Outline, Planned, count, work
 from rulerlib.sweep.entries import Resources
 from rulerlib.sweep.jobs import Job, Key, job_of, split
 from rulerlib.sweep.plan import Plan, read_settings
@@ -161,8 +161,7 @@ class Sweep:
 
     def count(self, cell: Planned) -> int:
         """Return how many answers a cell has when it is done."""
-        samples = self.plan.decoding_of(self.plan.models[cell.model]).samples
-        return self.plan.num_samples * samples
+        return count(self.plan, cell)
 
     def is_done(self, cell: Planned) -> bool:
         """Return whether all answers of a cell stand there."""
@@ -170,7 +169,7 @@ class Sweep:
 
     def work(self, cell: Planned) -> float:
         """Return what the answers of a cell cost together, see `rulerlib.sweep.cells.work`."""
-        return work(self.plan, cell.model, cell.length)
+        return work(self.plan, cell)
 
 
 def folder_of(place: str | Path) -> Path:
@@ -218,12 +217,14 @@ def accept(plan: Plan, outline: Outline) -> tuple[Sweep, list[str]]:
         speeds = Speeds.none() if before is None else Speeds.of(before)
         sizes = _sizes(outline)
 
-        def hours(key: Key, number: int) -> float | None:
-            model, _, length = key
-            stated = plan.models[model].resources.hours_at(length)
-            if stated is not None:
-                return stated * number / max(number, sizes[key])
-            measured = speeds.hours(model, length, number * work(plan, model, length))
+        def hours(cells: Sequence[Planned]) -> float | None:
+            first = cells[0]
+            stated = plan.models[first.model].resources.hours_at(first.length)
+            # What a plan states of a model is meant for its tasks.
+            if stated is not None and first.memory is None:
+                whole = sizes[first.model, first.language, first.length]
+                return stated * len(cells) / max(len(cells), whole)
+            measured = speeds.together(plan, cells)
             # A job that waits for a disk or a neighbour is not stopped at once.
             return None if measured is None else 2 * measured
 
@@ -242,8 +243,9 @@ def accept(plan: Plan, outline: Outline) -> tuple[Sweep, list[str]]:
 def _sizes(outline: Outline) -> dict[Key, int]:
     sizes: dict[Key, int] = {}
     for cell in outline.cells:
-        key = (cell.model, cell.language, cell.length)
-        sizes[key] = sizes.get(key, 0) + 1
+        if cell.memory is None:
+            key = (cell.model, cell.language, cell.length)
+            sizes[key] = sizes.get(key, 0) + 1
     return sizes
 
 
@@ -308,8 +310,7 @@ def _check_unchanged(before: Sweep, plan: Plan, outline: Outline, path: Path) ->
     for name in _ASKED:
         _refuse(before.folder, name, old[name], new[name])
     for name, pack in outline.packs.items():
-        what = "texts" if name == "texts" else f"the language pack {name}"
-        _refuse(before.folder, what, known.get("packs", {}).get(name, pack), pack)
+        _refuse(before.folder, name, known.get("packs", {}).get(name, pack), pack)
     for name, entry in new["models"].items():
         if name in old["models"]:
             for key in entry:

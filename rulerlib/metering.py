@@ -1,4 +1,4 @@
-"""What a cell costs: time by phase, tokens, memory.
+"""What the answers of a cell cost: time by phase, tokens, memory.
 
 >>> meter = Meter()
 >>> with meter.phase("making"):
@@ -12,10 +12,10 @@ from __future__ import annotations
 import contextlib
 import sys
 import time
-from collections.abc import Generator, Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator, Mapping
 from typing import Any
 
-from rulerlib.models import Generation, Model, Request
+from rulerlib.models import Generation, Model, Request, load_weights
 
 PHASES = ("making", "loading", "reading", "generating")
 """Making the questions, loading the model, reading prompts, generating answers."""
@@ -37,13 +37,24 @@ class Meter:
 
     @contextlib.contextmanager
     def phase(self, name: str) -> Iterator[None]:
-        """Count the time of what is done within as that of a phase."""
-        clock, processor = time.perf_counter(), time.process_time()
+        """Count the time of what is done within as that of a phase.
+
+        What is counted as that of another one meanwhile is not part of it.
+        """
+        clock, processor = self._elsewhere()
         try:
             yield
         finally:
-            self._seconds[name] += time.perf_counter() - clock
-            self._processor[name] += time.process_time() - processor
+            now, processed = self._elsewhere()
+            self._seconds[name] += now - clock
+            self._processor[name] += processed - processor
+
+    def _elsewhere(self) -> tuple[float, float]:
+        """Return the time now, by the clock and by the processor, less all that was counted."""
+        return (
+            time.perf_counter() - sum(self._seconds.values()),
+            time.process_time() - sum(self._processor.values()),
+        )
 
     def count(self, answer: Generation, seconds: float, processor: float) -> None:
         """Count an answer, and the time until it came; of a batch the first one bears it all."""
@@ -78,6 +89,8 @@ class Meter:
 class Metered:
     """A model whose answers a meter counts; otherwise it is the model itself.
 
+    Its weights are loaded when it is asked for the first time.
+
     Parameters
     ----------
     model
@@ -88,12 +101,17 @@ class Metered:
 
     def __init__(self, model: Model, meter: Meter) -> None:
         self._model, self.meter = model, meter
+        self._loaded = False
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._model, name)
 
     def generate(self, requests: Iterable[Request]) -> Iterator[tuple[int, Generation]]:
         """See `rulerlib.models.Model`."""
+        if not self._loaded:
+            with self.meter.phase("loading"):
+                load_weights(self._model)
+            self._loaded = True
         generations = self._model.generate(requests)
         clock, processor = time.perf_counter(), time.process_time()
         try:
@@ -106,6 +124,19 @@ class Metered:
             # At once: requests that nobody waits for cost money.
             if isinstance(generations, Generator):
                 generations.close()
+
+
+def added(before: Mapping[str, Any], now: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the sums of what was measured before and now; of a peak, the higher one."""
+    total = dict(now)
+    for name in ("seconds", "processor_seconds", "tokens"):
+        old, new = before.get(name) or {}, now.get(name) or {}
+        if isinstance(old, Mapping):
+            total[name] = {key: round(value + (old.get(key) or 0), 6) for key, value in new.items()}
+    total["asked"] = now.get("asked", 0) + (before.get("asked") or 0)
+    for name in ("peak_memory_bytes", "peak_gpu_memory_bytes"):
+        total[name] = max(now.get(name) or 0, before.get(name) or 0)
+    return total
 
 
 def peak_memory() -> int:

@@ -1,0 +1,249 @@
+"""The memories of a plan: presets that are taught suites of episodes and asked about them.
+
+>>> from rulerlib.sweep.entries import entry_of
+>>> memories = Memories(presets=["rag", "oracle"], suites=["episodic"], sizes=[2])
+>>> entry = entry_of("lille", {"model": "lille"})
+>>> for work in memories.works(entry, ["da"], [1024], [7]):
+...     print(work.preset, work.language, work.budget, work.cell.label)
+rag da 1024 episodic+size=2+seed=7
+oracle da 1024 episodic+size=2+seed=7
+
+What a cell of them is, and how it is taught, rehearsed and asked, `rulerlib.memory` knows, which
+runs the same from a terminal and from a notebook.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any
+
+from rulerlib import samples
+from rulerlib.errors import RulerError, dictionary, one_of, require, whole_number
+from rulerlib.memory import presets
+from rulerlib.memory.suites import PROFILES, SUITES
+from rulerlib.memory.work import COST, METRICS, STOPPED, Work, expand
+from rulerlib.progress import Progress
+from rulerlib.sweep.entries import Entry, check_names
+from rulerlib.tasks import listed
+
+FOLDER = "memory"
+"""Where the runs of memories stand, below the folder of all runs."""
+
+# Seconds between two tries where another process teaches the same.
+PAUSE = 5.0
+
+
+@dataclass(frozen=True)
+class Memories:
+    """What a plan asks of memories, each with each: in its languages, at its lengths, by its seeds.
+
+    A preset says by itself how a question is put and how its answer is decoded, so the plan's
+    ``format`` and ``decoding`` are not meant for them; nor is ``num_samples``.
+
+    Attributes
+    ----------
+    presets, suites
+        Names, a text with commas between them, or ``"all"``; see `rulerlib.memory.presets` and
+        `rulerlib.memory.suites`. A preset of your own is a file in .yaml.
+    sizes
+        How many episodes a set has.
+    profiles
+        Of the suites: ``easy``, ``default``, ``hard``.
+    probes
+        How many questions each episode is asked.
+    knobs, changes
+        Of suites and of presets, set in those that have them.
+
+    Raises
+    ------
+    ParameterError
+        If a name is unknown, or a value cannot work.
+    """
+
+    presets: Sequence[str] | str
+    suites: Sequence[str] | str = "all"
+    sizes: Sequence[int] = (50,)
+    profiles: Sequence[str] = ("default",)
+    probes: int = 1
+    knobs: Mapping[str, Any] = field(default_factory=dict)
+    changes: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        chosen = {
+            "presets": _names("presets", self.presets, presets.NAMES),
+            "suites": _names("suites", self.suites, [*SUITES]),
+            "sizes": _several("sizes", self.sizes),
+            "profiles": _several("profiles", self.profiles),
+        }
+        for name, values in chosen.items():
+            # As plain data has them, so that a plan is the same when it was written.
+            object.__setattr__(self, name, [*values])
+        for preset in self.presets:
+            presets.load(preset)
+        for suite in self.suites:
+            one_of("suite", suite, SUITES)
+        for profile in self.profiles:
+            one_of("profile", profile, PROFILES)
+        for size in self.sizes:
+            whole_number("sizes", size, 1)
+        whole_number("probes", self.probes, 1)
+        dictionary("knobs", self.knobs, '{"facts": 50}')
+        dictionary("changes", self.changes, '{"gate": false}')
+
+    def settings(self) -> dict[str, Any]:
+        """Return all fields as plain data."""
+        return {item.name: getattr(self, item.name) for item in fields(self)}
+
+    @property
+    def digests(self) -> dict[str, Any]:
+        """What each preset says, by its name."""
+        loaded = [presets.load(name) for name in self.presets]
+        return {preset.name: preset.to_dict() for preset in loaded}
+
+    def works(
+        self, entry: Entry, languages: Sequence[str], lengths: Sequence[int], seeds: Sequence[int],
+        root: Path | None = None, address: str | None = None,
+    ) -> list[Work]:  # fmt: skip
+        """Return the work of one model, by language and by length.
+
+        Parameters
+        ----------
+        root
+            The folder of all runs; None: that does not matter.
+        address
+            Of the model's server, where a command has started it.
+
+        Raises
+        ------
+        ParameterError, DataError
+            As `rulerlib.memory.work.expand`.
+        """
+        more = {} if root is None else {"root": str(root / FOLDER)}
+        every = (
+            work
+            for length in lengths
+            for profile in self.profiles
+            for work in expand(
+                self.presets, self.suites, self.sizes, seeds, languages, self.knobs, self.changes,
+                model=entry.model, engine=entry.engine, engine_options=entry.options(address),
+                length=length, profile=profile, probes=self.probes, **more,
+            )
+        )  # fmt: skip
+        # A suite that has a budget of its own is asked once, at whatever lengths the others are.
+        own = {
+            (work.cell.name, work.language, work.budget, work.cell.label): work for work in every
+        }
+        return sorted(own.values(), key=lambda work: (languages.index(work.language), work.budget))
+
+
+def memories_of(values: Any) -> Memories:
+    """Return the memories of a plan from plain data.
+
+    Raises
+    ------
+    ParameterError
+        If a name in it is unknown, or a value cannot work.
+    """
+    given = dictionary("memory", values, '{"presets": ["rag", "oracle"], "sizes": [50]}')
+    check_names("memory", given, [item.name for item in fields(Memories)])
+    require("presets" in given, "memory", given, "given with 'presets'")
+    return Memories(**{name: value for name, value in given.items() if value is not None})
+
+
+def answer(works: Sequence[Work], finished: Callable[[Work], object]) -> dict[Path, str]:
+    """Teach, rehearse and ask some work; what is done is not done again.
+
+    Parameters
+    ----------
+    finished
+        Called for each piece of work as soon as it is done.
+
+    Returns
+    -------
+    dict
+        What stopped a piece of work, as a sentence, by the place of its answers.
+
+    Raises
+    ------
+    RulerError
+        If a process of it ended in a way that nobody foresaw.
+    """
+    # With numpy, which nobody needs who asks no memory.
+    from rulerlib.memory import running
+
+    for work in works:
+        # Measured anew: its answers may have been deleted or cut, and are then asked for again.
+        work.file(METRICS).unlink(missing_ok=True)
+    left = list(works)
+    stopped: dict[Path, str] = {}
+    while True:
+        running.run(left, progress=_Watch(running.weight(left), left, finished))
+        said = [(work, _said(work)) for work in left]
+        stopped |= {work.answers_path: told["sentence"] for work, told in said if told}
+        left = [work for work, told in said if told.get("busy")]
+        if not left:
+            return stopped
+        # Jobs of other lengths and models share sets of episodes, and what a model finds
+        # surprising: whoever comes second waits.
+        sentences = dict.fromkeys(stopped.pop(work.answers_path) for work in left)
+        print(f"Waiting: {' '.join(sentences)}", file=sys.stderr, flush=True)
+        time.sleep(PAUSE)
+
+
+class _Watch(Progress):
+    """A bar that draws nothing, and tells each piece of work that is done."""
+
+    def __init__(
+        self, total: float, works: Sequence[Work], finished: Callable[[Work], object]
+    ) -> None:
+        super().__init__(total, "", quiet=True)
+        self._left, self._finished = [*works], finished
+
+    def advance(self, weight: float, measured: bool = True) -> None:
+        """See `Progress`."""
+        super().advance(weight, measured)
+        # They are asked one after the other.
+        while self._left and any(self._left[0].file(name).exists() for name in (METRICS, STOPPED)):
+            work = self._left.pop(0)
+            if work.file(METRICS).exists():
+                self._finished(work)
+
+    def close(self) -> None:
+        """See `Progress`."""
+        self.advance(0)
+
+
+def cost(work: Work) -> dict[str, Any]:
+    """Return what a piece of work has cost; empty where that is not known."""
+    with contextlib.suppress(RulerError):
+        return samples.read_object(work.file(COST)) if work.file(COST).exists() else {}
+    return {}
+
+
+def _said(work: Work) -> dict[str, Any]:
+    """Return what stopped a piece of work; one that is above its oracle is done all the same."""
+    said = samples.read_object(work.file(STOPPED)) if work.file(STOPPED).exists() else {}
+    return {} if said.get("step") == "compare" else said
+
+
+def _names(parameter: str, given: Any, known: Sequence[str]) -> Iterator[str]:
+    """Yield names, ``"all"`` for all that are known; a file is known by its whole path."""
+    if given == "all":
+        given = [*known]
+    names = [each for each in listed(given) if each] if isinstance(given, str) else given
+    for name in _several(parameter, names):
+        is_file = isinstance(name, str) and name.endswith(".yaml")
+        yield str(Path(name).expanduser().resolve()) if is_file else name
+
+
+def _several(parameter: str, values: Any) -> Sequence[Any]:
+    listed_ = isinstance(values, (list, tuple)) and len(values) > 0
+    require(listed_, parameter, values, "a list with at least one entry")
+    for number, value in enumerate(values):
+        require(value not in values[:number], parameter, value, "given once")
+    return list(values)

@@ -1,0 +1,290 @@
+"""Memories in sweeps: the same work as from a terminal, counted, resumed, and shown."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import re
+from collections import Counter
+
+import pytest
+
+pytest.importorskip("yaml")
+pytest.importorskip("numpy")
+
+from helpers_memory import Student, taught
+from helpers_sweep import settings, write
+
+from rulerlib import models
+from rulerlib.errors import ParameterError, RulerError, RunMismatchError
+from rulerlib.memory import running, teaching
+from rulerlib.memory.work import expand
+from rulerlib.store.lock import alone
+from rulerlib.sweep import memories, state
+from rulerlib.sweep.__main__ import main
+from rulerlib.sweep.cells import outline
+from rulerlib.sweep.collect import collect
+from rulerlib.sweep.plan import Plan
+from rulerlib.sweep.reports import MEMORY, _remembered
+from rulerlib.sweep.run import run
+from rulerlib.sweep.status import status
+from rulerlib.sweep.sweep import Sweep, accept
+
+PRESETS = ["rag", "memory/hei_nw", "span_short"]
+
+
+class Pupil(Student):
+    """One that says nothing to what it was not taught, such as a task."""
+
+    def answer(self, prompt: str) -> str:
+        return super().answer(prompt) if any(text in prompt for text in self._known) else self._says
+
+
+@pytest.fixture
+def student(tmp_path, monkeypatch):
+    """A reader of what stands in its prompt, in the place of every model and in this process."""
+    made = Pupil(tmp_path, limit=8192)
+    monkeypatch.setattr(models, "load", lambda *_, **__: made)
+
+    def child(works, name, primary_em, progress):
+        running.step(works, name, primary_em)
+        progress.advance(0)
+
+    monkeypatch.setattr(running, "_child", child)
+    monkeypatch.setattr(memories, "PAUSE", 0.01)
+    # It cannot know that another test has made a set of the same name.
+    monkeypatch.setattr(teaching, "_MADE", {})
+    return made
+
+
+def asked(folder, **changed):
+    """A plan of memories alone: episodic and its capacity, two sets of each, at two lengths."""
+    memory = {"presets": PRESETS, "suites": ["episodic", "episodic_capacity"], "sizes": [2]}
+    one = {"one": {"model": "our/one"}}
+    return settings(
+        folder, **{"models": one, "tasks": [], "memory": memory, "seeds": [7], **changed}
+    )
+
+
+def planned(folder, **changed):
+    plan = Plan.from_settings(asked(folder, **changed))
+    sweep, _ = accept(plan, outline(plan))
+    return sweep
+
+
+def test_the_work_is_that_of_a_terminal(student, tmp_path, capsys):
+    sweep = planned(tmp_path / "s")
+    same = [
+        work
+        for length, suite in ((512, "episodic"), (1024, "episodic"), (512, "episodic_capacity"))
+        for work in expand(
+            PRESETS, [suite], sizes=[2], seeds=[7], model="our/one", length=length,
+            root=str(tmp_path / "b"),
+        )
+    ]  # fmt: skip
+    own = sweep.root / "memory"
+    places = {cell.answers(sweep.root).relative_to(own) for cell in sweep.cells}
+    assert places == {work.answers_path.relative_to(tmp_path / "b") for work in same}
+    # A budget of the suite's own is asked once; the others at each length.
+    assert Counter((job.name, len(job.cells)) for job in sweep.jobs) == {
+        ("one-da-256-memory", 3): 1, ("one-da-512-memory", 3): 1, ("one-da-1024-memory", 3): 1,
+    }  # fmt: skip
+    assert Sweep.load(sweep.folder).jobs == sweep.jobs
+    assert main(["run", str(sweep.folder)]) == 0
+    assert "3 answered, 0 were done, 0 failed" in capsys.readouterr().out
+    assert status(sweep).finished
+    assert not taught(same)
+    for place in places:
+        assert (own / place).read_bytes() == (tmp_path / "b" / place).read_bytes()
+
+
+def test_they_stand_beside_tasks_and_are_told_apart(student, tmp_path, capsys):
+    memory = {"presets": "rag,oracle", "suites": ["episodic"], "sizes": [2], "probes": 2}
+    sweep = planned(tmp_path, memory=memory, tasks="niah_single_1", lengths=[512])
+    assert [job.name for job in sweep.jobs] == ["one-da-512", "one-da-512-memory"]
+    names = [cell.name for cell in sweep.jobs[1].cells]
+    assert names == [f"one+{memory}/da/512/episodic+probes=2+size=2+seed=7"
+                     for memory in ("rag", "oracle")]  # fmt: skip
+    assert main(["run", str(tmp_path)]) == 0
+    for cell in sweep.cells:
+        cost = state.read_cost(cell.answers(sweep.root))
+        # Two samples of the task, four questions of a memory.
+        assert cost["answers"] == cost["asked"] == sweep.count(cell) == (4 if cell.memory else 2)
+        assert cost["seconds"]["making"] > 0
+        assert cost["peak_memory_bytes"] > 1_000_000
+    assert main(["status", str(tmp_path)]) == 0
+    assert "3 done, 0 running, 0 failed, 0 left, of 3 cells" in capsys.readouterr().out
+    assert main(["collect", "--no-reports", str(tmp_path)]) == 0
+    told = capsys.readouterr().out
+    head = next(line for line in told.splitlines() if line.startswith("model"))
+    assert head.split()[:3] == ["model", "memory", "length"]
+    with (tmp_path / "cells.csv").open(encoding="utf-8", newline="") as file:
+        rows = {row["memory"]: row for row in csv.DictReader(file)}
+    # The oracle is given what it needs, and the task is none that the student knows.
+    assert (rows["oracle"]["mean"], rows["oracle"]["n"]) == ("1.0", "4")
+    assert rows["oracle"]["measure"] == "em_norm"
+    with (tmp_path / "scores.csv").open(encoding="utf-8", newline="") as file:
+        long = [row for row in csv.DictReader(file) if row["memory"] == "rag"]
+    with (tmp_path / "costs.csv").open(encoding="utf-8", newline="") as file:
+        assert [row["memory"] for row in csv.DictReader(file)] == ["", "rag", "oracle"]
+    measured = json.loads(next(tmp_path.rglob("*memory=rag*/**/metrics.json")).read_text("utf-8"))
+    exact = [float(row["value"]) for row in long if row["measure"] == "em_norm"]
+    assert sum(exact) / len(exact) == measured["metrics"]["episodic"]["em_norm"]
+
+
+def test_what_was_deleted_is_done_again_and_no_more(student, tmp_path, capsys):
+    sweep = planned(tmp_path, lengths=[512])
+    main(["run", str(tmp_path)])
+    whole = {path: path.read_bytes() for path in tmp_path.rglob("pred/*.jsonl")}
+    first, second, *_ = (cell.answers(sweep.root) for cell in sweep.jobs[1].cells)
+    first.unlink()
+    os.truncate(second, second.stat().st_size - 9)
+    assert len(status(sweep).cells["left"]) == 2
+    again = planned(tmp_path, lengths=[512])
+    marks = [again.mark(job).exists() for job in again.jobs]
+    assert marks == [True, False]
+    student.asked.clear()
+    outcome = run(again, again.jobs[1])
+    assert (outcome.answered, outcome.skipped) == (2, 1)
+    # Two questions of the one, and of the other its batch, which is read as a whole.
+    assert len(student.asked) == 4
+    assert {path: path.read_bytes() for path in tmp_path.rglob("pred/*.jsonl")} == whole
+    assert run(again, again.jobs[1]).skipped == 3
+
+
+def test_what_stops_one_leaves_the_others(student, tmp_path, monkeypatch, capsys):
+    memory = {"presets": ["rag", "oracle"], "suites": ["episodic"], "sizes": [4]}
+    sweep = planned(tmp_path, memory=memory, lengths=[512])
+    answer = student.answer
+    monkeypatch.setattr(
+        student, "answer", lambda prompt: "Ukendt." if prompt.count("\n") > 8 else answer(prompt)
+    )
+    assert main(["run", str(tmp_path)]) == 1
+    told = capsys.readouterr().err
+    assert "one+rag/da/512/episodic+size=4+seed=7 failed once: " in told
+    now = status(sweep)
+    assert [cell.memory for cell in now.cells["failed"]] == ["rag"]
+    assert [cell.memory for cell in now.cells["done"]] == ["oracle"]
+    assert collect(sweep, quiet=True).missing
+    # No report, which would ask for what is missing.
+    assert not [*_remembered(sweep, collect(sweep, quiet=True).rows)]
+    monkeypatch.setattr(student, "answer", answer)
+    now.cells["failed"][0].answers(sweep.root).unlink()
+    assert main(["run", str(tmp_path)]) == 0
+    assert not [*tmp_path.rglob("*.failure.json")]
+
+
+def test_a_process_that_is_killed_is_one_sentence(student, tmp_path, monkeypatch, capsys):
+    memory = {"presets": PRESETS, "suites": ["episodic"], "sizes": [2]}
+    sweep = planned(tmp_path, lengths=[512], memory=memory)
+
+    def killed(works, name, *_):
+        raise RulerError(f"The process of the step '{name}' ended with exit code -9.")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(running, "_child", killed)
+        assert main(["run", str(tmp_path)]) == 1
+    assert capsys.readouterr().err.count("failed once: The process of the step 'teach' ended") == 3
+    assert main(["run", str(tmp_path)]) == 0
+    assert status(sweep).finished
+
+
+def test_who_comes_second_waits_for_a_set_of_episodes(student, tmp_path, capsys):
+    sweep = planned(tmp_path, lengths=[512], memory={"presets": "rag", "suites": "semantic",
+                                                     "sizes": [2]})  # fmt: skip
+    (job,) = sweep.jobs
+    (work,) = sweep.plan.memory.works(
+        sweep.plan.models["one"], ["da"], [512], [7], sweep.root.resolve()
+    )
+    waited = []
+    lock = alone(work.set_path)
+    lock.__enter__()
+
+    def pause(seconds):
+        waited.append(seconds)
+        lock.__exit__(None, None, None)
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(memories.time, "sleep", pause)
+        assert run(sweep, job).answered == 1
+    assert len(waited) == 1
+    assert "Waiting: " in capsys.readouterr().err
+
+
+def test_a_report_has_the_parameters_of_the_notebook(student, tmp_path):
+    from rulerlib.analysis.memory_report import MemoryReport
+
+    memory = {"presets": "oracle", "suites": ["episodic"], "sizes": [2]}
+    sweep = planned(tmp_path, languages=["da", "en"], memory=memory)
+    main(["run", str(tmp_path)])
+    found = [*_remembered(sweep, collect(sweep, quiet=True).rows)]
+    names = [path.relative_to(tmp_path).as_posix() for _, path, _, _ in found]
+    assert names == ["reports/one/memory-512.ipynb", "reports/one/memory-1024.ipynb"]
+    source = json.loads(MEMORY.read_text("utf-8"))["cells"]
+    (first,) = [cell for cell in source if "parameters" in cell["metadata"].get("tags", [])]
+    shown: dict = {}
+    exec("".join(first["source"]), shown)
+    student.asked.clear()
+    for _, _, parameters, _ in found:
+        report = MemoryReport.from_notebook({**shown, **parameters})
+        assert report.run().stopped == ()
+        assert len(report.rows) == 2 * 2
+    # All was on disk.
+    assert student.asked == []
+
+
+BAD = [
+    ({}, "memory is {}, but must be given with 'presets'."),
+    ({"presets": "rga"}, "preset is 'rga', but must be one of"),
+    ({"presets": []}, "presets is [], but must be a list with at least one entry."),
+    ({"presets": ["rag", "rag"]}, "presets is 'rag', but must be given once."),
+    ({"presets": "rag", "suite": "episodic"}, "(did you mean 'suites'?)"),
+    ({"presets": "rag", "suites": ["episodik"]}, "(did you mean 'episodic'?)"),
+    ({"presets": "rag", "sizes": [0]}, "sizes is 0, but must be a whole number, at least 1."),
+    ({"presets": "rag", "sizes": 4}, "sizes is 4, but must be a list with at least one entry."),
+    ({"presets": "rag", "profiles": ["esay"]}, "(did you mean 'easy'?)"),
+    ({"presets": "rag", "knobs": {"fact": 2}}, "(did you mean 'facts'?)"),
+    ({"presets": "rag", "changes": {"gat": 2}}, "setting is 'gat'"),
+    ({"presets": "rag", "suites": ["episodic"], "knobs": {"facts": "x"}}, "facts is 'x'"),
+]
+
+
+@pytest.mark.parametrize(("memory", "said"), BAD, ids=[said[:40] for _, said in BAD])
+def test_bad_memories_are_one_sentence(student, tmp_path, memory, said, capsys):
+    plan = write(tmp_path / "plan.yaml", asked(tmp_path / "out", memory=memory))
+    assert main(["plan", str(plan)]) == 2
+    told = capsys.readouterr().err
+    assert said in told
+    assert told.count("\n") == 1
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_length_without_room_is_told_before_anything_is_taught(student, tmp_path):
+    with pytest.raises(ParameterError, match="length is 40, but must be at least"):
+        planned(tmp_path / "out", lengths=[40, 512])
+    assert not (tmp_path / "out").exists()
+
+
+def test_presets_are_added_and_those_of_the_project_do_not_change(student, tmp_path, capsys):
+    own = tmp_path / "own.yaml"
+    own.write_text("system: rag\nsettings: {k: 2}\n", "utf-8")
+
+    def plan(*presets):
+        memory = {"presets": [*presets], "suites": ["episodic"], "sizes": [2]}
+        return asked(tmp_path / "s", memory=memory, lengths=[512])
+
+    path = tmp_path / "plan.yaml"
+    assert main(["plan", str(write(path, plan(str(own), "rag")))]) == 0
+    assert main(["run", str(path)]) == 0
+    # A file of one's own is known by what it says: another one is new, and the old one is left.
+    own.write_text("system: rag\nsettings: {k: 3}\n", "utf-8")
+    assert main(["plan", str(write(path, plan(str(own), "rag", "core")))]) == 0
+    assert re.search(r"left as they are: one\+own-\w{4}/da/512/", capsys.readouterr().out)
+    now = status(Sweep.load(tmp_path / "s"))
+    assert [len(now.cells[name]) for name in ("done", "left")] == [1, 2]
+    again = Plan.from_file(path)
+    found = outline(again)
+    found.packs["the preset rag"] = "other"
+    with pytest.raises(RunMismatchError, match=r"begun with the preset rag = .*'other'"):
+        accept(again, found)

@@ -152,9 +152,9 @@ class Language:
         steps = [step for step in path if isinstance(step, str)]
         names = {**label, **names}
         # Not str.format: an unknown name must survive, and a value with braces is only text.
-        return re.sub(
-            r"\{(\w+)\}", lambda match: str(names.get(match[1], match[0])), self.text(*steps)
-        )
+        pieces = _pieces(self.text(*steps))
+        pieces[1::2] = [str(names.get(name, f"{{{name}}}")) for name in pieces[1::2]]
+        return "".join(pieces)
 
     def question(self, *path: str, **names: Any) -> tuple[str, str, str]:
         """Return what stands before the context, after it, and before the answer, filled in.
@@ -270,6 +270,17 @@ class Language:
             raise DataError(f"{self.folder / 'essays'}: no essays (*.txt) found.")
         # The first line of a file is its title, which is no sentence.
         return tuple(_read_text(file).partition("\n")[2].strip() for file in files)
+
+
+def _pieces(template: str) -> list[str]:
+    """Return a template cut at its names: texts and names in turn."""
+    return [*_cut(template)]
+
+
+# Every draft fills the same few.
+@functools.lru_cache(1024)
+def _cut(template: str) -> tuple[str, ...]:
+    return tuple(re.split(r"\{(\w+)\}", template))
 
 
 def _words(path: Path) -> tuple[str, ...]:

@@ -75,7 +75,11 @@ class Planned:
 
     def answers(self, root: Path) -> Path:
         """Return the file of answers."""
-        return root / self.folder / "pred" / f"{self.label}.jsonl"
+        return Path(self.place(str(root)))
+
+    def place(self, root: str) -> str:
+        """Return the file of answers as a text: making thousands of paths takes long."""
+        return f"{root}/{self.folder}/pred/{self.label}.jsonl"
 
     def questions(self, root: Path) -> Path:
         """Return the file of questions."""

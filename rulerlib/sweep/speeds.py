@@ -44,7 +44,7 @@ class Speeds:
         """Return the speeds of all cells of a sweep that were measured."""
         measured = Measured()
         for cell in sweep.cells:
-            measured.add(cell.who, cell.length, state.read_cost(cell.answers(sweep.root)))
+            measured.add(cell.who, cell.length, state.read_cost(cell.place(str(sweep.root))))
         return cls(measured.rates())
 
     def together(self, plan: Plan, cells: Iterable[Planned]) -> float | None:
@@ -75,7 +75,7 @@ class Measured:
     def add(self, who: str, length: int, cost: Mapping[str, object]) -> None:
         """Count what a cell cost, as `rulerlib.sweep.state.read_cost` has it."""
         seconds, asked = cost.get("seconds"), cost.get("asked")
-        if isinstance(seconds, Mapping) and isinstance(asked, (int, float)) and asked:
+        if isinstance(seconds, dict) and isinstance(asked, (int, float)) and asked:
             self._seconds[who, length] += sum(seconds.values())
             self._work[who, length] += predict.cost(length) * asked
 

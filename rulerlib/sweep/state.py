@@ -21,37 +21,46 @@ from rulerlib.metering import added
 from rulerlib.store import files, lock
 
 
-def cost_path(answers: Path) -> Path:
+Answers = Path | str
+"""The file of the answers of a cell."""
+
+
+def cost_path(answers: Answers) -> Path:
     """Return the file that says what answers cost."""
-    return answers.with_suffix(".cost.json")
+    return Path(_beside(answers, "cost"))
 
 
-def failure_path(answers: Path) -> Path:
+def failure_path(answers: Answers) -> Path:
     """Return the file that says how answers failed."""
-    return answers.with_suffix(".failure.json")
+    return Path(_beside(answers, "failure"))
 
 
-def read_cost(answers: Path) -> dict[str, Any]:
+def read_cost(answers: Answers) -> dict[str, Any]:
     """Return what answers cost; empty where that is not known, or the file is damaged."""
-    return _read(cost_path(answers))
+    return _read(_beside(answers, "cost"))
 
 
-def read_failure(answers: Path) -> dict[str, Any]:
+def read_failure(answers: Answers) -> dict[str, Any]:
     """Return how often answers failed (``tries``), the last sentence (``error``), and the log."""
-    return _read(failure_path(answers))
+    return _read(_beside(answers, "failure"))
 
 
-def _read(path: Path) -> dict[str, Any]:
-    # A third of the time of `read_object`: a sweep has thousands.
+def _beside(answers: Answers, what: str) -> str:
+    # As a text: a sweep has thousands, and paths take several times as long.
+    return f"{str(answers).removesuffix('.jsonl')}.{what}.json"
+
+
+def _read(path: str) -> dict[str, Any]:
+    # A third of the time of `read_object`.
     try:
-        with path.open("rb") as file:
+        with open(path, "rb", buffering=0) as file:
             values = json.loads(file.read())
     except (OSError, ValueError, RecursionError):
         return {}
     return values if isinstance(values, dict) else {}
 
 
-def is_done(answers: Path, count: int, cost: Mapping[str, Any] | None = None) -> bool:
+def is_done(answers: Answers, count: int, cost: Mapping[str, Any] | None = None) -> bool:
     """Return whether a cell has at least ``count`` answers, all of them whole.
 
     Parameters

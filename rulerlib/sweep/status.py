@@ -77,19 +77,21 @@ def status(sweep: Sweep) -> Status:
     told = Status(cells={name: [] for name in STATES})
     measured = Measured()
     done = total = 0.0
+    root = str(sweep.root)
     for job in sweep.jobs:
         holder = state.holder(sweep.lock(job))
         where = f"{job.name} is running: process {holder.get('process')} on {holder.get('host')}"
         now: Planned | None = None
         for cell in job.cells:
-            answers = cell.answers(sweep.root)
-            cost = state.read_cost(answers)
-            measured.add(cell.who, cell.length, cost)
-            told.tokens.update(cost.get("tokens") or {})
-            total += sweep.work(cell)
+            answers = cell.place(root)
+            cost, work = state.read_cost(answers), sweep.work(cell)
+            if cost:
+                measured.add(cell.who, cell.length, cost)
+                told.tokens.update(cost.get("tokens") or {})
+            total += work
             if state.is_done(answers, sweep.count(cell), cost):
                 told.cells["done"].append(cell)
-                done += sweep.work(cell)
+                done += work
             elif failure := state.read_failure(answers):
                 told.cells["failed"].append(cell)
                 told.failures += _failure(cell, failure, len(told.failures))

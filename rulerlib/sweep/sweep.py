@@ -105,7 +105,7 @@ class Sweep:
 
     # --- What stands where ---------------------------------------------------------------------
 
-    @property
+    @cached_property
     def root(self) -> Path:
         """The folder of all runs."""
         return self.folder / "runs"
@@ -165,7 +165,7 @@ class Sweep:
 
     def is_done(self, cell: Planned) -> bool:
         """Return whether all answers of a cell stand there."""
-        return state.is_done(cell.answers(self.root), self.count(cell))
+        return state.is_done(cell.place(str(self.root)), self.count(cell))
 
     def work(self, cell: Planned) -> float:
         """Return what the answers of a cell cost together, see `rulerlib.sweep.cells.work`."""
@@ -300,7 +300,7 @@ def _unmark(sweep: Sweep) -> None:
 
 def _begun(sweep: Sweep) -> bool:
     """Return whether there are any answers."""
-    return any(os.path.exists(cell.answers(sweep.root)) for cell in sweep.cells)
+    return any(os.path.exists(cell.place(str(sweep.root))) for cell in sweep.cells)
 
 
 def _check_unchanged(before: Sweep, plan: Plan, outline: Outline, path: Path) -> None:

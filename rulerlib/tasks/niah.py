@@ -231,6 +231,11 @@ class Needles(Maker):
         label = self.language.label(self.knobs.type_needle_v, 2)
         return self.language.fill("niah", "needle", label, key=key, value=value)
 
+    @cached_property
+    def _wording(self) -> str:
+        """The words of every needle."""
+        return self._needle("", "").casefold()
+
     def _draw(self, rng: random.Random, count: int) -> dict[str, list[str]]:
         """Return values by key; no key or value stands in another or in the haystack."""
         drawn = self._draw_some(rng, self.knobs.num_needle_k, ())
@@ -244,7 +249,7 @@ class Needles(Maker):
     ) -> dict[str, list[str]]:
         """Return values by key; none of them stands in any of ``taken`` or holds one of these."""
         knobs, language = self.knobs, self.language
-        wording = self._needle("", "").casefold()
+        wording = self._wording
         for _ in range(TRIES):
             keys = [value_of(knobs.type_needle_k, language, rng) for _ in range(count)]
             size = count * knobs.num_needle_v

@@ -356,9 +356,10 @@ class Dataset:
         """Everything that decides the bytes of the samples, as plain data."""
         metadata = {
             "task": self.task,
-            "knobs": self.row.settings(),
+            "knobs": self.row.stated(),
             "language": self._language.code,
-            "language_pack": self._language.fingerprint,
+            # That of the maker, which may ask in another wording.
+            "language_pack": self._trial.language.fingerprint,
             "length": self.length,
             "seed": self.seed,
             "tokenizer": self._tokenizer.name,

@@ -61,7 +61,7 @@ class Run(Parameters):
             ``globals()``, before anything but parameters was set.
         family
             The family whose tasks the notebook may run, and whose knobs are parameters too. None:
-            any tasks, as their rows say, and no study.
+            any tasks, with the knobs that all of RULER's have, and no study.
 
         Raises
         ------
@@ -71,7 +71,8 @@ class Run(Parameters):
             As `Parameters` and `loaded_engine`.
         """
         own = {item.name for item in fields(cls)} - _NOT_SET - (set() if family else _STUDY)
-        knobs = [*tasks.TASKS[tasks.names("all", family)[0]].settings()] if family else []
+        first = tasks.names("all", family)[0]
+        knobs = [*tasks.TASKS[first].settings()] if family else [*tasks.COMMON]
         known = [*sorted(own), *_FORMAT, *_DECODING, *knobs]
         values = notebook_parameters(namespace, known)
         set_ = {name: value for name, value in values.items() if value is not None}

@@ -158,6 +158,14 @@ def _differing(task: Task, wanted: Mapping[str, Any]) -> dict[str, Any]:
     return {knob: value for knob, value in wanted.items() if row[knob] != value}
 
 
+def _has_form(task: Task) -> bool:
+    """Return whether RULER's file can say what a task asks."""
+    if task.family.name not in FORMS:
+        return False
+    said, usual = FORMS[task.family.name].names.values(), asdict(task.family.knobs())
+    return all(value == usual[knob] for knob, value in task.settings().items() if knob not in said)
+
+
 def read(path: str | Path) -> list[dict[str, Any]]:
     """Return the settings in a file as rows of a study.
 
@@ -187,13 +195,13 @@ def written(names: str | Iterable[str] = "ruler") -> str:
     Raises
     ------
     ParameterError
-        If a task is unknown, or none of RULER's families.
+        If a task is unknown, or RULER's file has no words for it.
     MissingExtraError
         If `pyyaml` is not installed.
     """
     yaml = packages.load("yaml", "notebook", "Writing a synthetic.yaml")
     chosen = tasks.names(names if isinstance(names, str) else [*names])
-    allowed = [name for name in tasks.TASKS if tasks.TASKS[name].family.name in FORMS]
+    allowed = [name for name, task in tasks.TASKS.items() if _has_form(task)]
     entries = {}
     for name in chosen:
         task = tasks.TASKS[one_of("tasks", name, allowed)]

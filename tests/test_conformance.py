@@ -507,6 +507,19 @@ def test_a_run_of_this_project_passes_unless_it_leaves_out_the_prefix(place, tmp
     assert {finding.records for finding in report.findings} <= {4}
 
 
+def test_a_task_beside_rulers_is_not_taken_for_one_of_them(tmp_path):
+    for name, wanted in (("niah_multivalue_2", None), ("vt_2", None), ("passkey", None),
+                         ("samples_ruler_vt_2026-06-01T10", "vt"), ("niah_single_1",) * 2,
+                         ("qa_squad", "qa_1")):  # fmt: skip
+        task = layouts.task_of(tmp_path / f"{name}.jsonl")
+        assert (task and task.name) == wanted
+
+
+def test_a_run_in_another_wording_passes(tmp_path):
+    write_own(tmp_path, "vt", asked("vt", language="da", paraphrase=3))
+    assert check(tmp_path, "words").findings == []
+
+
 def test_outputs_of_nemo_skills_alone_do_not_tell_the_prefix(tmp_path):
     written(layouts.NEMO, tmp_path, "vt", loses_prefix(asked("vt")))
     assert found(check(tmp_path)) == {"answer prefix lost"}

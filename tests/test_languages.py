@@ -387,18 +387,18 @@ def test_a_pack_that_is_not_utf_8_or_nested_too_deep_is_named(german):
 
 
 @pytest.mark.parametrize(
-    "task", [name for name, task in TASKS.items() if task.family.name == "niah"]
+    "task", [name for name, row in TASKS.items() if getattr(row.knobs, "needle", "") == "magic"]
 )
 def test_a_third_language_is_only_data(task, german, words):
     data = Dataset(task, 700, languages.read_pack(german), words, num_samples=40)
-    several = task in ("niah_multivalue", "niah_multiquery")
+    several = TASKS[task].knobs.num_values
     for sample in data:
         found = {value: key for key, value in re.findall(r": (\S+) hat (\S+)\.", sample.input)}
-        verb = "haben" if several else "hat"
+        verb = "haben" if several > 1 else "hat"
         asked = re.search(rf" {verb} ([^\n]+) im Text\?$", sample.input)[1]
         keys = re.split(", | und ", asked)
         assert {found[value] for value in sample.outputs} == set(keys)
-        assert len(sample.outputs) == (4 if several else 1)
+        assert len(sample.outputs) == several
         assert sample.length <= 700
         assert sample.language == "de"
         assert sample.answer_prefix == f" {asked} {verb}:"

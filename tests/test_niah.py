@@ -33,8 +33,12 @@ VARIANTS = {
     "niah_multikey_3": ("uuids", "uuids", 1, 1, 1),
     "niah_multivalue": ("words", "numbers", 1, 4, 1),
     "niah_multiquery": ("words", "numbers", 4, 1, 4),
+    "niah_single_4": ("words", "words", 1, 1, 1),
+    "niah_multivalue_2": ("words", "numbers", 1, 2, 1),
+    "niah_multiquery_2": ("words", "numbers", 2, 1, 2),
 }
-"""RULER's settings: key type, value type, keys, values a key, keys asked for."""
+"""RULER's settings and those that it left out: types of key and value, and how many keys, values
+of a key, and keys asked for."""
 
 HAYSTACK_OF = dict.fromkeys(VARIANTS, "essay") | {
     "niah_single_1": "noise",

@@ -23,7 +23,7 @@ from rulerlib.parts import ROLES, Column, Part, Parts
 from rulerlib.samples import Sample
 from rulerlib.tasks import TASKS
 
-NIAH = [name for name in TASKS if name.startswith("niah")]
+NIAH = [name for name, task in TASKS.items() if getattr(task.knobs, "needle", "") == "magic"]
 
 
 def texts(sample: Sample, parts) -> list[str]:
@@ -112,7 +112,7 @@ NEEDLES = [
 @pytest.mark.parametrize(("task", "tokenizer", "language"), NEEDLES, indirect=["tokenizer"])
 def test_every_needle_and_value(task, tokenizer, language):
     pack = languages.load(language)
-    kind = "uuids" if task in ("niah_single_3", "niah_multikey_3") else "numbers"
+    kind = TASKS[task].knobs.type_needle_v
     needle = pattern(pack.fill("niah", "needle", pack.label(kind, 2)))
     for sample in Dataset(task, 2600, language, tokenizer, num_samples=3):
         check_all(sample, tokenizer)

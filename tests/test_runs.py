@@ -140,7 +140,7 @@ def test_an_unknown_parameter_is_named_with_its_neighbour(notebook, name, meant)
         *(("language", value) for value in ("dk", "", None, 5, "../en", ["da"])),
         *(("engine", value) for value in ("vlmm", "", None, 5)),
         *(("model", value) for value in ("nope", "/nope", "", None, 5, "a/b/c", "lile")),
-        *(("tasks", value) for value in ("nope", "niah_single_4", "", None, 5, [], {}, "[1,2]",
+        *(("tasks", value) for value in ("nope", "niah_single_9", "", None, 5, [], {}, "[1,2]",
                                             "niah_single_1,niah_single_1", [None])),
         *(("chat", value) for value in ("maybe", 1, True)),
         *(("system_prompt", value) for value in (5, "Be brief.")),
@@ -230,7 +230,8 @@ def test_none_may_arrive_as_text(notebook, none):
     ("given", "wanted"),
     [
         ("niah_single_1", 1), ("niah_single_1,niah_multikey_1", 2), ("[niah_single_1]", 1),
-        ("['niah_single_1', 'niah_multivalue']", 2), (["niah_single_1"], 1), ("all", 8),
+        ("['niah_single_1', 'niah_multivalue']", 2), (["niah_single_1"], 1), ("ruler", 8),
+        ("all", 13),
     ],
 )  # fmt: skip
 def test_tasks_as_papermill_hands_them_over(notebook, given, wanted):
@@ -723,9 +724,23 @@ def test_the_inference_notebook_knows_the_parameters_of_a_run():
     flat = {item.name for item in dataclasses.fields(PromptFormat)}
     assert names - known == flat | {
         "temperature", "top_p", "decoding_seed", "samples_per_question", "tokens_to_generate",
+        "paraphrase",
     }  # fmt: skip
     with pytest.raises(ParameterError, match="did you mean 'tasks'"):
         Run.from_notebook({"tasks": "vt", "taks": "vt"})
+
+
+def test_all_of_rulers_tasks_can_be_asked_in_another_wording(served):
+    names = dict(served, tasks="vt,niah_single_1", paraphrase=2)
+    cells = Run.from_notebook(names).cells
+    assert {cell.label for cell in cells} == {"vt+paraphrase=2", "niah_single_1+paraphrase=2"}
+    assert {cell.label for cell in Run.from_notebook({**names, "paraphrase": 0}).cells} == {
+        "vt", "niah_single_1",
+    }  # fmt: skip
+    with pytest.raises(ParameterError, match="paraphrase is 4, but must be at most 3, as many as"):
+        Run.from_notebook({**names, "paraphrase": 4})
+    with pytest.raises(ParameterError, match="knob is 'paraphrase', but must be one of"):
+        Run.from_notebook({**names, "tasks": "drop_1"})
 
 
 def test_a_notebooks_flat_parameters_become_two_values(notebook):

@@ -57,6 +57,18 @@ def test_what_is_written_is_read_as_the_same_tasks():
     assert synthetic.rows(synthetic.written()) == [{"task": name} for name in tasks.RULER]
 
 
+def test_settings_beside_the_thirteen_are_those_of_the_nearest():
+    names = [name for name in tasks.names("all") if tasks.TASKS[name].category == "beside RULER"]
+    named = [name for name in names if name not in ("passkey", "niah_vanilla")]
+    rows = synthetic.rows(synthetic.written(named))
+    assert rows[:2] == [{"task": "niah_single_2", "type_needle_v": "words"},
+                        {"task": "niah_single_2", "num_needle_v": 2}]  # fmt: skip
+    for name, row in zip(named, rows, strict=True):
+        assert tasks.resolve(row.pop("task"), **row).knobs == tasks.TASKS[name].knobs
+    with pytest.raises(ParameterError, match="tasks is 'passkey', but must be one of"):
+        synthetic.written(["passkey"])
+
+
 @pytest.mark.parametrize("name", SETTINGS)
 def test_the_knobs_that_differ_come_back(name, tmp_path, monkeypatch):
     changed = tasks.resolve(name, **SETTINGS[name])
@@ -95,7 +107,7 @@ def test_a_study_takes_the_settings_of_its_family(tmp_path):
     file = tmp_path / "synthetic.yaml"
     file.write_text(synthetic.written())
     parameters = Parameters(tasks="niah_single_2", family="niah", study=str(file))
-    assert [task for task, _ in parameters.rows] == tasks.names("all", "niah")
+    assert [task for task, _ in parameters.rows] == tasks.names("ruler", "niah")
     file.write_text(synthetic.written(["vt"]))
     with pytest.raises(ParameterError, match="settings of niah"):
         Parameters(tasks="niah_single_2", family="niah", study=str(file))

@@ -197,8 +197,14 @@ def check_positions(tokenizer: tokens.Tokenizer, sample: Sample) -> None:
 
     answer = sample.input.index(sample.outputs[0])
     assert sample.token_position_answer == holder(answer)
-    needle = re.compile(r"(?:Et af de særlige|One of the special)[^\n.]*?: (\S+)\.")
-    starts = {found[1]: holder(found.start()) for found in needle.finditer(sample.input)}
+    needle = re.compile(
+        r"(?:Et af de særlige|One of the special)[^\n.]*?: (\S+)\."
+        r"|(?:Adgangskoden er|The pass key is) (\d+)\. "
+        r"|(?:Det bedste, man|The best thing to)[^\n.]*? (?:er at|is to) ([^.]+)\."
+    )
+    starts = {
+        found[found.lastindex]: holder(found.start()) for found in needle.finditer(sample.input)
+    }
     gold = [starts[value] for value in sample.outputs]
     assert sample.token_positions[: len(gold)] == gold
     assert set(sample.token_positions) <= set(starts.values())

@@ -35,7 +35,7 @@ OPENING = {
     "en": "Follow the chain or chains of variables that are given a value in the text that "
     "follows.\n\n",
 }
-ASSIGNMENT = re.compile(r"VAR ([A-Z]{5}) = (?:VAR ([A-Z]{5})|([1-9]\d{4}))\.(?=\s)")
+ASSIGNMENT = re.compile(r"VAR ([A-Z]{3,40}) = (?:VAR ([A-Z]{3,40})|([1-9]\d{4}))\.(?=\s)")
 QUESTION = {
     "da": re.compile(
         r"\nSpørgsmål: Find alle de variable, der har fået tildelt værdien (\d+) i teksten"
@@ -55,7 +55,7 @@ PREFIX = {
         r" (\d+), namely:"
     ),
 }
-NAME = re.compile(r"\b[A-Z]{5}\b")
+NAME = re.compile(r"\b[A-Z]{3,40}\b")
 
 
 @dataclass
@@ -107,6 +107,7 @@ def check(data: Dataset, sample: Sample) -> None:
     assert reading.answers == sample.outputs
     assert reading.rest == ""
     assert {len(chain) for chain in reading.chains.values()} == {knobs.num_hops + 1}
+    assert {len(name) for name in reading.names} == {knobs.name_length}
     assert len(reading.chains) == knobs.num_chains
     prefix = PREFIX[sample.language].fullmatch(sample.answer_prefix)
     assert prefix
@@ -135,6 +136,8 @@ SETTINGS = [
     {"num_hops": 8, "few_shot": False},
     {"num_chains": 4, "num_hops": 2},
     {"num_chains": 3, "haystack": "essay"},
+    {"name_length": 3, "haystack": "essay", "num_hops": 6},
+    {"name_length": 9, "num_chains": 2, "num_hops": 2},
 ]
 
 
@@ -152,11 +155,12 @@ def test_the_reader_finds_the_answers(language, knobs, words):
     chains=st.integers(1, 6),
     hops=st.integers(1, 9),
     length=st.integers(1800, 5000),
+    letters=st.integers(3, 8),
     seed=st.integers(0, 10**9),
     language=st.sampled_from(LANGUAGES),
 )
-def test_any_setting_that_fits(chains, hops, length, seed, language):
-    knobs = {"num_chains": chains, "num_hops": hops}
+def test_any_setting_that_fits(chains, hops, length, letters, seed, language):
+    knobs = {"num_chains": chains, "num_hops": hops, "name_length": letters}
     data = Dataset("vt", length, language, "words", num_samples=1, seed=seed, knobs=knobs)
     check(data, data[0])
     assert data[0].length <= length
@@ -176,7 +180,9 @@ def test_chains_interleave_at_random(words):
 
 
 @each_tokenizer_and_language
-@pytest.mark.parametrize("knobs", [{}, {"num_chains": 2, "haystack": "essay"}], ids=str)
+@pytest.mark.parametrize(
+    "knobs", [{}, {"num_chains": 2, "haystack": "essay", "name_length": 12}], ids=str
+)
 @pytest.mark.filterwarnings("ignore:The tokenizer")
 def test_lengths_are_exact_and_places_are_true(language, knobs, tokenizer):
     data = Dataset("vt", 2000, language, tokenizer, num_samples=3, knobs=knobs)
@@ -277,6 +283,9 @@ def test_the_same_bytes_in_every_process():
         ({"few_shot": "yes"}, "few_shot is 'yes', but must be True or False"),
         ({"num_chains": 100, "num_hops": 99}, r"num_chains \* \(num_hops \+ 1\) is 10000"),
         ({"num_hop": 3}, "did you mean 'num_hops'"),
+        ({"name_length": 2}, "name_length is 2, but must be .*at least 3 and at most 40"),
+        ({"name_length": 41}, "name_length is 41, but must be .*at least 3 and at most 40"),
+        ({"name_length": "5"}, "name_length is '5'"),
     ],
 )
 def test_bad_knobs_are_named(knobs, said):

@@ -99,8 +99,10 @@ class Fault:
 def _ending(family: str) -> re.Pattern[str]:
     """Return how the prompts of a family end: in RULER's wording, and in that of each pack."""
     section, ruler = _SECTIONS[family]
-    packs = (languages.load(code).templates.get(section) for code in languages.available())
-    texts = [text.strip() for pack in packs for text in _prefixes(pack)]
+    packs = [languages.load(code) for code in languages.available()]
+    worded = [pack.paraphrased(at) for pack in packs for at in range(pack.paraphrases + 1)]
+    tables = (pack.templates.get(section) for pack in worded)
+    texts = [text.strip() for table in tables for text in _prefixes(table)]
     ours = [re.sub(r"\\\{\w+\\\}", ".{1,999}?", re.escape(text)) for text in texts]
     return re.compile(rf"(?:{'|'.join([ruler, *ours])})\s*\Z")
 

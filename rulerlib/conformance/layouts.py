@@ -46,7 +46,9 @@ PATTERNS = ("*.jsonl", "details_*.json", "details_*.parquet")
 # What lm-eval calls RULER's two tasks of questions.
 _ALIASES = {"qa_squad": "qa_1", "qa_hotpot": "qa_2"}
 _NAMES = {name: name for name in tasks.RULER} | _ALIASES
-_TASK = re.compile(rf"(?<![a-z0-9])(?:{'|'.join(_NAMES)})(?![a-z0-9])")
+# Longest first, so that a task of ours that is named after one of RULER's is not taken for it.
+_LONGEST_FIRST = sorted({*tasks.TASKS, *_ALIASES}, key=len, reverse=True)
+_TASK = re.compile(rf"(?<![a-z0-9])(?:{'|'.join(_LONGEST_FIRST)})(?![a-z0-9])")
 # The field that lm-eval and lighteval write beside a question or its parts.
 _PREFIXES = ("answer_prefix", "gen_prefix")
 
@@ -112,7 +114,7 @@ def task_of(path: Path) -> tasks.Task | None:
     """Return RULER's task that a file's name or the nearest of its folders names; else None."""
     for name in (path.name, *(parent.name for parent in path.resolve().parents)):
         if matches := _TASK.findall(name):
-            return tasks.TASKS[_NAMES[matches[-1]]]
+            return tasks.TASKS.get(_NAMES.get(matches[-1], ""))
     return None
 
 

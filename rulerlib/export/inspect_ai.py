@@ -137,11 +137,12 @@ def parameters(family: str | None) -> dict[str, Any]:
     """Return the parameters of a family's task with their defaults, the knobs among them.
 
     A knob is None: as the task's row has it. ``family`` None means all thirteen tasks of RULER,
-    which have no knob in common.
+    with the knobs that they have in common.
     """
-    knobs = fields(tasks.FAMILIES[family].knobs) if family else ()  # type: ignore[arg-type]
+    own = fields(tasks.FAMILIES[family].knobs) if family else ()  # type: ignore[arg-type]
+    knobs = [item.name for item in own] if family else tasks.COMMON
     usual = {item.name: item.default for item in fields(Asked)}
-    return {**{item.name: None for item in knobs}, **usual}
+    return {**dict.fromkeys(knobs), **usual}
 
 
 def pose(

@@ -10,8 +10,9 @@ line; ``xx/numbers.toml``, where numbers are written otherwise than in English
 ``xx/reading.toml`` says how questions about passages are asked, and ``xx/episodic.toml``,
 ``xx/semantic.toml`` and ``xx/spatial.toml`` what the suites on memory teach and ask, and
 ``xx/memory.toml`` how what a memory recalls is put into a prompt, and how an episode is asked
-about that stands in one; and the wording of fictional documents, ``xx/encyclopedia.toml`` and
-``xx/chronicle.toml`` (`rulerlib.sources`).
+about that stands in one, ``xx/classics.toml`` the needle tests that came before RULER, and
+``xx/paraphrases.toml`` other wordings of RULER's questions; and the wording of fictional
+documents, ``xx/encyclopedia.toml`` and ``xx/chronicle.toml`` (`rulerlib.sources`).
 
 >>> danish = load("da")
 >>> danish.join(["a", "b", "c"])
@@ -36,8 +37,9 @@ question_answering    ``number``, ``text``, ``query``, ``context``
 reading               the same, ``examples`` and ``opening``
 ====================  ==========================================================
 
-The files of the suites on memory, and ``xx/memory.toml``, say at their beginning what their
-templates may name.
+The files of the suites on memory, ``xx/memory.toml`` and ``xx/classics.toml`` say at their
+beginning what their templates may name. A paraphrase may name what the template names that it
+stands for.
 """
 
 from __future__ import annotations
@@ -47,18 +49,18 @@ import hashlib
 import re
 import tomllib
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from string import Formatter
 from typing import Any
 
 from rulerlib import paths
-from rulerlib.errors import DataError, one_of
+from rulerlib.errors import DataError, one_of, require
 from rulerlib.languages.numbers import Numbers
 
 _HERE = Path(__file__).parent
 
-SECTIONS = ("reading", "episodic", "semantic", "spatial", "memory")
+SECTIONS = ("reading", "episodic", "semantic", "spatial", "memory", "classics", "paraphrases")
 """The sections of a pack that stand in files of their own: ``xx/reading.toml`` is read as the
 section ``reading``. A pack may do without any of them."""
 
@@ -129,6 +131,28 @@ class Language:
         if not isinstance(table, dict):
             raise DataError(f"{self._file(name)}: [{name}] is missing.")
         return table
+
+    @property
+    def paraphrases(self) -> int:
+        """The number of further wordings of RULER's questions that the pack has."""
+        return len(self.templates.get("paraphrases", {}).get("wordings", ()))
+
+    def paraphrased(self, number: int) -> Language:
+        """Return this language with RULER's questions in another wording; 0: as it is.
+
+        The wording of needles, assignments and documents stays, so that the samples of all
+        wordings hold the same and differ in what is said before and after it.
+
+        Raises
+        ------
+        ParameterError
+            If the pack has no such wording.
+        """
+        if not number:
+            return self
+        allowed = f"at most {self.paraphrases}, as many as the language pack '{self.code}' has"
+        require(number <= self.paraphrases, "paraphrase", number, allowed)
+        return _paraphrased(self, number)
 
     def _file(self, section: str) -> Path:
         """Return where a section stands."""
@@ -283,6 +307,24 @@ def _cut(template: str) -> tuple[str, ...]:
     return tuple(re.split(r"\{(\w+)\}", template))
 
 
+# One object for each, so that what is made of a language is found again.
+@functools.lru_cache(16)
+def _paraphrased(language: Language, number: int) -> Language:
+    wording = language.templates["paraphrases"]["wordings"][number - 1]
+    return replace(language, templates=_laid_over(language.templates, wording))
+
+
+def _laid_over(table: dict[str, Any], upper: dict[str, Any]) -> dict[str, Any]:
+    """Return a table with the entries of another one in the place of its own."""
+    laid = dict(table)
+    for name, value in upper.items():
+        below = laid.get(name)
+        if isinstance(below, dict) and isinstance(value, dict):
+            value = _laid_over(below, value)
+        laid[name] = value
+    return laid
+
+
 def _words(path: Path) -> tuple[str, ...]:
     words = tuple(_read_text(path).split())
     if not words:
@@ -343,6 +385,9 @@ def read_pack(path: str | Path) -> Language:
     for section in SECTIONS:
         if (file := folder / f"{section}.toml").exists():
             table[section] = read_toml(file, f"the section '{section}' of a language pack")
+    wordings = table.get("paraphrases", {}).get("wordings", [])
+    if not isinstance(wordings, list) or not all(isinstance(each, dict) for each in wordings):
+        raise DataError(f"{folder / 'paraphrases.toml'}: [[wordings]] is no list of tables.")
     return Language(code, name, noise, tuple(table["articles"]), templates=table, folder=folder)
 
 

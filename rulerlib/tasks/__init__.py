@@ -24,7 +24,7 @@ from rulerlib.tasks import (
     spatial,
     variable_tracking,
 )
-from rulerlib.tasks.family import RULER_CATEGORIES, Family
+from rulerlib.tasks.family import BESIDE, Family
 
 MOST_QUERIES = 1000
 """The most questions that can be asked about one context, where nothing else sets a limit."""
@@ -62,7 +62,7 @@ class Task:
     @property
     def category(self) -> str:
         """Its category; that of the thirteen tasks is one of RULER's four."""
-        return self.family.category
+        return BESIDE if self.name in self.family.beside else self.family.category
 
     @property
     def tokens_to_generate(self) -> int:
@@ -88,6 +88,17 @@ class Task:
         """Return the knobs as plain data."""
         return asdict(self.knobs)
 
+    def stated(self) -> dict[str, Any]:
+        """Return the knobs that a dataset states: all but later ones that are not used.
+
+        See `rulerlib.tasks.family.later`.
+        """
+        settings = self.settings()
+        for item in fields(self.knobs):
+            if item.metadata.get("later") and settings[item.name] == item.default:
+                del settings[item.name]
+        return settings
+
     def check_queries(self, queries_per_context: Any) -> None:
         """Check that one context can be asked this many questions.
 
@@ -104,15 +115,27 @@ class Task:
         require(holds, "queries_per_context", queries_per_context, allowed)
 
 
-TASKS: dict[str, Task] = {
-    name: Task(name, family, knobs)
-    for family in FAMILIES.values()
-    for name, knobs in family.variants.items()
-}
-"""The tasks by name: every variant of every family."""
-
-RULER = tuple(name for name, task in TASKS.items() if task.category in RULER_CATEGORIES)
+RULER = tuple(name for module in _RULER for name in module.FAMILY.variants)
 """The names of RULER's thirteen tasks."""
+
+TASKS: dict[str, Task] = {
+    name: Task(name, module.FAMILY, knobs)
+    for module, rows in (
+        *((module, module.FAMILY.variants) for module in _RULER),
+        *((module, module.FAMILY.beside) for module in _RULER),
+        *((module, module.FAMILY.variants) for module in _OWN),
+    )
+    for name, knobs in rows.items()
+}
+"""The tasks by name: RULER's thirteen, further settings of its families, and our own families."""
+
+
+COMMON = tuple(
+    item.name
+    for item in fields(TASKS[RULER[0]].knobs)
+    if all(hasattr(TASKS[name].knobs, item.name) for name in RULER)
+)
+"""The knobs that all of RULER's tasks have."""
 
 
 def resolve(name: str, **knobs: Any) -> Task:
@@ -146,7 +169,7 @@ def names(chosen: str | Sequence[str], family: str | None = None) -> list[str]:
     ----------
     chosen
         A name, several with commas between them, a list of names, ``"ruler"`` (the thirteen),
-        or ``"all"``.
+        or ``"all"`` (every row of the table).
     family
         Only tasks of this family are allowed.
 

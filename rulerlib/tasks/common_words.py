@@ -39,7 +39,7 @@ from rulerlib.scoring import LIST
 from rulerlib.tasks import mistakes
 from rulerlib.tasks.budget import Take
 from rulerlib.tasks.draft import Draft
-from rulerlib.tasks.family import AGGREGATION, Family, Maker, asked_once, listed
+from rulerlib.tasks.family import AGGREGATION, Family, Maker, asked_once, later, listed
 from rulerlib.tasks.word_list import LONGEST, SHORTEST, frequent, proper
 from rulerlib.texts import digest
 from rulerlib.tokens import Tokenizer
@@ -106,6 +106,9 @@ class Knobs:
         ``"wordfreq"``: the most frequent words of the language; ``"text"``: the
         words of the dataset's texts, which may be a file with one word a line.
         Either way lower case, letters only, 3 to 14 of them.
+    paraphrase
+        The wording of the question: 0, the language's own, or 1 to 3, one of the paraphrases that
+        its pack has.
 
     Raises
     ------
@@ -118,6 +121,7 @@ class Knobs:
     freq_ucw: int | None = None
     few_shot: bool = True
     words: str = "wordfreq"
+    paraphrase: int = later(0)
 
     def __post_init__(self) -> None:
         whole_number("num_cw", self.num_cw, 1, 1000)
@@ -128,6 +132,7 @@ class Knobs:
         require(common > uncommon, "freq_cw", common, f"more than freq_ucw ({uncommon})")
         flag("few_shot", self.few_shot)
         one_of("words", self.words, SOURCES)
+        whole_number("paraphrase", self.paraphrase, 0)
 
     @property
     def automatic(self) -> bool:

@@ -10,7 +10,7 @@ import contextlib
 import random
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
@@ -33,11 +33,24 @@ RETRIEVAL, TRACING, AGGREGATION, QUESTIONS = RULER_CATEGORIES = (
 )  # fmt: skip
 """RULER's four categories of tasks (Hsieh et al. 2024, section 3)."""
 
+BESIDE = "beside RULER"
+"""The category of the settings of RULER's families that are not among its thirteen tasks, so that
+no mean over a category of RULER's holds them."""
+
 READING = "reading comprehension"
 """The category of questions whose answers must be worked out from a passage."""
 
 MEMORY = "memory"
 """The category of questions about an episode: what was taught, fact after fact."""
+
+
+def later(default: Any) -> Any:
+    """Return the field of a knob that came after the first datasets were written.
+
+    A dataset states it only where it is not the default, so that those that were written before
+    stay what they are; see `rulerlib.tasks.Task.stated`.
+    """
+    return field(default=default, metadata={"later": True})
 
 
 # The next length or task mostly has the same texts.
@@ -61,7 +74,8 @@ class Maker(ABC):
     Parameters
     ----------
     knobs, language, budget
-        What to make, in which language, how long.
+        What to make, in which language, how long. Where the knobs have a ``paraphrase``, the
+        language asks in that wording.
     texts
         The dataset's texts; each family says what it uses them for.
     seed
@@ -71,7 +85,8 @@ class Maker(ABC):
     def __init__(
         self, knobs: Any, language: Language, budget: Budget, texts: tuple[str, ...], seed: str
     ) -> None:
-        self.knobs, self.language, self.budget = knobs, language, budget
+        self.knobs, self.budget = knobs, budget
+        self.language = language.paraphrased(getattr(knobs, "paraphrase", 0))
         self._texts, self._seed = texts, seed
 
     @property
@@ -163,6 +178,8 @@ class Family:
     explain
         Returns the kind of mistake of a prediction, given whether the token limit ended it; see
         `rulerlib.tasks.mistakes`.
+    beside
+        Knobs by the name of further tasks: settings that are not among RULER's.
     reads_texts
         Returns for given knobs whether the user's own texts are read.
     reasoning
@@ -180,6 +197,7 @@ class Family:
     maker: Callable[..., Maker]
     most_queries: Callable[[Any], tuple[int | None, str]]
     explain: Callable[[Prediction, bool], dict[str, Any]]
+    beside: Mapping[str, Any] = field(default_factory=dict)
     reads_texts: Callable[[Any], bool] = lambda knobs: False
     reasoning: Callable[[Any], int] = lambda knobs: 0
     stop: Callable[[Any], tuple[str, ...]] = lambda knobs: ()

@@ -38,7 +38,7 @@ from rulerlib.scoring import LIST
 from rulerlib.tasks import mistakes
 from rulerlib.tasks.budget import Take
 from rulerlib.tasks.draft import Draft
-from rulerlib.tasks.family import AGGREGATION, Family, Maker, asked_once, listed
+from rulerlib.tasks.family import AGGREGATION, Family, Maker, asked_once, later, listed
 
 NOISE = "..."
 
@@ -71,6 +71,9 @@ class Knobs:
     vocab_size
         Different words that a text may have, the noise being one of them. Those whose count
         would be less than one do not appear: at alpha 2, a few hundred do.
+    paraphrase
+        The wording of the question: 0, the language's own, or 1 to 3, one of the paraphrases that
+        its pack has.
 
     Raises
     ------
@@ -81,6 +84,7 @@ class Knobs:
     alpha: float = 2.0
     coded_wordlen: int = 6
     vocab_size: int = 2000
+    paraphrase: int = later(0)
 
     def __post_init__(self) -> None:
         holds = is_number(self.alpha) and 0 < self.alpha <= 100
@@ -90,6 +94,7 @@ class Knobs:
         most = len(string.ascii_lowercase) ** self.coded_wordlen // (2 * POOL_FACTOR)
         allowed = f"at most {most} with coded words of {self.coded_wordlen} letters"
         require(self.vocab_size <= most, "vocab_size", self.vocab_size, allowed)
+        whole_number("paraphrase", self.paraphrase, 0)
 
 
 def weights_of(alpha: float, size: int) -> list[int]:
@@ -217,5 +222,7 @@ FAMILY = Family(
     maker=CodedText,
     most_queries=asked_once,
     explain=mistakes.explain_values,
+    beside={"fwe_2": Knobs(alpha=3.5)},
 )
-"""RULER's setting: alpha 2, words of six letters."""
+"""RULER's setting: alpha 2, words of six letters; and one that it left out (figure 5 of its paper):
+alpha 3.5, at which the counts are further apart."""

@@ -11,7 +11,11 @@ An example of ``niah_single_1`` (Danish, shortened)::
     outputs: ["4821093"]
 
 Eight variants are settings of six knobs (Hsieh et al. 2024, "RULER: What's the
-Real Context Size of Your Long-Context Language Models?", appendix B).
+Real Context Size of Your Long-Context Language Models?", appendix B). Of the 18
+settings from which RULER's thirteen tasks were chosen, three more are needles:
+the labels of figure 5 in appendix C name two values, two queries, and words as
+values. That there are two keys where two are asked for is ours to say. The two
+tests that came before RULER are `rulerlib.tasks.classics`.
 """
 
 from __future__ import annotations
@@ -22,21 +26,24 @@ import random
 import uuid
 import warnings
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property, partial
 from operator import add, itemgetter
+from typing import Any
 
 from rulerlib.errors import DataError, one_of, require, whole_number
 from rulerlib.haystack import DEPTHS, Haystack, Pool, depth_of, depths_of, one_depth
 from rulerlib.languages import VALUE_TYPES, Language
 from rulerlib.parts import Column
 from rulerlib.scoring import LIST
-from rulerlib.tasks import mistakes
+from rulerlib.tasks import classics, mistakes
 from rulerlib.tasks.budget import Take
 from rulerlib.tasks.draft import Draft, Needle
-from rulerlib.tasks.family import RETRIEVAL, Family, Maker, prose
+from rulerlib.tasks.family import RETRIEVAL, Family, Maker, later, prose
 
 HAYSTACKS = ("noise", "essay", "needle")
+
+NEEDLES = ("magic", "passkey", "sentence")
 
 # A pool holds this many times the distractors of one prompt, so that two prompts differ.
 POOL_FACTOR = 2
@@ -63,6 +70,12 @@ class Knobs:
         None: depths as in RULER. A number from 0 (start) to 100 (end) puts the needle that is
         asked for there. Where several are asked for, it puts one of the first key's there; the
         others stay where they would be without it.
+    needle
+        ``"magic"``: RULER's sentence with a key and a value; ``"passkey"`` and ``"sentence"``:
+        one needle of the tests before RULER, in noise or essays, see `rulerlib.tasks.classics`.
+    paraphrase
+        The wording of the question: 0, the language's own, or 1 to 3, one of the paraphrases that
+        its pack has.
 
     Raises
     ------
@@ -77,6 +90,8 @@ class Knobs:
     num_needle_v: int = 1
     num_needle_q: int = 1
     depth: float | None = None
+    needle: str = later("magic")
+    paraphrase: int = later(0)
 
     def __post_init__(self) -> None:
         one_of("haystack", self.haystack, HAYSTACKS)
@@ -96,6 +111,19 @@ class Knobs:
         require(count <= len(DEPTHS), "num_needle_k * num_needle_v", count, allowed)
         if self.depth is not None:
             one_depth(self.depth)
+        whole_number("paraphrase", self.paraphrase, 0)
+        if one_of("needle", self.needle, NEEDLES) != "magic":
+            self._check_classic()
+
+    def _check_classic(self) -> None:
+        """Check that nothing is set of which a needle from before RULER knows nothing."""
+        usual = {item.name: item.default for item in fields(self)}
+        only = dict.fromkeys(("haystack", "depth", "needle"))
+        for name in [name for name in usual if name not in only]:
+            allowed = f"{usual[name]!r} where needle is {self.needle!r}"
+            require(getattr(self, name) == usual[name], name, getattr(self, name), allowed)
+        allowed = f"'noise' or 'essay' where needle is {self.needle!r}"
+        require(self.haystack != "needle", "haystack", self.haystack, allowed)
 
     @property
     def num_needles(self) -> int:
@@ -305,6 +333,11 @@ def _last(value: str, text: str) -> tuple[int, int]:
     return start, start + len(value)
 
 
+def _maker(knobs: Knobs, *rest: Any) -> Maker:
+    """Return what makes the samples of a kind of needle, given the arguments of `Maker`."""
+    return (Needles if knobs.needle == "magic" else classics.Classic)(knobs, *rest)
+
+
 FAMILY = Family(
     name="niah",
     knobs=Knobs,
@@ -321,9 +354,16 @@ FAMILY = Family(
     category=RETRIEVAL,
     scoring=LIST,
     tokens_to_generate=128,
-    maker=Needles,
+    maker=_maker,
     most_queries=most_queries,
     explain=partial(mistakes.explain_values, placed=True),
+    beside={
+        "niah_single_4": Knobs(haystack="essay", type_needle_v="words"),
+        "niah_multivalue_2": Knobs(haystack="essay", num_needle_v=2),
+        "niah_multiquery_2": Knobs(haystack="essay", num_needle_k=2, num_needle_q=2),
+        "passkey": Knobs(haystack="noise", needle="passkey"),
+        "niah_vanilla": Knobs(haystack="essay", needle="sentence"),
+    },
     reads_texts=lambda knobs: knobs.haystack == "essay",
 )
-"""RULER's eight settings."""
+"""RULER's eight settings; three that it left out; and the two tests that came before it."""

@@ -50,7 +50,7 @@ from rulerlib.tasks.budget import Counting, Take
 from rulerlib.tasks.composer import Shared
 from rulerlib.tasks.documents import Documents, Numbered
 from rulerlib.tasks.draft import Draft, Needle
-from rulerlib.tasks.family import QUESTIONS, Family, Maker
+from rulerlib.tasks.family import QUESTIONS, Family, Maker, later
 
 
 @dataclass(frozen=True)
@@ -72,6 +72,9 @@ class Knobs:
     depth
         None: depths as in the other tasks. A number from 0 (start) to 100 (end)
         puts a single target document there.
+    paraphrase
+        The wording of the question: 0, the language's own, or 1 to 3, one of the paraphrases that
+        its pack has.
 
     Raises
     ------
@@ -84,6 +87,7 @@ class Knobs:
     num_documents: int | None = None
     context: bool = True
     depth: float | None = None
+    paraphrase: int = later(0)
 
     def __post_init__(self) -> None:
         whole_number("hops", self.hops, 1, 2)
@@ -96,6 +100,7 @@ class Knobs:
             one_depth(self.depth)
             allowed = "None where an answer needs 2 documents"
             require(self.hops == 1, "depth", self.depth, allowed)
+        whole_number("paraphrase", self.paraphrase, 0)
 
 
 def most_queries(knobs: Knobs) -> tuple[int | None, str]:

@@ -38,12 +38,12 @@ from rulerlib.scoring import LIST
 from rulerlib.tasks import mistakes
 from rulerlib.tasks.budget import Take
 from rulerlib.tasks.draft import Draft, Needle
-from rulerlib.tasks.family import TRACING, Family, Maker, prose
+from rulerlib.tasks.family import TRACING, Family, Maker, later, prose
 
 HAYSTACKS = ("noise", "essay")
 
-# Letters of a name: RULER's five for the question.
-NAME_LENGTH = 5
+# RULER's names have five letters. Shorter ones than three would be too few, or stand in any prose.
+SHORTEST, LONGEST = 3, 40
 
 # Many more assignments than any study has asked for.
 MOST_ASSIGNMENTS = 1000
@@ -71,6 +71,11 @@ class Knobs:
         Assignments of one variable to the next in each chain, which has one variable more.
     few_shot
         Whether a short example with its answer comes first, as in RULER.
+    name_length
+        Letters of a variable's name, 3 to 40.
+    paraphrase
+        The wording of the question: 0, the language's own, or 1 to 3, one of the paraphrases that
+        its pack has.
 
     Raises
     ------
@@ -82,12 +87,16 @@ class Knobs:
     num_chains: int = 1
     num_hops: int = 4
     few_shot: bool = True
+    name_length: int = later(5)
+    paraphrase: int = later(0)
 
     def __post_init__(self) -> None:
         one_of("haystack", self.haystack, HAYSTACKS)
         for name in ("num_chains", "num_hops"):
             whole_number(name, getattr(self, name), 1, MOST_ASSIGNMENTS)
         flag("few_shot", self.few_shot)
+        whole_number("name_length", self.name_length, SHORTEST, LONGEST)
+        whole_number("paraphrase", self.paraphrase, 0)
         assignments = self.num_chains * (self.num_hops + 1)
         allowed = f"at most {MOST_ASSIGNMENTS}, the number of assignments"
         holds = assignments <= MOST_ASSIGNMENTS
@@ -164,7 +173,7 @@ class Chains(Maker):
         def fresh(draw: str) -> str:
             for _ in range(TRIES):
                 if draw == "name":
-                    text = "".join(rng.choices(string.ascii_uppercase, k=NAME_LENGTH))
+                    text = "".join(rng.choices(string.ascii_uppercase, k=self.knobs.name_length))
                 else:
                     text = str(rng.randrange(10_000, 100_000))
                 known = text in taken or text.casefold() in wording
@@ -189,7 +198,7 @@ class Chains(Maker):
         for number, depth in zip(turns, depths_of(len(turns), rng), strict=True):
             name, text = next(assignments[number])
             start = text.index(name)
-            needles.append(Needle(text, depth, (start, start + NAME_LENGTH)))
+            needles.append(Needle(text, depth, (start, start + len(name))))
         return needles, turns
 
     def _assignments(self, chain: Chain) -> Iterator[tuple[str, str]]:
@@ -223,7 +232,7 @@ class Chains(Maker):
             len(head) + start + needle.value_start
             for start, needle in zip(context.needle_starts(), needles, strict=True)
         ]
-        values = Column("value", first, [start + NAME_LENGTH for start in first])
+        values = Column("value", first, [start + self.knobs.name_length for start in first])
         return text + "\n\n", [Column("example", [0], [len(text)]), values]
 
 
@@ -237,6 +246,8 @@ FAMILY = Family(
     maker=Chains,
     most_queries=most_queries,
     explain=partial(mistakes.explain_values, placed=True),
+    beside={"vt_2": Knobs(num_chains=2, num_hops=2)},
     reads_texts=lambda knobs: knobs.haystack == "essay",
 )
-"""RULER's setting: noise, one chain, four hops."""
+"""RULER's setting: noise, one chain, four hops; and one that it left out (figure 5 of its paper):
+two chains of two hops."""

@@ -1,0 +1,138 @@
+"""The needle tests from before RULER: an independent reader finds their answers again.
+
+The reader knows the published sentences, written down below, and imports nothing from the task.
+"""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from helpers_tasks import check_lengths, check_same_bytes, each_tokenizer_and_language
+
+from rulerlib import languages, tasks
+from rulerlib.dataset import Dataset
+from rulerlib.errors import DataError, ParameterError
+
+KEY = {
+    "da": re.compile(r"Adgangskoden er (\d{7})\. Husk den\. (\d{7}) er adgangskoden\."),
+    "en": re.compile(r"The pass key is (\d{7})\. Remember it\. (\d{7}) is the pass key\."),
+}
+SENTENCE = {
+    "da": re.compile(r"Det bedste, man kan gøre i (\w+), er at ([^.]+)\."),
+    "en": re.compile(r"The best thing to do in (\w+) is to ([^.]+)\."),
+}
+QUESTION = {
+    "da": r"\nHvad er ifølge teksten det bedste, man kan gøre i {}\? Svar med tekstens egne ord\.",
+    "en": r"\nWhat does the text say is the best thing to do in {}\? Answer in the words of the"
+    r" text\.",
+}
+PREFIX = {
+    "da": " Det bedste, man kan gøre i {}, er at",
+    "en": " The best thing to do in {} is to",
+}
+
+
+@each_tokenizer_and_language
+@pytest.mark.parametrize("task", ["passkey", "niah_vanilla"])
+@pytest.mark.filterwarnings("ignore:The tokenizer")
+def test_the_reader_finds_the_answer(task, language, tokenizer):
+    data = Dataset(task, 1200, language, tokenizer, num_samples=6, seed=3)
+    essays, noise = " ".join(languages.load(language).essays), languages.load(language).noise
+    for sample in data:
+        if task == "passkey":
+            ((first, again),) = KEY[language].findall(sample.input)
+            assert [first] == [again] == sample.outputs
+            context = sample.input.split("\n", 1)[1].rpartition("\n")[0]
+            assert {*context.split("\n")} == {noise, KEY[language].search(sample.input)[0]}
+        else:
+            ((town, activity),) = SENTENCE[language].findall(sample.input)
+            assert [activity] == sample.outputs
+            assert sample.input.count(activity) == 1
+            assert re.search(QUESTION[language].format(town) + r"\Z", sample.input)
+            assert sample.answer_prefix == PREFIX[language].format(town)
+            assert activity not in essays
+        assert check_lengths(data, sample) >= data.length - data.maker.haystack.longest - 1
+        (needle,) = sample.parts.of_role("needle")
+        (value,) = sample.parts.of_role("value")
+        assert sample.input[value.start : value.end] == needle.value == sample.outputs[0]
+        assert needle.start < value.start
+        assert value.end < needle.end
+        assert sample.token_position_answer == tokenizer.token_at(sample.input, value.start)
+
+
+def test_any_40_samples_in_a_row_stand_at_40_depths_and_differ(words):
+    data = Dataset("niah_vanilla", 2500, "da", words, num_samples=40)
+    planned = [data.maker.drafts(at, data._rng(at), 1)[0].needles[0].depth for at in range(40)]
+    assert len({*planned}) == 40
+    samples = [*data]
+    # One sentence may hold the place of two depths.
+    assert len({sample.depths[0] for sample in samples}) > 25
+    assert len({sample.outputs[0] for sample in samples}) > 35
+    middle = Dataset("passkey", 2500, "en", words, knobs={"depth": 50, "haystack": "essay"})[0]
+    assert middle.depths == [pytest.approx(50, abs=2)]
+
+
+def test_the_answer_is_right_word_for_word(words):
+    sample = Dataset("niah_vanilla", 700, "en", words)[0]
+    score = tasks.TASKS["niah_vanilla"].scoring.score
+    for said, value in (
+        (f" {sample.outputs[0]}.", 1),
+        (sample.outputs[0].upper(), 1),
+        (sample.outputs[0].rpartition(" ")[0], 0),
+        ("", 0),
+    ):
+        assert score(said, sample.outputs, [], "en")["all_match"] == value
+
+
+def test_the_same_bytes_in_every_process():
+    check_same_bytes("niah_vanilla", 700, {})
+
+
+def test_a_dataset_cites_the_sentences(tmp_path, words):
+    """They stand in a file of their own, which the fingerprint of the pack leaves out."""
+    folder = tmp_path / "en"
+    source = languages.load("en").folder
+    folder.symlink_to(source)
+    pack = tmp_path / "en.toml"
+    pack.write_text(source.with_suffix(".toml").read_text("utf-8"), "utf-8")
+    cited = Dataset("passkey", 700, languages.read_pack(pack), words).metadata
+    assert cited["source"] == Dataset("passkey", 700, "en", words).metadata["source"]
+    folder.unlink()
+    folder.mkdir()
+    for name in ("nouns.txt", "adjectives.txt", "essays"):
+        (folder / name).symlink_to(source / name)
+    with pytest.raises(DataError, match=r"classics\.toml: \[classics\.passkey\.needle\] is"):
+        Dataset("passkey", 700, languages.read_pack(pack), words)
+    changed = (source / "classics.toml").read_text("utf-8").replace("Remember it", "Keep it")
+    (folder / "classics.toml").write_text(changed, "utf-8")
+    other = Dataset("passkey", 700, languages.read_pack(pack), words).metadata
+    assert other["source"] != cited["source"]
+    assert other["language_pack"] == cited["language_pack"]
+
+
+@pytest.mark.parametrize(
+    ("task", "knobs", "said"),
+    [
+        ("passkey", {"num_needle_k": 2}, "num_needle_k is 2, but must be 1 where needle is"),
+        ("passkey", {"haystack": "needle"}, "haystack is 'needle', but must be 'noise' or 'essay'"),
+        ("niah_vanilla", {"type_needle_v": "uuids"}, "type_needle_v is 'uuids', but must be 'num"),
+        ("niah_vanilla", {"paraphrase": 1}, "paraphrase is 1, but must be 0 where needle is"),
+        ("niah_single_2", {"needle": "magik"}, "needle is 'magik'.*did you mean 'magic'"),
+    ],
+)
+def test_what_cannot_be_is_one_sentence(task, knobs, said, words):
+    with pytest.raises(ParameterError, match=said):
+        Dataset(task, 900, "da", words, knobs=knobs)
+
+
+def test_a_text_that_holds_every_sentence_is_named(words):
+    lists = languages.load("da").section("classics")["sentence"]["lists"]
+    texts = [
+        f"{activity} {place} {time}."
+        for activity in lists["activity"]
+        for place in lists["place"]
+        for time in lists["time"]
+    ]
+    with pytest.raises(DataError, match="No sentence was found in 1000 tries"):
+        Dataset("niah_vanilla", 900, "da", words, texts=texts)

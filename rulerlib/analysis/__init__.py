@@ -9,12 +9,16 @@
     where in the context needles are found;
 ``averages``, ``effective_length``, ``summary``
     RULER's averages, how long a context is effective, and both as on RULER's leaderboard;
+``contrast``
+    simple retrieval beside the whole benchmark;
 ``fitted_curve``
     accuracy as a curve over length, and where it crosses 50 %;
 ``pairs``, ``equivalence``
     two models on the same samples, and whether they differ by less than a margin;
 ``repeats``
     how answers to the same questions vary, where decoding samples;
+``paraphrases``
+    how far the scores of different wordings of the same questions lie apart;
 ``correlations``
     which tasks move together across models;
 ``error_tables``
@@ -36,6 +40,7 @@ The names that a notebook needs stand here: ``analysis.scores``, ``analysis.accu
 
 from rulerlib.analysis.accuracy import accuracy, by_fact, by_knob, clusters, means, overview, shared
 from rulerlib.analysis.averages import by_length, weighted
+from rulerlib.analysis.contrast import contrast
 from rulerlib.analysis.correlations import Correlation, correlation
 from rulerlib.analysis.depths import by_depth, depth_bin, needles
 from rulerlib.analysis.effective_length import Effective, effective, effective_lengths
@@ -43,6 +48,7 @@ from rulerlib.analysis.equivalence import equivalence
 from rulerlib.analysis.error_tables import error_examples, errors, mistaken_places, wrong
 from rulerlib.analysis.fitted_curve import fitted_lengths
 from rulerlib.analysis.pairs import newcombe, paired, samples_needed, two_by_two
+from rulerlib.analysis.paraphrases import paraphrases
 from rulerlib.analysis.repeats import repeats
 from rulerlib.analysis.scores import of_measure, read_predictions, scores, with_knobs
 from rulerlib.analysis.summary import summary

@@ -15,7 +15,7 @@ tasks and lengths. One of a single task is the interval of `rulerlib.intervals.c
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -24,10 +24,12 @@ import pandas as pd
 
 from rulerlib.analysis.accuracy import clusters
 from rulerlib.analysis.combined import Array, between_lengths, draws, interval, root_of, size_of
+from rulerlib.analysis.labels import base
 from rulerlib.analysis.scores import of_measure
 from rulerlib.analysis.tables import RESAMPLES, groups_of
 from rulerlib.errors import one_of, require, whole_number
 from rulerlib.intervals import clustered
+from rulerlib.tasks import RULER
 
 WEIGHTS = ("even", "inc", "dec")
 
@@ -131,8 +133,9 @@ def averages(
     by
         What is averaged separately.
     tasks
-        The tasks that the mean is over; None: all that a model was asked at any length. Where
-        one of them was not asked, the mean is NaN: it could not be compared.
+        The tasks that the mean is over; None: those of RULER's thirteen that a model was asked at
+        any length, or all that it was asked where it was asked none of these. Where one of them
+        was not asked, the mean is NaN: it could not be compared.
     resamples, seed
         How many draws are made of what the averages may truly be, and the seed of their random
         numbers. Intervals do not depend on them; the shares of effective lengths and the
@@ -150,7 +153,7 @@ def averages(
     lengths = tuple(int(length) for length in sorted(table["length"].unique()))
     groups = []
     for names, part in groups_of(table, by):
-        wanted = list(tasks) if tasks is not None else list(dict.fromkeys(part["task"]))
+        wanted = list(tasks) if tasks is not None else _usual(part["task"])
         rng = generator(names, seed)
         tasks_own = [part[part["task"] == task] for task in wanted]
         units = [clusters(own) if len(own) else own["index"] for own in tasks_own]
@@ -163,6 +166,12 @@ def averages(
         ]
         groups.append(of_answers(names, wanted, lengths, answers, resamples, rng))
     return groups
+
+
+def _usual(tasks: Iterable[str]) -> list[str]:
+    """Return the tasks that an average is over where nobody says which."""
+    asked = list(dict.fromkeys(tasks))
+    return [task for task in asked if base(task) in RULER] or asked
 
 
 def generator(names: dict[str, Any], *seeds: int) -> np.random.Generator:

@@ -1,0 +1,221 @@
+"""Other wordings of RULER's questions: what they say stays, and the spread of their scores.
+
+Gold answers are read again out of every prompt, by its needles, assignments and words alone,
+whatever its question says.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+
+import pandas as pd
+import pytest
+from helpers_tasks import check_lengths
+
+from rulerlib import analysis, languages, tasks
+from rulerlib.dataset import Dataset
+from rulerlib.errors import DataError, ParameterError
+from rulerlib.languages import placeholders
+from rulerlib.parameters import Parameters
+from rulerlib.samples import Prediction
+from rulerlib.store import questions
+
+WORDINGS = (1, 2, 3)
+PATHS = (
+    ("niah", "one"), ("niah", "many"), ("variable_tracking",), ("common_words",),
+    ("frequent_words",), ("question_answering",),
+)  # fmt: skip
+
+NEEDLE = re.compile(r"(?:for) (\S+) (?:er|is): (\S+)\.(?=\s)")
+ASSIGNMENT = re.compile(r"VAR (\w+) = (?:VAR )?(\w+)\.")
+
+
+def golds(sample) -> set[str]:
+    """The answers of a prompt, read out of its context and what its question names."""
+    (context,) = sample.parts.of_role("context")
+    text, asked = sample.input[context.start : context.end], sample.input[context.end :]
+    family = tasks.TASKS[sample.task].family.name
+    if family == "niah":
+        return {value for key, value in NEEDLE.findall(text + "\n") if key in asked}
+    if family == "variable_tracking":
+        number, held = re.findall(r"\d{5}", asked)[0], {}
+        for name, value in ASSIGNMENT.findall(text):
+            held[name] = held.get(value, value)
+        return {name for name, value in held.items() if value == number}
+    words = re.findall(r"\d+\. (\w+)", text) if family == "common_words" else text.split()
+    count = 10 if family == "common_words" else 3
+    common = Counter(word for word in words if word != "...").most_common(count)
+    return {word for word, _ in common}
+
+
+@pytest.mark.parametrize("code", ["da", "en"])
+def test_a_paraphrase_names_what_the_template_names(code):
+    pack = languages.load(code)
+    assert pack.paraphrases == 3
+    assert pack.paraphrased(0) is pack
+    assert pack.paraphrased(2) is pack.paraphrased(2)
+    for path in PATHS:
+        worded = [pack.paraphrased(number) for number in range(4)]
+        names = ["template", "answer_prefix"]
+        names += ["no_context_template"] if path[0] == "question_answering" else []
+        for name in names:
+            texts = [each.text(*path, name) for each in worded]
+            assert len({*texts}) == 4
+            # One word for the value may do where the plain template uses two.
+            named = {frozenset(placeholders(text) - {"the_type"}) for text in texts}
+            assert len(named) == 1, (path, texts)
+        # The context stands between the same line breaks, and no question before it.
+        for text in (each.text(*path, "template") for each in worded):
+            head, _, tail = text.partition("{context}")
+            first, _, last = pack.text(*path, "template").partition("{context}")
+            assert "{query}" not in head
+            assert re.search(r"\n*$", head)[0] == re.search(r"\n*$", first)[0]
+            assert re.match(r"\n*", tail)[0] == re.match(r"\n*", last)[0]
+    # Needles, assignments and documents are worded as ever.
+    for path in (("niah", "needle"), ("variable_tracking", "alias"),
+                 ("question_answering", "document")):  # fmt: skip
+        assert len({pack.paraphrased(number).text(*path) for number in range(4)}) == 1
+
+
+@pytest.mark.parametrize(
+    ("task", "code"),
+    [
+        *((task, code) for task in ("niah_single_3", "niah_multikey_2", "niah_multiquery", "vt",
+                                    "fwe") for code in ("da", "en")),
+        ("niah_multivalue", "da"), ("cwe", "da"), ("qa_1", "en"), ("qa_2", "da"),
+    ],
+)  # fmt: skip
+def test_every_wording_asks_for_the_same(task, code, words):
+    if task == "cwe":
+        pytest.importorskip("wordfreq")
+    plain = Dataset(task, 1600, code, words, num_samples=2)
+    seen = {sample.input for sample in plain}
+    for number in WORDINGS:
+        data = Dataset(task, 1600, code, words, num_samples=2, knobs={"paraphrase": number})
+        for sample, other in zip(data, plain, strict=True):
+            assert sample.outputs == other.outputs
+            assert sample.answer_prefix != other.answer_prefix
+            if task[:2] == "qa":
+                (value, *_) = sample.parts.of_role("value")
+                assert sample.input[value.start : value.end] in sample.outputs
+            else:
+                assert golds(sample) == {*sample.outputs}
+            slack = data.maker.haystack.longest + (1600 if task == "qa_1" else 0)
+            assert check_lengths(data, sample) >= data.length - slack - 40
+            seen.add(sample.input)
+        # Settings say which wording it was, by its number and by its text.
+        assert data.metadata["knobs"]["paraphrase"] == number
+        assert data.metadata["language_pack"] != plain.metadata["language_pack"]
+    assert len(seen) == 8
+    assert "paraphrase" not in plain.metadata["knobs"], "folders of before stay what they are"
+
+
+def test_the_shorter_wording_of_a_question_without_documents(words):
+    asked = {
+        Dataset("qa_1", 300, "da", words, knobs={"context": False, "paraphrase": number})[0].input
+        for number in (0, *WORDINGS)
+    }
+    assert len(asked) == 4
+
+
+def test_a_folder_of_another_wording_is_refused(tmp_path, words):
+    from rulerlib.errors import RunMismatchError
+
+    questions.write(Dataset("vt", 900, "en", words, num_samples=1), tmp_path)
+    with pytest.raises(RunMismatchError, match=r"knobs.paraphrase = .* and now .* = 2 is asked"):
+        questions.write(
+            Dataset("vt", 900, "en", words, num_samples=1, knobs={"paraphrase": 2}), tmp_path
+        )
+
+
+def test_a_wording_that_is_not_there_is_one_sentence(tmp_path, words):
+    with pytest.raises(ParameterError) as caught:
+        Dataset("cwe", 4096, "da", words, knobs={"paraphrase": 4})
+    assert str(caught.value) == (
+        "paraphrase is 4, but must be at most 3, as many as the language pack 'da' has."
+    )
+    for bad in (-1, "1", 1.0, True):
+        with pytest.raises(ParameterError, match=r"paraphrase is .*, but must be a whole number"):
+            Dataset("fwe", 1024, "da", words, knobs={"paraphrase": bad})
+    folder = languages.load("en").folder
+    (tmp_path / "en").mkdir()
+    for name in ("nouns.txt", "adjectives.txt", "essays"):
+        (tmp_path / "en" / name).symlink_to(folder / name)
+    pack = tmp_path / "en.toml"
+    pack.write_text(folder.with_suffix(".toml").read_text("utf-8"), "utf-8")
+    with pytest.raises(ParameterError, match="paraphrase is 1, but must be at most 0, as many as"):
+        Dataset("vt", 1024, languages.read_pack(pack), words, knobs={"paraphrase": 1})
+    # Tasks of our own have no other wording, and say so.
+    with pytest.raises(ParameterError, match="knob is 'paraphrase'"):
+        Parameters(tasks="drop_1", knobs={"paraphrase": 1})
+    damaged = tmp_path / "en" / "paraphrases.toml"
+    damaged.write_text("wordings = 5", "utf-8")
+    with pytest.raises(
+        DataError, match=r"paraphrases\.toml: \[\[wordings\]\] is no list of tables"
+    ):
+        languages.read_pack(pack)
+
+
+# --- The spread of scores -------------------------------------------------------------------
+
+
+def answered(rights: dict[int, list[float]], task: str = "vt", length: int = 1024) -> pd.DataFrame:
+    """Scores of answers by wording: 1 right, 0 wrong, anything between a part of four values."""
+    outputs = ["aaa", "bbb", "ccc", "ddd"]
+    return analysis.scores(
+        (
+            {"model": "m", "language": "da", "task": task, "length": length,
+             "knobs": {"paraphrase": number} if number else {}},
+            Prediction(index, "", outputs, " ".join(outputs[: round(4 * right)])),
+        )
+        for number, values in rights.items()
+        for index, right in enumerate(values)
+    )  # fmt: skip
+
+
+def test_the_spread_is_that_of_the_means():
+    rights = {0: [1, 1, 1, 0.5], 1: [1, 0, 1, 0.5], 2: [0, 0, 0.25, 0], 3: [1, 1, 1, 1]}
+    (row,) = analysis.paraphrases(answered(rights), "recall").to_dict("records")
+    means = [sum(values) / 4 for values in rights.values()]
+    assert (row["task"], row["wordings"], row["n"]) == ("vt", 4, 4)
+    assert row["lowest"] == min(means)
+    assert row["highest"] == max(means)
+    assert row["mean"] == pytest.approx(sum(means) / 4)
+    assert row["deviation"] == pytest.approx(pd.Series(means).std())
+    assert row["low"] < row["mean"] < row["high"]
+    # Four answers to a sample are one observation: the interval is that of four clusters.
+    alone = analysis.means(
+        analysis.of_measure(answered({0: [0.75, 0.5, 0.75, 0.5]}), "recall").rename(
+            columns={"value": "mean"}
+        ), "mean",
+    ).iloc[0]  # fmt: skip
+    assert row["high"] - row["low"] > 0.5 * (alone["high"] - alone["low"])
+
+
+def test_the_test_is_cochrans():
+    """Against the example worked out by hand of Q = (k - 1)(k sum G^2 - T^2) / (k T - sum L^2)."""
+    table = {0: [1, 1, 0, 1, 1, 0, 1, 1], 1: [1, 0, 0, 1, 0, 0, 1, 0], 2: [1, 1, 0, 1, 1, 1, 1, 1]}
+    (row,) = analysis.paraphrases(answered(table)).to_dict("records")
+    columns, lines = [*map(sum, table.values())], [*map(sum, zip(*table.values(), strict=True))]
+    total, k = sum(columns), 3
+    q = (k - 1) * (k * sum(g * g for g in columns) - total**2)
+    q /= k * total - sum(line * line for line in lines)
+    stats = pytest.importorskip("scipy.stats")
+    assert row["p"] == pytest.approx(stats.chi2.sf(q, k - 1))
+    assert row["deviation"] / row["chance"] == pytest.approx(math.sqrt(q / (k - 1)))
+
+
+def test_what_does_not_differ_and_what_was_not_asked():
+    alike = analysis.paraphrases(answered({0: [1, 0, 1], 1: [1, 0, 1]})).iloc[0]
+    assert (alike["deviation"], alike["chance"], alike["p"]) == (0, 0, 1)
+    # Samples that one of the wordings lacks do not count.
+    some = analysis.paraphrases(answered({0: [1, 1, 0], 3: [1]})).iloc[0]
+    assert (some["n"], some["lowest"], some["highest"]) == (1, 1, 1)
+    for table in (answered({2: [1, 0]}), answered({0: [1]}, task="drop_1")):
+        none = analysis.paraphrases(table)
+        assert none.empty
+        assert "one wording alone" in none.attrs["why"]
+    other = pd.concat([answered({0: [1, 1], 1: [0, 1]}), answered({0: [1]}, "qa_1")])
+    assert [*analysis.paraphrases(other)["task"]] == ["vt"]

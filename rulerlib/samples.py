@@ -27,7 +27,7 @@ from typing import Any, ClassVar, Self, TypeVar
 
 from rulerlib import paths
 from rulerlib.errors import LARGEST, DataError, shortened
-from rulerlib.parts import Part, Parts
+from rulerlib.parts import Column, Part, Parts
 
 # What a field may hold in a file, by its annotation: its types, those of its items, and in words.
 _KINDS: dict[str, tuple[set[type], set[type], str]] = {
@@ -285,10 +285,23 @@ class Prediction(Record):
         DataError
             If they are damaged.
         """
+        columns = self.columns_of(*roles)
+        return Parts(columns).of_role(*roles) if columns else []
+
+    def columns_of(self, *roles: str) -> tuple[Column, ...]:
+        """Return the parts of some roles as columns of numbers; the others are not looked at.
+
+        Raises
+        ------
+        DataError
+            If they are damaged.
+        """
         columns = self.others.get("parts") or []
         if isinstance(columns, list) and all(isinstance(each, dict) for each in columns):
             columns = [each for each in columns if each.get("role") in roles]
-        return Parts.from_data(columns, len(self.input)).of_role(*roles)
+            if not columns:
+                return ()
+        return Parts.from_data(columns, len(self.input)).columns
 
     @property
     def golds(self) -> list[list[str]]:
@@ -300,7 +313,8 @@ class Prediction(Record):
             If they are damaged.
         """
         golds: list[list[str]] = self.others.get("golds") or []
-        _checked("golds", golds, "list[list[str]]", 0)
+        if golds:
+            _checked("golds", golds, "list[list[str]]", 0)
         return golds
 
     @property

@@ -87,11 +87,11 @@ class Scoring:
         ParameterError
             If there is no such language.
         """
-        answer = self._answer(pred, language)
+        answer, references = self._answer(pred, language), tuple(outputs)
         return {
             name: OF_GOLDS[name](answer, golds or outputs, language)
             if name in OF_GOLDS
-            else MEASURES[name](answer, outputs)
+            else MEASURES[name](answer, references)
             for name in self.measures
         }
 

@@ -61,6 +61,26 @@ def test_it_is_rulers_measure():
     assert averages.by_length(scores, "primary")["average"].tolist() == [50]
 
 
+def test_the_strict_rule_stands_beside_rulers():
+    """Three of four answers have half of a list: RULER's script gives points for it."""
+    about = {"model": "m", "language": "da", "length": 4096}
+    vt = [Prediction(i, "", ["ABCDE", "FGHIJ"], "ABCDE" if i else "ABCDE FGHIJ") for i in range(4)]
+    qa = [Prediction(i, "", ["Aarhus", "Århus"], "Århus") for i in range(4)]
+    rows = [({**about, "task": "vt"}, each) for each in vt]
+    rows += [({**about, "task": "qa_1"}, each) for each in qa]
+    for primary in (None, "exact_items"):
+        scores = analysis.scores(rows, primary)
+        (length,) = averages.by_length(scores).to_dict("records")
+        assert (length["average"], length["strict"]) == (81.25, 62.5)
+        (one,) = averages.averages(scores, "strict")
+        low, high = one.interval(np.ones(1))
+        assert (length["strict low"], length["strict high"]) == (low, high)
+        (row,) = analysis.summary(scores, 70).to_dict("records")
+        assert (row["4K"], row["4K strict"], row["Avg. strict"]) == (81.25, 62.5, 62.5)
+        assert (row["effective"], row["effective strict"]) == ("≥4K", "<4K")
+        assert row["wAvg. (inc) strict low"] == pytest.approx(low)
+
+
 def test_a_length_without_all_tasks_stays_open():
     rows = run([1, 1, 1, 1]) + run([1], lengths=(512,), tasks=("niah_single_1",))
     table = averages.by_length(analysis.scores(rows)).set_index("length")

@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from rulerlib.dataset import Dataset
-from rulerlib.metrics import exact_items, item_precision, item_recall, over_answering, recall
+from rulerlib.metrics import (
+    exact_items,
+    item_precision,
+    item_recall,
+    items,
+    over_answering,
+    recall,
+    ruler,
+)
 from rulerlib.scoring import LIST
 
 NUMBERS = st.integers(1_000_000, 9_999_999).map(str)
@@ -94,3 +103,17 @@ def test_numbers_as_another_reader_counts_them(numbers, answer):
         assert item_precision(answer, numbers) == pytest.approx(right / len(said) if said else 0)
         assert exact_items(answer, numbers) == (said == {*numbers})
         assert over_answering(answer, numbers) == (len(said) > len(numbers))
+
+
+@given(st.text("ab1-_ æé²", max_size=4), st.text("ab1-_ æé²", max_size=12))
+def test_whole_is_what_a_pattern_calls_whole(item, text):
+    """The pattern is what the search by hand stands for."""
+    folded, answer = ruler.normalize(item), ruler.normalize(ruler.clean(text))
+    whole = bool(re.search(rf"(?<![\w-]){re.escape(folded)}(?![\w-])", answer))
+    assert items.item_recall(text, [item]) == float(whole)
+
+
+@given(st.text(st.characters(max_codepoint=127)))
+def test_plain_letters_are_folded_as_all_others_are(text):
+    folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
+    assert ruler.normalize(text) == folded

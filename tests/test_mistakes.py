@@ -180,6 +180,44 @@ def test_every_task_explains_any_answer_without_parts(name):
             assert found.keys() == mistake().keys()
 
 
+@both
+def test_a_part_of_a_uuid(language):
+    """RULER's paper saw models that do not return all 32 digits."""
+    record = sample("niah_single_3", language)
+    (right,) = record.outputs
+    for said in (right[:-1], right[9:], f"({right[:8]}...)", right[:20].upper()):
+        assert kind(record, f" {said}.", "niah")["error"] == "part of a UUID", said
+    assert kind(record, f" {right[:20]}", "niah", cut_off=True)["error"] == "cut off"
+    assert kind(record, f" {right[:7]}", "niah")["error"] == "other", "seven digits say nothing"
+    other = "0" * 8 + right[8:]
+    assert kind(record, f" {other}", "niah")["error"] == "wrong value", "a whole one, but wrong"
+    record = sample("niah_single_3", language, num_needle_v=2)
+    one, two = record.outputs
+    assert kind(record, f" {one}, {two[:30]}", "niah")["error"] == "part of a UUID"
+    assert kind(record, f" {one}", "niah")["error"] == "incomplete"
+
+
+@both
+def test_the_beginning_of_the_prompt_is_copied(language):
+    record = sample("niah_single_2", language)
+    first = " ".join(record.input.split()[:20])
+    for said in (first, f"Well: {first}", first.upper(), first.replace(" ", "\n")):
+        assert kind(record, f" {said}", "niah")["error"] == "copied beginning", said
+    assert kind(record, " ".join(first.split()[:7]), "niah")["error"] == "other", "seven words"
+    later = " ".join(record.input.split()[300:330])
+    assert kind(record, f" {later}", "niah")["error"] == "other", "not the beginning"
+
+
+@both
+def test_whoever_quotes_a_distractor_at_the_beginning_was_looking_for_it(language):
+    record = sample("niah_multikey_2", language)
+    needle = min(record.parts.of_role("distractor"), key=lambda part: part.start)
+    assert needle.start < 300
+    line = record.input[needle.start : needle.end]
+    assert len(line.split()) >= 8
+    assert kind(record, line, "niah")["error"] == "distractor"
+
+
 # --- Variables -------------------------------------------------------------------------------
 
 
@@ -252,6 +290,19 @@ def test_common_words(common, language, form):
 
 
 @both
+def test_without_an_example_models_copy_the_beginning_of_the_list(language):
+    """As a footnote of RULER's paper says."""
+    pytest.importorskip("wordfreq")
+    record = sample("cwe", language, length=2500, few_shot=False)
+    (context,) = record.parts.of_role("context")
+    copied = " ".join(record.input[context.start :].split()[:20])
+    assert copied.startswith("1. ")
+    assert kind(record, f" {copied}", "common_words")["error"] == "copied beginning"
+    right = " ".join(f"{n}. {word}" for n, word in enumerate(record.outputs[:9], 1))
+    assert kind(record, f" {right}", "common_words")["error"] == "incomplete"
+
+
+@both
 def test_frequent_words(language):
     record = sample("fwe", language)
     (context,) = record.parts.of_role("context")
@@ -279,6 +330,8 @@ def test_answers_to_questions(language):
     assert kind(record, " Kejser Napoleon den Fjerde\n", "qa")["error"] == "no context"
     assert kind(record, " Kejser Napoleon den", "qa", cut_off=True)["error"] == "cut off"
     assert kind(record, " ... \n\n", "qa")["error"] == "other"
+    beginning = " ".join(record.input.split()[:15])
+    assert kind(record, f" {beginning}", "qa")["error"] == "copied beginning"
 
 
 def test_what_a_place_at_random_would_give():

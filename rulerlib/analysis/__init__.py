@@ -5,6 +5,8 @@
     in it;
 ``accuracy``
     means by task, category, length or knob, each with n and interval;
+``matchings``
+    RULER's rule beside that of whole items;
 ``depths``
     where in the context needles are found;
 ``averages``, ``effective_length``, ``summary``
@@ -19,10 +21,14 @@
     how answers to the same questions vary, where decoding samples;
 ``paraphrases``
     how far the scores of different wordings of the same questions lie apart;
+``model_facts``
+    size, training length and architecture of models beside what they score;
 ``correlations``
     which tasks move together across models;
 ``error_tables``
     what kind of mistake a wrong answer is;
+``word_counts``
+    how often each word stands in a list or a coded text;
 ``reading``
     reading with arithmetic: by operation, the form of answers, and baselines;
 ``routes``
@@ -47,10 +53,13 @@ from rulerlib.analysis.effective_length import Effective, effective, effective_l
 from rulerlib.analysis.equivalence import equivalence
 from rulerlib.analysis.error_tables import error_examples, errors, mistaken_places, wrong
 from rulerlib.analysis.fitted_curve import fitted_lengths
+from rulerlib.analysis.matchings import matchings
+from rulerlib.analysis.model_facts import read_facts, with_facts
 from rulerlib.analysis.pairs import newcombe, paired, samples_needed, two_by_two
 from rulerlib.analysis.paraphrases import paraphrases
 from rulerlib.analysis.repeats import repeats
 from rulerlib.analysis.scores import of_measure, read_predictions, scores, with_knobs
 from rulerlib.analysis.summary import summary
 from rulerlib.analysis.tables import BY, nothing, parts, thousands
+from rulerlib.analysis.word_counts import word_counts
 from rulerlib.tasks.mistakes import KINDS

@@ -174,6 +174,29 @@ def _usual(tasks: Iterable[str]) -> list[str]:
     return [task for task in asked if base(task) in RULER] or asked
 
 
+def with_strict(
+    table: pd.DataFrame, measure: str = "ruler", by: Sequence[str] = BY, **options: Any
+) -> list[tuple[Averages, Averages]]:
+    """Return the averages of each model in each language, and the same by the strict rule.
+
+    By the strict rule a list counts only if all of it is there; RULER's script gives part of the
+    points for part of a list.
+
+    Parameters
+    ----------
+    table, measure, by, options
+        See `averages`.
+
+    Raises
+    ------
+    ParameterError
+        As `averages`.
+    """
+    chosen = averages(table, measure, by, **options)
+    strict = averages(table, "strict", by, **options)
+    return list(zip(chosen, strict, strict=True))
+
+
 def generator(names: dict[str, Any], *seeds: int) -> np.random.Generator:
     """Return random numbers of a group's own: another model in the table changes nothing."""
     own = repr(tuple(names.values()))
@@ -248,8 +271,9 @@ def by_length(table: pd.DataFrame, measure: str = "ruler", **options: Any) -> pd
     -------
     DataFrame
         ``by``, ``length``, ``tasks`` (how many were asked at this length), ``n``, ``average``,
-        ``low``, ``high``, ``missing`` (those that were not; then there is no average). Where
-        nothing has an average, ``attrs["why"]`` says why there is no figure.
+        ``low``, ``high``; the same average by the strict rule, ``strict``, ``strict low`` and
+        ``strict high``; ``missing`` (the tasks that were not asked; then there is no average).
+        Where nothing has an average, ``attrs["why"]`` says why there is no figure.
 
     Raises
     ------
@@ -257,13 +281,17 @@ def by_length(table: pd.DataFrame, measure: str = "ruler", **options: Any) -> pd
         If the table is empty or a parameter cannot work.
     """
     rows = []
-    for one in averages(table, measure, **options):
+    for one, strict in with_strict(table, measure, **options):
         for position, length in enumerate(one.lengths):
-            low, high = one.interval(np.eye(len(one.lengths))[position])
+            alone = np.eye(len(one.lengths))[position]
+            low, high = one.interval(alone)
+            strict_low, strict_high = strict.interval(alone)
             rows.append(
                 {**one.names, "length": length, "tasks": one.tasks[position],
                  "n": one.counts[position], "average": float(one.averages[position]), "low": low,
-                 "high": high, "missing": one.missing[position]}
+                 "high": high, "strict": float(strict.averages[position]),
+                 "strict low": strict_low, "strict high": strict_high,
+                 "missing": one.missing[position]}
             )  # fmt: skip
     frame = pd.DataFrame(rows)
     if frame["average"].isna().all():

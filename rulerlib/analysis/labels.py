@@ -24,8 +24,8 @@ from rulerlib.store.cell import Cell
 
 # What a prediction belongs to is no setting of a run.
 _IDENTITY = (
-    "model", "language", "task", "length", "knobs", "name", "label", "hash", "setting", "scoring",
-    "metadata",
+    "model", "language", "task", "length", "knobs", "name", "label", "hash", "group", "setting",
+    "scoring", "metadata",
 )  # fmt: skip
 
 # Settings that are themselves settings by name.

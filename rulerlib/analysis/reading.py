@@ -48,6 +48,9 @@ NO_PASSAGE, FREQUENT, NEAREST = BASELINES = (
 )  # fmt: skip
 """The names of the baselines. The first is the model itself, asked without passages."""
 
+# What a prediction of a study says beside what others say.
+_OF_STUDY = ("group", "setting", "study")
+
 _WAYS = ("final mark", "full stop", "line break")
 
 _WORD = re.compile(r"\w+")
@@ -270,7 +273,7 @@ def baselines(run: Run, blind: Run) -> Iterator[tuple[dict[str, Any], Prediction
     yield from answered
     for about, record in blind.study_predictions():
         knobs = {name: value for name, value in about["knobs"].items() if name != "context"}
-        own = {name: value for name, value in about.items() if name not in ("setting", "study")}
+        own = {name: value for name, value in about.items() if name not in _OF_STUDY}
         yield {**own, "model": NO_PASSAGE, "knobs": knobs}, record
     for cell in run.cells:
         if cell.length == run.length:

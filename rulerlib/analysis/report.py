@@ -14,9 +14,10 @@ from typing import Any, Self
 
 import pandas as pd
 
-from rulerlib import parameters
+from rulerlib import parameters, paths
 from rulerlib.analysis.effective_length import THRESHOLD, check_threshold
-from rulerlib.analysis.scores import Names, read_predictions, scores, wanted
+from rulerlib.analysis.model_facts import read_facts
+from rulerlib.analysis.scores import MARKED, Names, read_predictions, scores, wanted
 from rulerlib.analysis.tables import RESAMPLES
 from rulerlib.errors import flag, one_of, require, whole_number
 from rulerlib.metrics import MEASURES
@@ -40,11 +41,14 @@ class Report:
         What an average has to exceed for its length to be effective, in percent.
     measure
         What is averaged, compared and correlated: ``"ruler"``, what RULER's script computes;
-        ``"primary"``, each task's own; or a name in `rulerlib.metrics.MEASURES`.
+        ``"primary"``, each task's own; ``"strict"``, the same whatever ``primary`` is; or a
+        name in `rulerlib.metrics.MEASURES`.
     primary
         The primary measure of the tasks that have it; None: each task's own.
     claimed
         For each model the length that it claims, such as ``{"m": "128K"}``.
+    facts
+        A CSV file of what is known of the models, see `rulerlib.analysis.model_facts`; None: none.
     compare
         Two models that are compared, a list where their names have commas; None: all pairs, at
         most the first ``MOST_PAIRS`` of `rulerlib.analysis.pairs`.
@@ -75,6 +79,7 @@ class Report:
     measure: str = "ruler"
     primary: str | None = None
     claimed: Mapping[str, str] = field(default_factory=dict)
+    facts: str | None = None
     compare: Names = None
     knob: str | None = None
     bins: int = 10
@@ -85,7 +90,7 @@ class Report:
     def __post_init__(self) -> None:
         check_threshold(self.threshold)
         flag("studies", self.studies)
-        one_of("measure", self.measure, ["ruler", "primary", *MEASURES])
+        one_of("measure", self.measure, [*MARKED, *MEASURES])
         if self.primary is not None:
             one_of("primary", self.primary, MEASURES)
         for name, least in (("bins", 1), ("examples", 1), ("resamples", 100), ("seed", 0)):
@@ -94,6 +99,8 @@ class Report:
         require(holds, "claimed", self.claimed, 'a dictionary such as {"m": "128K"}')
         models = wanted("compare", self.compare)
         _ = self._lengths
+        # A file that cannot be read is found before anything else is.
+        _ = self.model_facts
         two = models is None or len({*models}) == 2
         require(two, "compare", self.compare, "two models, or None")
         object.__setattr__(self, "compare", models)
@@ -114,6 +121,20 @@ class Report:
         """
         known = [item.name for item in fields(cls)]
         return cls(**parameters.notebook_parameters(namespace, known))
+
+    @cached_property
+    def model_facts(self) -> pd.DataFrame | None:
+        """What is known of the models; None where no file was given.
+
+        Raises
+        ------
+        ParameterError, DataError
+            As `rulerlib.analysis.model_facts.read_facts`.
+        """
+        if self.facts is None:
+            return None
+        file = paths.named("facts", self.facts, "a CSV file with facts about models")
+        return read_facts(parameters.home() / file)
 
     @property
     def _lengths(self) -> list[int] | None:

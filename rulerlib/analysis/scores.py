@@ -3,8 +3,8 @@
 >>> about = {"model": "lille", "language": "da", "task": "vt", "length": 1024}
 >>> prediction = Prediction(0, "...", ["ABCDE", "FGHIJ"], " ABCDE.", {"depths": [50, 60]})
 >>> table = scores([(about, prediction)])
->>> table[["index", "measure", "value", "primary", "ruler"]].to_dict("split")["data"][:2]
-[[0, 'all_match', 0.0, True, False], [0, 'recall', 0.5, False, True]]
+>>> table[["measure", "value", "primary", "ruler", "strict"]].to_dict("split")["data"][:2]
+[['all_match', 0.0, True, False, True], ['recall', 0.5, False, True, False]]
 """
 
 from __future__ import annotations
@@ -31,6 +31,9 @@ from rulerlib.tasks import mistakes
 
 Names = str | Sequence[str] | None
 """Names as a list, or as papermill's text; None: all."""
+
+MARKED = ("primary", "ruler", "strict")
+"""The columns that mark a measure of each task, by which it can be asked for."""
 
 LAYOUT = "<model>/<language>/<length>/pred/<task>.jsonl"
 
@@ -197,10 +200,11 @@ def scores(
     DataFrame
         - ``model``: its name, with the settings in which its runs differ; ``language``; ``task``:
           its name, with the knobs that differ from its row; ``length``; those settings in columns
-          of their own; ``setting`` of a study, where there is one; ``knobs``; ``category``;
-          ``questions``, see `rulerlib.analysis.labels.questions`;
+          of their own; ``group`` and ``setting`` of a study, where there is one; ``knobs``;
+          ``category``; ``questions``, see `rulerlib.analysis.labels.questions`;
         - ``measure``, its ``value`` from 0 to 1, whether it is the task's ``primary`` measure,
-          and whether it is the one that RULER's script computes (``ruler``);
+          whether it is the one that RULER's script computes (``ruler``), and whether it is the
+          task's own, whatever ``primary`` is, which for lists demands all of them (``strict``);
         - ``index``, ``repeat`` (which of several answers to the sample, from 0), ``context_id``
           (the cluster of a question about a passage: other questions about it depend on it too),
           ``pred``, ``outputs``, ``depths``, ``finished``, ``cut_off``
@@ -221,9 +225,9 @@ def scores(
     """
     runs: dict[str, _Asked] = {}
     run: _Asked | None = None
-    # For each prediction the number of its run and what is known of it, and all of its measures.
-    numbers, answered, measured = list[int](), list[dict[str, Any]](), list[list[Any]]()
-    sizes = list[int]()
+    # For each prediction the number of its run and what is known of it, and its measures.
+    numbers, answered, sizes = list[int](), list[dict[str, Any]](), list[int]()
+    measured: dict[str, list[Any]] = {name: [] for name in ("measure", "value", *MARKED)}
     for about, prediction in predictions:
         # The predictions of one file come in a row.
         if run is None or run.about is not about:
@@ -234,10 +238,10 @@ def scores(
         numbers.append(run.number)
         answered.append(known)
         sizes.append(len(values))
-        measured += [
-            [name, value, name == run.scoring.primary, name == run.scoring.ruler]
-            for name, value in values.items()
-        ]
+        measured["measure"] += values
+        measured["value"] += values.values()
+        for name, marked in run.marks.items():
+            measured[name] += marked
     if not answered:
         # With all columns, so that every table that is made of it is an empty one.
         any_run = {"model": "", "language": "en", "task": "", "length": 1}
@@ -250,7 +254,7 @@ def scores(
     rows = np.repeat(np.arange(len(answered)), sizes)
     parts = (
         own.take(np.repeat(numbers, sizes)),
-        pd.DataFrame(measured, columns=["measure", "value", "primary", "ruler"]),
+        pd.DataFrame(measured),
         pd.DataFrame(answered).take(rows),
     )
     return pd.concat([part.reset_index(drop=True) for part in parts], axis=1)
@@ -258,22 +262,29 @@ def scores(
 
 @dataclass(frozen=True)
 class _Asked:
-    """What the predictions of one run have in common: its settings, number, task and scoring."""
+    """What the predictions of one run have in common: its settings, number, task and scoring.
+
+    ``marks`` say of each of ``MARKED`` which measure it is, in the order of the measures.
+    """
 
     about: Mapping[str, Any]
     number: int
     task: tasks.Task | None
     scoring: Scoring
+    marks: Mapping[str, list[bool]]
     offered: tuple[str, ...]
 
     @classmethod
     def of(cls, about: Mapping[str, Any], number: int, primary: str | None) -> _Asked:
         task = tasks.TASKS.get(labels.base(about["task"]))
         scoring = task.scoring if task else LIST
-        offered = scoring.scores
+        offered, strict = scoring.scores, scoring.primary
         if primary is not None and primary in offered:
             scoring = replace(scoring, primary=primary)
-        return cls(about, number, task, scoring, offered)
+        named = (scoring.primary, scoring.ruler, strict)
+        marks = {mark: [name == one for name in scoring.measures]
+                 for mark, one in zip(MARKED, named, strict=True)}  # fmt: skip
+        return cls(about, number, task, scoring, marks, offered)
 
 
 def _written(text: Any) -> Any:
@@ -298,7 +309,7 @@ def _columns(runs: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
         own: dict[str, Any] = {"model": model, **cell, "length": about["length"]}
         own |= {"questions": labels.questions(about)}
         own |= {name: settings.get(name) for name in differ}
-        own |= {name: about[name] for name in ("setting",) if name in about}
+        own |= {name: about[name] for name in ("group", "setting") if name in about}
         own |= {"knobs": labels.knobs(about), "category": task.category if task else "other"}
         columns.append(own)
     return columns
@@ -323,25 +334,22 @@ def _answer(
     finished, depths = others.get("finished", True), others.get("depths", [])
     # Records that were written before it was known where the limit struck.
     cut_off = others.get("cut_off", None if finished else "answer") or ""
-    # Where any one reference suffices, the needle is the document with the answer.
-    needles = [[output] for output in outputs] if "recall" in scoring.measures else [outputs]
-
-    def found(references: list[str]) -> float:
-        # A gold number may stand in the reasoning, or within another number.
-        right = values[scoring.primary]
-        return float(right == 1) if golds else metrics.part_match(pred, references)
-
+    found: Sequence[bool] = metrics.appear(pred, outputs)
+    if "recall" not in scoring.measures:
+        # Where any one reference suffices, the needle is the document with the answer. A gold
+        # number may stand in the reasoning, or within another number.
+        found = [values[scoring.primary] == 1 if golds else any(found)]
     known = mistakes.mistake()
     if values[scoring.primary] < 1:
         explain = task.family.explain if task else mistakes.explain_values
         known = explain(prediction, bool(cut_off))
-    asked = zip(depths, needles, strict=False)
+    asked = zip(depths, map(float, found), strict=False)
     known |= {
         "index": prediction.index, "repeat": prediction.repeat,
         "context_id": _written(others.get("cluster") or others.get("context_id")),
         "pred": pred, "outputs": outputs, "facts": facts,
         "depths": depths, "finished": finished, "cut_off": _written(cut_off),
-        "needles": [(depth, found(references)) for depth, references in asked],
+        "needles": list(asked),
         "truncation": prediction.truncation, "copied": copied(prediction),
     }  # fmt: skip
     return values, known
@@ -371,16 +379,17 @@ def of_measure(table: pd.DataFrame, measure: str = "primary") -> pd.DataFrame:
     table
         From `scores`.
     measure
-        ``"primary"``: each task's own; ``"ruler"``: the one that RULER's script computes; or a
-        name in `rulerlib.metrics.MEASURES`, for the tasks that have it.
+        ``"primary"``: each task's own, or the one chosen in its place; ``"ruler"``: the one that
+        RULER's script computes; ``"strict"``: each task's own, whatever was chosen; or a name in
+        `rulerlib.metrics.MEASURES`, for the tasks that have it.
 
     Raises
     ------
     ParameterError
         If no row has this measure.
     """
-    one_of("measure", measure, ["primary", "ruler", *dict.fromkeys(table["measure"])])
-    if measure in ("primary", "ruler"):
+    one_of("measure", measure, [*MARKED, *dict.fromkeys(table["measure"])])
+    if measure in MARKED:
         return table[table[measure].astype(bool)]
     return table[table["measure"] == measure]
 

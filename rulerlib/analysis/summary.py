@@ -4,8 +4,11 @@
 >>> from rulerlib.samples import Prediction
 >>> about = {"model": "m", "language": "da", "task": "vt", "length": 4096}
 >>> table = summary(scores([(about, Prediction(0, "", ["ABCDE"], "ABCDE"))]))
->>> table[["model", "effective", "4K", "Avg."]].to_dict("records")
-[{'model': 'm', 'effective': '≥4K', '4K': 100.0, 'Avg.': 100.0}]
+>>> table[["model", "effective", "4K", "4K strict", "Avg."]].to_dict("records")
+[{'model': 'm', 'effective': '≥4K', '4K': 100.0, '4K strict': 100.0, 'Avg.': 100.0}]
+
+Each average stands beside the same one by the strict rule, because RULER's script gives part of the
+points for part of a list.
 """
 
 from __future__ import annotations
@@ -23,12 +26,12 @@ from rulerlib.analysis.averages import (
     BY,
     NO_AVERAGE,
     WEIGHTS,
-    averages,
     generator,
     rank_intervals,
     ranks,
     weighted,
     weights_of,
+    with_strict,
 )
 from rulerlib.analysis.combined import Array
 from rulerlib.analysis.effective_length import THRESHOLD, check_threshold, readings
@@ -65,12 +68,14 @@ def summary(
     -------
     DataFrame
         ``by``; ``claimed``, where given; ``effective`` and its interval, and ``unbroken`` where
-        the readings differ for some model; ``lengths`` and ``tasks``: the number of each that the
-        averages are over; one column for each length; ``Avg.``, ``wAvg. (inc)`` and
-        ``wAvg. (dec)``, each with ``low``, ``high``, ``rank`` (among the models with the same
-        language that were measured at all lengths), and the interval of the rank, ``low rank``
-        (the best) and ``high rank``, see `rulerlib.analysis.averages.rank_intervals`. All averages
-        are in percent. Where nothing has an average, ``attrs["why"]`` says why there is no figure.
+        the readings differ for some model; ``effective strict``; ``lengths`` and ``tasks``: the
+        number of each that the averages are over; for each length its average, and the one by the
+        strict rule (``4K strict``); ``Avg.``, ``wAvg. (inc)`` and ``wAvg. (dec)``, each with
+        ``low``, ``high``, the same by the strict rule (``Avg. strict``, ``Avg. strict low``, ...),
+        ``rank`` (among the models with the same language that were measured at all lengths), and
+        the interval of the rank, ``low rank`` (the best) and ``high rank``, see
+        `rulerlib.analysis.averages.rank_intervals`. All averages are in percent. Where nothing has
+        an average, ``attrs["why"]`` says why there is no figure.
 
     Raises
     ------
@@ -81,31 +86,35 @@ def summary(
     rows: list[dict[str, Any]] = []
     drawn: list[dict[str, Array]] = []
     seed, count = options.get("seed", 0), options.get("resamples", RESAMPLES)
-    for one in averages(table, measure, by, **options):
+    for one, strict in with_strict(table, measure, by, **options):
         row = dict(one.names)
         if claimed:
             row["claimed"] = claimed.get(str(row.get("model")), "")
         longest, unbroken = readings(one, threshold) or ({}, {})
         row |= {name: longest.get(column, math.nan) for name, column in _EFFECTIVE.items()}
         row["unbroken"] = unbroken.get("effective", math.nan)
+        strictly, _ = readings(strict, threshold) or ({}, {})
+        row["effective strict"] = strictly.get("effective", math.nan)
         values, known = one.averages.tolist(), ~np.isnan(one.averages)
         row["lengths"] = int(known.sum())
         row["tasks"] = max(itertools.compress(one.tasks, known), default=0)
-        row |= {thousands(length): each for length, each in zip(one.lengths, values, strict=True)}
+        for length, *both in zip(one.lengths, values, strict.averages.tolist(), strict=True):
+            row[thousands(length)], row[f"{thousands(length)} strict"] = both
         # Random numbers other than those of the averages by length.
         quantiles = generator(one.names, seed, 1).standard_normal(count)
         drawn.append({})
         for weights, name in zip(WEIGHTS, AVERAGES, strict=True):
-            row[name] = weighted(values, weights)
             shares = np.zeros(len(values))
             shares[known] = weights_of(row["lengths"], weights)
             shares /= max(1.0, shares.sum())
-            row[f"{name} low"], row[f"{name} high"] = one.interval(shares)
+            for label, each in ((name, one), (f"{name} strict", strict)):
+                row[label] = weighted(each.averages.tolist(), weights)
+                row[f"{label} low"], row[f"{label} high"] = each.interval(shares)
             drawn[-1][name] = one.drawn(shares, quantiles)
         rows.append(row)
     frame = pd.DataFrame(rows)
     if frame["effective"].isna().all():
-        frame = frame.drop(columns=[*_EFFECTIVE])
+        frame = frame.drop(columns=[*_EFFECTIVE, "effective strict"])
         frame.attrs["why"] = NO_AVERAGE
     if "effective" not in frame or frame["unbroken"].equals(frame["effective"]):
         frame = frame.drop(columns="unbroken")

@@ -22,7 +22,7 @@ from collections.abc import Callable
 from rulerlib.metrics.drop import drop_em, drop_f1
 from rulerlib.metrics.inspect_f1 import f1_inspect
 from rulerlib.metrics.items import exact_items, item_precision, item_recall, over_answering
-from rulerlib.metrics.ruler import all_match, clean, normalize, part_match, recall
+from rulerlib.metrics.ruler import all_match, appear, clean, normalize, part_match, recall
 from rulerlib.metrics.short_answers import (
     answer_line,
     em_norm,
@@ -35,10 +35,10 @@ from rulerlib.metrics.short_answers import (
 )
 
 __all__ = [
-    "FAULTS", "MEASURES", "OF_GOLDS", "all_match", "answer_line", "clean", "drop_em", "drop_f1",
-    "em_norm", "em_raw", "exact_items", "f1_inspect", "f1_words", "format_violation", "gold_len",
-    "item_precision", "item_recall", "normalize", "over_answering", "overlong", "part_match",
-    "pred_len", "recall",
+    "FAULTS", "MEASURES", "OF_GOLDS", "all_match", "answer_line", "appear", "clean", "drop_em",
+    "drop_f1", "em_norm", "em_raw", "exact_items", "f1_inspect", "f1_words", "format_violation",
+    "gold_len", "item_precision", "item_recall", "normalize", "over_answering", "overlong",
+    "part_match", "pred_len", "recall",
 ]  # fmt: skip
 
 OF_GOLDS: dict[str, Callable[..., float]] = {

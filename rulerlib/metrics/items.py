@@ -28,6 +28,14 @@ _HYPHENATED = r"(?<![\w-])[^\W\d_]+(?:-[^\W\d_]+)+(?![\w-])"
 WORD = re.compile(r"(?<!\w)[^\W\d_]{2,}(?!\w)")
 """A word of letters."""
 
+_LETTERS = re.compile(r"[^\W\d_]+")
+_UUIDS = re.compile(_UUID)
+
+
+def is_uuid(value: str) -> bool:
+    """Return whether a value is a UUID."""
+    return _UUIDS.fullmatch(value) is not None
+
 
 def form(references: Sequence[str], longer: bool = False) -> re.Pattern[str]:
     """Return a pattern of what a value looks like, learned from the references.
@@ -40,13 +48,16 @@ def form(references: Sequence[str], longer: bool = False) -> re.Pattern[str]:
     values = [unicodedata.normalize("NFC", reference) for reference in references]
     if not values:
         return re.compile(r"(?!)")
-    if all(re.fullmatch(_UUID, value) for value in values):
-        return re.compile(_UUID)
+    if all(map(is_uuid, values)):
+        return _UUIDS
     low, high = min(map(len, values)), max(map(len, values))
     count = f"{{{low},}}" if longer else f"{{{low},{high}}}"
-    for letters, alone in ((r"\d", r"\d"), ("[A-Z]", r"\w"), ("[a-z]", r"\w")):
-        if all(re.fullmatch(rf"{letters}+", value) for value in values):
-            return re.compile(rf"(?<!{alone}){letters}{count}(?!{alone})")
+    if all(map(str.isdecimal, values)):
+        return re.compile(rf"(?<!\d)\d{count}(?!\d)")
+    if all(value.isascii() and value.isalpha() for value in values):
+        for letters, is_case in (("[A-Z]", str.isupper), ("[a-z]", str.islower)):
+            if all(map(is_case, values)):
+                return re.compile(rf"(?<!\w){letters}{count}(?!\w)")
     if all("-" in value for value in values):
         return re.compile(_HYPHENATED)
     return WORD
@@ -61,7 +72,7 @@ def listed(text: str) -> list[tuple[str, int]]:
     for seam in [*_seams().finditer(text), None]:
         end = seam.start() if seam else len(text)
         item = text[start:end].strip()
-        if re.fullmatch(r"[^\W\d_]+", item):
+        if _LETTERS.fullmatch(item):
             items.append((item, end))
         start = seam.end() if seam else end
     return items
@@ -80,21 +91,26 @@ def _seams() -> re.Pattern[str]:
 def _said(pred: str, references: tuple[str, ...]) -> tuple[frozenset[str], frozenset[str]]:
     """Return the items that an answer says, and those that it should say, normalized."""
     text = clean(pred)
-    if all(re.fullmatch(r"[^\W\d_]+", reference) and not reference.isupper()
-           for reference in references):  # fmt: skip
+    if all(_LETTERS.fullmatch(reference) and not reference.isupper() for reference in references):
         # In a sentence every word has the form of a word, so only a list has items.
         items = [item for item, _ in listed(text)]
     else:
         items = form(references, longer=True).findall(text)
     folded, wanted = normalize(text), frozenset(map(normalize, references))
-    # Whole: no letter, digit or hyphen goes on where a reference begins or ends.
-    whole = {
-        reference
-        for reference in wanted
-        if re.search(rf"(?<![\w-]){re.escape(reference)}(?![\w-])", folded)
-    }
+    whole = {reference for reference in wanted if _stands_whole(reference, folded)}
     others = {normalize(item) for item in items} - wanted
     return frozenset(whole | others), wanted
+
+
+def _stands_whole(item: str, text: str) -> bool:
+    """Return whether an item stands where no letter, digit or hyphen goes on at either end."""
+    start = text.find(item)
+    while start >= 0:
+        ends = text[max(0, start - 1) : start] + text[start + len(item) : start + len(item) + 1]
+        if not any(end.isalnum() or end in "_-" for end in ends):
+            return True
+        start = text.find(item, start + 1)
+    return False
 
 
 def exact_items(pred: str, references: Sequence[str]) -> float:

@@ -10,6 +10,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 import unicodedata
 from collections.abc import Sequence
@@ -19,6 +20,8 @@ _CONTROL = re.compile(r"[\x00-\x1f]")
 
 def normalize(text: str) -> str:
     """Return a text to compare: NFKC and case-folded, so that æ, ø, å match however encoded."""
+    if text.isascii():
+        return text.lower()
     # Folding can undo the normal form (it turns some letters into several), hence twice.
     folded = unicodedata.normalize("NFKC", text).casefold()
     return unicodedata.normalize("NFKC", folded)
@@ -29,17 +32,23 @@ def clean(pred: str) -> str:
     return _CONTROL.sub("\n", pred.strip()).strip()
 
 
-def _appear(pred: str, references: Sequence[str]) -> list[bool]:
+def appear(pred: str, references: Sequence[str]) -> tuple[bool, ...]:
     """Return whether each reference stands in the prediction, which all the rules below count."""
+    return _appear(pred, tuple(references))
+
+
+# All measures of an answer ask for the same.
+@functools.lru_cache(4)
+def _appear(pred: str, references: tuple[str, ...]) -> tuple[bool, ...]:
     text = normalize(clean(pred))
-    return [normalize(reference) in text for reference in references]
+    return tuple(normalize(reference) in text for reference in references)
 
 
 def all_match(pred: str, references: Sequence[str]) -> float:
     """Return 1 if every reference appears in the prediction, else 0: the strict rule."""
-    appear = _appear(pred, references)
+    found = appear(pred, references)
     # Without references nothing was asked for, and nothing is found, as in `recall`.
-    return float(bool(appear) and all(appear))
+    return float(bool(found) and all(found))
 
 
 def recall(pred: str, references: Sequence[str]) -> float:
@@ -48,8 +57,8 @@ def recall(pred: str, references: Sequence[str]) -> float:
     RULER's script calls the mean of this ``string_match_all``, though it gives
     part of the points for part of the list.
     """
-    appear = _appear(pred, references)
-    return sum(appear) / len(appear) if appear else 0.0
+    found = appear(pred, references)
+    return sum(found) / len(found) if found else 0.0
 
 
 def part_match(pred: str, references: Sequence[str]) -> float:
@@ -57,4 +66,4 @@ def part_match(pred: str, references: Sequence[str]) -> float:
 
     RULER's ``string_match_part``, for question answering.
     """
-    return float(any(_appear(pred, references)))
+    return float(any(appear(pred, references)))

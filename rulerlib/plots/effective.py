@@ -50,7 +50,7 @@ def effective(
     rising = sorted({int(length) for length in lengths})
 
     def positions(column: str) -> list[int]:
-        return [_position(text, rising) for text in table[column if column in table else value]]
+        return [position(text, rising) for text in table[column if column in table else value]]
 
     # All of them before anything is drawn: one of them may lie on no length of the axis.
     dots, lows, highs = (positions(name) for name in (value, f"{value} low", f"{value} high"))
@@ -86,8 +86,17 @@ def effective(
     return base.done(figure, alt, title, axes)
 
 
-def _position(text: str, lengths: Sequence[int]) -> int:
-    """Return where an effective length lies on the axis; -1: below the shortest."""
+def position(text: str, lengths: Sequence[int]) -> int:
+    """Return where an effective length lies among ``lengths``, which rise; -1: below the shortest.
+
+    >>> position("<4K", [4096, 8192]), position("≥8K", [4096, 8192])
+    (-1, 1)
+
+    Raises
+    ------
+    ParameterError
+        If it is none of them.
+    """
     if text.startswith("<"):
         return -1
     names = [thousands(length) for length in lengths]

@@ -14,6 +14,7 @@ LOOKS = {
     "empty": ("#999999", ""),
     "refused": ("#56B4E9", "//"),
     "copied example": ("#CC79A7", "xx"),
+    "copied beginning": ("#CC79A7", ""),
     "distractor": ("#D55E00", ""),
     "more words": ("#009E73", "//"),
     "overruled": ("#CC79A7", "--"),
@@ -25,6 +26,7 @@ LOOKS = {
     "no context": ("#F0E442", ".."),
     "duplicates": ("#0072B2", "--"),
     "cut off": ("#000000", ""),
+    "part of a UUID": ("#009E73", ".."),
     "incomplete": ("#009E73", ""),
     "other": ("#FFFFFF", "++"),
 }

@@ -1,4 +1,4 @@
-"""The figure of a study: one row for each setting."""
+"""The figure of a study: its settings at one length, or each of them as a curve over lengths."""
 
 from __future__ import annotations
 
@@ -7,13 +7,17 @@ import pandas as pd
 from rulerlib.plots import base
 
 
-def study(table: pd.DataFrame, title: str | None = None) -> base.Figure:
+def study(table: pd.DataFrame, title: str | None = None, trained: int | None = None) -> base.Figure:
     """Return a figure of each setting's mean, its interval and its n.
 
     Parameters
     ----------
     table
-        From `rulerlib.analysis.accuracy`, by ``setting``.
+        From `rulerlib.analysis.accuracy`, by ``setting``; or by ``group``, ``setting`` and
+        ``length``, of one model and one language. Where it has several lengths, each setting is a
+        curve, and each group has a panel, as in figures 2 and 3 of RULER's paper.
+    trained
+        A length to be marked on the curves, in tokens: how far the model was trained.
 
     Raises
     ------
@@ -21,6 +25,8 @@ def study(table: pd.DataFrame, title: str | None = None) -> base.Figure:
         If the table is empty.
     """
     base.check(table, "measured setting")
+    if "length" in table and table["length"].nunique() > 1:
+        return _curves(table, title, trained)
     rows = list(zip(table["setting"], table["n"], table["mean"], strict=True))
     names = [f"{name} (n = {n})" for name, n, _ in rows]
     what, height = base.measured(table), 1.1 + 0.36 * len(table)
@@ -30,3 +36,23 @@ def study(table: pd.DataFrame, title: str | None = None) -> base.Figure:
     said = [f"{name} {100 * mean:.0f} %" for name, _, mean in rows]
     alt = f"{what.capitalize()} by setting: {base.said_some(said, 20)}."
     return base.done(figure, alt, title, axes)
+
+
+def _curves(table: pd.DataFrame, title: str | None, trained: int | None) -> base.Figure:
+    """Return a figure with a panel for each group of settings, in which each has a curve."""
+    table = table.assign(group=table.get("group", ""))
+    groups, what = list(dict.fromkeys(table["group"])), base.measured(table)
+    size = (7, 4) if len(groups) == 1 else (5.5, 3.6)
+    figure, panels = base.panels(len(groups), 2, f"{what} (95 % interval)", size)
+    said: dict[str, pd.DataFrame] = {}
+    for axes, group in zip(panels, groups, strict=True):
+        rows = table[table["group"] == group]
+        own = {name: rows[rows["setting"] == name] for name in dict.fromkeys(rows["setting"])}
+        base.lines(axes, own, "mean", 1, table["length"], trained)
+        if len(groups) > 1:
+            axes.set_title(group, fontsize=10)
+            own = {f"{group}, {name}": part for name, part in own.items()}
+        said |= own
+    base.legends(figure, panels)
+    alone = panels[0] if len(panels) == 1 else None
+    return base.done(figure, base.said_lines(said, "mean", 100, what), title, alone)

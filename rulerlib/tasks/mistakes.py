@@ -1,10 +1,11 @@
 """Mistakes: what kind of mistake a wrong answer is, as in section 5 of RULER's paper.
 
 Hsieh et al. 2024 read wrong answers and found that models take the values of distractors,
-leave out part of a list, copy the worked example, and answer from no context at all. Here each
-wrong answer gets one kind, from the answer and from the parts of the prompt: no second model
-judges it. Where a record has no parts, as those of NVIDIA's scripts, whatever in its prompt has
-the form of a value counts as one, and a worked example cannot be told from the context.
+leave out part of a list or of a UUID, copy the worked example or the beginning of the prompt, and
+answer from no context at all. Here each wrong answer gets one kind, from the answer and from the
+parts of the prompt: no second model judges it. Where a record has no parts, as those of NVIDIA's
+scripts, whatever in its prompt has the form of a value counts as one, and a worked example cannot
+be told from the context.
 
 >>> prediction = Prediction(0, "Code of a: 1234567. Code of b: 7654321.", ["1234567"], "7654321")
 >>> mistake = explain_values(prediction, placed=True)
@@ -15,13 +16,14 @@ the form of a value counts as one, and a worked example cannot be told from the 
 from __future__ import annotations
 
 import functools
+import itertools
 import math
 import re
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from statistics import fmean
-from typing import Any
+from typing import Any, NamedTuple
 
 from rulerlib import languages
 from rulerlib.metrics import clean, items, normalize
@@ -31,6 +33,7 @@ KINDS = {
     "empty": "nothing was said",
     "refused": "the model says that it cannot or will not answer",
     "copied example": "values of the worked example, or more of them than other wrong ones",
+    "copied beginning": "eight words in a row or more from the beginning of the prompt",
     "distractor": "a value that stands in the context, but is not the one that was asked for",
     "more words": "the right answer, and other words beside it",
     "overruled": "a value that is corrected, taken back, or overruled by another fact",
@@ -42,6 +45,7 @@ KINDS = {
     "no context": "an answer that stands nowhere, word for word, in the documents",
     "duplicates": "right values said more than once, others missing",
     "cut off": "the token limit came before the answer was complete, and nothing in it was wrong",
+    "part of a UUID": "eight digits in a row or more of a right UUID, but not all of it",
     "incomplete": "right values only, but part of the list is missing",
     "other": "no value of the right form",
 }
@@ -49,6 +53,15 @@ KINDS = {
 
 An empty answer that the token limit ended is cut off.
 """
+
+# The characters at the beginning of a prompt that may be copied, and the words in a row that are
+# taken for a copy.
+BEGINNING, COPIED = 1000, 8
+
+# The characters of a UUID in a row that are taken for a part of it: its first group has as many.
+PIECE = 8
+
+_DIGITS = re.compile(rf"[0-9a-f-]{{{PIECE},}}")
 
 COUNTS = ("missing", "distractors", "invented", "from_example", "repeated")
 """The counts in the description of a mistake."""
@@ -98,7 +111,7 @@ def explain_values(
     text = clean(prediction.pred)
     form = items.WORD if listed else items.form(prediction.outputs)
     references = [normalize(output) for output in prediction.outputs]
-    starts, shown, keys, size = _values(prediction, form)
+    values = _values(prediction, form, placed)
     stated = items.listed(text) if listed else [(hit[0], hit.end()) for hit in form.finditer(text)]
     if cut_off and stated and stated[-1][1] == len(text):
         # The last one may be the beginning of another value.
@@ -107,12 +120,12 @@ def explain_values(
     rest = text[stated[-1][1] :] if stated else ""
     going_on = cut_off and len(rest.strip()) <= max(map(len, prediction.outputs), default=0)
     said = [normalize(value) for value, _ in stated]
-    said = [value for value in said if value not in keys or value in starts]
+    said = [value for value in said if value not in values.keys or value in values.there]
     answer = normalize(text)
     missing = [reference for reference in references if reference not in answer]
     wrong = [value for value in dict.fromkeys(said) if value not in references]
-    distractors = [value for value in wrong if value in starts]
-    copied = [value for value in wrong if value in shown and value not in starts]
+    distractors = [value for value in wrong if value in values.there]
+    copied = [value for value in wrong if value in values.shown and value not in values.there]
     invented = len(wrong) - len(distractors) - len(copied)
     repeated = len(said) - len(set(said))
     if not text:
@@ -122,22 +135,27 @@ def explain_values(
         error = "refused"
     elif copied and 2 * len(copied) >= len(wrong):
         error = "copied example"
+    elif copies_beginning(prediction, text):
+        error = "copied beginning"
     elif wrong:
         error = "distractor" if distractors else "wrong value"
     elif repeated and missing:
         error = "duplicates"
     elif going_on:
         error = "cut off"
+    elif missing and _has_piece(form.sub(" ", text), missing):
+        error = "part of a UUID"
     else:
         error = "incomplete" if said else "other"
     explained = mistake(
         error, missing=len(missing), distractors=len(distractors), invented=invented,
         from_example=len(copied), repeated=repeated,
     )  # fmt: skip
+    starts = values.starts
     right = sorted(start for reference in references for start in starts.get(reference, ()))
     if placed and right and distractors:
         away = {
-            value: 100 * min(_nearest(right, start) for start in own) / size
+            value: 100 * min(_nearest(right, start) for start in own) / values.size
             for value, own in starts.items()
             if value not in references
         }
@@ -175,6 +193,8 @@ def explain_question(prediction: Prediction, cut_off: bool = False) -> dict[str,
         error = "refused"
     elif not answer:
         error = "other"
+    elif copies_beginning(prediction, text):
+        error = "copied beginning"
     elif taken:
         error = "distractor"
     else:
@@ -189,6 +209,55 @@ def explain_question(prediction: Prediction, cut_off: bool = False) -> dict[str,
         at = right[0] / size
         explained["expected"] = 50 * (at * at + (1 - at) * (1 - at))
     return explained
+
+
+def copies_beginning(prediction: Prediction, text: str) -> bool:
+    """Return whether an answer repeats the beginning of its prompt, ``COPIED`` words in a row.
+
+    Needles, distractors and documents do not count: whoever quotes one of them was looking for it.
+
+    Parameters
+    ----------
+    prediction
+        The answer, with its prompt.
+    text
+        What is looked at of it.
+
+    >>> copies_beginning(Prediction(0, "1. a 2. b 3. c 4. d 5. e", ["e"]), "3. c 4. d 5. e 1. a")
+    False
+    >>> copies_beginning(Prediction(0, "1. a 2. b 3. c 4. d 5. e", ["e"]), "1. a 2. b 3. c 4. d")
+    True
+    """
+    if len(text.split()) < COPIED:
+        return False
+    words = normalize(text).split()
+    runs = [f" {' '.join(words[at : at + COPIED])} " for at in range(len(words) - COPIED + 1)]
+    beginning = prediction.input[:BEGINNING]
+    if not _holds_any(beginning, runs):
+        return False
+    for part in prediction.parts_of("needle", "distractor", "hop", "document"):
+        # What takes its place is as long, so that the next one stands where it stood.
+        size = max(0, min(part.end, len(beginning)) - part.start)
+        beginning = beginning[: part.start] + "\0" * size + beginning[part.start + size :]
+    return _holds_any(beginning, runs)
+
+
+def _holds_any(text: str, runs: Sequence[str]) -> bool:
+    """Return whether any of these words in a row, with a space at both ends, stand in a text."""
+    words = f" {' '.join(normalize(text).split())} " if runs else ""
+    return any(run in words for run in runs)
+
+
+def _has_piece(text: str, missing: Sequence[str]) -> bool:
+    """Return whether a part of a missing UUID stands in a text, ``PIECE`` characters or more."""
+    uuids = [value for value in missing if items.is_uuid(value)]
+    pieces = _DIGITS.findall(normalize(text)) if uuids else []
+    return any(
+        piece[at : at + PIECE] in uuid
+        for piece in pieces
+        for at in range(len(piece) - PIECE + 1)
+        for uuid in uuids
+    )
 
 
 def refused(text: str) -> bool:
@@ -208,38 +277,48 @@ def _refusals() -> tuple[str, ...]:
     return tuple(normalize(phrase) for pack in packs for phrase in pack.refusals)
 
 
-def _values(
-    prediction: Prediction, form: re.Pattern[str]
-) -> tuple[dict[str, list[int]], set[str], set[str], int]:
-    """Return where each value starts, those of the worked example, the keys, and the prompt's size.
+class _Values(NamedTuple):
+    """The values of a prompt, folded, and its size in characters without the worked example.
 
-    Starts and size are in characters. The size leaves out the worked example.
+    ``starts`` has where each value of the context starts, as far as places are wanted.
     """
-    prompt, parts = prediction.input, prediction.parts
+
+    there: Collection[str]
+    shown: Collection[str]
+    keys: Collection[str]
+    starts: Mapping[str, Sequence[int]]
+    size: int
+
+
+def _values(prediction: Prediction, form: re.Pattern[str], placed: bool) -> _Values:
+    """Return the values of a prompt: those of its context, those of its worked example, and keys.
+
+    Where they start is looked up only where ``placed`` says that it means something.
+    """
+    prompt = prediction.input
     starts: dict[str, list[int]] = defaultdict(list)
-    shown: set[str] = set()
-    if not parts:
+    if not prediction.others.get("parts"):
         for hit in form.finditer(prompt):
             starts[normalize(hit[0])].append(hit.start())
-        return starts, shown, set(), max(1, len(prompt))
-    begin = max((part.end for part in parts.of_role("example")), default=0)
-    keys: set[str] = set()
-    # A long list has tens of thousands of parts: they are read as the numbers that they are.
-    for column in parts.columns:
+        return _Values(starts, (), (), starts, max(1, len(prompt)))
+    columns = prediction.columns_of("example", "needle", "distractor", "value", "word")
+    ends = [column.end for column in columns if column.role == "example"]
+    begin = max(itertools.chain.from_iterable(ends), default=0)
+    there, shown, keys = set[str](), set[str](), set[str]()
+    # A long list has tens of thousands of parts: they are read as the numbers that they are, and
+    # each word is folded once.
+    for column in columns:
         if column.role in ("value", "word"):
-            texts = [prompt[start:end] for start, end in zip(column.start, column.end, strict=True)]
-            for value, start in zip(map(_folded, texts), column.start, strict=True):
-                if start < begin:
-                    shown.add(value)
-                else:
-                    starts[value].append(start)
+            stretches = list(zip(column.start, column.end, strict=True))
+            before = [each for each in stretches if each[0] < begin] if begin else []
+            after = [each for each in stretches if each[0] >= begin] if begin else stretches
+            shown.update(map(normalize, {prompt[start:end] for start, end in before}))
+            there.update(map(normalize, {prompt[start:end] for start, end in after}))
+            for start, end in after if placed else ():
+                starts[normalize(prompt[start:end])].append(start)
         elif column.role in ("needle", "distractor"):
-            keys |= {_folded(key) for key in column.more.get("key", ()) if key}
-    return starts, shown, keys, max(1, len(prompt) - begin)
-
-
-# The values of one prompt are mostly those of others, too.
-_folded = functools.lru_cache(2**16)(normalize)
+            keys.update(map(normalize, filter(None, column.more.get("key", ()))))
+    return _Values(there, shown, keys, starts, max(1, len(prompt) - begin))
 
 
 def _documents(prediction: Prediction) -> tuple[list[tuple[int, str]], list[int]]:

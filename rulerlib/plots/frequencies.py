@@ -1,0 +1,57 @@
+"""Words by rank: how often each word stands in a list or a coded text."""
+
+from __future__ import annotations
+
+import pandas as pd
+
+from rulerlib.analysis.word_counts import WORD_KINDS
+from rulerlib.plots import base
+
+# A marker and a colour for each kind of word.
+LOOKS = dict(zip(WORD_KINDS, (("s", "#D55E00"), ("o", "#0072B2"), ("^", "#777777")), strict=True))
+
+
+def frequencies(table: pd.DataFrame, title: str | None = None) -> base.Figure:
+    """Return a figure of the count of each word by its rank, one panel for each text.
+
+    Both axes are logarithmic, so that the counts of a zeta distribution lie on a straight line.
+
+    Parameters
+    ----------
+    table
+        From `rulerlib.analysis.word_counts`.
+
+    Raises
+    ------
+    ParameterError
+        If the table is empty.
+    """
+    base.check(table, "counted word")
+    texts = list(dict.fromkeys(table["text"]))
+    figure, panels = base.panels(len(texts), 3, "times in the text", (4, 3.2))
+    said = []
+    for axes, text in zip(panels, texts, strict=True):
+        words = table[table["text"] == text]
+        for kind, (marker, colour) in LOOKS.items():
+            own = words[words["kind"] == kind]
+            if len(own):
+                axes.plot(own["rank"], own["count"], marker, color=colour, markersize=4,
+                          label=f"{kind} ({len(own):,})")  # fmt: skip
+        axes.set_xscale("log")
+        axes.set_yscale("log")
+        axes.set_xlabel("rank of the word")
+        axes.set_title(text, fontsize=10)
+        axes.grid(alpha=0.3)
+        axes.legend(fontsize=8)
+        said.append(f"{text}: {_said(words)}")
+    alt = f"Counts of words by rank. {base.said_some(said)}."
+    return base.done(figure, alt, title)
+
+
+def _said(words: pd.DataFrame) -> str:
+    """Return the range of the counts of each kind of word, in words."""
+    ranges = words.groupby("kind", sort=False)["count"].agg(["min", "max"])
+    return ", ".join(
+        f"{kind} {low} times" if low == high else f"{kind} {low} to {high} times"
+        for kind, low, high in ranges.itertuples()
+    )

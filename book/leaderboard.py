@@ -15,7 +15,7 @@ from typing import Any
 
 import pandas as pd
 
-from rulerlib.analysis import averages
+from rulerlib.analysis import averages, model_facts
 from rulerlib.analysis.averages import WEIGHTS, ranks, weighted
 from rulerlib.analysis.effective_length import READINGS, THRESHOLD, Effective, effective
 from rulerlib.analysis.tables import thousands
@@ -103,6 +103,37 @@ def recomputed(table: pd.DataFrame, threshold: float = THRESHOLD) -> pd.DataFram
         again[name] = [weighted(row, weights) for row in rows]
         again[f"{name} rank"] = ranks(again[name].where(again["lengths"] == len(LENGTHS)))
     return again
+
+
+def facts_of(path: str | Path) -> pd.DataFrame:
+    """Return what is known of the models beside their scores, a row for each, with its source.
+
+    Raises
+    ------
+    ParameterError, DataError
+        As `rulerlib.analysis.model_facts.read_facts`.
+    """
+    facts = model_facts.read_facts(path, ("model", "size"))
+    facts["model"], facts["trained_length"] = names(facts), facts["trained_length"].astype("Int64")
+    return facts.drop(columns="size")
+
+
+def with_facts(table: pd.DataFrame, path: str | Path, threshold: float = THRESHOLD) -> pd.DataFrame:
+    """Return what follows from the six columns, beside what is known of the models.
+
+    Parameters
+    ----------
+    path
+        The file of `facts_of`.
+    threshold
+        See `recomputed`.
+
+    Raises
+    ------
+    ParameterError, DataError
+        As `rulerlib.analysis.model_facts.read_facts`.
+    """
+    return model_facts.with_facts(recomputed(table, threshold), facts_of(path))
 
 
 def filled(table: pd.DataFrame) -> pd.DataFrame:

@@ -40,8 +40,8 @@ if TYPE_CHECKING:
 ABOUT = "about"
 
 TABLES = (
-    "accuracy", "averages", "summary", "effective", "depths", "studies", "errors", "places",
-    "examples",
+    "accuracy", "averages", "summary", "effective", "depths", "studies", "matchings", "errors",
+    "places", "examples",
 )  # fmt: skip
 
 # Decimals of a committed number: more than anyone reads, few enough that machines agree.
@@ -51,9 +51,10 @@ DECIMALS = 6
 QUOTED = 400
 
 _TEXTS = (
-    "name", "value", "model", "language", "task", "study", "setting", "measure", "category",
-    "right", "answers", "dataset", "missing", "effective", "effective low", "effective high",
-    "unbroken", "reading", "shares", "error", "outputs", "depths", "pred",
+    "name", "value", "model", "language", "task", "study", "group", "setting", "measure",
+    "category", "right", "answers", "dataset", "missing", "effective", "effective low",
+    "effective high", "effective strict", "unbroken", "reading", "shares", "error", "outputs",
+    "depths", "pred",
 )  # fmt: skip
 
 # Columns that hold lists or dictionaries, written as JSON.
@@ -81,8 +82,8 @@ class Plan:
     thresholds
         What an average has to exceed to be effective, in percent; the first is the page's own.
     studies
-        For each name ``task``, ``length``, ``samples`` and ``settings``: a list of knobs, as
-        `rulerlib.runs.Run` takes it for ``study``.
+        For each name ``task``, ``lengths`` in tokens, ``samples`` of each and ``settings``: a list
+        of knobs, as `rulerlib.runs.Run` takes it for ``study``.
     seed, output
         As in `rulerlib.runs.Run`.
     bins, examples
@@ -121,10 +122,15 @@ class Plan:
         whole_number("examples", self.examples, 1)
         if not isinstance(self.studies, Mapping):
             raise ParameterError("studies", self.studies, "settings by name")
-        wanted = {"task", "length", "samples", "settings"}
+        wanted = {"task", "lengths", "samples", "settings"}
         for name, study in self.studies.items():
             if not isinstance(study, Mapping) or set(study) != wanted:
                 raise ParameterError(f"studies.{name}", study, f"{', '.join(sorted(wanted))}")
+            lengths = study["lengths"]
+            if not isinstance(lengths, (list, tuple)) or not lengths:
+                raise ParameterError(f"studies.{name}.lengths", lengths, "a list of lengths")
+            for length in lengths:
+                whole_number(f"studies.{name}.lengths", length, 1)
         # Runs check the rest.
         for language in self.languages:
             for length in self.lengths:
@@ -178,10 +184,10 @@ class Plan:
         study = self.studies[name]
         return {
             **self.settings(language, min(self.lengths)),
-            "length": study["length"],
+            "length": max(study["lengths"]),
             "tasks": study["task"],
             "study": study["settings"],
-            "study_length": study["length"],
+            "study_length": study["lengths"],
             "study_samples": study["samples"],
             "study_name": name,
         }
@@ -289,7 +295,7 @@ def tabulate(
     }
     accuracy["dataset"] = [datasets[key] for key in keys]
     effective = pd.concat([analysis.effective_lengths(scores, each) for each in plan.thresholds])
-    by = ("model", "language", "length", "setting")
+    by = ("model", "language", "group", "setting", "length")
     studied = [
         analysis.accuracy(analysis.scores(run.study_predictions()), by=by).assign(study=name)
         for name, run in studies
@@ -309,6 +315,7 @@ def tabulate(
         "effective": effective,
         "depths": analysis.by_depth(scores, plan.bins),
         "studies": pd.concat(studied) if studied else pd.DataFrame(),
+        "matchings": analysis.matchings(scores),
         "errors": analysis.errors(scores),
         "places": analysis.mistaken_places(scores, ("model", "language", "task", "length")),
         "examples": examples,
@@ -441,6 +448,10 @@ class Tables:
         settings = self.settings
         if not settings:
             raise DataError(f"{self._folder}: {self.none_yet}")
+            raise DataError(f"{self._folder}: {NONE_YET}")
+        for study in settings["studies"].values():
+            # Version 0.1.0 asked at one length.
+            study.setdefault("lengths", [study.pop("length", None)])
         # JSON has only texts for names.
         settings["lengths"] = {int(length): n for length, n in settings["lengths"].items()}
         return Plan(**settings)

@@ -97,11 +97,13 @@ class Parameters:
     family
         Only tasks of this family are allowed.
     study
-        Settings to be compared at one length: for each row its knobs, and ``task`` where it is not
-        the first of ``tasks``; or a file in the form of RULER's ``synthetic.yaml``, of which the
-        settings of this family count. Empty or None: no study.
+        Settings to be compared: for each row its knobs, ``task`` where it is not the first of
+        ``tasks``, and ``group``, a text that rows have in common which are compared in one panel
+        of a figure (without it, rows of the same knobs); or a file in the form of RULER's
+        ``synthetic.yaml``, of which the settings of this family count. Empty or None: no study.
     study_length, study_samples
-        Its length, and the samples for each row.
+        Its length, or a list of lengths, in tokens; and the samples for each row. A row is left
+        out at lengths too short for it, but not at the longest.
     study_name
         The folder of the study; None: the name of the family.
 
@@ -135,7 +137,7 @@ class Parameters:
     primary: str | None = None
     family: str | None = None
     study: Sequence[Mapping[str, Any]] | str | None = None
-    study_length: int = 1024
+    study_length: int | Sequence[int] = 1024
     study_samples: int = 10
     study_name: str | None = None
 
@@ -151,11 +153,13 @@ class Parameters:
             checkpoints.folder(self.model)
         for name, least in (
             ("length", 1), ("num_lengths", 1), ("num_samples", 1), ("seed", 0),
-            ("study_length", 1), ("study_samples", 1),
+            ("study_samples", 1),
         ):  # fmt: skip
             whole_number(name, getattr(self, name), least)
-        for name in ("length", "study_length"):
-            check_length(name, getattr(self, name))
+        check_length("length", self.length)
+        for length in self._given_study_lengths():
+            whole_number("study_length", length, 1)
+            check_length("study_length", length)
         flag("allow_truncation", self.allow_truncation)
         flag("clean_texts", self.clean_texts)
         paths.named("output", self.output, "the name of a folder")
@@ -201,7 +205,18 @@ class Parameters:
             rows = self._of_family(synthetic.read(Path(rows).expanduser()))
         listed = isinstance(rows, (list, tuple))
         require(listed, "study", rows, "a list of settings, each {knob: value}")
-        return tuple(dictionary("study", row, '{"num_hops": 2}') for row in rows)
+        rows = [dictionary("study", row, '{"num_hops": 2}') for row in rows]
+        for row in rows:
+            named = is_text(row.get("group", "named"))
+            require(named, "study", row, "a row whose group, if it has one, is a text")
+        return tuple(rows)
+
+    def _given_study_lengths(self) -> Sequence[Any]:
+        """Return what ``study_length`` says as a list, not yet checked."""
+        if not isinstance(self.study_length, (list, tuple)):
+            return [self.study_length]
+        require(self.study_length, "study_length", self.study_length, "at least one length")
+        return self.study_length
 
     def _of_family(self, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
         """Return the rows of a file whose tasks are of this run's family."""
@@ -214,6 +229,11 @@ class Parameters:
     def lengths(self) -> tuple[int, ...]:
         """The lengths asked for, rising, in tokens."""
         return halves(self.length, self.num_lengths)
+
+    @property
+    def study_lengths(self) -> tuple[int, ...]:
+        """The lengths of the study, rising, in tokens."""
+        return tuple(sorted({*self._given_study_lengths()}))
 
     @property
     def name(self) -> str:
@@ -234,8 +254,9 @@ class Parameters:
     @property
     def rows(self) -> list[tuple[str, dict[str, Any]]]:
         """Task and knobs of each row of the study."""
-        rows = [{"task": self.tasks[0], **row} for row in self.settings_of_study]
-        return [(row.pop("task"), row) for row in rows]
+        rows = [{"task": self.tasks[0], "group": "", **row} for row in self.settings_of_study]
+        return [(row.pop("task"), {name: row[name] for name in row if name != "group"})
+                for row in rows]  # fmt: skip
 
     @cached_property
     def own_texts(self) -> tuple[str, ...] | None:

@@ -141,33 +141,39 @@ class Run(Parameters):
         if self.given:
             return tuple(self._given_cell(*each) for each in self.given)
         cells = (self.cell(task, size, self.knobs) for size in self.lengths for task in self.tasks)
-        return tuple(cell for cell in cells if self._fits(cell))
+        return tuple(cell for cell in cells if self._fits(cell, self.length))
 
     @cached_property
     def study_cells(self) -> tuple[Cell, ...]:
-        """The cells of the study, one for each of its rows, in folders of their own.
+        """The cells of the study, in folders of their own: each of its rows at each length.
 
         Raises
         ------
         ParameterError
-            If ``study_length`` is too short for a task or too long for the model.
+            If the longest of ``study_length`` is too short for a task or too long for the model.
         """
+        return tuple(cell for cell, _ in self._studied)
+
+    @cached_property
+    def _studied(self) -> tuple[tuple[Cell, Mapping[str, Any]], ...]:
+        """Each cell of the study with its row; short lengths first."""
         if not self.rows:
             return ()
-        self._check_limit("study_length", self.study_length)
+        longest = self.study_lengths[-1]
+        self._check_limit("study_length", longest)
         name = self.study_name or self.family or "study"
-        cells = tuple(
+        cells = [
             # Few samples of short prompts, with knobs that may not allow for shared contexts.
-            replace(self.cell(task, self.study_length, knobs), study=name, queries_per_context=1)
-            for task, knobs in self.rows
-        )
+            (replace(self.cell(task, size, knobs), study=name, queries_per_context=1), setting)
+            for size in self.study_lengths
+            for (task, knobs), setting in zip(self.rows, self.settings_of_study, strict=True)
+        ]
         try:
-            _ = [self.dataset(cell) for cell in cells]
+            return tuple(each for each in cells if self._fits(each[0], longest))
         except ParameterError as error:
             if error.parameter != "length":
                 raise
             raise ParameterError("study_length", error.value, error.allowed) from error
-        return cells
 
     def cell(self, task: str, length: int, knobs: Mapping[str, Any]) -> Cell:
         """Return the cell of a task at a length, whether its prompts fit there or not."""
@@ -224,12 +230,12 @@ class Run(Parameters):
                 " prompts in the middle and says so in every record)",
             )
 
-    def _fits(self, cell: Cell) -> bool:
+    def _fits(self, cell: Cell, longest: int) -> bool:
         """Return whether a cell's length is long enough; the longest length has to be."""
         try:
             self.dataset(cell)
         except ParameterError as error:
-            if error.parameter != "length" or cell.length == self.length:
+            if error.parameter != "length" or cell.length == longest:
                 raise
             return False
         return True
@@ -398,10 +404,15 @@ class Run(Parameters):
             yield from self._answered(cell)
 
     def study_predictions(self) -> Iterator[tuple[dict[str, Any], Prediction]]:
-        """Yield the same as `predictions` for the study; ``setting`` names the row of the study."""
-        for cell, setting in zip(self.study_cells, self.settings_of_study, strict=True):
-            name = ", ".join(f"{knob} = {value}" for knob, value in setting.items())
-            yield from self._answered(cell, setting=name)
+        """Yield the same as `predictions` for the study.
+
+        ``setting`` names the row of the study, and ``group`` the rows that it is compared with.
+        """
+        for cell, setting in self._studied:
+            knobs = {name: value for name, value in setting.items() if name != "group"}
+            name = ", ".join(f"{knob} = {value}" for knob, value in knobs.items())
+            group = setting.get("group", ", ".join(knobs))
+            yield from self._answered(cell, setting=name, group=group)
 
     def _answered(self, cell: Cell, **more: Any) -> Iterator[tuple[dict[str, Any], Prediction]]:
         settings = {**cell.settings(), "name": cell.name, "label": cell.label, **more}

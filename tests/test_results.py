@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 
 import pytest
 from helpers_kernel import forked
@@ -49,7 +50,12 @@ def test_the_memories_are_of_the_weights_that_are_shipped():
 
 
 def test_the_tables_are_of_the_settings_that_are_committed(committed):
-    assert committed.plan == Plan.from_file(ROOT / "params" / "results.yaml")
+    plan = Plan.from_file(ROOT / "params" / "results.yaml")
+    # The tables of version 0.1.0 have studies at one length, and fewer settings.
+    version = committed.about.set_index("name")["value"]["rulerlib"]
+    studies = plan.studies if version > "0.1.0" else committed.plan.studies
+    assert committed.plan == replace(plan, studies=studies)
+    assert {*committed.studies["study"]} == {*plan.studies}
 
 
 # Cells whose questions have changed since the tables were made; the page names them.
@@ -128,8 +134,8 @@ thresholds: [50, 85.6]
 trained: 512
 studies:
   needles:
-    {{task: niah_single_2, length: 512, samples: 2,
-      settings: [{{num_needle_k: 2}}, {{haystack: noise}}]}}
+    {{task: niah_single_2, lengths: [512, 600], samples: 2,
+      settings: [{{group: keys, num_needle_k: 2}}, {{haystack: noise}}]}}
 """
     (folder / "plan.yaml").write_text(text, encoding="utf-8")
     patch = pytest.MonkeyPatch()
@@ -157,8 +163,14 @@ def test_every_table_is_written(small):
         assert table.loc[(language, "niah_single_2", 512), "n"] == 4
         assert table.loc[(language, "niah_single_2", 1024), "n"] == 3
     assert {"measure", "low", "high", "recall", "right", "answers", "dataset"} <= set(table)
-    assert set(made.studies["setting"]) == {"num_needle_k = 2", "haystack = noise"}
-    assert (made.studies["n"] == 2).all()
+    studied = made.studies[["language", "group", "setting", "length", "n"]].to_dict("split")["data"]
+    settings = [("keys", "num_needle_k = 2"), ("haystack", "haystack = noise")]
+    assert {tuple(row) for row in studied} == {
+        (language, *setting, length, 2)
+        for language in ("da", "en") for setting in settings for length in (512, 600)
+    }  # fmt: skip
+    assert set(made.matchings["task"]) == {"niah_single_2", "vt"}
+    assert {"strict", "strict low", "strict high"} <= set(made.averages)
     assert made.effective["threshold"].unique().tolist() == [50, 85.6]
 
 
@@ -194,8 +206,8 @@ def test_the_page_shows_them(small, tmp_path):
     assert not [out for out in found if out.get("name") == "stderr"], "no warnings"
     data = [out.data for out in found if "data" in out]
     pictures = [each for each in data if "image/png" in each]
-    # The averages; for each of two languages curves, depths, a study, errors.
-    assert len(pictures) == 1 + 2 * 4
+    # The averages; for each of two languages curves, depths, a study, errors twice.
+    assert len(pictures) == 1 + 2 * 5
     assert all(len(each["text/plain"]) > 40 for each in pictures)
     whole = " ".join(each.get("text/html", "") for each in data)
     assert results.NONE_YET not in whole
@@ -230,9 +242,11 @@ BAD = [
     ("thresholds: 50", "thresholds is 50"),
     ("studies: {a: {task: vt}}", r"studies\.a"),
     (
-        "studies: {a: {task: vt, length: 1, samples: 0, settings: [{num_hops: 1}]}}",
+        "studies: {a: {task: vt, lengths: [1], samples: 0, settings: [{num_hops: 1}]}}",
         "study_samples",
     ),
+    ("studies: {a: {task: vt, lengths: 5, samples: 1, settings: []}}", r"a\.lengths is 5"),
+    ("studies: {a: {task: vt, lengths: [0], samples: 1, settings: []}}", r"a\.lengths is 0"),
 ]
 
 

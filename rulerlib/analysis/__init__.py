@@ -51,7 +51,13 @@ from rulerlib.analysis.correlations import Correlation, correlation
 from rulerlib.analysis.depths import by_depth, depth_bin, needles
 from rulerlib.analysis.effective_length import Effective, effective, effective_lengths
 from rulerlib.analysis.equivalence import equivalence
-from rulerlib.analysis.error_tables import error_examples, errors, mistaken_places, wrong
+from rulerlib.analysis.error_tables import (
+    error_examples,
+    errors,
+    mistaken_places,
+    over_tasks,
+    wrong,
+)
 from rulerlib.analysis.fitted_curve import fitted_lengths
 from rulerlib.analysis.matchings import matchings
 from rulerlib.analysis.model_facts import read_facts, with_facts

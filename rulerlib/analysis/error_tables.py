@@ -62,6 +62,29 @@ def errors(table: pd.DataFrame, by: Sequence[str] = BY) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=columns).merge(tasks_in(table, by), on=list(by))
 
 
+def over_tasks(table: pd.DataFrame) -> pd.DataFrame:
+    """Return the kinds of mistakes of all tasks together.
+
+    Parameters
+    ----------
+    table
+        From `errors`, by task and length.
+
+    Returns
+    -------
+    DataFrame
+        The model, the language and the length, as far as the table has them, ``task`` (the text
+        ``"all tasks"``), ``error``, ``n``, ``count`` and ``share``. An empty table is returned as
+        it is.
+    """
+    if table.empty:
+        # It says why.
+        return table
+    by = [name for name in (*BY, "error") if name in table and name != "task"]
+    sums = table.groupby(by, sort=False)[["n", "count"]].sum().reset_index()
+    return sums.assign(task="all tasks", share=sums["count"] / sums["n"])
+
+
 def mistaken_places(table: pd.DataFrame, by: Sequence[str] = ("task", "length")) -> pd.DataFrame:
     """Return how near the distractors that were taken stood to the right values.
 

@@ -63,7 +63,8 @@ def facts(
     for row, value in zip(grid, values, strict=True):
         heights, ticks = _heights(drawn[value], rising)
         for axes, fact in zip(row, known, strict=True):
-            places = drawn[fact].map(kinds.index) if fact == "architecture" else drawn[fact]
+            is_kind = fact == "architecture"
+            places = drawn[fact].map(kinds.index) if is_kind else drawn[fact].astype(float)
             shown = heights.notna() & places.notna()
             for number, kind in enumerate(kinds):
                 own = shown & (drawn["architecture"] == kind)

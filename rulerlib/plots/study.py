@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pandas as pd
 
+from rulerlib.analysis.tables import thousands
 from rulerlib.plots import base
 
 
@@ -32,9 +33,10 @@ def study(table: pd.DataFrame, title: str | None = None, trained: int | None = N
     what, height = base.measured(table), 1.1 + 0.36 * len(table)
     figure, axes = base.dots(names, table["mean"], table["low"], table["high"], height)
     axes.set_xlim(-0.03, 1.03)
-    axes.set_xlabel(f"{what} (bar: 95 % interval)")
+    (at,) = [f" at {thousands(int(size))} tokens" for size in table.get("length", [])[:1]] or [""]
+    axes.set_xlabel(f"{what}{at} (bar: 95 % interval)")
     said = [f"{name} {100 * mean:.0f} %" for name, _, mean in rows]
-    alt = f"{what.capitalize()} by setting: {base.said_some(said, 20)}."
+    alt = f"{what.capitalize()} by setting{at}: {base.said_some(said, 20)}."
     return base.done(figure, alt, title, axes)
 
 

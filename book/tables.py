@@ -448,7 +448,6 @@ class Tables:
         settings = self.settings
         if not settings:
             raise DataError(f"{self._folder}: {self.none_yet}")
-            raise DataError(f"{self._folder}: {NONE_YET}")
         for study in settings["studies"].values():
             # Version 0.1.0 asked at one length.
             study.setdefault("lengths", [study.pop("length", None)])

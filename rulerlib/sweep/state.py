@@ -20,7 +20,6 @@ from rulerlib.errors import DataError
 from rulerlib.metering import added
 from rulerlib.store import files, lock
 
-
 Answers = Path | str
 """The file of the answers of a cell."""
 

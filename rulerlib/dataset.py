@@ -110,6 +110,11 @@ class Dataset:
         needles, chains or documents to ask for can share; the error says how far.
     room
         Tokens to generate, instead of the task's own number.
+    question_language
+        The language of template, question and answer prefix, where it is not that of the context:
+        a code, or a loaded `Language`. Needles, values and their depths are the same as without
+        it. None, or the language itself: it is. Tasks whose questions come with their texts
+        cannot have another one; the error says why.
 
     Raises
     ------
@@ -133,6 +138,7 @@ class Dataset:
     knobs: dict[str, Any] = field(default_factory=dict)
     queries_per_context: int = 1
     room: int | None = None
+    question_language: str | languages.Language | None = None
 
     def __post_init__(self) -> None:
         check_length("length", whole_number("length", self.length, 1))
@@ -152,10 +158,21 @@ class Dataset:
             set_(self, "texts", read_texts(self.texts))
         if not isinstance(self.language, languages.Language):
             set_(self, "language", languages.load(self.language))
+        set_(self, "question_language", self._other_language())
         if not isinstance(self.tokenizer, tokens.Tokenizer):
             set_(self, "tokenizer", tokens.load(self.tokenizer))
         self._check_length()
         self._probed.clear()
+
+    def _other_language(self) -> languages.Language | None:
+        """Return the language of the questions, checked; None where it is that of the context."""
+        other = self.question_language
+        if other is not None and not isinstance(other, languages.Language):
+            other = languages.load(other, "question_language")
+        if other is None or other.code == self._language.code:
+            return None
+        self.row.check_question_language(other.code)
+        return other
 
     def __len__(self) -> int:
         return self.num_samples
@@ -215,6 +232,12 @@ class Dataset:
     def _language(self) -> languages.Language:
         assert isinstance(self.language, languages.Language)
         return self.language
+
+    @property
+    def _wording(self) -> languages.Language:
+        """The language of the questions."""
+        other = self.question_language
+        return other if isinstance(other, languages.Language) else self._language
 
     @property
     def _texts(self) -> tuple[str, ...] | None:
@@ -278,7 +301,9 @@ class Dataset:
     def _maker(self, tokens_to_generate: int, length: int | None = None) -> Maker:
         budget = Budget(self._tokenizer, self.frame, length or self.length, tokens_to_generate)
         texts = self._texts if self._texts is not None else self._language.essays
-        return self.row.family.maker(self.row.knobs, self._language, budget, texts, self._stream)
+        return self.row.family.maker(
+            self.row.knobs, self._language, budget, texts, self._stream, self._wording
+        )
 
     @property
     def _stream(self) -> str:
@@ -329,7 +354,7 @@ class Dataset:
         needed = 0
         for drafts in self._drafts(maker):
             allowed = (
-                f"1, because the language pack '{self._language.code}' names the question"
+                f"1, because the language pack '{self._wording.code}' names the question"
                 " before the context, so that nothing could be shared"
             )
             alike = len({draft.head for draft in drafts}) == 1
@@ -380,4 +405,7 @@ class Dataset:
             metadata["stop"] = [*self.row.stop]
         if self.queries_per_context > 1:
             metadata["queries_per_context"] = self.queries_per_context
+        if self.question_language is not None:
+            metadata["question_language"] = self._wording.code
+            metadata["question_pack"] = self._wording.fingerprint
         return metadata

@@ -59,6 +59,9 @@ class Parameters:
         The engine itself, if it is made already: several runs can share one.
     language
         ``"da"``, ``"en"``, or any other pack.
+    question_language
+        The language of template, question and answer prefix, for tasks whose questions can be
+        asked in another one than that of their contexts; None: ``language``.
     length
         The longest length in tokens, prompt and answer together.
     num_lengths
@@ -140,6 +143,7 @@ class Parameters:
     study_length: int | Sequence[int] = 1024
     study_samples: int = 10
     study_name: str | None = None
+    question_language: str | None = None
 
     def __post_init__(self) -> None:
         set_ = object.__setattr__
@@ -148,6 +152,7 @@ class Parameters:
         set_(self, "tasks", tuple(tasks.names(self.tasks, self.family)))
         one_of("engine", self.engine, models.ENGINES)
         languages.load(self.language)
+        self._check_question_language()
         if self.engine != "openai":
             # A served model has a name on its server alone.
             checkpoints.folder(self.model)
@@ -182,6 +187,16 @@ class Parameters:
         if self.given:
             set_(self, "language", given.language(self.data, self.given))
             set_(self, "length", max(length for _, length in self.given))
+
+    def _check_question_language(self) -> None:
+        if self.question_language is None:
+            return
+        languages.load(self.question_language, "question_language")
+        made = self.data is None
+        allowed = "None, because the questions of 'data' are there already"
+        require(made, "question_language", self.question_language, allowed)
+        if self.question_language == self.language:
+            object.__setattr__(self, "question_language", None)
 
     def _check_primary(self, asked: Sequence[Task]) -> None:
         """Check that at least one task has the measure; the others report their own."""

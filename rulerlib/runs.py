@@ -189,6 +189,7 @@ class Run(Parameters):
             # Where everything fits, nothing can be cut, and the answers are the same.
             allow_truncation=self.allow_truncation and length > (self._longest or length),
             texts=None if own is None else f"{Path(str(self.texts)).name}-{digest(own)[:8]}",
+            question_language=self.question_language,
         )
 
     def _given_cell(self, task: str, length: int) -> Cell:
@@ -254,6 +255,7 @@ class Run(Parameters):
                 num_samples=self._most(cell), seed=cell.seed, format=self.format,
                 texts=None if cell.texts is None else self.own_texts, knobs=dict(cell.knobs),
                 queries_per_context=cell.queries_per_context, room=cell.decoding.tokens_to_generate,
+                question_language=cell.question_language,
             )  # fmt: skip
         return self._datasets[cell]
 

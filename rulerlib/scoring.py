@@ -132,6 +132,9 @@ LIST = Scoring(
 )
 """Every reference must appear: needles, chains, lists of words."""
 
+ABSENCE = Scoring(("found_or_none", "recall"), primary="found_or_none", ruler="found_or_none")
+"""The same where what is asked for may not be there, and an answer has to say so."""
+
 ANY = Scoring(("part_match",), primary="part_match", ruler="part_match")
 """Any one reference suffices: questions, whose references are spellings of one answer."""
 

@@ -15,6 +15,8 @@
     simple retrieval beside the whole benchmark;
 ``fitted_curve``
     accuracy as a curve over length, and where it crosses 50 %;
+``absence``
+    needles that may not be there: accuracy where they are and where they are not, Youden's J;
 ``pairs``, ``equivalence``
     two models on the same samples, and whether they differ by less than a margin;
 ``repeats``
@@ -44,6 +46,7 @@
 The names that a notebook needs stand here: ``analysis.scores``, ``analysis.accuracy``, ...
 """
 
+from rulerlib.analysis.absence import absence
 from rulerlib.analysis.accuracy import accuracy, by_fact, by_knob, clusters, means, overview, shared
 from rulerlib.analysis.averages import by_length, weighted
 from rulerlib.analysis.contrast import contrast

@@ -27,6 +27,7 @@ from rulerlib.analysis.scores import of_measure
 from rulerlib.analysis.tables import RESAMPLES, groups_of, nothing, scipy, tasks_in
 from rulerlib.errors import one_of, require, whole_number
 from rulerlib.intervals import clustered, wilson
+from rulerlib.metrics.absence import wants_none
 
 BY = ("language", "task", "length")
 
@@ -70,10 +71,10 @@ def newcombe(
         excess = max(excess - n / 2, 0)
     phi = excess / math.sqrt(margins) if margins else 0.0
 
-    return _recovered((p, p_low, p_high), (q, q_low, q_high), phi)
+    return recovered((p, p_low, p_high), (q, q_low, q_high), phi)
 
 
-def _recovered(
+def recovered(
     first: tuple[float, float, float], second: tuple[float, float, float], correlation: float
 ) -> tuple[float, float]:
     """Return the interval of a difference of two means, from the interval of each.
@@ -235,7 +236,7 @@ def paired(
     both = table[table["model"].isin([first, second])]
     ours, theirs = (both[both["model"] == name] for name in (first, second))
     joined = ours.merge(theirs, on=_SAME, how="inner", suffixes=("", "_other"))
-    outputs = joined[["outputs", "outputs_other"]].map(sorted)
+    outputs = joined[["outputs", "outputs_other"]].map(_reference)
     same = joined[outputs["outputs"] == outputs["outputs_other"]]
     if same.empty:
         return nothing(f"{first} and {second} were asked no sample in common.")
@@ -249,6 +250,11 @@ def paired(
     differences = pd.DataFrame(rows).merge(tasks_in(same, by), on=list(by))
     differences["p_holm"] = holm(differences["p"].tolist())
     return differences.rename(columns={"first": first, "second": second})
+
+
+def _reference(outputs: Sequence[str]) -> list[str]:
+    """Return what references say: their order, and the language of "none", do not count."""
+    return ["none"] if wants_none(outputs) else sorted(outputs)
 
 
 def two_by_two(
@@ -325,7 +331,7 @@ def compared(
         method = "newcombe"
     else:
         ours, theirs = (_mean_of(tasks, name, confidence) for name in ("own", "other"))
-        low, high = _recovered(ours, theirs, _correlation(tasks))
+        low, high = recovered(ours, theirs, _correlation(tasks))
         # The difference of a unit, as far as it moves the mean over tasks.
         moves = [_sums(own)[0][:, 0] / (len(own) * len(tasks)) for own in tasks]
         p = by_signs(np.concatenate(moves), resamples, rng)

@@ -9,9 +9,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
 import re
+import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -23,7 +25,16 @@ import pandas as pd
 from rulerlib import metrics, paths, tasks
 from rulerlib.analysis import labels
 from rulerlib.analysis.tables import nothing
-from rulerlib.errors import HALF, LARGEST, DataError, is_number, is_text, one_of, require
+from rulerlib.errors import (
+    HALF,
+    LARGEST,
+    DataError,
+    ParameterError,
+    is_number,
+    is_text,
+    one_of,
+    require,
+)
 from rulerlib.samples import Prediction
 from rulerlib.scoring import LIST, Scoring
 from rulerlib.store import answers
@@ -277,6 +288,11 @@ class _Asked:
     @classmethod
     def of(cls, about: Mapping[str, Any], number: int, primary: str | None) -> _Asked:
         task = tasks.TASKS.get(labels.base(about["task"]))
+        if task and about.get("knobs"):
+            # Knobs may decide how answers are judged; those of others may be none of ours.
+            with contextlib.suppress(ParameterError), warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                task = tasks.resolve(task.name, **about["knobs"])
         scoring = task.scoring if task else LIST
         offered, strict = scoring.scores, scoring.primary
         if primary is not None and primary in offered:

@@ -211,6 +211,7 @@ def _rows(
     for name in names:
         try:
             rows[name] = tasks.resolve(name, **knobs)
+            rows[name].check_judged_by_name()
         except ParameterError as error:
             errors.append(error)
     if errors and not (whole and rows):

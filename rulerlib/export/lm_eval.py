@@ -169,6 +169,7 @@ def _fill(folder: Path, datasets: Sequence[Dataset]) -> None:
     _write(folder / f"{MODULE}.py", _MODULE)
     groups: dict[str, dict[str, Any]] = {ALL: {"group": ALL, "task": []}}
     for dataset in datasets:
+        dataset.row.check_judged_by_name()
         language = dataset.metadata["language"]
         place = f"{ALL}_{language}_{dataset.length}"
         name, group = f"{place}_{dataset.task}", f"{place}_{dataset.row.family.name}"

@@ -10,9 +10,10 @@ line; ``xx/numbers.toml``, where numbers are written otherwise than in English
 ``xx/reading.toml`` says how questions about passages are asked, and ``xx/episodic.toml``,
 ``xx/semantic.toml`` and ``xx/spatial.toml`` what the suites on memory teach and ask, and
 ``xx/memory.toml`` how what a memory recalls is put into a prompt, and how an episode is asked
-about that stands in one, ``xx/classics.toml`` the needle tests that came before RULER, and
-``xx/paraphrases.toml`` other wordings of RULER's questions; and the wording of fictional
-documents, ``xx/encyclopedia.toml`` and ``xx/chronicle.toml`` (`rulerlib.sources`).
+about that stands in one, ``xx/classics.toml`` the needle tests that came before RULER,
+``xx/paraphrases.toml`` other wordings of RULER's questions, and ``xx/absent.toml`` how a question
+says that a needle may not be there; and the wording of fictional documents,
+``xx/encyclopedia.toml`` and ``xx/chronicle.toml`` (`rulerlib.sources`).
 
 >>> danish = load("da")
 >>> danish.join(["a", "b", "c"])
@@ -35,6 +36,7 @@ common_words          ``count``, ``context``
 frequent_words        ``noise``, ``context``
 question_answering    ``number``, ``text``, ``query``, ``context``
 reading               the same, ``examples`` and ``opening``
+absent                ``question``, ``none``, ``query`` and the words of ``types``
 ====================  ==========================================================
 
 The files of the suites on memory, ``xx/memory.toml`` and ``xx/classics.toml`` say at their
@@ -60,7 +62,9 @@ from rulerlib.languages.numbers import Numbers
 
 _HERE = Path(__file__).parent
 
-SECTIONS = ("reading", "episodic", "semantic", "spatial", "memory", "classics", "paraphrases")
+SECTIONS = (
+    "reading", "episodic", "semantic", "spatial", "memory", "classics", "paraphrases", "absent",
+)  # fmt: skip
 """The sections of a pack that stand in files of their own: ``xx/reading.toml`` is read as the
 section ``reading``. A pack may do without any of them."""
 
@@ -345,8 +349,13 @@ def available() -> list[str]:
     return sorted(path.stem for path in _HERE.glob("*.toml"))
 
 
-def load(code: str) -> Language:
+def load(code: str, parameter: str = "language") -> Language:
     """Return the language of a code.
+
+    Parameters
+    ----------
+    parameter
+        What the code is called in an error.
 
     Raises
     ------
@@ -355,7 +364,7 @@ def load(code: str) -> Language:
     DataError
         If its TOML file is damaged or incomplete.
     """
-    return _load(one_of("language", code, available()))
+    return _load(one_of(parameter, code, available()))
 
 
 @functools.cache

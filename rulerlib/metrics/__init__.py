@@ -1,9 +1,10 @@
 """Measures of one answer against its references, pure and by name.
 
 RULER's own, which look for references in an answer, stand in `rulerlib.metrics.ruler`; those
-that read an answer as the items it says, in `rulerlib.metrics.items`; those of reading
-comprehension, which hold a short answer against every accepted one, in `rulerlib.metrics.drop`,
-`rulerlib.metrics.inspect_f1` and `rulerlib.metrics.short_answers`:
+that read an answer as the items it says, in `rulerlib.metrics.items`; the one for what may not be
+there, in `rulerlib.metrics.absence`; those of reading comprehension, which hold a short answer
+against every accepted one, in `rulerlib.metrics.drop`, `rulerlib.metrics.inspect_f1` and
+`rulerlib.metrics.short_answers`:
 
 >>> all_match("Det er 1234567 og 7654321.", ["1234567", "7654321"])
 1.0
@@ -19,6 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from rulerlib.metrics.absence import VALUE, found_or_none, says_none
 from rulerlib.metrics.drop import drop_em, drop_f1
 from rulerlib.metrics.inspect_f1 import f1_inspect
 from rulerlib.metrics.items import exact_items, item_precision, item_recall, over_answering
@@ -35,10 +37,10 @@ from rulerlib.metrics.short_answers import (
 )
 
 __all__ = [
-    "FAULTS", "MEASURES", "OF_GOLDS", "all_match", "answer_line", "appear", "clean", "drop_em",
-    "drop_f1", "em_norm", "em_raw", "exact_items", "f1_inspect", "f1_words", "format_violation",
-    "gold_len", "item_precision", "item_recall", "normalize", "over_answering", "overlong",
-    "part_match", "pred_len", "recall",
+    "FAULTS", "MEASURES", "OF_GOLDS", "VALUE", "all_match", "answer_line", "appear", "clean",
+    "drop_em", "drop_f1", "em_norm", "em_raw", "exact_items", "f1_inspect", "f1_words",
+    "format_violation", "found_or_none", "gold_len", "item_precision", "item_recall", "normalize",
+    "over_answering", "overlong", "part_match", "pred_len", "recall", "says_none",
 ]  # fmt: skip
 
 OF_GOLDS: dict[str, Callable[..., float]] = {
@@ -62,6 +64,7 @@ MEASURES: dict[str, Callable[..., float]] = {
     "item_recall": item_recall,
     "item_precision": item_precision,
     "over_answering": over_answering,
+    "found_or_none": found_or_none,
     **OF_GOLDS,
 }
 """Every measure by its name in tables, from 0 to 1; each takes an answer and its references."""

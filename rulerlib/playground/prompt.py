@@ -7,7 +7,7 @@ import copy
 import functools
 import itertools
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -46,8 +46,10 @@ class Needles(niah.Needles):
         super().__init__(*arguments)
         self._own = own
 
-    def _draw(self, rng: random.Random, count: int) -> dict[str, list[str]]:
-        drawn = super()._draw(rng, count)
+    def _draw(
+        self, rng: random.Random, count: int, draw: Callable[[], str]
+    ) -> dict[str, list[str]]:
+        drawn = super()._draw(rng, count, draw)
         if self._own is None:
             return drawn
         known = self.haystack.contains(self._own)

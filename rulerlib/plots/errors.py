@@ -12,6 +12,8 @@ from rulerlib.plots import base
 # A colour and a hatch for each kind, the same in every figure.
 LOOKS = {
     "empty": ("#999999", ""),
+    "said none though present": ("#F0E442", "--"),
+    "answered though absent": ("#CC79A7", "\\\\"),
     "refused": ("#56B4E9", "//"),
     "copied example": ("#CC79A7", "xx"),
     "copied beginning": ("#CC79A7", ""),

@@ -74,6 +74,9 @@ class Cell:
         The preset of a memory system.
     study
         The study that the cell belongs to.
+    question_language
+        The language of the questions, where it is not that of their contexts. It belongs to the
+        model's side, as the format does: the questions are the same in other words.
 
     Raises
     ------
@@ -97,14 +100,16 @@ class Cell:
     allow_truncation: bool = False
     memory: str | None = None
     study: str | None = None
+    question_language: str | None = None
 
     def __post_init__(self) -> None:
         allowed = "a short name of a-z, 0-9, '.', '_' and '-'"
         require(
             isinstance(self.task, str) and _TASK.fullmatch(self.task), "task", self.task, allowed
         )
-        for name in ("model", "language", "engine", "weights", "texts", "memory", "study"):
-            value, optional = getattr(self, name), name not in ("model", "language", "engine")
+        optional_names = ("weights", "texts", "memory", "study", "question_language")
+        for name in ("model", "language", "engine", *optional_names):
+            value, optional = getattr(self, name), name in optional_names
             holds = (isinstance(value, str) and value) or (optional and value is None)
             require(holds, name, value, "a name" + (", or None" if optional else ""))
         whole_number("length", self.length, 1)
@@ -147,6 +152,7 @@ class Cell:
             "samples": self.decoding.samples,
             "tokens_to_generate": self.decoding.tokens_to_generate,
             "allow_truncation": self.allow_truncation,
+            "question_language": self.question_language,
         }
         return _joined(model, "options", self.options, settings)
 
@@ -161,9 +167,16 @@ class Cell:
         return _joined(self.task, "knobs", self.knobs, settings)
 
     def settings(self) -> dict[str, Any]:
-        """Return all fields as plain data, as they are written beside the answers."""
+        """Return all fields as plain data, as they are written beside the answers.
+
+        The language of the questions is among them only where it is another than the context's:
+        cells that were written before there was a choice stay what they are.
+        """
+        own = {item.name: getattr(self, item.name) for item in fields(self)}
+        if self.question_language is None:
+            del own["question_language"]
         return {
-            **{item.name: getattr(self, item.name) for item in fields(self)},
+            **own,
             "knobs": _plain("knobs", self.knobs),
             "options": _plain("options", self.options),
             "format": self.format.settings(),

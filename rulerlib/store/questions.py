@@ -28,7 +28,9 @@ GROWING = ("num_samples", "sha256")
 """What the metadata say of the file as it stands, which may grow: how many samples it has at least,
 and a hash of their lines."""
 
-UNSAID: dict[str, Any] = {"queries_per_context": 1, **PromptFormat().settings()}
+UNSAID: dict[str, Any] = {
+    "queries_per_context": 1, "question_language": None, **PromptFormat().settings()
+}  # fmt: skip
 """The settings that a file need not state, with their defaults: where it does not, perhaps because
 it was written before there was a choice, it was made with these."""
 

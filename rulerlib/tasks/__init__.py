@@ -57,7 +57,7 @@ class Task:
     @property
     def scoring(self) -> Scoring:
         """The rule by which its answers are judged."""
-        return self.family.scoring
+        return self.family.judged(self.knobs) or self.family.scoring
 
     @property
     def category(self) -> str:
@@ -98,6 +98,33 @@ class Task:
             if item.metadata.get("later") and settings[item.name] == item.default:
                 del settings[item.name]
         return settings
+
+    def check_question_language(self, question_language: Any) -> None:
+        """Check that a question can be asked in another language than that of its context.
+
+        Raises
+        ------
+        ParameterError
+            If it cannot: says why.
+        """
+        why = self.family.one_language
+        allowed = f"None for {self.name}: {why}"
+        require(not why, "question_language", question_language, allowed)
+
+    def check_judged_by_name(self) -> None:
+        """Check that its answers are judged as its family's are, whatever its knobs.
+
+        Harnesses that call us back with a task's name know no more than that.
+
+        Raises
+        ------
+        ParameterError
+            If its knobs decide how they are judged.
+        """
+        usual = TASKS[self.name].settings()
+        changed = {name: value for name, value in self.settings().items() if value != usual[name]}
+        allowed = f"knobs of {self.name} that leave the way of judging its answers as it is"
+        require(self.scoring == self.family.scoring, "knobs", changed, allowed)
 
     def check_queries(self, queries_per_context: Any) -> None:
         """Check that one context can be asked this many questions.

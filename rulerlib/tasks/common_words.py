@@ -359,7 +359,7 @@ class NumberedList(Maker):
 
     def _ask(self, choice: Choice, setting: Repeats, rng: random.Random) -> Draft:
         """Return the draft of a choice of words."""
-        head, tail, prefix = self.language.question("common_words", count=self.knobs.num_cw)
+        head, tail, prefix = self.wording.question("common_words", count=self.knobs.num_cw)
         parts: list[Column] = []
         if self.knobs.few_shot:
             order = choice.example_common * setting.example_cw

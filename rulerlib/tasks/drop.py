@@ -438,6 +438,7 @@ FAMILY = Family(
     scoring=DROP,
     tokens_to_generate=32,
     maker=Reading,
+    one_language="its questions come with their passages, in the language of these",
     most_queries=most_queries,
     explain=mistakes_reading.explain,
     reasoning=lambda knobs: REASONING if knobs.reasoning else 0,

@@ -80,13 +80,24 @@ class Maker(ABC):
         The dataset's texts; each family says what it uses them for.
     seed
         A text, from which a family draws what all of its samples have in common.
+    wording
+        The language of template, question and answer prefix; None: ``language``, in which the
+        context is.
     """
 
     def __init__(
-        self, knobs: Any, language: Language, budget: Budget, texts: tuple[str, ...], seed: str
+        self,
+        knobs: Any,
+        language: Language,
+        budget: Budget,
+        texts: tuple[str, ...],
+        seed: str,
+        wording: Language | None = None,
     ) -> None:
         self.knobs, self.budget = knobs, budget
-        self.language = language.paraphrased(getattr(knobs, "paraphrase", 0))
+        paraphrase = getattr(knobs, "paraphrase", 0)
+        self.language = language.paraphrased(paraphrase)
+        self.wording = (wording or language).paraphrased(paraphrase)
         self._texts, self._seed = texts, seed
 
     @property
@@ -186,6 +197,11 @@ class Family:
         Returns for given knobs the tokens in which a model is asked to reason before it answers.
     stop
         Returns for given knobs the texts at which an answer ends.
+    judged
+        Returns for given knobs how answers are judged where it is not by ``scoring``; else None.
+    one_language
+        Why its questions cannot be asked in another language than that of the context; ``""``:
+        they can.
     """
 
     name: str
@@ -201,6 +217,8 @@ class Family:
     reads_texts: Callable[[Any], bool] = lambda knobs: False
     reasoning: Callable[[Any], int] = lambda knobs: 0
     stop: Callable[[Any], tuple[str, ...]] = lambda knobs: ()
+    judged: Callable[[Any], Scoring | None] = lambda knobs: None
+    one_language: str = ""
 
 
 def asked_once(knobs: Any) -> tuple[int | None, str]:

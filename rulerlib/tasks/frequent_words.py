@@ -220,6 +220,7 @@ FAMILY = Family(
     scoring=LIST,
     tokens_to_generate=50,
     maker=CodedText,
+    one_language="a coded text has no language of its own (language sets that of the question)",
     most_queries=asked_once,
     explain=mistakes.explain_values,
     beside={"fwe_2": Knobs(alpha=3.5)},

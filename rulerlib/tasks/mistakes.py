@@ -31,6 +31,8 @@ from rulerlib.samples import Prediction
 
 KINDS = {
     "empty": "nothing was said",
+    "said none though present": "the model says that what is asked for is not there, and it is",
+    "answered though absent": "a value, though what is asked for is not there",
     "refused": "the model says that it cannot or will not answer",
     "copied example": "values of the worked example, or more of them than other wrong ones",
     "copied beginning": "eight words in a row or more from the beginning of the prompt",

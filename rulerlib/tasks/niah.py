@@ -25,18 +25,18 @@ import itertools
 import random
 import uuid
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property, partial
 from operator import add, itemgetter
 from typing import Any
 
-from rulerlib.errors import DataError, one_of, require, whole_number
+from rulerlib.errors import DataError, is_number, one_of, require, whole_number
 from rulerlib.haystack import DEPTHS, Haystack, Pool, depth_of, depths_of, one_depth
 from rulerlib.languages import VALUE_TYPES, Language
 from rulerlib.parts import Column
-from rulerlib.scoring import LIST
-from rulerlib.tasks import classics, mistakes
+from rulerlib.scoring import ABSENCE, LIST
+from rulerlib.tasks import absence, classics
 from rulerlib.tasks.budget import Take
 from rulerlib.tasks.draft import Draft, Needle
 from rulerlib.tasks.family import RETRIEVAL, Family, Maker, later, prose
@@ -76,6 +76,11 @@ class Knobs:
     paraphrase
         The wording of the question: 0, the language's own, or 1 to 3, one of the paraphrases that
         its pack has.
+    present
+        The share of questions, 0 to 1, whose keys stand in the text. Below 1 the question allows
+        the answer that there is none, and the keys of a context differ in one part alone; those of
+        the other questions do not stand there, neither one nor all of them. See
+        `rulerlib.tasks.absence`.
 
     Raises
     ------
@@ -92,6 +97,7 @@ class Knobs:
     depth: float | None = None
     needle: str = later("magic")
     paraphrase: int = later(0)
+    present: float = later(1.0)
 
     def __post_init__(self) -> None:
         one_of("haystack", self.haystack, HAYSTACKS)
@@ -112,6 +118,8 @@ class Knobs:
         if self.depth is not None:
             one_depth(self.depth)
         whole_number("paraphrase", self.paraphrase, 0)
+        share = is_number(self.present) and 0 <= self.present <= 1
+        require(share, "present", self.present, "a share of the questions, from 0 to 1")
         if one_of("needle", self.needle, NEEDLES) != "magic":
             self._check_classic()
 
@@ -200,7 +208,9 @@ class Needles(Maker):
         """
         knobs = self.knobs
         asked_for = queries * knobs.num_needle_q
-        drawn = self._draw(rng, max(knobs.num_needle_k, asked_for))
+        draw: Callable[[], str] = partial(value_of, knobs.type_needle_k, self.language, rng)
+        draw = draw if knobs.present == 1 else absence.alike(draw, rng)
+        drawn = self._draw(rng, max(knobs.num_needle_k, asked_for), draw)
         asked = rng.sample(range(len(drawn)), asked_for)
         keys = [[*drawn][number] for number in asked]
         pairs = [(key, value) for key, values in drawn.items() for value in values]
@@ -226,23 +236,64 @@ class Needles(Maker):
             needles.append(Needle(text, depth, _last(value, text), key))
         firsts = range(0, asked_for, knobs.num_needle_q)
         queried = [keys[first : first + knobs.num_needle_q] for first in firsts]
-        drafts = [self._ask(some, pairs, needles) for some in queried]
+        if knobs.present == 1:
+            drafts = [self._ask(some, pairs, needles) for some in queried]
+        else:
+            drafts = self._ask_some(queried, pairs, needles, draw, index * queries, rng)
         return drafts, partial(self.haystack.draw, rng=rng)
+
+    def _ask_some(
+        self,
+        queried: list[list[str]],
+        pairs: list[tuple[str, str]],
+        needles: list[Needle],
+        draw: Callable[[], str],
+        first: int,
+        rng: random.Random,
+    ) -> list[Draft]:
+        """Return the questions about a context, of which some ask for keys that it does not have.
+
+        ``draw`` draws their keys, and ``first`` is the place of the first question among all.
+        """
+        taken = [*itertools.chain(*pairs)]
+        drafts = []
+        for number, keys in enumerate(queried, first):
+            there = absence.is_there(number, self.knobs.present, self._seed)
+            if not there:
+                known = len(taken)
+                for _ in keys:
+                    taken += self._draw_some(rng, 1, taken, draw)
+                keys = taken[known:]
+            draft = self._ask(keys, pairs, needles)
+            absence.allow_none(draft, there, self.wording, self._form, self._names(keys))
+            drafts.append(draft)
+        return drafts
+
+    @property
+    def _form(self) -> str:
+        """The form of the question, for one value or for many."""
+        return "one" if self.knobs.num_values == 1 else "many"
+
+    def _names(self, queries: list[str]) -> dict[str, str]:
+        """Return what the template of a question names."""
+        label = self.wording.label(self.knobs.type_needle_v, self.knobs.num_values)
+        return {**label, "query": self.wording.join(queries)}
 
     def _ask(
         self, queries: list[str], pairs: list[tuple[str, str]], needles: list[Needle]
     ) -> Draft:
         """Return the question about some keys of a context."""
-        knobs, language = self.knobs, self.language
         # Answers: key by key as asked, the values of one key as they stand in the text.
         order = [at for query in queries for at, (key, _) in enumerate(pairs) if key == query]
         outputs = [pairs[at][1] for at in order]
         order += [at for at in range(len(pairs)) if at not in order]
-        form = "one" if knobs.num_values == 1 else "many"
-        label = language.label(knobs.type_needle_v, knobs.num_values)
-        names = {**label, "query": language.join(queries)}
-        head, tail, prefix = language.question("niah", form, **names)
+        head, tail, prefix = self.wording.question("niah", self._form, **self._names(queries))
         return Draft(head, tail, prefix, outputs, needles, order, asked=len(outputs))
+
+    @property
+    def digest(self) -> str | None:
+        """A short hash of how a language says that there is none; None where no question does."""
+        return absence.wording(self.wording) if self.knobs.present < 1 else None
 
     def mark(self, units: Iterable[str], starts: Iterable[int]) -> list[Column]:
         """Return the parts of a needle haystack: each needle is a distractor, and has a value."""
@@ -264,22 +315,28 @@ class Needles(Maker):
         """The words of every needle."""
         return self._needle("", "").casefold()
 
-    def _draw(self, rng: random.Random, count: int) -> dict[str, list[str]]:
-        """Return values by key; no key or value stands in another or in the haystack."""
-        drawn = self._draw_some(rng, self.knobs.num_needle_k, ())
+    def _draw(
+        self, rng: random.Random, count: int, draw: Callable[[], str]
+    ) -> dict[str, list[str]]:
+        """Return values by key, as ``draw`` draws keys.
+
+        No key or value stands in another or in the haystack.
+        """
+        drawn = self._draw_some(rng, self.knobs.num_needle_k, (), draw)
         while len(drawn) < count:
             # One by one: of many at once, one or another would always stand in a long haystack.
-            drawn |= self._draw_some(rng, 1, [*drawn, *itertools.chain(*drawn.values())])
+            taken = [*drawn, *itertools.chain(*drawn.values())]
+            drawn |= self._draw_some(rng, 1, taken, draw)
         return drawn
 
     def _draw_some(
-        self, rng: random.Random, count: int, taken: Sequence[str]
+        self, rng: random.Random, count: int, taken: Sequence[str], draw: Callable[[], str]
     ) -> dict[str, list[str]]:
         """Return values by key; none of them stands in any of ``taken`` or holds one of these."""
         knobs, language = self.knobs, self.language
         wording = self._wording
         for _ in range(TRIES):
-            keys = [value_of(knobs.type_needle_k, language, rng) for _ in range(count)]
+            keys = [draw() for _ in range(count)]
             size = count * knobs.num_needle_v
             values = [value_of(knobs.type_needle_v, language, rng) for _ in range(size)]
             names = [*keys, *values]
@@ -356,7 +413,6 @@ FAMILY = Family(
     tokens_to_generate=128,
     maker=_maker,
     most_queries=most_queries,
-    explain=partial(mistakes.explain_values, placed=True),
     beside={
         "niah_single_4": Knobs(haystack="essay", type_needle_v="words"),
         "niah_multivalue_2": Knobs(haystack="essay", num_needle_v=2),
@@ -364,6 +420,8 @@ FAMILY = Family(
         "passkey": Knobs(haystack="noise", needle="passkey"),
         "niah_vanilla": Knobs(haystack="essay", needle="sentence"),
     },
+    explain=absence.explain,
     reads_texts=lambda knobs: knobs.haystack == "essay",
+    judged=lambda knobs: ABSENCE if knobs.present < 1 else None,
 )
 """RULER's eight settings; three that it left out; and the two tests that came before it."""

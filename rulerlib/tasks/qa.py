@@ -410,6 +410,7 @@ FAMILY = Family(
     scoring=ANY,
     tokens_to_generate=32,
     maker=Questions,
+    one_language="its questions come with their documents, in the language of these",
     most_queries=most_queries,
     explain=mistakes.explain_question,
 )

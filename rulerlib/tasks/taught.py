@@ -88,15 +88,15 @@ class Taught(Maker):
     ----------
     make, section
         What makes the suite's episodes, and the section of a language pack that they are told with.
-    knobs, language, budget, texts, seed
+    knobs, language, budget, texts, seed, wording
         See `Maker`.
     """
 
     def __init__(
         self, make: Make, section: str, knobs: Any, language: Language, budget: Budget,
-        texts: tuple[str, ...], seed: str,
+        texts: tuple[str, ...], seed: str, wording: Language | None = None,
     ) -> None:  # fmt: skip
-        super().__init__(knobs, language, budget, texts, seed)
+        super().__init__(knobs, language, budget, texts, seed, wording)
         self._make, self._section = make, section
 
     @cached_property
@@ -248,6 +248,7 @@ def family(name: str, make: Make, variants: Mapping[str, Any]) -> Family:
         # As question answering, enough for a date in a tokenizer that knows few words of it.
         tokens_to_generate=32,
         maker=partial(Taught, make, name),
+        one_language="an episode is told and asked about in one language",
         most_queries=lambda knobs: (knobs.most_probes, "an episode has no more questions"),
         explain=mistakes_taught.explain,
         reads_texts=lambda knobs: knobs.haystack == "essay",

@@ -167,7 +167,10 @@ class Chains(Maker):
 
         Names are of one length, and so are values: none can stand in another.
         """
-        wording = (self.language.text("variable_tracking", "template") + "VAR").casefold()
+        templates = [
+            pack.text("variable_tracking", "template") for pack in (self.language, self.wording)
+        ]
+        wording = " ".join([*templates, "VAR"]).casefold()
         taken: set[str] = set()
 
         def fresh(draw: str) -> str:
@@ -210,9 +213,7 @@ class Chains(Maker):
 
     def _question(self, chain: Chain) -> tuple[str, str, str]:
         """Return what stands before the context, after it, and before the answer."""
-        return self.language.question(
-            "variable_tracking", query=chain.value, count=len(chain.names)
-        )
+        return self.wording.question("variable_tracking", query=chain.value, count=len(chain.names))
 
     def _example(self, chains: list[Chain], rng: random.Random) -> tuple[str, list[Column]]:
         """Return a short prompt with its answer, built as the real one is, and its parts."""
@@ -226,7 +227,7 @@ class Chains(Maker):
             [0] * len(needles),
         )
         head, tail, prefix = self._question(chains[0])
-        answer = self.language.join(chains[0].names)
+        answer = self.wording.join(chains[0].names)
         text = f"{head}{context.text}{tail}{prefix} {answer}"
         first = [
             len(head) + start + needle.value_start

@@ -1,0 +1,142 @@
+"""Contexts in one language and questions in another: the same needles, paired with one language."""
+
+from __future__ import annotations
+
+import itertools
+import json
+
+import pytest
+from helpers_model import Parrot, tree
+from helpers_tasks import check_lengths, planned
+
+from rulerlib import analysis, languages
+from rulerlib.dataset import Dataset
+from rulerlib.errors import ParameterError
+from rulerlib.runs import Run
+from rulerlib.samples import Prediction
+from rulerlib.store.cell import Cell
+from rulerlib.tasks import TASKS
+
+PAIRS = [*itertools.permutations(languages.available(), 2)]
+NEEDLES = [name for name, task in TASKS.items() if task.family.name == "niah"]
+REFUSED = ["fwe", "qa_1", "qa_2", "drop_1", "episodic", "semantic", "spatial"]
+
+
+def around(sample):
+    """The template before the context, and the question after it."""
+    (context,) = sample.parts.of_role("context")
+    before = sample.input[: context.start]
+    return before, sample.input[context.start : context.end], sample.input[context.end :]
+
+
+@pytest.mark.parametrize(("language", "other"), PAIRS)
+@pytest.mark.parametrize("task", [*NEEDLES, "vt"])
+def test_needles_values_and_places_are_those_of_one_language(task, language, other, words):
+    """And the wording is that of the other language, to the letter."""
+    length = 1100
+    knobs = {"few_shot": False} if task == "vt" else {}
+    one = Dataset(task, length, language, words, num_samples=2, knobs=knobs)
+    two = Dataset(task, length, language, words, 2, knobs=knobs, question_language=other)
+    own = Dataset(task, length, other, words, num_samples=2, knobs=knobs)
+    assert planned(one, 2) == planned(two, 2)
+    for plain, sample, theirs in zip(one, two, own, strict=True):
+        check_lengths(two, sample)
+        assert (sample.outputs, sample.language) == (plain.outputs, language)
+        known = [
+            [(part.role, part.key, each.input[part.start : part.end])
+             for part in each.parts if part.depth is not None]
+            for each in (plain, sample)
+        ]  # fmt: skip
+        assert known[0] == known[1] != []
+        head, context, tail = around(sample)
+        assert head == around(theirs)[0] != around(plain)[0]
+        assert context[:100] in around(plain)[1]
+        assert tail != around(plain)[2]
+        assert {*tail.split()} & {*around(theirs)[2].split()} > {*tail.split()} & set("?")
+        assert sample.answer_prefix.split()[0] == theirs.answer_prefix.split()[0]
+
+
+def test_words_of_a_list_stay_and_their_question_does_not(words):
+    one = Dataset("cwe", 1500, "da", words, num_samples=2)
+    two = Dataset("cwe", 1500, "da", words, num_samples=2, question_language="en")
+    for plain, sample in zip(one, two, strict=True):
+        check_lengths(two, sample)
+        assert sample.outputs == plain.outputs
+        assert "Which 10 words occur most often" in sample.input
+        assert "Hvilke" not in sample.input
+        # The worked example speaks that language, too.
+        assert sample.input.count("Question:") == 2
+
+
+@pytest.mark.parametrize("task", REFUSED)
+def test_tasks_whose_questions_have_one_language_say_why(task, words):
+    with pytest.raises(ParameterError, match=rf"question_language is 'en'.* None for {task}: \w+"):
+        Dataset(task, 4000, "da", words, question_language="en")
+
+
+def test_an_unknown_language_names_the_nearest(words):
+    with pytest.raises(ParameterError, match=r"question_language is 'dk'.*did you mean 'da'"):
+        Dataset("niah_single_1", 600, "en", words, question_language="dk")
+    with pytest.raises(ParameterError, match=r"question_language is 'dk'.*did you mean 'da'"):
+        Run(tasks="niah_single_1", question_language="dk")
+    with pytest.raises(ParameterError, match=r"question_language is 'en'.*'data'"):
+        Run(tasks="niah_single_1", data="somewhere", question_language="en")
+
+
+def test_what_is_said_of_it(words):
+    plain = Dataset("niah_single_1", 600, "da", words)
+    same = Dataset("niah_single_1", 600, "da", words, question_language="da")
+    other = Dataset("niah_single_1", 600, "da", words, question_language="en")
+    assert same.metadata == plain.metadata
+    assert same[3].to_line() == plain[3].to_line()
+    more = {name: value for name, value in other.metadata.items() if name not in plain.metadata}
+    english = languages.load("en").fingerprint
+    assert more == {"question_language": "en", "question_pack": english}
+    cell = Cell("m", "vt", "da", 1024)
+    assert "question_language" not in json.dumps(cell.settings())
+    named = Cell("m", "vt", "da", 1024, question_language="en")
+    assert named.answers("r").as_posix() == "r/m+question_language=en/da/1024/pred/vt.jsonl"
+    assert cell.hash == "d1f317ae" != named.hash
+
+
+def test_a_run_in_two_languages_stands_apart_and_is_paired(tmp_path):
+    """Files of an engine that says nonsense; the table of pairs is of the same needles."""
+    settings = {
+        "tasks": "niah_single_1", "length": 700, "num_samples": 4, "loaded": Parrot(),
+        "output": str(tmp_path / "runs"), "knobs": {"present": 0.5},
+    }  # fmt: skip
+    one = Run(**settings)
+    same = Run(**settings, question_language="da")
+    other = Run(**settings, question_language="en")
+    assert same.cells == one.cells
+    for run in (one, other):
+        run.predict()
+    folders = sorted(path.name for path in (tmp_path / "runs").iterdir())
+    assert folders == ["lille", "lille+question_language=en"]
+    before = tree(tmp_path / "runs")
+    other.predict()
+    assert tree(tmp_path / "runs") == before
+    table = analysis.scores(analysis.read_predictions(tmp_path / "runs"))
+    first, second = dict.fromkeys(table["model"])
+    assert (first, second) == ("lille", "lille, question language en")
+    (pair,) = analysis.paired(table, first, second).to_dict("records")
+    assert (pair["n"], pair["left_out"], pair["difference"]) == (4, 0, 0)
+    assert pair["low"] < 0 < pair["high"]
+
+
+def test_answers_in_two_languages_are_compared_question_by_question():
+    """Two answers in ten differ; keys that are not there have golds in each language."""
+    about = {"model": "m", "language": "da", "task": "niah_single_1", "length": 1024,
+             "knobs": {"present": 0.5}}  # fmt: skip
+
+    def row(index, other):
+        there = index % 2 == 0
+        gold = str(1_000_000 + index) if there else ("none" if other else "findes ikke")
+        said = "?" if other and index < 2 else gold
+        settings = {**about, "question_language": "en"} if other else about
+        return settings, Prediction(index, "", [gold], said, {"facts": {"present": there}})
+
+    table = analysis.scores([row(index, other) for other in (0, 1) for index in range(10)])
+    (pair,) = analysis.paired(table, "m", "m, question language en").to_dict("records")
+    assert (pair["n"], pair["difference"], pair["only_first"]) == (10, pytest.approx(0.2), 2)
+    assert (pair["low"], pair["high"]) == pytest.approx(analysis.newcombe(8, 2, 0, 0))

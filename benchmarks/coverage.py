@@ -25,12 +25,13 @@ import pandas as pd
 
 from rulerlib.analysis import effective, newcombe
 from rulerlib.analysis.averages import Averages, of_answers, rank_intervals, weights_of
-from rulerlib.analysis.effective_length import READINGS, THRESHOLD, readings
+from rulerlib.analysis.effective_length import READINGS, readings
 from rulerlib.analysis.equivalence import verdict
 from rulerlib.analysis.fitted_curve import crossing, curve_of
 from rulerlib.analysis.pairs import compared
 from rulerlib.errors import RulerError
 from rulerlib.intervals import clustered, wilson
+from rulerlib.sequential import THRESHOLD
 
 SIZES = (5, 20, 100, 500)
 RATES = (0.5, 0.9, 0.99, 1.0)

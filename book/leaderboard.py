@@ -17,9 +17,10 @@ import pandas as pd
 
 from rulerlib.analysis import averages, model_facts
 from rulerlib.analysis.averages import WEIGHTS, ranks, weighted
-from rulerlib.analysis.effective_length import READINGS, THRESHOLD, Effective, effective
+from rulerlib.analysis.effective_length import READINGS, Effective, effective
 from rulerlib.analysis.tables import thousands
 from rulerlib.errors import DataError
+from rulerlib.sequential import THRESHOLD
 
 LENGTHS = (4096, 8192, 16384, 32768, 65536, 131072)
 

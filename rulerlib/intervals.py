@@ -171,28 +171,31 @@ def clustered(
     """
     same = len(values) == len(clusters)
     require(same, "clusters", len(clusters), f"one for each of {len(values)} values")
-    for value in values:
+    different = {*values}
+    for value in different:
         require(0 <= value <= 1, "values", value, "from 0 to 1")
     require(0 < confidence < 1, "confidence", confidence, "above 0 and below 1")
     n = len(values)
     if not n:
         return Clustered(math.nan, 0, 0, math.nan, math.nan, 0.0, 1.0)
     mean = math.fsum(values) / n
-    sums: dict[Hashable, float] = defaultdict(float)
-    sizes: dict[Hashable, int] = defaultdict(int)
-    for value, cluster in zip(values, clusters, strict=True):
-        sums[cluster] += value - mean
-        sizes[cluster] += 1
-    count = len(sums)
-    binary = all(value in (0, 1) for value in values)
+    count, binary = len({*clusters}), different <= {0, 1}
     if count == 1:
         low, high = wilson(mean, 1, confidence) if n == 1 else (0.0, 1.0)
         worth, freedom = (1.0, math.inf) if n == 1 else (0.0, 0.0)
         return Clustered(mean, n, 1, math.nan, math.nan, low, high, worth, freedom)
-    variance = count / (count - 1) * math.fsum(total**2 for total in sums.values()) / n**2
-    independent = math.fsum((value - mean) ** 2 for value in values) / (n * (n - 1))
+    squares = math.fsum((value - mean) ** 2 for value in values)
+    sums: dict[Hashable, float] = defaultdict(float)
+    sizes: dict[Hashable, int] = defaultdict(int)
+    if count < n:
+        for value, cluster in zip(values, clusters, strict=True):
+            sums[cluster] += value - mean
+            sizes[cluster] += 1
+    together = squares if count == n else math.fsum(total**2 for total in sums.values())
+    variance = count / (count - 1) * together / n**2
+    independent = squares / (n * (n - 1))
     # Not a comparison with zero: the mean of equal values may be off by its last digit.
-    varied = min(values) < max(values)
+    varied = len(different) > 1
     effect = variance / independent if varied else math.nan
     error = math.sqrt(variance) if varied else 0.0
     telling = n * mean * (1 - mean)

@@ -28,6 +28,7 @@ from rulerlib.errors import (
 )
 from rulerlib.given import Given
 from rulerlib.prompts import PromptFormat
+from rulerlib.sequential import THRESHOLD, check_threshold
 from rulerlib.tasks import Task
 from rulerlib.texts import read_texts
 
@@ -95,6 +96,12 @@ class Parameters:
     queries_per_context
         How many samples in a row ask about one context, which a model then reads once; see
         `rulerlib.dataset.Dataset`. In a study it is 1.
+    sequential
+        Whether asking ends at a length as soon as the interval of the average over its tasks lies
+        wholly above or below ``threshold``, see `rulerlib.sequential`; ``num_samples`` is then
+        the most that is asked of each task. A study is asked as a whole.
+    threshold
+        What an average has to exceed for its length to be effective, in percent.
     primary
         The measure that is reported as the score; None: each task's own.
     family
@@ -137,6 +144,8 @@ class Parameters:
     allow_truncation: bool = False
     knobs: Mapping[str, Any] = field(default_factory=dict)
     queries_per_context: int = 1
+    sequential: bool = False
+    threshold: float = THRESHOLD
     primary: str | None = None
     family: str | None = None
     study: Sequence[Mapping[str, Any]] | str | None = None
@@ -167,6 +176,8 @@ class Parameters:
             check_length("study_length", length)
         flag("allow_truncation", self.allow_truncation)
         flag("clean_texts", self.clean_texts)
+        flag("sequential", self.sequential)
+        check_threshold(self.threshold)
         paths.named("output", self.output, "the name of a folder")
         require(is_text(self.model), "model", self.model, "the name of a model")
         for name, kind in (("format", PromptFormat), ("decoding", Decoding)):

@@ -27,7 +27,7 @@ from rulerlib.models import Generation, Model, Request
 from rulerlib.progress import Progress
 from rulerlib.prompts import Frame, PromptFormat
 from rulerlib.samples import OPTIONAL, Prediction, Sample, read_placed
-from rulerlib.store.answers import Answers
+from rulerlib.store.answers import PLAN, Answers
 from rulerlib.store.questions import GROWING, UNSAID, metadata
 
 # Other versions of these may give other numbers.
@@ -56,6 +56,7 @@ def predict(
     progress: Progress | None = None,
     weight: float = 1.0,
     cell: Mapping[str, Any] | None = None,
+    plan: Mapping[str, Any] | None = None,
 ) -> Path:
     """Ask a model every question of a file, and write its answers.
 
@@ -83,6 +84,10 @@ def predict(
         A bar to move on, and what each sample counts on it.
     cell
         The settings of the cell that this is, to be written beside the answers.
+    plan
+        The sequential plan that decides how many samples are asked (`rulerlib.sequential`), to be
+        written there too. They are then asked in the order of their numbers, as random draws
+        would come, and not in that in which an engine has least to read.
 
     Returns
     -------
@@ -127,6 +132,8 @@ def predict(
     allowed = f"less than {limit}, what '{model.name}' can take together with a prompt"
     require(room < limit, "tokens_to_generate", room, allowed)
     survey = _Survey(questions, num_samples, _counter(about, model, frame), ours=bool(about))
+    if plan is not None:
+        survey.order.sort()
     longest = survey.longest + room
     allowed = (
         f"at most {limit}, what '{model.name}' can take (allow_truncation=True cuts"
@@ -152,6 +159,7 @@ def predict(
         "versions": dict(_versions()),
         "dataset": {name: about[name] for name in sorted(about) if name not in GROWING},
         **({} if cell is None else {"cell": dict(cell)}),
+        **({} if plan is None else {PLAN: dict(plan)}),
     }
     progress = progress or Progress(0, questions.parent.name, quiet=True)
     repeats = decoding.samples

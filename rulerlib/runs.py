@@ -13,11 +13,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, Self
 
-from rulerlib import checkpoints, given, making, models, samples, tasks
+from rulerlib import checkpoints, given, making, models, rounds, samples, tasks
 from rulerlib import predict as prediction
 from rulerlib.dataset import Dataset
 from rulerlib.decoding import Decoding
@@ -373,19 +373,35 @@ class Run(Parameters):
         if progress is None:
             with Progress(self.work(cells), title) as bar:
                 return self._predict(cells, title, bar)
-        paths = self.make_data(cells)
+        paths = dict(zip(cells, self.make_data(cells), strict=True))
         longest = max(cell.length for cell in cells)
         models.reserve(self.loaded_engine, longest + self.format.thinking_tokens)
-        return [
-            prediction.predict(
-                path, self.loaded_engine, self.answers(cell), self._format(cell),
-                replace(self.decoding, tokens_to_generate=self._room(cell)),
-                num_samples=self._count(cell), allow_truncation=cell.allow_truncation,
-                progress=progress,
-                weight=prediction.cost(cell.length), cell=cell.settings(),
-            )
-            for cell, path in zip(cells, paths, strict=True)
-        ]  # fmt: skip
+        if self.sequential and cells is self.cells:
+            turns = [self._turn(cell, paths[cell]) for cell in cells]
+            rounds.ask(turns, self.threshold, progress)
+        else:
+            for cell in cells:
+                self._ask(cell, paths[cell], self._count(cell), progress=progress)
+        return [self.answers(cell) for cell in cells]
+
+    def _ask(self, cell: Cell, path: Path, count: int, **options: Any) -> None:
+        """Ask the first questions of a cell; ``options`` are those of `rulerlib.predict`."""
+        prediction.predict(
+            path, self.loaded_engine, self.answers(cell), self._format(cell),
+            replace(self.decoding, tokens_to_generate=self._room(cell)),
+            num_samples=count, allow_truncation=cell.allow_truncation,
+            weight=prediction.cost(cell.length), cell=cell.settings(), **options,
+        )  # fmt: skip
+
+    def _turn(self, cell: Cell, path: Path) -> rounds.Turn:
+        """Return a cell of a sequential plan."""
+        plan = {"threshold": self.threshold, "planned": self._count(cell)}
+        batch = self.loaded_engine.batch_size(cell.length + self.format.thinking_tokens) or 1
+        return rounds.Turn(
+            partial(self._ask, cell, path, plan=plan), self.answers(cell), cell.length,
+            tasks.resolve(cell.task).scoring, self._count(cell), self.work([cell]),
+            batch if self.queries_per_context == 1 else self.queries_per_context,
+        )  # fmt: skip
 
     def work(self, cells: Sequence[Cell]) -> float:
         """Return what all answers of some cells cost together, by `rulerlib.predict.cost`."""
@@ -418,6 +434,7 @@ class Run(Parameters):
 
     def _answered(self, cell: Cell, **more: Any) -> Iterator[tuple[dict[str, Any], Prediction]]:
         settings = {**cell.settings(), "name": cell.name, "label": cell.label, **more}
+        settings |= answers.planned(self.answers(cell))
         for record in answers.read_predictions(self.answers(cell), self._most(cell)):
             yield settings, record
 

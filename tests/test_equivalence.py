@@ -83,3 +83,17 @@ def test_nothing_in_common_is_said():
     found = analysis.equivalence(rows, "a", "b")
     assert found.empty
     assert found.attrs["why"] == "a and b were asked no sample in common."
+
+
+def test_all_pairs_are_held_against_the_margin():
+    rows = table(answers("a", [1] * 400), answers("b", [1] * 400), answers("c", [0] * 400))
+    together = analysis.equivalences(rows, margin=0.02)
+    assert together["models"].tolist() == ["a − b", "a − c", "b − c"]
+    assert together["verdict"].tolist() == ["equivalent", "different", "different"]
+    one = analysis.equivalence(rows, "a", "c", 0.02)
+    chosen = analysis.equivalences(rows, ["a", "c"], 0.02)
+    names = {"low": "lower", "high": "upper", "a": "first mean", "c": "second mean"}
+    renamed = one.rename(columns=names).to_dict()
+    assert chosen.drop(columns="models").to_dict() == renamed
+    alone = analysis.equivalences(table(answers("a", [1])))
+    assert "a comparison needs two" in alone.attrs["why"]

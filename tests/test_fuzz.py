@@ -226,8 +226,8 @@ def try_parameters(number: int, folder: Path) -> None:
     some = functools.partial(_some, rng, known)
     if kind == "report":
         names = ["runs", "models", "languages", "tasks", "studies", "threshold", "measure",
-                 "primary", "claimed", "compare", "knob", "bins", "examples", "resamples", "seed",
-                 "nope"]  # fmt: skip
+                 "primary", "claimed", "compare", "margin", "knob", "bins", "examples", "resamples",
+                 "seed", "nope"]  # fmt: skip
         values = {name: rng.choice([*HOSTILE, "m", "da", ["m", "n"], 10]) for name in
                   rng.sample(names, rng.randint(1, 3))}  # fmt: skip
         report = Report.from_notebook({"runs": str(folder / "runs"), **values})

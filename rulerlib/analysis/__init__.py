@@ -9,6 +9,8 @@
     RULER's rule beside that of whole items;
 ``depths``
     where in the context needles are found;
+``stopping``
+    how many samples a sequential plan used, and what it found;
 ``averages``, ``effective_length``, ``summary``
     RULER's averages, how long a context is effective, and both as on RULER's leaderboard;
 ``contrast``
@@ -53,7 +55,7 @@ from rulerlib.analysis.contrast import contrast
 from rulerlib.analysis.correlations import Correlation, correlation
 from rulerlib.analysis.depths import by_depth, depth_bin, needles
 from rulerlib.analysis.effective_length import Effective, effective, effective_lengths
-from rulerlib.analysis.equivalence import equivalence
+from rulerlib.analysis.equivalence import equivalence, equivalences
 from rulerlib.analysis.error_tables import (
     error_examples,
     errors,
@@ -68,6 +70,7 @@ from rulerlib.analysis.pairs import newcombe, paired, samples_needed, two_by_two
 from rulerlib.analysis.paraphrases import paraphrases
 from rulerlib.analysis.repeats import repeats
 from rulerlib.analysis.scores import of_measure, read_predictions, scores, with_knobs
+from rulerlib.analysis.stopping import samples_used
 from rulerlib.analysis.summary import summary
 from rulerlib.analysis.tables import BY, nothing, parts, thousands
 from rulerlib.analysis.word_counts import word_counts

@@ -11,7 +11,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from typing import Any
 
 import pandas as pd
 
@@ -19,6 +21,7 @@ from rulerlib.analysis.labels import base
 from rulerlib.analysis.scores import changed_knobs, of_measure, with_knobs
 from rulerlib.analysis.tables import BY, groups_of, nothing, tasks_in
 from rulerlib.intervals import clustered
+from rulerlib.sequential import Tally, confidence_sequence, tally
 
 
 def accuracy(table: pd.DataFrame, measure: str = "primary", by: Sequence[str] = BY) -> pd.DataFrame:
@@ -161,7 +164,9 @@ def means(table: pd.DataFrame, column: str, by: Sequence[str] = BY) -> pd.DataFr
     -------
     DataFrame
         ``by``, ``n``, the column, ``low``, ``high``; where contexts are shared, ``contexts`` and
-        ``design_effect``. Rows without a value (NaN) do not count; an empty table says why.
+        ``design_effect``; where a sequential plan decided how many samples were asked,
+        ``planned``, and the interval is that of `rulerlib.sequential`, which holds wherever one
+        stops. Rows without a value (NaN) do not count; an empty table says why.
 
     Raises
     ------
@@ -172,17 +177,43 @@ def means(table: pd.DataFrame, column: str, by: Sequence[str] = BY) -> pd.DataFr
         why = table.attrs.get("why", "Nothing of this kind was measured.")
         return nothing(why, [*by, "n", column, "low", "high"])
     table = table[table[column].notna()]
-    sharing = shared(table)
+    sharing, sequential = shared(table), "planned" in table and table["planned"].notna().any()
     rows = []
     for names, part in groups_of(table, by):
         units = clusters(part).tolist() if sharing else range(len(part))
         mean = clustered(part[column].tolist(), units)
         row = {**names, "n": mean.n, column: mean.mean, "low": mean.low, "high": mean.high}
+        if sequential:
+            row |= _stopped(part, column)
         if sharing:
             row["contexts"] = mean.clusters
             row["design_effect"] = mean.design_effect if mean.clusters < mean.n else 1.0
         rows.append(row)
     return pd.DataFrame(rows)
+
+
+def tallies(table: pd.DataFrame, column: str = "value") -> list[tuple[dict[str, Any], Tally]]:
+    """Return what was drawn of each task at each length: its names, and sum and number of draws."""
+    cells = [name for name in (*BY, "setting") if name in table]
+    return [
+        (names, tally(part[column].tolist(), clusters(part).tolist()))
+        for names, part in groups_of(table, cells)
+    ]
+
+
+def _stopped(part: pd.DataFrame, column: str) -> dict[str, Any]:
+    """Return what a sequential plan changes in a row of `means`.
+
+    The samples of several lengths are the same, so that one interval for all of them would not
+    hold wherever one stops; it stays as it is.
+    """
+    planned = part.drop_duplicates([name for name in (*BY, "setting") if name in part])["planned"]
+    if planned.isna().all() or part["length"].nunique() > 1:
+        return {"planned": planned.sum() if planned.notna().all() else math.nan}
+    drawn = [own for _, own in tallies(part, column)]
+    draws = sum(count for _, count in drawn)
+    low, high = confidence_sequence(drawn, [count / draws for _, count in drawn])
+    return {"low": low, "high": high, "planned": planned.sum()}
 
 
 def overview(table: pd.DataFrame) -> pd.DataFrame:
@@ -192,7 +223,8 @@ def overview(table: pd.DataFrame) -> pd.DataFrame:
     -------
     DataFrame
         ``model``, ``language``, ``length``, and as counts: ``tasks``; ``n``, the answers;
-        ``answers_cut_off`` by the limit; ``prompts_cut``; where contexts are shared, ``contexts``.
+        ``answers_cut_off`` by the limit; ``prompts_cut``; where contexts are shared, ``contexts``;
+        where a plan was sequential, ``planned``: the samples that it would have asked at most.
     """
     answers = of_measure(table)
     sharing = shared(answers)
@@ -203,6 +235,8 @@ def overview(table: pd.DataFrame) -> pd.DataFrame:
         row["prompts_cut"] = int((part["truncation"] >= 0).sum())
         if sharing:
             row["contexts"] = clusters(part).nunique()
+        if "planned" in part:
+            row["planned"] = part.drop_duplicates("task")["planned"].sum()
         rows.append(row)
     return pd.DataFrame(rows)
 

@@ -15,7 +15,7 @@ tasks and lengths. One of a single task is the interval of `rulerlib.intervals.c
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -29,6 +29,7 @@ from rulerlib.analysis.scores import of_measure
 from rulerlib.analysis.tables import RESAMPLES, groups_of
 from rulerlib.errors import one_of, require, whole_number
 from rulerlib.intervals import clustered
+from rulerlib.sequential import Tally, confidence_sequence, tally
 from rulerlib.tasks import RULER
 
 WEIGHTS = ("even", "inc", "dec")
@@ -64,6 +65,11 @@ class Averages:
         answers it is worth, with its degrees of freedom; NaN where it was not asked.
     correlation
         Lengths x lengths, see `rulerlib.analysis.combined.between_lengths`.
+    reach
+        Ends x lengths: how many times as far from the average the lower and the upper end of its
+        interval lie, compared to a fixed design. 1 for a fixed design; else the interval is that
+        of `rulerlib.sequential`, which holds wherever one stops. Over several lengths, ends lie
+        as much farther as on the average of these.
     """
 
     names: dict[str, Any]
@@ -77,6 +83,7 @@ class Averages:
     sizes: Array
     freedom: Array
     correlation: Array
+    reach: Array
 
     def interval(self, weights: Array, confidence: float = 0.95) -> tuple[float, float]:
         """Return the interval of a weighted mean over lengths, in percent.
@@ -89,14 +96,23 @@ class Averages:
         """
         if not self._known(weights):
             return math.nan, math.nan
-        low, high = interval(**self._grid(weights), confidence=confidence)
-        return 100 * low, 100 * high
+        ends = np.array(interval(**self._grid(weights), confidence=confidence))
+        low, high = self._reached(weights, 100 * ends)
+        return float(low), float(high)
 
     def drawn(self, weights: Array, quantiles: Array) -> Array:
         """Return draws of a weighted mean over lengths, in percent, from normal quantiles."""
         if not self._known(weights):
             return np.full(len(quantiles), math.nan)
-        return 100 * draws(**self._grid(weights), quantiles=quantiles)
+        return self._reached(weights, 100 * draws(**self._grid(weights), quantiles=quantiles))
+
+    def _reached(self, weights: Array, values: Array) -> Array:
+        """Return values around a weighted mean as far from it as `reach` says."""
+        used = weights > 0
+        mean = weights[used] @ self.averages[used]
+        below, above = self.reach @ weights
+        farther = mean + (values - mean) * np.where(values < mean, below, above)
+        return np.asarray(np.clip(farther, 0, 100))
 
     def _known(self, weights: Array) -> bool:
         used = weights > 0
@@ -164,7 +180,10 @@ def averages(
             ]
             for own, named in zip(tasks_own, units, strict=True)
         ]
-        groups.append(of_answers(names, wanted, lengths, answers, resamples, rng))
+        stopped = set[int]()
+        if "planned" in part:
+            stopped = {*part.loc[part["planned"].notna(), "length"]}
+        groups.append(of_answers(names, wanted, lengths, answers, resamples, rng, stopped))
     return groups
 
 
@@ -210,6 +229,7 @@ def of_answers(
     answers: Sequence[Sequence[tuple[Sequence[float], Sequence[Hashable]]]],
     resamples: int,
     rng: np.random.Generator,
+    stopped: Collection[int] = (),
 ) -> Averages:
     """Return the averages of one model in one language.
 
@@ -222,6 +242,8 @@ def of_answers(
         same name at all lengths; both empty where the task was not asked.
     resamples, rng
         How many draws are made, and where their random numbers come from.
+    stopped
+        The lengths at which a sequential plan decided how many samples were asked.
     """
     counts = np.array([[len(values) for values, _ in row] for row in answers])
     rates, sizes, freedom = np.full((3, *counts.shape), math.nan)
@@ -237,11 +259,38 @@ def of_answers(
     one = Averages(
         names, lengths, tuple(counts.sum(axis=0).tolist()), tuple(missing),
         100 * rates.mean(axis=0), np.empty((resamples, 0)), asked,
-        rates, sizes, freedom, correlation,
+        rates, sizes, freedom, correlation, np.ones((2, len(lengths))),
     )  # fmt: skip
+    drawn_of = {
+        at: [tally(*row[at]) for row in answers]
+        for at, length in enumerate(lengths)
+        if length in stopped and all(counts[:, at])
+    }
+    one = replace(one, reach=_reach(one, drawn_of))
     normal = rng.standard_normal((resamples, len(lengths))) @ root_of(correlation).T
     drawn = [one.drawn(at, normal[:, place]) for place, at in enumerate(np.eye(len(lengths)))]
     return replace(one, resampled=np.column_stack(drawn))
+
+
+def _reach(one: Averages, drawn: Mapping[int, Sequence[Tally]]) -> Array:
+    """Return how much farther the ends of the interval lie at lengths with a sequential plan.
+
+    Parameters
+    ----------
+    one
+        With the intervals of fixed designs.
+    drawn
+        What each task came to, by the place of such a length.
+    """
+    reach = np.ones((2, len(one.lengths)))
+    for at, tallies in drawn.items():
+        usual = one.interval(np.eye(len(one.lengths))[at])
+        sequence = confidence_sequence(tallies)
+        for end in range(2):
+            before = abs(one.averages[at] - usual[end])
+            after = abs(one.averages[at] - 100 * sequence[end])
+            reach[end, at] = after / before if before > 1e-9 else 1.0
+    return reach
 
 
 def _units(row: Sequence[tuple[Sequence[float], Sequence[Hashable]]]) -> tuple[Array, Array]:

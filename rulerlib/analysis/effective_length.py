@@ -22,9 +22,8 @@ import pandas as pd
 
 from rulerlib.analysis.averages import Averages, averages
 from rulerlib.analysis.tables import nothing, thousands
-from rulerlib.errors import is_number, one_of, require
-
-THRESHOLD = 85.6
+from rulerlib.errors import one_of, require
+from rulerlib.sequential import THRESHOLD, check_threshold
 
 READINGS = ("longest", "unbroken")
 """``longest``: the longest length above the threshold; ``unbroken``: the longest with no failure
@@ -183,15 +182,3 @@ def readings(one: Averages, threshold: float) -> list[dict[str, Any]]:
              "shares": shares}
         )  # fmt: skip
     return rows
-
-
-def check_threshold(value: Any) -> None:
-    """Check that a threshold is a percentage that an average could exceed.
-
-    Raises
-    ------
-    ParameterError
-        If it is not.
-    """
-    holds = is_number(value) and 0 <= value < 100
-    require(holds, "threshold", value, "a number from 0 to below 100, in percent")

@@ -21,7 +21,7 @@ from typing import Any
 
 import pandas as pd
 
-from rulerlib.analysis.pairs import BY, paired
+from rulerlib.analysis.pairs import BY, each_pair, paired
 from rulerlib.errors import is_number, require
 
 MARGIN = 0.01
@@ -128,3 +128,39 @@ def equivalence(
     rest = [name for name in ("left_out", "tasks", "missing") if name in pairs]
     shown = ["n", first, second, "difference", "low", "high", "margin", "verdict", "needed"]
     return pairs[[*by, *shown, *rest]]
+
+
+def equivalences(
+    table: pd.DataFrame,
+    chosen: Sequence[str] | None = None,
+    margin: float = MARGIN,
+    **options: Any,
+) -> pd.DataFrame:
+    """Return whether models differ by less than a margin, two by two.
+
+    Parameters
+    ----------
+    table
+        From `rulerlib.analysis.scores`.
+    chosen
+        Two models; None: all pairs, see `rulerlib.analysis.pairs.two_by_two`.
+    margin, options
+        See `equivalence`.
+
+    Returns
+    -------
+    DataFrame
+        ``models``, and the columns of `equivalence`, in which the two means are called ``first
+        mean`` and ``second mean``, and the ends of the interval at 90 % ``lower`` and ``upper``.
+        An empty table says why there is none.
+
+    Raises
+    ------
+    ParameterError, MissingExtraError
+        As `equivalence`.
+    """
+    together = each_pair(
+        table, chosen, lambda first, second: equivalence(table, first, second, margin, **options)
+    )
+    # Figures and tables call "low" and "high" an interval of 95 %.
+    return together.rename(columns={"low": "lower", "high": "upper"})

@@ -13,7 +13,7 @@ Bars to Evals: A Statistical Approach to Language Model Evaluations", section 4)
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import combinations, product
 from statistics import NormalDist
 from typing import Any
@@ -283,6 +283,33 @@ def two_by_two(
     ParameterError, MissingExtraError
         As `paired` does.
     """
+    together = each_pair(
+        table, chosen, lambda first, second: paired(table, first, second, **options)
+    )
+    if len(together):
+        together["p_holm"] = holm(together["p"].tolist())
+    return together
+
+
+def each_pair(
+    table: pd.DataFrame,
+    chosen: Sequence[str] | None,
+    compare: Callable[[str, str], pd.DataFrame],
+) -> pd.DataFrame:
+    """Return what a comparison of two models says of each pair, one table below the other.
+
+    Parameters
+    ----------
+    table, chosen
+        See `two_by_two`.
+    compare
+        Returns the table of two models, whose means stand under their names.
+
+    Raises
+    ------
+    ParameterError, MissingExtraError
+        As ``compare``.
+    """
     models = list(dict.fromkeys(table["model"]))
     if len(models) < 2:
         there = f"is one model here, {models[0]}" if models else "are no answers here"
@@ -290,17 +317,15 @@ def two_by_two(
     require(chosen is None or len(chosen) == 2, "chosen", chosen, "two models, or None")
     differences = []
     for first, second in ([chosen] if chosen else [*combinations(models, 2)])[:MOST_PAIRS]:
-        pair = paired(table, first, second, **options)
+        pair = compare(first, second)
         if len(pair):
-            pair = pair.drop(columns="variance")
+            pair = pair.drop(columns="variance", errors="ignore")
             pair = pair.rename(columns={first: "first mean", second: "second mean"})
             pair.insert(0, "models", f"{first} − {second}")
             differences.append(pair)
     if not differences:
         return nothing("No two models here were asked the same samples.")
-    family = pd.concat(differences, ignore_index=True)
-    family["p_holm"] = holm(family["p"].tolist())
-    return family
+    return pd.concat(differences, ignore_index=True)
 
 
 def compared(

@@ -15,12 +15,13 @@ from typing import Any, Self
 import pandas as pd
 
 from rulerlib import parameters, paths
-from rulerlib.analysis.effective_length import THRESHOLD, check_threshold
+from rulerlib.analysis.equivalence import MARGIN
 from rulerlib.analysis.model_facts import read_facts
 from rulerlib.analysis.scores import MARKED, Names, read_predictions, scores, wanted
 from rulerlib.analysis.tables import RESAMPLES
-from rulerlib.errors import flag, one_of, require, whole_number
+from rulerlib.errors import flag, is_number, one_of, require, whole_number
 from rulerlib.metrics import MEASURES
+from rulerlib.sequential import THRESHOLD, check_threshold
 
 
 @dataclass(frozen=True)
@@ -52,6 +53,9 @@ class Report:
     compare
         Two models that are compared, a list where their names have commas; None: all pairs, at
         most the first ``MOST_PAIRS`` of `rulerlib.analysis.pairs`.
+    margin
+        By how many points, in percent, two models must differ to matter, see
+        `rulerlib.analysis.equivalence`.
     knob
         A knob by which accuracy is shown too, such as ``"num_hops"``; None: by all in which the
         runs differ.
@@ -81,6 +85,7 @@ class Report:
     claimed: Mapping[str, str] = field(default_factory=dict)
     facts: str | None = None
     compare: Names = None
+    margin: float = 100 * MARGIN
     knob: str | None = None
     bins: int = 10
     examples: int = 1
@@ -90,6 +95,8 @@ class Report:
     def __post_init__(self) -> None:
         check_threshold(self.threshold)
         flag("studies", self.studies)
+        holds = is_number(self.margin) and 0 < self.margin < 100
+        require(holds, "margin", self.margin, "a number of points above 0 and below 100")
         one_of("measure", self.measure, [*MARKED, *MEASURES])
         if self.primary is not None:
             one_of("primary", self.primary, MEASURES)

@@ -184,7 +184,7 @@ def _about(path: Path) -> dict[str, Any]:
         reason = "it does not say which model, language, task and length these are"
         raise DataError(f"{answers.settings_path(path)}: damaged ({reason}).")
     if about:
-        return dict(about)
+        return {**about, **answers.planned(path)}
     known = {name: dataset[name] for name in ("seed", "texts", "knobs") if name in dataset}
     *_, model, language, length, _, _ = path.parts
     if not length.isdecimal():
@@ -211,8 +211,9 @@ def scores(
     DataFrame
         - ``model``: its name, with the settings in which its runs differ; ``language``; ``task``:
           its name, with the knobs that differ from its row; ``length``; those settings in columns
-          of their own; ``group`` and ``setting`` of a study, where there is one; ``knobs``;
-          ``category``; ``questions``, see `rulerlib.analysis.labels.questions`;
+          of their own; ``group`` and ``setting`` of a study, where there is one; ``planned``, where
+          a sequential plan decided how many samples were asked: how many it would have asked at
+          most; ``knobs``; ``category``; ``questions``, see `rulerlib.analysis.labels.questions`;
         - ``measure``, its ``value`` from 0 to 1, whether it is the task's ``primary`` measure,
           whether it is the one that RULER's script computes (``ruler``), and whether it is the
           task's own, whatever ``primary`` is, which for lists demands all of them (``strict``);
@@ -325,7 +326,7 @@ def _columns(runs: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
         own: dict[str, Any] = {"model": model, **cell, "length": about["length"]}
         own |= {"questions": labels.questions(about)}
         own |= {name: settings.get(name) for name in differ}
-        own |= {name: about[name] for name in ("group", "setting") if name in about}
+        own |= {name: about[name] for name in ("group", "setting", "planned") if name in about}
         own |= {"knobs": labels.knobs(about), "category": task.category if task else "other"}
         columns.append(own)
     return columns

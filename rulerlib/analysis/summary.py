@@ -34,8 +34,9 @@ from rulerlib.analysis.averages import (
     with_strict,
 )
 from rulerlib.analysis.combined import Array
-from rulerlib.analysis.effective_length import THRESHOLD, check_threshold, readings
+from rulerlib.analysis.effective_length import readings
 from rulerlib.analysis.tables import RESAMPLES, thousands
+from rulerlib.sequential import THRESHOLD, check_threshold
 
 # The columns of the effective length, and what they are called among its readings.
 _EFFECTIVE = {"effective": "effective", "effective low": "low", "effective high": "high"}

@@ -5,7 +5,9 @@ stands in the file counts, so that nothing is lost and nothing is asked twice; a
 cut off does not count, and is cut away. When all are there they are put in order, in one step, so
 that an interrupted run ends with the same bytes as one that was not.
 
-``<task>.settings.json`` beside ``<task>.jsonl`` says how they were made.
+``<task>.settings.json`` beside ``<task>.jsonl`` says how they were made. Where a sequential plan
+decided how many there are, it says so under ``sequential``; a later run may have another plan, or
+none.
 """
 
 from __future__ import annotations
@@ -17,10 +19,14 @@ from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
-from rulerlib.errors import DataError
+from rulerlib.errors import LARGEST, DataError, shortened
 from rulerlib.samples import Prediction, read, read_object, read_placed
 from rulerlib.store import files, questions
 from rulerlib.store.lock import alone
+
+PLAN = "sequential"
+"""The setting that says which plan ends a run before all questions are asked: no answer depends on
+it, only how many there are."""
 
 
 class Answers:
@@ -79,7 +85,7 @@ class Answers:
             before = read_object(self.beside)
             if places:
                 # A model may have been named by its folder; and not every run is one of a cell.
-                ignore = ("model", "versions", *({"cell"} - before.keys()))
+                ignore = ("model", "versions", PLAN, *({"cell"} - before.keys()))
                 questions.compare(self.beside, self.settings, ignore)
         elif places:
             raise DataError(
@@ -107,10 +113,19 @@ class Answers:
             self.places = self._standing()
             if not self.places:
                 files.write_object(self.beside, self.settings)
+            else:
+                self._note_plan()
             size = max((end for _, end in self.places.values()), default=0)
             if self.path.exists() and self.path.stat().st_size > size:
                 os.truncate(self.path, size)
             yield
+
+    def _note_plan(self) -> None:
+        """Say beside the answers which plan decides how many more there will be, if any does."""
+        before, plan = read_object(self.beside), self.settings.get(PLAN)
+        if before.get(PLAN) != plan:
+            rest = {name: value for name, value in before.items() if name != PLAN}
+            files.write_object(self.beside, rest if plan is None else {**rest, PLAN: plan})
 
     def append(self, record: Prediction) -> None:
         """Add an answer at the end of the file; it outlives a power cut.
@@ -162,6 +177,25 @@ def read_settings(path: str | Path) -> dict[str, Any]:
     """
     beside = settings_path(path)
     return read_object(beside) if beside.exists() else {}
+
+
+def planned(path: str | Path) -> dict[str, int]:
+    """Return under ``planned`` how many samples a sequential plan would have asked at most.
+
+    Nothing where no such plan decides how many answers there are.
+
+    Raises
+    ------
+    DataError
+        If the settings are damaged.
+    """
+    plan = read_settings(path).get(PLAN)
+    if plan is None:
+        return {}
+    most = plan.get("planned") if isinstance(plan, Mapping) else None
+    if not isinstance(most, int) or not 0 < most <= LARGEST:
+        raise DataError(f"{settings_path(path)}: damaged ('{PLAN}' is {shortened(plan)}).")
+    return {"planned": most}
 
 
 def read_predictions(path: str | Path, num_samples: int | None = None) -> list[Prediction]:

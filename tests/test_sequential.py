@@ -1,0 +1,321 @@
+"""Sequential plans: fair bets counted one by one, drawn answers, and runs that stop and go on."""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import json
+import math
+import re
+from fractions import Fraction
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import scipy.optimize
+from helpers_model import PROCESSES, Parrot, tree
+from helpers_store import die_at
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rulerlib import analysis, rounds
+from rulerlib.errors import DataError, ParameterError
+from rulerlib.models import Generation
+from rulerlib.progress import Progress
+from rulerlib.runs import Run
+from rulerlib.scoring import LIST
+from rulerlib.sequential import LOOK, confidence_sequence, looks, side, tally
+
+# --- The interval ----------------------------------------------------------------------------
+
+
+def winnings(answers, rates):
+    """What 1 becomes by betting on the answers one by one, in the order in which they come.
+
+    Half of it bets on each task by itself, half on all of them as if they were one. The answers
+    are pairs of a task and 0 or 1, and ``rates`` the claimed chance of 1 of each task.
+    """
+    halves = [Fraction(1, 2), Fraction(1, 2)]
+    seen = [{}, {}]
+    for task, right in answers:
+        for half, name in enumerate((task, None)):
+            total, count = seen[half].get(name, (0, 0))
+            expected = (total + Fraction(1, 2)) / (count + 1)
+            claimed = Fraction(rates[task])
+            halves[half] *= expected / claimed if right else (1 - expected) / (1 - claimed)
+            seen[half][name] = total + right, count + 1
+    return sum(halves)
+
+
+def tallied(answers, tasks):
+    own = [[right for task, right in answers if task == name] for name in range(tasks)]
+    return [(float(sum(each)), len(each)) for each in own]
+
+
+@given(st.lists(st.integers(0, 1), min_size=1, max_size=60), st.floats(0.01, 0.99))
+def test_one_rate_is_refuted_when_a_bet_against_it_has_won_twentyfold(answers, rate):
+    pairs = [(0, right) for right in answers]
+    low, high = confidence_sequence(tallied(pairs, 1))
+    won = float(winnings(pairs, [rate]))
+    if abs(won - 20) > 1e-6:
+        assert (low <= rate <= high) == (won < 20)
+    for end in (low, high):
+        if 0 < end < 1:
+            assert float(winnings(pairs, [end])) == pytest.approx(20, rel=1e-6)
+
+
+@settings(max_examples=25)
+@given(
+    st.lists(st.tuples(st.integers(0, 2), st.integers(0, 1)), min_size=6, max_size=60),
+    st.lists(st.integers(1, 5), min_size=3, max_size=3),
+)
+def test_the_ends_of_a_mean_are_those_that_a_search_over_all_rates_finds(answers, shares):
+    drawn = tallied(answers, 3)
+    weights = np.array(shares) / sum(shares)
+    low, high = confidence_sequence(drawn, weights.tolist())
+    # What the bets have won of the answers' likelihood, whatever the claimed rates are.
+    numerator = math.log(winnings(answers, [Fraction(1, 2)] * 3)) - len(answers) * math.log(2)
+
+    def won(rates):
+        likely = sum(
+            total * math.log(p) + (count - total) * math.log(1 - p)
+            for (total, count), p in zip(drawn, rates, strict=True)
+        )
+        return numerator - likely
+
+    start = [(total + 0.5) / (count + 1) for total, count in drawn]
+    for sign, end in ((1, low), (-1, high)):
+        found = scipy.optimize.minimize(
+            lambda rates, sign=sign: sign * float(weights @ rates), start, method="SLSQP",
+            bounds=[(1e-9, 1 - 1e-9)] * 3, options={"maxiter": 500, "ftol": 1e-10},
+            constraints={"type": "ineq", "fun": lambda rates: math.log(20) - won(rates)},
+        )  # fmt: skip
+        assert float(weights @ found.x) == pytest.approx(end, abs=2e-4)
+
+
+@pytest.mark.parametrize(
+    ("tasks", "rate", "values"),
+    [(1, 0.856, (0.0, 1.0)), (1, 0.97, (0.0, 0.25, 0.5, 1.0)), (4, 0.9, (0.0, 0.5, 1.0))],
+)
+def test_in_one_of_twenty_runs_at_most_the_truth_is_ever_missed(tasks, rate, values):
+    """Looked at again and again, on answers whose true mean is known."""
+    rng = np.random.default_rng(7)
+    # The chance of the largest value makes up for the others, all of which are as likely.
+    largest = 1 - (1 - rate) / (1 - np.mean(values[:-1]))
+    chances = [*[(1 - largest) / (len(values) - 1)] * (len(values) - 1), largest]
+    assert np.dot(chances, values) == pytest.approx(rate)
+    missed, runs = 0, 100
+    for _ in range(runs):
+        drawn = np.cumsum(rng.choice(values, (120, tasks), p=chances), axis=0)
+        ends = (
+            confidence_sequence([(float(each), count) for each in drawn[count - 1]])
+            for count in (1, 3, 6, *looks(120))
+        )
+        missed += any(not low <= rate <= high for low, high in ends)
+    assert missed / runs <= 0.05 + 2 * math.sqrt(0.05 * 0.95 / runs)
+
+
+def test_an_interval_for_one_look_does_not_allow_many():
+    """Why there are these: Wilson's, looked at after each of 500 answers, misses far more."""
+    from rulerlib.intervals import wilson
+
+    rng = np.random.default_rng(3)
+    missed = 0
+    for _ in range(100):
+        right = np.cumsum(rng.random(500) < 0.856)
+        ends = [wilson(float(each), count) for count, each in enumerate(right, 1)]
+        missed += any(not low <= 0.856 <= high for low, high in ends[9::5])
+    assert missed > 20
+
+
+def test_nothing_is_known_of_nothing_and_little_where_a_task_was_not_asked():
+    assert confidence_sequence([(0.0, 0)]) == (0, 1)
+    low, high = confidence_sequence([(40.0, 40), (0.0, 0)])
+    assert low == pytest.approx(confidence_sequence([(40.0, 40)])[0] / 2, abs=0.01)
+    assert high == 1
+    for wrong in ((-1.0, 5), (6.0, 5)):
+        with pytest.raises(ParameterError, match="tallies"):
+            confidence_sequence([wrong])
+    with pytest.raises(ParameterError, match="confidence"):
+        confidence_sequence([(1.0, 2)], confidence=1)
+
+
+@given(st.integers(1, 600), st.integers(1, 40))
+def test_looks_rise_to_the_end_in_steps(most, step):
+    counts = [*looks(most, step)]
+    assert counts[-1] == most
+    assert all(count % step == 0 for count in counts[:-1])
+    gaps = [after - before for before, after in itertools.pairwise([0, *counts])]
+    assert all(gap > 0 for gap in gaps)
+    assert all(gap >= LOOK for gap in gaps[:-1])
+
+
+# --- Runs ------------------------------------------------------------------------------------
+
+
+class Finder(Parrot):
+    """An engine that finds a share of single needles, always the same ones."""
+
+    def __init__(self, rate, **options):
+        super().__init__(batch=4, **options)
+        self.rate = rate
+
+    def generate(self, requests):
+        for position, request in enumerate(requests):
+            self.asked.append(request.prompt)
+            drawn = int.from_bytes(hashlib.sha256(request.prompt.encode()).digest()[:4], "big")
+            value = re.search(r"is: (\d{7})\.", request.prompt)[1]
+            yield position, Generation(value if drawn < self.rate * 2**32 else "0", 3, True)
+
+
+def made(folder, rate, **options):
+    defaults = {"tasks": "niah_single_1,niah_single_2", "length": 600, "num_samples": 60}
+    defaults |= {"language": "en", "sequential": True, "num_lengths": 1}
+    return Run(output=str(folder), loaded=Finder(rate), **{**defaults, **options})
+
+
+def counted(run):
+    return {cell.length: run.answers(cell).read_bytes().count(b"\n") for cell in run.cells}
+
+
+@pytest.mark.parametrize(("rate", "verdict"), [(1.0, "above"), (0.4, "below"), (0.85, None)])
+def test_a_run_ends_where_it_is_clear(tmp_path, rate, verdict):
+    run = made(tmp_path, rate, num_lengths=2)
+    run.predict()
+    asked = {
+        cell: [*map(json.loads, run.answers(cell).read_text("utf-8").splitlines())]
+        for cell in run.cells
+    }
+    for length in (300, 600):
+        own = [records for cell, records in asked.items() if cell.length == length]
+        used = len(own[0])
+        assert [[each["index"] for each in records] for records in own] == [[*range(used)]] * 2
+        right = [[float(each["outputs"][0] in each["pred"]) for each in records] for records in own]
+        # Step by step: at every look before the last it was not clear.
+        steps = [*looks(60, 4)]
+        said = [side([(sum(each[:at]), at) for each in right], 85.6) for at in steps if at <= used]
+        assert said == [None] * (len(said) - 1) + [verdict]
+        assert (used == 60) == (verdict is None)
+    table = analysis.samples_used(analysis.scores(run.predictions()))
+    assert table["average is"].tolist() == [verdict or "undecided"] * 2
+    assert table["n"].tolist() == [2 * count for count in counted(run).values()]
+    assert table["planned"].tolist() == [120, 120]
+
+
+def test_samples_are_asked_in_the_order_of_their_numbers(tmp_path):
+    """A fixed design asks noise by how deep the needle lies; that would be no random draw."""
+    run = made(tmp_path, 0.86, tasks="niah_single_1")
+    run.predict()
+    prompts = [sample.input for sample in run.dataset(run.cells[0])]
+    assert [*map(str.strip, run.loaded.asked)] == [
+        (text + answer).strip()
+        for text, answer in zip(
+            prompts, (each.answer_prefix for each in run.dataset(run.cells[0])), strict=True
+        )
+    ]
+
+
+def test_a_stopped_run_goes_on_by_another_plan(tmp_path):
+    run = made(tmp_path, 1.0)
+    paths = run.predict()
+    noted = json.loads(paths[0].with_suffix(".settings.json").read_text("utf-8"))["sequential"]
+    assert noted == {"threshold": 85.6, "planned": 60}
+    before = paths[0].read_bytes()
+    again = made(tmp_path, 1.0)
+    again.predict()
+    assert again.loaded.asked == []
+    whole = made(tmp_path, 1.0, sequential=False)
+    whole.predict()
+    assert paths[0].read_bytes().startswith(before)
+    assert counted(whole) == {600: 60}
+    assert "sequential" not in json.loads(paths[0].with_suffix(".settings.json").read_text("utf-8"))
+    scores = analysis.scores(whole.predictions())
+    assert "planned" not in scores
+    assert "No plan was sequential" in analysis.samples_used(scores).attrs["why"]
+    # What stands there is enough, and the file stays what it is: one of a fixed design.
+    made(tmp_path, 1.0).predict()
+    assert counted(whole) == {600: 60}
+
+
+def asking(folder, step):
+    """What a process does that is shot before one of its steps with files."""
+    run = made(folder, 0.97, num_samples=40)
+    run.make_data()
+    die_at(step, run.answers(run.cells[0]).parent)
+    run.predict()
+
+
+def test_killed_and_resumed_it_stops_at_the_same_sample_with_the_same_bytes(tmp_path):
+    run = made(tmp_path / "whole", 0.97, num_samples=40)
+    run.predict()
+    whole = tree(run.root)
+    assert counted(run)[600] < 40
+    for step in (9, 27):
+        folder = tmp_path / str(step)
+        process = PROCESSES.Process(target=asking, args=(folder, step))
+        process.start()
+        process.join(120)
+        assert process.exitcode == -9
+        resumed = made(folder, 0.97, num_samples=40)
+        resumed.predict()
+        assert tree(resumed.root) == whole
+
+
+def test_contexts_are_one_draw_each_and_tasks_may_end_before_others(tmp_path):
+    """Rounds of whole contexts; the answers to one context count as their mean."""
+    asked = []
+    lines = [(index, index // 3, "A" if index % 3 else "-") for index in range(30)]
+    path = tmp_path / "vt.jsonl"
+    text = "".join(
+        json.dumps({"index": index, "outputs": ["A"], "pred": said, "others": {"context_id": own}})
+        + "\n"
+        for index, own, said in lines
+    )
+    path.write_text(text, "utf-8")
+    turns = [rounds.Turn(asked.append, path, 512, LIST, most, 1.0, 3) for most in (30, 12)]
+    assert turns[0].tally(30) == (pytest.approx(20 / 3), 10)
+    assert tally([0, 1, 1] * 10, [index // 3 for index in range(30)])[1] == 10
+    bar = Progress(2.0, "", quiet=True)
+    rounds.ask(turns, 50.0, bar)
+    assert asked == [12, 12, 24, 12, 30, 12]
+    assert bar.done == pytest.approx(2)
+
+
+# --- Tables ----------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def stopped(tmp_path):
+    run = made(tmp_path, 0.97, num_lengths=2)
+    run.predict()
+    return SimpleNamespace(run=run, scores=analysis.scores(run.predictions()))
+
+
+def test_tables_have_the_interval_that_holds_wherever_one_stops(stopped):
+    table = stopped.scores
+    for row in analysis.accuracy(table).to_dict("records"):
+        own = row["mean"] * row["n"], row["n"]
+        assert (row["low"], row["high"]) == pytest.approx(confidence_sequence([own]))
+        assert row["planned"] == 60
+    used = analysis.samples_used(table).set_index("length")
+    for row in analysis.by_length(table).to_dict("records"):
+        assert (row["low"], row["high"]) == pytest.approx(
+            tuple(used.loc[row["length"], ["low", "high"]])
+        )
+    effective = analysis.effective_lengths(table, resamples=400)
+    assert effective["effective"].tolist() == ["≥600", "≥600"]
+    assert effective["low"].tolist()[0] == "≥600"
+    assert analysis.overview(table)["planned"].tolist() == [120, 120]
+    fixed = analysis.by_length(table.drop(columns="planned"))
+    assert (fixed["low"] > used["low"].to_numpy()).all(), "one look is worth more than many"
+    pooled = analysis.accuracy(table, by=("model", "language"))
+    assert pooled["planned"].tolist() == [240]
+
+
+def test_a_plan_that_no_run_has_written_is_named(stopped):
+    path = stopped.run.answers(stopped.run.cells[0]).with_suffix(".settings.json")
+    for wrong in ({"planned": 0}, {"planned": "x"}, [60], {}):
+        values = json.loads(path.read_text("utf-8")) | {"sequential": wrong}
+        path.write_text(json.dumps(values), "utf-8")
+        with pytest.raises(DataError, match="sequential"):
+            [*analysis.read_predictions(stopped.run.root)]

@@ -65,7 +65,7 @@ HAND = python -m rulerlib.sweep kubernetes $(PLAN) workflow/profiles/kubernetes.
 	&& kubectl wait --for=condition=complete --timeout=-1s -f "$$folder/kubernetes.json"
 sweep: .venv/run.stamp
 else
-HAND = $(SNAKEMAKE) --snakefile workflow/Snakefile --profile workflow/profiles/$(PROFILE) --directory "$$folder"
+HAND = SNAKEMAKE=$(SNAKEMAKE) workflow/snakemake.sh "$$folder" $(PROFILE)
 sweep: .venv/run.stamp .venv-sweep/stamp
 endif
 # What failed and what is missing is said at the end, by the command that collects the rest.

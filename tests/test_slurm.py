@@ -22,7 +22,7 @@ import helpers_sweep
 import pytest
 from helpers_slurm import said
 from helpers_sweep import settings, write
-from test_sweep_run import answers
+from test_sweep_run import answers, served, server
 from test_sweep_workflow import ROOT, WORKFLOW
 
 from rulerlib import models
@@ -220,3 +220,34 @@ def test_an_array_that_is_killed_and_submitted_again(tmp_path, slurm, undisturbe
     assert not status(sweep).finished
     subprocess.run(words, env=env, check=True, timeout=600, capture_output=True)
     assert answers(tmp_path) == undisturbed
+
+
+def test_a_server_is_a_job_of_its_own_for_all_lengths(tmp_path, slurm):
+    """Started by the rule, waited for until it answers, and stopped at the end."""
+    pytest.importorskip("httpx2")
+    plan = served(tmp_path, server(tmp_path), wait=5, gpus=0)
+    assert main(["plan", str(plan)]) == 0
+    sweep = Sweep.load(tmp_path)
+    told, _ = head(tmp_path, slurm).communicate(timeout=600)
+    assert status(sweep).finished, told[-3000:]
+    assert (tmp_path / "servers" / "big.done").exists()
+    assert not sweep.address("big").exists()
+    # Nothing is left in the queue, and nobody listens any more.
+    assert said(slurm, "squeue", "-h") == ""
+    assert "No job asked" not in (tmp_path / "logs" / "serve-big.log").read_text("utf-8")
+
+
+def test_a_queue_that_refuses_is_one_sentence(tmp_path, slurm):
+    """By SLURM itself, of an array and of Snakemake."""
+    planned(tmp_path)
+    words = ["sbatch", "--array=1-2", "--partition=nowhere", str(WORKFLOW / "sbatch.sh")]
+    done = subprocess.run([*words, str(tmp_path)], env=slurm, capture_output=True, text=True)
+    assert done.returncode != 0
+    assert "invalid partition specified: nowhere" in done.stderr
+    more = ["--slurm-status-command", "squeue", "--default-resources", "slurm_partition=nowhere"]
+    done = subprocess.run(
+        ["bash", str(WORKFLOW / "snakemake.sh"), str(tmp_path), "slurm", "--retries", "0", *more],
+        env={**slurm, "SNAKEMAKE": SNAKEMAKE}, capture_output=True, text=True, timeout=300,
+    )  # fmt: skip
+    assert done.returncode != 0
+    assert "The queue refused jobs: invalid partition specified: nowhere" in done.stderr

@@ -353,22 +353,27 @@ SERVER = """
 """
 
 
-def served(folder, command, wait=0.5):
+def server(folder):
+    """The command of a server that answers on the port that it is given."""
+    program = folder / "server.py"
+    tests = os.path.dirname(helpers_sweep.__file__)
+    program.write_text(textwrap.dedent(SERVER.format(tests=tests)), "utf-8")
+    return f"{sys.executable} {program} {{port}}"
+
+
+def served(folder, command, wait=0.5, gpus=8):
     """A plan whose model a command serves."""
     options = {"max_model_len": 8192, "tokenizer": "words", "retries": 0}
     entry = {
         "model": "served", "engine": "openai", "engine_options": options,
-        "server": {"command": command, "wait_minutes": wait}, "resources": {"gpus": 8},
+        "server": {"command": command, "wait_minutes": wait}, "resources": {"gpus": gpus},
     }  # fmt: skip
     return write(folder / "plan.yaml", settings(folder, models={"big": entry}))
 
 
 def test_one_server_serves_all_lengths_and_is_stopped(tmp_path):
     pytest.importorskip("httpx2")
-    program = tmp_path / "server.py"
-    tests = os.path.dirname(helpers_sweep.__file__)
-    program.write_text(textwrap.dedent(SERVER.format(tests=tests)), "utf-8")
-    plan = served(tmp_path, f"{sys.executable} {program} {{port}}")
+    plan = served(tmp_path, server(tmp_path))
     assert main(["plan", str(plan)]) == 0
     sweep = Sweep.load(tmp_path)
     # The GPUs are the server's: jobs that ask it need none.

@@ -159,6 +159,84 @@ def test_a_head_that_is_killed_leaves_jobs_that_the_next_one_waits_for(tmp_path)
     first.communicate(timeout=60)
 
 
+REFUSAL = "Batch job submission failed: Invalid account or account/partition combination specified"
+
+
+def commands(folder, **texts):
+    """A folder of commands that stand in for those of SLURM, each a line of shell."""
+    for name, text in texts.items():
+        path = folder / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(f"#!/bin/sh\n{text}\n", "utf-8")
+        path.chmod(0o755)
+    return f"{folder}{os.pathsep}{os.environ['PATH']}"
+
+
+def handed(folder, *more, **env):
+    """Hand a sweep to a queue as `make sweep PROFILE=slurm` does."""
+    words = ["bash", str(WORKFLOW / "snakemake.sh"), str(folder), "slurm", *more]
+    return subprocess.run(words, env={**os.environ, **env}, capture_output=True, text=True)
+
+
+def test_a_queue_that_refuses_is_one_sentence(tmp_path):
+    snake = installed("snakemake")
+    planned(tmp_path)
+    refuse = f"echo 'sbatch: error: {REFUSAL}' >&2; exit 1"
+    path = commands(tmp_path / "bin", sbatch=refuse, sinfo="exit 0", squeue="exit 0")
+    done = handed(
+        tmp_path, "--retries", "0", "--slurm-status-command", "squeue", "--default-resources",
+        "slurm_partition=gpu", PATH=path, SNAKEMAKE=snake,
+    )  # fmt: skip
+    log = tmp_path / "logs" / "snakemake.log"
+    assert done.stderr == f"The queue refused jobs: {REFUSAL}. See {log}.\n"
+    assert done.returncode != 0
+    # The queue that the profile names is asked where a model names none.
+    assert " -p gpu " in log.read_text("utf-8")
+
+
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [(f"message: SLURM sbatch failed. The error message was 'sbatch: error: {REFUSAL}'.", REFUSAL),
+     (f"message: SLURM sbatch failed. The error message was 'sbatch: error: {REFUSAL}\n"
+      f"sbatch: error: {REFUSAL}'.", REFUSAL),
+     ("The error message was '/bin/sh: 1: sbatch: not found'.", "not found"),
+     ("Error in rule job:\n    sbatch call:", None)],
+)  # fmt: skip
+def test_what_a_queue_refuses_is_found_in_the_words_of_snakemake(tmp_path, said, told):
+    (tmp_path / "logs").mkdir()
+    path = commands(tmp_path / "bin", sbatch="exit 1", snakemake=f'cat <<"E"\n{said}\nE\nexit 3')
+    done = handed(tmp_path, PATH=path, SNAKEMAKE="snakemake")
+    log = tmp_path / "logs" / "snakemake.log"
+    assert done.stderr == (f"The queue refused jobs: {told}. See {log}.\n" if told else "")
+    assert done.returncode == 3
+
+
+def test_a_machine_without_a_queue_is_one_sentence(tmp_path):
+    for name in ("bash", "dirname"):
+        (tmp_path / "bin").mkdir(exist_ok=True)
+        (tmp_path / "bin" / name).symlink_to(shutil.which(name))
+    done = handed(tmp_path, PATH=str(tmp_path / "bin"))
+    assert done.returncode == 1
+    assert done.stderr == (
+        "There is no sbatch: start the sweep where you submit jobs, or with PROFILE=local.\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("task", "said"),
+    [({}, "this is an array: submit it with --array"),
+     ({"SLURM_ARRAY_TASK_ID": "3"}, "jobs.tsv has fewer jobs than 3: submit as many as it has")],
+)  # fmt: skip
+def test_an_array_that_is_wrong_is_one_sentence(tmp_path, task, said):
+    planned(tmp_path)
+    words = ["bash", str(WORKFLOW / "sbatch.sh"), str(tmp_path)]
+    env = {name: value for name, value in os.environ.items() if name != "SLURM_ARRAY_TASK_ID"}
+    done = subprocess.run(words, env={**env, **task}, capture_output=True, text=True)
+    assert done.returncode != 0
+    assert said in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
 # --- Kubernetes ---------------------------------------------------------------------------------
 
 

@@ -12,5 +12,7 @@
 # With a GPU for each job: add --gpus=1.
 set -euo pipefail
 cd "$1"
-job=$(sed -n "$((SLURM_ARRAY_TASK_ID + 1))p" jobs.tsv | cut -f 1)
+task=${SLURM_ARRAY_TASK_ID:?this is an array: submit it with --array, as its first lines say}
+job=$(sed -n "$((task + 1))p" jobs.tsv | cut -f 1)
+: "${job:?jobs.tsv has fewer jobs than $task: submit as many as it has}"
 exec "${PYTHON:-python}" -m rulerlib.sweep run . "$job" >> "logs/$job.log" 2>&1

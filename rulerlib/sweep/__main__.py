@@ -48,10 +48,11 @@ def _plan(given: argparse.Namespace) -> int:
     outline = cells.outline(plan)
     sweep, gone = accept(plan, outline)
     prompts, tokens = outline.size(plan)
-    gigabytes = cells.disk_needed(plan, outline) / 1e9
+    needed = cells.disk_needed(plan, outline)
+    size = f"{needed / 1e9:,.1f} GB" if needed >= 1e8 else f"{needed / 1e6:,.1f} MB"
     print(
         f"{sweep.folder}: {len(outline.cells)} cells in {len(sweep.jobs)} jobs; {prompts:,} prompts"
-        f" of {tokens:,} tokens at most, about {gigabytes:,.1f} GB on disk."
+        f" of {tokens:,} tokens at most, about {size} on disk."
     )
     if outline.left_out:
         few = "; ".join(outline.left_out[:6])

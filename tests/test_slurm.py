@@ -92,6 +92,7 @@ def program(env):
 
 def head(folder, env):
     """Start Snakemake with the profile for SLURM; what is waited for is made short."""
+    log = (folder / "logs" / "snakemake.log").open("ab")
     return subprocess.Popen(
         [SNAKEMAKE, "--snakefile", str(WORKFLOW / "Snakefile"), "--profile",
          str(WORKFLOW / "profiles" / "slurm"), "--directory", str(folder), "--jobs", "16",
@@ -99,8 +100,13 @@ def head(folder, env):
          "--slurm-status-command", "squeue", "--slurm-no-account",
          "--default-resources", "slurm_partition=main", "--latency-wait", "5",
          "--config", f"command={sys.executable} {helpers_sweep.__file__}"],
-        env=program(env), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+        env=program(env), stdout=log, stderr=subprocess.STDOUT,
     )  # fmt: skip
+
+
+def told(folder):
+    """The last words of Snakemake."""
+    return (folder / "logs" / "snakemake.log").read_text("utf-8")[-3000:]
 
 
 class Killer:
@@ -123,7 +129,8 @@ class Killer:
 
     def kill_process(self):
         """kill -9 of a process that answers cells."""
-        for name, process in self.rng.sample(self.running(), len(self.running())):
+        running = self.running()
+        for name, process in self.rng.sample(running, len(running)):
             try:
                 os.kill(process, signal.SIGKILL)
             except ProcessLookupError:
@@ -154,7 +161,7 @@ def test_nothing_is_lost(tmp_path, slurm, undisturbed, capsys):
     now = head(tmp_path, slurm)
     while pending or drained:
         assert time.monotonic() < began + 600
-        assert now.poll() is None, now.communicate()[0][-3000:]
+        assert now.poll() is None, told(tmp_path)
         share = len(status(sweep).cells["done"]) / len(list(sweep.cells))
         if share > 0.2:
             # However fast the machine is: some cells wait until everything was disturbed.
@@ -181,8 +188,7 @@ def test_nothing_is_lost(tmp_path, slurm, undisturbed, capsys):
         pending.pop(0)
         next_one = time.monotonic() + 1
     hold.unlink(missing_ok=True)
-    told, _ = now.communicate(timeout=600)
-    assert now.returncode == 0, told[-3000:]
+    assert now.wait(600) == 0, told(tmp_path)
     assert status(sweep).finished
     assert answers(tmp_path) == undisturbed
     with capsys.disabled():
@@ -228,8 +234,8 @@ def test_a_server_is_a_job_of_its_own_for_all_lengths(tmp_path, slurm):
     plan = served(tmp_path, server(tmp_path), wait=5, gpus=0)
     assert main(["plan", str(plan)]) == 0
     sweep = Sweep.load(tmp_path)
-    told, _ = head(tmp_path, slurm).communicate(timeout=600)
-    assert status(sweep).finished, told[-3000:]
+    assert head(tmp_path, slurm).wait(600) == 0, told(tmp_path)
+    assert status(sweep).finished
     assert (tmp_path / "servers" / "big.done").exists()
     assert not sweep.address("big").exists()
     # Nothing is left in the queue, and nobody listens any more.

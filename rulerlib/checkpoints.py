@@ -12,6 +12,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -26,8 +27,15 @@ BLOCKS, BLOCK_BYTES = 256, 4096
 
 _SMALL_FILES = (
     "config.json", "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json",
-    "added_tokens.json", "chat_template.json", "*.jinja",
+    "added_tokens.json", "chat_template.json", "generation_config.json", "*.jinja",
 )  # fmt: skip
+
+DECODING = (
+    "do_sample", "temperature", "top_p", "top_k", "min_p", "typical_p", "typ_p", "num_beams",
+    "repetition_penalty", "repeat_penalty", "presence_penalty", "frequency_penalty",
+    "no_repeat_ngram_size", "min_new_tokens",
+)  # fmt: skip
+"""What models and servers call settings that decide how tokens are chosen."""
 
 
 def folder(name: str) -> str:
@@ -150,6 +158,37 @@ def limit(name: str) -> int | None:
         holds, "max_position_embeddings", longest, f"a number of tokens in config.json of {name}"
     )
     return int(longest)
+
+
+def is_folder(name: str) -> bool:
+    """Return whether a name means a folder that is here."""
+    return name == "lille" or Path(name).expanduser().is_dir()
+
+
+def of_decoding(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return those settings, by name, that decide how tokens are chosen; unset ones are left out.
+
+    >>> of_decoding({"temperature": 0.6, "eos_token_id": 2, "top_k": None})
+    {'temperature': 0.6}
+    """
+    plain = (bool, int, float)
+    return {name: values[name] for name in DECODING if isinstance(values.get(name), plain)}
+
+
+def decoding_defaults(name: str) -> dict[str, Any]:
+    """Return how a model's makers would have its tokens chosen, by its generation_config.json.
+
+    Empty where it says nothing. No engine decodes by it here; it is recorded, because some models
+    must not be decoded greedily.
+
+    Raises
+    ------
+    ParameterError
+        If there is no such model, or the file cannot be read.
+    MissingExtraError
+        If it is a hub name and `huggingface_hub` is not installed.
+    """
+    return of_decoding(read_json(small_files(name) / "generation_config.json", name))
 
 
 def fingerprint(name: str) -> str:

@@ -141,6 +141,7 @@ def predict(
     )
     require(longest <= limit or allow_truncation, "length", longest, allowed)
     planned = about.get("length", 0) + frame.format.thinking_tokens
+    chosen = model.decoding(decoding)
     # Of the length asked for, so that further samples do not change it.
     batch_size = model.batch_size(max(longest, planned))
     settings = {
@@ -152,7 +153,8 @@ def predict(
             # Few runs have these, which are said where they are set.
             if value or name not in ("system_prompt", "stop")
         },
-        "decoding": model.decoding(decoding),
+        "decoding": chosen,
+        "defaults": models.defaults(model),
         "tokens_to_generate": tokens_to_generate,
         "allow_truncation": allow_truncation,
         "batch_size": batch_size,
@@ -178,7 +180,8 @@ def predict(
         for batch in _batches(survey, batch_size, done):
             for sample, repeat, answer in _generated(model, batch, ask):
                 if (sample.index, repeat) not in done:
-                    done.append(record(sample, answer, frame, repeat if repeats > 1 else None))
+                    number = repeat if repeats > 1 else None
+                    done.append(record(sample, answer, frame, number, chosen))
                     progress.advance(weight)
         done.put_in_order()
     return path
@@ -381,7 +384,11 @@ def request(
 
 
 def record(
-    sample: Sample, answer: Generation, frame: Frame, repeat: int | None = None
+    sample: Sample,
+    answer: Generation,
+    frame: Frame,
+    repeat: int | None = None,
+    decoding: str | Mapping[str, Any] = "greedy",
 ) -> Prediction:
     """Return the record of an answer.
 
@@ -391,6 +398,8 @@ def record(
         What stood around the question.
     repeat
         Which of several answers to the sample this is, from 0; None: it is the only one.
+    decoding
+        How its tokens were chosen, as `rulerlib.models.Model.decoding` says it.
     """
     text, told = _text(answer.text), _text(answer.thinking)
     if told and frame.chat:
@@ -423,6 +432,7 @@ def record(
             # Its last digits are those of a smaller batch than the settings say.
             **({"split": answer.split} if answer.split else {}),
             **({} if repeat is None else {"repeat": repeat}),
+            "decoding": decoding if isinstance(decoding, str) else dict(decoding),
         },
         truncation=answer.kept,
         length=sample.length,

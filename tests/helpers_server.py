@@ -53,7 +53,8 @@ def faulty(share: float, seed: int = 0, faults: tuple[str, ...] = PASSING) -> Pl
 class Server:
     """The server; ``seconds``: how long it thinks, ``hang``: how long it hangs.
 
-    ``answer`` makes the answer to a prompt, which is a chat or not.
+    ``answer`` makes the answer to a prompt, which is a chat or not; ``beside`` is what stands at
+    other paths, by their names.
     """
 
     def __init__(
@@ -63,6 +64,7 @@ class Server:
         self.plan, self.seconds, self.hang, self.retry_after = plan, seconds, hang, retry_after
         self.key, self.models = key, models
         self.answer = _answer
+        self.beside: dict[str, Any] = {}
         self.lock = threading.Lock()
         self.done: Counter[str] = Counter()
         self.answered: Counter[str] = Counter()
@@ -103,6 +105,8 @@ class _Handler(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         if self._authorized():
             listed = self.served.models
+            if self.path[1:] in self.served.beside:
+                return self._send(200, self.served.beside[self.path[1:]])
             if self.path != "/v1/models" or listed is None:
                 return self._send(404, {"detail": "Not Found"})
             self._send(200, {"data": [{"id": name, **about} for name, about in listed.items()]})

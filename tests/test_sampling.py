@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 
 import pytest
+from helpers_model import some_samples, write_dataset
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 torch = pytest.importorskip("torch")
 
+from rulerlib import models  # noqa: E402
 from rulerlib.decoding import Decoding  # noqa: E402
 from rulerlib.models import Request  # noqa: E402
 from rulerlib.models.sampling import Sampling, seed  # noqa: E402
+from rulerlib.predict import predict  # noqa: E402
 
 LIKELY = [0.05, 0.5, 0.0, 0.15, 0.3]
 
@@ -80,3 +86,56 @@ def test_seeds():
     unseeded = [seed(asked(temperature=1.0)) for _ in range(50)]
     assert len(set(unseeded)) == 50
     assert all(0 <= number < 2**31 for number in [seed(one), *unseeded])
+
+
+# --- The model inside -----------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def lille():
+    pytest.importorskip("transformers")
+    return models.load("lille", dtype="float32", device="cpu")
+
+
+PROMPTS = ["Hvad er det særlige magiske tal for grøn-lampe?", "What is", "Himlen er blå. " * 9]
+
+DECODINGS = st.builds(
+    Decoding,
+    temperature=st.floats(0.3, 3).map(lambda heat: round(heat, 2)),
+    top_p=st.sampled_from([1.0, 0.9, 0.5]),
+    seed=st.integers(0, 2**31 - 1),
+)
+
+
+@settings(max_examples=4)
+@given(decoding=DECODINGS, order=st.permutations(range(len(PROMPTS))), repeat=st.integers(0, 3))
+def test_the_same_seed_says_the_same_in_any_company(lille, decoding, order, repeat):
+    decoding = replace(decoding, samples=4)
+    asked = [models.Request(PROMPTS[at], True, 6, decoding=decoding, repeat=repeat) for at in order]
+    together = models.in_order(lille, asked)
+    alone = [models.in_order(lille, [request])[0] for request in asked]
+    assert [one.text for one in together] == [one.text for one in alone]
+    # Shared as answers to one question are, too.
+    repeats = [replace(asked[0], repeat=number, group=1) for number in range(4)]
+    assert models.in_order(lille, repeats)[repeat].text == alone[0].text
+
+
+@settings(max_examples=3, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(decoding=DECODINGS, left=st.integers(0, 5), torn=st.booleans())
+def test_repeats_that_were_stopped_end_with_the_same_bytes(lille, tmp_path, decoding, left, torn):
+    """A row for each question and answer, in order, each with how it was decoded."""
+    questions = tmp_path / "data" / "vt" / "validation.jsonl"
+    if not questions.exists():
+        write_dataset(questions.parent, some_samples(2))
+    output = tmp_path / f"{decoding.seed}" / "vt.jsonl"
+    decoding = replace(decoding, samples=3, tokens_to_generate=4)
+    whole = predict(questions, lille, output, decoding=decoding).read_bytes()
+    lines = whole.splitlines(keepends=True)
+    output.write_bytes(b"".join(lines[:left]) + (lines[left][:40] if torn else b""))
+    predict(questions, lille, output, decoding=decoding)
+    assert output.read_bytes() == whole
+    rows = [json.loads(line) for line in lines]
+    assert [(row["index"], row["others"]["repeat"]) for row in rows] == [
+        (index, repeat) for index in range(2) for repeat in range(3)
+    ]
+    assert all(row["others"]["decoding"] == decoding.settings() for row in rows)

@@ -202,10 +202,23 @@ def test_sampling_settings_of_a_model_are_not_used(base, tmp_path):
     shutil.copytree(base, folder)
     path = folder / "generation_config.json"
     about = json.loads(path.read_text())
-    sampling = {"do_sample": True, "temperature": 5.0, "top_k": 50, "top_p": 0.9}
-    path.write_text(json.dumps({**about, **sampling}))
-    greedily = say(Engine(base, dtype="float32"), PROMPTS, NEW)
-    assert say(Engine(str(folder), dtype="float32"), PROMPTS, NEW) == greedily
+    plain = Engine(base, dtype="float32")
+    greedily, drawn_ = say(plain, PROMPTS, NEW), say(plain, PROMPTS, NEW, **drawn())
+    assert plain.defaults == {}
+    used = {int(token) for token in plain.tokenizer.encode(greedily[0].text, False)}
+    penalties = {"repetition_penalty": 9.0, "no_repeat_ngram_size": 1, "min_new_tokens": NEW}
+    for own in (
+        {"do_sample": True, "temperature": 5.0, "top_k": 50, "top_p": 0.9},
+        {**penalties, "suppress_tokens": sorted(used), "bad_words_ids": [[min(used)]]},
+        {"min_p": 0.9, "do_sample": True},
+    ):
+        path.write_text(json.dumps({**about, **own}))
+        engine = Engine(str(folder), dtype="float32")
+        assert say(engine, PROMPTS, NEW) == greedily
+        assert say(engine, PROMPTS, NEW, **drawn()) == drawn_
+        # What its makers would have is known all the same.
+        assert engine.defaults == {name: own[name] for name in own if "_ids" not in name
+                                   and name != "suppress_tokens"}  # fmt: skip
 
 
 # --- Shared contexts -------------------------------------------------------------------------

@@ -238,6 +238,16 @@ def readable(text: str) -> str:
     return HALF.sub("?", text)
 
 
+def defaults(model: Model) -> Any:
+    """Return how a model's tokens are chosen where nobody says how, as plain data.
+
+    What its own files or its server say, by name; ``"unknown"`` where neither does. It is recorded
+    beside the answers: requests say how tokens are chosen, but a server may go by its defaults for
+    what they do not say.
+    """
+    return getattr(model, "defaults", "unknown")
+
+
 def reserve(model: Model, length: int) -> None:
     """Tell an engine how many tokens the longest sequence will have, if it wants to know."""
     if hasattr(model, "reserve"):

@@ -85,6 +85,11 @@ class Local(ABC):
         weights = checkpoints.fingerprint(self.name)
         return {"engine": self.engine, "weights": weights, "dtype": self.dtype}
 
+    @cached_property
+    def defaults(self) -> dict[str, Any]:
+        """See `rulerlib.models.defaults`; nothing here decodes by them."""
+        return checkpoints.decoding_defaults(self.name)
+
     def decoding(self, wanted: Decoding) -> str | dict[str, Any]:
         """Return what is recorded: tokens are chosen as asked."""
         return wanted.settings()

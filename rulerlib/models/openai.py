@@ -31,6 +31,7 @@ from rulerlib.models import (
     Likelihood,
     Request,
     Result,
+    openai_defaults,
     openai_echo,
     ordered,
     readable,
@@ -157,16 +158,30 @@ class Engine:
         """
         if self._max_model_len is not None:
             return self._max_model_len
-        listed = self._transport.get("models")
-        rows = listed.get("data") if isinstance(listed, dict) else None
-        rows = [row for row in rows if isinstance(row, dict)] if isinstance(rows, list) else []
         # As vLLM's server states it.
-        limits = {row.get("id"): row.get("max_model_len") for row in rows}
+        limits = {row.get("id"): row.get("max_model_len") for row in self._listed}
         # A server that states its limit has no other models than those it lists.
         if any(isinstance(length, int) for length in limits.values()):
             one_of("model", self.name, map(str, limits))
         length = limits.get(self.name)
         return length if isinstance(length, int) else None
+
+    @cached_property
+    def _listed(self) -> list[dict[str, Any]]:
+        """What the server lists of its models; empty where it lists none or is not there."""
+        return openai_defaults.listed(self._transport.get("models"))
+
+    @cached_property
+    def defaults(self) -> dict[str, Any] | str:
+        """See `rulerlib.models.defaults`.
+
+        Raises
+        ------
+        ParameterError
+            If the server refuses the key.
+        """
+        row = next((row for row in self._listed if row.get("id") == self.name), {})
+        return openai_defaults.of_server(row, partial(self._transport.get, beside=True))
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -176,6 +191,7 @@ class Engine:
     def decoding(self, wanted: Decoding) -> str | dict[str, Any]:
         """Return what the requests say; ``"the server's"`` where they leave it to the server."""
         fields = {**_fields(wanted, 0), **self._body}
+        openai_defaults.warn(self.defaults, fields)
         if fields["temperature"] == 0:
             return "greedy"
         values = {name: fields.get(name) for name in ("temperature", "top_p", "seed")}

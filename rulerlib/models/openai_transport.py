@@ -77,8 +77,13 @@ class Transport:
         self.retries = whole_number("retries", retries, 0)
         self.faults: Counter[str] = Counter()
 
-    def get(self, path: str) -> Any:
+    def get(self, path: str, beside: bool = False) -> Any:
         """Return the JSON that stands at a path; None where there is none or no server.
+
+        Parameters
+        ----------
+        beside
+            Whether it stands beside the addresses of the protocol, which begin with ``/v1``.
 
         Raises
         ------
@@ -88,7 +93,8 @@ class Transport:
         httpx = _httpx()
         try:
             with httpx.Client(headers=self.headers(), timeout=min(10.0, self.timeout)) as client:
-                response = client.get(f"{self._url}/{path}")
+                top = self._url.removesuffix("/v1") if beside else self._url
+                response = client.get(f"{top}/{path}")
         except httpx.HTTPError:
             return None
         answer = _json(response.content)

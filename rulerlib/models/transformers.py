@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from rulerlib import packages
+from rulerlib import checkpoints, packages
 from rulerlib.errors import ParameterError, one_of, require, whole_number
 from rulerlib.models import Generation, Likelihood, Request, Result, stopping
 from rulerlib.models.local import Local, Prompt, torch
@@ -29,6 +29,17 @@ DEVICES = ("auto", "cpu", "cuda", "mps")
 
 # Prompts are read together until they have this many tokens in sum; a longer one is read alone.
 BATCH_TOKENS = {"cpu": 4_096, "cuda": 65_536, "mps": 16_384}
+
+
+# Settings of transformers that choose tokens, beside `rulerlib.checkpoints.DECODING`.
+_CHOOSING = (
+    "bad_words_ids", "begin_suppress_tokens", "diversity_penalty", "dola_layers",
+    "encoder_no_repeat_ngram_size", "encoder_repetition_penalty", "epsilon_cutoff", "eta_cutoff",
+    "exponential_decay_length_penalty", "forced_bos_token_id", "forced_eos_token_id",
+    "guidance_scale", "length_penalty", "max_time", "min_length", "num_beam_groups",
+    "penalty_alpha", "renormalize_logits", "sequence_bias", "stop_strings", "suppress_tokens",
+    "token_healing", "top_h", "watermarking_config",
+)  # fmt: skip
 
 
 class Engine(Local):
@@ -351,7 +362,12 @@ class Engine(Local):
         config = model.generation_config
         if attention.serves(self.device, self.dtype):
             attention.use(model)
-        # Requests say how tokens are chosen; settings that came with the model would only warn.
+        # Requests say how tokens are chosen. Settings that came with the model would warn, or, as a
+        # penalty for repetition, choose other tokens than the likeliest.
+        usual = transformers.GenerationConfig()
+        for name in (*checkpoints.DECODING, *_CHOOSING):
+            if hasattr(config, name):
+                setattr(config, name, getattr(usual, name, None))
         config.do_sample, config.temperature, config.top_p, config.top_k = False, None, None, None
         try:
             return model.to(self.device).eval()

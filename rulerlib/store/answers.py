@@ -84,8 +84,12 @@ class Answers:
         if self.beside.exists():
             before = read_object(self.beside)
             if places:
-                # A model may have been named by its folder; and not every run is one of a cell.
-                ignore = ("model", "versions", PLAN, *({"cell"} - before.keys()))
+                # A model may have been named by its folder; not every run is one of a cell; and
+                # not every one says what a server does by itself, nor does every server.
+                unsaid = {"cell", "defaults"} - before.keys()
+                if "unknown" in (before.get("defaults"), self.settings.get("defaults")):
+                    unsaid.add("defaults")
+                ignore = ("model", "versions", PLAN, *unsaid)
                 questions.compare(self.beside, self.settings, ignore)
         elif places:
             raise DataError(

@@ -75,7 +75,7 @@ class Classic(Maker):
         start = text.index(value)
         depth = depth_of(index) if knobs.depth is None else knobs.depth
         needle = Needle(text, depth, (start, start + len(value)), key or None)
-        question = self.language.question(*path, query=key)
+        question = self.wording.question(*path, query=key)
         draft = Draft(*question, [value], [needle], [0], asked=1)
         return [draft], partial(self.haystack.draw, rng=rng)
 

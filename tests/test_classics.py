@@ -76,6 +76,8 @@ def test_any_40_samples_in_a_row_stand_at_40_depths_and_differ(words):
 def test_the_answer_is_right_word_for_word(words):
     sample = Dataset("niah_vanilla", 700, "en", words)[0]
     score = tasks.TASKS["niah_vanilla"].scoring.score
+    assert score(f" {sample.outputs[0]}. It is.", sample.outputs, [], "en")["exact_items"] == 1
+    assert score(f"{sample.outputs[0]}s", sample.outputs, [], "en")["exact_items"] == 0
     for said, value in (
         (f" {sample.outputs[0]}.", 1),
         (sample.outputs[0].upper(), 1),

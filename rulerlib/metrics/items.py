@@ -94,6 +94,9 @@ def _said(pred: str, references: tuple[str, ...]) -> tuple[frozenset[str], froze
     if all(_LETTERS.fullmatch(reference) and not reference.isupper() for reference in references):
         # In a sentence every word has the form of a word, so only a list has items.
         items = [item for item, _ in listed(text)]
+    elif any(re.search(r"\s", reference) for reference in references):
+        # Nothing has the form of a phrase but the phrase itself.
+        items = []
     else:
         items = form(references, longer=True).findall(text)
     folded, wanted = normalize(text), frozenset(map(normalize, references))
@@ -118,7 +121,8 @@ def exact_items(pred: str, references: Sequence[str]) -> float:
 
     An item is whole: a number with no further digit, a word with no further letter. What has the
     form of the references is learned from them; of words, the items of a list count, because in a
-    sentence every word would. Order and repetition do not count.
+    sentence every word would, and of phrases only those that are wanted. Order and repetition do
+    not count.
     """
     said, wanted = _said(pred, tuple(references))
     return float(bool(wanted) and said == wanted)

@@ -131,7 +131,11 @@ def stored(data: dict[str, Any], metadata: dict[str, Any]) -> Any:
 
 def small(values: dict[str, Any]) -> dict[str, Any]:
     """Return what takes the place of parameters that make a run large or need a GPU."""
-    less = {name: min(values[name], most) for name, most in MOST.items() if name in values}
+    less = {
+        name: min(values[name] if isinstance(values[name], list) else [values[name]])
+        for name in MOST if name in values
+    }  # fmt: skip
+    less = {name: min(value, MOST[name]) for name, value in less.items()}
     if values.get("study"):
         less["study"] = values["study"][:1]
     if "num_samples" in values:

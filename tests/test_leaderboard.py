@@ -173,3 +173,22 @@ def test_a_printed_number_is_rounded_to_one_decimal(table):
                     Decimal("0.1"), ROUND_HALF_UP
                 )
     assert math.isnan(table.set_index("model").loc["EXAONE-4.0-1.2B", 131072])
+
+
+def test_facts_are_of_models_of_the_table(table):
+    """Every row has a source, and sizes are those that RULER's table prints."""
+    facts = leaderboard.facts_of(ROOT / "book" / "data" / "model_facts.csv")
+    joined = leaderboard.with_facts(table, ROOT / "book" / "data" / "model_facts.csv")
+    assert {*facts["model"]} <= {*joined["model"]}
+    assert facts["source"].str.startswith("https://").all()
+    printed = leaderboard.names(table)
+    assert joined["model"].tolist() == printed.tolist()
+    for size, whole, used in zip(
+        table["size"], joined["parameters"], joined["active"], strict=True
+    ):
+        # "39B/141B": those used for a token, and all.
+        numbers = [float(number.rstrip("B")) for number in size.split("/") if number]
+        if numbers and not math.isnan(whole):
+            assert whole == pytest.approx(numbers[-1], rel=0.15)
+        if len(numbers) == 2:
+            assert used == pytest.approx(numbers[0], rel=0.15)

@@ -441,6 +441,41 @@ def test_a_study_has_folders_of_its_own(tiny, tmp_path):
     assert {settings_["study"] for settings_, _ in made.predictions()} == {None}
 
 
+def test_a_study_has_each_setting_at_each_length_that_it_fits(tiny, tmp_path):
+    study = [
+        {"group": "keys", "num_needle_k": 2},
+        {"num_needle_v": 2, "num_needle_k": 2},
+        {"group": "keys", "num_needle_v": 1},
+    ]
+    made = run(
+        tiny, tmp_path, study=study, study_length=[800, 40, 700], study_samples=1, family="niah"
+    )
+    assert made.study_lengths == (40, 700, 800)
+    assert [cell.length for cell in made.study_cells] == [700] * 3 + [800] * 3, "none fits in 40"
+    made.predict_study()
+    rows = [about for about, _ in made.study_predictions()]
+    assert [(about["group"], about["setting"], about["length"]) for about in rows] == [
+        (group, setting, length)
+        for length in (700, 800)
+        for group, setting in (
+            ("keys", "num_needle_k = 2"),
+            ("num_needle_v, num_needle_k", "num_needle_v = 2, num_needle_k = 2"),
+            ("keys", "num_needle_v = 1"),
+        )
+    ]
+    analysis = pytest.importorskip("rulerlib.analysis")
+    scores = analysis.scores(made.study_predictions())
+    table = analysis.accuracy(scores, by=("group", "setting", "length"))
+    assert table["n"].tolist() == [1] * 6
+    with pytest.raises(ParameterError, match="study_length is 40"):
+        _ = run(tiny, tmp_path, study=study, study_length=[40], family="niah").study_cells
+    for wrong in ([], [700, 0], [700, "x"], {"a": 1}):
+        with pytest.raises(ParameterError, match="study_length"):
+            run(tiny, tmp_path, study=study, study_length=wrong, family="niah")
+    with pytest.raises(ParameterError, match="whose group"):
+        run(tiny, tmp_path, study=[{"group": 5}], family="niah")
+
+
 @pytest.mark.parametrize("study", [None, [], (), "None", "[]"])
 def test_there_need_not_be_a_study(notebook, study):
     made = notebook(study=study)

@@ -20,7 +20,7 @@ import unicodedata
 from collections.abc import Sequence
 
 from rulerlib import languages
-from rulerlib.metrics.ruler import clean, normalize
+from rulerlib.metrics.ruler import clean, folded, normalize, wanted
 
 _UUID = r"(?<![0-9a-fA-F-])[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}(?![0-9a-fA-F-])"
 _HYPHENATED = r"(?<![\w-])[^\W\d_]+(?:-[^\W\d_]+)+(?![\w-])"
@@ -99,10 +99,10 @@ def _said(pred: str, references: tuple[str, ...]) -> tuple[frozenset[str], froze
         items = []
     else:
         items = form(references, longer=True).findall(text)
-    folded, wanted = normalize(text), frozenset(map(normalize, references))
-    whole = {reference for reference in wanted if _stands_whole(reference, folded)}
-    others = {normalize(item) for item in items} - wanted
-    return frozenset(whole | others), wanted
+    answer, asked = folded(pred), frozenset(wanted(references))
+    whole = {reference for reference in asked if _stands_whole(reference, answer)}
+    others = {normalize(item) for item in items} - asked
+    return frozenset(whole | others), asked
 
 
 def _stands_whole(item: str, text: str) -> bool:
@@ -124,23 +124,23 @@ def exact_items(pred: str, references: Sequence[str]) -> float:
     sentence every word would, and of phrases only those that are wanted. Order and repetition do
     not count.
     """
-    said, wanted = _said(pred, tuple(references))
-    return float(bool(wanted) and said == wanted)
+    said, asked = _said(pred, tuple(references))
+    return float(bool(asked) and said == asked)
 
 
 def item_recall(pred: str, references: Sequence[str]) -> float:
     """Return the share of the references that an answer says as whole items, 0 to 1."""
-    said, wanted = _said(pred, tuple(references))
-    return len(said & wanted) / len(wanted) if wanted else 0.0
+    said, asked = _said(pred, tuple(references))
+    return len(said & asked) / len(asked) if asked else 0.0
 
 
 def item_precision(pred: str, references: Sequence[str]) -> float:
     """Return the share of the items of an answer that are references, 0 to 1; 0 without items."""
-    said, wanted = _said(pred, tuple(references))
-    return len(said & wanted) / len(said) if said else 0.0
+    said, asked = _said(pred, tuple(references))
+    return len(said & asked) / len(said) if said else 0.0
 
 
 def over_answering(pred: str, references: Sequence[str]) -> float:
     """Return 1 if an answer says more different items than there are references, else 0."""
-    said, wanted = _said(pred, tuple(references))
-    return float(bool(wanted) and len(said) > len(wanted))
+    said, asked = _said(pred, tuple(references))
+    return float(bool(asked) and len(said) > len(asked))

@@ -32,16 +32,23 @@ def clean(pred: str) -> str:
     return _CONTROL.sub("\n", pred.strip()).strip()
 
 
-def appear(pred: str, references: Sequence[str]) -> tuple[bool, ...]:
-    """Return whether each reference stands in the prediction, which all the rules below count."""
-    return _appear(pred, tuple(references))
-
-
 # All measures of an answer ask for the same.
 @functools.lru_cache(4)
-def _appear(pred: str, references: tuple[str, ...]) -> tuple[bool, ...]:
-    text = normalize(clean(pred))
-    return tuple(normalize(reference) in text for reference in references)
+def folded(pred: str) -> str:
+    """Return a prediction cleaned and normalized."""
+    return normalize(clean(pred))
+
+
+@functools.lru_cache(4)
+def wanted(references: tuple[str, ...]) -> tuple[str, ...]:
+    """Return references normalized."""
+    return tuple(map(normalize, references))
+
+
+def appear(pred: str, references: Sequence[str]) -> list[bool]:
+    """Return whether each reference stands in the prediction, which all the rules below count."""
+    text = folded(pred)
+    return [reference in text for reference in wanted(tuple(references))]
 
 
 def all_match(pred: str, references: Sequence[str]) -> float:

@@ -37,8 +37,12 @@ def frequencies(table: pd.DataFrame, title: str | None = None) -> base.Figure:
             if len(own):
                 axes.plot(own["rank"], own["count"], marker, color=colour, markersize=4,
                           label=f"{kind} ({len(own):,})")  # fmt: skip
-        axes.set_xscale("log")
-        axes.set_yscale("log")
+        # The same axes everywhere: how steep a text falls is to be compared.
+        for axis, most in ((axes.xaxis, table["rank"].max()), (axes.yaxis, table["count"].max())):
+            scale = {f"{axis.axis_name}scale": "log", f"{axis.axis_name}lim": (0.8, 1.4 * most)}
+            axes.set(**scale)
+            axis.set_major_formatter(lambda value, _: f"{value:,.0f}")
+            axis.set_minor_formatter("")
         axes.set_xlabel("rank of the word")
         axes.set_title(text, fontsize=10)
         axes.grid(alpha=0.3)
@@ -52,6 +56,6 @@ def _said(words: pd.DataFrame) -> str:
     """Return the range of the counts of each kind of word, in words."""
     ranges = words.groupby("kind", sort=False)["count"].agg(["min", "max"])
     return ", ".join(
-        f"{kind} {low} times" if low == high else f"{kind} {low} to {high} times"
+        f"{kind} {base.said_count(high, 'time') if low == high else f'{low} to {high} times'}"
         for kind, low, high in ranges.itertuples()
     )

@@ -13,16 +13,16 @@ from rulerlib.errors import one_of
 from rulerlib.plots import base
 
 COLOURS = {
-    # Red low, green high; lightness rises with it, so that it also reads without red and green.
-    "red-green": ["#7f1d1d", "#c2410c", "#eab308", "#a3d65c", "#d9f7be"],
     # Blue low, yellow high: readable with every kind of colour blindness.
     "blue-yellow": "cividis",
+    # Red low, green high; lightness rises with it, so that it also reads without red and green.
+    "red-green": ["#7f1d1d", "#c2410c", "#eab308", "#a3d65c", "#d9f7be"],
 }
 UNMEASURED = "#d4d4d4"
 
 
 def heatmap(
-    table: pd.DataFrame, colours: str = "red-green", title: str | None = None
+    table: pd.DataFrame, colours: str = "blue-yellow", title: str | None = None
 ) -> base.Figure:
     """Return a figure of depth by length, one panel for each task.
 
@@ -31,7 +31,7 @@ def heatmap(
     table
         From `rulerlib.analysis.by_depth`, of one model and one language.
     colours
-        ``"red-green"``, or ``"blue-yellow"`` for readers who do not tell those apart.
+        ``"blue-yellow"``, which all readers can tell apart, or ``"red-green"``.
 
     Returns
     -------
@@ -66,7 +66,7 @@ def heatmap(
     return base.done(figure, _said([part for _, part in panels]), title)
 
 
-def shade(value: float, colours: str = "red-green") -> tuple[str, str]:
+def shade(value: float, colours: str = "blue-yellow") -> tuple[str, str]:
     """Return the colour of a cell of `heatmap`, and of what is written on it, as ``#rrggbb``.
 
     Parameters

@@ -21,7 +21,7 @@ import math
 import re
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from statistics import fmean
 from typing import Any, NamedTuple
 
@@ -314,13 +314,23 @@ def _values(prediction: Prediction, form: re.Pattern[str], placed: bool) -> _Val
             stretches = list(zip(column.start, column.end, strict=True))
             before = [each for each in stretches if each[0] < begin] if begin else []
             after = [each for each in stretches if each[0] >= begin] if begin else stretches
-            shown.update(map(normalize, {prompt[start:end] for start, end in before}))
-            there.update(map(normalize, {prompt[start:end] for start, end in after}))
-            for start, end in after if placed else ():
-                starts[normalize(prompt[start:end])].append(start)
+            shown.update(_folded({prompt[start:end] for start, end in before}))
+            there.update(_folded({prompt[start:end] for start, end in after}))
+            if placed:
+                values = _folded(prompt[start:end] for start, end in after)
+                for value, (start, _) in zip(values, after, strict=True):
+                    starts[value].append(start)
         elif column.role in ("needle", "distractor"):
-            keys.update(map(normalize, filter(None, column.more.get("key", ()))))
+            keys.update(_folded(filter(None, column.more.get("key", ()))))
     return _Values(there, shown, keys, starts, max(1, len(prompt) - begin))
+
+
+def _folded(texts: Iterable[str]) -> list[str]:
+    """Return texts normalized, all of them in one go."""
+    texts = list(texts)
+    together = normalize("\0".join(texts)).split("\0") if texts else []
+    # Unless one of them holds what stands between them.
+    return together if len(together) == len(texts) else [*map(normalize, texts)]
 
 
 def _documents(prediction: Prediction) -> tuple[list[tuple[int, str]], list[int]]:

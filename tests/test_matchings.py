@@ -44,6 +44,8 @@ def test_means_and_disagreements_are_those_of_the_measures():
                           strict=True))  # fmt: skip
         assert found["not_whole"] == sum(one == 1 > two for one, two, _ in judged) > 0
         assert found["others_too"] == sum(two == 1 > three for _, two, three in judged) > 0
+        pairs = zip(values["recall"], values["item_recall"], strict=True)
+        assert found["recall_differs"] == sum(one != two for one, two in pairs)
         # Both reasons together are all that the strict rule and whole items differ by.
         differ = sum(one == 1 > three for one, _, three in judged)
         assert found["not_whole"] + found["others_too"] == differ
@@ -51,4 +53,5 @@ def test_means_and_disagreements_are_those_of_the_measures():
 
 def test_without_lists_there_is_nothing_to_compare():
     rows = [each for each in rows_of(3) if each[0]["task"] == "qa_1"]
-    assert "values or a list" in analysis.matchings(analysis.scores(rows)).attrs["why"]
+    none = analysis.matchings(analysis.scores(rows))
+    assert "values or a list" in none.attrs["why"] == analysis.agreement(none)

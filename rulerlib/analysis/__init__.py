@@ -64,7 +64,7 @@ from rulerlib.analysis.error_tables import (
     wrong,
 )
 from rulerlib.analysis.fitted_curve import fitted_lengths
-from rulerlib.analysis.matchings import matchings
+from rulerlib.analysis.matchings import agreement, matchings
 from rulerlib.analysis.model_facts import read_facts, with_facts
 from rulerlib.analysis.pairs import newcombe, paired, samples_needed, two_by_two
 from rulerlib.analysis.paraphrases import paraphrases

@@ -9,8 +9,10 @@ the items that it says. Where the two disagree, the answer says more than was as
 >>> said = ["12, 34", "112, 34", "12, 34, 56", "12"]
 >>> rows = [(about, Prediction(i, "", ["12", "34"], pred)) for i, pred in enumerate(said)]
 >>> table = matchings(scores(rows))
->>> table[["n", "all_match", "exact_items", "not_whole", "others_too"]].to_dict("split")["data"]
-[[4, 0.75, 0.25, 1, 1]]
+>>> table[["n", "all_match", "exact_items", *DISAGREE]].to_dict("split")["data"]
+[[4, 0.75, 0.25, 1, 1, 1]]
+>>> agreement(table)
+'Of 4 answers, 2 are right by the strict rule and not by that of whole items; recall differs in 1.'
 """
 
 from __future__ import annotations
@@ -27,8 +29,12 @@ from rulerlib.scoring import LIST
 DISAGREE = {
     "not_whole": "every reference stands in the answer, but not each of them as a whole item",
     "others_too": "every reference is said as a whole item, and other items of their kind as well",
+    "recall_differs": "the share of references that appear is not that of whole items",
 }
-"""The answers that are right for RULER's strict rule and not for that of whole items."""
+"""The answers about which the rules disagree.
+
+The first two are right by the strict rule and not by that of whole items.
+"""
 
 
 def matchings(table: pd.DataFrame, by: Sequence[str] = BY) -> pd.DataFrame:
@@ -45,8 +51,8 @@ def matchings(table: pd.DataFrame, by: Sequence[str] = BY) -> pd.DataFrame:
     -------
     DataFrame
         ``by``, ``n``, and each measure of `rulerlib.scoring.LIST` from 0 to 1 with its 95 %
-        interval, such as ``recall``, ``recall low`` and ``recall high``; and the number of
-        answers for each reason in ``DISAGREE``. An empty table says that no task has both.
+        interval, such as ``recall``, ``recall low`` and ``recall high``; and the numbers of
+        answers in ``DISAGREE``. An empty table says that no task has both.
     """
     rows = table[table["measure"].isin(LIST.measures)]
     both = rows.loc[rows["measure"] == "exact_items", "task"].unique()
@@ -62,12 +68,30 @@ def matchings(table: pd.DataFrame, by: Sequence[str] = BY) -> pd.DataFrame:
     return compared.merge(_disagreements(rows, by), on=[*by])
 
 
+def agreement(table: pd.DataFrame) -> str:
+    """Return in one sentence about how many answers of a table of `matchings` the rules disagree.
+
+    Of an empty table it is the sentence that says why.
+    """
+    if table.empty:
+        return str(table.attrs.get("why", "No answers were matched."))
+    sums = table[["n", *DISAGREE]].sum()
+    strict, recall = sums["not_whole"] + sums["others_too"], sums["recall_differs"]
+    return (
+        f"Of {sums['n']:,} answers, {strict:,} are right by the strict rule and not by that of"
+        f" whole items; recall differs in {recall:,}."
+    )
+
+
 def _disagreements(rows: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
     """Return how many answers of each group the two kinds of rules disagree about."""
-    names = ("all_match", "item_recall", "exact_items")
+    names = ("all_match", "item_recall", "exact_items", "recall")
     values = {name: of_measure(rows, name)["value"].to_numpy() for name in names}
-    anywhere, whole, alone = (values[name] == 1 for name in names)
-    reasons = {"not_whole": anywhere & ~whole, "others_too": whole & ~alone}
+    anywhere, whole, alone = (values[name] == 1 for name in names[:3])
+    reasons = {
+        "not_whole": anywhere & ~whole, "others_too": whole & ~alone,
+        "recall_differs": values["recall"] != values["item_recall"],
+    }  # fmt: skip
     # One row for each answer, in the order of every single measure.
     flagged = of_measure(rows, "all_match")[[*by]].assign(**reasons)
     counted = [

@@ -52,7 +52,7 @@ _CELLS = (
 )  # fmt: skip
 
 _COSTS = (
-    "model", "memory", "length", "cells", "answers", "asked", "mean",
+    "model", "memory", "length", "cells", "answers", "asked", "mean", "ruler",
     *(f"{phase}_hours" for phase in PHASES), "hours", "processor_hours", "gpu_hours",
     *(f"{kind}_tokens" for kind in _TOKENS), "cached", "answers_per_hour", "answers_per_gpu_hour",
     "prompt_tokens_per_second", "peak_memory_bytes", "peak_gpu_memory_bytes", "slowest",
@@ -226,7 +226,7 @@ def _cost(
     return {
         "model": model, "memory": memory, "length": length, "cells": len(rows),
         "answers": sum(row["n"] for row in rows), "asked": asked,
-        "mean": sum(row["mean"] for row in rows) / len(rows),
+        **{name: sum(row[name] for row in rows) / len(rows) for name in ("mean", "ruler")},
         **{f"{phase}_hours": _short(value) for phase, value in phases.items()},
         "hours": _short(hours),
         "processor_hours": _short(sum(row["processor_seconds"] for row in rows) / 3600),

@@ -377,6 +377,8 @@ WAYS = {
     "dtype": {"engine_options": {"dtype": "bfloat16", "device": "cpu"}},
     "batch_size": {"engine_options": {"dtype": "float32", "device": "cpu", "batch_size": 1}},
     "knob": {"knobs": {"depth": 50}},
+    "present": {"knobs": {"present": 0.5}},
+    "question_language": {"question_language": "en"},
     "shared": {"tasks": "niah_multikey_1", "queries_per_context": 2},
 }
 

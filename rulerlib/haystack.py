@@ -34,6 +34,9 @@ from rulerlib.tokens import Tokenizer
 # What stands before a unit when its cost is counted: a unit ends as a sentence does.
 ANCHOR = "x."
 
+# How many different units are remembered with what they cost: several lengths and tasks have them.
+KEPT = 200_000
+
 DEPTHS = tuple(round(100 * step / 39) for step in range(40))
 """RULER's 40 depths, ``round(linspace(0, 100, 40))``."""
 
@@ -236,16 +239,27 @@ class Context:
         return starts
 
 
-# The next length, seed or setting of a task mostly has the same units.
+# The next length, seed or setting of a task mostly has the same units, and perhaps more.
 @lru_cache(8)
-def _costs(units: tuple[str, ...], seam: str, tokenizer: Tokenizer) -> list[int]:
+def _known(seam: str, tokenizer: Tokenizer) -> dict[str, int]:
+    """Return what units add in tokens that were counted before, their seam included."""
+    return {}
+
+
+def _costs(units: Sequence[str], seam: str, tokenizer: Tokenizer) -> list[int]:
     """Return what each unit adds in tokens, its seam included."""
-    anchor = tokenizer.count(ANCHOR)
-    different = list(dict.fromkeys(units))
-    counts = tokenizer.counts([ANCHOR + seam + unit for unit in different])
-    # At least one: a token that crosses the seam may hide a unit wholly, and nothing is free.
-    cost = {u: max(1, count - anchor) for u, count in zip(different, counts, strict=True)}
-    return [cost[unit] for unit in units]
+    known = _known(seam, tokenizer)
+    if len(known) > KEPT:
+        # A new one, because another thread may be looking at this.
+        _known.cache_clear()
+        known = _known(seam, tokenizer)
+    new = [unit for unit in dict.fromkeys(units) if unit not in known]
+    if new:
+        anchor = tokenizer.count(ANCHOR)
+        counts = tokenizer.counts([ANCHOR + seam + unit for unit in new])
+        # At least one: a token that crosses the seam may hide a unit wholly, and nothing is free.
+        known.update((u, max(1, count - anchor)) for u, count in zip(new, counts, strict=True))
+    return [*map(known.__getitem__, units)]
 
 
 class Haystack:
@@ -279,7 +293,7 @@ class Haystack:
         self.units = list(units)
         self.seam = seam
         self.tokenizer = tokenizer
-        self.costs = [*_costs(tuple(self.units), seam, tokenizer)]
+        self.costs = _costs(self.units, seam, tokenizer)
         self._sums = list(itertools.accumulate(self.costs, initial=0))
         self.total, self.cheapest, self.longest = self._sums[-1], min(self.costs), max(self.costs)
 

@@ -17,10 +17,11 @@ from helpers_sharing import check_sharing, contexts
 from helpers_tasks import planned
 
 from conftest import make_tokenizer
-from rulerlib import languages
+from rulerlib import haystack, languages
 from rulerlib.dataset import Dataset
 from rulerlib.errors import ParameterError
 from rulerlib.samples import Sample
+from rulerlib.tasks import niah
 
 LANGUAGES = ("da", "en")
 TYPES = ("words", "numbers", "uuids")
@@ -589,3 +590,19 @@ def test_more_keys_asked_for_than_there_are_raise_their_number():
     with_both = {"num_needle_k": 3, "num_needle_q": 3}
     assert data[0] == Dataset("niah_single_2", 1500, "da", "words", 1, knobs=with_both)[0]
     assert len(data[0].outputs) == 3
+
+
+@pytest.mark.parametrize("task", ["niah_multikey_2", "niah_multikey_3", "niah_single_2", "cwe"])
+def test_what_was_made_before_changes_no_byte(task, words, monkeypatch):
+    """Lengths share their distractors, and haystacks what their units cost."""
+
+    def made(*lengths, kept=haystack.KEPT):
+        monkeypatch.setattr(haystack, "KEPT", kept)
+        niah._distractors.cache_clear()
+        haystack._known.cache_clear()
+        return {size: Dataset(task, size, "en", words, 3)[1].to_line() for size in lengths}
+
+    alone = made(1100) | made(3000)
+    assert made(1100, 3000) == alone
+    assert made(3000, 1100) == alone
+    assert made(3000, 1100, kept=5) == alone

@@ -127,9 +127,13 @@ class Budget:
         Each is tokenized as a whole, with the answer prefix and without the answer.
         """
         fed = self.fed(text, answer_prefix)
+        return fed, self.plain(text, answer_prefix, fed)
+
+    def plain(self, text: str, answer_prefix: str, fed: int) -> int:
+        """Return the number of tokens of a prompt as plain text, given that of what is fed."""
         if not self.frame.chat:
-            return fed, fed - self.frame.special
-        return fed, self.tokenizer.count(text + answer_prefix)
+            return fed - self.frame.special
+        return self.tokenizer.count(text + answer_prefix)
 
 
 Take = Callable[[int], Filling]

@@ -29,6 +29,7 @@ import string
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from operator import mul
 
 from rulerlib import draws
 from rulerlib.errors import is_number, require, whole_number
@@ -175,8 +176,9 @@ class CodedText(Maker):
 
         def make(size: int) -> tuple[list[str], int]:
             tokens = least + size
+            by_rank = [*map(costs.__getitem__, vocabulary)]
             scale = largest(
-                lambda scale: self._cost(counts_of(scale, self._weights), vocabulary),
+                lambda scale: sum(map(mul, counts_of(scale, self._weights), by_rank)),
                 tokens,
                 tokens << SCALE_BITS,
             )

@@ -23,11 +23,12 @@ from __future__ import annotations
 import bisect
 import itertools
 import random
+import threading
 import uuid
 import warnings
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, fields
-from functools import cached_property, partial
+from functools import cached_property, lru_cache, partial
 from operator import add, itemgetter
 from typing import Any
 
@@ -307,8 +308,14 @@ class Needles(Maker):
         return [Column("distractor", first, ends, keys), Column("value", begin, end)]
 
     def _needle(self, key: str, value: str) -> str:
-        label = self.language.label(self.knobs.type_needle_v, 2)
-        return self.language.fill("niah", "needle", label, key=key, value=value)
+        return self._sentence.replace("{key}", key).replace("{value}", value)
+
+    @cached_property
+    def _sentence(self) -> str:
+        """The sentence of a needle, in which its key and its value are left open."""
+        return self.language.fill(
+            "niah", "needle", self.language.label(self.knobs.type_needle_v, 2)
+        )
 
     @cached_property
     def _wording(self) -> str:
@@ -356,32 +363,70 @@ class Needles(Maker):
     @cached_property
     def _hidden(self) -> dict[str, tuple[str, int, int]]:
         """Distractors by text, twice those of a prompt: key, and start and end of the value."""
-        rng, knobs = random.Random(f"{self._seed} pool"), self.knobs
-        names: set[str] = set()
-        units: dict[str, tuple[str, int, int]] = {}
+        knobs = self.knobs
+        kinds = knobs.type_needle_k, knobs.type_needle_v
+        pool = _distractors(f"{self._seed} pool", *kinds, self.language, self._sentence)
+        cheapest = Pool([*pool.first(64)], "\n", self.budget.tokenizer).cheapest
+        count = max(64, POOL_FACTOR * self.budget.length // cheapest)
+        units = pool.first(count)
+        allowed = (
+            f"shorter: only {len(units)} different {knobs.type_needle_k} were found for"
+            " the keys of a needle haystack"
+        )
+        require(len(units) >= count, "length", self.budget.length, allowed)
+        return units
 
-        def more(count: int) -> None:
-            misses = 0
-            while len(units) < count and misses < TRIES:
-                key = value_of(knobs.type_needle_k, self.language, rng)
-                value = value_of(knobs.type_needle_v, self.language, rng)
-                if key == value or key in names or value in names:
+
+class Distractors:
+    """Needles that nobody asks for, all different, drawn as far as they were needed.
+
+    Parameters
+    ----------
+    seed
+        A text, from which they are drawn.
+    kind_k, kind_v
+        What their keys and values are.
+    language
+        Whose words they are.
+    wording
+        The sentence, with ``{key}`` and ``{value}``.
+    """
+
+    def __init__(
+        self, seed: str, kind_k: str, kind_v: str, language: Language, wording: str
+    ) -> None:
+        self._rng, self._language, self._wording = random.Random(seed), language, wording
+        self._kinds = kind_k, kind_v
+        self._names: set[str] = set()
+        self._units: dict[str, tuple[str, int, int]] = {}
+        self._lock = threading.Lock()
+
+    def first(self, count: int) -> dict[str, tuple[str, int, int]]:
+        """Return the first ``count`` by text: key, and start and end of the value.
+
+        They are fewer where no others were found.
+        """
+        misses = 0
+        # Another thread may make another length of the same task.
+        with self._lock:
+            while len(self._units) < count and misses < TRIES:
+                key, value = (value_of(kind, self._language, self._rng) for kind in self._kinds)
+                if key == value or key in self._names or value in self._names:
                     misses += 1
                     continue
                 misses = 0
-                names.update((key, value))
-                text = self._needle(key, value)
-                units[text] = key, *_last(value, text)
-            allowed = (
-                f"shorter: only {len(units)} different {knobs.type_needle_k} were found for"
-                " the keys of a needle haystack"
-            )
-            require(len(units) >= count, "length", self.budget.length, allowed)
+                self._names.update((key, value))
+                text = self._wording.replace("{key}", key).replace("{value}", value)
+                self._units[text] = key, *_last(value, text)
+            return dict(itertools.islice(self._units.items(), count))
 
-        more(64)
-        cheapest = Pool([*units], "\n", self.budget.tokenizer).cheapest
-        more(max(64, POOL_FACTOR * self.budget.length // cheapest))
-        return units
+
+# The next length has the same ones, and more.
+@lru_cache(4)
+def _distractors(
+    seed: str, kind_k: str, kind_v: str, language: Language, wording: str
+) -> Distractors:
+    return Distractors(seed, kind_k, kind_v, language, wording)
 
 
 def _last(value: str, text: str) -> tuple[int, int]:

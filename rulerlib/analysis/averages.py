@@ -150,8 +150,9 @@ def averages(
         What is averaged separately.
     tasks
         The tasks that the mean is over; None: those of RULER's thirteen that a model was asked at
-        any length, or all that it was asked where it was asked none of these. Where one of them
-        was not asked, the mean is NaN: it could not be compared.
+        any length (with knobs set anew only where it was not asked it as it is), or all that it
+        was asked where it was asked none of these. Where one of them was not asked, the mean is
+        NaN: it could not be compared.
     resamples, seed
         How many draws are made of what the averages may truly be, and the seed of their random
         numbers. Intervals do not depend on them; the shares of effective lengths and the
@@ -188,9 +189,16 @@ def averages(
 
 
 def _usual(tasks: Iterable[str]) -> list[str]:
-    """Return the tasks that an average is over where nobody says which."""
+    """Return the tasks that an average is over where nobody says which.
+
+    A task with knobs set anew counts where it was not asked as it is.
+
+    >>> _usual(["vt", "vt+paraphrase=1", "cwe+num_cw=5", "passkey"]), _usual(["passkey", "drop_1"])
+    (['vt', 'cwe+num_cw=5'], ['passkey', 'drop_1'])
+    """
     asked = list(dict.fromkeys(tasks))
-    return [task for task in asked if base(task) in RULER] or asked
+    whole = [task for task in asked if base(task) in RULER]
+    return [task for task in whole if task in RULER or base(task) not in whole] or asked
 
 
 def with_strict(

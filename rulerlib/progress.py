@@ -75,7 +75,8 @@ class Progress:
     def __str__(self) -> str:
         share = min(1.0, self.done / self.total) if self.total else 0.0
         elapsed = time.monotonic() - self._begin
-        filled = int(share * 24)
+        # Sums of fractions may be a little less than a whole.
+        filled = int(share * 24 + 1e-6)
         line = f"{self.label}: {share:4.0%} |{'█' * filled}{'░' * (24 - filled)}| {_clock(elapsed)}"
         if share < 1 and self._measured:
             left = (self.total - self.done) * elapsed / self._measured

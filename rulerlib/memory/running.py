@@ -225,6 +225,9 @@ def _do(
     job: Work, name: str, primary_em: str, loaded: Loaded, progress: Progress, meter: Meter
 ) -> None:
     """Do one step of one piece of work."""
+    if name != "replay":
+        with meter.phase("loading"):
+            loaded.of(job)
     with meter.phase("making"):
         if name == "teach":
             # What cannot be asked is not taught.

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import csv
+import errno
+import itertools
 import json
 import os
 import re
@@ -191,6 +193,27 @@ def test_a_process_that_is_killed_is_one_sentence(student, tmp_path, monkeypatch
     assert capsys.readouterr().err.count("failed once: The process of the step 'teach' ended") == 2
     assert main(["run", str(tmp_path)]) == 0
     assert status(sweep).finished
+
+
+def test_a_full_disk_ends_the_job_with_one_sentence(student, tmp_path, monkeypatch, capsys):
+    memory = {"presets": PRESETS, "suites": ["episodic"], "sizes": [2]}
+    sweep = planned(tmp_path, lengths=[512], memory=memory)
+    fsync, left = os.fsync, itertools.count(-8)
+
+    def full(descriptor):
+        if next(left) >= 0:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        fsync(descriptor)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "fsync", full)
+        assert main(["run", str(tmp_path)]) == 1
+    told = capsys.readouterr().err
+    assert "one-da-512-memory: output is '" in told
+    assert "(No space left on device)" in told
+    assert main(["run", str(tmp_path)]) == 0
+    assert status(sweep).finished
+    assert not [*tmp_path.rglob("*.unfinished")]
 
 
 def test_who_comes_second_waits_for_a_set_of_episodes(student, tmp_path, capsys):

@@ -139,3 +139,10 @@ def test_letters_that_are_made_capital_by_the_normal_form_are_folded(pred, refer
 @example("\x00\t 12 \x1b\n")
 def test_a_prediction_is_cleaned_as_rulers_script_does(pred):
     assert metrics.clean(pred) == postprocess(pred)
+
+
+@given(st.text(st.characters(max_codepoint=0x17F), max_size=20))
+def test_plain_letters_are_compared_as_all_others_are(text):
+    """The shortcut for ASCII is none for the result."""
+    folded = unicodedata.normalize("NFKC", text).casefold()
+    assert metrics.normalize(text) == unicodedata.normalize("NFKC", folded)

@@ -3,7 +3,7 @@
 Raw runs stay where runs are written. These commands resume, and the last one makes the tables::
 
     python -m rulerlib.memory.bench --language da,en --sizes 50
-    python -m rulerlib.memory.bench --language da,en --sizes 200 --suites episodic_multi
+    python -m rulerlib.memory.bench --language da,en --suites episodic_multi --sizes 200
     python -m book.memory_tables runs/memory book/results/memory
 
 >>> MemoryTables("no/such/folder").scores.empty

@@ -215,6 +215,31 @@ def clustered(
     return Clustered(mean, n, count, error, effect, low, high, worth, freedom)
 
 
+def recovered(
+    first: tuple[float, float, float], second: tuple[float, float, float], correlation: float
+) -> tuple[float, float]:
+    """Return the interval of a difference of two means, from the interval of each.
+
+    The method of variance estimates recovery (Zou and Donner 2008, "Construction of Confidence
+    Limits about Effect Measures: A General Approach"), of which Newcombe's is a case.
+
+    Parameters
+    ----------
+    first, second
+        A mean and both ends of its interval.
+    correlation
+        Of the two means, over samples.
+    """
+
+    def reach(own: float, other: float) -> float:
+        return math.sqrt(max(0.0, own * own - 2 * correlation * own * other + other * other))
+
+    (p, p_low, p_high), (q, q_low, q_high) = first, second
+    low = p - q - reach(p - p_low, q_high - q)
+    high = p - q + reach(p_high - p, q - q_low)
+    return max(-1.0, low), min(1.0, high)
+
+
 def student(probability: float, freedom: float) -> float:
     """Return the quantile of Student's t at a probability above 1/2.
 

@@ -12,10 +12,12 @@ from __future__ import annotations
 import contextlib
 import sys
 import time
-from collections.abc import Generator, Iterable, Iterator, Mapping
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from rulerlib.models import Generation, Model, Request, load_weights
+from rulerlib.samples import Prediction
+from rulerlib.store.cell import Cell
 
 PHASES = ("making", "loading", "reading", "generating")
 """Making the questions, loading the model, reading prompts, generating answers."""
@@ -155,3 +157,22 @@ def peak_gpu_memory() -> int:
     if torch is None or not torch.cuda.is_available():
         return 0
     return sum(torch.cuda.max_memory_allocated(each) for each in range(torch.cuda.device_count()))
+
+
+def costs(answered: Iterable[tuple[Cell, Sequence[Prediction]]]) -> list[dict[str, Any]]:
+    """Return a row for each cell with the tokens read and generated; the last has the sums.
+
+    Parameters
+    ----------
+    answered
+        Each cell with its answers.
+    """
+    rows = [
+        {"task": cell.label, "length": f"{cell.length:,}", "n": len(records),
+         "prompt tokens": sum(each.others.get("prompt_tokens", 0) for each in records),
+         "generated tokens": sum(each.others["tokens_generated"] for each in records),
+         "cut off": sum(not each.others["finished"] for each in records)}
+        for cell, records in answered
+    ]  # fmt: skip
+    sums = {name: sum(row[name] for row in rows) for name in list(rows[0])[2:]}
+    return [*rows, {"task": "together", "length": "", **sums}]

@@ -352,3 +352,14 @@ def home() -> Path:
 
 def _is_data(value: Any) -> bool:
     return value is None or isinstance(value, (str, int, float, bool, list, tuple, dict))
+
+
+def named(setting: Mapping[str, Any]) -> dict[str, str]:
+    """Return what a row of a study is called, and the group of rows that it is compared with.
+
+    >>> named({"group": "keys", "num_needle_k": 2})
+    {'setting': 'num_needle_k = 2', 'group': 'keys'}
+    """
+    knobs = {name: value for name, value in setting.items() if name != "group"}
+    name = ", ".join(f"{knob} = {value}" for knob, value in knobs.items())
+    return {"setting": name, "group": setting.get("group", ", ".join(knobs))}

@@ -17,12 +17,12 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, Self
 
-from rulerlib import checkpoints, given, making, models, rounds, samples, tasks
+from rulerlib import checkpoints, given, making, metering, models, rounds, samples, tasks
 from rulerlib import predict as prediction
 from rulerlib.dataset import Dataset
 from rulerlib.decoding import Decoding
 from rulerlib.errors import ParameterError, require
-from rulerlib.parameters import Parameters, notebook_parameters
+from rulerlib.parameters import Parameters, named, notebook_parameters
 from rulerlib.progress import Progress
 from rulerlib.prompts import PromptFormat
 from rulerlib.samples import Prediction, Sample
@@ -427,10 +427,7 @@ class Run(Parameters):
         ``setting`` names the row of the study, and ``group`` the rows that it is compared with.
         """
         for cell, setting in self._studied:
-            knobs = {name: value for name, value in setting.items() if name != "group"}
-            name = ", ".join(f"{knob} = {value}" for knob, value in knobs.items())
-            group = setting.get("group", ", ".join(knobs))
-            yield from self._answered(cell, setting=name, group=group)
+            yield from self._answered(cell, **named(setting))
 
     def _answered(self, cell: Cell, **more: Any) -> Iterator[tuple[dict[str, Any], Prediction]]:
         settings = {**cell.settings(), "name": cell.name, "label": cell.label, **more}
@@ -449,14 +446,5 @@ class Run(Parameters):
         DataError
             If a file of answers is missing or damaged.
         """
-        rows = []
-        for cell in self.cells:
-            records = [record for _, record in self._answered(cell)]
-            rows.append({
-                "task": cell.label, "length": f"{cell.length:,}", "n": len(records),
-                "prompt tokens": sum(each.others.get("prompt_tokens", 0) for each in records),
-                "generated tokens": sum(each.others["tokens_generated"] for each in records),
-                "cut off": sum(not each.others["finished"] for each in records),
-            })  # fmt: skip
-        sums = {name: sum(row[name] for row in rows) for name in list(rows[0])[2:]}
-        return [*rows, {"task": "together", "length": "", **sums}]
+        answered = ([record for _, record in self._answered(cell)] for cell in self.cells)
+        return metering.costs(zip(self.cells, answered, strict=True))

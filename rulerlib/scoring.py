@@ -152,8 +152,3 @@ MEMORY = Scoring(
 
 DROP = replace(READING, extract=metrics.answer_line)
 """The same of answers that end in a line ``Answer: ...``."""
-
-MEMORY = Scoring(
-    ("em_norm", "em_raw", "f1_words", "part_match"), primary="em_norm", ruler="part_match"
-)
-"""Short answers to questions about what was taught, a few words each."""

@@ -30,10 +30,9 @@ import numpy as np
 import pandas as pd
 
 from rulerlib.analysis.accuracy import clusters
-from rulerlib.analysis.pairs import recovered
 from rulerlib.analysis.scores import of_measure
 from rulerlib.analysis.tables import BY, groups_of, nothing
-from rulerlib.intervals import Clustered, clustered
+from rulerlib.intervals import Clustered, clustered, recovered
 from rulerlib.metrics import says_none
 
 ALL_THERE = "Every key that was asked for stands in its text: present=0.5 asks for others as well."
@@ -59,7 +58,7 @@ def absence(table: pd.DataFrame, by: Sequence[str] = BY) -> pd.DataFrame:
         to 1; each with its 95 % interval in ``... low`` and ``... high``, cluster-robust where
         questions share contexts. NaN where there are no such questions. The interval of J is found
         from those of its two shares, as that of a difference of two models is, see
-        `rulerlib.analysis.pairs.recovered`. An empty table says that no question allows "none".
+        `rulerlib.intervals.recovered`. An empty table says that no question allows "none".
     """
     rows = of_measure(table)
     there = [facts.get("present") for facts in rows["facts"]]

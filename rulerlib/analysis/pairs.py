@@ -26,7 +26,7 @@ from rulerlib.analysis.combined import Array, interval, size_of
 from rulerlib.analysis.scores import of_measure
 from rulerlib.analysis.tables import RESAMPLES, groups_of, nothing, scipy, tasks_in
 from rulerlib.errors import one_of, require, whole_number
-from rulerlib.intervals import clustered, wilson
+from rulerlib.intervals import clustered, recovered, wilson
 from rulerlib.metrics.absence import wants_none
 
 BY = ("language", "task", "length")
@@ -72,31 +72,6 @@ def newcombe(
     phi = excess / math.sqrt(margins) if margins else 0.0
 
     return recovered((p, p_low, p_high), (q, q_low, q_high), phi)
-
-
-def recovered(
-    first: tuple[float, float, float], second: tuple[float, float, float], correlation: float
-) -> tuple[float, float]:
-    """Return the interval of a difference of two means, from the interval of each.
-
-    The method of variance estimates recovery (Zou and Donner 2008, "Construction of Confidence
-    Limits about Effect Measures: A General Approach"), of which Newcombe's is a case.
-
-    Parameters
-    ----------
-    first, second
-        A mean and both ends of its interval.
-    correlation
-        Of the two means, over samples.
-    """
-
-    def reach(own: float, other: float) -> float:
-        return math.sqrt(max(0.0, own * own - 2 * correlation * own * other + other * other))
-
-    (p, p_low, p_high), (q, q_low, q_high) = first, second
-    low = p - q - reach(p - p_low, q_high - q)
-    high = p - q + reach(p_high - p, q - q_low)
-    return max(-1.0, low), min(1.0, high)
 
 
 def holm(chances: Sequence[float]) -> list[float]:

@@ -23,22 +23,21 @@ from __future__ import annotations
 import bisect
 import itertools
 import random
-import threading
-import uuid
 import warnings
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, fields
-from functools import cached_property, lru_cache, partial
+from functools import cached_property, partial
 from operator import add, itemgetter
 from typing import Any
 
 from rulerlib.errors import DataError, is_number, one_of, require, whole_number
 from rulerlib.haystack import DEPTHS, Haystack, Pool, depth_of, depths_of, one_depth
-from rulerlib.languages import VALUE_TYPES, Language
+from rulerlib.languages import VALUE_TYPES
 from rulerlib.parts import Column
 from rulerlib.scoring import ABSENCE, LIST
 from rulerlib.tasks import absence, classics
 from rulerlib.tasks.budget import Take
+from rulerlib.tasks.distractors import TRIES, distractors, last_place, value_of
 from rulerlib.tasks.draft import Draft, Needle
 from rulerlib.tasks.family import RETRIEVAL, Family, Maker, later, prose
 
@@ -48,9 +47,6 @@ NEEDLES = ("magic", "passkey", "sentence")
 
 # A pool holds this many times the distractors of one prompt, so that two prompts differ.
 POOL_FACTOR = 2
-
-# How often a needle is drawn anew when it stands in the text by chance or does not fit.
-TRIES = 1000
 
 
 @dataclass(frozen=True)
@@ -164,15 +160,6 @@ def most_queries(knobs: Knobs) -> tuple[int | None, str]:
     return most, "each key is asked for once, and num_needle_k sets how many there are"
 
 
-def value_of(kind: str, language: Language, rng: random.Random) -> str:
-    """Return a random key or value: a word pair, a 7-digit number or a version 4 UUID."""
-    if kind == "numbers":
-        return str(rng.randrange(1_000_000, 10_000_000))
-    if kind == "uuids":
-        return str(uuid.UUID(int=rng.getrandbits(128), version=4))
-    return f"{rng.choice(language.adjectives)}-{rng.choice(language.nouns)}"
-
-
 class Needles(Maker):
     """Makes the samples of one setting of the knobs.
 
@@ -234,7 +221,7 @@ class Needles(Maker):
         needles = []
         for (key, value), depth in zip(pairs, depths, strict=True):
             text = self._needle(key, value)
-            needles.append(Needle(text, depth, _last(value, text), key))
+            needles.append(Needle(text, depth, last_place(value, text), key))
         firsts = range(0, asked_for, knobs.num_needle_q)
         queried = [keys[first : first + knobs.num_needle_q] for first in firsts]
         if knobs.present == 1:
@@ -365,7 +352,7 @@ class Needles(Maker):
         """Distractors by text, twice those of a prompt: key, and start and end of the value."""
         knobs = self.knobs
         kinds = knobs.type_needle_k, knobs.type_needle_v
-        pool = _distractors(f"{self._seed} pool", *kinds, self.language, self._sentence)
+        pool = distractors(f"{self._seed} pool", *kinds, self.language, self._sentence)
         cheapest = Pool([*pool.first(64)], "\n", self.budget.tokenizer).cheapest
         count = max(64, POOL_FACTOR * self.budget.length // cheapest)
         units = pool.first(count)
@@ -375,64 +362,6 @@ class Needles(Maker):
         )
         require(len(units) >= count, "length", self.budget.length, allowed)
         return units
-
-
-class Distractors:
-    """Needles that nobody asks for, all different, drawn as far as they were needed.
-
-    Parameters
-    ----------
-    seed
-        A text, from which they are drawn.
-    kind_k, kind_v
-        What their keys and values are.
-    language
-        Whose words they are.
-    wording
-        The sentence, with ``{key}`` and ``{value}``.
-    """
-
-    def __init__(
-        self, seed: str, kind_k: str, kind_v: str, language: Language, wording: str
-    ) -> None:
-        self._rng, self._language, self._wording = random.Random(seed), language, wording
-        self._kinds = kind_k, kind_v
-        self._names: set[str] = set()
-        self._units: dict[str, tuple[str, int, int]] = {}
-        self._lock = threading.Lock()
-
-    def first(self, count: int) -> dict[str, tuple[str, int, int]]:
-        """Return the first ``count`` by text: key, and start and end of the value.
-
-        They are fewer where no others were found.
-        """
-        misses = 0
-        # Another thread may make another length of the same task.
-        with self._lock:
-            while len(self._units) < count and misses < TRIES:
-                key, value = (value_of(kind, self._language, self._rng) for kind in self._kinds)
-                if key == value or key in self._names or value in self._names:
-                    misses += 1
-                    continue
-                misses = 0
-                self._names.update((key, value))
-                text = self._wording.replace("{key}", key).replace("{value}", value)
-                self._units[text] = key, *_last(value, text)
-            return dict(itertools.islice(self._units.items(), count))
-
-
-# The next length has the same ones, and more.
-@lru_cache(4)
-def _distractors(
-    seed: str, kind_k: str, kind_v: str, language: Language, wording: str
-) -> Distractors:
-    return Distractors(seed, kind_k, kind_v, language, wording)
-
-
-def _last(value: str, text: str) -> tuple[int, int]:
-    """Return where the last occurrence of a value in a text begins and ends."""
-    start = text.rindex(value)
-    return start, start + len(value)
 
 
 def _maker(knobs: Knobs, *rest: Any) -> Maker:

@@ -250,7 +250,8 @@ def test_a_queue_that_refuses_is_one_sentence(tmp_path, slurm):
     done = subprocess.run([*words, str(tmp_path)], env=slurm, capture_output=True, text=True)
     assert done.returncode != 0
     assert "invalid partition specified: nowhere" in done.stderr
-    more = ["--slurm-status-command", "squeue", "--default-resources", "slurm_partition=nowhere"]
+    more = ["--slurm-status-command", "squeue", "--slurm-init-seconds-before-status-checks", "1",
+            "--default-resources", "slurm_partition=nowhere"]  # fmt: skip
     done = subprocess.run(
         ["bash", str(WORKFLOW / "snakemake.sh"), str(tmp_path), "slurm", "--retries", "0", *more],
         env={**slurm, "SNAKEMAKE": SNAKEMAKE}, capture_output=True, text=True, timeout=300,

@@ -19,7 +19,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from conftest import ROOT, python
-from rulerlib import analysis, rounds
+from rulerlib import analysis, rounds, show
 from rulerlib.errors import DataError, ParameterError
 from rulerlib.models import Generation
 from rulerlib.progress import Progress
@@ -201,6 +201,9 @@ def test_a_run_ends_where_it_is_clear(tmp_path, rate, verdict):
     assert table["average is"].tolist() == [verdict or "undecided"] * 2
     assert table["n"].tolist() == [2 * count for count in counted(run).values()]
     assert table["planned"].tolist() == [120, 120]
+    assert table["used"].tolist() == pytest.approx([n / 1.2 for n in table["n"]])
+    low, high = table.loc[0, ["low", "high"]]
+    assert f"{low:.1f} – {high:.1f}" in show.table(table).to_html()
 
 
 def test_samples_are_asked_in_the_order_of_their_numbers(tmp_path):

@@ -42,8 +42,8 @@ def samples_used(
     -------
     DataFrame
         ``model``, ``language``, ``length``, ``tasks``; ``n``, the samples that were asked;
-        ``planned``, those that a fixed design would have asked; ``share`` of them, 0 to 1;
-        ``average``, ``low`` and ``high`` in percent, see
+        ``planned``, those that a fixed design would have asked; ``used``, how many percent of
+        these; ``average``, ``low`` and ``high``, in percent, see
         `rulerlib.sequential.confidence_sequence`; and whether the average is ``"above"`` or
         ``"below"`` the threshold, or ``"undecided"``. Lengths at which all tasks were asked by a
         fixed design are left out; an empty table says that there are no others.
@@ -77,4 +77,4 @@ def _used(part: pd.DataFrame) -> dict[str, Any]:
     own = part.groupby("task", sort=False)
     # A task that was asked by a fixed design was asked all of its samples.
     planned = int(own["planned"].max().fillna(own["index"].nunique()).sum())
-    return {"n": n, "planned": planned, "share": n / planned}
+    return {"n": n, "planned": planned, "used": 100 * n / planned}

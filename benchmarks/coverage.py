@@ -24,6 +24,7 @@ import numpy as np
 import pandas as pd
 
 from rulerlib.analysis import effective, newcombe
+from rulerlib.analysis.absence import youden
 from rulerlib.analysis.averages import Averages, of_answers, rank_intervals, weights_of
 from rulerlib.analysis.effective_length import READINGS, readings
 from rulerlib.analysis.equivalence import verdict
@@ -290,6 +291,29 @@ def of_equivalence(less: float, margin: float = 0.05) -> Round:
 # --- The table -------------------------------------------------------------------------------
 
 
+def of_youden(absent: float, there: float, questions: int) -> Round:
+    """Youden's J of n contexts with ``questions`` about absent keys, and as many about others.
+
+    A model that is bad at one kind is bad at the other where they share a context.
+    """
+
+    def once(n: int, rng: np.random.Generator) -> bool:
+        wrong = np.array([1 - absent, there]) * rng.uniform(0.8, 1.2)
+        luck = difficulties(wrong, 0.3 if questions > 1 else 0.0, (n, 2), rng)
+        if questions > 1:
+            # The same contexts are easy for both.
+            luck = np.sort(luck, axis=0)
+        units = np.repeat(np.arange(n), questions).tolist()
+        other = units if questions > 1 else [unit + n for unit in units]
+        said = rng.random((2, n, questions)) < luck.T[:, :, None]
+        own = pd.DataFrame({"said": 1.0 - said[0].ravel(), "unit": units})
+        rest = pd.DataFrame({"said": said[1].ravel().astype(float), "unit": other})
+        _, low, high = youden(rest, own)
+        return held(low, float(1 - wrong[0] - wrong[1]), high)
+
+    return once
+
+
 def rows() -> Iterator[tuple[str, str, str, Round]]:
     """Yield the interval, the way of drawing, the rate, and one round."""
     for p in RATES:
@@ -335,9 +359,14 @@ def rows() -> Iterator[tuple[str, str, str, Round]]:
     for p in (0.9, 0.99, 1.0):
         yield "not used: bootstrap", "average of 13 tasks", f"{p:g}", by_bootstrap(p, 13)
         yield "not used: posteriors", "average of 13 tasks", f"{p:g}", by_posteriors(p, 13)
+    for absent, there in ((0.5, 0.5), (0.7, 0.2), (0.95, 0.05)):
+        rate = f"{absent:g} and {there:g}"
+        yield "Youden's J", "n questions of each kind", rate, of_youden(absent, there, 1)
+        how = "n contexts of 2 questions of each kind, ICC 0.3"
+        yield "Youden's J", how, rate, of_youden(absent, there, 2)
 
 
-FAST = ("mean", "difference (Newcombe)", "equivalence")
+FAST = ("mean", "difference (Newcombe)", "equivalence", "Youden's J")
 """Intervals that take no search, of which four times as many are drawn."""
 
 

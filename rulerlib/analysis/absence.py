@@ -77,11 +77,23 @@ def _known(part: pd.DataFrame) -> dict[str, Any]:
     found: dict[str, Any] = {"n": len(part)}
     for name, rows in zip(_MEANS, own, strict=False):
         found |= _columns(name, *_ends(_mean(rows, "value")))
-    if own[0].empty or own[1].empty:
-        return found | _columns("youden", math.nan, math.nan, math.nan)
-    absent, present = (_ends(_mean(rows, "said")) for rows in reversed(own))
-    low, high = recovered(absent, present, _correlation(*reversed(own)))
-    return found | _columns("youden", absent[0] - present[0], low, high)
+    return found | _columns("youden", *youden(*own))
+
+
+def youden(there: pd.DataFrame, absent: pd.DataFrame) -> tuple[float, float, float]:
+    """Return Youden's J and both ends of its 95 % interval; NaN where either has no rows.
+
+    Parameters
+    ----------
+    there, absent
+        A row for each answer about keys that stand in the text, and about others: ``said``, 1 if
+        it says that there is none, else 0; and ``unit``, its context, or itself.
+    """
+    if there.empty or absent.empty:
+        return math.nan, math.nan, math.nan
+    first, second = (_ends(_mean(rows, "said")) for rows in (absent, there))
+    low, high = recovered(first, second, _correlation(absent, there))
+    return first[0] - second[0], low, high
 
 
 def _columns(name: str, value: float, low: float, high: float) -> dict[str, float]:

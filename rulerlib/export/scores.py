@@ -22,13 +22,13 @@ from rulerlib.store.questions import UNSAID
 
 # The settings beside the predictions that stand in the table as they are, and those of the dataset.
 SETTINGS = (
-    "engine", "weights", "dtype", "decoding", "batch_size", "chat", "system_prompt",
+    "engine", "weights", "dtype", "decoding", "defaults", "batch_size", "chat", "system_prompt",
     "answer_prefix", "thinking", "thinking_tokens", "stop", "tokens_to_generate",
     "allow_truncation",
 )  # fmt: skip
 METADATA = (
-    "seed", "queries_per_context", "tokenizer", "tokenizer_fingerprint", "language_pack", "texts",
-    "source",
+    "seed", "queries_per_context", "tokenizer", "tokenizer_fingerprint", "language_pack",
+    "question_language", "question_pack", "texts", "source",
 )  # fmt: skip
 
 

@@ -65,6 +65,8 @@ def errors(table: pd.DataFrame, by: Sequence[str] = BY) -> pd.DataFrame:
 def over_tasks(table: pd.DataFrame) -> pd.DataFrame:
     """Return the kinds of mistakes of all tasks together.
 
+    Where a task was not asked at every length, the shares of two lengths are not of the same tasks.
+
     Parameters
     ----------
     table

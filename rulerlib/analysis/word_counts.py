@@ -7,7 +7,7 @@
 >>> about = {"model": "m", "language": "en", "task": "fwe", "length": 1024}
 >>> table = word_counts([(about, record)])
 >>> table[["text", "rank", "count", "kind"]].head(5).to_dict("split")["data"][:2]
-[['fwe, 1K tokens', 1, 616, 'noise'], ['fwe, 1K tokens', 2, 154, 'asked for']]
+[['fwe, 1K tokens', 1, 252, 'noise'], ['fwe, 1K tokens', 2, 63, 'asked for']]
 """
 
 from __future__ import annotations

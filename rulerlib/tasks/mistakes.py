@@ -19,9 +19,10 @@ import functools
 import itertools
 import math
 import re
+import unicodedata
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from statistics import fmean
 from typing import Any, NamedTuple
 
@@ -157,12 +158,14 @@ def explain_values(
     right = sorted(start for reference in references for start in starts.get(reference, ()))
     if placed and right and distractors:
         away = {
-            value: 100 * min(_nearest(right, start) for start in own) / values.size
+            value: _nearest(right, *own)
+            if len(own) == 1
+            else min(_nearest(right, at) for at in own)
             for value, own in starts.items()
             if value not in references
         }
-        explained["distance"] = min(away[value] for value in distractors)
-        explained["expected"] = fmean(away.values())
+        explained["distance"] = 100 * min(away[value] for value in distractors) / values.size
+        explained["expected"] = 100 * fmean(away.values()) / values.size
     return explained
 
 
@@ -279,15 +282,37 @@ def _refusals() -> tuple[str, ...]:
     return tuple(normalize(phrase) for pack in packs for phrase in pack.refusals)
 
 
+class _Words:
+    """The listed words of a prompt, which are tens of thousands, and few of them are asked for.
+
+    Parameters
+    ----------
+    text
+        The prompt, normalized, each character where it was.
+    ends
+        Where each word ends, by where it starts.
+    """
+
+    def __init__(self, text: str, ends: Mapping[int, int]) -> None:
+        self._text, self._ends = text, ends
+
+    def __contains__(self, word: object) -> bool:
+        assert isinstance(word, str)
+        start = self._text.find(word)
+        while start >= 0 and self._ends.get(start) != start + len(word):
+            start = self._text.find(word, start + 1)
+        return start >= 0
+
+
 class _Values(NamedTuple):
-    """The values of a prompt, folded, and its size in characters without the worked example.
+    """The values of a prompt, normalized, and its size in characters without the worked example.
 
     ``starts`` has where each value of the context starts, as far as places are wanted.
     """
 
-    there: Collection[str]
-    shown: Collection[str]
-    keys: Collection[str]
+    there: Container[str]
+    shown: Container[str]
+    keys: Container[str]
     starts: Mapping[str, Sequence[int]]
     size: int
 
@@ -304,25 +329,29 @@ def _values(prediction: Prediction, form: re.Pattern[str], placed: bool) -> _Val
             starts[normalize(hit[0])].append(hit.start())
         return _Values(starts, (), (), starts, max(1, len(prompt)))
     columns = prediction.columns_of("example", "needle", "distractor", "value", "word")
-    ends = [column.end for column in columns if column.role == "example"]
-    begin = max(itertools.chain.from_iterable(ends), default=0)
-    there, shown, keys = set[str](), set[str](), set[str]()
-    # A long list has tens of thousands of parts: they are read as the numbers that they are, and
-    # each word is folded once.
+    examples = [column.end for column in columns if column.role == "example"]
+    begin = max(itertools.chain.from_iterable(examples), default=0)
+    keys, after, before = set[str](), dict[int, int](), dict[int, int]()
     for column in columns:
-        if column.role in ("value", "word"):
-            stretches = list(zip(column.start, column.end, strict=True))
-            before = [each for each in stretches if each[0] < begin] if begin else []
-            after = [each for each in stretches if each[0] >= begin] if begin else stretches
-            shown.update(_folded({prompt[start:end] for start, end in before}))
-            there.update(_folded({prompt[start:end] for start, end in after}))
-            if placed:
-                values = _folded(prompt[start:end] for start, end in after)
-                for value, (start, _) in zip(values, after, strict=True):
-                    starts[value].append(start)
-        elif column.role in ("needle", "distractor"):
+        if column.role in ("needle", "distractor"):
             keys.update(_folded(filter(None, column.more.get("key", ()))))
-    return _Values(there, shown, keys, starts, max(1, len(prompt) - begin))
+        elif column.role in ("value", "word"):
+            ends = dict(zip(column.start, column.end, strict=True))
+            if begin and min(ends, default=begin) < begin:
+                before |= {start: end for start, end in ends.items() if start < begin}
+                ends = {start: end for start, end in ends.items() if start >= begin}
+            after |= ends
+    size, text = max(1, len(prompt) - begin), prompt.casefold()
+    if not placed and len(text) == len(prompt) and _is_normal(prompt) and _is_normal(text):
+        return _Values(_Words(text, after), _Words(text, before), keys, starts, size)
+    there = _folded(prompt[start:end] for start, end in after.items())
+    for value, start in zip(there, after, strict=True):
+        starts[value].append(start)
+    shown = _folded({prompt[start:end] for start, end in before.items()})
+    return _Values({*there}, {*shown}, keys, starts, size)
+
+
+_is_normal = functools.partial(unicodedata.is_normalized, "NFKC")
 
 
 def _folded(texts: Iterable[str]) -> list[str]:
@@ -352,5 +381,7 @@ def _documents(prediction: Prediction) -> tuple[list[tuple[int, str]], list[int]
 
 def _nearest(starts: Sequence[int], start: int) -> int:
     """Return the characters from ``start`` to the nearest of ``starts``, which rise."""
+    if len(starts) == 1:
+        return abs(starts[0] - start)
     at = bisect_left(starts, start)
     return min(abs(other - start) for other in starts[max(0, at - 1) : at + 1])

@@ -344,26 +344,26 @@ def grid(
     Parameters
     ----------
     values
-        One row for each cell: ``n``, the share (0 to 1), and ``low`` and ``high``.
+        One row for each cell: ``n``, the share (0 to 1), ``low`` and ``high`` or ``share low``, ...
     rows, columns
         Names of columns, such as ``"task"`` and ``"length"``.
     share
         The column of shares.
     interval
-        Whether ``low`` and ``high`` are those of this share.
+        Whether ``low`` and ``high`` are those of this share, and shown.
     title
         The caption.
     """
     if values.empty:
         return table(values)
-    heads: dict[Any, str] = {}
-    alike: dict[Any, bool] = {}
+    heads, alike = dict[Any, str](), dict[Any, bool]()
     for value, part in values.groupby(columns, sort=False):
         name = f"{value:,}" if isinstance(value, Integral) else str(value)
         alike[value] = part["n"].nunique() == 1
         heads[value] = f"{name} (n = {part['n'].iloc[0]:,})" if alike[value] else name
     cells = []
-    for _, one in values.iterrows():
+    ends = {f"{share} {end}": end for end in ("low", "high")}
+    for _, one in values.rename(columns=ends).iterrows():
         lines = [_percent(one[share])]
         if interval:
             lines.append(_between(one["low"], one["high"], 100, 1))

@@ -60,15 +60,15 @@ Tally = tuple[float, int]
 def looks(most: int, step: int = 1) -> Iterator[int]:
     """Yield after how many samples of each task the answers are looked at; the last is ``most``.
 
+    >>> list(looks(100))
+    [10, 20, 30, 40, 50, 62, 77, 96, 100]
+
     Parameters
     ----------
     most
         The samples that a fixed design would ask.
     step
         Looks are taken at multiples of it: of a batch, or of the questions on one context.
-
-    >>> [*looks(100)]
-    [10, 20, 30, 40, 50, 62, 77, 96, 100]
     """
     count = 0
     while count < most:
@@ -83,13 +83,13 @@ def tally(values: Sequence[float], clusters: Sequence[Hashable]) -> Tally:
     Values of one cluster, such as the questions on one context or the answers to one question,
     depend on each other and are one draw: their mean.
 
+    >>> tally([1, 0, 1, 1], ["a", "a", "b", "c"])
+    (2.5, 3)
+
     Parameters
     ----------
     clusters
         For each value the name of its cluster.
-
-    >>> tally([1, 0, 1, 1], ["a", "a", "b", "c"])
-    (2.5, 3)
     """
     drawn: dict[Hashable, list[float]] = {}
     for value, cluster in zip(values, clusters, strict=True):

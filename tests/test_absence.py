@@ -43,7 +43,10 @@ QUESTION = {
 BETWEEN = {"da": re.compile(", | og "), "en": re.compile(", | and ")}
 NONE = {"da": "findes ikke", "en": "none"}
 
-NUMBERED = [name for name in NIAH if TASKS[name].knobs.type_needle_v == "numbers"]
+NUMBERED = [
+    name for name in NIAH
+    if (TASKS[name].knobs.type_needle_v, TASKS[name].knobs.needle) == ("numbers", "magic")
+]  # fmt: skip
 
 
 # --- Which keys are there -------------------------------------------------------------------------

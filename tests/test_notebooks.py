@@ -336,7 +336,7 @@ def test_the_analysis_of_one_model_says_what_it_cannot_tell(tmp_path):
     shown = tmp_path / "shown.ipynb"
     _, texts = executed(ANALYSIS, shown, runs=str(tmp_path / "runs"), resamples=200)
     said = " ".join(texts)
-    assert said.count("There is one model here, alone, and a comparison needs two.") == 2
+    assert said.count("There is one model here, alone, and a comparison needs two.") == 3
     assert "only one here" in said
     assert "differ in no knob" in said
 
@@ -350,7 +350,7 @@ def test_the_analysis_stops_with_one_sentence(tmp_path):
 def test_the_page_of_the_leaderboard(tmp_path):
     data, texts = executed(ROOT / "book" / "leaderboard.ipynb", tmp_path / "shown.ipynb")
     assert texts[0].startswith("52 models; 13 printed cells do not follow from their rows")
-    assert sum("image/png" in each for each in data) == 1
+    assert sum("image/png" in each for each in data) == 2
     whole = " ".join(each.get("text/html", "") for each in data)
     assert "Qwen3-4B" in whole
 

@@ -161,12 +161,15 @@ def test_inference_takes_every_task(place):
 # --- What a notebook lists ----------------------------------------------------------------------
 
 # What no setting of the family can use: any other value than the usual one is refused.
+ONE_LANGUAGE = {"question_language": "en"}
 USELESS = {
-    "qa": {"texts": "own.txt"},
-    "drop": {"texts": "own.txt"},
-    "episodic": {"context_budget": 256},
+    "qa": {"texts": "own.txt", **ONE_LANGUAGE},
+    "drop": {"texts": "own.txt", **ONE_LANGUAGE},
+    "episodic": {"context_budget": 256, **ONE_LANGUAGE},
+    "semantic": ONE_LANGUAGE,
+    "spatial": ONE_LANGUAGE,
     "common_words": {"queries_per_context": 2},
-    "frequent_words": {"queries_per_context": 2, "texts": "own.txt"},
+    "frequent_words": {"queries_per_context": 2, "texts": "own.txt", **ONE_LANGUAGE},
 }
 # Says how `texts` are read.
 WITH_TEXTS = {"clean_texts"}

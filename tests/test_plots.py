@@ -117,7 +117,7 @@ def test_better_is_lighter_everywhere(colours):
 
 
 def test_red_is_low_and_green_is_high():
-    shades = panels(plots.heatmap(analysis.by_depth(scores())))[0].images[0].cmap
+    shades = panels(plots.heatmap(analysis.by_depth(scores()), "red-green"))[0].images[0].cmap
     (red, green, _, _), (other_red, other_green, _, _) = shades(0.0), shades(1.0)
     assert red > 2 * green
     assert other_green > other_red

@@ -18,8 +18,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rulerlib import languages, tasks
+from rulerlib import checkpoints, languages, tasks, tokens
 from rulerlib.dataset import Dataset
+from rulerlib.memory import prompting
+from rulerlib.prompts import PromptFormat
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("tokenizers")
@@ -28,6 +30,7 @@ pytest.importorskip("wordfreq")
 pytest.importorskip("matplotlib")
 pd = pytest.importorskip("pandas")
 
+from safetensors.torch import load_file  # noqa: E402
 from tokenizers import Tokenizer  # noqa: E402
 
 from training import control, curve, evaluate, prose, tokenizer  # noqa: E402
@@ -284,6 +287,43 @@ def test_what_is_asked_stands_in_the_documents(source, built, seed, length):
         assert answer in documents
 
 
+@settings(deadline=None, max_examples=40)
+@given(
+    st.integers(0, 2**32),
+    st.sampled_from((256, 512, 1024, 2048)),
+    st.sampled_from(("episodic", "multi", "semantic")),
+)
+def test_what_an_episode_is_asked_was_told(source, built, seed, length, task):
+    for before, answer in _asked(source, built, seed, length, task):
+        # Each conversation and each text begins anew.
+        told = before[before.rindex("<s>") :]
+        told, _, question = re.split(r"(Question|Spørgsmål): ", told, maxsplit=1)
+        assert question.endswith(("Answer:", "Svar:"))
+        assert (
+            answer.casefold() in (question if answer in ("unknown", "ukendt") else told).casefold()
+        )
+
+
+@pytest.mark.parametrize("task", ["episodic", "multi", "semantic"])
+def test_what_a_memory_recalled_is_put_as_a_memory_puts_it(source, built, task):
+    tables = [prompting.wording(languages.load(code)) for code in ("da", "en")]
+    systems = {table["system"]["prompt"]: table["ask"]["answer_prefix"] for table in tables}
+    found = 0
+    for seed in range(30):
+        example = source.example(random.Random(seed), 512, {task: 1.0})
+        text = built.decode(example.tokens, skip_special_tokens=False)
+        for conversation in text.removeprefix("<s>").split("<s>"):
+            system, _, rest = conversation.removeprefix("<|user|>").partition("<|user|>")
+            if system not in systems:
+                continue
+            frame = PromptFormat(chat=True, system_prompt=system).frame(tokens.load("lille"))
+            asked = rest.partition("<|assistant|>")[0]
+            put = frame.prompt(asked, systems[system])
+            assert f"<s>{conversation}".startswith(put + " ")
+            found += 1
+    assert found > 20
+
+
 def test_in_a_set_whatever_was_not_said_yet_is_right_in_any_order():
     orders = set()
     for seed in range(60):
@@ -338,6 +378,19 @@ def test_positions_jump_at_seams_only(seed, length, reach):
     assert all(step == 1 or place + 1 in seams for place, step in enumerate(steps))
     assert (steps >= 1).all()
     assert positions[-1] < max(length, reach)
+
+
+def test_a_run_may_start_from_the_weights_of_an_exported_model(tmp_path):
+    recipe = {**read_recipe(), "start": "lille"}
+    recipe["phases"] = [{**recipe["phases"][0], "steps": 0}]
+    model = train(recipe, tmp_path, compiled=False, bfloat16=False)
+    shipped = load_file(Path(checkpoints.folder("lille")) / "model.safetensors")
+    assert {f"model.{name}" for name in model.state_dict()} == set(shipped)
+    for name, weights in model.state_dict().items():
+        assert torch.equal(weights, shipped[f"model.{name}"].float())
+    assert sha256(tmp_path / "tokenizer.json") == sha256(
+        Path(checkpoints.folder("lille")) / "tokenizer.json"
+    )
 
 
 # -- model -----------------------------------------------------------------------------

@@ -1,8 +1,8 @@
 """Batches to train on: a function of the recipe, its seed and the step.
 
-The examples come from `training.needles` and `training.families`; here they are drawn, put
-beside each other, and given position numbers. Batch k of a seed is the same whoever asks for
-it and whenever: nothing but (seed, k) and the recipe decides it, so that a run that was
+The examples come from `training.needles`, `training.families` and `training.suites`; here they are
+drawn, put beside each other, and given position numbers. Batch k of a seed is the same whoever
+asks for it and whenever: nothing but (seed, k) and the recipe decides it, so that a run that was
 killed continues on the same stream.
 
 Processes that make batches ahead import this module, and so nothing here needs torch.
@@ -22,14 +22,18 @@ from typing import Any
 import numpy as np
 from tokenizers import Tokenizer
 
-from training.examples import Example, draw
+from training.examples import Example, Maker, draw
 from training.families import Families
 from training.material import Material
 from training.needles import Needles
 from training.recipe import total_steps
+from training.suites import Suites
 from training.tokenizer import PAD
 
-KINDS = ("lines", "series", "single", "dense", "uuid", "query", "value", "vt", "cwe", "fwe", "qa")
+KINDS = (
+    *("lines", "series", "single", "dense", "uuid", "query", "value", "vt", "cwe", "fwe", "qa"),
+    *("episodic", "multi", "semantic"),
+)
 
 
 @dataclass(eq=False)
@@ -79,7 +83,12 @@ class Source:
         self.recipe = recipe
         self.seed = recipe["seed"]
         material = Material(recipe, tokenizer)
-        self._needles, self._families = Needles(material), Families(material)
+        self._needles = Needles(material)
+        families, suites = Families(material), Suites(material)
+        self._makers: dict[str, Maker] = {
+            **dict.fromkeys(families.makers, families),
+            **dict.fromkeys(suites.makers, suites),
+        }
 
     # -- batches -----------------------------------------------------------------------
 
@@ -161,7 +170,7 @@ class Source:
         """Return an example of at most ``length`` tokens, of a task that is drawn by its weight."""
         task = draw(rng, tasks)
         code = draw(rng, self.recipe["data"]["languages"])
-        maker = self._families if task in self._families.makers else self._needles
+        maker = self._makers.get(task, self._needles)
         while True:
             # The few drawings that do not fit (long uuids in a short context) are redrawn.
             example = maker.make(task, rng, length, code)

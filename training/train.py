@@ -21,6 +21,7 @@ import numpy as np
 import torch
 from tokenizers import Tokenizer
 
+from rulerlib import checkpoints
 from training import tokenizer as tokenizers
 from training.data import KINDS, batches
 from training.export import export
@@ -93,6 +94,14 @@ def any_of(logits: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
     return logits.logsumexp(-1) - right.logsumexp(-1)
 
 
+def read_weights(folder: str) -> dict[str, torch.Tensor]:
+    """Return the weights of an exported model, in float32 and by the names of `Lille`."""
+    from safetensors.torch import load_file
+
+    weights = load_file(Path(folder) / "model.safetensors")
+    return {name.removeprefix("model."): each.float() for name, each in weights.items()}
+
+
 def _kept_rows(log: Path, step: int) -> list[list[str]]:
     if not log.exists():
         return []
@@ -146,6 +155,11 @@ def train(
     tokenizer_path, checkpoint, log = out / "tokenizer.json", out / "checkpoint.pt", out / "log.csv"
     if tokenizer_path.exists():
         tokenizer = Tokenizer.from_file(str(tokenizer_path))
+    elif "start" in recipe:
+        tokenizer = Tokenizer.from_file(
+            str(Path(checkpoints.folder(recipe["start"])) / "tokenizer.json")
+        )
+        write_atomically(tokenizer_path, lambda name: tokenizer.save(str(name)))
     else:
         tokenizer = tokenizers.build(
             recipe["seed"], recipe["shape"]["vocabulary"], tuple(recipe["data"]["languages"])
@@ -154,7 +168,10 @@ def train(
 
     model = Lille(Shape(**recipe["shape"]), torch.bfloat16 if bfloat16 else torch.float32)
     marks = [tokenizer.token_to_id(mark) for mark in tokenizers.MARKS]
-    structured_start(model, tokenizer.token_to_id(tokenizers.SPACE), marks, recipe["seed"])
+    if "start" in recipe:
+        model.load_state_dict(read_weights(checkpoints.folder(recipe["start"])))
+    else:
+        structured_start(model, tokenizer.token_to_id(tokenizers.SPACE), marks, recipe["seed"])
     # Drawn on the processor, so that a start is the same everywhere.
     model.to(device)
     settings = recipe["optimizer"]

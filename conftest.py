@@ -57,7 +57,10 @@ def pytest_collection_modifyitems(items):
 
 
 # Of these files the tests look at the execution of a notebook, as those do that name its page.
-LOOK_AT = {"tests/test_book": "notebooks/niah", "tests/test_browser_model": "notebooks/niah"}
+LOOK_AT = {
+    f"tests/{name}": "notebooks/niah"
+    for name in ("test_book", "test_book_theme", "test_browser_model")
+}
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -14,6 +14,8 @@ No wording lives twice. Prompts come from the language packs, examples from
     ``CITATION.cff`` as a BibTeX entry.
 ``{ruler-needle}``
     The controls of the page "Move the needle" (`book.browser`).
+``{ruler-front}``
+    What the first page opens with (`book.front`).
 
 It also lays the site's scripts into place (`book.vendor`) and what that page
 loads (`book.browser`), and gives every figure of a notebook a text for readers
@@ -39,7 +41,7 @@ from sphinx.ext.autosummary import AutoLink
 from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective
 
-from book import browser, execute, vendor
+from book import browser, execute, front, styles, theme, vendor
 from rulerlib import languages, tasks
 from rulerlib.dataset import Dataset
 from rulerlib.samples import Sample
@@ -352,6 +354,17 @@ class Needle(Generated):
         yield "``````"
 
 
+class Front(Generated):
+    """What the first page opens with: a claim, a figure, and a way to try it."""
+
+    files = ("book/front.py", "book/results/accuracy.csv")
+
+    def lines(self) -> Iterator[str]:
+        yield "``````{raw} html"
+        yield from front.opening("needle.html", "results.html")
+        yield "``````"
+
+
 def bibtex(citation: dict[str, Any]) -> str:
     """Return a BibTeX entry from the fields of a ``CITATION.cff``."""
     authors = " and ".join(
@@ -422,7 +435,9 @@ def prepare(app: Sphinx, config: Any) -> None:
 
 
 def finish(app: Sphinx, error: Exception | None) -> None:
-    """Write the files of the page "Move the needle" beside its scripts."""
+    """Write what needs all pages, and the files of "Move the needle" beside its scripts."""
+    if error is None and app.builder.format == "html":
+        styles.slim(Path(app.outdir))
     if error is None and app.builder.format == "html" and "book/needle" in app.env.found_docs:
         browser.make(Path(app.outdir) / "_static" / "needle")
 
@@ -434,12 +449,15 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.add_directive("ruler-prompts", Prompts)
     app.add_directive("ruler-bibtex", Bibtex)
     app.add_directive("ruler-needle", Needle)
+    app.add_directive("ruler-front", Front)
     app.add_role("ruler-link", Link())
     # Jupyter Book sets it whether or not the extension that reads it is loaded.
     app.add_config_value("comments_config", {}, "")
     app.connect("autodoc-process-signature", readable)
     app.connect("missing-reference", find_target)
     app.connect("config-inited", prepare)
+    app.connect("config-inited", theme.lay_out)
+    app.connect("html-page-context", theme.dress, priority=600)
     app.connect("source-read", show_execution)
     app.connect("doctree-read", describe)
     app.connect("build-finished", finish)

@@ -16,7 +16,7 @@ STYLE = """<style>
 .ruler-play .ruler-say { padding: .5em .8em; border-left: 4px solid #2563eb; background: #8882; }
 .ruler-play .ruler-bad { border-left-color: #dc2626; }
 .ruler-play .ruler-good { border-left-color: #16a34a; }
-.ruler-play h4 { margin: .6em 0 .2em; font-size: 1.05em; }
+.ruler-play h3 { margin: .6em 0 .2em; font-size: 1.05em; }
 </style>"""
 
 # ipywidgets gives a slider's handle no name, and a widget made in Python cannot; so the page

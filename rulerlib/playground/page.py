@@ -163,7 +163,7 @@ class Page:
             return w.HBox(children, layout=self._style("0", flex_flow="row wrap"))
 
         def head(name: str) -> Any:
-            return w.HTML(f"<h4>{LABELS[name]}</h4>", layout=w.Layout(margin="0"))
+            return w.HTML(f"<h3>{LABELS[name]}</h3>", layout=w.Layout(margin="0"))
 
         names = (*WORDING, "text")
         words = w.VBox([w.HTML(labels.HINT), *(self.controls[name] for name in names)])

@@ -1,0 +1,27 @@
+// What the theme leaves out for readers who use a keyboard or a screen reader.
+
+// The arrows that fold the table of contents say what they fold.
+for (const summary of document.querySelectorAll("nav details > summary:not([aria-label])")) {
+  const link = summary.closest("li")?.querySelector("a");
+  summary.setAttribute("aria-label", `Pages within ${link?.textContent.trim() || "this chapter"}`);
+}
+
+// The logo stands beside the table of contents, in no landmark.
+const side = document.querySelector(".bd-sidebar-primary");
+if (side && !side.hasAttribute("role")) {
+  side.setAttribute("role", "complementary");
+  side.setAttribute("aria-label", "The book");
+}
+
+// What moves sideways can be reached and moved by keys.
+function reachable() {
+  for (const box of document.querySelectorAll(".bd-article :is(table, pre, div.ruler-drawing)")) {
+    const moves = box.scrollWidth > box.clientWidth && getComputedStyle(box).overflowX !== "visible";
+    if (moves) box.tabIndex = 0;
+    else if (box.getAttribute("tabindex") === "0") box.removeAttribute("tabindex");
+  }
+}
+addEventListener("load", reachable);
+document.fonts.ready.then(reachable);
+addEventListener("resize", reachable);
+addEventListener("click", () => setTimeout(reachable));

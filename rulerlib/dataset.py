@@ -13,6 +13,7 @@ writes a dataset to disk.
 from __future__ import annotations
 
 import contextlib
+import itertools
 import math
 import os
 import random
@@ -36,6 +37,9 @@ from rulerlib.texts import digest, read_texts
 
 # Samples that are drawn beforehand, to learn how long prompts and answers are.
 PROBES = 64
+
+# Where drafts differ by little (`Maker.alike`), these first ones mostly tell as much as all.
+FIRST_PROBES = 8
 
 # To check the sums, the first samples are tokenized as a whole: three, or fewer once they have this
 # many tokens together.
@@ -250,14 +254,21 @@ class Dataset:
         """Tokens to generate: as set, else the task's number, or more where that is too few."""
         if self.room is not None:
             return self.room
-        answers = [
-            draft.answer or self._language.join(draft.outputs)
-            for drafts in self._drafts(self._trial)
-            for draft in drafts
-        ]
-        # Half as much again as the longest of many gold answers, and eight for a word before it.
-        needed = math.ceil(1.5 * max(self._tokenizer.counts(answers))) + 8
-        return max(self.row.tokens_to_generate, needed + self.row.reasoning)
+        usual, trial = self.row.tokens_to_generate, self._trial
+        # No answer is twice as long as the longest of the first ones, where drafts are alike.
+        if trial.alike and self._room_for(2 * self._longest_answer(trial, few=True)) <= usual:
+            return usual
+        return max(usual, self._room_for(self._longest_answer(trial)))
+
+    def _room_for(self, longest: int) -> int:
+        """Return the tokens to generate where the longest of many gold answers has ``longest``."""
+        # Half as much again, and eight for a word before it.
+        return math.ceil(1.5 * longest) + 8 + self.row.reasoning
+
+    def _longest_answer(self, maker: Maker, few: bool = False) -> int:
+        drafts = itertools.chain.from_iterable(self._drafts(maker, few))
+        answers = [draft.answer or self._language.join(draft.outputs) for draft in drafts]
+        return max(self._tokenizer.counts(answers))
 
     @cached_property
     def _trial(self) -> Maker:
@@ -286,7 +297,7 @@ class Dataset:
 
     def _adds_up(self, sums: Counting) -> bool:
         """Return whether the sums are right for some finished samples."""
-        budget, tokens = sums.budget, 0
+        budget, tokens, first = sums.budget, 0, dict(self._last)
         for context in range(CHECKED):
             # Of a long prompt there are many seams in the first sample alone.
             if tokens >= CHECKED_TOKENS:
@@ -299,8 +310,13 @@ class Dataset:
                 if fed != budget.fed(sample.input, sample.answer_prefix):
                     return False
                 # The plain text differs from what is fed at its two ends alone.
-                if context == 0 and plain != budget.plain(sample.input, sample.answer_prefix, fed):
-                    return False
+                if context == 0:
+                    first = dict(self._last)
+                    if plain != budget.plain(sample.input, sample.answer_prefix, fed):
+                        return False
+        # The first context is the one that is asked for next.
+        self._last.clear()
+        self._last.update(first)
         return True
 
     def _maker(self, tokens_to_generate: int, length: int | None = None) -> Maker:
@@ -341,23 +357,23 @@ class Dataset:
     def _last(self) -> dict[tuple[Maker, Counting, int], Shared]:
         return {}
 
-    def _drafts(self, maker: Maker) -> list[list[Draft]]:
-        """Return the drafts of some contexts, one or more of each, drawn once."""
-        if maker not in self._probed:
-            queries = self.queries_per_context
-            contexts = range(max(PROBED_CONTEXTS, PROBES // queries))
-            self._probed[maker] = [
-                maker.drafts(context, self._rng(context), queries) for context in contexts
-            ]
-        return self._probed[maker]
+    def _drafts(self, maker: Maker, few: bool = False) -> list[list[Draft]]:
+        """Return the drafts of some contexts, one or more of each, drawn once; or of a few."""
+        queries, probed = self.queries_per_context, self._probed.setdefault(maker, [])
+        contexts = FIRST_PROBES if few else max(PROBED_CONTEXTS, PROBES // queries)
+        probed += [
+            maker.drafts(context, self._rng(context), queries)
+            for context in range(len(probed), contexts)
+        ]
+        return probed[:contexts]
 
     @cached_property
     def _probed(self) -> dict[Maker, list[list[Draft]]]:
         return {}
 
-    def _smallest(self, maker: Maker) -> int:
+    def _smallest(self, maker: Maker, few: bool = False) -> int:
         needed = 0
-        for drafts in self._drafts(maker):
+        for drafts in self._drafts(maker, few):
             allowed = (
                 f"1, because the language pack '{self._wording.code}' names the question"
                 " before the context, so that nothing could be shared"
@@ -368,7 +384,18 @@ class Dataset:
             needed = max(needed, *(maker.budget.least(draft, seam) for draft in drafts))
         return needed + maker.haystack.longest
 
+    def _leaves_room(self, maker: Maker) -> bool:
+        """Return whether a few drafts tell that the length is long enough for all."""
+        if not maker.alike:
+            return False
+        # Names and numbers are all that differs: not as much as the needles that hold them.
+        first, *_ = self._drafts(maker, few=True)[0]
+        spare = sum(maker.budget.costs(first, maker.haystack.seam))
+        return self.length >= self._smallest(maker, few=True) + spare
+
     def _check_length(self) -> None:
+        if self._leaves_room(self.maker):
+            return
         smallest = self._smallest(self.maker)
         if self.length < smallest:
             # A longer prompt draws from more distractors, one of which may be longer.

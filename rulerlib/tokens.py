@@ -151,6 +151,10 @@ class Words(Tokenizer):
         """See `Tokenizer`."""
         return [[match.span() for match in self._token.finditer(text)] for text in texts]
 
+    def counts(self, texts: Sequence[str]) -> list[int]:
+        """See `Tokenizer`; in half the time that their spans take."""
+        return [len(self._token.findall(text)) for text in texts]
+
 
 class FastTokenizer(Tokenizer):
     """A tokenizer of the `tokenizers` package, with what stands beside it in a model's folder.

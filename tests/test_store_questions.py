@@ -9,6 +9,7 @@ import os
 import random
 import signal
 import time
+from pathlib import Path
 
 import pytest
 from helpers_fuzz import within
@@ -441,15 +442,40 @@ def test_only_the_samples_that_are_needed_are_written(tmp_path):
     assert questions.metadata(path)["num_samples"] == 9
 
 
-def test_a_writer_that_is_stopped_at_once_has_said_what_it_makes(tmp_path, monkeypatch):
-    """Its own settings stand there first, and claim no sample."""
+def test_samples_never_stand_there_unexplained(tmp_path, monkeypatch):
+    """What they are is said first, in one step, and a writer stopped before or after goes on."""
+    path, about = tmp_path / "validation.jsonl", tmp_path / questions.METADATA
+    wanted, moves = Given(some_samples(3)), []
+    replace = Path.replace
+
+    def stopped(self, target):
+        moves.append(target)
+        if len(moves) == stop:
+            raise KeyboardInterrupt
+        return replace(self, target)
+
+    for stop, standing in [(1, []), (2, [about])]:
+        moves.clear()
+        with monkeypatch.context() as patched:
+            patched.setattr(Path, "replace", stopped)
+            with pytest.raises(KeyboardInterrupt):
+                questions.write(wanted, tmp_path)
+        assert list(tmp_path.iterdir()) == standing
+    assert moves == [about, path]
+    assert list(read(questions.write(wanted, tmp_path), Sample)) == some_samples(3)
+    assert json.loads(about.read_bytes())["num_samples"] == 3
+
+
+def test_more_samples_stand_there_before_anyone_says_so(tmp_path, monkeypatch):
+    """The other way around, a writer that is stopped would leave what looks damaged."""
+    questions.write(Given(some_samples(2)), tmp_path)
     with monkeypatch.context() as patched:
-        patched.setattr(files, "write", lambda *_: 1 / 0)
+        patched.setattr(files, "write_object", lambda *_: 1 / 0)
         with pytest.raises(ZeroDivisionError):
-            questions.write(Given(some_samples(3)), tmp_path)
-    about = json.loads((tmp_path / questions.METADATA).read_bytes())
-    assert about == {**Given(some_samples(3)).metadata, "num_samples": 0}
-    assert list(read(questions.write(Given(some_samples(3)), tmp_path), Sample)) == some_samples(3)
+            questions.write(Given(some_samples(5)), tmp_path)
+    assert questions.metadata(tmp_path / "validation.jsonl")["num_samples"] == 2
+    path = questions.write(Given(some_samples(5)), tmp_path)
+    assert list(read(path, Sample)) == some_samples(5)
 
 
 def test_the_size_on_disk_is_judged_by_the_first_sample():

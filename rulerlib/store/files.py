@@ -46,12 +46,17 @@ def write(path: str | Path, records: Iterable[Record]) -> str:
     ParameterError
         If the folder cannot be written or the disk is full; what was there stays.
     """
-    digest = hashlib.sha256()
     with replacing(path) as file:
-        for record in records:
-            line = record.to_line()
-            digest.update(line)
-            file.buffer.write(line)
+        return add(file, records)
+
+
+def add(file: Any, records: Iterable[Record]) -> str:
+    """Write records to a file that `replacing` has opened, and return a hash of their lines."""
+    digest = hashlib.sha256()
+    for record in records:
+        line = record.to_line()
+        digest.update(line)
+        file.buffer.write(line)
     return digest.hexdigest()
 
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-from collections.abc import Iterator, Mapping
-from itertools import islice
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -82,16 +82,23 @@ def write(dataset: Questions, folder: str | Path, num_samples: int | None = None
             with contextlib.suppress(BusyError, ParameterError), alone(path):
                 files.remove_leftovers(path, about)
         return path
-    files.check_room(path.parent, size(dataset, count), count)
+    samples = islice(dataset, count)
+    first = [*islice(samples, 1)]
+    files.check_room(path.parent, _size(first, count), count)
     with alone(path):
         files.remove_leftovers(path, about)
         # Another process may have been writing them until just now.
         if not _stand(path, dataset.metadata, count):
-            if not path.exists():
-                # First of all, so that a run that is killed here knows its own samples again.
-                files.write_object(about, {**dataset.metadata, "num_samples": 0})
-            digest = files.write(path, islice(dataset, count))
-            files.write_object(about, {**dataset.metadata, "num_samples": count, "sha256": digest})
+            begun = path.exists()
+            with files.replacing(path) as file:
+                digest = files.add(file, chain(first, samples))
+                said = {**dataset.metadata, "num_samples": count, "sha256": digest}
+                if not begun:
+                    # Before there are samples, so that they never stand there unexplained.
+                    files.write_object(about, said)
+            if begun:
+                # Not before there are more of them: fewer than it says would be damage.
+                files.write_object(about, said)
     return path
 
 
@@ -126,16 +133,19 @@ def link(path: Path, folder: Path) -> Path:
     with alone(second):
         files.remove_leftovers(second, about)
         if not second.exists():
-            # First of all, as in `write`: killed here, they are known again, and written anew.
-            files.write_object(about, {**said, "num_samples": 0})
-            files.link(path, second)
+            # First of all, as in `write`: killed here, they are linked or written anew.
             files.write_object(about, said)
+            files.link(path, second)
     return second
 
 
 def size(dataset: Questions, count: int) -> int:
     """Return about how many bytes ``count`` questions take on disk, judged by the first."""
-    return count * max((len(first.to_line()) for first in islice(dataset, 1)), default=0)
+    return _size(islice(dataset, 1), count)
+
+
+def _size(first: Iterable[Sample], count: int) -> int:
+    return count * max((len(sample.to_line()) for sample in first), default=0)
 
 
 def _stand(path: Path, wanted: Mapping[str, Any], count: int) -> bool:

@@ -105,6 +105,14 @@ class Maker(ABC):
     def haystack(self) -> Counted:
         """The units that fill the prompts, counted once."""
 
+    @property
+    def alike(self) -> bool:
+        """Whether all drafts are of one form and differ in a few names and numbers alone.
+
+        A few of them then tell how long prompts and answers are.
+        """
+        return False
+
     @abstractmethod
     def plan(self, index: int, rng: random.Random, queries: int) -> tuple[list[Draft], Take]:
         """Return ``queries`` drafts on one context, and a function that fills a token budget.

@@ -184,6 +184,11 @@ class Needles(Maker):
             return prose(self._texts, tokenizer)
         return Pool([*self._hidden], "\n", tokenizer)
 
+    @property
+    def alike(self) -> bool:
+        """See `Maker`; not where some questions ask for what is not there."""
+        return self.knobs.present == 1
+
     def plan(self, index: int, rng: random.Random, queries: int) -> tuple[list[Draft], Take]:
         """Return ``queries`` drafts about the keys of one context, and a function that fills it.
 

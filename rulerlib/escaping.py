@@ -45,6 +45,15 @@ def markup(text: str) -> str:
     )
 
 
+def spoken(text: str, language: str) -> str:
+    """Return `markup` of a text, with the code of the language that a screen reader reads it in.
+
+    >>> spoken("Hvad <er> det?", "da")
+    "<bdi lang='da'>Hvad &lt;er&gt; det?</bdi>"
+    """
+    return f"<bdi lang='{markup(language)}'>{markup(text)}</bdi>"
+
+
 def shortened(text: str) -> str:
     """Return a text; of a very long one both ends, and between them how much is left out."""
     left = len(text) - 2 * EDGE

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
-from rulerlib.escaping import SHORT_GAP, gap, markup, shortened, visible
+from rulerlib.escaping import SHORT_GAP, gap, markup, shortened, spoken, visible
 from rulerlib.metrics import MEASURES
 from rulerlib.samples import Prediction, Sample
 
@@ -38,7 +38,6 @@ MARKS = {
     "text-decoration:underline",
 }
 """The styles (CSS) of what is asked for, of what is like it, of a right value, of an operand."""
-
 _LEGEND = {
     "needle": "what is asked about",
     "distractor": "what looks like it",
@@ -48,8 +47,7 @@ _LEGEND = {
 
 _ASKED = ("needle", "hop", "document")
 
-WANTED = "Wanted:"
-SILENT = "It said nothing."
+WANTED, SILENT = "Wanted:", "It said nothing."
 
 # Tokens at either end of an answer that are shown of a longer one.
 TOKENS_EDGE = 200
@@ -95,7 +93,7 @@ def sample(record: Sample, context: int = 700) -> Html:
     shown, lines, at = [], [], 0
     for start, end in _merged(keep, len(text)):
         if start > at:
-            shown.append(f"<i style='opacity:.7'>{gap(start - at)}</i>")
+            shown.append(f"<i lang='en' style='opacity:.7'>{gap(start - at)}</i>")
             lines.append(gap(start - at))
         shown.append(_marked(text, start, end, spans))
         lines.append(text[start:end])
@@ -115,8 +113,8 @@ def sample(record: Sample, context: int = 700) -> Html:
     if record.depths:
         facts += f"; depth {_listed(record.depths)}"
     return Html(
-        f"<div style='{BOX}'>{''.join(shown)}</div>{legend}"
-        f"<div><b>{WANTED}</b> {markup(wanted)} ({markup(facts)})</div>",
+        f"<div lang='{record.language}' style='{BOX}'>{''.join(shown)}</div>{legend}"
+        f"<div><b>{WANTED}</b> {spoken(wanted, record.language)} ({markup(facts)})</div>",
         f"{''.join(lines)}\n\n{WANTED} {wanted} ({facts}){said}",
     )
 
@@ -154,12 +152,13 @@ def answers(table: pd.DataFrame) -> Html:
         depths = _listed(row["depths"]) or "–"
         about = f"{row['task']}, {row['length']:,} tokens, sample {row['index']}, depth {depths}"
         # Of several models, languages or kinds of mistakes, say which.
-        known = [str(row[name]) for name in ("error", "model", "language") if name in row]
+        known = (str(row[name]) for name in ("error", "model", "language") if name in row)
         about = ": ".join([*known, about])
         wanted, said = shortened(", ".join(row["outputs"])), shortened(row["pred"].strip())
+        code = row.get("language") or table.attrs.get("language", "")
         boxes.append(
-            f"<div style='{BOX}'><b>{markup(about)}</b>\nwanted: {markup(wanted)}\n"
-            f"said: {markup(said) or '<i>nothing</i>'}</div>"
+            f"<div style='{BOX}'><b>{markup(about)}</b>\nwanted: {spoken(wanted, code)}\n"
+            f"said: {spoken(said, code) if said else '<i>nothing</i>'}</div>"
         )
         lines.append(f"{about}\n  wanted: {wanted}\n  said: {said or '(nothing)'}")
     return Html("".join(boxes), "\n".join(lines))
@@ -256,6 +255,7 @@ def answer(
         The sources in words.
     """
     wanted, said = shortened(", ".join(record.outputs)), shortened(record.pred.strip())
+    language = record.others.get("language", "")
     shown, left = [], max(0, len(tokens) - 2 * TOKENS_EDGE)
     for text, source in (*tokens[:TOKENS_EDGE], *tokens[TOKENS_EDGE + left :]):
         # White space is what is hard to see in a token.
@@ -272,8 +272,8 @@ def answer(
         f"<div style='padding:.5em .8em;border-left:4px solid {edge};background:#8882'>"
         f"<b>{markup(verdict)}</b> ({markup(about)})"
         f"<div style='margin:.4em 0;font-size:1.1em;overflow-wrap:anywhere'>"
-        f"{f'“{markup(said)}”' if said else f'<i>{SILENT}</i>'}</div>"
-        f"{WANTED} {markup(wanted)}</div>"
+        f"{f'“{spoken(said, language)}”' if said else f'<i>{SILENT}</i>'}</div>"
+        f"{WANTED} {spoken(wanted, language)}</div>"
         f"<div style='margin-top:.5em'>{len(tokens)} tokens:</div>"
         f"<div style='line-height:2;overflow-wrap:anywhere'>{''.join(shown)}</div>"
         f"{_key({name: markup(text) for name, text in key.items()})}",

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from rulerlib.escaping import markup, shortened
+from rulerlib.escaping import markup, shortened, spoken
 from rulerlib.samples import Prediction
 from rulerlib.show import BOX, MARKS, SILENT, WANTED, Html
 from rulerlib.tasks.episodes import Episode, Probe
@@ -78,10 +78,11 @@ def answers(given: Iterable[tuple[str, Prediction]]) -> Html:
     boxes, lines = [], []
     for name, record in given:
         prompt, said = shortened(record.input), shortened(record.pred.strip())
-        wanted = ", ".join(record.outputs)
+        wanted, language = ", ".join(record.outputs), record.others.get("language", "")
         boxes.append(
-            f"<div style='{BOX}'><b>{markup(name)}</b>\n{markup(prompt)}\n\n<b>said:</b>"
-            f" {markup(said) or f'<i>{SILENT}</i>'} <b>wanted:</b> {markup(wanted)}</div>"
+            f"<div style='{BOX}'><b>{markup(name)}</b>\n{spoken(prompt, language)}\n\n"
+            f"<b>said:</b> {spoken(said, language) if said else f'<i>{SILENT}</i>'}"
+            f" <b>wanted:</b> {spoken(wanted, language)}</div>"
         )
         lines.append(f"{name}\n{prompt}\n\nsaid: {said or SILENT} wanted: {wanted}")
     return Html("".join(boxes), "\n\n".join(lines))

@@ -19,7 +19,7 @@ from rulerlib.parts import Part, Parts  # noqa: E402
 from rulerlib.samples import Prediction, Sample  # noqa: E402
 
 EVIL = "<script>alert(1)</script><img src=x onerror='alert(2)'>&lt;b&gt;"
-OURS = {"div", "b", "i", "mark", "span", "p", "code"}
+OURS = {"bdi", "div", "b", "i", "mark", "span", "p", "code"}
 
 
 class Reader(HTMLParser):
@@ -52,7 +52,7 @@ class Reader(HTMLParser):
 def read(shown):
     reader = Reader(shown._repr_html_())
     assert {tag for tag, _ in reader.tags} <= OURS
-    assert all(set(attrs) <= {"style", "class"} for _, attrs in reader.tags)
+    assert all(set(attrs) <= {"style", "class", "lang"} for _, attrs in reader.tags)
     # Within these classes MathJax takes no dollars for formulas.
     assert reader.tags[0] == ("div", {"class": "tex2jax_ignore mathjax_ignore"})
     assert not reader.open
@@ -451,3 +451,16 @@ def test_a_table_is_left_as_it_is():
     before = table.copy()
     show.table(table)
     pd.testing.assert_frame_equal(table, before)
+
+
+def test_what_is_not_english_says_in_which_language_it_is_to_be_read():
+    record = Dataset("niah_single_2", length=256, tokenizer="words", num_samples=1)[0]
+    shown = show.sample(record)._repr_html_()
+    assert f"<div lang='da' style='{show.BOX}'>" in shown
+    assert f"<bdi lang='da'>{record.outputs[0]}</bdi>" in shown
+    row = {"task": "vt", "length": 512, "index": 0, "depths": [], "outputs": ["æ<"], "pred": "ø"}
+    table = pd.DataFrame([row])
+    table.attrs["language"] = "da"
+    shown = show.answers(table)._repr_html_()
+    assert "wanted: <bdi lang='da'>æ&lt;</bdi>" in shown
+    assert "said: <bdi lang='da'>ø</bdi>" in shown

@@ -128,13 +128,19 @@ def error_examples(table: pd.DataFrame, count: int = 1) -> pd.DataFrame:
 def wrong(table: pd.DataFrame, measure: str = "primary", count: int = 3) -> pd.DataFrame:
     """Return the first ``count`` wrong answers, from different lengths where possible, in full.
 
+    Where all are of one language, ``attrs["language"]`` is its code.
+
     Raises
     ------
     ParameterError
         If no row has this measure.
     """
     rows = of_measure(table, measure)
-    return _varied(rows[rows["value"] < 1], count)[_SHOWN]
+    found = _varied(rows[rows["value"] < 1], count)
+    codes, found = set(found["language"]), found[_SHOWN]
+    if len(codes) == 1:
+        found.attrs["language"] = codes.pop()
+    return found
 
 
 def _varied(table: pd.DataFrame, count: int) -> pd.DataFrame:

@@ -296,7 +296,7 @@ class Dataset:
         return Whole(self.maker.budget)
 
     def _adds_up(self, sums: Counting) -> bool:
-        """Return whether the sums are right for some finished samples."""
+        """Return whether the sums are right for some finished prompts."""
         budget, tokens, first = sums.budget, 0, dict(self._last)
         for context in range(CHECKED):
             # Of a long prompt there are many seams in the first sample alone.
@@ -304,15 +304,15 @@ class Dataset:
                 break
             with contextlib.suppress(TooLongError):
                 shared = self._context(self.maker, sums, context)
-                sample = shared[0]
+                text, prefix = shared.text(0), budget.prefix(shared.drafts[0])
                 fed, plain = shared.lengths[0]
                 tokens += fed
-                if fed != budget.fed(sample.input, sample.answer_prefix):
+                if fed != budget.fed(text, prefix):
                     return False
                 # The plain text differs from what is fed at its two ends alone.
                 if context == 0:
                     first = dict(self._last)
-                    if plain != budget.plain(sample.input, sample.answer_prefix, fed):
+                    if plain != budget.plain(text, prefix, fed):
                         return False
         # The first context is the one that is asked for next.
         self._last.clear()

@@ -69,11 +69,16 @@ class Shared:
     def __len__(self) -> int:
         return len(self.drafts)
 
+    def text(self, number: int) -> str:
+        """Return the prompt of a question, without the answer prefix."""
+        draft = self.drafts[number]
+        return draft.head + self.context.text + draft.tail
+
     def __getitem__(self, number: int) -> Sample:
         draft = self.drafts[number]
         fed, plain = self.lengths[number]
         counting = self.composer.counting
-        text = draft.head + self.context.text + draft.tail
+        text = self.text(number)
         stretches = counting.stretches(draft, self.context)
         starts = [stretch.token(0) for stretch in stretches]
         generate = counting.budget.tokens_to_generate

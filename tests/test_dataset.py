@@ -20,13 +20,14 @@ from helpers_tasks import smallest_of
 import rulerlib
 from conftest import ROOT, killed, python
 from rulerlib import languages, samples
-from rulerlib.dataset import Dataset
+from rulerlib.dataset import FIRST_PROBES, PROBES, Dataset
 from rulerlib.errors import DataError, ParameterError, RulerError, RunMismatchError
 from rulerlib.prompts import PromptFormat
 from rulerlib.samples import Sample
 from rulerlib.store.questions import METADATA, write
 from rulerlib.tasks import RULER, TASKS, names, resolve
 from rulerlib.tasks.family import BESIDE
+from rulerlib.tasks.niah import Needles
 from rulerlib.texts import digest
 
 VARIANTS = [name for name, task in TASKS.items() if task.family.name == "niah"]
@@ -230,6 +231,44 @@ def test_a_length_too_small_for_all_needles_is_told_the_smallest():
     smallest = smallest_of(caught.value)
     data = made("niah_multikey_2", smallest, queries_per_context=20, num_samples=40)
     assert all(sample.length <= smallest for sample in data)
+
+
+@pytest.mark.parametrize(("kind", "language"), [("words", "en"), ("bytelevel", "da")])
+def test_a_few_trial_drafts_tell_as_much_as_all(kind, language, request, monkeypatch):
+    """Where drafts are alike: the room for answers, the bytes, and the smallest length."""
+    how = {"language": language, "tokenizer": request.getfixturevalue(kind), "seed": 7}
+
+    def told(name: str) -> tuple[dict, Sample, str]:
+        data = Dataset(name, 4096, **how)
+        assert data.maker.alike
+        with pytest.raises(ParameterError) as caught:
+            Dataset(name, data.tokens_to_generate + 8, **how)
+        return data.metadata, data[0], str(caught.value)
+
+    # Values of all kinds, one and many of them, in all haystacks.
+    needles = ("single_1", "single_3", "single_4", "multikey_2", "multivalue")
+    kinds = [f"niah_{name}" for name in needles]
+    few = [told(name) for name in kinds]
+    monkeypatch.setattr("rulerlib.dataset.FIRST_PROBES", PROBES)
+    assert [told(name) for name in kinds] == few
+
+
+def test_far_from_the_smallest_length_few_drafts_are_drawn(monkeypatch):
+    drawn = []
+    plan = Needles.plan
+
+    def counted(self, index, rng, queries):
+        drawn.append(index)
+        return plan(self, index, rng, queries)
+
+    monkeypatch.setattr(Needles, "plan", counted)
+    data = made("niah_single_2", 1024)
+    assert drawn == [*range(FIRST_PROBES)]
+    drawn.clear()
+    with pytest.raises(ParameterError) as caught:
+        made("niah_single_2", data.tokens_to_generate + 8)
+    made("niah_single_2", smallest_of(caught.value))
+    assert {*drawn} == {*range(PROBES)}
 
 
 # --- On disk --------------------------------------------------------------------------------

@@ -25,7 +25,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from rulerlib import packages, paths, tasks
+from rulerlib import commands, packages, paths, tasks
 from rulerlib.errors import DataError, ParameterError, RulerError, one_of, shortened
 from rulerlib.tasks import Task
 
@@ -233,4 +233,4 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(commands.run(main))

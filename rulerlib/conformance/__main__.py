@@ -9,6 +9,7 @@ import json
 import sys
 from collections.abc import Sequence
 
+from rulerlib import commands
 from rulerlib.conformance import check
 from rulerlib.errors import RulerError
 
@@ -34,4 +35,4 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(commands.run(main))

@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from rulerlib import languages
+from rulerlib import commands, languages
 from rulerlib.errors import ParameterError, RulerError, require
 from rulerlib.memory import planning, presets, running
 from rulerlib.memory.suites import PROFILES, SUITES
@@ -167,4 +167,4 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(commands.run(main))

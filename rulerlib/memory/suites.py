@@ -29,7 +29,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, TextIO
 
 import rulerlib
-from rulerlib import languages, paths, samples
+from rulerlib import commands, languages, paths, samples
 from rulerlib.errors import (
     BusyError,
     ParameterError,
@@ -359,4 +359,4 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(commands.run(main))

@@ -14,6 +14,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
+from rulerlib import commands
 from rulerlib.errors import RulerError, one_of, require
 from rulerlib.progress import Progress
 from rulerlib.sweep import cells, run, servers, state
@@ -232,4 +233,4 @@ def _parser() -> argparse.ArgumentParser:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(commands.run(main))

@@ -1,0 +1,55 @@
+"""How our command lines end where whoever read what they print has had enough.
+
+``python -m rulerlib.sweep status PLAN | head -1`` closes its end of the pipe after one line. That
+is no mistake, and ends the command in silence, as it ends those that come with a system:
+
+>>> run(lambda: 2)
+2
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import sys
+from collections.abc import Callable
+from typing import TextIO
+
+CLOSED = 128 + 13
+"""The exit code that a shell gives a command that a closed pipe has ended (SIGPIPE is 13)."""
+
+
+def run(main: Callable[[], int]) -> int:
+    """Return the exit code of a command line, `CLOSED` where nobody reads on.
+
+    Parameters
+    ----------
+    main
+        Does what the command line asks for, and returns the exit code.
+    """
+    try:
+        try:
+            return main()
+        finally:
+            # Now, and not when Python ends, where nobody could catch the error.
+            sys.stdout.flush()
+    except BrokenPipeError:
+        closed = [stream for stream in (sys.stdout, sys.stderr) if _is_closed(stream)]
+        if not closed:
+            # Another pipe broke, such as that to a server.
+            raise
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        for stream in closed:
+            # What Python still holds is written there when it ends.
+            os.dup2(nowhere, stream.fileno())
+        return CLOSED
+
+
+def _is_closed(stream: TextIO) -> bool:
+    """Return whether a stream is a pipe that nobody reads; true where a system cannot say."""
+    if not hasattr(select, "poll"):
+        return True
+    # Not by writing to it: what was written before may be gone, or may still be held.
+    asked = select.poll()
+    asked.register(stream.fileno(), 0)
+    return any(event & (select.POLLERR | select.POLLHUP) for _, event in asked.poll(0))

@@ -15,6 +15,7 @@ import math
 import random
 import sys
 from array import array
+from functools import lru_cache
 from typing import Any
 
 # Fewer than this are drawn as quickly one by one.
@@ -44,19 +45,26 @@ def sample(rng: random.Random, size: int, count: int) -> list[int]:
     # Few of many are looked up in a set by the standard library, in another order of draws.
     if not FEW <= count <= size or size > 4 ** math.ceil(math.log(3 * count, 4)) + 21:
         return rng.sample(range(size), count)
-    pool, drawn = list(range(size)), list[int]()
-    left, least = size, size - count
+    pool, drawn = [*_numbers(size)], list[int]()
+    left, least, keep = size, size - count, drawn.append
     while left > least:
         bits = left.bit_length()
         shift = 32 - bits
         for word in _words(rng, left - max(least, (1 << bits - 1) - 1)):
             number = word >> shift
             if number < left:
-                drawn.append(pool[number])
+                keep(pool[number])
                 left -= 1
                 # The last one that is left takes the place of the one that was drawn.
                 pool[number] = pool[left]
     return drawn
+
+
+# The next sample mostly draws from as many.
+@lru_cache(8)
+def _numbers(size: int) -> list[int]:
+    """Return the numbers below ``size``; they are to be copied, which is faster than a range."""
+    return [*range(size)]
 
 
 def _words(rng: random.Random, count: int) -> array[int]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from operator import le
@@ -155,10 +155,23 @@ class Parts(Sequence[Part]):
     ----------
     columns
         The parts by role, in any order; `of` makes them of single parts.
+    more
+        Returns further ones. It is asked when somebody looks at the parts, and once.
     """
 
-    def __init__(self, columns: Sequence[Column] = ()) -> None:
-        self.columns = tuple(columns)
+    def __init__(
+        self, columns: Sequence[Column] = (), more: Callable[[], Sequence[Column]] = tuple
+    ) -> None:
+        self._known, self._more = columns, more
+
+    @cached_property
+    def columns(self) -> tuple[Column, ...]:
+        """All parts, by role."""
+        return (*self._known, *self._more())
+
+    def __reduce__(self) -> tuple[type[Self], tuple[tuple[Column, ...]]]:
+        # What is copied or sent to another process is the parts, not who could work them out.
+        return type(self), (self.columns,)
 
     @classmethod
     def of(cls, parts: Iterable[Part]) -> Self:

@@ -7,6 +7,8 @@ from the tasks: what it finds must be what the parts say, and the other way roun
 from __future__ import annotations
 
 import bisect
+import copy
+import pickle
 import re
 from collections import Counter
 
@@ -328,3 +330,28 @@ def test_a_damaged_part_is_shown(data, sentence):
     with pytest.raises(DataError) as error:
         Parts.from_data(data, 9)
     assert str(error.value) == sentence
+
+
+def test_parts_are_worked_out_when_somebody_looks_and_once():
+    asked = []
+
+    def more() -> list[Column]:
+        asked.append("asked")
+        return [Column("word", [4], [7])]
+
+    parts = Parts([Column("context", [0], [9])], more)
+    assert not asked
+    assert [part.role for part in parts] == ["context", "word"]
+    assert (len(parts), parts.of_role("word")) == (2, [Part("word", 4, 7)])
+    assert asked == ["asked"]
+
+
+def test_a_copy_of_a_sample_has_its_parts_and_not_who_made_them():
+    """A maker holds all words there are; and it has made other samples when the copy is read."""
+    data = Dataset("fwe", 700, "en", "words", num_samples=2)
+    sample, again = data[0], data[0]
+    sent = pickle.dumps(sample)
+    assert b"rulerlib.tasks" not in sent
+    _ = data[1].parts[0]
+    assert pickle.loads(sent) == copy.deepcopy(again) == sample
+    assert sample.parts.of_role("word") == again.parts.of_role("word") != []

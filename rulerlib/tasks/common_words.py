@@ -147,7 +147,7 @@ class Knobs:
 
 
 class Numbers:
-    """The numbers of a list, ``"1. "``, ``"2. "``, ..., as far as they were needed.
+    """The numbers of a list, ``"1."``, ``"2."``, ..., as far as they were needed.
 
     Attributes
     ----------
@@ -181,7 +181,7 @@ class Numbers:
             return
         plain = [f"{number}." for number in range(first, count + 1)]
         self.costs += Haystack(plain, " ", self._tokenizer).costs
-        self.texts += [number + " " for number in plain]
+        self.texts += plain
         self.sums = list(itertools.accumulate(self.costs, initial=0))
 
 
@@ -333,10 +333,12 @@ class NumberedList(Maker):
         return len(choice.common) * common + len(choice.uncommon) * uncommon
 
     def _listed(self, order: Sequence[int]) -> list[str]:
-        """Return numbered words."""
+        """Return a number, a word, a number, a word, ...: joining two texts takes more time."""
         self._numbers.reach(len(order))
-        # There are more numbers than words.
-        return [*map(add, self._numbers.texts, map(self.haystack.units.__getitem__, order))]
+        listed = [""] * (2 * len(order))
+        listed[::2] = self._numbers.texts[: len(order)]
+        listed[1::2] = map(self.haystack.units.__getitem__, order)
+        return listed
 
     def _cost(self, choice: Choice, setting: Repeats) -> int:
         """Return what the smallest list costs, in whatever order."""
@@ -349,10 +351,10 @@ class NumberedList(Maker):
         return self._numbers.sums[entries] + words
 
     def mark(self, units: Iterable[str], starts: Iterable[int]) -> list[Column]:
-        """Return the part of each listed word, without its number."""
-        first = [*starts]
-        ends = [*map(add, first, map(len, units))]
-        return [Column("word", [*map(add, first, map(len, self._numbers.texts))], ends)]
+        """Return the part of each listed word; every other unit is a number."""
+        first = [*itertools.islice(starts, 1, None, 2)]
+        words = itertools.islice(units, 1, None, 2)
+        return [Column("word", first, [*map(add, first, map(len, words))])]
 
     def _fixed(self, choice: Choice, setting: Repeats, rng: random.Random) -> int:
         return self.budget.least(self._ask(choice, setting, rng), self.haystack.seam)

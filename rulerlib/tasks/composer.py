@@ -161,7 +161,9 @@ class Shared:
         if end > begin:
             parts.append(Part("context", begin, end))
         parts.append(Part("question", end, size))
-        return Parts([*draft.head_parts, *Parts.of(parts).columns, *self._units])
+        known = [*draft.head_parts, *Parts.of(parts).columns]
+        # Those of the units are many, and who asks a question mostly does not look at them.
+        return Parts(known, lambda: self._units)
 
 
 @dataclass(frozen=True)

@@ -197,8 +197,12 @@ class CodedText(Maker):
 
     def mark(self, units: Iterable[str], starts: Iterable[int]) -> list[Column]:
         """Return the part of each coded word; the dots are noise and have none."""
-        coded = [*itertools.compress(starts, map(NOISE.__ne__, units))]
-        return [Column("word", coded, [*map(self.knobs.coded_wordlen.__add__, coded)])]
+        letters, step = self.knobs.coded_wordlen, len(NOISE + self.haystack.seam)
+        # As if all were dots, and for each word before it as much more as it is longer.
+        words = [at for at, unit in enumerate(units) if unit != NOISE]
+        first, more = next(iter(starts), 0), letters - len(NOISE)
+        coded = [first + at * step + number * more for number, at in enumerate(words)]
+        return [Column("word", coded, [start + letters for start in coded])]
 
 
 # The next length has the same words.

@@ -22,12 +22,14 @@ import re
 import unicodedata
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
+from functools import cached_property
 from statistics import fmean
-from typing import Any, NamedTuple
+from typing import Any
 
 from rulerlib import languages
 from rulerlib.metrics import clean, items, normalize
+from rulerlib.parts import Column
 from rulerlib.samples import Prediction
 
 KINDS = {
@@ -114,7 +116,7 @@ def explain_values(
     text = clean(prediction.pred)
     form = items.WORD if listed else items.form(prediction.outputs)
     references = [normalize(output) for output in prediction.outputs]
-    values = _values(prediction, form, placed)
+    values = _Values(prediction, form)
     stated = items.listed(text) if listed else [(hit[0], hit.end()) for hit in form.finditer(text)]
     if cut_off and stated and stated[-1][1] == len(text):
         # The last one may be the beginning of another value.
@@ -123,12 +125,12 @@ def explain_values(
     rest = text[stated[-1][1] :] if stated else ""
     going_on = cut_off and len(rest.strip()) <= max(map(len, prediction.outputs), default=0)
     said = [normalize(value) for value, _ in stated]
-    said = [value for value in said if value not in values.keys or value in values.there]
+    said = [value for value in said if values.stands(value) or value not in values.keys]
     answer = normalize(text)
     missing = [reference for reference in references if reference not in answer]
     wrong = [value for value in dict.fromkeys(said) if value not in references]
-    distractors = [value for value in wrong if value in values.there]
-    copied = [value for value in wrong if value in values.shown and value not in values.there]
+    distractors = [value for value in wrong if values.stands(value)]
+    copied = [value for value in wrong if values.is_shown(value) and value not in distractors]
     invented = len(wrong) - len(distractors) - len(copied)
     repeated = len(said) - len(set(said))
     if not text:
@@ -154,18 +156,18 @@ def explain_values(
         error, missing=len(missing), distractors=len(distractors), invented=invented,
         from_example=len(copied), repeated=repeated,
     )  # fmt: skip
-    starts = values.starts
-    right = sorted(start for reference in references for start in starts.get(reference, ()))
-    if placed and right and distractors:
-        away = {
-            value: _nearest(right, *own)
-            if len(own) == 1
-            else min(_nearest(right, at) for at in own)
-            for value, own in starts.items()
-            if value not in references
-        }
-        explained["distance"] = 100 * min(away[value] for value in distractors) / values.size
-        explained["expected"] = 100 * fmean(away.values()) / values.size
+    places = values.places() if placed and distractors else []
+    right = sorted(start for value, start in places if value in references)
+    if right:
+        away = dict[str, int]()
+        for value, start in places:
+            # Of a value that stands in several places, the nearest.
+            near = _nearest(right, start)
+            if away.setdefault(value, near) > near:
+                away[value] = near
+        others = [near for value, near in away.items() if value not in references]
+        explained["distance"] = 100 * min(map(away.__getitem__, distractors)) / values.size
+        explained["expected"] = 100 * fmean(others) / values.size
     return explained
 
 
@@ -282,73 +284,86 @@ def _refusals() -> tuple[str, ...]:
     return tuple(normalize(phrase) for pack in packs for phrase in pack.refusals)
 
 
-class _Words:
-    """The listed words of a prompt, which are tens of thousands, and few of them are asked for.
+class _Values:
+    """The values of a prompt, normalized: tens of thousands, of which few are ever asked for.
 
-    Parameters
+    Attributes
     ----------
-    text
-        The prompt, normalized, each character where it was.
-    ends
-        Where each word ends, by where it starts.
+    size
+        The characters of the prompt without the worked example.
     """
 
-    def __init__(self, text: str, ends: Mapping[int, int]) -> None:
-        self._text, self._ends = text, ends
+    def __init__(self, prediction: Prediction, form: re.Pattern[str]) -> None:
+        self._prompt, self._form, self._columns = prediction.input, form, tuple[Column, ...]()
+        self._has_parts = bool(prediction.others.get("parts"))
+        if self._has_parts:
+            roles = "example", "needle", "distractor", "value", "word"
+            self._columns = prediction.columns_of(*roles)
+        examples = (column.end for column in self._columns if column.role == "example")
+        self._begin = max(itertools.chain.from_iterable(examples), default=0)
+        self.size = max(1, len(self._prompt) - self._begin)
 
-    def __contains__(self, word: object) -> bool:
-        assert isinstance(word, str)
-        start = self._text.find(word)
-        while start >= 0 and self._ends.get(start) != start + len(word):
-            start = self._text.find(word, start + 1)
+    def stands(self, value: str) -> bool:
+        """Return whether it is a value of the context."""
+        return self._is_value(value, self._begin, len(self._prompt))
+
+    def is_shown(self, value: str) -> bool:
+        """Return whether it is a value of the worked example."""
+        return self._is_value(value, 0, self._begin)
+
+    @cached_property
+    def keys(self) -> set[str]:
+        """The keys of needles and distractors."""
+        named = (column for column in self._columns if column.role in ("needle", "distractor"))
+        keys = itertools.chain.from_iterable(column.more.get("key", ()) for column in named)
+        return {*_folded(filter(None, keys))}
+
+    def places(self) -> list[tuple[str, int]]:
+        """Return each value of the context with where it starts."""
+        return [(value, start) for value, start in self._all if start >= self._begin]
+
+    def _is_value(self, value: str, first: int, last: int) -> bool:
+        """Return whether one of the values that start at characters [first, last) is this."""
+        if self._text is None:
+            return any(first <= start < last for start in self._starts.get(value, ()))
+        end = last + len(value) - 1
+        start = self._text.find(value, first, end)
+        while start >= 0 and self._ends.get(start) != start + len(value):
+            start = self._text.find(value, start + 1, end)
         return start >= 0
 
+    @cached_property
+    def _text(self) -> str | None:
+        """The prompt normalized, each character where it was; None where it cannot be."""
+        prompt = self._prompt
+        # Most prompts are plain letters, which are folded much faster than all others.
+        text = prompt.lower() if prompt.isascii() else prompt.casefold()
+        holds = self._has_parts and len(text) == len(prompt)
+        return text if holds and _is_normal(prompt) and _is_normal(text) else None
 
-class _Values(NamedTuple):
-    """The values of a prompt, normalized, and its size in characters without the worked example.
+    @cached_property
+    def _ends(self) -> dict[int, int]:
+        """Where each value ends, by where it starts."""
+        listed = (column for column in self._columns if column.role in ("value", "word"))
+        pairs = (zip(column.start, column.end, strict=True) for column in listed)
+        return dict(itertools.chain.from_iterable(pairs))
 
-    ``starts`` has where each value of the context starts, as far as places are wanted.
-    """
+    @cached_property
+    def _all(self) -> list[tuple[str, int]]:
+        """Each value, those of the worked example too, with where it starts."""
+        if not self._has_parts:
+            hits = self._form.finditer(self._prompt)
+            return [(normalize(hit[0]), hit.start()) for hit in hits]
+        texts = map(self._prompt.__getitem__, map(slice, self._ends, self._ends.values()))
+        return [*zip(_folded(texts), self._ends, strict=True)]
 
-    there: Container[str]
-    shown: Container[str]
-    keys: Container[str]
-    starts: Mapping[str, Sequence[int]]
-    size: int
-
-
-def _values(prediction: Prediction, form: re.Pattern[str], placed: bool) -> _Values:
-    """Return the values of a prompt: those of its context, those of its worked example, and keys.
-
-    Where they start is looked up only where ``placed`` says that it means something.
-    """
-    prompt = prediction.input
-    starts: dict[str, list[int]] = defaultdict(list)
-    if not prediction.others.get("parts"):
-        for hit in form.finditer(prompt):
-            starts[normalize(hit[0])].append(hit.start())
-        return _Values(starts, (), (), starts, max(1, len(prompt)))
-    columns = prediction.columns_of("example", "needle", "distractor", "value", "word")
-    examples = [column.end for column in columns if column.role == "example"]
-    begin = max(itertools.chain.from_iterable(examples), default=0)
-    keys, after, before = set[str](), dict[int, int](), dict[int, int]()
-    for column in columns:
-        if column.role in ("needle", "distractor"):
-            keys.update(_folded(filter(None, column.more.get("key", ()))))
-        elif column.role in ("value", "word"):
-            ends = dict(zip(column.start, column.end, strict=True))
-            if begin and min(ends, default=begin) < begin:
-                before |= {start: end for start, end in ends.items() if start < begin}
-                ends = {start: end for start, end in ends.items() if start >= begin}
-            after |= ends
-    size, text = max(1, len(prompt) - begin), prompt.casefold()
-    if not placed and len(text) == len(prompt) and _is_normal(prompt) and _is_normal(text):
-        return _Values(_Words(text, after), _Words(text, before), keys, starts, size)
-    there = _folded(prompt[start:end] for start, end in after.items())
-    for value, start in zip(there, after, strict=True):
-        starts[value].append(start)
-    shown = _folded({prompt[start:end] for start, end in before.items()})
-    return _Values({*there}, {*shown}, keys, starts, size)
+    @cached_property
+    def _starts(self) -> dict[str, list[int]]:
+        """Where each value starts, by its text."""
+        starts: dict[str, list[int]] = defaultdict(list)
+        for value, start in self._all:
+            starts[value].append(start)
+        return starts
 
 
 _is_normal = functools.partial(unicodedata.is_normalized, "NFKC")

@@ -1,0 +1,126 @@
+"""The samples behind a score, as the explorer shows them: prompt, gold, answer and its judgement.
+
+>>> about = {"model": "lille", "language": "da", "task": "vt", "length": 1024, "seed": 7}
+>>> print(command(about, 3))
+python -c "from rulerlib.dataset import Dataset; print(Dataset('vt', length=1024, language='da', \
+tokenizer='lille', num_samples=4, seed=7)[3].input)"
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from rulerlib import tasks
+from rulerlib.analysis import labels
+from rulerlib.errors import HALF
+from rulerlib.escaping import visible
+from rulerlib.explore.folding import fold, shown_parts
+from rulerlib.prompts import PromptFormat
+from rulerlib.samples import Prediction
+
+LONGEST = 20_000
+"""Characters of an answer, or of the thinking before it, that are shown."""
+
+# What of a prediction's `others` the page shows.
+_KNOWN = ("depths", "prompt_tokens", "tokens_generated", "finished", "cut_off", "facts")
+
+_USUAL_FORMAT = PromptFormat().settings()
+
+
+def record(prediction: Prediction, judged: Mapping[str, Any]) -> dict[str, Any]:
+    """Return all that the page shows of one answer, as plain data.
+
+    Parameters
+    ----------
+    prediction
+        The answer, with its prompt.
+    judged
+        Its ``measures``, with the value of each; its ``score``, the value of the primary one; and
+        ``error``, the kind of mistake.
+
+    Returns
+    -------
+    dict
+        ``index``, ``repeat``; ``pieces`` of the prompt, each with the character where it begins;
+        ``characters`` of the whole prompt; ``parts``: role, start and end of what is marked in
+        it; ``prefix``, the beginning of the answer; ``gold``; ``answer``; ``thinking``, where the
+        model thought; ``known``: depths, numbers of tokens and the like; and what was judged.
+        Places count characters of Unicode, as Python does.
+    """
+    # UTF-8 has no half characters; each becomes one other, so that places stay.
+    prompt = _plain(prediction.input)
+    parts = shown_parts(prediction.parts)
+    others = prediction.others
+    made = {
+        "index": prediction.index,
+        "repeat": prediction.repeat,
+        "characters": len(prompt),
+        "pieces": [[*piece] for piece in fold(prompt, parts)],
+        "parts": [[part.role, part.start, part.end] for part in parts],
+        "prefix": _plain(others.get("answer_prefix") or ""),
+        "gold": [_plain(output) for output in prediction.outputs],
+        "answer": _shown(prediction.pred),
+        "known": {name: others[name] for name in _KNOWN if others.get(name) not in (None, {})},
+        **judged,
+    }
+    if prediction.truncation >= 0:
+        made["known"]["prompt_cut_to"] = prediction.truncation
+    if others.get("thinking"):
+        made["thinking"] = _shown(str(others["thinking"]))
+    return made
+
+
+def _plain(text: str) -> str:
+    return HALF.sub("\ufffd", text)
+
+
+def _shown(text: str) -> str:
+    """Return what a model said with all characters visible, without the rest of a very long one."""
+    left = len(text) - LONGEST
+    return visible(text[:LONGEST]) + (f" [... {left:,} characters ...]" if left > 0 else "")
+
+
+def settings(about: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the settings of a run that its page lists: what is not set is left out."""
+    own = {"task": labels.task(about), **labels.settings(about)}
+    knobs = labels.knobs(about)
+    own |= {"knobs": {name: value for name, value in knobs.items() if value is not None}}
+    return {name: value for name, value in own.items() if value not in (None, [], {}, "")}
+
+
+def command(about: Mapping[str, Any], index: int) -> str:
+    """Return the command that prints the prompt of a sample again; ``""`` where there is none.
+
+    There is none for the user's own texts, of which only the hash is known, and for tasks of
+    others. The budget is counted with the model's own tokenizer.
+    """
+    name = labels.base(about["task"])
+    if name not in tasks.TASKS or about.get("texts") or "+" in about["task"]:
+        return ""
+    arguments = [
+        repr(name), f"length={about['length']}", f"language={about['language']!r}",
+        f"tokenizer={about['model']!r}",
+    ]  # fmt: skip
+    arguments.append(f"num_samples={index + 1}")
+    own = labels.settings(about)
+    arguments += [f"{key}={own[key]!r}" for key in ("seed", "question_language") if own.get(key)]
+    if own.get("queries_per_context", 1) > 1:
+        arguments.append(f"queries_per_context={own['queries_per_context']}")
+    if own.get("tokens_to_generate"):
+        arguments.append(f"room={own['tokens_to_generate']}")
+    if about.get("knobs"):
+        arguments.append(f"knobs={dict(about['knobs'])!r}")
+    imported = "from rulerlib.dataset import Dataset"
+    given = {
+        key: tuple(value) if isinstance(value, list) else value
+        for key, value in (about.get("format") or {}).items()
+        if key in _USUAL_FORMAT and value != _USUAL_FORMAT[key]
+    }
+    if given:
+        imported += "; from rulerlib.prompts import PromptFormat"
+        words = ", ".join(f"{key}={value!r}" for key, value in given.items())
+        arguments.append(f"format=PromptFormat({words})")
+    code = f"{imported}; print(Dataset({', '.join(arguments)})[{index}].input)"
+    quoted = code.replace("\\", "\\\\").replace('"', '\\"').replace("$", "\\$").replace("`", "\\`")
+    return f'python -c "{quoted}"'

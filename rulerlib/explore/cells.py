@@ -1,0 +1,152 @@
+"""What the table of the explorer shows: every cell with its means and intervals, as columns.
+
+A file of columns is a third of the size of one of rows, and the page must be there in a second.
+
+>>> about = {"model": "lille", "language": "da", "task": "vt", "length": 1024}
+>>> table = analysis.scores([(about, Prediction(0, "...", ["ABCDE"], " ABCDE."))])
+>>> columns(table)["columns"]["mean"], columns(table)["complete"]
+([1.0], [['lille', 'da']])
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Iterator
+from itertools import combinations
+from typing import Any
+
+import pandas as pd
+
+from rulerlib import analysis
+from rulerlib.analysis.pairs import holm
+from rulerlib.analysis.tables import BY
+from rulerlib.intervals import recovered
+from rulerlib.samples import Prediction as Prediction
+
+NAMES = ("model", "language", "task")
+"""The columns of names, which stand once under ``names`` and as numbers in their column."""
+
+MOST_MODELS = 10
+"""Models that are compared two by two; further ones are in the table alone."""
+
+_MEANS = ("mean", "low", "high")
+
+
+def keys(table: pd.DataFrame) -> list[tuple[Any, ...]]:
+    """Return the model, language, task and length of each cell, in the order of all columns."""
+    return [*map(tuple, analysis.accuracy(table)[list(BY)].to_numpy().tolist())]
+
+
+def columns(table: pd.DataFrame) -> dict[str, Any]:
+    """Return every cell with the mean of its primary measure.
+
+    Parameters
+    ----------
+    table
+        From `rulerlib.analysis.scores`.
+
+    Returns
+    -------
+    dict
+        ``names``, for model, language and task; ``columns``: those as numbers of names,
+        ``length``, ``n``, ``measure`` (the number of its name among ``measures``), ``mean``,
+        ``low``, ``high``, and ``cut_off``, the share of answers that are wrong and were cut off;
+        ``measures``; ``complete``: the models, each with a language, that were asked all tasks at
+        all lengths that any model here was asked in this language.
+    """
+    rows = analysis.accuracy(table)
+    measures = list(dict.fromkeys(table["measure"]))
+    names = {name: list(dict.fromkeys(rows[name])) for name in NAMES}
+    made: dict[str, list[Any]] = {
+        name: [names[name].index(value) for value in rows[name]] for name in NAMES
+    }
+    made |= {name: rows[name].astype(int).tolist() for name in ("length", "n")}
+    made["measure"] = [measures.index(name) for name in rows["measure"]]
+    made |= _rounded(rows)
+    if "cut_off" in rows:
+        made["cut_off"] = [round(share, 4) for share in rows["cut_off"]]
+    return {"names": names, "measures": measures, "complete": complete(rows), "columns": made}
+
+
+def complete(rows: pd.DataFrame) -> list[list[str]]:
+    """Return the models, each with a language, that were asked all that any model was asked."""
+    asked: dict[str, set[Any]] = defaultdict(set)
+    own: dict[tuple[str, str], set[Any]] = defaultdict(set)
+    for row in rows.to_dict("records"):
+        cell = row["task"], row["length"]
+        asked[row["language"]].add(cell)
+        own[row["model"], row["language"]].add(cell)
+    return [[*key] for key, cells in own.items() if cells == asked[key[1]]]
+
+
+def of_measure(table: pd.DataFrame, measure: str) -> dict[str, Any]:
+    """Return the means of one measure by the number of the cell, for the cells that have it."""
+    numbers = {key: number for number, key in enumerate(keys(table))}
+    rows = analysis.accuracy(table, measure)
+    cells = [numbers[key] for key in map(tuple, rows[list(BY)].to_numpy().tolist())]
+    return {"measure": measure, "cell": cells, **_rounded(rows)}
+
+
+def _rounded(rows: pd.DataFrame) -> dict[str, list[float]]:
+    return {name: [round(float(value), 4) for value in rows[name]] for name in _MEANS}
+
+
+def comparisons(table: pd.DataFrame) -> Iterator[dict[str, Any]]:
+    """Yield every comparison of two models, and of two languages of one model.
+
+    Models are compared on the samples that both were asked, see `rulerlib.analysis.paired`. The
+    samples of two languages are not the same, even where they are drawn alike, so theirs is the
+    difference of two independent means; its interval follows from both of theirs.
+
+    Yields
+    ------
+    dict
+        ``kind`` (``"model"`` or ``"language"``), ``first``, ``second``, and ``rows``: for each
+        ``language`` or ``model``, ``task`` and ``length`` the number of samples ``n``, the two
+        means, their ``difference`` with ``low`` and ``high``, and for models ``p_holm``.
+    """
+    models = list(dict.fromkeys(table["model"]))[:MOST_MODELS]
+    for first, second in combinations(models, 2):
+        rows = analysis.paired(table, first, second)
+        if len(rows):
+            rows = rows.rename(columns={first: "first", second: "second"})
+            rows["p_holm"] = holm(rows["p"].tolist())
+            yield {"kind": "model", "first": first, "second": second, "rows": _rows(rows)}
+    means = analysis.accuracy(table)
+    languages = list(dict.fromkeys(table["language"]))
+    for pair in combinations(languages, 2):
+        ours, theirs = (means[means["language"] == name] for name in pair)
+        both = ours.merge(theirs, on=["model", "task", "length"], suffixes=("", "_other"))
+        if len(both):
+            plain = [_independent(row) for row in both.to_dict("records")]
+            yield {"kind": "language", "first": pair[0], "second": pair[1], "rows": plain}
+
+
+def _independent(row: dict[Any, Any]) -> dict[str, Any]:
+    """Return the difference of the means of two languages."""
+    first, second = (
+        tuple(float(row[name + suffix]) for name in _MEANS) for suffix in ("", "_other")
+    )
+    low, high = recovered(first, second, 0)  # type: ignore[arg-type]
+    known = {name: row[name] for name in ("model", "task", "length")}
+    values = {
+        "first": first[0], "second": second[0], "difference": first[0] - second[0],
+        "low": low, "high": high,
+    }  # fmt: skip
+    rounded = {name: round(value, 4) for name, value in values.items()}
+    return {**known, "n": int(min(row["n"], row["n_other"])), **rounded}
+
+
+def _rows(rows: pd.DataFrame) -> list[dict[str, Any]]:
+    """Return rows as plain data; what is not known is None."""
+    wanted = ["language", "task", "length", "n", "first", "second", "difference", "low", "high",
+              "p_holm"]  # fmt: skip
+    return [{str(name): _value(value) for name, value in row.items()}
+            for row in rows[wanted].to_dict("records")]  # fmt: skip
+
+
+def _value(value: Any) -> Any:
+    if not isinstance(value, float):
+        return value
+    return None if math.isnan(value) else round(value, 4)

@@ -1,0 +1,169 @@
+"""The explorer's files: the numbers of the analysis, and the prompts that were asked."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import subprocess
+
+import pytest
+from helpers_explore import SCRIPT, write_run, write_runs
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rulerlib import analysis
+from rulerlib.analysis.tables import BY
+from rulerlib.errors import ParameterError
+from rulerlib.explore import __main__, answers, folding, site
+from rulerlib.intervals import wilson
+from rulerlib.parts import Part, Parts
+from rulerlib.samples import Prediction
+
+pytest.importorskip("pandas")
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory):
+    return write_runs(tmp_path_factory.mktemp("explore") / "runs")
+
+
+@pytest.fixture(scope="module")
+def out(runs):
+    site.write(runs, runs.parent / "out", prompts=True)
+    return runs.parent / "out"
+
+
+def read(out, name):
+    return json.loads((out / name).read_text("utf-8"))
+
+
+def rows_of(shown):
+    """The cells as dictionaries, names in place of their numbers."""
+    columns = dict(shown["columns"])
+    for name, known in shown["names"].items():
+        columns[name] = [known[number] for number in columns[name]]
+    columns["measure"] = [shown["measures"][number] for number in columns["measure"]]
+    return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+
+
+def test_the_numbers_are_those_of_the_analysis(runs, out):
+    shown = read(out, "cells.json")
+    table = analysis.scores(analysis.read_predictions(runs))
+    own, rows = analysis.accuracy(table), rows_of(shown)
+    assert len(rows) == len(own) == 10
+    for name in (*BY, "n", "measure", "mean", "low", "high"):
+        values = own[name].tolist()
+        assert [row[name] for row in rows] == (
+            pytest.approx(values, abs=5e-5) if name in ("mean", "low", "high") else values
+        )
+    # By hand: of 7 answers good has 5 right, poor 2.
+    assert {(row["model"], round(7 * row["mean"])) for row in rows} == {("good", 5), ("poor", 2)}
+    assert [rows[0]["low"], rows[0]["high"]] == pytest.approx(wilson(5, 7), abs=5e-5)
+    assert shown["complete"] == [["good", "da"], ["good", "en"]]
+    for number, measure in enumerate(shown["measures"]):
+        further = read(out, f"measures/{number}.json")
+        expected = analysis.accuracy(table, measure)
+        assert further["mean"] == pytest.approx(expected["mean"].tolist(), abs=5e-5)
+        same = [[rows[cell][name] for name in BY] for cell in further["cell"]]
+        assert same == expected[list(BY)].to_numpy().tolist()
+
+
+def test_comparisons_are_paired_where_the_samples_are_the_same(runs, out):
+    pairs = read(out, "cells.json")["pairs"]
+    kinds = [(pair["kind"], pair["first"], pair["second"]) for pair in pairs]
+    assert kinds == [("model", "good", "poor"), ("language", "da", "en")]
+    table = analysis.scores(analysis.read_predictions(runs))
+    expected = analysis.paired(table, "good", "poor")
+    rows = read(out, "pairs/0.json")["rows"]
+    assert len(rows) == len(expected) == 4
+    for name in ("n", "difference", "low", "high", "p_holm"):
+        values = [row[name] for row in rows]
+        assert values == pytest.approx(expected[name].tolist(), abs=5e-5)
+    (row, *_), languages = read(out, "pairs/1.json")["rows"], read(out, "pairs/1.json")["rows"]
+    assert len(languages) == 5
+    assert row["difference"] == 0
+    # Zou and Donner's interval of two independent means that are alike.
+    low, high = wilson(5, 7)
+    reach = ((5 / 7 - low) ** 2 + (high - 5 / 7) ** 2) ** 0.5
+    assert [row["low"], row["high"]] == pytest.approx([-reach, reach], abs=1e-4)
+
+
+def test_every_answer_is_there_with_its_prompt_and_its_judgement(runs, out):
+    rows = rows_of(read(out, "cells.json"))
+    count = 0
+    for number, row in enumerate(rows):
+        about = read(out, f"answers/{number}/cell.json")
+        records = read(out, f"answers/{number}/0.json")
+        assert len(records) == row["n"] == len(about["samples"])
+        assert about["settings"]["task"] == row["task"]
+        for record, listed in zip(records, about["samples"], strict=True):
+            count += 1
+            score = record["measures"][row["measure"]]
+            assert listed == [record["index"], 0, score, record["error"]]
+            assert record["score"] == score
+            assert bool(record["error"]) == (score < 1)
+            whole = (out / "prompts" / str(number) / f"{record['index']}.txt").read_text("utf-8")
+            assert len(whole) == record["characters"]
+            for start, text in record["pieces"]:
+                assert whole[start : start + len(text)] == text
+            values = [whole[a:b] for role, a, b in record["parts"] if role == "value"]
+            assert {*record["gold"]} <= {*values}
+    assert count == 70
+    assert SCRIPT in read(out, "answers/0/0.json")[4]["answer"]
+
+
+def test_the_command_makes_the_sample_again(tmp_path):
+    """Run as a reader would, in a shell: seed, knobs and format are part of it."""
+    samples = write_run(tmp_path, "words", "niah_single_2", "en", 300, 2, seed=7)
+    (about, prediction) = list(analysis.read_predictions(tmp_path))[1]
+    line = answers.command(about, prediction.index)
+    assert shlex.split(line)[:2] == ["python", "-c"]
+    printed = subprocess.run(line, shell=True, capture_output=True, text=True, timeout=120)
+    assert printed.stdout == samples[1].input + "\n", printed.stderr
+    assert answers.command({**about, "texts": "mine--1234"}, 0) == ""
+    assert "PromptFormat(chat=False)" in answers.command(
+        {**about, "format": {**about["format"], "chat": False}}, 0
+    )
+
+
+@given(st.integers(0, 4000), st.lists(st.tuples(st.integers(0, 4000), st.integers(0, 300))))
+def test_a_folded_prompt_shows_its_parts_and_leaves_out_only_what_is_between(size, spans):
+    text = "".join(chr(0x1F300 + at % 500) for at in range(size))
+    places = [(min(at, size), min(at + width, size)) for at, width in spans]
+    parts = folding.shown_parts(Parts.of([Part("needle", *place) for place in places]))
+    pieces = folding.fold(text, parts)
+    shown = {at for start, piece in pieces for at in range(start, start + len(piece))}
+    assert all(text[start : start + len(piece)] == piece for start, piece in pieces)
+    assert {at for part in parts for at in range(part.start, part.end)} <= shown
+    ends = [start + len(piece) for start, piece in pieces]
+    assert all(start > end for (start, _), end in zip(pieces[1:], ends, strict=False))
+    assert not size or (0 in shown and size - 1 in shown)
+
+
+def test_halves_of_characters_and_hidden_ones_do_no_harm():
+    made = answers.record(Prediction(0, "a\ud800b", ["x"], "\u202ex\x00"), {"measures": {}})
+    assert made["pieces"] == [[0, "a\ufffdb"]]
+    assert made["answer"] == "\\u202ex␀"
+    json.dumps(made).encode()
+
+
+def test_a_folder_of_something_else_is_left_alone(runs, tmp_path, capsys):
+    (tmp_path / "mine.txt").write_text("mine")
+    with pytest.raises(ParameterError, match=r"out is .* must be a new folder"):
+        site.write(runs, tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["mine.txt"]
+    assert __main__.main([str(tmp_path / "none"), str(tmp_path / "new")]) == 2
+    assert "must be a folder that exists" in capsys.readouterr().err
+
+
+def test_the_command_writes_the_folder_anew(tmp_path, capsys):
+    write_run(tmp_path / "runs", "good", "niah_single_2", "da", 300, 55)
+    arguments = [str(tmp_path / "runs"), str(tmp_path / "new")]
+    assert __main__.main([*arguments, "--prompts"]) == 0
+    assert __main__.main(arguments) == 0
+    assert "55 answers in 1 cells" in capsys.readouterr().out
+    # Without --prompts the whole prompts of before are gone; samples come in files of fifty.
+    names = {str(path.relative_to(tmp_path / "new")) for path in (tmp_path / "new").rglob("*.json")}
+    assert {"answers/0/0.json", "answers/0/1.json", "answers/0/cell.json"} <= names
+    assert not (tmp_path / "new" / "prompts").exists()
+    assert len(read(tmp_path / "new", "answers/0/1.json")) == 5

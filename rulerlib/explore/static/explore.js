@@ -1,0 +1,111 @@
+// The page: what the address says is what is shown, and every control changes the address.
+
+import { chosen, csv, element, load, rowsOf, thousands, view, withMeasure } from "./data.js";
+import { curve, heatmap } from "./charts.js";
+import { show as showSample } from "./samples.js";
+import { columnsOf, show as showTable } from "./table.js";
+
+const at = (name) => document.getElementById(name);
+const form = at("filters");
+// By its function, because `elements.length` is their number.
+const control = (name) => form.elements.namedItem(name);
+let shown;
+let rows;
+let drawn = null;
+// What the table shows, for the file of it.
+let current = { rows: [], pair: null };
+
+function options(name, values, all) {
+  const list = values.map(([value, text]) => element("option", { value }, text));
+  control(name).replaceChildren(element("option", { value: "" }, all), ...list);
+}
+
+function fill() {
+  for (const name of ["model", "language", "task"]) {
+    options(name, shown.names[name].map((each) => [each, each]), "all");
+  }
+  const lengths = [...new Set(rows.map((row) => row.length))].sort((a, b) => a - b);
+  options("length", lengths.map((length) => [length, thousands(length)]), "all");
+  options("measure", shown.measures.map((each) => [each, each]), "each task's own");
+  options("pair", shown.pairs.map(({ first, second }, number) => [number, `${first} − ${second}`]), "nothing");
+}
+
+/** Show what the address says. */
+async function render() {
+  const values = view.read();
+  for (const name of ["model", "language", "task", "length", "measure", "pair", "by"]) {
+    control(name).value = values.get(name) ?? "";
+  }
+  control("complete").checked = Boolean(values.get("complete"));
+  const under = new URLSearchParams(values);
+  for (const name of ["cell", "sample", "wrong"]) under.delete(name);
+  // What stands under an open cell stays as it is.
+  if (drawn !== under.toString()) await draw(values, under.toString());
+  await showSample(values, rows, shown);
+}
+
+async function draw(values, now) {
+  const number = shown.measures.indexOf(values.get("measure"));
+  const all = number < 0 ? rows : withMeasure(rows, await load(`measures/${number}.json`));
+  const cells = chosen(all, values);
+  const pair = shown.pairs[values.get("pair") ?? ""] ? await load(`pairs/${values.get("pair")}.json`) : null;
+  const listed = pair ? chosen(pair.rows, values) : cells;
+  if (view.read().toString() !== values.toString()) return;
+  drawn = now;
+  const ordered = showTable(listed, values, pair);
+  current = { rows: ordered, pair };
+  at("table-said").textContent = pair ? compared(pair, listed.length)
+    : `${cells.length.toLocaleString("en")} of ${rows.length.toLocaleString("en")} cells`;
+  at("charts").hidden = !cells.length;
+  if (cells.length) {
+    heatmap(cells, values.get("by") || "task");
+    curve(cells, values.get("by") || "task");
+  }
+}
+
+function compared({ kind, first, second }, count) {
+  const how = kind === "model" ? "on the samples that both were asked"
+    : "of samples that are not the same, so that each mean has an interval of its own";
+  return `${first} minus ${second} in ${count} cells, in points of percent, ${how}; by each task's own measure.`;
+}
+
+function save() {
+  const { rows: listed, pair } = current;
+  const names = columnsOf(listed, pair).flatMap(([name]) => (name === "low" ? ["low", "high"] : [name]));
+  const address = URL.createObjectURL(new Blob([csv(listed, names)], { type: "text/csv" }));
+  element("a", { href: address, download: "explorer.csv" }).click();
+  setTimeout(() => URL.revokeObjectURL(address), 10_000);
+}
+
+const failed = (error) => { at("said").textContent = `This could not be shown: ${error.message}.`; };
+const tell = () => {
+  const samples = rows.reduce((sum, row) => sum + row.n, 0);
+  at("said").textContent = `${samples.toLocaleString("en")} answers in ${rows.length.toLocaleString("en")} cells.`
+    + " Every mean leads to the answers behind it.";
+};
+const update = () => { tell(); render().catch(failed); };
+
+form.addEventListener("submit", (event) => event.preventDefault());
+form.addEventListener("change", ({ target }) => {
+  view.go({ [target.name]: target.type === "checkbox" ? (target.checked ? "1" : "") : target.value });
+});
+at("csv").addEventListener("click", save);
+at("reset").addEventListener("click", () => { location.hash = ""; });
+at("link").addEventListener("click", async () => {
+  // A page without https may not use the clipboard.
+  try {
+    await navigator.clipboard.writeText(location.href);
+    at("link").textContent = "Copied";
+  } catch {
+    at("link").textContent = "Copy it from the address bar";
+  }
+  setTimeout(() => { at("link").textContent = "Copy link"; }, 3000);
+});
+
+load("cells.json").then((values) => {
+  shown = values;
+  rows = rowsOf(shown);
+  fill();
+  addEventListener("hashchange", update);
+  update();
+}).catch(failed);

@@ -1,0 +1,166 @@
+// The samples of a cell: a list with right and wrong marks, and one of them in full.
+
+import { element, load, percent, view } from "./data.js";
+
+const MOST = 300;
+const dialog = document.getElementById("cell");
+const at = (name) => document.getElementById(name);
+
+// What is open: the row of the table, its list of samples and how many stand in a file.
+let open = null;
+
+const nameOf = ([index, repeat]) => (repeat ? `${index}.${repeat}` : String(index));
+const wrong = (sample) => sample[2] < 1;
+
+/** Show what the view says is open, or close. */
+export async function show(values, rows, shown) {
+  const key = values.get("cell");
+  if (!key) {
+    open = null;
+    if (dialog.open) dialog.close();
+    return;
+  }
+  const row = rows.find((each) => [each.model, each.language, each.length, each.task].join("|") === key);
+  if (!row) throw new Error(`there is no cell ${key}`);
+  const { settings, samples, chunk } = await load(`answers/${row.number}/cell.json`);
+  if (view.read().get("cell") !== key) return;
+  const fresh = open?.row.number !== row.number;
+  open = { row, samples, chunk, prompts: shown.prompts };
+  if (fresh) {
+    at("cell-title").textContent = `${row.task}, ${row.length.toLocaleString("en")} tokens`;
+    at("cell-said").textContent = `${row.model}, ${row.language}: ${row.measure} ${percent(row.mean)} %`
+      + ` (${percent(row.low)} to ${percent(row.high)}), n = ${row.n}`;
+    at("settings").replaceChildren(...Object.entries(settings).flatMap(([name, value]) => [
+      element("dt", {}, name), element("dd", {}, typeof value === "string" ? value : JSON.stringify(value)),
+    ]));
+  }
+  at("wrong").checked = Boolean(values.get("wrong"));
+  if (!dialog.open) dialog.showModal();
+  const listed = values.get("wrong") ? samples.filter(wrong) : samples;
+  const name = values.get("sample") ?? nameOf(listed[0] ?? samples[0]);
+  const place = samples.findIndex((sample) => nameOf(sample) === name);
+  if (place < 0) throw new Error(`there is no sample ${name}`);
+  open.place = place;
+  list(listed, samples[place]);
+  const records = await load(`answers/${row.number}/${Math.floor(place / chunk)}.json`);
+  if (open?.row !== row || open.place !== place) return;
+  detail(records[place % chunk], row);
+}
+
+/** List samples around the one that is shown. */
+function list(listed, current) {
+  const place = Math.max(0, listed.indexOf(current));
+  const from = Math.max(0, Math.min(place - MOST / 2, listed.length - MOST));
+  const lines = listed.slice(from, from + MOST).map((sample) => {
+    const [, , score, error] = sample;
+    const mark = score >= 1 ? "✓" : "✗";
+    const said = score >= 1 ? "right" : error || "wrong";
+    return element("li", {}, element("a", {
+      href: view.address({ sample: nameOf(sample) }), class: score >= 1 ? "right" : "wrong",
+      "aria-current": sample === current ? "true" : null,
+    }, element("span", { "aria-hidden": "true" }, `${mark} `), `${nameOf(sample)}: ${said}`));
+  });
+  if (from > 0) lines.unshift(element("li", {}, `${from} before`));
+  const rest = listed.length - from - MOST;
+  if (rest > 0) lines.push(element("li", {}, `${rest} after`));
+  if (!listed.length) lines.push(element("li", {}, "No wrong answers."));
+  const focused = at("samples").contains(document.activeElement);
+  at("samples").replaceChildren(...lines);
+  const marked = at("samples").querySelector("[aria-current]");
+  if (marked) at("samples").scrollTop = marked.offsetTop - at("samples").offsetTop - 60;
+  if (focused) marked?.focus();
+}
+
+/** Return pieces of a prompt with its parts marked; places count characters, not UTF-16's units. */
+function marked(pieces, parts, size) {
+  const made = [];
+  let shown = 0;
+  for (const [start, text] of pieces) {
+    if (start > shown) made.push(gap(start - shown));
+    const letters = Array.from(text);
+    const end = start + letters.length;
+    made.push(...within(parts.filter((part) => part[1] < end && part[2] > start), start, end, (a, b) => letters.slice(a - start, b - start).join("")));
+    shown = end;
+  }
+  if (size > shown) made.push(gap(size - shown));
+  return made;
+}
+
+const gap = (count) => element("span", { class: "gap" }, `… ${count.toLocaleString("en")} characters …`);
+
+/** Return characters [start, end), each stretch in the marks of the outer and the inner parts. */
+function within(parts, start, end, textOf) {
+  const made = [];
+  let done = start;
+  parts.forEach((part, number) => {
+    const [role, a, b] = [part[0], Math.max(part[1], done), Math.min(part[2], end)];
+    if (a >= b) return;
+    if (a > done) made.push(textOf(done, a));
+    const inner = parts.slice(number + 1).filter((each) => each[1] >= part[1] && each[2] <= part[2] && each[1] < b);
+    const tag = role === "question" ? "span" : "mark";
+    made.push(element(tag, { class: role, title: role }, ...within(inner, a, b, textOf)));
+    done = b;
+  });
+  if (done < end) made.push(textOf(done, end));
+  return made;
+}
+
+function block(title, lang, ...content) {
+  return [element("h4", {}, title), element("div", { class: "text", lang, tabindex: "0", role: "group", "aria-label": title }, ...content)];
+}
+
+function pairs(values) {
+  return element("dl", {}, ...Object.entries(values).flatMap(([name, value]) => [
+    element("dt", {}, name), element("dd", {}, typeof value === "number" ? String(value) : JSON.stringify(value)),
+  ]));
+}
+
+/** Show one sample in full. */
+function detail(record, row) {
+  const { language } = row;
+  const right = record.score >= 1;
+  const whole = element("button", { type: "button" }, `Whole prompt (${record.characters.toLocaleString("en")} characters)`);
+  const prompt = block("Prompt", language, ...marked(record.pieces, record.parts, record.characters));
+  whole.addEventListener("click", async () => {
+    const text = await load(`prompts/${row.number}/${record.index}.txt`);
+    prompt[1].replaceChildren(...marked([[0, text]], record.parts, record.characters));
+    whole.remove();
+  });
+  at("sample").replaceChildren(
+    element("h3", {}, `Sample ${nameOf([record.index, record.repeat])}: `,
+      element("span", { class: right ? "right" : "wrong" }, right ? "✓ right" : `✗ ${record.error || "wrong"}`)),
+    ...block("Answer", language, record.prefix ? element("span", { class: "gap" }, `${record.prefix} `) : "", record.answer || "(nothing)"),
+    ...block("Wanted", language, record.gold.join("\n")),
+    ...(record.thinking ? block("Thinking", language, record.thinking) : []),
+    element("h4", {}, "Judgement"), pairs(record.measures),
+    ...prompt, ...(open.prompts && record.pieces.length > 1 ? [whole] : []),
+    element("h4", {}, "Known of it"), pairs(record.known),
+    ...(record.command ? block("Make its prompt again", "en", element("code", {}, record.command)) : []),
+  );
+}
+
+/** Go to the next wrong sample, or with -1 to the one before. */
+function step(by) {
+  if (!open) return;
+  const { samples, place } = open;
+  for (let other = place + by; other >= 0 && other < samples.length; other += by) {
+    if (wrong(samples[other])) {
+      view.go({ sample: nameOf(samples[other]) });
+      return;
+    }
+  }
+  at("cell-said").setAttribute("role", "status");
+  at("cell-said").textContent = by > 0 ? "No wrong answer after this one." : "No wrong answer before this one.";
+}
+
+at("close").addEventListener("click", () => dialog.close());
+at("previous").addEventListener("click", () => step(-1));
+at("next").addEventListener("click", () => step(1));
+at("wrong").addEventListener("change", (event) => view.go({ wrong: event.target.checked ? "1" : "", sample: "" }));
+// Esc closes a dialog by itself; the address follows.
+dialog.addEventListener("close", () => open && view.go({ cell: "", sample: "", wrong: "" }));
+document.addEventListener("keydown", (event) => {
+  if (!dialog.open || event.ctrlKey || event.altKey || event.metaKey) return;
+  if (event.key === "n") step(1);
+  if (event.key === "p") step(-1);
+});

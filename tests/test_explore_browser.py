@@ -1,0 +1,203 @@
+"""The explorer as a reader has it: in a real browser that reaches this machine alone."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+
+import pytest
+from helpers_explore import SCRIPT, write_runs
+
+playwright = pytest.importorskip("playwright.sync_api")
+pytest.importorskip("pandas")
+
+from benchmarks.browser import served  # noqa: E402
+from rulerlib import explore  # noqa: E402
+
+expect = playwright.expect
+
+
+@pytest.fixture(scope="module")
+def address(tmp_path_factory):
+    """Where the explorer is served: below other folders, as on a file share."""
+    place = tmp_path_factory.mktemp("served")
+    explore.write(write_runs(place / "runs"), place / "some" / "where", prompts=True)
+    shutil.rmtree(place / "runs")
+    with served(place) as address:
+        yield f"{address}/some/where/index.html"
+
+
+class Reader:
+    """A page, what went wrong on it, and what it fetched."""
+
+    def __init__(self, browser, address, view="", **options):
+        self.page = browser.new_context(accept_downloads=True, **options).new_page()
+        self.page.set_default_timeout(60_000)
+        self.wrong, self.fetched = [], []
+        self.page.on("pageerror", lambda error: self.wrong.append(str(error)))
+        self.page.on("console", lambda said: said.type == "error" and self.wrong.append(said.text))
+        self.page.on("request", lambda request: self.fetched.append(request.url))
+        self.page.goto(f"{address}#{view}")
+        expect(self.page.locator("#said")).to_contain_text("70 answers in 10 cells")
+        # What the view asks for may have to be fetched.
+        expect(self.page.locator("#table-said")).not_to_be_empty()
+
+    def column(self, number):
+        return self.page.locator(f"#table tbody td:nth-child({number})").all_inner_texts()
+
+    def choose(self, name, value):
+        self.page.locator(f"select[name={name}]").select_option(value)
+
+    def view(self):
+        return self.page.evaluate("decodeURIComponent(location.hash)")
+
+
+@pytest.fixture
+def reader(browser, address):
+    readers = []
+
+    def opened(view="", **options):
+        readers.append(Reader(browser, address, view, **options))
+        return readers[-1]
+
+    yield opened
+    for each in readers:
+        each.page.context.close()
+        assert not each.wrong
+        assert all(url.startswith((address.rsplit("/", 1)[0], "blob:")) for url in each.fetched)
+
+
+def test_it_sorts_and_filters_and_the_address_keeps_the_view(reader, tmp_path):
+    own = reader(viewport={"width": 1280, "height": 900})
+    page = own.page
+    assert len(own.column(1)) == 10
+    page.get_by_role("button", name="mean, %").click()
+    header = page.locator("th", has_text="mean, %")
+    expect(header).to_have_attribute("aria-sort", "ascending")
+    assert own.column(7) == ["28.6"] * 4 + ["71.4"] * 6
+    # By keyboard, the focus stays on the column's name.
+    page.keyboard.press("Enter")
+    expect(header).to_have_attribute("aria-sort", "descending")
+    assert own.column(7) == ["71.4"] * 6 + ["28.6"] * 4
+    own.choose("model", "poor")
+    expect(page.locator("#table tbody tr")).to_have_count(4)
+    own.choose("language", "da")
+    expect(page.locator("#table tbody tr")).to_have_count(2)
+    assert own.view() == "#sort=-mean&model=poor&language=da"
+    with page.expect_download() as download:
+        page.get_by_role("button", name="CSV").click()
+    download.value.save_as(tmp_path / "shown.csv")
+    first, *rest = (tmp_path / "shown.csv").read_text("utf-8").splitlines()
+    assert first == "model,language,task,length,n,measure,mean,low,high"
+    assert [line.split(",")[3] for line in rest] == ["400", "800"]
+    page.go_back()
+    expect(page.locator("#table tbody tr")).to_have_count(4)
+    expect(page.locator("select[name=language]")).to_have_value("")
+    page.get_by_role("button", name="Show all").click()
+    page.get_by_label("complete models only").check()
+    expect(page.locator("#table tbody tr")).to_have_count(6)
+    own.choose("measure", "recall")
+    expect(page.locator("#table tbody tr td:nth-child(6)").first).to_have_text("recall")
+    # Both charts are there, in words too.
+    expect(page.locator("#curve svg")).to_have_attribute(
+        "aria-label", re.compile("niah_multiquery")
+    )
+    assert page.locator("#heatmap svg a").count() == 3
+
+
+def test_comparisons_stand_with_their_intervals(reader):
+    own = reader("pair=0")
+    assert own.column(1) == ["da", "da", "en", "en"]
+    assert own.column(7) == ["+42.9"] * 4
+    assert "on the samples that both were asked" in own.page.locator("#table-said").inner_text()
+    own.choose("pair", "1")
+    expect(own.page.locator("#table-said")).to_contain_text("samples that are not the same")
+
+
+def test_answers_by_keyboard_alone(reader, address):
+    own = reader()
+    page = own.page
+    link = page.get_by_role("link", name="28.6 %, 7 samples of poor, da, niah_single_2, 800")
+    link.focus()
+    page.keyboard.press("Enter")
+    expect(page.locator("#sample h3")).to_contain_text("Sample 0: ✗")
+    for wanted in ("2", "3", "5"):
+        page.keyboard.press("n")
+        expect(page.locator("#sample h3")).to_contain_text(f"Sample {wanted}: ✗")
+    page.keyboard.press("p")
+    expect(page.locator("#sample h3")).to_contain_text("Sample 3: ✗")
+    assert "cell=poor|da|800|niah_single_2" in own.view()
+    assert own.view().endswith("sample=3")
+    assert page.locator("#samples li").count() == 7
+    page.get_by_label("wrong only").focus()
+    page.keyboard.press("Space")
+    expect(page.locator("#samples li")).to_have_count(5)
+    page.keyboard.press("Escape")
+    expect(page.locator("#cell")).to_be_hidden()
+    page.wait_for_function("location.hash === ''")
+    page.go_back()
+    expect(page.locator("#cell")).to_be_visible()
+    # The place that stands in the address is the place that another reader gets.
+    other = reader("cell=poor|da|800|niah_single_2&sample=4")
+    expect(other.page.locator("#sample h3")).to_contain_text("Sample 4: ✓ right")
+
+
+def test_what_a_model_said_is_text_and_parts_are_marked(reader):
+    own = reader("cell=good|da|800|niah_multiquery&sample=4")
+    page = own.page
+    answer = page.get_by_role("group", name="Answer")
+    expect(answer).to_contain_text(SCRIPT)
+    assert answer.get_attribute("lang") == "da"
+    assert page.evaluate("window.harmed") is None
+    assert answer.locator("script, img").count() == 0
+    prompt = page.get_by_role("group", name="Prompt", exact=True)
+    wanted = page.get_by_role("group", name="Wanted").inner_text().split("\n")
+    expect(prompt.locator("mark.needle")).to_have_count(4)
+    assert {*wanted} <= {*prompt.locator("mark.value").all_inner_texts()}
+    assert "niah_multiquery" in page.locator("#sample code").inner_text()
+    folded = prompt.inner_text()
+    assert "characters …" in folded
+    page.get_by_role("button", name="Whole prompt").click()
+    expect(prompt.locator(".gap")).to_have_count(0)
+    assert len(prompt.inner_text()) > len(folded)
+    assert {*wanted} <= {*prompt.locator("mark.value").all_inner_texts()}
+
+
+def test_it_fits_a_phone_in_the_dark(reader):
+    own = reader(viewport={"width": 390, "height": 844}, color_scheme="dark")
+    page = own.page
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(22, 24, 28)"
+    page.locator("#table tbody a").first.click()
+    expect(page.locator("#sample h3")).to_contain_text("Sample 0")
+    assert page.evaluate("document.querySelector('dialog').scrollWidth") <= 390
+
+
+def test_many_cells_are_there_at_once(browser, address, tmp_path):
+    """The cells of 100,000 samples, a hundred each: what the first view loads, and its rows."""
+    cells, static = 1000, explore.site.STATIC
+    for path in static.iterdir():
+        shutil.copy(path, tmp_path)
+    lengths, tasks = [4096, 8192, 16384, 32768, 65536], [f"task_{number}" for number in range(20)]
+    columns = {"model": [], "language": [], "task": [], "length": []}
+    for number in range(cells):
+        columns["model"].append(number // 100)
+        columns["language"].append(0)
+        columns["task"].append(number // 5 % 20)
+        columns["length"].append(lengths[number % 5])
+    shares = [round(number * 7919 % 101 / 101, 4) for number in range(cells)]
+    columns |= {"n": [100] * cells, "measure": [0] * cells, "mean": shares, "low": shares}
+    names = {"model": [f"m{number}" for number in range(10)], "language": ["da"], "task": tasks}
+    shown = {"names": names, "measures": ["recall"], "complete": [], "pairs": [], "prompts": False,
+             "columns": {**columns, "high": shares}}  # fmt: skip
+    (tmp_path / "cells.json").write_text(json.dumps(shown, separators=(",", ":")))
+    assert sum(path.stat().st_size for path in tmp_path.iterdir()) < 300_000
+    with served(tmp_path) as place:
+        page = browser.new_page()
+        page.goto(f"{place}/index.html")
+        expect(page.locator("#said")).to_contain_text("100,000 answers in 1,000 cells")
+        expect(page.locator("#table tbody tr")).to_have_count(200)
+        page.get_by_role("button", name="Show more").click()
+        expect(page.locator("#table tbody tr")).to_have_count(400)
+        page.close()

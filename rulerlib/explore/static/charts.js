@@ -6,6 +6,8 @@ import { cellOf } from "./table.js";
 // Matplotlib's cividis at eleven places, as the figures of rulerlib.plots; Okabe and Ito's colours.
 const SHADES = ["00224e", "083370", "35456c", "4f576c", "666970", "7d7c78", "948e77", "aea371", "c8b866", "e5cf52", "fee838"];
 const COLOURS = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#777777"];
+// More bands than these hide each other.
+const BANDED = 6;
 const DASHES = ["", "6 3", "2 3", "8 3 2 3"];
 const MOST = 28;
 
@@ -114,10 +116,11 @@ export function curve(rows, by) {
     const dashes = DASHES[Math.floor(number / COLOURS.length)];
     const points = [...own].sort((a, b) => a[0] - b[0]);
     const single = points.filter(([, cells]) => cells.length === 1).map(([length, [row]]) => [length, row]);
+    const banded = groups.length <= BANDED;
     const edge = (list, end) => list.map(([length, row]) => `${x(length)},${y(row[end])}`);
-    if (single.length > 1 && single.length === points.length) {
+    if (banded && single.length > 1 && single.length === points.length) {
       drawing.append(svg("polygon", { points: [...edge(single, "low"), ...edge([...single].reverse(), "high")].join(" "), fill: colour, opacity: 0.15 }));
-    } else {
+    } else if (banded) {
       for (const [length, row] of single) {
         drawing.append(svg("line", { x1: x(length), x2: x(length), y1: y(row.low), y2: y(row.high), stroke: colour, "stroke-width": 5, opacity: 0.3 }));
       }
@@ -133,6 +136,7 @@ export function curve(rows, by) {
   });
   document.getElementById("curve").replaceChildren(drawing);
   const several = rows.length > new Set(rows.map((row) => `${row[by]}\n${row.length}`)).size;
-  document.getElementById("curve-said").textContent = `Mean, in %, by length in tokens${several
-    ? "; means over several cells have no band: choose one model, language or task" : ", with 95 % intervals"}`;
+  const bands = groups.length > BANDED ? `; intervals are drawn for ${BANDED} lines or fewer`
+    : several ? "; means over several cells have no band: choose one model, language or task" : ", with 95 % intervals";
+  document.getElementById("curve-said").textContent = `Mean, in %, by length in tokens${bands}`;
 }

@@ -106,9 +106,11 @@ def comparisons(table: pd.DataFrame) -> Iterator[dict[str, Any]]:
         ``language`` or ``model``, ``task`` and ``length`` the number of samples ``n``, the two
         means, their ``difference`` with ``low`` and ``high``, and for models ``p_holm``.
     """
-    models = list(dict.fromkeys(table["model"]))[:MOST_MODELS]
-    for first, second in combinations(models, 2):
-        rows = analysis.paired(table, first, second)
+    # Only what is compared: a table of all measures is several times as large.
+    primary = analysis.of_measure(table)
+    models = {str(name): own for name, own in primary.groupby("model", sort=False)}
+    for first, second in combinations([*models][:MOST_MODELS], 2):
+        rows = analysis.paired(pd.concat([models[first], models[second]]), first, second)
         if len(rows):
             rows = rows.rename(columns={first: "first", second: "second"})
             rows["p_holm"] = holm(rows["p"].tolist())

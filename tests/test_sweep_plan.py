@@ -180,6 +180,9 @@ BAD = [
     ({"num_samples": 0}, "num_samples is 0, but must be a whole number, at least 1."),
     ({"hours_per_job": 0}, "hours_per_job is 0, but must be a number above 0."),
     ({"format": {"chatt": True}}, "a name in format is 'chatt', but must be one of chat"),
+    ({"question_language": "xx"}, "question_language is 'xx', but must be one of"),
+    ({"tasks": "qa_1", "question_language": "en"},
+     "question_language is 'en', but must be None for qa_1"),
     ({"decoding": {"temperature": -1}}, "temperature is -1, but must be a number from 0"),
 ]  # fmt: skip
 

@@ -18,7 +18,7 @@ import pytest
 from helpers_sweep import Engine, command, settings, write
 
 from rulerlib import models
-from rulerlib.errors import ParameterError, ServerError
+from rulerlib.errors import ParameterError, RunMismatchError, ServerError
 from rulerlib.runs import Run
 from rulerlib.store import files, questions
 from rulerlib.store.lock import alone
@@ -28,6 +28,7 @@ from rulerlib.sweep.__main__ import main
 from rulerlib.sweep.cells import outline
 from rulerlib.sweep.collect import collect
 from rulerlib.sweep.plan import Plan
+from rulerlib.sweep.reports import _wanted
 from rulerlib.sweep.run import run
 from rulerlib.sweep.status import status
 from rulerlib.sweep.sweep import Sweep, accept
@@ -89,6 +90,25 @@ def test_a_sweep_ends_with_the_bytes_of_runs(tmp_path, whole, capsys):
     said = capsys.readouterr().out
     assert said.startswith("100% |")
     assert "8 done, 0 running, 0 failed, 0 left, of 8" in said
+
+
+def test_questions_in_another_language_end_with_the_bytes_of_runs(tmp_path):
+    """Danish texts are asked about in English, and English ones as ever."""
+    how = {"tasks": "niah_single_1", "lengths": [512], "seeds": [42], "question_language": "en"}
+    sweep = planned(tmp_path / "sweep", languages=["da", "en"], **how)
+    assert [run(sweep, job).answered for job in sweep.jobs] == [1, 1]
+    for language in ("da", "en"):
+        Run(
+            "niah_single_1", "our/one", "instant", language=language, question_language="en",
+            length=512, num_samples=2, output=str(tmp_path / "whole" / "runs"),
+        ).predict()  # fmt: skip
+    assert answers(tmp_path / "sweep") == answers(tmp_path / "whole")
+    found = collect(sweep)
+    assert (found.missing, [row["n"] for row in found.rows]) == ([], [2, 2])
+    reported = {tuple(parameters["models"]) for _, _, parameters, _ in _wanted(sweep, found.rows)}
+    assert reported == {tuple({cell.folder.split("/")[0]: None for cell in sweep.cells})}
+    with pytest.raises(RunMismatchError, match="question_language = 'en', and now"):
+        planned(tmp_path / "sweep", languages=["da", "en"], **{**how, "question_language": "da"})
 
 
 def test_answers_that_a_notebook_gave_are_not_asked_again(tmp_path, whole):

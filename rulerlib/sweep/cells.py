@@ -97,8 +97,7 @@ class Outline:
     left_out
         A sentence for each length and task that is left out.
     facts
-        For each model ``folder`` (that of its cells), ``weights``, ``tokenizer`` (a hash),
-        ``limit``, and ``questions``: the name of the folder of questions that it shares with
+        For each model ``weights``, ``tokenizer`` (a hash), ``limit``, and ``questions``: the name of the folder of questions that it shares with
         another model, None where it shares with none.
     packs
         A hash of each language, and of the user's own texts.
@@ -142,16 +141,15 @@ def outline(plan: Plan) -> Outline:
             for length in lengths[name]:
                 found = [each for each in plan.asked if shortest.fits(run, each, length)]
                 cells += _planned(name, run, found, length, plan)
-        facts[name] = _facts(run, cells, name)
+        facts[name] = _facts(run)
         cells += _remembered(plan, entry, lengths[name])
     _check_fits(plan, cells)
     for name, tokenizer in Counter(about["tokenizer"] for about in facts.values()).items():
         for about in facts.values():
             if about["tokenizer"] == name:
                 about["questions"] = name[:8] if tokenizer > 1 else None
-    packs = {
-        f"the language pack {code}": languages.load(code).fingerprint for code in plan.languages
-    }
+    used = dict.fromkeys([*plan.languages, *filter(None, [plan.question_language])])
+    packs = {f"the language pack {code}": languages.load(code).fingerprint for code in used}
     whole = Outline(cells, left_out, facts, {**packs, **_texts(plan), **_presets(plan)})
     files.check_room(plan.folder, disk_needed(plan, whole), plan.num_samples)
     return whole
@@ -239,6 +237,7 @@ class _Shortest:
             task, length, run.language, run.loaded_engine.tokenizer, num_samples=1, seed=seed,
             format=run.format, texts=None if cell.texts is None else run.own_texts, knobs=knobs,
             queries_per_context=run.queries_per_context, room=run.decoding.tokens_to_generate,
+            question_language=run.question_language,
         )  # fmt: skip
 
 
@@ -278,12 +277,10 @@ def _remembered(plan: Plan, entry: Entry, lengths: list[int]) -> Iterator[Planne
         )  # fmt: skip
 
 
-def _facts(run: Run, cells: list[Planned], name: str) -> dict[str, Any]:
+def _facts(run: Run) -> dict[str, Any]:
     """Return what is known of a model, and must stay so while the sweep goes on."""
     engine = run.loaded_engine
-    own = next((cell.folder.partition("/")[0] for cell in cells if cell.model == name), None)
     return {
-        "folder": own,
         "weights": run.cell(run.tasks[0], run.length, {}).weights,
         "tokenizer": _questions(run),
         "limit": engine.limit,

@@ -59,6 +59,9 @@ class Plan:
         Samples of each cell.
     queries_per_context, texts, clean_texts, allow_truncation
         As in `rulerlib.parameters.Parameters`.
+    question_language
+        The language of all questions, where it is not that of their contexts; the cells in this
+        language itself are as without it. Memories ask in the language of what they were taught.
     format, decoding
         How all models are asked that say nothing else.
     output
@@ -83,6 +86,7 @@ class Plan:
     texts: str | None = None
     clean_texts: bool = False
     allow_truncation: bool = False
+    question_language: str | None = None
     format: Mapping[str, Any] = field(default_factory=dict)
     decoding: Mapping[str, Any] = field(default_factory=dict)
     output: str = "runs/sweep"
@@ -103,6 +107,8 @@ class Plan:
         holds = is_number(self.hours_per_job) and self.hours_per_job > 0
         require(holds, "hours_per_job", self.hours_per_job, "a number above 0")
         flag("allow_truncation", self.allow_truncation)
+        if self.question_language is not None:
+            languages.load(self.question_language, "question_language")
         if self.texts is not None:
             path = paths.named("texts", self.texts, "the name of a file or folder")
             # Jobs run in another folder.
@@ -185,7 +191,10 @@ class Plan:
                 asked += [(name, {}) for name in tasks.names(row)]
         require(asked or self.memory, "tasks", given, "at least one task")
         for number, (name, knobs) in enumerate(asked):
-            tasks.resolve(name, **knobs).check_queries(self.queries_per_context)
+            task = tasks.resolve(name, **knobs)
+            task.check_queries(self.queries_per_context)
+            if self.question_language is not None:
+                task.check_question_language(self.question_language)
             require((name, knobs) not in asked[:number], "tasks", name, "given once")
         return asked
 
@@ -238,7 +247,8 @@ class Plan:
             "engine_options": entry.engine_options, "num_samples": self.num_samples,
             "format": self.format_of(entry), "decoding": self.decoding_of(entry),
             "queries_per_context": self.queries_per_context,
-            "allow_truncation": self.allow_truncation, **more,
+            "allow_truncation": self.allow_truncation,
+            "question_language": self.question_language, **more,
         })  # fmt: skip
 
 

@@ -81,18 +81,28 @@ def _wanted(sweep: Sweep, rows: Sequence[Mapping[str, Any]]) -> Iterator[Report]
     """Yield the reports of tasks."""
     rows = [row for row in rows if row["memory"] is None]
     runs = {"runs": str(sweep.root.resolve())}
-    folder = sweep.folder / "reports"
+    folder, folders = sweep.folder / "reports", _folders(sweep)
     groups: dict[tuple[str, int], list[Mapping[str, Any]]] = {}
     for row in rows:
         groups.setdefault((row["model"], row["length"]), []).append(row)
     for (model, length), own in groups.items():
-        chosen = {"models": [sweep.facts[model]["folder"]], "lengths": [length]}
+        chosen = {"models": folders[model], "lengths": [length]}
         path = folder / model / f"{length}.ipynb"
         yield NOTEBOOK, path, {**runs, **chosen}, fingerprint(own)
     if rows:
         names = list(dict.fromkeys(row["model"] for row in rows))
-        every = {"models": [sweep.facts[name]["folder"] for name in names]}
+        every = {"models": [each for name in names for each in folders[name]]}
         yield NOTEBOOK, folder / "all.ipynb", {**runs, **every}, fingerprint(rows)
+
+
+def _folders(sweep: Sweep) -> dict[str, list[str]]:
+    """Return the folders of each model: two, where some are asked in another language."""
+    found: dict[str, dict[str, None]] = {}
+    for cell in sweep.cells:
+        if cell.memory is None:
+            first, _, _ = cell.folder.partition("/")
+            found.setdefault(cell.model, {})[first] = None
+    return {model: [*own] for model, own in found.items()}
 
 
 def _remembered(sweep: Sweep, rows: Sequence[Mapping[str, Any]]) -> Iterator[Report]:

@@ -49,7 +49,7 @@ ASKING = Resources(cpus=1, memory_gb=4)
 _FREE = ("resources", "server")
 
 # Of the plan these decide how every model answers.
-_ASKED = ("queries_per_context", "allow_truncation", "format", "decoding")
+_ASKED = ("queries_per_context", "allow_truncation", "question_language", "format", "decoding")
 
 # The number of names that a sentence lists.
 _NAMED = 5

@@ -97,8 +97,9 @@ class Outline:
     left_out
         A sentence for each length and task that is left out.
     facts
-        For each model ``weights``, ``tokenizer`` (a hash), ``limit``, and ``questions``: the name of the folder of questions that it shares with
-        another model, None where it shares with none.
+        For each model ``weights``, ``tokenizer`` (a hash), ``limit``, and ``questions``: the name
+        of the folder of questions that it shares with another model, None where it shares with
+        none.
     packs
         A hash of each language, and of the user's own texts.
     """

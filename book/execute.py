@@ -89,6 +89,11 @@ def library() -> str:
     return whole.hexdigest()[:16]
 
 
+def runs() -> Path:
+    """Return where the answers lie that the pages' executions asked for."""
+    return folder() / "runs" / library() / "runs"
+
+
 def fingerprint(page: str) -> str:
     """Return a hash of all that decides what a page's execution shows."""
     notebook = json.loads((ROOT / f"{page}.ipynb").read_text(encoding="utf-8"))
@@ -152,12 +157,12 @@ def execute(page: str) -> Path:
     if executed(page) is not None:
         return executed_path(page)
     # Runs of another state of the library would be resumed or refused: each state has its own.
-    runs = folder() / "runs" / library()
-    for old in runs.parent.glob("*"):
-        if old != runs:
+    home = runs().parent
+    for old in home.parent.glob("*"):
+        if old != home:
             shutil.rmtree(old)
-    runs.mkdir(parents=True, exist_ok=True)
-    os.environ["RULERLIB_HOME"] = str(runs)
+    home.mkdir(parents=True, exist_ok=True)
+    os.environ["RULERLIB_HOME"] = str(home)
     trial = prepared(page)
     papermill.execute_notebook(trial, trial, cwd=ROOT, progress_bar=False, stdout_file=None)
     return finished(page, trial)

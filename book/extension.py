@@ -14,6 +14,8 @@ No wording lives twice. Prompts come from the language packs, examples from
     ``CITATION.cff`` as a BibTeX entry.
 ``{ruler-needle}``
     The controls of the page "Move the needle" (`book.browser`).
+``{ruler-explorer}``
+    A way to the explorer of what the executed pages asked (`rulerlib.explore`).
 ``{ruler-front}``
     What the first page opens with (`book.front`).
 
@@ -42,7 +44,7 @@ from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective
 
 from book import browser, execute, front, styles, theme, vendor
-from rulerlib import languages, tasks
+from rulerlib import explore, languages, tasks
 from rulerlib.dataset import Dataset
 from rulerlib.samples import Sample
 
@@ -54,6 +56,9 @@ SHOWN = 420
 
 # Under this name what figures show waits until they are there.
 ALTS = "ruler-alts"
+
+# Where the explorer stands in the site.
+EXPLORER = "explore"
 
 NOT_EXECUTED = """\
 ```{note}
@@ -354,6 +359,19 @@ class Needle(Generated):
         yield "``````"
 
 
+class Explorer(Generated):
+    """A way to the explorer, where the pages were executed before the book was built."""
+
+    def lines(self) -> Iterator[str]:
+        if answered():
+            target = f"{'../' * self.env.docname.count('/')}{EXPLORER}/index.html"
+            yield "``````{raw} html"
+            yield f'<p><a class="sd-btn sd-btn-primary" href="{target}">Open the explorer</a></p>'
+            yield "``````"
+        else:
+            yield from NOT_EXECUTED.splitlines()
+
+
 class Front(Generated):
     """What the first page opens with: a claim, a figure, and a way to try it."""
 
@@ -434,9 +452,16 @@ def prepare(app: Sphinx, config: Any) -> None:
     config.html_baseurl = os.environ.get("RULER_BOOK_URL", config.html_baseurl)
 
 
+def answered() -> bool:
+    """Return whether there are answers that the executed pages asked for."""
+    return any(execute.runs().glob("*/*/*/pred/*.jsonl"))
+
+
 def finish(app: Sphinx, error: Exception | None) -> None:
     """Write what needs all pages, and the files of "Move the needle" beside its scripts."""
     if error is None and app.builder.format == "html":
+        if answered():
+            explore.write(execute.runs(), Path(app.outdir) / EXPLORER)
         styles.slim(Path(app.outdir))
     if error is None and app.builder.format == "html" and "book/needle" in app.env.found_docs:
         browser.make(Path(app.outdir) / "_static" / "needle")
@@ -449,6 +474,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.add_directive("ruler-prompts", Prompts)
     app.add_directive("ruler-bibtex", Bibtex)
     app.add_directive("ruler-needle", Needle)
+    app.add_directive("ruler-explorer", Explorer)
     app.add_directive("ruler-front", Front)
     app.add_role("ruler-link", Link())
     # Jupyter Book sets it whether or not the extension that reads it is loaded.

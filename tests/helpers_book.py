@@ -58,6 +58,11 @@ def whole_book(place):
         there = place / "executed" / f"{page}.ipynb"
         there.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(path, there)
+    from rulerlib.runs import Run
+
+    names = ["niah_single_2", "niah_multivalue"]
+    answers = place / "executed" / "runs" / execute.library() / "runs"
+    Run(names, length=512, num_lengths=1, num_samples=2, output=str(answers)).predict()
     before = tracked()
     built = build(place, "-W", "-n", "--keep-going", **{execute.HOME: str(place / "executed")})
     said = built.stdout + built.stderr

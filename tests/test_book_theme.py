@@ -144,3 +144,16 @@ def test_icons_are_drawn_and_formulas_load_where_there_are_some(browser, address
     assert drawn
     assert not [name for name, content in drawn if content in ("none", "normal")]
     page.context.close()
+
+
+@pytest.mark.slow
+def test_the_explorer_leads_from_a_mean_to_its_answers(browser, address):
+    page, wrong = opened(browser, address, "book/explore")
+    page.get_by_role("link", name="Open the explorer").click()
+    page.wait_for_url("**/explore/index.html")
+    page.locator("tbody tr", has_text="niah_multivalue").get_by_role("link").click()
+    sample = page.locator("dialog")
+    sample.get_by_text("Wanted").first.wait_for()
+    assert "512 tokens" in sample.inner_text()
+    assert not wrong
+    page.context.close()

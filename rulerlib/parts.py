@@ -126,9 +126,8 @@ class Column:
         role, start, end = values["role"], values["start"], values["end"]
         more = {name: values[name] for name in _MORE if name in values}
         columns = (start, end, *more.values())
-        if not isinstance(role, str) or not all(
-            isinstance(column, list) and len(column) == len(start) for column in columns
-        ):
+        lists = isinstance(role, str) and {*map(type, columns)} <= {list}
+        if not lists or len({*map(len, columns)}) > 1:
             raise DataError(f"the parts {shortened(values)} have fields of unequal length")
         for name, column in more.items():
             if not {*map(type, column)} <= _MORE[name]:

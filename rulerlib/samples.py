@@ -297,7 +297,7 @@ class Prediction(Record):
             If they are damaged.
         """
         columns = self.others.get("parts") or []
-        if isinstance(columns, list) and all(isinstance(each, dict) for each in columns):
+        if isinstance(columns, list) and {*map(type, columns)} <= {dict}:
             columns = [each for each in columns if each.get("role") in roles]
             if not columns:
                 return ()

@@ -29,6 +29,8 @@ WORD = re.compile(r"(?<!\w)[^\W\d_]{2,}(?!\w)")
 """A word of letters."""
 
 _LETTERS = re.compile(r"[^\W\d_]+")
+_GOES_ON = re.compile(r"[\w-]")
+_SPACE = re.compile(r"\s")
 _UUIDS = re.compile(_UUID)
 
 
@@ -94,7 +96,7 @@ def _said(pred: str, references: tuple[str, ...]) -> tuple[frozenset[str], froze
     if all(_LETTERS.fullmatch(reference) and not reference.isupper() for reference in references):
         # In a sentence every word has the form of a word, so only a list has items.
         items = [item for item, _ in listed(text)]
-    elif any(re.search(r"\s", reference) for reference in references):
+    elif any(map(_SPACE.search, references)):
         # Nothing has the form of a phrase but the phrase itself.
         items = []
     else:
@@ -110,7 +112,7 @@ def _stands_whole(item: str, text: str) -> bool:
     start = text.find(item)
     while start >= 0:
         ends = text[max(0, start - 1) : start] + text[start + len(item) : start + len(item) + 1]
-        if not any(end.isalnum() or end in "_-" for end in ends):
+        if not _GOES_ON.search(ends):
             return True
         start = text.find(item, start + 1)
     return False

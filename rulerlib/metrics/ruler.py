@@ -45,10 +45,15 @@ def wanted(references: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(map(normalize, references))
 
 
+@functools.lru_cache(4)
+def _appear(pred: str, references: tuple[str, ...]) -> tuple[bool, ...]:
+    text = folded(pred)
+    return tuple(reference in text for reference in wanted(references))
+
+
 def appear(pred: str, references: Sequence[str]) -> list[bool]:
     """Return whether each reference stands in the prediction, which all the rules below count."""
-    text = folded(pred)
-    return [reference in text for reference in wanted(tuple(references))]
+    return [*_appear(pred, tuple(references))]
 
 
 def all_match(pred: str, references: Sequence[str]) -> float:

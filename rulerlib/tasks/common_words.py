@@ -153,6 +153,8 @@ class Numbers:
     ----------
     texts, costs
         Their texts, and what each adds in tokens.
+    lengths
+        Their characters, with the spaces before and after them.
     sums
         The cost of the first 0, 1, 2, ... numbers together.
     """
@@ -160,6 +162,7 @@ class Numbers:
     def __init__(self, tokenizer: Tokenizer) -> None:
         self._tokenizer = tokenizer
         self.texts: list[str] = []
+        self.lengths: list[int] = []
         self.costs: list[int] = []
         self.sums = [0]
 
@@ -182,6 +185,7 @@ class Numbers:
         plain = [f"{number}." for number in range(first, count + 1)]
         self.costs += Haystack(plain, " ", self._tokenizer).costs
         self.texts += plain
+        self.lengths += [len(number) + 2 for number in plain]
         self.sums = list(itertools.accumulate(self.costs, initial=0))
 
 
@@ -352,9 +356,12 @@ class NumberedList(Maker):
 
     def mark(self, units: Iterable[str], starts: Iterable[int]) -> list[Column]:
         """Return the part of each listed word; every other unit is a number."""
-        first = [*itertools.islice(starts, 1, None, 2)]
-        words = itertools.islice(units, 1, None, 2)
-        return [Column("word", first, [*map(add, first, map(len, words))])]
+        lengths, numbers = [*map(len, itertools.islice(units, 1, None, 2))], self._numbers.lengths
+        # From a word to the next one it is the word, a number and two spaces.
+        steps = map(add, lengths, itertools.islice(numbers, 1, None))
+        second = next(itertools.islice(starts, 1, None), 0)
+        first = [*itertools.islice(itertools.accumulate(steps, initial=second), len(lengths))]
+        return [Column("word", first, [*map(add, first, lengths)])]
 
     def _fixed(self, choice: Choice, setting: Repeats, rng: random.Random) -> int:
         return self.budget.least(self._ask(choice, setting, rng), self.haystack.seam)

@@ -259,10 +259,15 @@ def test_a_job_that_another_process_has_is_waited_for(tmp_path, capsys):
         now = status(sweep)
         assert now.running[0].startswith(f"one-da-512 is running: process {os.getpid()} on ")
         assert len(now.cells["running"]) == 1
+        told, until = "", time.monotonic() + 30
+        while "Waiting" not in told and time.monotonic() < until:
+            time.sleep(0.01)
+            told += capsys.readouterr().err
         assert not ended
     waiting.join(30)
     assert ended[0].answered == 4
-    assert capsys.readouterr().err.count("Waiting for job one-da-512") == 1
+    told += capsys.readouterr().err
+    assert told.count("Waiting for job one-da-512") == 1
 
 
 def test_a_model_that_became_another_is_named(tmp_path, monkeypatch):

@@ -84,8 +84,10 @@ book: .venv/book.stamp
 	jupyter-book build . -W -n --keep-going $(if $(OUTPUT),--path-output $(OUTPUT))
 	@echo "The site: $(or $(OUTPUT),.)/_build/html/index.html"
 
-# Side by side on the processors that are there; whole files stay together, the slow ones first.
-BESIDE := -n logical --maxprocesses 4 --dist loadscope --no-loadscope-reorder
+# Side by side on the processors that are there, and one more, because many a test waits for a
+# browser, a kernel or a server; whole files stay together, the slow ones first.
+PROCESSES := $(shell $(PYTHON) -c 'import os; print(min(4, 1 + (os.cpu_count() or 1)))')
+BESIDE = -n $(PROCESSES) --dist loadscope --no-loadscope-reorder
 
 test: .venv/test.stamp
 	@$(MAKE) --no-print-directory -j2 lint check
@@ -98,11 +100,12 @@ LONG ?= 1
 test-long: .venv/test.stamp
 	RULERLIB_LONG=$(LONG) pytest -m long $(BESIDE) $$(grep -l 'mark[.]long' tests/test_*.py)
 
-# vLLM pins packages of its own, so it gets an environment of its own.
+# vLLM pins packages of its own, so it gets an environment of its own. make test-vllm VLLM_TESTS="-k seed"
 VLLM ?= .venv-vllm
+VLLM_TESTS ?=
 test-vllm:
 	$(PYTHON) tests/install_vllm.py $(VLLM)
-	OMP_NUM_THREADS=1 $(VLLM)/bin/python -m pytest -s -p no:cacheprovider tests/test_vllm_engine.py
+	OMP_NUM_THREADS=1 $(VLLM)/bin/python -m pytest -s -p no:cacheprovider $(VLLM_TESTS) tests/test_vllm_engine.py
 
 test-sweep: .venv/test.stamp .venv-sweep/stamp
 	.venv-sweep/bin/python -m pip install --quiet --disable-pip-version-check kubernetes-validate==1.37.0

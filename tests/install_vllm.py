@@ -7,6 +7,7 @@ that whoever called can tell that from a failure.
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import venv
@@ -33,7 +34,10 @@ def main(folder: Path) -> None:
     wanted = f"{TORCH}\n{VLLM}\n"
     if stamp.exists() and stamp.read_text(encoding="utf-8") == wanted:
         return
+    # Of some ten thousand modules a few are imported, and those are compiled then.
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     pip = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+    pip.append("--no-compile")
     try:
         if not python.exists():
             venv.create(folder, with_pip=True)

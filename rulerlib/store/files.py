@@ -94,8 +94,7 @@ def replacing(path: str | Path, lasting: bool = True) -> Iterator[Any]:
     path = Path(path)
     temporary = path.parent / f".{path.name}.{secrets.token_hex(8)}{UNFINISHED}"
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with temporary.open("x", encoding="utf-8", newline="\n") as file:
+        with _begun(temporary) as file:
             yield file
             file.flush()
             if lasting:
@@ -108,6 +107,15 @@ def replacing(path: str | Path, lasting: bool = True) -> Iterator[Any]:
     finally:
         with contextlib.suppress(OSError):
             temporary.unlink()
+
+
+def _begun(path: Path) -> Any:
+    """Open a new text file; its folder is nearly always there, so it is not asked about first."""
+    try:
+        return path.open("x", encoding="utf-8", newline="\n")
+    except FileNotFoundError:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        return path.open("x", encoding="utf-8", newline="\n")
 
 
 def link(path: Path, second: Path) -> None:
@@ -197,14 +205,14 @@ def _sync(folder: Path) -> None:
 def leftovers(*paths: Path) -> list[Path]:
     """Return the unfinished files of `replacing`: of killed processes, or being written now."""
     found = []
-    for path in paths:
-        beginning = f".{path.name}."
+    for folder in dict.fromkeys(path.parent for path in paths):
+        beginnings = tuple(f".{path.name}." for path in paths if path.parent == folder)
         # Not a glob, which takes three times as long where a folder holds thousands.
         with contextlib.suppress(OSError):
             found += [
-                path.parent / name
-                for name in os.listdir(path.parent)
-                if name.startswith(beginning) and name.endswith(UNFINISHED)
+                folder / name
+                for name in os.listdir(folder)
+                if name.endswith(UNFINISHED) and name.startswith(beginnings)
             ]
     return found
 

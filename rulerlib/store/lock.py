@@ -118,8 +118,11 @@ def _taken(lock: Path, path: Path) -> int:
     """Return the descriptor of a lock file that is ours."""
     while True:
         try:
-            lock.parent.mkdir(parents=True, exist_ok=True)
-            descriptor = os.open(lock, os.O_RDWR | os.O_CREAT, 0o666)
+            try:
+                descriptor = os.open(lock, os.O_RDWR | os.O_CREAT, 0o666)
+            except FileNotFoundError:
+                lock.parent.mkdir(parents=True, exist_ok=True)
+                descriptor = os.open(lock, os.O_RDWR | os.O_CREAT, 0o666)
         except OSError as error:
             raise unwritable(path, error) from error
         if not _try(descriptor, path):

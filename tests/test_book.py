@@ -106,7 +106,10 @@ def test_the_citation_is_bibtex_that_others_read():
 
 @pytest.mark.parametrize(
     ("name", "wanted"),
-    [("tests", ["make test", "make test-long", "make test-sweep"]), ("book", ["make book"])],
+    [
+        ("tests", ["make test", "make test-long", "make test-vllm", "make test-sweep"]),
+        ("book", ["make book"]),
+    ],
 )
 def test_workflows_do_what_the_makefile_does(name, wanted):
     text = (ROOT / ".github" / "workflows" / f"{name}.yml").read_text("utf-8")

@@ -7,9 +7,11 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
+
+import pytest
 
 from rulerlib.samples import Sample
 from rulerlib.store import questions
@@ -37,6 +39,28 @@ def die_at(step: int, folder: Path, how: int = signal.SIGKILL) -> None:
 
     if step:
         sys.addaudithook(watch)
+
+
+def watched_syncs(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[], list[str]]:
+    """Return what names the files that were made to outlive a power cut, the folder as ``""``."""
+    fsync, seen = os.fsync, list[int]()
+
+    def watch(descriptor: int) -> None:
+        seen.append(os.fstat(descriptor).st_ino)
+        fsync(descriptor)
+
+    monkeypatch.setattr(os, "fsync", watch)
+
+    def names() -> list[str]:
+        # By what they are now: a file gets its name after it was written.
+        known = {folder.stat().st_ino: ""} | {
+            each.stat().st_ino: each.name for each in folder.iterdir()
+        }
+        found = [known[each] for each in seen]
+        seen.clear()
+        return found
+
+    return names
 
 
 class Given:

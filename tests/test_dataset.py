@@ -24,6 +24,7 @@ from rulerlib.dataset import FIRST_PROBES, PROBES, Dataset
 from rulerlib.errors import DataError, ParameterError, RulerError, RunMismatchError
 from rulerlib.prompts import PromptFormat
 from rulerlib.samples import Sample
+from rulerlib.store import questions
 from rulerlib.store.questions import METADATA, write
 from rulerlib.tasks import RULER, TASKS, names, resolve
 from rulerlib.tasks.family import BESIDE
@@ -341,7 +342,7 @@ def test_another_tokenizer_is_refused(tmp_path, bytelevel):
         write(made(tokenizer=bytelevel, format=PromptFormat(chat=True)), tmp_path)
 
 
-@pytest.mark.parametrize("damage", ['{"task": "niah', "[]", "17", "", "\\"])
+@pytest.mark.parametrize("damage", ['{"task": "niah', "[]", "17", "\n", "\\"])
 def test_damaged_metadata_is_named(damage, tmp_path):
     write(made(), tmp_path)
     (tmp_path / METADATA).write_text(damage, encoding="utf-8")
@@ -431,6 +432,7 @@ def test_a_disk_that_fills_up_leaves_the_old_dataset(tmp_path, monkeypatch):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(os, "fsync", full)
+    monkeypatch.setattr(questions, "SMALL", 0)
     with pytest.raises(ParameterError, match="No space left on device"):
         write(made(num_samples=8), tmp_path)
     assert listing(tmp_path) == before

@@ -9,6 +9,7 @@ import time
 
 import pytest
 from helpers_model import PROCESSES, Flock, Parrot, some_samples, write_dataset
+from helpers_store import watched_syncs
 
 from rulerlib.errors import BusyError, DataError, ParameterError, RunMismatchError
 from rulerlib.predict import predict
@@ -65,6 +66,8 @@ def test_an_unfinished_line_is_cut_away(path, cut):
     path.write_bytes(whole[:-cut])
     (path.parent / ".niah.jsonl.x.unfinished").write_text("{")
     (path.parent / ".niah.settings.json.x.unfinished").write_text("{")
+    # The operating system frees the lock of a killed process, whose file stays.
+    (path.parent / ".niah.jsonl.lock").write_text("{")
     filled(path, [1])
     assert path.read_bytes() == whole
     assert sorted(os.listdir(path.parent)) == ["niah.jsonl", "niah.settings.json"]
@@ -153,6 +156,27 @@ def test_damaged_settings_are_named(path, text):
     for reader in (read_settings, lambda path: Answers(path, {}, GOLD)):
         with pytest.raises(DataError, match=r"niah\.settings\.json: damaged"):
             reader(path)
+
+
+@pytest.mark.parametrize("left", ["", "\0" * 50])
+def test_settings_that_a_power_cut_took_before_the_first_answer(path, left):
+    filled(path, [])
+    settings_path(path).write_text(left)
+    filled(path, [0])
+    assert read_settings(path) == {"dtype": "float32"}
+
+
+def test_an_answer_and_how_it_was_made_outlive_a_power_cut(path, monkeypatch):
+    synced = watched_syncs(path.parent, monkeypatch)
+    answers = Answers(path, {"dtype": "float32"}, GOLD)
+    with answers.writing():
+        assert synced() == []
+        answers.append(answer(0))
+        assert sorted(synced()) == ["", path.name, settings_path(path).name]
+        answers.append(answer(1))
+        assert synced() == [path.name]
+    filled(path, [2])
+    assert synced() == [path.name]
 
 
 # --- Two at once -----------------------------------------------------------------------------

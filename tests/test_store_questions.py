@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from helpers_fuzz import within
 from helpers_model import PROCESSES, some_samples, tree
-from helpers_store import Given, writing
+from helpers_store import Given, watched_syncs, writing
 
 from conftest import tries
 from rulerlib.dataset import Dataset
@@ -22,6 +22,8 @@ from rulerlib.errors import BusyError, DataError, ParameterError, RunMismatchErr
 from rulerlib.samples import Sample, read
 from rulerlib.store import files, questions
 from rulerlib.store.lock import alone
+
+NAMES = ("metadata.json", "validation.jsonl")
 
 
 def bytes_of(tmp_path, dataset, name="whole"):
@@ -134,12 +136,32 @@ def test_a_file_that_was_cut_is_named(tmp_path, cut):
         questions.write(Given(some_samples(5)), tmp_path)
 
 
-@pytest.mark.parametrize("text", ["{", "[]", "", "[" * 10**5])
+@pytest.mark.parametrize("text", ["{", "[]", "\n", "[" * 10**5])
 def test_damaged_metadata_is_named(tmp_path, text):
     questions.write(Given(some_samples(5)), tmp_path)
     (tmp_path / "metadata.json").write_text(text)
     with pytest.raises(DataError, match=r"metadata\.json: damaged"):
         questions.write(Given(some_samples(5)), tmp_path)
+
+
+@pytest.mark.parametrize("left", [b"", b"\0" * 700])
+@pytest.mark.parametrize("names", [["validation.jsonl"], ["metadata.json"], [*NAMES]])
+def test_what_a_power_cut_took_is_written_anew(tmp_path, names, left):
+    questions.write(Given(some_samples(5)), tmp_path)
+    whole = {name: (tmp_path / name).read_bytes() for name in NAMES}
+    for name in names:
+        (tmp_path / name).write_bytes(left)
+    questions.write(Given(some_samples(3)), tmp_path)
+    questions.write(Given(some_samples(5)), tmp_path)
+    assert {file.name: file.read_bytes() for file in tmp_path.iterdir()} == whole
+
+
+@pytest.mark.parametrize("small", [True, False])
+def test_questions_that_take_time_to_make_outlive_a_power_cut(tmp_path, small, monkeypatch):
+    synced = watched_syncs(tmp_path, monkeypatch)
+    monkeypatch.setattr(questions, "SMALL", 10**6 if small else 10**3)
+    questions.write(Given(some_samples(5)), tmp_path)
+    assert synced() == ([] if small else ["metadata.json", "", "validation.jsonl", ""])
 
 
 def test_a_folder_that_cannot_be_written(tmp_path):

@@ -81,7 +81,8 @@ class Answers:
                 twice = f"sample {record.index} stands there twice"
                 raise DataError(f"{self.path}, line {number}: {twice}.")
             places[asked], outputs[asked] = place, record.outputs
-        if self.beside.exists():
+        # A power cut may take settings that have no answers to explain yet.
+        if self.beside.exists() and (places or not files.is_lost(self.beside)):
             before = read_object(self.beside)
             if places:
                 # A model may have been named by its folder; not every run is one of a cell; and
@@ -112,11 +113,13 @@ class Answers:
         RunMismatchError, DataError, ParameterError
             As when this was made; another process may have written in between.
         """
-        with alone(self.path):
-            files.remove_leftovers(self.path, self.beside)
+        with alone(self.path) as killed:
+            if killed:
+                files.remove_leftovers(self.path, self.beside)
             self.places = self._standing()
             if not self.places:
-                files.write_object(self.beside, self.settings)
+                # It lasts from the first answer on; before that there is nothing to explain.
+                files.write_object(self.beside, self.settings, lasting=False)
             else:
                 self._note_plan()
             size = max((end for _, end in self.places.values()), default=0)
@@ -145,7 +148,10 @@ class Answers:
                 start = file.tell()
                 file.write(line)
                 file.flush()
-                os.fsync(file.fileno())
+                if self.places:
+                    os.fsync(file.fileno())
+                else:
+                    files.sync(self.path, self.beside)
         except OSError as error:
             raise files.unwritable(self.path, error) from error
         self.places[self._number(record.index, record.repeat)] = (start, start + len(line))

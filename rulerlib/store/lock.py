@@ -33,11 +33,16 @@ _guard = threading.Lock()
 
 
 @contextlib.contextmanager
-def alone(path: str | Path) -> Iterator[None]:
+def alone(path: str | Path) -> Iterator[bool]:
     """Be the only one, in this process and all others, that writes a file.
 
     The lock is the operating system's own, on a file beside ``path`` that says who holds it. It
     ends with the process that took it, however that process ends.
+
+    Yields
+    ------
+    bool
+        Whether somebody who wrote it was killed, and may have left unfinished files.
 
     Raises
     ------
@@ -56,7 +61,7 @@ def alone(path: str | Path) -> Iterator[None]:
         _held.add(mine)
     try:
         try:
-            descriptor = _taken(lock, path)
+            descriptor, killed = _taken(lock, path)
         except KeyboardInterrupt:
             _give_back(lock)
             raise
@@ -65,7 +70,7 @@ def alone(path: str | Path) -> Iterator[None]:
             about = {"process": os.getpid(), "host": platform.node(), "since": since}
             os.truncate(descriptor, 0)
             os.pwrite(descriptor, json.dumps(about).encode(), 0)
-            yield
+            yield killed
         finally:
             try:
                 _remove(lock)
@@ -114,15 +119,11 @@ def _give_back(lock: Path) -> None:
         os.close(descriptor)
 
 
-def _taken(lock: Path, path: Path) -> int:
-    """Return the descriptor of a lock file that is ours."""
+def _taken(lock: Path, path: Path) -> tuple[int, bool]:
+    """Return the descriptor of a lock file that is ours, and whether it was lying there."""
     while True:
         try:
-            try:
-                descriptor = os.open(lock, os.O_RDWR | os.O_CREAT, 0o666)
-            except FileNotFoundError:
-                lock.parent.mkdir(parents=True, exist_ok=True)
-                descriptor = os.open(lock, os.O_RDWR | os.O_CREAT, 0o666)
+            descriptor, found = _opened(lock)
         except OSError as error:
             raise unwritable(path, error) from error
         if not _try(descriptor, path):
@@ -135,8 +136,20 @@ def _taken(lock: Path, path: Path) -> int:
         # Who held it before may have removed it after we opened it and before we took it.
         with contextlib.suppress(FileNotFoundError):
             if os.path.samestat(os.fstat(descriptor), os.stat(lock)):
-                return descriptor
+                return descriptor, found
         os.close(descriptor)
+
+
+def _opened(lock: Path) -> tuple[int, bool]:
+    """Open a lock file, and tell whether it was there: who ends by itself removes its own."""
+    try:
+        return os.open(lock, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o666), False
+    except FileNotFoundError:
+        lock.parent.mkdir(parents=True, exist_ok=True)
+        return _opened(lock)
+    except FileExistsError:
+        # It may be gone by now.
+        return os.open(lock, os.O_RDWR | os.O_CREAT, 0o666), True
 
 
 def _try(descriptor: int, path: Path) -> bool:

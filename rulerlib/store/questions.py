@@ -28,6 +28,10 @@ GROWING = ("num_samples", "sha256")
 """What the metadata say of the file as it stands, which may grow: how many samples it has at least,
 and a hash of their lines."""
 
+SMALL = 2**20
+"""Bytes of questions that are made anew in less time than it takes to make them outlive a power
+cut: which is not seen to, and what a power cut took of them is as if it were not there."""
+
 UNSAID: dict[str, Any] = {
     "queries_per_context": 1, "question_language": None, **PromptFormat().settings()
 }  # fmt: skip
@@ -84,21 +88,23 @@ def write(dataset: Questions, folder: str | Path, num_samples: int | None = None
         return path
     samples = islice(dataset, count)
     first = [*islice(samples, 1)]
-    files.check_room(path.parent, _size(first, count), count)
+    size = _size(first, count)
+    files.check_room(path.parent, size, count)
+    lasting = size > SMALL
     with alone(path):
         files.remove_leftovers(path, about)
         # Another process may have been writing them until just now.
         if not _stand(path, dataset.metadata, count):
             begun = path.exists()
-            with files.replacing(path) as file:
+            with files.replacing(path, lasting) as file:
                 digest = files.add(file, chain(first, samples))
                 said = {**dataset.metadata, "num_samples": count, "sha256": digest}
                 if not begun:
                     # Before there are samples, so that they never stand there unexplained.
-                    files.write_object(about, said)
+                    files.write_object(about, said, lasting)
             if begun:
                 # Not before there are more of them: fewer than it says would be damage.
-                files.write_object(about, said)
+                files.write_object(about, said, lasting)
     return path
 
 
@@ -151,7 +157,7 @@ def _size(first: Iterable[Sample], count: int) -> int:
 def _stand(path: Path, wanted: Mapping[str, Any], count: int) -> bool:
     """Return whether ``count`` questions stand there already, made as wanted."""
     about = path.parent / METADATA
-    if not path.exists():
+    if not path.exists() or files.is_lost(path) or files.is_lost(about):
         return False
     if not about.exists():
         raise RunMismatchError(

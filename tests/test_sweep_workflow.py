@@ -182,7 +182,8 @@ def test_a_queue_that_refuses_is_one_sentence(tmp_path):
     snake = installed("snakemake")
     planned(tmp_path)
     refuse = f"echo 'sbatch: error: {REFUSAL}' >&2; exit 1"
-    path = commands(tmp_path / "bin", sbatch=refuse, sinfo="exit 0", squeue="exit 0")
+    answers = {"sinfo": "exit 0", "squeue": "exit 0", "sacct": "exit 1"}
+    path = commands(tmp_path / "bin", sbatch=refuse, **answers)
     done = handed(
         tmp_path, "--retries", "0", "--slurm-status-command", "squeue",
         "--slurm-init-seconds-before-status-checks", "1", "--default-resources",

@@ -8,8 +8,9 @@ size, the training length and the architecture of models, and `frequencies` show
 words of a text stand there. Of memories, `matrix` shows all presets by suite, `capacity` how much
 they hold, and `stores` where answers were lost. These take what `rulerlib.analysis` returns.
 `places` and `links` draw what the prompt of one sample tells: a map, and a web of names. All make a
-matplotlib figure whose ``alt`` says in words what it shows: a notebook stores it beside the
-picture, for readers who do not see it. Where matplotlib is not installed, all raise
+matplotlib figure whose ``alt`` says in words what it is: a notebook stores it beside the picture,
+for readers who do not see it. Below the picture a notebook says what it shows of the run at hand
+(`rulerlib.findings`) and how it is read. Where matplotlib is not installed, all raise
 `rulerlib.errors.MissingExtraError`.
 
 Nothing is told by colour alone: lines have markers, bars have hatches, cells have numbers, and

@@ -14,6 +14,14 @@ import pandas as pd
 from rulerlib import packages
 from rulerlib.analysis.tables import thousands
 from rulerlib.errors import require
+from rulerlib.findings.guides import GUIDES
+from rulerlib.findings.wording import labels as labels
+from rulerlib.findings.wording import measured as measured
+from rulerlib.findings.wording import said_count as said_count
+from rulerlib.findings.wording import said_n as said_n
+from rulerlib.findings.wording import said_some as said_some
+from rulerlib.show import Html
+from rulerlib.show_run import finding
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes as Axes
@@ -72,9 +80,17 @@ def _picture() -> Any:
     from matplotlib.figure import Figure
 
     class Picture(Figure):
-        """A figure that says in words what it shows."""
+        """A figure that says in words what it is, what it shows, and how it is read."""
 
         alt = ""
+        says: Html | None = None
+
+        def _ipython_display_(self) -> None:
+            from IPython.display import display, publish_display_data
+
+            publish_display_data(*self._repr_mimebundle_())  # type: ignore[no-untyped-call]
+            if self.says is not None:
+                display(self.says)  # type: ignore[no-untyped-call]
 
         def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> Any:
             # A notebook stores the words beside the picture, and shows them where it cannot.
@@ -161,17 +177,27 @@ def dots(
     return figure, axes
 
 
-def done(figure: Any, alt: str, title: str | None = None, axes: Axes | None = None) -> Figure:
+def done(
+    figure: Any,
+    alt: str,
+    said: tuple[str, str],
+    title: str | None = None,
+    axes: Axes | None = None,
+) -> Figure:
     """Return the figure with its words; it is closed, because matplotlib would show it twice.
 
     Parameters
     ----------
     alt
-        What it shows.
+        What it is, for readers who do not see it.
+    said
+        The name of its function here, and what it shows of this run, from `rulerlib.findings`.
     title, axes
         A title, and what it stands above; None: the whole figure.
     """
     figure.alt = f"{title}. {alt}" if title else alt
+    name, words = said
+    figure.says = finding(words, GUIDES[name])
     if title and axes is not None:
         axes.set_title(title, fontsize=11, pad=14)
     elif title:
@@ -263,37 +289,6 @@ def cut(label: str) -> str:
     if len(label) <= WIDEST:
         return label
     return f"{label[: WIDEST - 25]} … {label[-22:]}"
-
-
-def labels(table: pd.DataFrame) -> pd.Series:
-    """Return what each row is called: its model, with the language where there are several."""
-    several = "language" in table and table["language"].nunique() > 1
-    return table["model"] + ", " + table["language"] if several else table["model"]
-
-
-def measured(table: pd.DataFrame) -> str:
-    """Return the names of the measures whose means a table of accuracy has, as one text."""
-    names = dict.fromkeys(name for each in table["measure"] for name in each.split(", "))
-    return ", ".join(name.replace("_", "-") for name in names)
-
-
-def said_n(part: pd.DataFrame) -> str:
-    """Return how many answers the means of a line rest on, in words."""
-    n = sorted(set(part["n"]))
-    if not n:
-        return "not measured"
-    return f"n = {n[0]}" if len(n) == 1 else f"n = {n[0]} to {n[-1]}"
-
-
-def said_count(number: int, what: str) -> str:
-    """Return a number with what is counted: ``1 task``, ``2 tasks``."""
-    return f"{number} {what}" if number == 1 else f"{number} {what}s"
-
-
-def said_some(parts: Sequence[str], most: int = 12) -> str:
-    """Return the first ``most`` parts of a sentence as one text: screen readers skip nothing."""
-    left = len(parts) - most
-    return "; ".join([*parts[:most], *([f"and {left} more, in the table"] if left > 0 else [])])
 
 
 def said_lines(parts: Mapping[str, pd.DataFrame], value: str, scale: float, what: str) -> str:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
+from rulerlib import findings
 from rulerlib.analysis.correlations import Correlation
 from rulerlib.analysis.tables import scipy
 from rulerlib.errors import ParameterError
+from rulerlib.findings.relations import extremes
 from rulerlib.plots import base
 
 
@@ -52,12 +52,12 @@ def correlation(correlated: Correlation | str, title: str | None = None) -> base
     cells = base.said_count(correlated.observations, "cell")
     about = f"{correlated.models} models, {cells} of model and length"
     right.set_title(title or about, fontsize=10)
-    pairs = matrix.where(~np.eye(len(names), dtype=bool)).stack()
-    most: Any = pairs.idxmax()
-    least: Any = pairs.idxmin()
+    ends = extremes(correlated)
+    (one, two, most), (three, four, least) = ends["highest"], ends["lowest"]
     alt = (
         f"Correlation of {len(names)} tasks across {about}, ordered by hierarchical clustering:"
-        f" {', '.join(names)}. Highest: {most[0]} and {most[1]}, {pairs[most]:.2f}; lowest:"
-        f" {least[0]} and {least[1]}, {pairs[least]:.2f}."
+        f" {', '.join(names)}. Highest: {one} and {two}, {most:.2f}; lowest: {three} and"
+        f" {four}, {least:.2f}."
     )
-    return base.done(figure, f"{title}. {alt}" if title else alt)
+    said = "correlation", findings.correlation(correlated)
+    return base.done(figure, f"{title}. {alt}" if title else alt, said)

@@ -6,6 +6,7 @@ import math
 
 import pandas as pd
 
+from rulerlib import findings
 from rulerlib.plots import base
 
 
@@ -36,7 +37,8 @@ def curves(
         base.lines(axes, own, "mean", 1, table["length"], trained)
     base.legends(figure, panels)
     alone = panels[0] if len(panels) == 1 else None
-    return base.done(figure, base.said_lines(parts, "mean", 100, what), title, alone)
+    alt, said = base.said_lines(parts, "mean", 100, what), ("curves", findings.curves(table))
+    return base.done(figure, alt, said, title, alone)
 
 
 def _together(table: pd.DataFrame) -> list[list[str]]:
@@ -93,4 +95,5 @@ def models(
         )  # fmt: skip
     base.legends(figure, [axes])
     alt = base.said_lines(parts, "average", 1, f"average over {number}")
-    return base.done(figure, alt, title, axes)
+    said = "models", findings.models(table, threshold)
+    return base.done(figure, alt, said, title, axes)

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 
 import pandas as pd
 
+from rulerlib import findings
 from rulerlib.analysis.tables import thousands
-from rulerlib.errors import require
+from rulerlib.findings.lengths import position
 from rulerlib.plots import base
 
 
@@ -83,23 +84,5 @@ def effective(
         figure.legend(handles=marks, fontsize=8, loc="outside lower center", ncols=2)
     said = [f"{model} {text}" for model, text in zip(models, table[value], strict=True)]
     alt = f"Effective length of {base.said_count(len(table), 'model')}: {base.said_some(said)}."
-    return base.done(figure, alt, title, axes)
-
-
-def position(text: str, lengths: Sequence[int]) -> int:
-    """Return where an effective length lies among ``lengths``, which rise; -1: below the shortest.
-
-    >>> position("<4K", [4096, 8192]), position("≥8K", [4096, 8192])
-    (-1, 1)
-
-    Raises
-    ------
-    ParameterError
-        If it is none of them.
-    """
-    if text.startswith("<"):
-        return -1
-    names = [thousands(length) for length in lengths]
-    number = text.upper().lstrip("≥>")
-    require(number in names, "effective length", text, f"one of {', '.join(names)}")
-    return names.index(number)
+    shows = "effective", findings.effective(table, lengths, value, other)
+    return base.done(figure, alt, shows, title, axes)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import pandas as pd
 
+from rulerlib import findings
 from rulerlib.analysis.tables import thousands
 from rulerlib.plots import base
 
@@ -72,7 +73,8 @@ def errors(table: pd.DataFrame, title: str | None = None) -> base.Figure:
         axes.set_axisbelow(True)
     handles, labels = panels[0][0].get_legend_handles_labels()
     figure.legend(handles[::-1], labels[::-1], loc="outside right upper", fontsize=8)
-    return base.done(figure, _said([part for _, part in panels]), title)
+    said = "errors", findings.errors(table)
+    return base.done(figure, _said([part for _, part in panels]), said, title)
 
 
 def _said(parts: Sequence[pd.DataFrame]) -> str:

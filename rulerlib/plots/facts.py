@@ -7,10 +7,12 @@ from typing import Any
 
 import pandas as pd
 
+from rulerlib import findings
 from rulerlib.analysis.model_facts import FACTS
 from rulerlib.analysis.tables import thousands
+from rulerlib.findings.lengths import position
+from rulerlib.findings.relations import ranked
 from rulerlib.plots import base
-from rulerlib.plots.effective import position
 
 _AXES = {
     "parameters": "parameters (billions)",
@@ -59,9 +61,9 @@ def facts(
     rising = sorted({int(length) for length in lengths})
     size = 3.4 * len(known) + 0.6, 3 * len(values) + 0.5
     figure, grid = base.subplots(len(values), len(known), size, sharey="row")
-    said = []
+    drawn_values = {value: _heights(drawn[value], rising) for value in values}
     for row, value in zip(grid, values, strict=True):
-        heights, ticks = _heights(drawn[value], rising)
+        heights, ticks = drawn_values[value]
         for axes, fact in zip(row, known, strict=True):
             is_kind = fact == "architecture"
             places = drawn[fact].map(kinds.index) if is_kind else drawn[fact].astype(float)
@@ -73,17 +75,22 @@ def facts(
                           label=kind)  # fmt: skip
             _axis(axes, fact, kinds)
             axes.set_title(f"n = {base.said_count(int(shown.sum()), 'model')}", fontsize=9)
-            if fact != "architecture" and shown.sum() > 2:
-                # Spearman's: the correlation of the ranks.
-                ranks = places[shown].rank().corr(heights[shown].rank())
-                said.append(f"{value} and {_AXES[fact]}: rank correlation {ranks:.2f}")
         row[0].set_ylabel("effective length (tokens)" if ticks else f"{value}, %")
         if ticks:
             row[0].set_yticks(range(-1, len(ticks) - 1), ticks)
     handles, labels = grid[0][0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=len(kinds), fontsize=8)
+    together = ranked(
+        drawn,
+        {value: heights for value, (heights, _) in drawn_values.items()},
+        [fact for fact in known if fact != "architecture"],
+    )
+    said = [
+        f"{value} and {_AXES[fact]}: rank correlation {rank:.2f}"
+        for (value, fact), (rank, _) in together.items()
+    ]
     alt = f"Scores of {base.said_count(len(table), 'model')} against facts. {base.said_some(said)}."
-    return base.done(figure, alt, title)
+    return base.done(figure, alt, ("facts", findings.facts(together, _AXES)), title)
 
 
 def _heights(values: pd.Series, lengths: Sequence[int]) -> tuple[pd.Series, list[str]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pandas as pd
 
+from rulerlib import findings
 from rulerlib.analysis.word_counts import WORD_KINDS
 from rulerlib.plots import base
 
@@ -49,7 +50,7 @@ def frequencies(table: pd.DataFrame, title: str | None = None) -> base.Figure:
         axes.legend(fontsize=8)
         said.append(f"{text}: {_said(words)}")
     alt = f"Counts of words by rank. {base.said_some(said)}."
-    return base.done(figure, alt, title)
+    return base.done(figure, alt, ("frequencies", findings.frequencies(table)), title)
 
 
 def _said(words: pd.DataFrame) -> str:

@@ -8,6 +8,7 @@ from typing import Any
 
 import pandas as pd
 
+from rulerlib import findings
 from rulerlib.analysis.tables import thousands
 from rulerlib.errors import one_of
 from rulerlib.plots import base
@@ -63,7 +64,8 @@ def heatmap(
         axes.set_xlabel("length (tokens)")
     bar = figure.colorbar(image, ax=[axes for axes, _ in panels], shrink=0.9)
     bar.set_label("share of needles found (n in each cell)")
-    return base.done(figure, _said([part for _, part in panels]), title)
+    said = "heatmap", findings.heatmap(table)
+    return base.done(figure, _said([part for _, part in panels]), said, title)
 
 
 def shade(value: float, colours: str = "blue-yellow") -> tuple[str, str]:

@@ -6,6 +6,7 @@ import itertools
 import math
 from collections.abc import Sequence
 
+from rulerlib import findings
 from rulerlib.errors import require
 from rulerlib.plots import base
 from rulerlib.samples import Sample
@@ -65,7 +66,7 @@ def links(sample: Sample, title: str | None = None) -> base.Figure:
         f"{base.said_count(len(pairs), 'link')} between {base.said_count(len(names), 'name')},"
         f" as arrows on a circle. The chain that is asked for: {' to '.join(chain)}."
     )
-    return base.done(figure, alt, title, axes)
+    return base.done(figure, alt, ("links", findings.links(chain, len(pairs))), title, axes)
 
 
 def _chain(start: str, facts: Sequence[Fact], needed: Sequence[int]) -> list[str]:

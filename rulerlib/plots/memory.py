@@ -10,8 +10,10 @@ from typing import Any
 
 import pandas as pd
 
+from rulerlib import findings
 from rulerlib.analysis.memory import FATES, ORACLE
 from rulerlib.errors import require
+from rulerlib.findings.memories import levels, named, panels
 from rulerlib.plots import base
 
 # A colour and a hatch for each fate, the same in every figure.
@@ -58,9 +60,9 @@ def matrix(
         If the table is empty, or a preset has two rows for one suite.
     """
     base.check(table, "measured preset")
-    names = list(dict.fromkeys(_named(table)))
-    suites = list(dict.fromkeys(_suites(table)))
-    table = table.assign(name=_named(table), panel=_suites(table))
+    names = list(dict.fromkeys(named(table)))
+    suites = list(dict.fromkeys(panels(table)))
+    table = table.assign(name=named(table), panel=panels(table))
     alone = not table.duplicated(["name", "panel"]).any()
     require(alone, "table", "of several kinds", "of one model, language and size")
     size = (2.6, 0.9 + 0.24 * len(names))
@@ -71,7 +73,7 @@ def matrix(
         ends = (part[f"{measure} {end}"] for end in ("low", "high"))
         axes.hlines(places, *ends, color=base.COLOURS[0], linewidth=5, alpha=0.3)
         axes.plot(part[measure], places, "o", color=base.COLOURS[0], zorder=3)
-        for name, level in _levels(part, floors, suite, measure).items():
+        for name, level in levels(part, floors, suite, measure).items():
             colour, dashes, words = _LINES[name]
             axes.axvline(level, color=colour, linestyle=dashes, linewidth=1, label=words)
         counts = sorted({*part["n"]})
@@ -83,7 +85,8 @@ def matrix(
         axes.set_xlim(-0.03, 1.03)
         axes.grid(alpha=0.3, axis="x")
     _below(figure, drawn, f"{_WHAT.get(measure, measure)} (bar: 95 % interval)")
-    return base.done(figure, _said(table, suites, measure), title)
+    said = "matrix", findings.matrix(table, floors, measure)
+    return base.done(figure, _said(table, suites, measure), said, title)
 
 
 def _below(figure: Any, drawn: Sequence[Any], words: str) -> None:
@@ -97,42 +100,6 @@ def _below(figure: Any, drawn: Sequence[Any], words: str) -> None:
         axes.set_xlabel(words, fontsize=8)
     if entries:
         figure.legend(entries.values(), entries, loc="outside lower center", ncols=3, fontsize=8)
-
-
-def _suites(table: pd.DataFrame) -> pd.Series:
-    """Return the name of each row's panel: its suite, with what else is averaged separately."""
-    name = table["suite"]
-    for column in ("size", "profile", "knobs"):
-        if column in table and table[column].nunique() > 1:
-            own = table[column].astype(str).where(table[column].astype(str) != "default", "")
-            prefix = "size " if column == "size" else ""
-            name = name + [f", {prefix}{each}" if each else "" for each in own]
-    return name
-
-
-def _named(table: pd.DataFrame) -> pd.Series:
-    """Return what each row is called: its preset, with the settings that were changed."""
-    if "changes" not in table:
-        return table["preset"]
-    return table["preset"] + [f", {each}" if each else "" for each in table["changes"]]
-
-
-def _levels(
-    part: pd.DataFrame, floors: pd.DataFrame | None, suite: str, measure: str
-) -> dict[str, float]:
-    """Return where lines stand in the panel of a suite, by their names."""
-    levels = {}
-    own = pd.DataFrame() if floors is None else floors
-    if len(own):
-        own = own[_suites(own) == suite]
-        for name in ("model", "language"):
-            own = own[own[name].isin(part[name])] if name in own and name in part else own
-    for name in ("constant", "chance"):
-        if len(own) and own[name].notna().any():
-            levels[name] = float(own[name].mean())
-    if ORACLE in part.index:
-        levels[ORACLE] = float(part[measure][part.index == ORACLE].mean())
-    return levels
 
 
 def _said(table: pd.DataFrame, suites: Sequence[str], measure: str) -> str:
@@ -162,7 +129,7 @@ def capacity(table: pd.DataFrame, title: str | None = None) -> base.Figure:
     """
     base.check(table, "measured number of facts")
     figure, drawn = base.panels(2, 2, "share (bar: 95 % interval)", (4.6, 3.6), (0, 0.6))
-    table = table.assign(name=_named(table))
+    table = table.assign(name=named(table))
     names, known = list(dict.fromkeys(table["name"])), sorted({*table["facts"]})
     what = {"em_norm": "answered rightly", "recall_at_5": "recall at 5"}
     for axes, (measure, words) in zip(drawn, what.items(), strict=True):
@@ -184,7 +151,8 @@ def capacity(table: pd.DataFrame, title: str | None = None) -> base.Figure:
         axes.grid(alpha=0.3)
         axes.set_title(words, fontsize=10)
     _below(figure, drawn, "facts taught (logarithmic)")
-    return base.done(figure, _said_capacity(table, what), title)
+    said = "capacity", findings.capacity(table)
+    return base.done(figure, _said_capacity(table, what), said, title)
 
 
 def _lines(table: pd.DataFrame, measure: str) -> dict[str, pd.DataFrame]:
@@ -223,7 +191,7 @@ def stores(table: pd.DataFrame, title: str | None = None) -> base.Figure:
         If the table is empty.
     """
     base.check(table, "question")
-    table = table.assign(name=_named(table), panel=_suites(table))
+    table = table.assign(name=named(table), panel=panels(table))
     names = list(dict.fromkeys(table["name"]))
     suites = list(dict.fromkeys(table["panel"]))
     size = (2.6, 0.9 + 0.24 * len(names))
@@ -245,7 +213,7 @@ def stores(table: pd.DataFrame, title: str | None = None) -> base.Figure:
         axes.grid(alpha=0.3, axis="x")
         axes.set_axisbelow(True)
     _below(figure, drawn, "share of the questions")
-    return base.done(figure, _said_stores(table), title)
+    return base.done(figure, _said_stores(table), ("stores", findings.stores(table)), title)
 
 
 def _said_stores(table: pd.DataFrame) -> str:

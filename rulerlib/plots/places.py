@@ -8,7 +8,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Mapping, Sequence
 
-from rulerlib import languages
+from rulerlib import findings, languages
 from rulerlib.errors import require
 from rulerlib.plots import base
 from rulerlib.samples import Sample
@@ -60,7 +60,8 @@ def places(sample: Sample, title: str | None = None) -> base.Figure:
         f"Map of {base.said_count(len(cells), 'place')} and {base.said_count(ways, 'way')} between"
         f" them. From {start} to {goal}: {_listed(way)} ({route})."
     )
-    return base.done(figure, alt, title, axes)
+    straight = sum(abs(a - b) for a, b in zip(cells[start], cells[goal], strict=True))
+    return base.done(figure, alt, ("places", findings.places(route, straight)), title, axes)
 
 
 def _cells(steps: spatial.Steps, start: str, vectors: Mapping[str, Cell]) -> dict[str, Cell]:

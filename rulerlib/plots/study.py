@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pandas as pd
 
+from rulerlib import findings
 from rulerlib.analysis.tables import thousands
 from rulerlib.plots import base
 
@@ -37,7 +38,7 @@ def study(table: pd.DataFrame, title: str | None = None, trained: int | None = N
     axes.set_xlabel(f"{what}{at} (bar: 95 % interval)")
     said = [f"{name} {100 * mean:.0f} %" for name, _, mean in rows]
     alt = f"{what.capitalize()} by setting{at}: {base.said_some(said, 20)}."
-    return base.done(figure, alt, title, axes)
+    return base.done(figure, alt, ("study", findings.study(table)), title, axes)
 
 
 def _curves(table: pd.DataFrame, title: str | None, trained: int | None) -> base.Figure:
@@ -57,4 +58,5 @@ def _curves(table: pd.DataFrame, title: str | None, trained: int | None) -> base
         said |= own
     base.legends(figure, panels)
     alone = panels[0] if len(panels) == 1 else None
-    return base.done(figure, base.said_lines(said, "mean", 100, what), title, alone)
+    alt, shows = base.said_lines(said, "mean", 100, what), ("study", findings.study(table))
+    return base.done(figure, alt, shows, title, alone)

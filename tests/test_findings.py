@@ -1,0 +1,513 @@
+"""Findings: whatever the numbers are, each sentence about them is true.
+
+The sentences are taken apart again, and every claim in them is held against the counts that the
+table was made from, with intervals by SciPy.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+pd = pytest.importorskip("pandas")
+pytest.importorskip("matplotlib")
+stats = pytest.importorskip("scipy.stats")
+
+from rulerlib import findings, plots  # noqa: E402
+from rulerlib.analysis import memory  # noqa: E402
+from rulerlib.analysis.correlations import Correlation  # noqa: E402
+from rulerlib.analysis.tables import thousands  # noqa: E402
+from rulerlib.findings.courses import Course  # noqa: E402
+from rulerlib.findings.depths import band_of  # noqa: E402
+from rulerlib.findings.settings import clear_pairs  # noqa: E402
+from rulerlib.tasks.mistakes import KINDS  # noqa: E402
+
+LENGTHS = (512, 1000, 1024, 2048, 4096, 8192)
+
+# Right answers of n: any, and often all or none.
+counts = st.integers(1, 60).flatmap(
+    lambda n: st.tuples(st.just(n), st.one_of(st.integers(0, n), st.sampled_from([0, n])))
+)
+lines = st.dictionaries(st.sampled_from(LENGTHS), counts, min_size=1)
+
+
+def interval(n, right):
+    found = stats.binomtest(right, n).proportion_ci(method="wilson")
+    return float(found.low), float(found.high)
+
+
+def rows_of(line, **names):
+    rows = []
+    for length, (n, right) in sorted(line.items()):
+        low, high = interval(n, right)
+        rows.append({**names, "length": length, "n": n, "mean": right / n, "low": low,
+                     "high": high, "measure": "all_match", "category": "other"})  # fmt: skip
+    return rows
+
+
+def apart(lower, higher):
+    """Whether the interval of the first lies below that of the second."""
+    return interval(*lower)[1] < interval(*higher)[0]
+
+
+def number(text):
+    """The share that a text like ``99.6 %`` stands for, and by how much it may be off."""
+    return float(text) / 100, 0.0005001 if "." in text else 0.005001
+
+
+def agrees(said, count):
+    n, right = count
+    share, off = number(said)
+    return abs(share - right / n) <= off
+
+
+SHARE = r"(\d+(?:\.\d)?) %"
+
+
+def check_course(said, line):
+    """Hold every claim about a line against its counts."""
+    by_name = {thousands(length): line[length] for length in sorted(line)}
+    names, values = list(by_name), list(by_name.values())
+    different = [(a, b) for a, b in itertools.permutations(values, 2) if apart(a, b)]
+    for share, name in re.findall(rf"{SHARE} at (\w+)", said):
+        if name != "every":
+            assert agrees(share, by_name[name]), said
+    if len(line) == 1:
+        assert re.fullmatch(rf"is {SHARE} at \w+, interval \d+ to \d+ %", said)
+        return
+    level = "no two lengths differ clearly" in said or "at every length" in said
+    assert level == (not different), said
+    if level:
+        same, spread = (
+            re.match(rf"is {SHARE} at every", said),
+            re.match(rf"lies between {SHARE} and {SHARE},", said),
+        )
+        assert same or spread, said
+        shares = [right / n for n, right in values]
+        for share, wanted in zip(
+            (same or spread).groups(), (min(shares), max(shares)), strict=False
+        ):
+            assert abs(number(share)[0] - wanted) <= number(share)[1]
+        ends = list(itertools.starmap(interval, values))
+        if same:
+            low, high = map(int, re.search(r"with intervals from (\d+) to (\d+) %$", said).groups())
+            assert abs(low - 100 * min(each for each, _ in ends)) < 0.51
+            assert abs(high - 100 * max(each for _, each in ends)) < 0.51
+            return
+        wide = re.search(r"up to (\d+) points wide", said)
+        widest = max(high - low for low, high in ends)
+        assert bool(wide) == (widest > 0.5)
+        assert not wide or abs(int(wide[1]) - 100 * widest) < 0.51
+        return
+    rises = re.match(rf"rises clearly, from {SHARE} at (\w+) to {SHARE} at (\w+)$", said)
+    if rises:
+        first, second = names.index(rises[2]), names.index(rises[4])
+        assert first < second
+        assert apart(values[first], values[second])
+        assert not any(apart(b, a) for a, b in itertools.combinations(values, 2)), "it falls first"
+        return
+    stays = re.match(
+        rf"stays at (\d+) % or more up to (\w+), then falls clearly, to {SHARE} at (\w+)", said
+    )
+    falls = re.match(rf"falls clearly, from {SHARE} at (\w+) to {SHARE} at (\w+)", said)
+    assert stays or falls, said
+    place = names.index((stays or falls)[4])
+    if stays:
+        kept = values[:place]
+        assert names[place - 1] == stays[2]
+        assert all(100 * right >= int(stays[1]) * n for n, right in kept), said
+        assert any(apart(values[place], one) for one in kept)
+    else:
+        earlier = names.index(falls[2])
+        assert earlier < place
+        assert apart(values[place], values[earlier])
+    # It is the first that falls so.
+    for before in range(place):
+        assert not any(apart(values[before], one) for one in values[:before])
+    again = re.search(rf"clearly higher again with {SHARE} at (\w+)$", said)
+    later = values[place:]
+    assert bool(again) == any(apart(a, b) for a, b in itertools.combinations(later, 2))
+    if again:
+        back = names.index(again[2])
+        assert any(apart(one, values[back]) for one in values[place:back])
+
+
+@given(lines)
+@example({512: (20, 20), 1024: (20, 19), 2048: (20, 2), 4096: (20, 0)})
+@example({512: (20, 0), 1024: (20, 20), 2048: (20, 0), 4096: (20, 20)})
+@example({512: (1, 1), 1024: (1, 0)})
+@example({512: (1000, 999), 1024: (1000, 998)})
+@settings(deadline=None)
+def test_the_course_of_a_line_is_true(line):
+    check_course(str(Course.of(pd.DataFrame(rows_of(line)))), line)
+
+
+def test_a_course_in_words():
+    def said(*counts):
+        return str(Course.of(pd.DataFrame(rows_of(dict(zip(LENGTHS, counts, strict=False))))))
+
+    assert said((40, 40), (40, 39), (40, 4)) == (
+        "stays at 97 % or more up to 1000, then falls clearly, to 10 % at 1K"
+    )
+    assert said((40, 40), (40, 4), (40, 4)) == (
+        "falls clearly, from 100 % at 512 to 10 % at 1000 (10 % at 1K)"
+    )
+    assert said((4, 4), (4, 1)) == (
+        "lies between 25 % and 100 %, and no two lengths differ clearly: intervals are up to 65"
+        " points wide, too wide to tell"
+    )
+    assert said((200, 0), (200, 0)) == "is 0 % at every length, with intervals from 0 to 2 %"
+    assert said((1000, 999)) == "is 99.9 % at 512, interval 99 to 100 %"
+
+
+@given(st.lists(lines, min_size=1, max_size=7))
+@settings(deadline=None, max_examples=50)
+def test_the_sentence_on_curves_is_true_of_each_line(parts):
+    table = pd.DataFrame([
+        row for number, line in enumerate(parts) for row in rows_of(line, task=f"t{number}")
+    ])  # fmt: skip
+    said = findings.curves(table)
+    if len(parts) <= 4:
+        clauses = re.findall(r"(t\d) (.+?) \(n = (\d+)(?: to (\d+))?\)\.(?: |$)", said)
+        assert [name for name, *_ in clauses] == [f"t{number}" for number in range(len(parts))]
+        for (_, clause, least, most), line in zip(clauses, parts, strict=True):
+            check_course(clause, line)
+            known = sorted({n for n, _ in line.values()})
+            assert (int(least), int(most or least)) == (known[0], known[-1])
+        return
+    sorts = {
+        "fall clearly as the text grows": lambda line: any(
+            apart(b, a) for a, b in itertools.combinations(ordered(line), 2)
+        ),
+        "show no clear difference between lengths": lambda line: (
+            not any(apart(a, b) for a, b in itertools.permutations(ordered(line), 2))
+        ),
+    }
+    for sort, holds in sorts.items():
+        wanted = {f"t{number}" for number, line in enumerate(parts) if holds(line)}
+        named = re.search(rf"(\d+) {sort} \(([^)]*)\)", said)
+        assert (set(re.findall(r"t\d", named[2])) if named else set()) == wanted
+        assert not named or int(named[1]) == len(wanted)
+    last = [ordered(line)[-1] for line in parts]
+    shares = [right / n for n, right in last]
+    best, worst = re.search(
+        r"(t\d) \([^)]*\) ends highest and (t\d) \([^)]*\) lowest", said
+    ).groups()
+    assert shares[int(best[1])] == max(shares)
+    assert shares[int(worst[1])] == min(shares)
+
+
+def ordered(line):
+    return [line[length] for length in sorted(line)]
+
+
+@given(lines, st.integers(1, 99))
+@settings(deadline=None, max_examples=50)
+def test_the_sentence_on_averages_names_every_side_of_the_threshold(line, threshold):
+    table = pd.DataFrame(rows_of(line, model="m")).rename(columns={"mean": "average"})
+    table[["average", "low", "high"]] *= 100
+    said = findings.models(table, threshold)
+    check_course(re.match(r"m (.+?) \(n = ", said)[1], line)
+    for length, count in line.items():
+        low, high = interval(*count)
+        side = (
+            "clearly above the threshold of {} %" if 100 * low > threshold
+            else "clearly below the threshold of {} %" if 100 * high < threshold
+            else "too near to the threshold of {} % to tell"
+        )  # fmt: skip
+        named = re.search(rf"{side.format(threshold)} at (.+?)(?:, clearly|, too|\.$)", said)
+        assert thousands(length) in re.split(", | and ", named[1])
+
+
+# --- Depths ----------------------------------------------------------------------------------
+
+DEPTHS = [100 * place / 9 for place in range(10)]
+cells = st.dictionaries(
+    st.tuples(st.sampled_from([512, 1024]), st.sampled_from(DEPTHS)),
+    st.integers(1, 3).flatmap(lambda n: st.tuples(st.just(n), st.integers(0, n))),
+    min_size=1,
+)
+
+
+def depths_of(found, task="t"):
+    return pd.DataFrame([
+        {"task": task, "length": length, "depth": depth, "n": n, "found": right / n}
+        for (length, depth), (n, right) in found.items()
+    ])  # fmt: skip
+
+
+@given(cells)
+@settings(deadline=None)
+def test_the_sentence_on_depths_counts_rightly(found):
+    said = findings.heatmap(depths_of(found))
+    n, right = (sum(each) for each in zip(*found.values(), strict=True))
+    if right == n:
+        assert re.match(rf"t: all {n} needles? are found", said)
+        return
+    if not right:
+        assert re.match(rf"t: none of {n} needles? is found", said)
+        return
+    assert re.match(rf"t: {right} of {n} needles (is|are) found \({100 * right / n:.0f} %\)", said)
+    depths = {depth for _, depth in found}
+    if len(depths) == 1:
+        assert said.endswith("all stood at the same depth.")
+        return
+    missed = [depth for (_, depth), (n, right) in found.items() if right < n]
+    at, one, two = re.search(r"lies? (at|between) (\d+)(?: and (\d+))? % of", said).groups()
+    assert int(one) == round(min(missed))
+    assert int(two or one) == round(max(missed))
+    assert (at == "at") == (len(set(missed)) == 1)
+    if "hardly comes by chance" in said:
+        # How often as many rows, drawn from all of them, lie within so few neighbouring ones.
+        rows = sorted(depths)
+        hit = [rows.index(depth) for depth in set(missed)]
+        width = max(hit) - min(hit)
+        drawn = list(itertools.combinations(range(len(rows)), len(hit)))
+        assert sum(max(each) - min(each) <= width for each in drawn) < 0.05 * len(drawn)
+
+
+def test_misses_in_the_middle_are_a_finding_and_few_of_them_are_none():
+    middle = {
+        (512, depth): (2, 2 * (place not in (4, 5, 6, 7))) for place, depth in enumerate(DEPTHS)
+    }
+    assert findings.heatmap(depths_of(middle)).endswith(
+        "the 8 misses lie between 44 and 78 % of the depth, so close together as hardly comes by"
+        " chance."
+    )
+    single = {(512, depth): (1, int(place != 4)) for place, depth in enumerate(DEPTHS)}
+    assert "the 1 miss lies at 44 % of the depth, which may be chance." in findings.heatmap(
+        depths_of(single)
+    )
+    many = pd.concat([depths_of(middle, f"t{number}") for number in range(6)])
+    assert "more than by chance" in findings.heatmap(many)
+    assert band_of(depths_of({(512, 0): (1, 1)})) is None
+
+
+# --- Studies ---------------------------------------------------------------------------------
+
+
+@given(st.lists(counts, min_size=1, max_size=6), st.booleans())
+@settings(deadline=None)
+def test_the_sentence_on_a_study_is_true(values, by_length):
+    table = pd.DataFrame([
+        row for number, count in enumerate(values)
+        for row in rows_of({512: count}, setting=f"s{number}", group="g")
+    ])  # fmt: skip
+    if by_length:
+        # At a longer length one setting is missing, so the shorter one is read.
+        table = pd.concat([table, table.tail(len(table) - 1).assign(length=1024, mean=0.5)])
+        table = table if len(values) > 1 else table.head(1)
+    said = findings.study(table)
+    assert said.startswith("g, at 512: " if by_length and len(values) > 1 else "At 512: ")
+    shares = [right / n for n, right in values]
+    pairs = [
+        (f"s{a}", f"s{b}")
+        for a, b in itertools.permutations(range(len(values)), 2)
+        if apart(values[b], values[a])
+    ]
+    assert sorted(pairs) == sorted(clear_pairs(table[table["length"] == 512]))
+    if len(values) == 1:
+        assert "nothing beside it" in said
+        return
+    if len(set(shares)) == 1:
+        assert re.search(r"(both|all \d) settings have", said)
+        reach = [interval(*count) for count in values]
+        ends = map(int, re.search(r"with intervals from (\d+) to (\d+) %", said).groups())
+        for end, wanted in zip(ends, (min(reach)[0], max(high for _, high in reach)), strict=True):
+            assert abs(end - 100 * wanted) < 0.51
+        return
+    highest, most, lowest, least = re.search(
+        rf": (.+) highest with {SHARE}, (.+) lowest with {SHARE}", said
+    ).groups()
+    for named, share, wanted in ((highest, most, max(shares)), (lowest, least, min(shares))):
+        known = {f"s{number}" for number, each in enumerate(shares) if each == wanted}
+        assert set(re.findall(r"s\d", named)) <= known
+        assert abs(number(share)[0] - wanted) <= number(share)[1]
+    assert ("no two settings differ clearly" in said) == (not pairs)
+    other = re.search(r"(s\d) is clearly above (s\d)", said)
+    assert not other or other.groups() in pairs
+    if "which is a clear difference" in said:
+        top, low = shares.index(max(shares)), shares.index(min(shares))
+        assert any(
+            apart(values[b], values[a])
+            for a, b in itertools.permutations(range(len(values)), 2)
+            if (shares[a], shares[b]) == (shares[top], shares[low])
+        )
+
+
+# --- Mistakes --------------------------------------------------------------------------------
+
+
+@given(
+    st.lists(
+        st.tuples(st.integers(0, 9), st.lists(st.integers(0, 9), min_size=3, max_size=3)),
+        min_size=1, max_size=6,
+    )
+)  # fmt: skip
+@settings(deadline=None)
+def test_the_sentence_on_mistakes_counts_rightly(tasks):
+    kinds = ["distractor", "empty", "other"]
+    table = pd.DataFrame([
+        {"task": f"t{number}", "length": 512, "error": kind, "count": count,
+         "n": right + sum(wrong)}
+        for number, (right, wrong) in enumerate(tasks)
+        for kind, count in zip(kinds, wrong, strict=True)
+    ])  # fmt: skip
+    table = table[table["n"] > 0]
+    if table.empty:
+        return
+    said = findings.errors(table)
+    known = dict(tuple(table.groupby("task")))
+    for name, part in known.items() if len(known) <= 3 else [("All tasks together", table)]:
+        clause = re.search(rf"{name}: (.+?)\.(?: |$)", said)[1]
+        n = part.drop_duplicates("task")["n"].sum()
+        sums = part.groupby("error")["count"].sum()
+        wrong = sums.sum()
+        if not wrong:
+            assert re.fullmatch(rf"none of {n} answers? is wrong", clause)
+            continue
+        assert re.match(rf"{wrong} of {n} answers? (is|are) wrong", clause)
+        named = set(re.findall(r"'(\w+)'", clause))
+        assert named == {kind for kind in kinds if sums[kind] == sums.max()}
+        if "most often" in clause:
+            assert f"({sums.max()} of {wrong}" in clause
+    for kind, words in re.findall(r"'([\w ]+)' means: ([^.]+)\.", said):
+        assert KINDS[kind] == words
+
+
+# --- Effective lengths and words -------------------------------------------------------------
+
+texts = st.sampled_from(["<512", "512", "1000", "1K", "≥2K"])
+
+
+@given(st.lists(st.tuples(texts, st.sampled_from(["", "1K", "128K", "unknown"])), min_size=1))
+@settings(deadline=None, max_examples=50)
+def test_the_sentence_on_effective_lengths_counts_rightly(models):
+    lengths = (512, 1000, 1024, 2048)
+    table = pd.DataFrame(models, columns=["effective", "claimed"])
+    table["model"] = [f"m{number}" for number in range(len(models))]
+    said = findings.effective(table, lengths)
+    reach = {"<512": 0, "512": 512, "1000": 1000, "1K": 1024, "≥2K": 2048}
+    reached = [reach[text] for text, _ in models]
+    claims = [1024 * int(claim[:-1]) if claim.endswith("K") else 0 for _, claim in models]
+    below = [r < min(2048, c) for r, c in zip(reached, claims, strict=True) if c]
+    claimed = re.search(r"(\d+) of (\d+) models? with a claimed length stay below", said)
+    assert bool(claimed) == bool(below)
+    assert not below or (int(claimed[1]), int(claimed[2])) == (sum(below), len(below))
+    if len(models) <= 4:
+        for name, (text, _) in zip(table["model"], models, strict=True):
+            assert re.search(rf"{name} reaches (not even )?{text.lstrip('<≥')}\b", said)
+        return
+    assert f"Of {len(models)} models, {reached.count(max(reached))} reach furthest" in said
+    failed = re.search(r"(\d+) fail at 512 already", said)
+    assert int(failed[1] if failed else 0) == reached.count(0)
+    middle = re.search(r"(\d+) of them reach (\w+) or more", said)
+    if middle:
+        assert int(middle[1]) == sum(
+            each >= reach[middle[2].replace("2K", "≥2K")] for each in reached
+        )
+        assert int(middle[1]) >= len(models) / 2
+
+
+def test_the_sentence_on_words_names_the_narrowest_gap():
+    rows = [("a", "asked for", 30), ("a", "not asked for", 3), ("a", "noise", 99),
+            ("b", "asked for", 8), ("b", "asked for", 12), ("b", "not asked for", 6)]  # fmt: skip
+    table = pd.DataFrame(rows, columns=["text", "kind", "count"])
+    said = findings.frequencies(table)
+    least, most = said.split(" They stand out most ")
+    assert least == (
+        "The words that are asked for stand out least in 'b', where the rarest word that is asked"
+        " for stands 8 times and the most frequent other one 6 times."
+    )
+    assert most.startswith("in 'a', where the rarest word that is asked for stands 30 times")
+    alone = findings.frequencies(table[table["text"] == "a"])
+    assert alone.startswith("The words that are asked for stand out in 'a', where")
+    assert "No text" in findings.frequencies(table[table["kind"] == "noise"])
+
+
+# --- Many models, and memories ---------------------------------------------------------------
+
+
+def test_the_sentence_on_correlations_names_the_ends_and_how_little_was_seen():
+    names = ["a", "b", "c"]
+    matrix = pd.DataFrame([[1, 0.9, -0.2], [0.9, 1, 0.3], [-0.2, 0.3, 1]], names, names)
+    correlated = Correlation(matrix, None, tuple(names), {"d": "always 0.0"}, 4, 2)
+    said = findings.correlation(correlated)
+    assert said.startswith("a and b move together most (0.90), a and c least (-0.20)")
+    assert "4 cells of 2 models, too few to rely on" in said
+    assert "Left out: d" in said
+
+
+def test_facts_of_few_models_say_so():
+    assert "too few models" in findings.facts({}, {})
+    said = findings.facts({("Avg.", "parameters"): (0.5, 4)}, {"parameters": "parameters"})
+    assert said == (
+        "Rank correlations (1: rise together; 0: not related): 'Avg.' with parameters 0.50 over 4"
+        " models, too few to rely on."
+    )
+
+
+def memory_table(shares, n=40):
+    rows = []
+    for (suite, preset), right in shares.items():
+        low, high = interval(n, right)
+        rows.append({"model": "m", "language": "da", "suite": suite, "preset": preset, "n": n,
+                     "em_norm": right / n, "em_norm low": low, "em_norm high": high})  # fmt: skip
+    return pd.DataFrame(rows)
+
+
+@given(st.dictionaries(st.sampled_from(["rag", "core", "oracle"]), st.integers(0, 40), min_size=1),
+       st.floats(0, 1))  # fmt: skip
+@settings(deadline=None, max_examples=50)
+def test_the_sentence_on_memories_names_those_above_the_floor(right, floor):
+    table = memory_table({("episodic", preset): count for preset, count in right.items()})
+    floors = pd.DataFrame([{"model": "m", "language": "da", "suite": "episodic", "n": 40,
+                            "constant": floor, "chance": floor / 2}])  # fmt: skip
+    said = findings.matrix(table, floors)
+    named = set(
+        re.split(", | and ", re.search(r"(?:: |; )([\w, ]+) (?:is|are) clearly above", said)[1])
+    )
+    above = {preset for preset, count in right.items() if interval(40, count)[0] > floor}
+    assert named == (above or {"no preset"})
+    assert ("with the facts given" in said) == ("oracle" in right)
+    assert "highest with" in findings.matrix(table)
+
+
+def test_the_sentence_on_stores_names_where_most_was_lost():
+    fates = {"rag": (5, 1, 20, 3, 2), "core": (0, 1, 0, 0, 30), "oracle": (31, 0, 0, 0, 0)}
+    table = pd.DataFrame([
+        {"suite": "episodic", "preset": preset, "fate": fate, "count": count, "share": count / 31}
+        for preset, own in fates.items()
+        for fate, count in zip(memory.FATES, own, strict=True)
+    ])  # fmt: skip
+    said = findings.stores(table)
+    assert "Most is lost as read wrongly: rag (20 of 31 questions)." in said
+    assert "Most is lost as not recalled: core (30 of 31 questions)." in said
+    assert "Nothing is lost: oracle." in said
+
+
+def test_the_sentence_on_capacity_says_what_falls():
+    rows = []
+    for preset, own in {"span_short": (40, 2), "rag": (40, 39)}.items():
+        for facts, right in zip((10, 1000), own, strict=True):
+            low, high = interval(40, right)
+            values = {"": right / 40, " low": low, " high": high}
+            rows.append({"preset": preset, "facts": facts} | {
+                f"{name}{end}": value for name in ("em_norm", "recall_at_5")
+                for end, value in values.items()
+            })  # fmt: skip
+    said = findings.capacity(pd.DataFrame(rows))
+    assert "Recall at 5 of span_short falls clearly, from 100 % at 10 facts to 5 % at 1,000" in said
+    assert "That of rag does not fall clearly." in said
+
+
+def test_every_figure_has_its_guide():
+    figures = {name for name, each in vars(plots).items() if callable(each) and name != "shade"}
+    assert set(findings.GUIDES) == figures == {name for name in figures if hasattr(findings, name)}
+    for guide in findings.GUIDES.values():
+        assert 40 < len(guide) < 600
+        assert guide.endswith(".")

@@ -43,7 +43,7 @@ from sphinx.ext.autosummary import AutoLink
 from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective
 
-from book import browser, execute, front, styles, theme, vendor
+from book import browser, execute, front, lessons, styles, theme, vendor
 from rulerlib import explore, languages, tasks
 from rulerlib.dataset import Dataset
 from rulerlib.samples import Sample
@@ -88,7 +88,7 @@ def show_execution(app: Sphinx, docname: str, source: list[str]) -> None:
 
 
 def tidy(notebook: Any, settings: Path) -> list[str]:
-    """Leave out papermill's bookkeeping, and say where settings come from.
+    """Leave out papermill's bookkeeping, say where settings come from, and fold the code.
 
     Returns
     -------
@@ -120,6 +120,7 @@ def tidy(notebook: Any, settings: Path) -> list[str]:
                 if not text:
                     text = f"Figure of the section “{section}”. {words}"
                 alts.append(text)
+    lessons.lay_out(notebook)
     return alts
 
 
@@ -463,6 +464,8 @@ def finish(app: Sphinx, error: Exception | None) -> None:
         if answered():
             explore.write(execute.runs(), Path(app.outdir) / EXPLORER)
         styles.slim(Path(app.outdir))
+        shown = ((page, execute.executed(page)) for page in execute.pages())
+        lessons.hand_out(Path(app.outdir), ((page, found) for page, found in shown if found))
     if error is None and app.builder.format == "html" and "book/needle" in app.env.found_docs:
         browser.make(Path(app.outdir) / "_static" / "needle")
 

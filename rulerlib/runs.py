@@ -288,7 +288,7 @@ class Run(Parameters):
     def _most(self, cell: Cell) -> int:
         return self.num_samples if cell.study is None else self.study_samples
 
-    def _count(self, cell: Cell) -> int:
+    def count(self, cell: Cell) -> int:
         """Return how many samples of a cell are asked."""
         most = self._most(cell)
         return min(most, given.count(self.questions(cell))) if self._is_given(cell) else most
@@ -312,7 +312,7 @@ class Run(Parameters):
     def overview(self) -> list[dict[str, Any]]:
         """Return a row for each cell: task, length, number of samples, and tokens to generate."""
         return [
-            {"task": cell.label, "length": cell.length, "samples": self._count(cell),
+            {"task": cell.label, "length": cell.length, "samples": self.count(cell),
              "tokens to generate": self._room(cell)}
             for cell in self.cells
         ]  # fmt: skip
@@ -381,7 +381,7 @@ class Run(Parameters):
             rounds.ask(turns, self.threshold, progress)
         else:
             for cell in cells:
-                self._ask(cell, paths[cell], self._count(cell), progress=progress)
+                self._ask(cell, paths[cell], self.count(cell), progress=progress)
         return [self.answers(cell) for cell in cells]
 
     def _ask(self, cell: Cell, path: Path, count: int, **options: Any) -> None:
@@ -395,17 +395,17 @@ class Run(Parameters):
 
     def _turn(self, cell: Cell, path: Path) -> rounds.Turn:
         """Return a cell of a sequential plan."""
-        plan = {"threshold": self.threshold, "planned": self._count(cell)}
+        plan = {"threshold": self.threshold, "planned": self.count(cell)}
         batch = self.loaded_engine.batch_size(cell.length + self.format.thinking_tokens) or 1
         return rounds.Turn(
             partial(self._ask, cell, path, plan=plan), self.answers(cell), cell.length,
-            tasks.resolve(cell.task).scoring, self._count(cell), self.work([cell]),
+            tasks.resolve(cell.task).scoring, self.count(cell), self.work([cell]),
             batch if self.queries_per_context == 1 else self.queries_per_context,
         )  # fmt: skip
 
     def work(self, cells: Sequence[Cell]) -> float:
         """Return what all answers of some cells cost together, by `rulerlib.predict.cost`."""
-        asked = sum(prediction.cost(cell.length) * self._count(cell) for cell in cells)
+        asked = sum(prediction.cost(cell.length) * self.count(cell) for cell in cells)
         return asked * self.decoding.samples
 
     # --- What came of it -------------------------------------------------------------------------

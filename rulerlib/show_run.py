@@ -1,14 +1,29 @@
-"""What a notebook shows of a run beside its tables: what a figure says.
+"""What a notebook shows of a run as a whole: two lines on what is asked, and what a figure says.
 
 >>> finding("vt falls clearly.", "Each line is a task.")
 What it shows: vt falls clearly.
 How to read it: Each line is a task.
+>>> lines("lille is asked vt.", "Greedy decoding.")
+lille is asked vt.
+Greedy decoding.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from rulerlib import languages
+from rulerlib.analysis.tables import thousands
 from rulerlib.escaping import markup
+from rulerlib.findings.wording import listed, said_count
 from rulerlib.show import Html
+
+if TYPE_CHECKING:
+    from rulerlib.analysis.memory_report import MemoryReport
+    from rulerlib.analysis.report import Report
+    from rulerlib.runs import Run
+    from rulerlib.store.cell import Cell
 
 
 def finding(said: str, guide: str) -> Html:
@@ -23,4 +38,103 @@ def finding(said: str, guide: str) -> Html:
         f"<p><b>What it shows.</b> {markup(said)}</p>"
         f"<details><summary>How to read it</summary><p>{markup(guide)}</p></details>",
         f"What it shows: {said}\nHow to read it: {guide}",
+    )
+
+
+def lines(*said: str) -> Html:
+    """Return sentences, each on a line of its own."""
+    return Html(f"<p>{'<br>'.join(markup(each) for each in said)}</p>", "\n".join(said))
+
+
+def run(asked: Run) -> Html:
+    """Return in two lines what a run asks of which model, and how.
+
+    Nothing is asked for it, and the weights of the model are not loaded.
+    """
+    language = languages.load(asked.language).name
+    other = asked.question_language and languages.load(asked.question_language).name
+    first = (
+        f"{asked.name} is asked {listed(list(asked.tasks))} at {_lengths(asked.cells)} tokens:"
+        f" {_count(asked, asked.cells)}. Language: {language}"
+        f"{f', with questions in {other}' if other else ''}."
+    )
+    studied = asked.study_cells
+    study = (
+        f" The study compares {said_count(len(asked.rows), 'setting')} at {_lengths(studied)}"
+        f" tokens: {_count(asked, studied)}."
+        if studied
+        else ""
+    )
+    return lines(first, f"{_decoded(asked)}{study}")
+
+
+def _lengths(cells: Sequence[Cell]) -> str:
+    """Return the lengths of some cells in words."""
+    return listed([thousands(length) for length in sorted({cell.length for cell in cells})], 8)
+
+
+def _count(asked: Run, cells: Sequence[Cell]) -> str:
+    """Return in words how many questions the cells ask."""
+    each = sorted({asked.count(cell) for cell in cells})
+    number = str(each[0]) if len(each) == 1 else f"{each[0]} to {each[-1]}"
+    whole = said_count(sum(asked.count(cell) for cell in cells), "question")
+    most = "at most " if asked.sequential and cells is asked.cells else ""
+    return f"{most}{whole}" + (f", {number} for each task and length" if len(cells) > 1 else "")
+
+
+def _decoded(asked: Run) -> str:
+    """Return in words how answers are chosen and how questions are put."""
+    decoding = asked.decoding
+    how = (
+        "Greedy decoding"
+        if decoding.greedy
+        else f"Tokens drawn at temperature {decoding.temperature:g}"
+        + (f", {decoding.samples} answers to each question" if decoding.samples > 1 else "")
+    )
+    seed = "" if asked.given else f", questions of seed {asked.seed}"
+    templated = asked.loaded_engine.tokenizer.has_template and asked.format.chat is not False
+    return f"{how}{seed}, {'with' if templated else 'without'} a chat template."
+
+
+def analysis(report: Report) -> Html:
+    """Return in two lines what an analysis is about, and by which rules it averages."""
+    scores: Any = report.scores
+    if scores.empty:
+        return lines(scores.attrs["why"])
+    models = list(dict.fromkeys(scores["model"]))
+    tasks = said_count(scores["task"].nunique(), "task")
+    spoken = [languages.load(code).name for code in dict.fromkeys(scores["language"])]
+    lengths = listed([thousands(int(each)) for each in sorted(scores["length"].unique())], 8)
+    answers = said_count(int(scores["primary"].sum()), "answer")
+    return lines(
+        f"{said_count(len(models), 'model')} ({listed(models)}): {tasks} at {lengths} tokens,"
+        f" {answers} in all. Language: {listed(spoken)}.",
+        f"Averages by the measure '{report.measure}'; a length is effective above"
+        f" {report.threshold:g} %; intervals at 95 %.",
+    )
+
+
+def memory(report: MemoryReport) -> Html:
+    """Return in two lines which memories are asked what."""
+    works = report.works
+    presets = list(dict.fromkeys(job.preset for job in works))
+    suites = list(dict.fromkeys(job.suite for job in works))
+    spoken = [languages.load(code).name for code in dict.fromkeys(job.language for job in works)]
+    sets = {job.set_path: job.questions for job in works}
+    first = (
+        f"{works[0].model} is asked {listed(suites)} through {said_count(len(presets), 'preset')}"
+        f" ({listed(presets, 8)}): {said_count(sum(sets.values()), 'question')} each. Language:"
+        f" {listed(spoken)}."
+    )
+    seeds = sorted({job.seed for job in works})
+    taught = sorted({len(job.recipe.episodes.episode(0).facts) for job in report.curve})
+    curve = (
+        f" The curve of capacity teaches {listed([f'{number:,}' for number in taught], 8)} facts."
+        if taught
+        else ""
+    )
+    return lines(
+        first,
+        f"Prompts of {report.length:,} tokens, seed {listed([str(seed) for seed in seeds])},"
+        f" profile {report.profile}.{curve}",
     )

@@ -1,0 +1,69 @@
+"""Notebooks as lessons: code is folded, results are handed out."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+nbformat = pytest.importorskip("nbformat")
+
+from book import lessons  # noqa: E402
+
+v4 = nbformat.v4
+
+
+def executed():
+    said = v4.new_output("display_data", {"text/plain": "lille is asked vt."})
+    right = v4.new_output("display_data", {"text/plain": "100 %"})
+    return v4.new_notebook(
+        cells=[
+            v4.new_markdown_cell("# Page"),
+            v4.new_markdown_cell("## Parameters"),
+            v4.new_code_cell("length = 1", metadata={"tags": ["parameters"]}),
+            v4.new_code_cell("length = 2", metadata={"tags": ["injected-parameters"]}),
+            v4.new_code_cell("run = 1\nshow_run.run(run)", outputs=[said]),
+            v4.new_code_cell("show.table(run)", outputs=[right], metadata={"papermill": {"a": 1}}),
+        ],
+        metadata={
+            "kernelspec": {"name": "python3", "display_name": "Python 3"},
+            "papermill": {"path": "/home/me"},
+        },
+    )
+
+
+def test_code_is_folded_and_the_page_opens_with_the_run():
+    notebook = executed()
+    lessons.lay_out(notebook)
+    nbformat.validate(notebook)
+    title, opening, heading, *code = notebook.cells
+    assert (title.source, heading.source) == ("# Page", "## Parameters")
+    assert opening.outputs[0].data["text/plain"] == "lille is asked vt."
+    assert "remove-input" in opening.metadata.tags
+    assert [cell.source for cell in code] == [cell.source for cell in executed().cells[2:]]
+    assert all("hide-input" in cell.metadata.tags for cell in code)
+    assert [cell.metadata.mystnb.code_prompt_show for cell in code] == [
+        "Show the parameters and defaults", "Show the parameters of this page", "Show the code",
+        "Show the code",
+    ]  # fmt: skip
+    assert [len(cell.outputs) for cell in code] == [0, 0, 0, 1], "nothing is shown twice"
+
+
+def test_a_page_without_results_keeps_its_order():
+    notebook = executed()
+    for cell in notebook.cells:
+        cell.outputs = []
+    lessons.lay_out(notebook)
+    assert [cell.source for cell in notebook.cells] == [cell.source for cell in executed().cells]
+
+
+def test_a_download_has_the_results_and_nothing_of_the_machine(tmp_path):
+    source = tmp_path / "_sources" / "notebooks" / "page.ipynb"
+    source.parent.mkdir(parents=True)
+    source.write_text("{}")
+    lessons.hand_out(tmp_path, [("notebooks/page", executed()), ("notebooks/none", executed())])
+    found = nbformat.read(source, as_version=4)
+    nbformat.validate(found)
+    assert [len(cell.outputs) for cell in found.cells if cell.cell_type == "code"] == [0, 0, 1, 1]
+    assert "papermill" not in json.dumps(found)
+    assert not (tmp_path / "_sources" / "notebooks" / "none.ipynb").exists()

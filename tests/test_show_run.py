@@ -1,0 +1,82 @@
+"""The two lines on a run say what is really asked."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from rulerlib import parameters, show_run
+from rulerlib.decoding import Decoding
+from rulerlib.runs import Run
+from rulerlib.samples import Prediction
+from rulerlib.store import files
+
+pytest.importorskip("pandas")
+pytest.importorskip("tokenizers")
+
+from rulerlib.analysis.memory_report import MemoryReport
+from rulerlib.analysis.report import Report
+
+
+@pytest.fixture(autouse=True)
+def place(tmp_path, monkeypatch):
+    monkeypatch.setenv(parameters.HOME, str(tmp_path))
+
+
+def numbers(text):
+    return [int(number.replace(",", "")) for number in re.findall(r"\d[\d,]*(?= questions)", text)]
+
+
+def test_a_run_says_how_many_questions_it_asks():
+    study = [{"num_needle_k": 2}, {"num_needle_k": 4}]
+    # The shortest length is too short for the task.
+    run = Run("niah_single_2,niah_multikey_3", length=2048, num_lengths=6, num_samples=700,
+              family="niah", study=study, study_length=[512, 1024], study_samples=3)  # fmt: skip
+    first, second = show_run.run(run).text.splitlines()
+    assert numbers(first) == [700 * len(run.cells)]
+    assert numbers(second) == [12]
+    named = re.search(r"at (.+?) tokens", first)[1]
+    lengths = [int(n) * (1024 if k else 1) for n, k in re.findall(r"(\d+)(K?)", named)]
+    assert lengths == sorted({cell.length for cell in run.cells})
+    assert "niah_single_2 and niah_multikey_3" in first
+    assert "2 settings at 512 and 1K tokens" in second
+    assert second.startswith("Greedy decoding, questions of seed 42, with a chat template.")
+    assert "_model" not in run.loaded_engine.__dict__
+
+
+def test_a_run_says_how_it_differs_from_the_usual():
+    drawn = Decoding(temperature=0.7, samples=4)
+    run = Run("niah_single_2", length=512, num_samples=2, decoding=drawn, question_language="en")
+    first, second = show_run.run(run).text.splitlines()
+    assert first.endswith("2 questions. Language: Dansk, with questions in English.")
+    assert second.startswith("Tokens drawn at temperature 0.7, 4 answers to each question,")
+    assert "study" not in second
+    sequential = Run("niah_single_2", length=512, num_samples=9, sequential=True)
+    assert "at most 9 questions" in show_run.run(sequential).text
+
+
+def test_an_analysis_counts_answers_once(tmp_path):
+    for model in ("<b>a", "b"):
+        for length in (512, 1024):
+            path = tmp_path / "runs" / model / "da" / str(length) / "pred" / "vt.jsonl"
+            files.write(path, [Prediction(index, "", ["A"], "A") for index in range(7)])
+    shown = show_run.analysis(Report(runs=str(tmp_path / "runs"), threshold=60))
+    first, second = shown.text.splitlines()
+    assert (
+        first
+        == "2 models (<b>a and b): 1 task at 512 and 1K tokens, 28 answers in all. Language: Dansk."
+    )
+    assert "60 %" in second
+    assert "&lt;b&gt;a" in shown.markup
+
+
+def test_memories_say_how_many_questions_each_preset_is_asked():
+    report = MemoryReport(suites="episodic,spatial", presets="rag,core", sizes="2, 3", seeds=[1, 2],
+                          facts="10,100", facts_size=3)  # fmt: skip
+    first, second = show_run.memory(report).text.splitlines()
+    asked = sum(job.questions for job in report.works if job.preset == "rag")
+    assert numbers(first) == [asked] == [20]
+    assert "through 2 presets (rag and core)" in first
+    assert "seed 1 and 2" in second
+    assert "teaches 10 and 100 facts" in second

@@ -2,15 +2,26 @@
 
 from __future__ import annotations
 
+import ast
 import json
+import re
 
 import pytest
+from helpers_model import ROOT
 
 nbformat = pytest.importorskip("nbformat")
+pytest.importorskip("pandas")
+pytest.importorskip("wordfreq")
 
 from book import lessons  # noqa: E402
 
 v4 = nbformat.v4
+
+# The notebooks of a course: one for each family and study, and the analysis.
+TAUGHT = (
+    "niah", "variable_tracking", "common_words", "frequent_words", "qa", "drop", "episodic",
+    "semantic", "spatial", "memory", "analysis",
+)  # fmt: skip
 
 
 def executed():
@@ -67,3 +78,40 @@ def test_a_download_has_the_results_and_nothing_of_the_machine(tmp_path):
     assert [len(cell.outputs) for cell in found.cells if cell.cell_type == "code"] == [0, 0, 1, 1]
     assert "papermill" not in json.dumps(found)
     assert not (tmp_path / "_sources" / "notebooks" / "none.ipynb").exists()
+
+
+# --- Exercises -------------------------------------------------------------------------------
+
+
+def answers(name):
+    """The three hidden answers of a notebook, each below its question."""
+    notebook = nbformat.read(ROOT / "notebooks" / f"{name}.ipynb", as_version=4)
+    (cell,) = (cell for cell in notebook.cells if cell.source.startswith("## Exercises"))
+    found = re.findall(
+        r"\*\*(\d)\. [^*]+\*\* [^\n]+\n\n<details>\n<summary>Answer to (\d)</summary>\n\n"
+        r"(.+?)\n\n</details>",
+        cell.source,
+        re.DOTALL,
+    )
+    assert [question for question, *_ in found] == [answer for _, answer, _ in found] == [*"123"]
+    assert cell.source.count("<details>") == 3
+    return [text for *_, text in found]
+
+
+@pytest.mark.parametrize("name", TAUGHT)
+def test_every_answer_to_an_exercise_is_what_the_library_says(name):
+    """Code in an answer runs as it stands, and gives what the comment behind a line says."""
+    checked = 0
+    for text in answers(name):
+        for code in re.findall(r"```python\n(.+?)\n```", text, re.DOTALL):
+            known = {}
+            for node in ast.parse(code).body:
+                said = re.search(r"  # (.+)$", code.splitlines()[node.end_lineno - 1])
+                line = ast.unparse(node)
+                if isinstance(node, ast.Expr):
+                    assert said, f"nothing says what it gives: {line}"
+                    assert repr(eval(line, known)) == said[1], line
+                    checked += 1
+                else:
+                    exec(line, known)
+    assert checked

@@ -104,7 +104,10 @@ def fingerprint(page: str) -> str:
 
 
 def executed(page: str) -> Any:
-    """Return the executed notebook of a page; None where there is none or it is outdated."""
+    """Return the executed notebook of a page; None where there is none or it is outdated.
+
+    Its prose is that of the notebook as it is now, for which nothing has to be executed again.
+    """
     import nbformat
 
     path = executed_path(page)
@@ -113,7 +116,30 @@ def executed(page: str) -> Any:
     notebook = nbformat.read(path, as_version=4)
     if notebook["metadata"].get(KEY) != fingerprint(page):
         return None
+    notebook.cells = with_prose(notebook, nbformat.read(ROOT / f"{page}.ipynb", as_version=4))
     return notebook
+
+
+def with_prose(executed: Any, notebook: Any) -> list[Any]:
+    """Return the cells of an executed notebook, with the prose of the notebook as it is now.
+
+    Where the code is not the same, the cells are those that were executed.
+    """
+
+    def injected(cell: Any) -> bool:
+        return "injected-parameters" in cell.metadata.get("tags", [])
+
+    code = [cell for cell in executed.cells if cell.cell_type == "code"]
+    own = [cell.source for cell in notebook.cells if cell.cell_type == "code"]
+    if [cell.source for cell in code if not injected(cell)] != own:
+        return list(executed.cells)
+    cells = []
+    for cell in notebook.cells:
+        cells.append(code.pop(0) if cell.cell_type == "code" else cell)
+        # papermill has put the settings behind the parameters.
+        while code and injected(code[0]):
+            cells.append(code.pop(0))
+    return cells
 
 
 def prepared(page: str) -> Path:

@@ -217,7 +217,9 @@ def test_an_execution_is_shown_while_nothing_changed(little_book):
 def test_words_may_change_without_a_new_execution(little_book):
     path = little_book / "notebooks" / "page.ipynb"
     path.write_text(path.read_text().replace("# A page", "# Another heading"))
-    assert execute.executed("notebooks/page") is not None
+    found = execute.executed("notebooks/page")
+    assert [cell.source for cell in found.cells] == ["# Another heading", "1 + 1"]
+    assert found.cells[1].outputs == []
 
 
 @pytest.mark.parametrize(

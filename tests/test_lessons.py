@@ -13,7 +13,7 @@ nbformat = pytest.importorskip("nbformat")
 pytest.importorskip("pandas")
 pytest.importorskip("wordfreq")
 
-from book import lessons  # noqa: E402
+from book import execute, lessons  # noqa: E402
 
 v4 = nbformat.v4
 
@@ -78,6 +78,20 @@ def test_a_download_has_the_results_and_nothing_of_the_machine(tmp_path):
     assert [len(cell.outputs) for cell in found.cells if cell.cell_type == "code"] == [0, 0, 1, 1]
     assert "papermill" not in json.dumps(found)
     assert not (tmp_path / "_sources" / "notebooks" / "none.ipynb").exists()
+
+
+def test_new_prose_is_shown_around_old_results():
+    notebook = executed()
+    del notebook.cells[3]
+    notebook.cells[0].source = "# Another page"
+    notebook.cells.append(v4.new_markdown_cell("More."))
+    cells = execute.with_prose(executed(), notebook)
+    assert cells[0].source == "# Another page"
+    assert [cell.source for cell in cells[2:-1]] == [cell.source for cell in executed().cells[2:]]
+    assert [len(cell.outputs) for cell in cells[2:-1]] == [0, 0, 1, 1]
+    assert cells[-1].source == "More."
+    notebook.cells[2].source = "length = 3"
+    assert execute.with_prose(executed(), notebook)[0].source == "# Page"
 
 
 # --- Exercises -------------------------------------------------------------------------------

@@ -129,3 +129,16 @@ def test_every_answer_to_an_exercise_is_what_the_library_says(name):
                 else:
                     exec(line, known)
     assert checked
+
+
+def test_no_sentence_stands_in_two_notebooks():
+    """What several have to say stands once, in the library or on a page, and is linked."""
+    seen = {}
+    for path in sorted([*(ROOT / "notebooks").glob("*.ipynb"), *(ROOT / "book").glob("*.ipynb")]):
+        for cell in nbformat.read(path, as_version=4).cells:
+            if cell.cell_type == "markdown":
+                prose = re.sub(r"```.*?```", "", cell.source, flags=re.DOTALL)
+                for sentence in re.split(r"(?<=[.:?])\s+|\n\n", prose):
+                    if len(sentence) > 60 and "](../book/" not in sentence:
+                        other = seen.setdefault(" ".join(sentence.split()), path.name)
+                        assert other == path.name, sentence

@@ -114,9 +114,12 @@ def tidy(notebook: Any, settings: Path) -> list[str]:
             cell.source = f"# What this page was run with: {name}\n{rest}"
         for output in cell.get("outputs", []):
             data = output.get("data", {})
-            if "image/png" in data:
+            if {"image/png", "image/svg+xml"} & set(data):
                 # The figures of rulerlib.plots bring their words along.
                 text = output.metadata.get("image/png", {}).get("alt", "")
+                if "image/svg+xml" in data:
+                    # The page shows one of them, and would carry both.
+                    del data["image/png"]
                 if not text:
                     text = f"Figure of the section “{section}”. {words}"
                 alts.append(text)

@@ -12,16 +12,18 @@ from __future__ import annotations
 
 import html
 import itertools
-import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
 from rulerlib.escaping import SHORT_GAP, gap, markup, shortened, spoken, visible
 from rulerlib.metrics import MEASURES
 from rulerlib.samples import Prediction, Sample
+from rulerlib.show_cells import aligned, between, intervals, numeric
+from rulerlib.show_cells import percent as percent_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -281,7 +283,12 @@ def answer(
     )
 
 
-def table(values: pd.DataFrame, percent: Iterable[str] = (), precision: int = 1) -> Any:
+def table(
+    values: pd.DataFrame | Sequence[Mapping[str, Any]],
+    percent: Iterable[str] = (),
+    precision: int = 1,
+    spoken_in: Mapping[str, str] | None = None,
+) -> Any:
     """Return a styled table, with shares as percentages and each interval in one column.
 
     Columns ``low`` and ``high`` become one, ``95 % interval``, and so do ``x low`` and
@@ -291,16 +298,23 @@ def table(values: pd.DataFrame, percent: Iterable[str] = (), precision: int = 1)
 
     Parameters
     ----------
+    values
+        A table, or its rows. Columns of numbers are flush right.
     percent
         Columns of shares, 0 to 1, beside those that are known to be.
     precision
         Decimals of other numbers.
+    spoken_in
+        Columns of texts in a language of their own, with the code of it for screen readers.
     """
+    import pandas as pd
+
+    values = values if isinstance(values, pd.DataFrame) else pd.DataFrame([*values])
     if values.empty and "why" in values.attrs:
         return sentence(values.attrs["why"])
     known = (*MEASURES, "mean", "found", "accuracy", "share", "cut_off", "copied")
     shares = [*dict.fromkeys(name for name in (*percent, *known) if name in values)]
-    shown = _intervals(values.copy(), shares, precision)
+    shown = intervals(values.copy(), shares, precision)
     constant = [
         name
         for name in ("model", "language", "measure", "category")
@@ -314,18 +328,17 @@ def table(values: pd.DataFrame, percent: Iterable[str] = (), precision: int = 1)
             ", ".join(f"{outcome}: {100 * often:.0f} %" for outcome, often in each.items())
             for each in shown["shares"]
         ]
+    numbers = numeric(shown, shares)
     # As text: a second format() of a style would undo the escaping of the first.
     for name in shares:
-        shown[name] = [_percent(share) for share in shown[name]]
+        shown[name] = [percent_of(share) for share in shown[name]]
     shown = shown.map(lambda value: visible(value) if isinstance(value, str) else value)
     styler = shown.rename(columns=renamed).style.hide(axis="index")
     styler = styler.format(escape="html", thousands=",", precision=precision, na_rep="–")
-    styler = styler.set_table_attributes(f"class='{PLAIN}'")
+    for column, code in (spoken_in or {}).items():
+        styler = styler.format(partial(spoken, language=code), subset=[column])
+    styler = aligned(styler.set_table_attributes(f"class='{PLAIN}'"), numbers)
     return styler.set_caption(html.escape(visible(caption))) if caption else styler
-
-
-def _percent(share: float) -> str:
-    return "–" if math.isnan(share) else f"{100 * share:.1f} %"
 
 
 def grid(
@@ -364,39 +377,17 @@ def grid(
     cells = []
     ends = {f"{share} {end}": end for end in ("low", "high")}
     for _, one in values.rename(columns=ends).iterrows():
-        lines = [_percent(one[share])]
+        lines = [percent_of(one[share])]
         if interval:
-            lines.append(_between(one["low"], one["high"], 100, 1))
+            lines.append(between(one["low"], one["high"], 100, 1))
         if not alike[one[columns]]:
             lines.append(f"n = {one['n']:,}")
         cells.append("\n".join(lines))
     wide = values.assign(cell=cells).pivot(index=rows, columns=columns, values="cell")
     wide = wide.loc[values[rows].unique(), list(heads)].rename(columns=heads).fillna("–")
     styler = table(wide.rename_axis(columns=None).reset_index())
-    styler = styler.set_properties(**{"white-space": "pre"})
+    styler = aligned(styler.set_properties(**{"white-space": "pre"}), range(1, 1 + len(heads)))
     return styler.set_caption(html.escape(visible(title))) if title else styler
-
-
-def _intervals(shown: pd.DataFrame, shares: Sequence[str], precision: int) -> pd.DataFrame:
-    """Return the table with each pair of columns ``low`` and ``high`` as one column of text."""
-    for low in [str(name) for name in shown.columns if str(name).endswith("low")]:
-        mean = low.removesuffix("low")
-        if f"{mean}high" in shown:
-            # Alone they belong to the mean of the table, which is a share if the table has one.
-            scale = 100 if (mean.strip() in shares if mean else shares) else 1
-            ends = zip(shown[low], shown.pop(f"{mean}high"), strict=True)
-            shown[low] = [_between(*pair, scale, precision) for pair in ends]
-            label = f"{mean.strip()}, 95 %" if mean else "95 % interval"
-            shown = shown.rename(columns={low: label})
-    return shown
-
-
-def _between(low: Any, high: Any, scale: int, precision: int) -> str:
-    if isinstance(low, str):
-        return low if low == high else f"{low} – {high}"
-    if math.isnan(low) or math.isnan(high):
-        return "–"
-    return f"{scale * low:.{precision}f} – {scale * high:.{precision}f}"
 
 
 def sentence(text: str) -> Html:

@@ -27,7 +27,7 @@ from rulerlib.tasks.episodes import Episode, Probe
 _NEEDED = "needed"
 
 
-def episode(taught: Episode, probe: Probe, most: int = 12) -> Html:
+def episode(taught: Episode, probe: Probe, most: int = 12, language: str = "") -> Html:
     """Return what an episode teaches, with the facts that an answer needs marked, and a question.
 
     Parameters
@@ -36,6 +36,8 @@ def episode(taught: Episode, probe: Probe, most: int = 12) -> Html:
         One of its questions.
     most
         How many facts are shown beside the needed ones: the first.
+    language
+        The code of the language that a screen reader reads them in; "": that of the page.
     """
     boxed, lines = [], []
     for text, needed in _shown(taught, probe, most):
@@ -43,10 +45,11 @@ def episode(taught: Episode, probe: Probe, most: int = 12) -> Html:
         boxed.append(line)
         lines.append(f"{text} ← {_NEEDED}" if needed else text)
     wanted = ", ".join(probe.golds)
+    spoken_in = f" lang='{markup(language)}'" if language else ""
     return Html(
-        f"<div style='{BOX}'>{chr(10).join(boxed)}\n\n<b>{markup(probe.text)}</b></div>"
+        f"<div{spoken_in} style='{BOX}'>{chr(10).join(boxed)}\n\n<b>{markup(probe.text)}</b></div>"
         f"<div><mark style='{MARKS['needle']}'>{_NEEDED} for the answer</mark>"
-        f" <b>{WANTED}</b> {markup(wanted)}</div>",
+        f" <b>{WANTED}</b> <bdi{spoken_in}>{markup(wanted)}</bdi></div>",
         "\n".join([*lines, "", probe.text, f"{WANTED} {wanted}"]),
     )
 

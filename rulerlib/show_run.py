@@ -20,8 +20,9 @@ from rulerlib.findings.wording import listed, said_count
 from rulerlib.show import Html
 
 if TYPE_CHECKING:
+    # By its whole name: another class is called a report, too.
+    import rulerlib.analysis.report
     from rulerlib.analysis.memory_report import MemoryReport
-    from rulerlib.analysis.report import Report
     from rulerlib.runs import Run
     from rulerlib.store.cell import Cell
 
@@ -96,7 +97,7 @@ def _decoded(asked: Run) -> str:
     return f"{how}{seed}, {'with' if templated else 'without'} a chat template."
 
 
-def analysis(report: Report) -> Html:
+def analysis(report: rulerlib.analysis.report.Report) -> Html:
     """Return in two lines what an analysis is about, and by which rules it averages."""
     scores: Any = report.scores
     if scores.empty:

@@ -115,6 +115,7 @@ def test_an_example_shows_all_facts_that_are_needed_and_marks_them():
         (probe,) = episode.probes
         for fact in episode.needed(probe):
             assert f"{fact.text} ← needed" in shown.text
+        assert shown.markup.startswith("<div lang='en' ")
         assert shown.markup.count("<mark") == len(probe.needs) + 1, "and one in the legend"
         assert f"{WANTED} {', '.join(probe.golds)}" in shown.text
     with pytest.raises(ParameterError, match="did you mean 'spatial'"):

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import random
+import re
 import subprocess
 import sys
 from itertools import pairwise
+from xml.etree import ElementTree
 
 import pytest
 from helpers_model import ROOT, bare_environment
@@ -20,6 +22,7 @@ matplotlib.use("agg")
 from matplotlib.colors import to_rgb, to_rgba  # noqa: E402
 
 from rulerlib import analysis, plots, tasks  # noqa: E402
+from rulerlib.plots import pictures  # noqa: E402
 from rulerlib.plots.errors import LOOKS  # noqa: E402
 from rulerlib.samples import Prediction  # noqa: E402
 
@@ -463,8 +466,13 @@ def test_a_notebook_stores_the_words_beside_the_picture():
     InteractiveShell.clear_instance()
     picture, words = caught.outputs
     assert picture.data["text/plain"] == figure.alt
-    assert picture.metadata["image/png"] == {"alt": figure.alt}
+    width, height = figure.get_size_inches() * figure.dpi
+    size = {"width": round(width), "height": round(height)}
+    assert picture.metadata["image/png"] == {"alt": figure.alt, **size}
+    assert picture.metadata["image/svg+xml"] == {"alt": figure.alt}
     assert picture.data["image/png"][:4] == b"\x89PNG"
+    # The sixteenth byte begins the width in pixels, four bytes long.
+    assert int.from_bytes(picture.data["image/png"][16:20]) == pytest.approx(2 * width, abs=2)
     assert "What it shows" in words.data["text/html"]
     assert "How to read it" in words.data["text/html"]
 
@@ -559,3 +567,30 @@ def test_a_long_title_of_a_panel_stays_out_of_the_next_one():
     assert all("date_difference" in title.get_text().replace("\n", "") for title in titles)
     boxes = sorted((each.get_window_extent().x0, each.get_window_extent().x1) for each in titles)
     assert all(left[1] < right[0] for left, right in pairwise(boxes))
+
+
+def test_a_picture_is_the_same_bytes_each_time_and_says_what_it_is():
+    table = analysis.by_depth(scores(["a<b"]))
+    first, second = (pictures.svg(plots.heatmap(table)) for _ in range(2))
+    assert first == second
+    root = ElementTree.fromstring(first)
+    assert root.get("class") == "ruler-figure"
+    assert root.get("aria-label") == plots.heatmap(table).alt
+    assert "a<b" in root.get("aria-label")
+    assert "<metadata>" not in first
+
+
+def test_on_a_dark_page_ink_is_light_and_letters_on_colours_stay():
+    """Whatever is black or white by default turns; what is on a colour is another black."""
+    figure = plots.heatmap(analysis.by_depth(scores()))
+    inks = {to_rgb(text.get_color()) for axes in panels(figure) for text in axes.texts}
+    assert inks <= {to_rgb("#010101"), to_rgb("#fefefe")}
+    picture = pictures.svg(figure)
+    paper = re.search(r'id="patch_1">\s*<path[^>]*style="([^"]*)"', picture)[1]
+    dark = dict(re.findall(r'\[style\*="([^"]*)"\] { \w+: (#\w+)', picture))
+    assert dark[paper] == pictures.PAPER_ON_DARK
+    assert not any(old.endswith(("#010101", "#fefefe")) for old in dark)
+    for old, new in dark.items():
+        if old != "fill: #ffffff":
+            apart = lightness(new) - lightness(pictures.PAPER_ON_DARK)
+            assert apart > 30, f"{old} on dark paper"

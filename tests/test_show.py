@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 pd = pytest.importorskip("pandas")
 pytest.importorskip("jinja2")
+bs4 = pytest.importorskip("bs4")
 
 from rulerlib import analysis, show  # noqa: E402
 from rulerlib.dataset import Dataset  # noqa: E402
@@ -464,3 +465,29 @@ def test_what_is_not_english_says_in_which_language_it_is_to_be_read():
     shown = show.answers(table)._repr_html_()
     assert "wanted: <bdi lang='da'>æ&lt;</bdi>" in shown
     assert "said: <bdi lang='da'>ø</bdi>" in shown
+
+
+def test_columns_of_numbers_are_flush_right_and_texts_have_their_language():
+    """By the styles of their columns, which a page and a notebook both follow."""
+    rows = [
+        {"rank": 1, "text": "Et <b>navn</b>", "mean": 0.5, "low": 0.25, "high": 0.75, "ok": True},
+        {"rank": 12, "text": "To", "mean": 1.0, "low": 0.9, "high": 1.0, "ok": False},
+    ]
+    page = bs4.BeautifulSoup(show.table(rows, spoken_in={"text": "da"}).to_html(), "html.parser")
+    heads = [head.get_text() for head in page.select("thead th")]
+    assert heads == ["rank", "text", "mean", "95 % interval", "ok"]
+    assert [heads[place] for place in flush_right(page)] == ["rank", "mean", "95 % interval"]
+    texts = page.select("td.col1 bdi[lang=da]")
+    assert [text.get_text() for text in texts] == ["Et <b>navn</b>", "To"]
+    wide = pd.DataFrame([
+        {"task": task, "length": length, "n": 4, "mean": 0.5, "low": 0.2, "high": 0.8}
+        for task in ("vt", "cwe") for length in (512, 1024)
+    ])  # fmt: skip
+    grid = bs4.BeautifulSoup(show.grid(wide, "task", "length", "mean").to_html(), "html.parser")
+    assert flush_right(grid) == [1, 2]
+
+
+def flush_right(page):
+    """The places of the columns whose style is to be flush right."""
+    rules = re.findall(r"[.]col(\d+) {([^}]*)}", page.style.get_text())
+    return [int(place) for place, look in rules if "text-align: right" in look]

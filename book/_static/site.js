@@ -15,7 +15,7 @@ if (side && !side.hasAttribute("role")) {
 
 // What moves sideways can be reached and moved by keys.
 function reachable() {
-  for (const box of document.querySelectorAll(".bd-article :is(table, pre, div.ruler-drawing)")) {
+  for (const box of document.querySelectorAll(".bd-article :is(table, pre, div.ruler-drawing, div.cell_output)")) {
     const moves = box.scrollWidth > box.clientWidth && getComputedStyle(box).overflowX !== "visible";
     if (moves) box.tabIndex = 0;
     else if (box.getAttribute("tabindex") === "0") box.removeAttribute("tabindex");

@@ -155,7 +155,7 @@ class MemoryReport:
         """
         job = self._first(suite)
         episode = job.recipe.episodes.episode(index)
-        return show_memory.episode(episode, episode.probes[0])
+        return show_memory.episode(episode, episode.probes[0], language=job.language)
 
     def run(self) -> Outcome:
         """Teach, rehearse and test; what is finished is not done again.

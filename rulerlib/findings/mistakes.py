@@ -31,8 +31,9 @@ def errors(table: pd.DataFrame) -> str:
             f"All tasks together: {_task(table)}.",
             f"Most goes wrong in {most}, least in {least}.",
         ]
-    named = dict.fromkeys(kind for part in parts.values() for kind in most_frequent(part))
-    # What it means to be one of the first two kinds that are named.
+    shown = [table] if len(parts) > FEW else list(parts.values())
+    named = dict.fromkeys(kind for part in shown for kind in most_frequent(part))
+    # What the first kinds that are named mean.
     said += [f"'{kind}' means: {KINDS[kind]}." for kind in list(named)[:2]]
     return " ".join(said)
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import functools
-import io
 import math
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence
@@ -20,7 +18,7 @@ from rulerlib.findings.wording import measured as measured
 from rulerlib.findings.wording import said_count as said_count
 from rulerlib.findings.wording import said_n as said_n
 from rulerlib.findings.wording import said_some as said_some
-from rulerlib.show import Html
+from rulerlib.plots.pictures import picture
 from rulerlib.show_run import finding
 
 if TYPE_CHECKING:
@@ -75,33 +73,6 @@ def check(table: pd.DataFrame, holds: str) -> None:
     require(not table.empty, "table", "empty", f"a table with at least one {holds}")
 
 
-@functools.cache
-def _picture() -> Any:
-    from matplotlib.figure import Figure
-
-    class Picture(Figure):
-        """A figure that says in words what it is, what it shows, and how it is read."""
-
-        alt = ""
-        says: Html | None = None
-
-        def _ipython_display_(self) -> None:
-            from IPython.display import display, publish_display_data
-
-            publish_display_data(*self._repr_mimebundle_())  # type: ignore[no-untyped-call]
-            if self.says is not None:
-                display(self.says)  # type: ignore[no-untyped-call]
-
-        def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> Any:
-            # A notebook stores the words beside the picture, and shows them where it cannot.
-            file = io.BytesIO()
-            self.savefig(file, format="png")
-            bundle = {"image/png": file.getvalue(), "text/plain": self.alt}
-            return bundle, {"image/png": {"alt": self.alt}}
-
-    return Picture
-
-
 def subplots(rows: int, columns: int, size: tuple[float, float], **options: Any) -> tuple[Any, Any]:
     """Return a figure of a size in inches, and its panels, rows x columns.
 
@@ -111,7 +82,7 @@ def subplots(rows: int, columns: int, size: tuple[float, float], **options: Any)
         What `matplotlib.pyplot.subplots` takes besides.
     """
     figure, grid = pyplot().subplots(
-        rows, columns, figsize=size, squeeze=False, layout="constrained", FigureClass=_picture(),
+        rows, columns, figsize=size, squeeze=False, layout="constrained", FigureClass=picture(),
         **options,
     )  # fmt: skip
     return figure, grid
@@ -148,7 +119,8 @@ def task_panels(
 ) -> tuple[Any, list[tuple[Any, pd.DataFrame]]]:
     """Return a figure with a panel for each task, and each panel with its rows; see `panels`."""
     names = list(dict.fromkeys(table["task"]))
-    figure, drawn = panels(len(names), 4, label, size, room)
+    # Three side by side can still be read on a page.
+    figure, drawn = panels(len(names), 3, label, size, room)
     for axes, name in zip(drawn, names, strict=True):
         # The knobs of a task would reach into the next panel.
         lines = textwrap.wrap(name.replace("+", " +"), int(_LETTERS * size[0] / 2))

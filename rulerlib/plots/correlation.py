@@ -10,6 +10,7 @@ from rulerlib.analysis.tables import scipy
 from rulerlib.errors import ParameterError
 from rulerlib.findings.relations import extremes
 from rulerlib.plots import base
+from rulerlib.plots.pictures import INK_ON_COLOUR, WHITE_ON_COLOUR
 
 
 def correlation(correlated: Correlation | str, title: str | None = None) -> base.Figure:
@@ -42,13 +43,16 @@ def correlation(correlated: Correlation | str, title: str | None = None) -> base
     left.set_xlabel("1 − correlation", fontsize=8)
     left.spines[["left", "top", "right"]].set_visible(False)
     # As high as the tree beside it, so that each row is level with its leaf.
-    image = right.imshow(matrix.to_numpy(), cmap="PuOr_r", vmin=-1, vmax=1, aspect="auto")
+    image = right.imshow(
+        matrix.to_numpy(), cmap="PuOr_r", vmin=-1, vmax=1, aspect="auto", interpolation="none"
+    )
     for (row, column), value in np.ndenumerate(matrix.to_numpy()):
         right.text(column, row, f"{value:.2f}", ha="center", va="center", fontsize=7,
-                   color="black" if abs(value) < 0.75 else "white")  # fmt: skip
+                   color=INK_ON_COLOUR if abs(value) < 0.75 else WHITE_ON_COLOUR)  # fmt: skip
     right.set_xticks(range(len(names)), names, rotation=60, ha="right", fontsize=8)
     right.set_yticks(range(len(names)), names, fontsize=8)
-    figure.colorbar(image, ax=right, shrink=0.8, label="correlation")
+    bar = figure.colorbar(image, ax=right, shrink=0.8, label="correlation")
+    bar.solids.set_rasterized(True)
     cells = base.said_count(correlated.observations, "cell")
     about = f"{correlated.models} models, {cells} of model and length"
     right.set_title(title or about, fontsize=10)

@@ -51,7 +51,7 @@ def errors(table: pd.DataFrame, title: str | None = None) -> base.Figure:
     base.check(table, "mistake")
     lengths = sorted(table["length"].unique())
     kinds = [kind for kind in LOOKS if (table["error"] == kind).any()]
-    width = max(2.6, 1.0 + 0.5 * len(lengths))
+    width = max(2.4, 0.9 + 0.4 * len(lengths))
     figure, panels = base.task_panels(table, "share of all answers", (width, 2.7), (1.6, 0.3))
     for axes, part in panels:
         shares = part.pivot(index="length", columns="error", values="share")
@@ -66,7 +66,7 @@ def errors(table: pd.DataFrame, title: str | None = None) -> base.Figure:
             range(len(lengths)),
             [f"{thousands(length)}\n" + (f"n={counts[length]}" if length in counts else "–")
              for length in lengths],
-            fontsize=7,
+            fontsize=8,
         )  # fmt: skip
         axes.set_ylim(0, 1)
         axes.grid(alpha=0.3, axis="y")

@@ -12,6 +12,7 @@ from rulerlib import findings
 from rulerlib.analysis.tables import thousands
 from rulerlib.errors import one_of
 from rulerlib.plots import base
+from rulerlib.plots.pictures import INK_ON_COLOUR, WHITE_ON_COLOUR
 
 COLOURS = {
     # Blue low, yellow high: readable with every kind of colour blindness.
@@ -49,20 +50,23 @@ def heatmap(
     shades = _shades(colours)
     lengths = sorted(table["length"].unique())
     depths = sorted(table["depth"].unique())
-    size = max(3.2, 1.6 + 0.62 * len(lengths)), 3.7
+    size = max(2.6, 1.2 + 0.45 * len(lengths)), 3.3
     figure, panels = base.task_panels(table, "depth (%): 0 start, 100 end", size, (0.9, 0))
     for axes, part in panels:
         grid = part.pivot(index="depth", columns="length", values="found")
         grid = grid.reindex(index=depths, columns=lengths)
-        image = axes.imshow(grid.to_numpy(), cmap=shades, vmin=0, vmax=1, aspect="auto")
+        image = axes.imshow(
+            grid.to_numpy(), cmap=shades, vmin=0, vmax=1, aspect="auto", interpolation="none"
+        )
         for cell in part.to_dict("records"):
             at = lengths.index(cell["length"]), depths.index(cell["depth"])
-            axes.text(*at, f"{cell['n']}", ha="center", va="center", fontsize=7,
-                      color=_ink(shades(cell["found"])))  # fmt: skip
+            axes.text(*at, f"{cell['n']}", ha="center", va="center", fontsize=8,
+                      color=_on(shades(cell["found"])))  # fmt: skip
         axes.set_xticks(range(len(lengths)), [thousands(length) for length in lengths])
         axes.set_yticks(range(len(depths)), [f"{depth:.0f}" for depth in depths])
         axes.set_xlabel("length (tokens)")
     bar = figure.colorbar(image, ax=[axes for axes, _ in panels], shrink=0.9)
+    bar.solids.set_rasterized(True)
     bar.set_label("share of needles found (n in each cell)")
     said = "heatmap", findings.heatmap(table)
     return base.done(figure, _said([part for _, part in panels]), said, title)
@@ -99,6 +103,11 @@ def _shades(colours: str) -> Any:
         if isinstance(chosen, str)
         else LinearSegmentedColormap.from_list(colours, chosen)
     ).with_extremes(bad=UNMEASURED)
+
+
+def _on(colour: Sequence[float]) -> str:
+    """Return the ink of a cell in a figure, which a dark page leaves as it is."""
+    return WHITE_ON_COLOUR if _ink(colour) == "white" else INK_ON_COLOUR
 
 
 def _ink(colour: Sequence[float]) -> str:

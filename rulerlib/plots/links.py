@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from rulerlib import findings
 from rulerlib.errors import require
 from rulerlib.plots import base
+from rulerlib.plots.pictures import INK_ON_COLOUR, WHITE_ON_COLOUR
 from rulerlib.samples import Sample
 from rulerlib.tasks import taught
 from rulerlib.tasks.episodes import Fact
@@ -50,15 +51,23 @@ def links(sample: Sample, title: str | None = None) -> base.Figure:
         axes.annotate("", there, here, arrowprops=bent)
         if pair in asked:
             middle = [(a + b) / 2 for a, b in zip(here, there, strict=True)]
-            ring = {"boxstyle": "circle", "facecolor": "white", "edgecolor": colour}
-            axes.text(*middle, str(asked.index(pair) + 1), fontsize=8, bbox=ring, zorder=4)
+            ring = {"boxstyle": "circle", "facecolor": WHITE_ON_COLOUR, "edgecolor": colour}
+            axes.text(
+                *middle,
+                str(asked.index(pair) + 1),
+                fontsize=8,
+                bbox=ring,
+                zorder=4,
+                color=INK_ON_COLOUR,
+            )
     for name, turn in zip(names, turns, strict=True):
         right = turn <= math.pi
         degrees = 90 - math.degrees(turn)
         box = {"facecolor": _ASKED, "edgecolor": "none", "pad": 1.5} if name in chain else None
+        ink = {"color": INK_ON_COLOUR} if box else {}
         axes.text(1.06 * math.sin(turn), 1.06 * math.cos(turn), name, fontsize=8,
                   ha="left" if right else "right", va="center", rotation_mode="anchor",
-                  rotation=degrees if right else degrees + 180, bbox=box)  # fmt: skip
+                  rotation=degrees if right else degrees + 180, bbox=box, **ink)  # fmt: skip
     axes.set_xlim(-1.5, 1.5)
     axes.set_ylim(-1.45, 1.45)
     axes.set_axis_off()

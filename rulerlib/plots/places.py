@@ -11,11 +11,12 @@ from collections.abc import Mapping, Sequence
 from rulerlib import findings, languages
 from rulerlib.errors import require
 from rulerlib.plots import base
+from rulerlib.plots.pictures import INK_ON_COLOUR, WHITE_ON_COLOUR
 from rulerlib.samples import Sample
 from rulerlib.tasks import spatial, taught
 from rulerlib.tasks.spatial_grid import DIRECTIONS, Cell
 
-_ASKED, _PLAIN = "#fde68a", "#ffffff"
+_ASKED, _PLAIN = "#fde68a", WHITE_ON_COLOUR
 
 
 def places(sample: Sample, title: str | None = None) -> base.Figure:
@@ -52,6 +53,7 @@ def places(sample: Sample, title: str | None = None) -> base.Figure:
         words = place.replace(" ", "\n", place.count(" ") > 1)
         weight = "bold" if place in (start, goal) else "normal"
         axes.text(*cell, words, ha="center", va="center", fontsize=7.5, bbox=box, zorder=3,
+                  color=INK_ON_COLOUR,
                   weight=weight)  # fmt: skip
     axes.margins(0.15)
     axes.set_axis_off()

@@ -1,0 +1,104 @@
+"""Figures as a notebook shows them: drawn in lines of any size, for light and for dark pages.
+
+A notebook stores an SVG, whose lines and letters stay sharp at any size, and a PNG of twice the
+resolution for what takes no SVG. The SVG follows the scheme of the page that it stands on: in the
+dark, paper is dark and ink is light, and colours that carry a meaning stay.
+"""
+
+from __future__ import annotations
+
+import functools
+import html
+import io
+import re
+from typing import Any
+
+from rulerlib.show import Html
+
+INK_ON_COLOUR, WHITE_ON_COLOUR = "#010101", "#fefefe"
+"""Black and white on a colour of their own, which stay as they are on a dark page."""
+
+PAPER_ON_DARK = "#121212"
+"""What white paper becomes on a dark page."""
+
+# What becomes of paper and ink on a dark page. Black and white are those of matplotlib's defaults,
+# so a colour that should stay is another one.
+_DARK = {
+    "fill: #ffffff": PAPER_ON_DARK,
+    "fill: #000000": "#e4e4e4",
+    "stroke: #000000": "#e4e4e4",
+    "stroke: #333333": "#8c8c8c",
+    "stroke: #555555": "#b4b4b4",
+    "fill: #555555": "#b4b4b4",
+    "stroke: #777777": "#b4b4b4",
+    "stroke: #cccccc": "#5a5a5a",
+    "stroke: #0072b2": "#4ba3dc",
+    "fill: #0072b2": "#4ba3dc",
+}
+
+_STYLE = "".join(
+    [
+        "@media (prefers-color-scheme: dark) {",
+        # Letters have no colour of their own where they are black.
+        '.ruler-figure [id^="text_"], .ruler-figure text { fill: #e4e4e4; }',
+        *(
+            f'.ruler-figure [style*="{old}"] {{ {old.partition(":")[0]}: {new} !important; }}'
+            for old, new in _DARK.items()
+        ),
+        "}",
+    ]
+)
+
+# Pixels of the PNG for each pixel of the page.
+_DENSITY = 2
+
+
+@functools.cache
+def picture() -> Any:
+    """Return the class of the figures; matplotlib is loaded only where one is drawn."""
+    from matplotlib.figure import Figure
+
+    class Picture(Figure):
+        """A figure that says in words what it is, what it shows, and how it is read."""
+
+        alt = ""
+        says: Html | None = None
+
+        def _ipython_display_(self) -> None:
+            from IPython.display import display, publish_display_data
+
+            publish_display_data(*self._repr_mimebundle_())  # type: ignore[no-untyped-call]
+            if self.says is not None:
+                display(self.says)  # type: ignore[no-untyped-call]
+
+        def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> Any:
+            # A notebook stores the words beside the picture, and shows them where it cannot.
+            width, height = (round(self.dpi * side) for side in self.get_size_inches())
+            bundle = {"image/svg+xml": svg(self), "image/png": _png(self), "text/plain": self.alt}
+            about = {"alt": self.alt}
+            size = {"width": width, "height": height}
+            return bundle, {"image/svg+xml": about, "image/png": {**about, **size}}
+
+    return Picture
+
+
+def svg(figure: Any) -> str:
+    """Return a figure as SVG that can stand in a page or in a file, the same bytes each time."""
+    import matplotlib
+
+    file = io.StringIO()
+    nothing = dict.fromkeys(("Creator", "Date", "Format", "Type"))
+    with matplotlib.rc_context({"svg.hashsalt": "rulerlib"}):
+        figure.savefig(file, format="svg", metadata=nothing)
+    _, _, drawn = file.getvalue().partition("<svg ")
+    drawn = re.sub(r"\s*<metadata>.*?</metadata>", "", drawn, count=1, flags=re.DOTALL)
+    head, _, body = drawn.partition(">")
+    said = html.escape(getattr(figure, "alt", ""))
+    named = f'<svg class="ruler-figure" role="img" aria-label="{said}" {head}>'
+    return f"{named}\n <style>{_STYLE}</style>{body}"
+
+
+def _png(figure: Any) -> bytes:
+    file = io.BytesIO()
+    figure.savefig(file, format="png", dpi=_DENSITY * figure.dpi)
+    return file.getvalue()

@@ -114,12 +114,10 @@ def tidy(notebook: Any, settings: Path) -> list[str]:
             cell.source = f"# What this page was run with: {name}\n{rest}"
         for output in cell.get("outputs", []):
             data = output.get("data", {})
-            if {"image/png", "image/svg+xml"} & set(data):
+            if "image/png" in data:
                 # The figures of rulerlib.plots bring their words along.
                 text = output.metadata.get("image/png", {}).get("alt", "")
-                if "image/svg+xml" in data:
-                    # The page shows one of them, and would carry both.
-                    del data["image/png"]
+                lessons.sharpen(data)
                 if not text:
                     text = f"Figure of the section “{section}”. {words}"
                 alts.append(text)
@@ -449,11 +447,12 @@ def find_target(app: Sphinx, env: Any, node: Any, contnode: Any) -> nodes.Node |
 
 
 def prepare(app: Sphinx, config: Any) -> None:
-    """Fetch the scripts, and set the address at which the site will stand, if it is known."""
+    """Fetch the scripts, and set the addresses of site and repository, where they are known."""
     if vendor.fetch():
         LOGGER.info("book/_static/vendor: fetched")
     # The publishing workflow knows it; a link rel=canonical is then on every page.
     config.html_baseurl = os.environ.get("RULER_BOOK_URL", config.html_baseurl)
+    theme.launch(config.html_theme_options, os.environ.get("RULER_BOOK_REPOSITORY", ""))
 
 
 def answered() -> bool:

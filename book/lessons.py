@@ -14,6 +14,8 @@ from typing import Any
 
 import nbformat
 
+from rulerlib.plots.pictures import SVG
+
 # What is called for the two lines on the run.
 SUMMARY = "show_run."
 
@@ -44,6 +46,13 @@ def lay_out(notebook: Any) -> None:
         notebook.cells.insert(1, above)
 
 
+def sharpen(data: dict[str, Any]) -> None:
+    """Let a page show the SVG that a figure brings along, in place of its PNG."""
+    if SVG in data:
+        del data["image/png"]
+        data["image/svg+xml"] = data.pop(SVG)
+
+
 def _shows(cell: Any) -> bool:
     return cell.cell_type == "code" and bool(cell.outputs)
 
@@ -66,4 +75,6 @@ def hand_out(site: Path, executions: Iterable[tuple[str, Any]]) -> None:
                 del notebook["metadata"][key]
             for cell in notebook["cells"]:
                 cell["metadata"].pop("papermill", None)
+                for output in cell.get("outputs", []):
+                    output.get("data", {}).pop(SVG, None)
             source.write_text(json.dumps(notebook, ensure_ascii=False, indent=1) + "\n", "utf-8")

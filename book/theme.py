@@ -12,7 +12,9 @@ formula 1.2 MB of MathJax. Here a page gets what it shows:
 from __future__ import annotations
 
 import html
+import os
 import re
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -37,15 +39,25 @@ ICONS = {
     "chevron-right": "f054",
     "chevron-up": "f077",
     "circle-half-stroke": "f042",
+    "circle-info": "f05a",
     "download": "f019",
     "file": "f15b",
     "file-pdf": "f1c1",
     "list": "f03a",
     "magnifying-glass": "f002",
     "moon": "f186",
+    "rocket": "f135",
     "sun": "f185",
     "xmark": "f00d",
 }
+
+# Where a notebook can be run without installing anything, and what the theme calls the button.
+LAUNCHERS = {
+    "binderhub_url": "https://mybinder.org",
+    "colab_url": "https://colab.research.google.com",
+    "notebook_interface": "jupyterlab",
+}
+LAUNCH = "launch-buttons"
 
 # The description of a page has at most so many characters; search engines show about as many.
 DESCRIBED = 160
@@ -100,14 +112,33 @@ def lay_out(app: Sphinx, config: Any) -> None:
     _write(folder / "templates" / MACROS, lighter((home / MACROS).read_text("utf-8")))
     config.templates_path = [*config.templates_path, str(folder / "templates")]
     (font,) = home.glob("static/vendor/fontawesome/*/webfonts/fa-solid-900.ttf")
-    made = folder / "static" / "icons.woff"
+    codes = [int(code, 16) for code in ICONS.values()]
+    # A font of other icons has another name, so that none is taken for this one.
+    made = folder / "static" / f"icons-{zlib.crc32(repr(codes).encode()):08x}.woff"
     if not made.exists():
-        styles.glyphs(font, [int(code, 16) for code in ICONS.values()], made)
+        for old in made.parent.glob("icons*.woff"):
+            old.unlink()
+        styles.glyphs(font, codes, made)
     _write(folder / "static" / "icons.css", icons(made.name))
     config.html_static_path = [*config.html_static_path, str(folder / "static")]
     config.html_css_files = ["icons.css", *config.html_css_files]
     # Else the theme's script finds no mode at a first visit, and says that as an error.
     config.html_context.setdefault("default_mode", "auto")
+
+
+def launch(options: dict[str, Any], repository: str) -> None:
+    """Give the pages of notebooks a button that runs them, where the repository is known.
+
+    Parameters
+    ----------
+    options
+        Those of the theme, which are changed.
+    repository
+        Its address on GitHub; "" where it has none yet.
+    """
+    if repository:
+        options |= {"repository_url": repository, "launch_buttons": LAUNCHERS}
+        options["repository_branch"] = os.environ.get("RULER_BOOK_BRANCH", "main")
 
 
 def _write(path: Path, text: str) -> None:
@@ -124,6 +155,10 @@ def dress(app: Sphinx, pagename: str, template: str, context: dict[str, Any], tr
     # The style sheet of notebooks' cells is for pages that have some.
     kept = [file for file in files if "mystnb" not in _name(file) or '<div class="cell' in body]
     context["css_files"] = [_lean(file) for file in kept]
+    if not pagename.startswith("notebooks/"):
+        # The other notebooks are pages of the book, and read its tables.
+        buttons = context.get("header_buttons", [])
+        context["header_buttons"] = [each for each in buttons if each.get("label") != LAUNCH]
     formulas = (nodes.math, nodes.math_block)
     if tree is None or not any(isinstance(node, formulas) for node in tree.findall()):
         context["script_files"] = [

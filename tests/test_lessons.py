@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import json
 import re
+from types import SimpleNamespace
 
 import pytest
 from helpers_model import ROOT
@@ -12,8 +13,11 @@ from helpers_model import ROOT
 nbformat = pytest.importorskip("nbformat")
 pytest.importorskip("pandas")
 pytest.importorskip("wordfreq")
+pytest.importorskip("sphinx_book_theme", reason="the site needs rulerlib[book]")
+yaml = pytest.importorskip("yaml")
 
-from book import execute, lessons  # noqa: E402
+from book import execute, lessons, theme  # noqa: E402
+from rulerlib.plots.pictures import SVG  # noqa: E402
 
 v4 = nbformat.v4
 
@@ -92,6 +96,63 @@ def test_new_prose_is_shown_around_old_results():
     assert cells[-1].source == "More."
     notebook.cells[2].source = "length = 3"
     assert execute.with_prose(executed(), notebook)[0].source == "# Page"
+
+
+def test_a_page_shows_the_figure_in_lines_and_a_download_in_dots():
+    figure = {"image/png": "dots", SVG: "<svg/>", "text/plain": "A curve."}
+    data = dict(figure)
+    lessons.sharpen(data)
+    assert data == {"image/svg+xml": "<svg/>", "text/plain": "A curve."}
+    plain = {"image/png": "dots"}
+    lessons.sharpen(plain)
+    assert plain == {"image/png": "dots"}
+
+
+# --- Run elsewhere ---------------------------------------------------------------------------
+
+
+def test_only_a_known_repository_has_launch_buttons_and_only_notebooks_show_them(monkeypatch):
+    from sphinx_book_theme.header_buttons import launch
+
+    options = {}
+    theme.launch(options, "")
+    assert options == {}
+    theme.launch(options, "https://github.com/owner/name")
+    monkeypatch.setattr(launch, "_is_notebook", lambda *_: True)
+    app = SimpleNamespace(
+        env=SimpleNamespace(doc2path=lambda page: f"{page}.ipynb"),
+        config={"html_theme_options": options}, outdir=".",
+    )  # fmt: skip
+    for page, shown in (("notebooks/niah", True), ("book/results", False)):
+        context = {"header_buttons": [], "sourcename": f"{page}.ipynb"}
+        # As the theme takes the address apart.
+        context["github_url"], _, rest = options["repository_url"].rpartition("/owner/")
+        context |= {"github_user": "owner", "github_repo": rest}
+        launch.add_launch_buttons(app, page, "page.html", context, None)
+        theme.dress(app, page, "page.html", context, None)
+        (urls,) = [
+            [each["url"] for each in button["buttons"]] for button in context["header_buttons"]
+        ] or [[]]
+        assert bool(urls) == shown
+        if shown:
+            assert urls == [
+                "https://mybinder.org/v2/gh/owner/name/main?urlpath=lab/tree/notebooks/niah.ipynb",
+                "https://colab.research.google.com/github/owner/name/blob/main/notebooks/niah.ipynb",
+            ]
+            assert theme.ICONS["rocket"]
+
+
+def test_binder_installs_what_the_notebooks_need():
+    """The extras of `make niah`, from the folder in which conda runs pip: that of the file."""
+    file = ROOT / ".binder" / "environment.yml"
+    given = yaml.safe_load(file.read_text("utf-8"))["dependencies"]
+    (lines,) = (each["pip"] for each in given if isinstance(each, dict))
+    named = dict(line.split(" ", 1) for line in lines)
+    assert (file.parent / named["-c"]).resolve() == ROOT / "constraints.txt"
+    path, extras = re.fullmatch(r"(.+?)\[(.+)\]", named["-e"]).groups()
+    assert (file.parent / path).resolve() == ROOT
+    make = (ROOT / "Makefile").read_text("utf-8")
+    assert f"-e '.[{extras}]'" in make.partition("run.stamp:")[2].partition("\n\n")[0]
 
 
 # --- Exercises -------------------------------------------------------------------------------

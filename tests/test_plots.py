@@ -469,7 +469,8 @@ def test_a_notebook_stores_the_words_beside_the_picture():
     width, height = figure.get_size_inches() * figure.dpi
     size = {"width": round(width), "height": round(height)}
     assert picture.metadata["image/png"] == {"alt": figure.alt, **size}
-    assert picture.metadata["image/svg+xml"] == {"alt": figure.alt}
+    assert picture.data[pictures.SVG] == pictures.svg(figure)
+    assert "image/svg+xml" not in picture.data, "Jupyter would show it, without its words"
     assert picture.data["image/png"][:4] == b"\x89PNG"
     # The sixteenth byte begins the width in pixels, four bytes long.
     assert int.from_bytes(picture.data["image/png"][16:20]) == pytest.approx(2 * width, abs=2)

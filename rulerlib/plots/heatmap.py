@@ -65,7 +65,10 @@ def heatmap(
         axes.set_xticks(range(len(lengths)), [thousands(length) for length in lengths])
         axes.set_yticks(range(len(depths)), [f"{depth:.0f}" for depth in depths])
         axes.set_xlabel("length (tokens)")
-    bar = figure.colorbar(image, ax=[axes for axes, _ in panels], shrink=0.9)
+    drawn = [axes for axes, _ in panels]
+    rows = drawn[0].get_gridspec().nrows
+    # As thin beside several rows of panels as beside one.
+    bar = figure.colorbar(image, ax=drawn, shrink=0.9, aspect=20 * rows)
     bar.solids.set_rasterized(True)
     bar.set_label("share of needles found (n in each cell)")
     said = "heatmap", findings.heatmap(table)

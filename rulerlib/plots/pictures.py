@@ -1,8 +1,9 @@
 """Figures as a notebook shows them: drawn in lines of any size, for light and for dark pages.
 
-A notebook stores an SVG, whose lines and letters stay sharp at any size, and a PNG of twice the
-resolution for what takes no SVG. The SVG follows the scheme of the page that it stands on: in the
-dark, paper is dark and ink is light, and colours that carry a meaning stay.
+A notebook shows a PNG of twice the resolution, for Jupyter has no words for an SVG. Beside it,
+under a type of its own that Jupyter passes over, it keeps an SVG for the pages of the book, whose
+lines and letters stay sharp at any size. It follows the scheme of the page that it stands on: in
+the dark, paper is dark and ink is light, and colours that carry a meaning stay.
 """
 
 from __future__ import annotations
@@ -14,6 +15,9 @@ import re
 from typing import Any
 
 from rulerlib.show import Html
+
+SVG = "application/vnd.rulerlib.svg"
+"""Under which type a notebook keeps the SVG of a figure."""
 
 INK_ON_COLOUR, WHITE_ON_COLOUR = "#010101", "#fefefe"
 """Black and white on a colour of their own, which stay as they are on a dark page."""
@@ -73,11 +77,12 @@ def picture() -> Any:
 
         def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> Any:
             # A notebook stores the words beside the picture, and shows them where it cannot.
+            # What stands where is worked out once for both.
+            self.draw_without_rendering()
+            self.set_layout_engine("none")
             width, height = (round(self.dpi * side) for side in self.get_size_inches())
-            bundle = {"image/svg+xml": svg(self), "image/png": _png(self), "text/plain": self.alt}
-            about = {"alt": self.alt}
-            size = {"width": width, "height": height}
-            return bundle, {"image/svg+xml": about, "image/png": {**about, **size}}
+            bundle = {"image/png": _png(self), SVG: svg(self), "text/plain": self.alt}
+            return bundle, {"image/png": {"alt": self.alt, "width": width, "height": height}}
 
     return Picture
 

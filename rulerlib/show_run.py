@@ -33,11 +33,16 @@ def finding(said: str, guide: str) -> Html:
     Parameters
     ----------
     said, guide
-        From `rulerlib.findings`.
+        From `rulerlib.findings`; of several lines each is an item of a list.
     """
+    first, *others = said.split("\n")
+    if others:
+        items = "".join(f"<li>{markup(each)}</li>" for each in (first, *others))
+        shown = f"<p><b>What it shows</b></p><ul>{items}</ul>"
+    else:
+        shown = f"<p><b>What it shows.</b> {markup(first)}</p>"
     return Html(
-        f"<p><b>What it shows.</b> {markup(said)}</p>"
-        f"<details><summary>How to read it</summary><p>{markup(guide)}</p></details>",
+        f"{shown}<details><summary>How to read it</summary><p>{markup(guide)}</p></details>",
         f"What it shows: {said}\nHow to read it: {guide}",
     )
 

@@ -1,9 +1,10 @@
 """Findings: what a figure shows of the run at hand, in sentences.
 
 Each function has the name of the figure in `rulerlib.plots` that it reads, takes the same table,
-and returns sentences that hold for any model and any run. What can be counted is counted; that
-something falls, rises or differs is said only where intervals do not overlap, and otherwise that
-nobody can tell. `rulerlib.findings.guides` says how each figure is read.
+and returns sentences that hold for any model and any run, a line for each task, group or suite.
+What can be counted is counted; that something falls, rises or differs is said only where intervals
+do not overlap, and otherwise that nobody can tell. `rulerlib.findings.guides` says how each figure
+is read.
 
 >>> import pandas as pd
 >>> rows = [("vt", 512, 40, 1.0, 0.91, 1.0), ("vt", 1024, 40, 0.25, 0.14, 0.4)]

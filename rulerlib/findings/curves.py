@@ -45,7 +45,7 @@ def models(table: pd.DataFrame, threshold: float | None = None) -> str:
     said = _said(courses, "line")
     if threshold is None:
         return said
-    return " ".join([said, *(_beside(name, part, threshold) for name, part in parts.items())])
+    return "\n".join([said, *(_beside(name, part, threshold) for name, part in parts.items())])
 
 
 def _beside(name: str, part: pd.DataFrame, threshold: float) -> str:
@@ -67,7 +67,7 @@ def _beside(name: str, part: pd.DataFrame, threshold: float) -> str:
 def _said(courses: Mapping[str, tuple[Course, str]], what: str) -> str:
     """Return a sentence for each course, or where they are many, the sorts of courses there are."""
     if len(courses) <= FEW:
-        return " ".join(f"{name} {course} ({n})." for name, (course, n) in courses.items())
+        return "\n".join(f"{name} {course} ({n})." for name, (course, n) in courses.items())
     by_sort: dict[str, list[str]] = {
         "fall clearly as the text grows": [],
         "rise clearly": [],
@@ -86,4 +86,4 @@ def _said(courses: Mapping[str, tuple[Course, str]], what: str) -> str:
     ranked = sorted(longest, key=lambda name: longest[name].means[-1])
     best, worst = (f"{name} ({percent(longest[name].means[-1])} at {longest[name].names[-1]})"
                    for name in (ranked[-1], ranked[0]))  # fmt: skip
-    return f"{ends} At its longest length, {best} ends highest and {worst} lowest."
+    return f"{ends}\nAt its longest length, {best} ends highest and {worst} lowest."

@@ -25,7 +25,7 @@ def heatmap(table: pd.DataFrame) -> str:
     """
     parts = {name: table[table["task"] == name] for name in dict.fromkeys(table["task"])}
     if len(parts) <= FEW:
-        return " ".join(f"{name}: {_task(part)}." for name, part in parts.items())
+        return "\n".join(f"{name}: {_task(part)}." for name, part in parts.items())
     found = {str(name): _found(part) for name, part in parts.items()}
     whole = [name for name, (right, n) in found.items() if right == n]
     none = [name for name, (right, _) in found.items() if not right]
@@ -39,7 +39,7 @@ def heatmap(table: pd.DataFrame) -> str:
     ]
     if bands:
         said.append(f"Misses keep to a band of depths in {listed(bands)}, more than by chance.")
-    return " ".join(said)
+    return "\n".join(said)
 
 
 def _found(part: pd.DataFrame) -> tuple[int, int]:

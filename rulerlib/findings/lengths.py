@@ -73,7 +73,7 @@ def effective(
         )
         if differ:
             said.append(f"In {said_count(differ, 'row')} '{other}' says otherwise.")
-    return " ".join(said)
+    return "\n".join(said)
 
 
 def _reached(text: str) -> str:

@@ -92,7 +92,7 @@ def matrix(
             f"{suite}: {ceiling}{which} {be} clearly above {percent(max(free))}, which can be had"
             " for nothing."
         )
-    return " ".join(said)
+    return "\n".join(said)
 
 
 def stores(table: pd.DataFrame) -> str:
@@ -116,7 +116,7 @@ def stores(table: pd.DataFrame) -> str:
         said.setdefault(f"most is lost as {listed(most)}", []).append(
             f"{name} ({lost.max()} of {counts.sum()} questions)"
         )
-    return " ".join(
+    return "\n".join(
         f"{where[:1].upper()}{where[1:]}: {listed(names, 12)}." for where, names in said.items()
     )
 
@@ -148,4 +148,4 @@ def capacity(table: pd.DataFrame) -> str:
             said.append(f"That of {listed(rest, 12)} does not fall clearly.")
         elif rest:
             said.append(f"{words} falls clearly for none of {listed(rest, 12)}.")
-    return " ".join(said)
+    return "\n".join(said)

@@ -35,7 +35,7 @@ def errors(table: pd.DataFrame) -> str:
     named = dict.fromkeys(kind for part in shown for kind in most_frequent(part))
     # What the first kinds that are named mean.
     said += [f"'{kind}' means: {KINDS[kind]}." for kind in list(named)[:2]]
-    return " ".join(said)
+    return "\n".join(said)
 
 
 def _wrong(part: pd.DataFrame) -> tuple[int, int]:

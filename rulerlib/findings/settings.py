@@ -43,7 +43,7 @@ def study(table: pd.DataFrame) -> str:
             f"{name}: " for name in (f"{group}, {at.lower()}" if group else at,) if name
         )
         said.append(f"{before}{_compared(own)}.")
-    return " ".join(said)
+    return "\n".join(said)
 
 
 def _compared(part: pd.DataFrame) -> str:

@@ -31,7 +31,7 @@ def frequencies(table: pd.DataFrame) -> str:
     least, most = said[ranked[0]], said[ranked[-1]]
     if len(ranked) == 1:
         return f"The words that are asked for stand out {least}."
-    return f"The words that are asked for stand out least {least}. They stand out most {most}."
+    return f"The words that are asked for stand out least {least}.\nThey stand out most {most}."
 
 
 def _times(number: int) -> str:

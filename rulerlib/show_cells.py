@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 INTERVAL = "95 %"
 """What stands in the name of a column of intervals."""
 
+SHORT = 34
+"""Texts of so many characters stay in one line."""
+
 
 def percent(share: float) -> str:
     """Return a share in percent; a dash where it is not known."""
@@ -45,19 +48,26 @@ def between(low: Any, high: Any, scale: int, precision: int) -> str:
     return f"{scale * low:.{precision}f} – {scale * high:.{precision}f}"
 
 
-def aligned(styler: Any, columns: Iterable[int]) -> Any:
-    """Return a styled table in which some columns are those of numbers: flush right, unbroken.
+def aligned(styler: Any, numbers: Iterable[int]) -> Any:
+    """Return a styled table whose columns of numbers are flush right, and whose texts have room.
+
+    Short texts stay in one line, as numbers do, and others have a width in which they can be read:
+    beside many numbers they would have a word a line.
 
     Parameters
     ----------
-    columns
-        Their places, from 0.
+    numbers
+        The places of the columns of numbers, from 0.
     """
-    cells = ", ".join(f".col{place}" for place in columns)
-    if not cells:
-        return styler
-    look = "text-align: right; white-space: nowrap"
-    return styler.set_table_styles([{"selector": cells, "props": look}], overwrite=False)
+    places = [*numbers]
+    looks: dict[str, list[str]] = {"text-align: right; white-space: nowrap": []}
+    for place in range(styler.data.shape[1]):
+        texts = styler.data.iloc[:, place].astype(str)
+        text = "white-space: nowrap" if texts.str.len().max() <= SHORT else "min-width: 16em"
+        look = next(iter(looks)) if place in places else text
+        looks.setdefault(look, []).append(f".col{place}")
+    rules = [{"selector": ", ".join(own), "props": look} for look, own in looks.items() if own]
+    return styler.set_table_styles(rules, overwrite=False)
 
 
 def numeric(values: pd.DataFrame, shares: Sequence[str]) -> list[int]:

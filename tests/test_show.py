@@ -477,6 +477,11 @@ def test_columns_of_numbers_are_flush_right_and_texts_have_their_language():
     heads = [head.get_text() for head in page.select("thead th")]
     assert heads == ["rank", "text", "mean", "95 % interval", "ok"]
     assert [heads[place] for place in flush_right(page)] == ["rank", "mean", "95 % interval"]
+    long = [{"short": "num_cw = 5", "long": "word " * 20, "n": 1}]
+    page_of_texts = bs4.BeautifulSoup(show.table(long).to_html(), "html.parser")
+    looks = dict(re.findall(r"[.]col(\d+) {([^}]*)}", page_of_texts.style.get_text()))
+    assert "nowrap" in looks["0"]
+    assert "min-width" in looks["1"]
     texts = page.select("td.col1 bdi[lang=da]")
     assert [text.get_text() for text in texts] == ["Et <b>navn</b>", "To"]
     wide = pd.DataFrame([

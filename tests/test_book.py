@@ -345,6 +345,11 @@ def test_every_page_of_the_contents_is_built(site, toc):
     assert all((site / f"{page}.html").exists() for page in toc)
 
 
+def test_the_icon_that_browsers_ask_for_by_themselves_is_there(site):
+    # A directory of icons, as Windows has them.
+    assert (site / "favicon.ico").read_bytes().startswith(b"\0\0\1\0")
+
+
 @pytest.mark.slow
 def test_no_link_is_dead(site):
     dead = []
@@ -456,6 +461,18 @@ def test_a_widget_is_drawn_from_its_stored_state(browser, address):
     page.wait_for_load_state("networkidle")
     page.evaluate("document.fonts.ready")
     assert not wrong
+
+
+@pytest.mark.slow
+def test_the_search_quotes_what_a_page_says(browser, address):
+    page, _ = opened(browser, address, "search")
+    page.goto(f"{address}/search.html?q=paraphrases")
+    page.wait_for_selector("ul.search li p.context")
+    page.wait_for_load_state("networkidle")
+    quoted = " ".join(page.locator("ul.search li p.context").all_inner_texts())
+    # Words of the toolbar, and two cells of a table without a space between them.
+    assert not re.search("Show source|Contents|Print to PDF|repeatshow", quoted)
+    assert re.search(r"repeats\s+how answers", quoted)
 
 
 @pytest.mark.slow

@@ -25,3 +25,16 @@ addEventListener("load", reachable);
 document.fonts.ready.then(reachable);
 addEventListener("resize", reachable);
 addEventListener("click", () => setTimeout(reachable));
+
+// The search quotes what a page says, not its buttons and its table of contents.
+if (typeof Search !== "undefined") {
+  const text = Search.htmlToText;
+  Search.htmlToText = (source, anchor) => {
+    const page = new DOMParser().parseFromString(source, "text/html");
+    const article = page.querySelector("article.bd-article");
+    if (article) page.querySelector('[role="main"]')?.replaceChildren(article);
+    // Words of two cells or lines would else run into each other.
+    for (const part of page.querySelectorAll("td, th, li, dt, dd, p, pre, :is(h1, h2, h3, h4)")) part.append(" ");
+    return text(page.documentElement.outerHTML, anchor);
+  };
+}

@@ -171,14 +171,20 @@ USELESS = {
     "common_words": {"queries_per_context": 2},
     "frequent_words": {"queries_per_context": 2, "texts": "own.txt", **ONE_LANGUAGE},
 }
+# Where a notebook says that more parameters are told.
+SHARED = "(../book/notebooks.md#parameters)"
 # Says how `texts` are read.
 WITH_TEXTS = {"clean_texts"}
 
 
 @pytest.mark.parametrize("notebook", NOTEBOOKS, ids=lambda path: path.stem)
 def test_a_notebook_names_all_that_it_accepts_and_nothing_else(notebook):
-    """In its cell of parameters, or in the words above that cell."""
+    """In its cell of parameters, in the words above that cell, or where these lead."""
     above = next(text for text in sections(notebook) if text.startswith("## Parameters"))
+    if SHARED in above:
+        page = (ROOT / "book" / "notebooks.md").read_text("utf-8")
+        _, _, shared = page.partition("\n## Parameters\n")
+        above += shared[: shared.index("\n## ")]
     named = set(re.findall(r"`([a-z_]+)`", above))
     useless = set(USELESS.get(notebook.stem, ()))
     if "texts" in useless:

@@ -26,6 +26,8 @@ who do not see it.
 
 from __future__ import annotations
 
+import contextlib
+import importlib
 import os
 import re
 import sys
@@ -432,6 +434,10 @@ def find_target(app: Sphinx, env: Any, node: Any, contnode: Any) -> nodes.Node |
     ``rulerlib.analysis.scores.scores``; a type variable in a signature is described nowhere.
     """
     module, _, name = node.get("reftarget", "").rpartition(".")
+    # Where a page is not read anew, autodoc has not imported what it describes.
+    with contextlib.suppress(ImportError):
+        if module.partition(".")[0] == "rulerlib":
+            importlib.import_module(module)
     found = getattr(sys.modules.get(module), name, None)
     if isinstance(found, TypeVar):
         return contnode

@@ -11,13 +11,14 @@ export PATH := $(CURDIR)/$(BIN):$(PATH)
 # Else each of the many processes compiles all that it imports anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help niah sweep results book test check test-long test-vllm test-sweep test-slurm lint format
+.PHONY: help niah sweep results submitted book test check test-long test-vllm test-sweep test-slurm lint format
 .PHONY: benchmark clean
 
 help:
 	@sed -n 's/^# //p' Makefile | head -n 2
 	@echo "make book   the site, in _build/html; runs every notebook once"
 	@echo "make results   the book's own results, from nothing; takes long, and resumes"
+	@echo "make submitted   what a branch hands in of models, checked"
 	@echo "make sweep PLAN=... PROFILE=local   all that a plan asks; or PROFILE=slurm, kubernetes"
 	@echo "make test-long   what tries at random, for as long as that takes"
 	@echo "make lint   ruff, mypy, notebooks without outputs; make format mends what it can"
@@ -83,6 +84,14 @@ book: .venv/book.stamp
 	python -m book.execute
 	jupyter-book build . -W -n --keep-going $(if $(OUTPUT),--path-output $(OUTPUT))
 	@echo "The site: $(or $(OUTPUT),.)/_build/html/index.html"
+
+# What a branch hands in of models, checked: make submitted BASE=origin/main
+BASE ?= origin/main
+SUBMITTED = book/results/submitted
+submitted: .venv/run.stamp
+	@set --; for folder in $$(git diff --name-only $(BASE)... -- $(SUBMITTED) | cut -d/ -f1-4 | sort -u); \
+	do if [ -e "$$folder" ]; then set -- "$$@" "$$folder"; fi; done; \
+	if [ $$# -gt 0 ]; then python -m rulerlib.submit --check "$$@"; else echo "No model was handed in."; fi
 
 # Side by side on the processors that are there, and one more, because many a test waits for a
 # browser, a kernel or a server; whole files stay together, the slow ones first.

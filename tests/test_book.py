@@ -23,6 +23,7 @@ import pytest
 
 import rulerlib
 from rulerlib.errors import DataError
+from rulerlib.submit import packing
 from rulerlib.tasks import TASKS
 
 yaml = pytest.importorskip("yaml")
@@ -109,6 +110,7 @@ def test_the_citation_is_bibtex_that_others_read():
     [
         ("tests", ["make test", "make test-long", "make test-vllm", "make test-sweep"]),
         ("book", ["make book"]),
+        ("submissions", ["make submitted"]),
     ],
 )
 def test_workflows_do_what_the_makefile_does(name, wanted):
@@ -122,7 +124,12 @@ def test_workflows_do_what_the_makefile_does(name, wanted):
     assert all("uses" in step or "run" in step for step in steps)
     # YAML takes a bare `on` for a truth value.
     triggers = workflow[True]
-    assert "push" in triggers
+    assert "push" in triggers or name == "submissions"
+    if name == "submissions":
+        # What strangers hand in is only read, and by no one who may write.
+        assert triggers.keys() == {"pull_request"}
+        assert workflow["permissions"] == {"contents": "read"}
+        assert triggers["pull_request"]["paths"] == [f"{packing.FOLDER}/**"]
     if name == "book":
         assert triggers["push"]["branches"] == ["main"]
         needed = {use.partition("@")[0] for step in steps if (use := step.get("uses"))}

@@ -12,37 +12,15 @@ from dataclasses import fields, replace
 from pathlib import Path
 
 import pytest
-from helpers_model import Parrot, some_samples, write_dataset
+from helpers_model import Knowing, Parrot, some_samples, write_dataset
 
 import rulerlib
 from rulerlib import metrics
 from rulerlib.errors import DataError, MissingExtraError, ParameterError
 from rulerlib.export import parquet, scores
-from rulerlib.models import Generation
 from rulerlib.parts import Part, Parts
 from rulerlib.runs import Run
 from rulerlib.samples import Sample
-
-
-class Knowing(Parrot):
-    """Answers in full, in half, in another case, with control characters, or not at all."""
-
-    def __init__(self, datasets):
-        super().__init__()
-        self.answers = {}
-        for data in datasets:
-            for sample in data:
-                outputs = sample.outputs
-                forms = [
-                    " og ".join(outputs), outputs[-1].upper(), "\x00".join(outputs) + "\x07\n",
-                    "", f"ikke {outputs[0][:-1]}", f"\x1f {outputs[0]}",
-                ]  # fmt: skip
-                text = data.frame.prompt(sample.input, sample.answer_prefix)
-                self.answers[text] = forms[sample.index % len(forms)]
-
-    def generate(self, requests):
-        for position, request in enumerate(requests):
-            yield position, Generation(self.answers[request.prompt], 5, position % 2 == 0)
 
 
 @pytest.fixture

@@ -44,6 +44,9 @@ class Scoring:
         The one that RULER's own script computes for such a task, of which its averages are made.
     extract
         Finds the answer in what a model wrote; None: all of it is the answer.
+    any_one
+        Whether any one of the references suffices, as where they are spellings of one answer.
+        Else every one of them must be said.
 
     Raises
     ------
@@ -55,6 +58,7 @@ class Scoring:
     primary: str
     ruler: str
     extract: Extract | None = None
+    any_one: bool = False
 
     def __post_init__(self) -> None:
         for name in self.measures:
@@ -66,6 +70,20 @@ class Scoring:
     def scores(self) -> tuple[str, ...]:
         """The measures that can be the primary one: of which more is better."""
         return tuple(name for name in self.measures if name not in FAULTS)
+
+    def wanted(self, outputs: Sequence[str]) -> str:
+        """Return references in one line: all that must be said, or the first of several forms.
+
+        >>> LIST.wanted(["12", "34"])
+        '12, 34'
+        >>> ANY.wanted(["1 May 1869", "May 1, 1869", "1.5.1869"])
+        '1 May 1869 (2 other forms count too)'
+        """
+        others = len(outputs) - 1
+        if self.any_one and others > 0:
+            count = "1 other form counts" if others == 1 else f"{others} other forms count"
+            return f"{outputs[0]} ({count} too)"
+        return ", ".join(outputs)
 
     def score(
         self, pred: str, outputs: Sequence[str], golds: Golds = (), language: str = "en"
@@ -135,18 +153,22 @@ LIST = Scoring(
 ABSENCE = Scoring(("found_or_none", "recall"), primary="found_or_none", ruler="found_or_none")
 """The same where what is asked for may not be there, and an answer has to say so."""
 
-ANY = Scoring(("part_match",), primary="part_match", ruler="part_match")
+ANY = Scoring(("part_match",), primary="part_match", ruler="part_match", any_one=True)
 """Any one reference suffices: questions, whose references are spellings of one answer."""
 
 READING = Scoring(
     ("drop_f1", "drop_em", "f1_inspect", "em_raw", "em_norm", "f1_words", "part_match"),
     primary="drop_f1",
     ruler="part_match",
+    any_one=True,
 )
 """Short answers to questions about a passage, as DROP judges them, and as others do beside it."""
 
 MEMORY = Scoring(
-    ("em_norm", "em_raw", "f1_words", "part_match"), primary="em_norm", ruler="part_match"
+    ("em_norm", "em_raw", "f1_words", "part_match"),
+    primary="em_norm",
+    ruler="part_match",
+    any_one=True,
 )
 """The shortest answer to a question about what was taught, and nothing beside it."""
 

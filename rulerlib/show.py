@@ -24,6 +24,7 @@ from rulerlib.metrics import MEASURES
 from rulerlib.samples import Prediction, Sample
 from rulerlib.show_cells import aligned, between, intervals, numeric
 from rulerlib.show_cells import percent as percent_of
+from rulerlib.tasks import TASKS
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -109,7 +110,7 @@ def sample(record: Sample, context: int = 700) -> Html:
             f"<b style='{MARKS[mark]};margin-right:.6em'>{_LEGEND[mark]}</b>" for mark in marks
         )
         legend = f"<div>{''.join(named)}</div>"
-    wanted = shortened(", ".join(record.outputs))
+    wanted = shortened(_wanted(record.outputs, record.task))
     length = record.length_w_model_temp or record.length
     facts = f"{length:,} tokens with room for the answer"
     if record.depths:
@@ -138,6 +139,11 @@ def _spans(record: Sample) -> list[tuple[int, int, str]]:
     return sorted(spans, key=lambda span: (span[0], -span[1]))
 
 
+def _wanted(outputs: Sequence[str], task: str) -> str:
+    # A table of a reader's own may name tasks that are not known.
+    return TASKS[task].scoring.wanted(outputs) if task in TASKS else ", ".join(outputs)
+
+
 def answers(table: pd.DataFrame) -> Html:
     """Return wrong answers beside what was wanted; of a very long one its beginning and end.
 
@@ -156,7 +162,8 @@ def answers(table: pd.DataFrame) -> Html:
         # Of several models, languages or kinds of mistakes, say which.
         known = (str(row[name]) for name in ("error", "model", "language") if name in row)
         about = ": ".join([*known, about])
-        wanted, said = shortened(", ".join(row["outputs"])), shortened(row["pred"].strip())
+        wanted = shortened(_wanted(row["outputs"], row["task"]))
+        said = shortened(row["pred"].strip())
         code = row.get("language") or table.attrs.get("language", "")
         boxes.append(
             f"<div style='{BOX}'><b>{markup(about)}</b>\nwanted: {spoken(wanted, code)}\n"

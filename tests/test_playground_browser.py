@@ -111,6 +111,15 @@ def tab_to(page, start, button):
     raise AssertionError("The button cannot be reached by the keyboard.")
 
 
+def test_the_live_page_is_as_wide_as_the_window_and_does_not_call_itself_a_picture(page):
+    assert page.locator(".ruler-still").count() == 1
+    playwright.expect(page.locator(".ruler-still")).to_be_hidden()
+    assert page.locator(".ruler-play").bounding_box()["width"] > 1000
+    prompt = page.get_by_role("region", name="The prompt").bounding_box()
+    slider = page.get_by_role("slider", name="Depth (%)").bounding_box()
+    assert prompt["x"] > slider["x"] + slider["width"]
+
+
 def test_the_slider_moves_the_needle_by_keyboard_and_the_model_finds_it(page):
     slider = page.get_by_role("slider", name="Depth (%)")
     slider.focus()

@@ -128,7 +128,8 @@ def error_examples(table: pd.DataFrame, count: int = 1) -> pd.DataFrame:
 def wrong(table: pd.DataFrame, measure: str = "primary", count: int = 3) -> pd.DataFrame:
     """Return the first ``count`` wrong answers, from different lengths where possible, in full.
 
-    Where all are of one language, ``attrs["language"]`` is its code.
+    Where all are of one language, ``attrs["language"]`` is its code; where no answer is wrong,
+    ``attrs["why"]`` says how many were right.
 
     Raises
     ------
@@ -140,6 +141,9 @@ def wrong(table: pd.DataFrame, measure: str = "primary", count: int = 3) -> pd.D
     codes, found = set(found["language"]), found[_SHOWN]
     if len(codes) == 1:
         found.attrs["language"] = codes.pop()
+    if found.empty and len(rows):
+        all_of_them = "The one answer is" if len(rows) == 1 else f"All {len(rows):,} answers are"
+        found.attrs["why"] = f"{all_of_them} right."
     return found
 
 

@@ -7,7 +7,7 @@ The page "Move the needle" of the book has the same words.
 STYLE = """<style>
 .ruler-play { --jp-widgets-label-color: currentColor; --jp-widgets-readout-color: currentColor; }
 .ruler-play, .ruler-play .widget-html-content { line-height: 1.5; }
-.ruler-play .ruler-prompt { max-height: 24em; overflow: auto; }
+.ruler-play .ruler-prompt { max-height: min(44em, 80vh); overflow: auto; }
 .ruler-play .ruler-prompt:focus, .ruler-play button:focus-visible,
 .ruler-play .noUi-handle:focus { outline: 3px solid #2563eb; outline-offset: 2px; }
 .ruler-play button { min-height: 34px; border-radius: 5px; }

@@ -156,7 +156,7 @@ class Page:
         w = self._w
 
         def column(*names: str) -> Any:
-            style = self._style("0 14px 0 0", flex="1 1 290px")
+            style = self._style("0 14px 0 0", flex="1 1 250px")
             return w.VBox([self.controls[name] for name in names], layout=style)
 
         def row(*children: Any) -> Any:
@@ -178,13 +178,16 @@ class Page:
         unfold()
         first = column("language", "haystack", "length")
         second = column("num_needles", "num_distractors", *_TYPES)
-        setting = [row(first, second), self.own, words, self.controls["depth"]]
+        setting = [row(first, second), self.own, words, self.controls["depth"], self.alert]
         buttons = row(self.ask, self.another, self.stop)
-        asked = [head("prompt"), self.prompt, buttons, self.status, self.answer]
+        asked = [*setting, self.budget, buttons, self.status, self.answer]
         heatmap = [head("found"), self._make_grid(), w.HTML(labels.KEY)]
+        # Side by side where there is room: what is moved, asked and said, and what was asked.
+        side = self._style("0 20px 0 0", flex="1 1 30em", min_width="0")
+        sides = [w.VBox([*asked, *heatmap], layout=side)]
+        sides.append(w.VBox([head("prompt"), self.prompt], layout=side))
         style = w.HTML(labels.STYLE, layout=w.Layout(display="none"))
-        box = w.VBox([style, *setting, self.alert, self.budget, *asked, *heatmap])
-        box.layout = w.Layout(overflow="visible", max_width="60em")
+        box = w.VBox([style, row(*sides)], layout=w.Layout(overflow="visible"))
         box.add_class("ruler-play")
         return box
 

@@ -10,12 +10,12 @@ Greedy decoding.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from rulerlib import languages
 from rulerlib.analysis.tables import thousands
-from rulerlib.escaping import markup
+from rulerlib.escaping import markup, spoken
 from rulerlib.findings.wording import listed, said_count
 from rulerlib.show import Html
 
@@ -47,9 +47,21 @@ def finding(said: str, guide: str) -> Html:
     )
 
 
-def lines(*said: str) -> Html:
-    """Return sentences, each on a line of its own."""
-    return Html(f"<p>{'<br>'.join(markup(each) for each in said)}</p>", "\n".join(said))
+def lines(*said: str, codes: Iterable[str] = ()) -> Html:
+    """Return sentences, each on a line of its own.
+
+    Parameters
+    ----------
+    codes
+        Of the languages that the first line names behind "Language": each in its own words, which
+        a screen reader reads so.
+    """
+    shown = [markup(each) for each in said]
+    for code in codes:
+        name = languages.load(code).name
+        before, label, named = shown[0].rpartition("Language: ")
+        shown[0] = before + label + named.replace(markup(name), spoken(name, code))
+    return Html(f"<p>{'<br>'.join(shown)}</p>", "\n".join(said))
 
 
 def run(asked: Run) -> Html:
@@ -71,7 +83,8 @@ def run(asked: Run) -> Html:
         if studied
         else ""
     )
-    return lines(first, f"{_decoded(asked)}{study}")
+    codes = (asked.language, asked.question_language)
+    return lines(first, f"{_decoded(asked)}{study}", codes=filter(None, codes))
 
 
 def _lengths(cells: Sequence[Cell]) -> str:
@@ -109,14 +122,16 @@ def analysis(report: rulerlib.analysis.report.Report) -> Html:
         return lines(scores.attrs["why"])
     models = list(dict.fromkeys(scores["model"]))
     tasks = said_count(scores["task"].nunique(), "task")
-    spoken = [languages.load(code).name for code in dict.fromkeys(scores["language"])]
+    codes = list(dict.fromkeys(scores["language"]))
+    named = listed([languages.load(code).name for code in codes])
     lengths = listed([thousands(int(each)) for each in sorted(scores["length"].unique())], 8)
     answers = said_count(int(scores["primary"].sum()), "answer")
     return lines(
         f"{said_count(len(models), 'model')} ({listed(models)}): {tasks} at {lengths} tokens,"
-        f" {answers} in all. Language: {listed(spoken)}.",
+        f" {answers} in all. Language: {named}.",
         f"Averages by the measure '{report.measure}'; a length is effective above"
         f" {report.threshold:g} %; intervals at 95 %.",
+        codes=codes,
     )
 
 
@@ -125,12 +140,13 @@ def memory(report: MemoryReport) -> Html:
     works = report.works
     presets = list(dict.fromkeys(job.preset for job in works))
     suites = list(dict.fromkeys(job.suite for job in works))
-    spoken = [languages.load(code).name for code in dict.fromkeys(job.language for job in works)]
+    codes = list(dict.fromkeys(job.language for job in works))
+    named = listed([languages.load(code).name for code in codes])
     sets = {job.set_path: job.questions for job in works}
     first = (
         f"{works[0].model} is asked {listed(suites)} through {said_count(len(presets), 'preset')}"
         f" ({listed(presets, 8)}): {said_count(sum(sets.values()), 'question')} each. Language:"
-        f" {listed(spoken)}."
+        f" {named}."
     )
     seeds = sorted({job.seed for job in works})
     taught = sorted({len(job.recipe.episodes.episode(0).facts) for job in report.curve})
@@ -143,4 +159,5 @@ def memory(report: MemoryReport) -> Html:
         first,
         f"Prompts of {report.length:,} tokens, seed {listed([str(seed) for seed in seeds])},"
         f" profile {report.profile}.{curve}",
+        codes=codes,
     )

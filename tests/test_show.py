@@ -240,9 +240,10 @@ def test_spellings_of_one_answer_do_not_read_as_several_answers():
     spellings = ["1 May 1869", "May 1, 1869", "1.5.1869"]
     reader = read(show.answers(wrong("nobody knows", spellings, task="qa_1")))
     assert "wanted: 1 May 1869 (2 other forms count too)" in reader.text
-    assert "wanted: 1 May 1869, May 1, 1869" in read(
-        show.answers(wrong("nobody knows", spellings, task="niah_multivalue"))
-    ).text
+    assert (
+        "wanted: 1 May 1869, May 1, 1869"
+        in read(show.answers(wrong("nobody knows", spellings, task="niah_multivalue"))).text
+    )
 
 
 # What a reader could be deceived by, and what is shown in its place.

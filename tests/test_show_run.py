@@ -50,6 +50,8 @@ def test_a_run_says_how_it_differs_from_the_usual():
     run = Run("niah_single_2", length=512, num_samples=2, decoding=drawn, question_language="en")
     first, second = show_run.run(run).text.splitlines()
     assert first.endswith("2 questions. Language: Dansk, with questions in English.")
+    named = "<bdi lang='da'>Dansk</bdi>, with questions in <bdi lang='en'>English</bdi>."
+    assert named in show_run.run(run).markup
     assert second.startswith("Tokens drawn at temperature 0.7, 4 answers to each question,")
     assert "study" not in second
     sequential = Run("niah_single_2", length=512, num_samples=9, sequential=True)

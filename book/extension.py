@@ -45,8 +45,8 @@ from sphinx.ext.autosummary import AutoLink
 from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective
 
-from book import browser, execute, front, lessons, styles, theme, vendor
-from rulerlib import explore, languages, tasks
+from book import browser, execute, explorer, front, lessons, styles, theme, vendor
+from rulerlib import languages, tasks
 from rulerlib.dataset import Dataset
 from rulerlib.samples import Sample
 
@@ -59,8 +59,6 @@ SHOWN = 420
 # Under this name what figures show waits until they are there.
 ALTS = "ruler-alts"
 
-# Where the explorer stands in the site.
-EXPLORER = "explore"
 
 NOT_EXECUTED = """\
 ```{note}
@@ -367,10 +365,12 @@ class Explorer(Generated):
     """A way to the explorer, where the pages were executed before the book was built."""
 
     def lines(self) -> Iterator[str]:
-        if answered():
-            target = f"{'../' * self.env.docname.count('/')}{EXPLORER}/index.html"
+        if explorer.answered():
+            folder = f"{'../' * self.env.docname.count('/')}{explorer.FOLDER}"
             yield "``````{raw} html"
-            yield f'<p><a class="sd-btn sd-btn-primary" href="{target}">Open the explorer</a></p>'
+            yield f'<p><a class="sd-btn sd-btn-primary" href="{folder}/index.html">'
+            yield 'Open the explorer</a> <a class="sd-btn sd-btn-primary" '
+            yield f'href="{folder}/leaderboard.html">Open its leaderboard</a></p>'
             yield "``````"
         else:
             yield from NOT_EXECUTED.splitlines()
@@ -461,16 +461,11 @@ def prepare(app: Sphinx, config: Any) -> None:
     theme.launch(config.html_theme_options, os.environ.get("RULER_BOOK_REPOSITORY", ""))
 
 
-def answered() -> bool:
-    """Return whether there are answers that the executed pages asked for."""
-    return any(execute.runs().glob("*/*/*/pred/*.jsonl"))
-
-
 def finish(app: Sphinx, error: Exception | None) -> None:
     """Write what needs all pages, and the files of "Move the needle" beside its scripts."""
     if error is None and app.builder.format == "html":
-        if answered():
-            explore.write(execute.runs(), Path(app.outdir) / EXPLORER)
+        if explorer.answered():
+            explorer.write(Path(app.outdir))
         styles.slim(Path(app.outdir))
         shown = ((page, execute.executed(page)) for page in execute.pages())
         lessons.hand_out(Path(app.outdir), ((page, found) for page, found in shown if found))

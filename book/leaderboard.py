@@ -18,8 +18,9 @@ import pandas as pd
 from rulerlib.analysis import averages, model_facts
 from rulerlib.analysis.averages import WEIGHTS, ranks, weighted
 from rulerlib.analysis.effective_length import READINGS, Effective, effective
-from rulerlib.analysis.tables import thousands
+from rulerlib.analysis.tables import thousands, tokens
 from rulerlib.errors import DataError
+from rulerlib.explore import board
 from rulerlib.sequential import THRESHOLD
 
 LENGTHS = (4096, 8192, 16384, 32768, 65536, 131072)
@@ -241,6 +242,60 @@ def _ranks_contradicted(
                      float(was - now), bool(gap <= 2 * ROUNDING + _EXACT),
                      "counted among the rows that have a rank"))  # fmt: skip
     return rows
+
+
+def rows(
+    table: pd.DataFrame, facts: str | Path, threshold: float = THRESHOLD
+) -> list[dict[str, Any]]:
+    """Return the table as rows of the explorer's leaderboard.
+
+    Effective lengths and averages are the recomputed ones; what the table prints otherwise is said
+    in ``notes``.
+
+    Parameters
+    ----------
+    facts
+        The file of `facts_of`.
+    threshold
+        See `recomputed`.
+
+    Raises
+    ------
+    ParameterError, DataError
+        As `rulerlib.analysis.model_facts.read_facts`.
+    """
+    notes: dict[str, list[str]] = {}
+    for row in contradictions(table, threshold).to_dict("records"):
+        rounding = "; rounding could explain it" if row["rounding"] else ""
+        notes.setdefault(row["model"], []).append(
+            f"{row['cell']} {row['printed']}, recomputed {row['recomputed']}"
+            f" ({row['because']}{rounding})"
+        )
+    again = with_facts(table, facts, threshold)
+    made = []
+    for row, own in zip(again.to_dict("records"), table.to_dict("records"), strict=True):
+        means = dict(zip(("avg", "inc", "dec"), map(row.get, AVERAGES.values()), strict=True))
+        known = {
+            name: _known(row[column])
+            for name, column in (
+                ("parameters", "parameters"), ("trained", "trained_length"),
+                ("architecture", "architecture"), ("source", "source"),
+            )
+        }  # fmt: skip
+        made.append(
+            board.blank(
+                "published", row["model"], "en", row["longest"],
+                {length: float(own[length]) for length in LENGTHS},
+                claimed=tokens(row["claimed"]), tasks=13, printed=row["printed"],
+                notes=notes.get(row["model"]), **known, **means,
+            )
+        )  # fmt: skip
+    return made
+
+
+def _known(value: Any) -> Any:
+    """Return a value, None where a table has none."""
+    return None if pd.isna(value) else value
 
 
 def all_ranks(table: pd.DataFrame) -> pd.DataFrame:

@@ -6,15 +6,17 @@ import json
 import shlex
 import subprocess
 
+import helpers_submit
 import pytest
 from helpers_explore import SCRIPT, write_run, write_runs
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rulerlib import analysis
+from book import explorer, leaderboard
+from rulerlib import analysis, submit
 from rulerlib.analysis.tables import BY
 from rulerlib.errors import ParameterError
-from rulerlib.explore import __main__, answers, folding, site
+from rulerlib.explore import __main__, answers, cells, folding, site
 from rulerlib.intervals import wilson
 from rulerlib.parts import Part, Parts
 from rulerlib.samples import Prediction
@@ -167,3 +169,75 @@ def test_the_command_writes_the_folder_anew(tmp_path, capsys):
     assert {"answers/0/0.json", "answers/0/1.json", "answers/0/cell.json"} <= names
     assert not (tmp_path / "new" / "prompts").exists()
     assert len(read(tmp_path / "new", "answers/0/1.json")) == 5
+
+
+@pytest.fixture(scope="module")
+def handed_in(tmp_path_factory):
+    """The book's explorer of a run, and of the same run as a submission."""
+    place = tmp_path_factory.mktemp("handed_in")
+    run = helpers_submit.write_run(place / "runs", "en")
+    submit.pack(place / "runs" / "lille", place / "submitted", claimed=4096)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(explorer.execute, "runs", lambda: place / "runs")
+        written = explorer.write(place, place / "submitted")
+    return run, written, place / explorer.FOLDER
+
+
+def test_a_model_that_was_handed_in_stands_beside_what_was_run(handed_in):
+    _, (count, samples), out = handed_in
+    shown = read(out, "cells.json")
+    assert shown["home"] == "../book/explore.html"
+    rows = rows_of(shown)
+    assert len(rows) == count == 2 * 13
+    assert samples == 2 * 13 * helpers_submit.SAMPLES
+    by_model = {}
+    for number, row in enumerate(rows):
+        by_model.setdefault(row.pop("model"), []).append(row)
+        # What is known of its answers can be opened like those of the run.
+        cell = read(out, f"answers/{number}/cell.json")
+        assert len(read(out, f"answers/{number}/0.json")) == len(cell["samples"]) > 0
+    assert list(by_model) == ["lille", "lille, handed in"]
+    own, other = by_model.values()
+    for row in (*own, *other):
+        row.pop("cut_off", None)
+    assert own == other
+    # Its questions are the run's, so that both are compared answer by answer.
+    (pair,) = shown["pairs"]
+    assert (pair["first"], pair["second"]) == ("lille", "lille, handed in")
+    compared = read(out, "pairs/0.json")["rows"]
+    assert [row["n"] for row in compared] == [helpers_submit.SAMPLES] * 13
+    assert {row["difference"] for row in compared} == {0}
+
+
+def test_the_leaderboard_has_runs_submissions_and_the_published_table(handed_in):
+    run, _, out = handed_in
+    rows = read(out, "leaderboard.json")["rows"]
+    ours, theirs, *published = rows
+    assert (ours["kind"], theirs["kind"]) == ("run", "handed in")
+    assert theirs.pop("claimed") == 4096
+    assert {**ours, "kind": "", "model": ""} == {**theirs, "kind": "", "model": ""}
+    summary = analysis.summary(analysis.scores(analysis.read_predictions(run.output)))
+    assert ours["effective"] == summary["effective"].item()
+    assert ours["avg"] == pytest.approx(summary["Avg."].item(), abs=0.005)
+    printed = leaderboard.read_table(explorer.PUBLISHED)
+    again = leaderboard.recomputed(printed).to_dict("records")
+    assert {row["kind"] for row in published} == {"published"}
+    for row, own in zip(published, again, strict=True):
+        assert (row["model"], row["effective"]) == (own["model"], own["longest"])
+        assert row["inc"] == pytest.approx(own["wAvg. (inc)"], abs=0.005)
+    # Each printed cell that does not follow from its row is told.
+    contradicted = leaderboard.contradictions(printed)
+    assert sum(len(row.get("notes", ())) for row in published) == len(contradicted)
+
+
+@given(st.integers(2, 40))
+def test_every_model_is_compared_with_the_first_and_few_with_all(count):
+    models = [f"m{number}" for number in range(count)]
+    pairs = cells.pairs(models)
+    assert len({frozenset(pair) for pair in pairs}) == len(pairs)
+    assert {second for first, second in pairs if first == "m0"} == {*models[1:]}
+    few = min(count, cells.MOST_MODELS)
+    assert len(pairs) == few * (few - 1) // 2 + count - few
+    assert {frozenset(pair) for pair in cells.pairs(models, "m1")} == {
+        frozenset(("m1", other)) for other in models if other != "m1"
+    }

@@ -13,6 +13,7 @@ playwright = pytest.importorskip("playwright.sync_api")
 pytest.importorskip("pandas")
 
 from benchmarks.browser import served  # noqa: E402
+from book import explorer, leaderboard  # noqa: E402
 from rulerlib import explore  # noqa: E402
 
 expect = playwright.expect
@@ -106,12 +107,17 @@ def test_it_sorts_and_filters_and_the_address_keeps_the_view(reader, tmp_path):
     assert page.locator("#heatmap svg a").count() == 3
 
 
-def test_comparisons_stand_with_their_intervals(reader):
-    own = reader("pair=0")
+def test_comparisons_stand_with_their_intervals_either_way_round(reader):
+    own = reader("first=good&second=poor")
     assert own.column(1) == ["da", "da", "en", "en"]
     assert own.column(7) == ["+42.9"] * 4
     assert "on the samples that both were asked" in own.page.locator("#table-said").inner_text()
-    own.choose("pair", "1")
+    own.choose("first", "poor")
+    own.choose("second", "good")
+    expect(own.page.locator("#table-said")).to_contain_text("poor minus good")
+    assert own.column(7) == ["-42.9"] * 4
+    own.choose("first", "da")
+    own.choose("second", "en")
     expect(own.page.locator("#table-said")).to_contain_text("samples that are not the same")
 
 
@@ -200,4 +206,63 @@ def test_many_cells_are_there_at_once(browser, address, tmp_path):
         expect(page.locator("#table tbody tr")).to_have_count(200)
         page.get_by_role("button", name="Show more").click()
         expect(page.locator("#table tbody tr")).to_have_count(400)
+        page.close()
+
+
+@pytest.fixture(scope="module")
+def board(tmp_path_factory):
+    """The address of a leaderboard with RULER's published table."""
+    place = tmp_path_factory.mktemp("board")
+    published = leaderboard.rows(leaderboard.read_table(explorer.PUBLISHED), explorer.FACTS)
+    explore.write(write_runs(place / "runs"), place / "out", published=published)
+    with served(place / "out") as address:
+        yield f"{address}/leaderboard.html", published
+
+
+def test_the_leaderboard_sorts_filters_and_draws_claims(browser, board, tmp_path):
+    address, published = board
+    page = browser.new_context(accept_downloads=True).new_page()
+    wrong = []
+    page.on("pageerror", lambda error: wrong.append(str(error)))
+    page.on("console", lambda said: said.type == "error" and wrong.append(said.text))
+    page.goto(address)
+    rows = page.locator("#table tbody tr")
+    # Those of two models in two languages as well, of some tasks alone.
+    expect(rows).to_have_count(len(published) + 4)
+    page.locator("select[name=kind]").select_option("published")
+    expect(rows).to_have_count(len(published))
+    names = page.locator("#table tbody td:first-child")
+    # The longest effective length first.
+    reach = {row["model"]: row["reach"] for row in published}
+    shown = [name.split("\n")[0] for name in names.all_inner_texts()]
+    assert [reach[name] for name in shown] == sorted(reach.values(), reverse=True)
+    page.get_by_role("button", name="128K", exact=True).click()
+    expect(page.locator("th", has_text="128K")).to_have_attribute("aria-sort", "ascending")
+    page.locator("select[name=claimed]").select_option(str(1024**2))
+    claiming = [row for row in published if row.get("claimed", 0) >= 1024**2]
+    expect(rows).to_have_count(len(claiming))
+    # The picture says in words what it draws: which of them use what they claim.
+    drawn = page.locator("#claims svg")
+    expect(drawn.locator("circle.effective")).to_have_count(len(claiming) + 1)
+    said = drawn.get_attribute("aria-label")
+    for row in claiming:
+        assert f"{row['model']}, en: claims 1M, effective {row['effective']}" in said
+    with page.expect_download() as download:
+        page.get_by_role("button", name="CSV").click()
+    download.value.save_as(tmp_path / "shown.csv")
+    assert len((tmp_path / "shown.csv").read_text("utf-8").splitlines()) == len(claiming) + 1
+    page.go_back()
+    expect(rows).to_have_count(len(published))
+    page.get_by_label("Model has in its name").fill("gemini")
+    expect(rows).to_have_count(sum("gemini" in row["model"].lower() for row in published))
+    assert not wrong
+
+
+def test_a_page_from_a_disk_says_how_it_is_opened(browser, tmp_path):
+    explore.write(write_runs(tmp_path / "runs"), tmp_path / "out")
+    for name in ("index.html", "leaderboard.html"):
+        page = browser.new_page()
+        page.goto((tmp_path / "out" / name).as_uri())
+        expect(page.locator("#unserved")).to_contain_text("python -m http.server")
+        expect(page.locator("#unserved")).to_be_visible()
         page.close()

@@ -7,6 +7,10 @@
     what the table, the charts and the comparisons of the page show, as columns;
 ``answers``
     the samples of a cell, in files that the page loads when a cell is opened;
+``submitted``
+    models that were handed in (`rulerlib.submit`), beside them;
+``board``
+    the leaderboard: a row for each model, as RULER's table has it;
 ``folding``
     a long prompt without what nobody asks for, its parts at their places;
 ``site``

@@ -20,12 +20,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--prompts", action="store_true", help="write every prompt in full, too, as a file each"
     )
+    parser.add_argument("--against", metavar="MODEL", help="compare all other models with it")
+    parser.add_argument(
+        "--submitted", metavar="FOLDER", help="show what was packed by rulerlib.submit, too"
+    )
     given = parser.parse_args(arguments)
     *folders, out = given.runs
     if not folders:
         parser.error("it needs a folder of runs, and the folder to write")
     try:
-        cells, samples = write(folders, out, prompts=given.prompts)
+        cells, samples = write(folders, out, given.prompts, given.submitted, given.against)
     except RulerError as error:
         print(error, file=sys.stderr)
         return 2

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import combinations
 from typing import Any
 
@@ -21,6 +21,7 @@ import pandas as pd
 from rulerlib import analysis
 from rulerlib.analysis.pairs import holm
 from rulerlib.analysis.tables import BY
+from rulerlib.errors import one_of
 from rulerlib.intervals import recovered
 from rulerlib.samples import Prediction as Prediction
 
@@ -28,7 +29,10 @@ NAMES = ("model", "language", "task")
 """The columns of names, which stand once under ``names`` and as numbers in their column."""
 
 MOST_MODELS = 10
-"""Models that are compared two by two; further ones are in the table alone."""
+"""Models that are compared two by two; each further one is compared with one of them alone."""
+
+STUDY = ": "
+"""What stands between the name of a study and the task, in the name of a task of a study."""
 
 _MEANS = ("mean", "low", "high")
 
@@ -70,10 +74,13 @@ def columns(table: pd.DataFrame) -> dict[str, Any]:
 
 
 def complete(rows: pd.DataFrame) -> list[list[str]]:
-    """Return the models, each with a language, that were asked all that any model was asked."""
+    """Return the models, each with a language, that were asked all that any model was asked.
+
+    What a study asked does not count.
+    """
     asked: dict[str, set[Any]] = defaultdict(set)
     own: dict[tuple[str, str], set[Any]] = defaultdict(set)
-    for row in rows.to_dict("records"):
+    for row in rows[~rows["task"].str.contains(STUDY, regex=False)].to_dict("records"):
         cell = row["task"], row["length"]
         asked[row["language"]].add(cell)
         own[row["model"], row["language"]].add(cell)
@@ -92,7 +99,28 @@ def _rounded(rows: pd.DataFrame) -> dict[str, list[float]]:
     return {name: [round(float(value), 4) for value in rows[name]] for name in _MEANS}
 
 
-def comparisons(table: pd.DataFrame) -> Iterator[dict[str, Any]]:
+def pairs(models: Sequence[str], against: str | None = None) -> list[tuple[str, str]]:
+    """Return the models that are compared, two by two.
+
+    Of ten thousand comparisons nobody reads one: of more models than `MOST_MODELS` the first are
+    compared two by two, and the further ones with the first. With ``against``, all with that one.
+
+    >>> pairs("abc"), pairs("abc", against="b")
+    ([('a', 'b'), ('a', 'c'), ('b', 'c')], [('b', 'a'), ('b', 'c')])
+
+    Raises
+    ------
+    ParameterError
+        If ``against`` is none of the models.
+    """
+    if against is not None:
+        one_of("against", against, models)
+        return [(against, other) for other in models if other != against]
+    further = [(models[0], other) for other in models[MOST_MODELS:]]
+    return [*combinations(models[:MOST_MODELS], 2), *further]
+
+
+def comparisons(table: pd.DataFrame, against: str | None = None) -> Iterator[dict[str, Any]]:
     """Yield every comparison of two models, and of two languages of one model.
 
     Models are compared on the samples that both were asked, see `rulerlib.analysis.paired`. The
@@ -109,7 +137,7 @@ def comparisons(table: pd.DataFrame) -> Iterator[dict[str, Any]]:
     # Only what is compared: a table of all measures is several times as large.
     primary = analysis.of_measure(table)
     models = {str(name): own for name, own in primary.groupby("model", sort=False)}
-    for first, second in combinations([*models][:MOST_MODELS], 2):
+    for first, second in pairs([*models], against):
         rows = analysis.paired(pd.concat([models[first], models[second]]), first, second)
         if len(rows):
             rows = rows.rename(columns={first: "first", second: "second"})

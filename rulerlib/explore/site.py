@@ -1,6 +1,7 @@
 """The folder of the explorer: the page, the scores, and the answers, each where the page asks.
 
-``index.html`` and what it loads; ``cells.json``, all that the first view shows;
+``index.html``, ``leaderboard.html`` and what they load; ``cells.json``, all that the first view
+shows; ``leaderboard.json``, the rows of the leaderboard;
 ``measures/<number>.json``, the means of a further measure; ``pairs/<number>.json``, a comparison;
 ``answers/<cell>/cell.json``, what the samples of a cell have in common, and
 ``answers/<cell>/<number>.json``, so many of them at a time as ``CHUNK`` says;
@@ -11,7 +12,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -22,7 +23,7 @@ import rulerlib
 from rulerlib import analysis, paths
 from rulerlib.analysis.tables import BY
 from rulerlib.errors import HALF, DataError, require
-from rulerlib.explore import answers, cells
+from rulerlib.explore import answers, board, cells, submitted
 from rulerlib.samples import Prediction
 from rulerlib.store import files
 
@@ -35,7 +36,13 @@ _OURS = ("answers", "measures", "pairs", "prompts")
 
 
 def write(
-    folders: str | Path | Sequence[str | Path], out: str | Path, prompts: bool = False
+    folders: str | Path | Sequence[str | Path],
+    out: str | Path,
+    prompts: bool = False,
+    handed_in: str | Path | None = None,
+    against: str | None = None,
+    published: Sequence[Mapping[str, Any]] = (),
+    home: str | None = None,
 ) -> tuple[int, int]:
     """Write the explorer of some runs into a folder.
 
@@ -49,6 +56,14 @@ def write(
         A new folder, or one that this wrote before, which is written anew.
     prompts
         Whether every prompt is written in full, too, as a file of its own.
+    handed_in
+        A folder with folders of `rulerlib.submit`; None: there are none.
+    against
+        The model that all others are compared with, see `rulerlib.explore.cells.pairs`.
+    published
+        Further rows of the leaderboard, from `rulerlib.explore.board.blank`.
+    home
+        The address of the page that leads here, from ``out``; None: there is none.
 
     Returns
     -------
@@ -58,28 +73,40 @@ def write(
     Raises
     ------
     ParameterError
-        If there are no answers, or the folder cannot be written or holds something else.
+        If there are no answers, ``against`` is no model, or the folder cannot be written or holds
+        something else.
     DataError
         If a file is damaged, or was written while it was read.
     """
     target = paths.named("out", out, "a folder that does not exist yet")
     ours = not target.exists() or (target / "cells.json").is_file() or not any(target.iterdir())
     require(ours, "out", str(out), "a new folder, or one that this command wrote before")
-    table = analysis.scores(analysis.read_predictions(folders))
-    require(not table.empty, "runs", str(folders), "a folder in which there are answers")
+    own = analysis.scores(_predictions(folders))
+    require(not own.empty, "runs", str(folders), "a folder in which there are answers")
+    own = _named_by_study(own)
+    others = submitted.renamed(submitted.read(handed_in), {*own["model"]})
+    table = submitted.together(own, others)
     files.check_writable(target)
     # Without it the folder is not ours: it is written last, when all else is there.
     (target / "cells.json").unlink(missing_ok=True)
     for name in _OURS:
         shutil.rmtree(target / name, ignore_errors=True)
     shown = {"rulerlib": rulerlib.__version__, **cells.columns(table), "prompts": prompts}
+    shown["home"] = home
     for number, measure in enumerate(shown["measures"]):
         _save(target / "measures" / f"{number}.json", cells.of_measure(table, measure))
     shown["pairs"] = []
-    for number, pair in enumerate(cells.comparisons(table)):
+    for number, pair in enumerate(cells.comparisons(table, against)):
         shown["pairs"].append({name: pair[name] for name in ("kind", "first", "second")})
         _save(target / "pairs" / f"{number}.json", pair)
-    samples = _write_answers(table, analysis.read_predictions(folders), target, prompts)
+    numbers = {key: number for number, key in enumerate(cells.keys(table))}
+    samples = _write_answers(own, numbers, _predictions(folders), target, prompts)
+    for one in others:
+        samples += _write_handed_in(one, numbers, target)
+    claimed = {one.submission.name: one.submission.claimed for one in others}
+    kinds = dict.fromkeys(claimed, "handed in")
+    rows = [*board.rows(table, claimed, kinds), *published]
+    _save(target / "leaderboard.json", {"home": home, "rows": rows})
     for path in STATIC.iterdir():
         if path.is_file():
             shutil.copyfile(path, target / path.name)
@@ -87,14 +114,37 @@ def write(
     return len(shown["columns"]["n"]), samples
 
 
+def _predictions(
+    folders: str | Path | Sequence[str | Path],
+) -> Iterator[tuple[dict[str, Any], Prediction]]:
+    """Yield every prediction with its settings, those of studies with the study as a group."""
+    before: dict[str, Any] = {}
+    about: dict[str, Any] = {}
+    for settings, prediction in analysis.read_predictions(folders, studies=True):
+        # What tells files apart is whether their settings are the same object.
+        if settings is not before:
+            before, about = settings, settings
+            if study := settings.get("study"):
+                about = {**settings, "study": None, "group": study}
+        yield about, prediction
+
+
+def _named_by_study(table: pd.DataFrame) -> pd.DataFrame:
+    """Return the table with the study before the names of its tasks, which others have as well."""
+    if "group" not in table:
+        return table
+    groups, names = table["group"], table["task"]
+    return table.assign(task=names.where(groups.isna(), groups + cells.STUDY + names))
+
+
 def _write_answers(
     table: pd.DataFrame,
+    numbers: Mapping[tuple[Any, ...], int],
     predictions: Iterator[tuple[dict[str, Any], Prediction]],
     target: Path,
     prompts: bool,
 ) -> int:
-    """Write the samples of all cells, and return how many there are."""
-    numbers = {key: number for number, key in enumerate(cells.keys(table))}
+    """Write the samples of all cells of runs, and return how many there are."""
     judged = _judged(table)
     count = 0
     # The predictions of one file come in a row, and share their settings.
@@ -131,6 +181,19 @@ def _write_answers(
         _save(folder / "cell.json", about)
         count += len(listed)
     return count
+
+
+def _write_handed_in(
+    one: submitted.HandedIn, numbers: Mapping[tuple[Any, ...], int], target: Path
+) -> int:
+    """Write the samples that a submission shows, and return how many answers it has."""
+    for place, settings, records in submitted.cells(one):
+        folder = target / "answers" / str(numbers[place])
+        listed = [[each["index"], each["repeat"], each["score"], each["error"]] for each in records]
+        # There are fewer of them than a file holds.
+        _save(folder / "0.json", records)
+        _save(folder / "cell.json", {"settings": settings, "chunk": CHUNK, "samples": listed})
+    return sum(entry.n for entry in one.submission.entries)
 
 
 def _judged(table: pd.DataFrame) -> Iterator[tuple[tuple[Any, ...], dict[str, Any]]]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Iterator
+from typing import Any
 
 import pandas as pd
 
@@ -23,6 +24,9 @@ DECIMALS = 4
 
 # Numbers of other machines may differ in their last digit, after rounding.
 _TOLERANCE = 2.5 * 10**-DECIMALS
+
+# Other questions have other versions of these.
+_MADE = ("language_pack", "rulerlib")
 
 _ACCURACY = ("language", "task", "length", "n", "measure", "mean", "low", "high")
 
@@ -54,6 +58,8 @@ def _rows(name: str, entry: Entry) -> Iterator[pd.DataFrame]:
     about = {**entry.cell, "model": name, "language": language, "task": task, "length": length}
     scoring = tasks.TASKS[task].scoring
     repeats, numbers = entry.repeats, range(entry.n)
+    # It stands for the references, which only the answers that are shown have with them.
+    made: Any = [str(entry.settings.get("dataset", {}).get(name)) for name in _MADE]
     # What a cell's rows have in common is known from any answer to it.
     one = analysis.scores([(about, Prediction(0, outputs=["?"], pred="?"))])
     for measure in dict.fromkeys((scoring.primary, scoring.ruler)):
@@ -66,6 +72,7 @@ def _rows(name: str, entry: Entry) -> Iterator[pd.DataFrame]:
             value=values,
             index=[number // repeats for number in numbers],
             repeat=[number % repeats for number in numbers],
+            outputs=[made] * entry.n,
             cut_off=["answer" if flag == "1" else "" for flag in entry.cut_off],
         )
 

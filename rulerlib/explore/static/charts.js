@@ -11,7 +11,8 @@ const BANDED = 6;
 const DASHES = ["", "6 3", "2 3", "8 3 2 3"];
 const MOST = 28;
 
-function svg(tag, attributes, ...children) {
+/** Return a new element of a drawing. */
+export function svg(tag, attributes, ...children) {
   const made = document.createElementNS("http://www.w3.org/2000/svg", tag);
   for (const [name, value] of Object.entries(attributes)) made.setAttribute(name, value);
   made.append(...children);

@@ -15,10 +15,12 @@ export const view = {
     }
     return `#${values}`;
   },
-  /** Go to a view; the browser's back button leads back. */
-  go(changes) {
+  /** Go to a view; the browser's back button leads back, or past it where it takes another's place. */
+  go(changes, inPlace = false) {
     const address = this.address(changes);
-    if (address !== (location.hash || "#")) location.hash = address;
+    if (address === (location.hash || "#")) return;
+    if (inPlace) location.replace(address);
+    else location.hash = address;
   },
 };
 
@@ -59,13 +61,67 @@ export function withMeasure(rows, { measure, cell, mean, low, high }) {
 
 const NAMES = ["model", "language", "task", "length"];
 
-/** Return the rows that the view chooses. */
+/** What the choice of a study is called that is all of them, and no study. */
+export const ALL = "*";
+
+/** Return the rows that the view chooses; those of studies only where it says so. */
 export function chosen(rows, values) {
   const wanted = NAMES.filter((name) => values.get(name));
+  const study = values.get("study") ?? "";
   return rows.filter((row) => (
     wanted.every((name) => String(row[name] ?? values.get(name)) === values.get(name))
     && (!values.get("complete") || row.complete !== false)
+    && (study === ALL || studyOf(row) === study || values.get("task"))
   ));
+}
+
+/** Return the study that asked a row's task, whose name stands before the task's; "" for none. */
+export const studyOf = ({ task }) => (task.includes(": ") ? task.slice(0, task.indexOf(": ")) : "");
+
+/**
+ * Return the comparison of two names as the folder has it, and whether it is the other way round.
+ */
+export function pairOf(pairs, one, other) {
+  const number = pairs.findIndex(({ first, second }) => (
+    (first === one && second === other) || (first === other && second === one)
+  ));
+  return number < 0 ? null : { number, turned: pairs[number].first !== one };
+}
+
+/** Return a comparison the other way round: second minus first. */
+export function turned(pair) {
+  const rows = pair.rows.map((row) => ({
+    ...row, first: row.second, second: row.first,
+    difference: -row.difference, low: -row.high, high: -row.low,
+  }));
+  return { ...pair, first: pair.second, second: pair.first, rows };
+}
+
+/** Copy the address of this view, and say on the button that it was done. */
+export async function copyLink(button) {
+  const was = button.textContent;
+  // A page without https may not use the clipboard.
+  try {
+    await navigator.clipboard.writeText(location.href);
+    button.textContent = "Copied";
+  } catch {
+    button.textContent = "Copy it from the address bar";
+  }
+  setTimeout(() => { button.textContent = was; }, 3000);
+}
+
+/** Let the reader keep rows as a file. */
+export function save(rows, names, file) {
+  const address = URL.createObjectURL(new Blob([csv(rows, names)], { type: "text/csv" }));
+  element("a", { href: address, download: file }).click();
+  setTimeout(() => URL.revokeObjectURL(address), 10_000);
+}
+
+/** Show the way back to the page that leads here, if there is one. */
+export function homeward(address) {
+  const link = document.getElementById("home");
+  if (address) link.setAttribute("href", address);
+  link.hidden = !address;
 }
 
 const collator = new Intl.Collator("en", { numeric: true });
@@ -92,7 +148,10 @@ export function csv(rows, names) {
 }
 
 /** Return a length in tokens as it is written: 4096 is 4K. */
-export const thousands = (length) => (length % 1024 ? String(length) : `${length / 1024}K`);
+export function thousands(length) {
+  if (length % 1024) return String(length);
+  return length % 1024 ** 2 ? `${length / 1024}K` : `${length / 1024 ** 2}M`;
+}
 
 /** Return a share in percent, without a figure that n does not give. */
 export const percent = (share) => (100 * share).toFixed(share === 0 || share === 1 ? 0 : 1);

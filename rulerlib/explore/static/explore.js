@@ -1,6 +1,8 @@
 // The page: what the address says is what is shown, and every control changes the address.
 
-import { chosen, csv, element, load, rowsOf, thousands, view, withMeasure } from "./data.js";
+import {
+  ALL, chosen, copyLink, element, homeward, load, pairOf, rowsOf, save, studyOf, thousands, turned, view, withMeasure,
+} from "./data.js";
 import { curve, heatmap } from "./charts.js";
 import { show as showSample } from "./samples.js";
 import { columnsOf, show as showTable } from "./table.js";
@@ -27,13 +29,34 @@ function fill() {
   const lengths = [...new Set(rows.map((row) => row.length))].sort((a, b) => a - b);
   options("length", lengths.map((length) => [length, thousands(length)]), "all");
   options("measure", shown.measures.map((each) => [each, each]), "each task's own");
-  options("pair", shown.pairs.map(({ first, second }, number) => [number, `${first} − ${second}`]), "nothing");
+  const studies = [...new Set(rows.map(studyOf))].filter(Boolean);
+  options("study", [...studies.map((each) => [each, each]), [ALL, "all, and no study"]], "none");
+  control("study").parentElement.hidden = !studies.length;
+  const compared = shown.pairs.flatMap(({ first, second }) => [first, second]);
+  options("first", [...new Set(compared)].map((each) => [each, each]), "nothing");
+}
+
+/** Offer for the second place of a comparison what the first is compared with. */
+function offer(first) {
+  const others = shown.pairs.filter((pair) => first && [pair.first, pair.second].includes(first))
+    .map((pair) => (pair.first === first ? pair.second : pair.first));
+  options("second", others.map((each) => [each, each]), first ? "choose" : "nothing");
+  control("second").disabled = !first;
+}
+
+/** Return the comparison that the view asks for; null where it asks for none. */
+async function comparison(values) {
+  const found = pairOf(shown.pairs, values.get("first"), values.get("second"));
+  if (!found) return null;
+  const pair = await load(`pairs/${found.number}.json`);
+  return found.turned ? turned(pair) : pair;
 }
 
 /** Show what the address says. */
 async function render() {
   const values = view.read();
-  for (const name of ["model", "language", "task", "length", "measure", "pair", "by"]) {
+  offer(values.get("first") ?? "");
+  for (const name of ["model", "language", "task", "length", "measure", "study", "first", "second", "by"]) {
     control(name).value = values.get(name) ?? "";
   }
   control("complete").checked = Boolean(values.get("complete"));
@@ -48,7 +71,7 @@ async function draw(values, now) {
   const number = shown.measures.indexOf(values.get("measure"));
   const all = number < 0 ? rows : withMeasure(rows, await load(`measures/${number}.json`));
   const cells = chosen(all, values);
-  const pair = shown.pairs[values.get("pair") ?? ""] ? await load(`pairs/${values.get("pair")}.json`) : null;
+  const pair = await comparison(values);
   const listed = pair ? chosen(pair.rows, values) : cells;
   if (view.read().toString() !== values.toString()) return;
   drawn = now;
@@ -69,12 +92,10 @@ function compared({ kind, first, second }, count) {
   return `${first} minus ${second} in ${count} cells, in points of percent, ${how}; by each task's own measure.`;
 }
 
-function save() {
+function keep() {
   const { rows: listed, pair } = current;
   const names = columnsOf(listed, pair).flatMap(([name]) => (name === "low" ? ["low", "high"] : [name]));
-  const address = URL.createObjectURL(new Blob([csv(listed, names)], { type: "text/csv" }));
-  element("a", { href: address, download: "explorer.csv" }).click();
-  setTimeout(() => URL.revokeObjectURL(address), 10_000);
+  save(listed, names, "explorer.csv");
 }
 
 const failed = (error) => { at("said").textContent = `This could not be shown: ${error.message}.`; };
@@ -87,24 +108,19 @@ const update = () => { tell(); render().catch(failed); };
 
 form.addEventListener("submit", (event) => event.preventDefault());
 form.addEventListener("change", ({ target }) => {
-  view.go({ [target.name]: target.type === "checkbox" ? (target.checked ? "1" : "") : target.value });
+  const value = target.type === "checkbox" ? (target.checked ? "1" : "") : target.value;
+  // What one is compared with another need not be.
+  view.go({ [target.name]: value, ...(target.name === "first" ? { second: "" } : {}) });
 });
-at("csv").addEventListener("click", save);
+at("csv").addEventListener("click", keep);
 at("reset").addEventListener("click", () => { location.hash = ""; });
-at("link").addEventListener("click", async () => {
-  // A page without https may not use the clipboard.
-  try {
-    await navigator.clipboard.writeText(location.href);
-    at("link").textContent = "Copied";
-  } catch {
-    at("link").textContent = "Copy it from the address bar";
-  }
-  setTimeout(() => { at("link").textContent = "Copy link"; }, 3000);
-});
+at("link").addEventListener("click", () => copyLink(at("link")));
 
+at("unserved").remove();
 load("cells.json").then((values) => {
   shown = values;
   rows = rowsOf(shown);
+  homeward(shown.home);
   fill();
   addEventListener("hashchange", update);
   update();

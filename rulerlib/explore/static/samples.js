@@ -29,7 +29,8 @@ export async function show(values, rows, shown) {
   if (fresh) {
     at("cell-title").textContent = `${row.task}, ${row.length.toLocaleString("en")} tokens`;
     at("cell-said").textContent = `${row.model}, ${row.language}: ${row.measure} ${percent(row.mean)} %`
-      + ` (${percent(row.low)} to ${percent(row.high)}), n = ${row.n}`;
+      + ` (${percent(row.low)} to ${percent(row.high)}), n = ${row.n}`
+      + (samples.length < row.n ? `; ${samples.length} answers were handed in with their words` : "");
     at("settings").replaceChildren(...Object.entries(settings).flatMap(([name, value]) => [
       element("dt", {}, name), element("dd", {}, typeof value === "string" ? value : JSON.stringify(value)),
     ]));
@@ -120,7 +121,9 @@ function detail(record, row) {
   const { language } = row;
   const right = record.score >= 1;
   const whole = element("button", { type: "button" }, `Whole prompt (${record.characters.toLocaleString("en")} characters)`);
-  const prompt = block("Prompt", language, ...marked(record.pieces, record.parts, record.characters));
+  const prompt = record.pieces.length
+    ? block("Prompt", language, ...marked(record.pieces, record.parts, record.characters))
+    : [element("h4", {}, "Prompt"), element("p", {}, "It was not handed in, for the command below makes it again.")];
   whole.addEventListener("click", async () => {
     const text = await load(`prompts/${row.number}/${record.index}.txt`);
     prompt[1].replaceChildren(...marked([[0, text]], record.parts, record.characters));

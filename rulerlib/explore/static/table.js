@@ -1,8 +1,7 @@
-// The table: sorted by a click on a column's name, drawn a few hundred rows at a time.
+// The table of cells, and that of a comparison.
 
-import { element, percent, sorted, thousands, view } from "./data.js";
-
-const STEP = 200;
+import { element, percent, thousands, view } from "./data.js";
+import { grid } from "./grid.js";
 
 const COLUMNS = [
   ["model", "model"], ["language", "language"], ["task", "task"], ["length", "length"],
@@ -31,27 +30,11 @@ function text(row, name) {
   return String(value);
 }
 
-function head(columns, by) {
-  return element("tr", {}, ...columns.map(([name, title]) => {
-    const falling = by === `-${name}`;
-    const state = by === name ? "ascending" : falling ? "descending" : null;
-    const button = element("button", { type: "button", "data-column": name }, title,
-      element("span", { "aria-hidden": "true" }, state ? (falling ? " ▾" : " ▴") : ""));
-    button.addEventListener("click", () => view.go({ sort: by === name ? `-${name}` : falling ? "" : name }));
-    return element("th", { scope: "col", "aria-sort": state, class: NUMBERS.has(name) && "number" }, button);
-  }));
-}
-
-function line(row, columns) {
-  return element("tr", {}, ...columns.map(([name]) => {
-    const cell = element("td", { class: NUMBERS.has(name) && "number" });
-    // The one link of a row, which opens what stands behind its number.
-    if (name === "mean") {
-      const said = `${text(row, name)} %, ${row.n} samples of ${row.model}, ${row.language}, ${row.task}, ${row.length}`;
-      cell.append(element("a", { href: view.address(cellOf(row)), "aria-label": said }, text(row, name)));
-    } else cell.append(text(row, name));
-    return cell;
-  }));
+/** Return what stands in a cell: the mean is a link, the one of its row, to what stands behind it. */
+function shown(row, name) {
+  if (name !== "mean") return text(row, name);
+  const said = `${text(row, name)} %, ${row.n} samples of ${row.model}, ${row.language}, ${row.task}, ${row.length}`;
+  return element("a", { href: view.address(cellOf(row)), "aria-label": said }, text(row, name));
 }
 
 /** Return what the address says of a cell that is open. */
@@ -61,24 +44,8 @@ export function cellOf(row) {
 
 /** Show rows in the table, sorted as the view says. */
 export function show(rows, values, pair) {
-  const by = values.get("sort") ?? "";
-  const columns = columnsOf(rows, pair);
-  const ordered = sorted(rows, by);
-  const table = document.getElementById("table");
-  const focused = document.activeElement?.dataset?.column;
-  table.tHead.replaceChildren(head(columns, by));
-  if (focused) table.tHead.querySelector(`[data-column="${focused}"]`)?.focus();
-  const body = table.tBodies[0];
-  const more = document.getElementById("more");
-  let drawn = 0;
-  const draw = () => {
-    body.append(...ordered.slice(drawn, drawn + STEP).map((row) => line(row, columns)));
-    drawn = Math.min(drawn + STEP, ordered.length);
-    more.hidden = drawn === ordered.length;
-    more.textContent = `Show more: ${ordered.length - drawn} rows`;
-  };
-  body.replaceChildren();
-  draw();
-  more.onclick = draw;
-  return ordered;
+  const columns = columnsOf(rows, pair).map(([name, title]) => (
+    { name, title, number: NUMBERS.has(name), shown: (row) => shown(row, name) }
+  ));
+  return grid(rows, columns, values.get("sort") ?? "");
 }

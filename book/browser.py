@@ -326,30 +326,13 @@ def controls(folder: str) -> Iterator[str]:
     yield '<p class="say bad alert" role="alert" data-part="alert" hidden></p>'
     # Else a browser puts back after a reload what was chosen before it, and tells no script.
     yield '<form data-part="app" autocomplete="off" hidden>'
-    yield '<div class="fields">'
-    yield select("language", LABELS["language"], packs, setting.language)
-    yield select("distractors", "Variant", {str(n): name for n, name in VARIANTS.items()}, "0")
-    yield select("haystack", LABELS["haystack"], haystacks, setting.haystack)
+    # What is moved, asked and answered comes first, and so stands on one screen.
     limits = f'min="{LENGTHS["least"]}" max="{LENGTHS["most"]}" step="{LENGTHS["step"]}"'
+    yield '<div class="fields">'
+    yield slider("depth", LABELS["depth"], 'min="0" max="100" step="1"', round(setting.depth))
     yield slider("length", LABELS["length"], limits, LENGTHS["first"])
     yield "</div>"
-    yield '<details data-part="own">'
-    yield f'<summary title="{html.escape(TIPS["own"])}">{LABELS["own"]}</summary>'
-    yield f'<p class="small">{HINT}</p>'
-    yield '<div class="fields">'
-    for name in ("needle", "question", "prefix"):
-        yield field(name, LABELS[name], f'<input name="{name}" id="needle-{name}">')
-    yield "</div>"
-    yield field("text", LABELS["text"], '<textarea name="text" id="needle-text"></textarea>')
-    yield "</details>"
-    yield slider("depth", LABELS["depth"], 'min="0" max="100" step="1"', round(setting.depth))
     yield '<div class="strip" data-part="strip" aria-hidden="true"></div>'
-    yield '<ul class="key" data-part="key"></ul>'
-    yield '<p class="small" role="status" data-part="note"></p>'
-    yield (
-        '<div class="prompt" data-part="prompt" tabindex="0" role="region"'
-        f' aria-label="{LABELS["prompt"]}"></div>'
-    )
     yield '<div class="buttons">'
     yield button("ask", f"{LABELS['ask']} (loads {megabytes()})", TIPS["ask"], "primary")
     yield button("depths", "Try all depths", "Ask at ten depths, at this length")
@@ -367,6 +350,26 @@ def controls(folder: str) -> Iterator[str]:
     yield f'<thead><tr><th scope="col">tokens</th>{heads}</tr></thead>'
     yield '<tbody data-part="cells"></tbody>'
     yield "</table></div>"
+    yield '<ul class="key" data-part="key"></ul>'
+    yield '<p class="small" role="status" data-part="note"></p>'
+    yield (
+        '<div class="prompt" data-part="prompt" tabindex="0" role="region"'
+        f' aria-label="{LABELS["prompt"]}"></div>'
+    )
+    yield '<div class="fields">'
+    yield select("language", LABELS["language"], packs, setting.language)
+    yield select("distractors", "Variant", {str(n): name for n, name in VARIANTS.items()}, "0")
+    yield select("haystack", LABELS["haystack"], haystacks, setting.haystack)
+    yield "</div>"
+    yield '<details data-part="own">'
+    yield f'<summary title="{html.escape(TIPS["own"])}">{LABELS["own"]}</summary>'
+    yield f'<p class="small">{HINT}</p>'
+    yield '<div class="fields">'
+    for name in ("needle", "question", "prefix"):
+        yield field(name, LABELS[name], f'<input name="{name}" id="needle-{name}">')
+    yield "</div>"
+    yield field("text", LABELS["text"], '<textarea name="text" id="needle-text"></textarea>')
+    yield "</details>"
     yield "</form>"
     yield f'<script type="module" src="{folder}/page.js"></script>'
     yield "</div>"

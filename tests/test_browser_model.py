@@ -19,6 +19,7 @@ playwright = pytest.importorskip("playwright.sync_api")
 pytest.importorskip("torch")
 
 from helpers_book import PATIENCE, needs_scripts, opened  # noqa: E402
+from helpers_needle import PAGE, Reader  # noqa: E402
 
 from benchmarks.browser import (  # noqa: E402
     answer_of,
@@ -36,53 +37,18 @@ from rulerlib import languages, metrics, models, texts  # noqa: E402
 from rulerlib.analysis import depth_bin  # noqa: E402
 from rulerlib.errors import DataError, ParameterError  # noqa: E402
 from rulerlib.playground import ROWS, Playground, Setting  # noqa: E402
-from rulerlib.playground.answer import verdict  # noqa: E402
+from rulerlib.playground.answer import ending, verdict  # noqa: E402
 from rulerlib.playground.labels import LABELS  # noqa: E402
 from rulerlib.playground.setting import RULES  # noqa: E402
 
 expect = playwright.expect
 
-PAGE = "book/needle"
 MOST = 25_000_000
 
 
 @pytest.fixture(scope="module")
 def play():
     return Playground(models.load("lille", dtype="float32"), length=browsers.LENGTHS["most"])
-
-
-class Reader:
-    """The page in a browser, and what a reader does with it."""
-
-    def __init__(self, browser, address, **options):
-        self.page, self.wrong = opened(browser, address, PAGE, **options)
-        self.fetched = []
-        self.page.on("request", lambda request: self.fetched.append(request.url))
-        self.prompt = self.page.get_by_role("region", name=LABELS["prompt"])
-        self.depth = self.page.get_by_role("slider", name=LABELS["depth"])
-        self.length = self.page.get_by_role("slider", name=LABELS["length"])
-        self.alert = self.page.get_by_role("alert")
-        self.answer = self.page.locator("[data-part=answer]")
-        expect(self.prompt.locator("mark.needle")).to_be_visible()
-
-    def button(self, name):
-        return self.page.get_by_role("button", name=name)
-
-    def press(self, name):
-        """A button, by keyboard."""
-        button = self.button(name)
-        expect(button).to_have_attribute("aria-disabled", "false")
-        button.focus()
-        self.page.keyboard.press("Enter")
-
-    def cells(self):
-        """What each row of the heatmap says, by its length."""
-        rows = self.page.locator("[data-part=cells] tr").all()
-        return {row.locator("th").inner_text(): row.locator("td .unseen").all_inner_texts()
-                for row in rows}  # fmt: skip
-
-    def close(self):
-        self.page.context.close()
 
 
 @pytest.fixture
@@ -341,6 +307,10 @@ def test_texts_are_read_and_judged_as_in_python(browser, address):
     verdicts = [verdict(*case) for case in cases]
     assert called("verdict", cases) == verdicts
     assert {*verdicts} == {"right", "all", "part", "distractor", "wrong"}
+    ends = [[said, [*outputs, *others], rng.random() < 0.3] for said, outputs, others in cases]
+    endings = [ending(*case) for case in ends]
+    assert called("ending", ends) == endings
+    assert {*endings} == {"finished", "cut off", "repeats"}
     page.context.close()
 
 
@@ -392,7 +362,8 @@ def test_where_it_cannot_run_it_says_so(browser, address, answer):
     reader.page.context.route("**/kernel.wasm*", lambda route: route.fulfill(**answer))
     reader.press("Ask the model")
     expect(reader.alert).to_contain_text("The model cannot run here")
-    # It may be tried again.
+    # It may be tried again, and no answer stands there.
+    expect(reader.answer).to_have_text(LABELS["not asked"])
     expect(reader.button("Ask the model")).to_have_attribute("aria-disabled", "false")
     assert not [url for url in reader.fetched if "safetensors" in url]
     reader.close()

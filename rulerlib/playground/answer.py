@@ -24,8 +24,9 @@ VERDICTS = {
     "wrong": "Wrong",
     "finished": ".",
     "cut off": "; cut off at the end of its room.",
+    "repeats": ", but it repeats itself and does not stop.",
 }
-"""How right an answer is, in words; the last two are how such a sentence ends."""
+"""How right an answer is, in words; the last three are how such a sentence ends."""
 
 SOURCES = {
     "needle": "copied from a needle that was asked for",
@@ -56,6 +57,24 @@ def verdict(pred: str, outputs: Sequence[str], others: Sequence[str]) -> str:
     return "distractor" if metrics.part_match(pred, others) else "wrong"
 
 
+def ending(pred: str, values: Sequence[str], finished: bool) -> str:
+    """Return how an answer ends, a key of ``VERDICTS``.
+
+    Parameters
+    ----------
+    pred, values
+        What the model said, and the values that it may have taken from the prompt.
+    finished
+        Whether it stopped by itself. If not, and if it said a value more than once, it repeats
+        itself: its room was no smaller than one answer needs.
+    """
+    if finished:
+        return "finished"
+    said = metrics.normalize(metrics.clean(pred))
+    again = any(said.count(metrics.normalize(value)) > 1 for value in values)
+    return "repeats" if again else "cut off"
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class Answer:
     """What the model said to one prompt, and what is known about it.
@@ -82,7 +101,8 @@ class Answer:
         kind = verdict(record.pred, record.outputs, self.prompt.others)
         n = len(record.outputs)
         said = VERDICTS[kind].format(n=n, found=round(self.recall * n))
-        return said + VERDICTS["finished" if self.finished else "cut off"]
+        values = [*record.outputs, *self.prompt.others]
+        return said + VERDICTS[ending(record.pred, values, self.finished)]
 
     def shown(self) -> show.Html:
         """Return the answer, its verdict, and its tokens marked by where they come from."""

@@ -115,10 +115,18 @@ async function refresh() {
   } catch (error) {
     if (move !== moved) return;
     prompt = null;
-    if (error.mistake) alarm(error.message);
-    else cannot(error.message);
+    for (const name of ["prompt", "strip", "key", "note"]) part(name).replaceChildren();
+    failed(error);
   }
   draw();
+}
+
+// Say what went wrong; the answer to another question does not stay beside it.
+function failed(error) {
+  if (error.mistake) alarm(error.message);
+  else cannot(error.message);
+  part("answer").className = "say";
+  part("answer").textContent = page.labels["not asked"];
 }
 
 function showPrompt() {
@@ -202,7 +210,7 @@ async function answer(wanted) {
     const said = await send("ask", { setting: wanted }, ({ done, of }) =>
       doing(`Asking ${page.model} ${where}: ${counted(done)} of ${counted(of)} tokens read`));
     if (said === null) return null;
-    const verdict = page.verdicts[said.verdict] + page.verdicts[said.finished ? "finished" : "cut off"];
+    const verdict = page.verdicts[said.verdict] + page.verdicts[said.ending];
     const right = said.verdict === "right";
     answers.set(key, { ...said, setting: wanted, right, verdict, where });
   }
@@ -219,8 +227,7 @@ async function during(work) {
     if (!loaded) await load();
     await work();
   } catch (error) {
-    if (error.mistake) alarm(error.message);
-    else cannot(error.message);
+    failed(error);
   } finally {
     busy = false;
     doing("");
@@ -275,9 +282,10 @@ function series(lengths) {
   });
 }
 
-function showAnswer({ setting, right, verdict, where, seconds, text, read, kept, prompt }) {
+function showAnswer({ setting, right, verdict, ending, where, seconds, text, read, kept, prompt }) {
   const before = kept ? `, ${counted(kept)} of them kept from the prompt before` : "";
-  part("answer").className = `say ${right ? "good" : "bad"}`;
+  const mark = !right ? "bad" : ending === "repeats" ? "fair" : "good";
+  part("answer").className = `say ${mark}`;
   part("answer").replaceChildren(
     element("div", [element("b", verdict), ` (${where}, ${page.model}, ${seconds.toFixed(1)} s)`]),
     element("div", text.trim() ? element("span", `“${text.trim()}”`, { lang: setting.language })

@@ -28,9 +28,22 @@ export class Texts {
     this.normal = (text) => this.folded(text.normalize("NFKC")).normalize("NFKC");
   }
 
+  // An answer as it is judged: rulerlib.metrics.ruler.folded
+  judged(said) {
+    return this.normal(this.trimmed(this.trimmed(said).replace(/[\x00-\x1f]/g, "\n")));
+  }
+
+  // rulerlib.playground.answer.ending
+  ending(said, values, finished) {
+    if (finished) return "finished";
+    const text = this.judged(said);
+    const again = values.some((value) => text.split(this.normal(value)).length > 2);
+    return again ? "repeats" : "cut off";
+  }
+
   // rulerlib.playground.answer.verdict
   verdict(said, outputs, others) {
-    const text = this.normal(this.trimmed(this.trimmed(said).replace(/[\x00-\x1f]/g, "\n")));
+    const text = this.judged(said);
     const stands = (value) => text.includes(this.normal(value));
     const right = outputs.filter(stands).length;
     if (right === outputs.length) return right === 1 ? "right" : "all";

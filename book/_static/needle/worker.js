@@ -89,7 +89,7 @@ const kinds = {
     return { seconds: (performance.now() - begin) / 1000 };
   },
 
-  // {setting} -> {prompt, text, verdict, ids, finished, read, kept, seconds}; null where stopped
+  // {setting} -> {prompt, text, verdict, ending, ids, read, kept, seconds}; null where stopped
   ask: async ({ setting }, report) => {
     stopped = false;
     const composer = await prompts(setting.language);
@@ -113,7 +113,8 @@ const kinds = {
     const text = words.decode(said, { skip_special_tokens: true });
     const seconds = (performance.now() - begin) / 1000;
     const verdict = composer.texts.verdict(text, [prompt.value], prompt.others);
-    return { prompt, text, verdict, ids: said, finished, read: read.length, kept, seconds };
+    const ending = composer.texts.ending(text, [prompt.value, ...prompt.others], finished);
+    return { prompt, text, verdict, ending, ids: said, read: read.length, kept, seconds };
   },
 
   // {} -> null; the question that is being read is dropped

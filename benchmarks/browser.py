@@ -76,6 +76,11 @@ def settings(lengths: Iterable[int] = browser.COLUMNS) -> list[Setting]:
                         index=(number + place) % browser.DRAWS)
                 for place, (length, distractors) in enumerate(cells)
             ]  # fmt: skip
+            found += [
+                browser.hidden("uuids", language=code, length=length, depth=depth,
+                               num_distractors=3 * (number % 2), index=number)
+                for length in lengths if length >= 1000 or not number % 2
+            ]  # fmt: skip
             length = lengths[number % len(lengths)]
             asked = {"language": code, "length": length, "depth": depth, "index": number}
             found += [Setting(**asked, **own) for own in OWN]
@@ -91,7 +96,8 @@ def on_the_page(setting: Setting) -> dict[str, Any]:
     names = ("language", "haystack", "length", "depth", "needle", "question", "prefix", "text",
              "index")  # fmt: skip
     made = {name: getattr(setting, name) for name in names}
-    return {**made, "distractors": setting.num_distractors}
+    kind = "uuids" if setting.type_needle_v == "uuids" else "words"
+    return {**made, "distractors": setting.num_distractors, "kind": kind}
 
 
 def prompt_of(play: Playground, setting: Setting) -> tuple[Sample, str]:

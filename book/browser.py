@@ -55,6 +55,12 @@ COLUMNS = (500, 1000, 2000, 4000)
 # Needles beside the one that is asked for, in the page's variants: niah_single_2, niah_multikey_1.
 VARIANTS = {0: "One needle", 3: "Four needles, one is asked for"}
 
+# What keys and values are, by the names that the page has for it: key, value, and what is shown.
+KINDS = {
+    "words": ("words", "numbers", "Words, and a number"),
+    "uuids": ("uuids", "uuids", "UUIDs, both of them"),
+}
+
 # The haystacks of the playground that the page offers.
 HAYSTACKS = ("essay", "text")
 
@@ -203,6 +209,9 @@ def about(play: Playground) -> dict[str, Any]:
         "control": texts.CONTROL,
         "wanted": show.WANTED,
         "silent": show.SILENT,
+        "looked": LOOKED,
+        "copied": "The link is copied.",
+        "uncopied": "This browser copies no link; the address line has it.",
         "shades": [plots.shade(step / (SHADES - 1)) for step in range(SHADES)],
     }
 
@@ -249,7 +258,8 @@ def pack(play: Playground, code: str) -> dict[str, Any]:
     return {
         "units": list(zip(units.units, units.costs, strict=True)),
         "labels": {
-            form: language.label("numbers", count) for form, count in (("one", 1), ("many", 2))
+            kind: {form: language.label(value, count) for form, count in (("one", 1), ("many", 2))}
+            for kind, (_, value, _) in KINDS.items()
         },
         "wording": {
             "needle": language.text("niah", "needle"),
@@ -257,13 +267,22 @@ def pack(play: Playground, code: str) -> dict[str, Any]:
             "answer_prefix": language.text("niah", "one", "answer_prefix"),
         },
         "draws": {
-            distractors: [
-                draw(play, Setting(language=code, num_distractors=distractors, index=index))
-                for index in range(DRAWS)
-            ]
-            for distractors in VARIANTS
+            kind: {
+                others: [
+                    draw(play, hidden(kind, language=code, num_distractors=others, index=index))
+                    for index in range(DRAWS)
+                ]
+                for others in VARIANTS
+            }
+            for kind in KINDS
         },
     }
+
+
+def hidden(kind: str, **values: Any) -> Setting:
+    """Return a setting with keys and values of a kind in ``KINDS``."""
+    key, value, _ = KINDS[kind]
+    return Setting(type_needle_k=key, type_needle_v=value, **values)
 
 
 def draw(play: Playground, setting: Setting) -> dict[str, Any]:
@@ -339,6 +358,7 @@ def controls(folder: str) -> Iterator[str]:
     yield button("lengths", "All depths and lengths", "Ask at ten depths and four lengths")
     yield button("another", LABELS["another"], TIPS["another"])
     yield button("stop", LABELS["stop"], TIPS["stop"])
+    yield button("link", "Copy link", "Copy an address that opens the page at this setting")
     yield "</div>"
     yield '<progress data-part="progress" aria-label="Loading" value="0" hidden></progress>'
     yield '<div class="doing" data-part="doing"></div>'
@@ -351,6 +371,7 @@ def controls(folder: str) -> Iterator[str]:
     yield '<tbody data-part="cells"></tbody>'
     yield "</table></div>"
     yield '<ul class="key" data-part="key"></ul>'
+    yield '<div class="looked-at" data-part="looked" hidden></div>'
     yield '<p class="small" role="status" data-part="note"></p>'
     yield (
         '<div class="prompt" data-part="prompt" tabindex="0" role="region"'
@@ -359,6 +380,8 @@ def controls(folder: str) -> Iterator[str]:
     yield '<div class="fields">'
     yield select("language", LABELS["language"], packs, setting.language)
     yield select("distractors", "Variant", {str(n): name for n, name in VARIANTS.items()}, "0")
+    kinds = {name: shown for name, (_, _, shown) in KINDS.items()}
+    yield select("kind", "Key and value", kinds, "words")
     yield select("haystack", LABELS["haystack"], haystacks, setting.haystack)
     yield "</div>"
     yield '<details data-part="own">'
@@ -374,6 +397,19 @@ def controls(folder: str) -> Iterator[str]:
     yield f'<script type="module" src="{folder}/page.js"></script>'
     yield "</div>"
 
+
+LOOKED = {
+    "title": "Where it looked",
+    "whole": "whole answer",
+    "end": "end",
+    "pieces": "Pieces of the answer",
+    "beginning": "the first token, where heads rest",
+    "about": (
+        "Attention over the prompt, the mean of all heads of all layers; what is missing to 100 %"
+        " went to the answer itself. Bars leave out the first token."
+    ),
+}
+"""What stands over and under the strip of attention."""
 
 UNABLE = (
     "With JavaScript, the model inside would run here, in your browser: you move a needle through"

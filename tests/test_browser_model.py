@@ -16,10 +16,12 @@ import pytest
 
 pytest.importorskip("sphinx_book_theme", reason="the site needs rulerlib[book]")
 playwright = pytest.importorskip("playwright.sync_api")
-pytest.importorskip("torch")
+torch = pytest.importorskip("torch")
+transformers = pytest.importorskip("transformers")
 
 from helpers_book import PATIENCE, needs_scripts, opened  # noqa: E402
 from helpers_needle import PAGE, Reader  # noqa: E402
+from tokenizers import Tokenizer  # noqa: E402
 
 from benchmarks.browser import (  # noqa: E402
     answer_of,
@@ -329,6 +331,42 @@ def test_a_context_that_was_read_before_changes_no_answer(browser, address):
         (alone,) = ask(page, address, "ask", [setting])["replies"]
         assert alone["ids"] == reply["ids"] == again["ids"]
     page.context.close()
+
+
+def test_where_it_looked_is_the_mean_attention_that_transformers_computes(browser, worker, play):
+    page = browser.new_page()
+    page.goto(worker)
+    asked = [
+        Setting(language="da", length=500, depth=33),
+        # Letters of several bytes and of two units before what is looked at.
+        Setting(language="en", length=600, depth=90, needle="The 🐟 of the {key} is Ø{value}."),
+    ]
+    replies = ask(page, worker, "ask", asked)["replies"]
+    page.close()
+    words = play.model.tokenizer
+    model = transformers.AutoModelForCausalLM.from_pretrained(
+        browsers.LILLE, attn_implementation="eager", dtype=torch.float32
+    )
+    for setting, reply in zip(asked, replies, strict=True):
+        fed = prompt_of(play, setting)[1]
+        ids = words.encode(fed, special=False)
+        # Where each token stands, by what the tokenizer of Python says of it.
+        offsets = Tokenizer.from_file(str(browsers.LILLE / "tokenizer.json")).encode(
+            fed, add_special_tokens=False
+        )
+        assert offsets.ids == ids
+        sizes = (len(letter.encode("utf-16-le")) // 2 for letter in fed)
+        units = list(itertools.accumulate(sizes, initial=0))
+        assert reply["starts"] == [*(units[start] for start, _ in offsets.offsets), units[-1]]
+        with torch.no_grad():
+            out = model(torch.tensor([ids + reply["ids"]]), output_attentions=True)
+        mean = torch.stack(out.attentions).mean((0, 2))[0]
+        assert len(reply["took"]) == len(reply["pieces"]) == len(reply["ids"])
+        assert "".join(reply["pieces"]) == reply["text"]
+        for number, took in enumerate(reply["took"]):
+            expected = mean[len(ids) - 1 + number, : len(ids)]
+            own = torch.tensor([took[str(at)] for at in range(len(ids))])
+            torch.testing.assert_close(own, expected, rtol=1e-3, atol=2e-5)
 
 
 def test_without_javascript_the_page_says_what_it_would_do(browser, address):

@@ -82,7 +82,8 @@ export class Model {
   }
 
   // The answer to a prompt, as tokens. What the prompt has in common with the one before is not
-  // read again. Generates {done, of} while it reads, so that whoever asks can stop.
+  // read again. Generates {done, of} while it reads, so that whoever asks can stop. Beside each
+  // token stands what it took from where: the attention over the prompt.
   *answer(prompt, room) {
     let kept = 0;
     // The last token is read anew in any case: its logits are wanted.
@@ -92,15 +93,16 @@ export class Model {
       this.forward(prompt.slice(start, start + CHUNK));
       yield { done: Math.min(start + CHUNK, prompt.length), of: prompt.length };
     }
-    const said = [];
+    const [said, took] = [[], []];
     let finished = false;
     while (said.length < room && !finished) {
       const next = this.next();
       said.push(next);
+      took.push(this.looked.slice(0, prompt.length));
       finished = this.ends.includes(next);
       if (said.length < room && !finished) this.forward([next]);
     }
-    return { said, finished, kept };
+    return { said, took, finished, kept };
   }
 
   // Read some more tokens, 128 at most; afterwards `next` says which one follows.
@@ -108,6 +110,8 @@ export class Model {
     const { hidden, inner, x, y, q, k, v, mixed, out, gate, up, weights } = this;
     const count = ids.length;
     const start = this.ids.length;
+    // The mean attention of all heads of all layers, of the last of these tokens.
+    this.looked = new Float32Array(start + count);
     const table = weights["model.embed_tokens.weight"].view;
     ids.forEach((id, i) => x.view.set(table.subarray(id * hidden, (id + 1) * hidden), i * hidden));
     for (let layer = 0; layer < this.layers; layer++) {
@@ -173,6 +177,9 @@ export class Model {
       this.dots(within(q, head * size), hidden, count, within(keys, kept), size, seen, size,
                 scores, longest);
       for (let i = 0; i < count; i++) softmax(scores.view, i * longest, start + i + 1, seen);
+      for (let j = 0; j < start + count; j++) {
+        this.looked[j] += scores.view[(count - 1) * longest + j] / (heads * this.layers);
+      }
       this.dots(scores, longest, count, within(values, kept), longest, size, seen,
                 within(mixed, head * size), hidden);
     }

@@ -4,6 +4,7 @@
 // and the words that change come from page.json. What the reader types and what the model says
 // is only ever set as text.
 
+import { byPart, mark, shares, strip, unmark } from "./looked.js";
 import { fill } from "./text.js";
 
 const root = document.querySelector(".ruler-needle");
@@ -78,8 +79,10 @@ function cannot(reason) {
 let page;
 let index = 0;
 let prompt = null;
+// Where the controls stand at first.
+let beginning;
 
-const FIELDS = ["language", "haystack", "needle", "question", "prefix", "text"];
+const FIELDS = ["language", "kind", "haystack", "needle", "question", "prefix", "text"];
 const NUMBERS = ["length", "depth", "distractors"];
 
 function setting() {
@@ -89,6 +92,46 @@ function setting() {
   // What is not read does not make another setting.
   if (made.haystack !== "text") made.text = "";
   return made;
+}
+
+// The setting as the hash of an address, which no server gets to see: what is not as it began.
+function address() {
+  const made = new URLSearchParams();
+  const now = setting();
+  for (const name of [...FIELDS, ...NUMBERS, "index"]) {
+    if (String(now[name]) !== String(beginning[name])) made.set(name, now[name]);
+  }
+  return `${location.pathname}${location.search}${String(made) && `#${made}`}`;
+}
+
+// Put the controls where an address says. What it does not name stands as it began, and what is
+// no value of a control (a link may be cut short, or made up) is not taken over.
+function follow() {
+  const said = new URLSearchParams(location.hash.slice(1));
+  for (const name of [...FIELDS, ...NUMBERS]) {
+    const one = control(name);
+    one.value = said.get(name) ?? beginning[name];
+    if (one.tagName === "SELECT" && one.selectedIndex < 0) one.value = beginning[name];
+  }
+  const drawn = Number(said.get("index"));
+  index = Number.isSafeInteger(drawn) && drawn >= 0 ? drawn : 0;
+  if (["needle", "question", "prefix", "text"].some((name) => control(name).value)) {
+    part("own").open = true;
+  }
+}
+
+// A setting at which somebody stopped is one step of the back button; moving a slider is not many.
+let settled;
+function settle() {
+  clearTimeout(settled);
+  settled = setTimeout(keep, 400);
+}
+
+function keep() {
+  clearTimeout(settled);
+  if (address() !== location.pathname + location.search + location.hash) {
+    history.pushState(null, "", address());
+  }
 }
 
 // What all cells of one heatmap share.
@@ -116,6 +159,7 @@ async function refresh() {
     if (move !== moved) return;
     prompt = null;
     for (const name of ["prompt", "strip", "key", "note"]) part(name).replaceChildren();
+    part("looked").hidden = true;
     failed(error);
   }
   draw();
@@ -132,14 +176,16 @@ function failed(error) {
 function showPrompt() {
   const box = part("prompt");
   box.lang = control("language").value;
-  const shown = prompt.rows.filter(({ part, text }) => part !== "template" && text);
-  box.replaceChildren(...shown.map(({ text, part, value }) => {
+  const shown = prompt.rows.filter((row) => lead(row) !== null);
+  box.replaceChildren(...shown.map((row) => {
+    const { text, part, value } = row;
     if (part === "distractor") return element("mark", text, { class: part });
-    if (part !== "needle") return document.createTextNode(part === "prefix" ? ` ${text}` : text);
+    if (part !== "needle") return document.createTextNode(lead(row) + text);
     const at = text.lastIndexOf(value);
     return element("mark", [text.slice(0, at), element("span", value, { class: "value" }),
                             text.slice(at + value.length)], { class: part });
   }));
+  showLooked();
   // The needle in the middle of the box, without moving the page.
   const needle = box.querySelector("mark.needle");
   box.scrollTop = needle.offsetTop - (box.clientHeight - needle.offsetHeight) / 2;
@@ -166,6 +212,43 @@ function showPrompt() {
   part("key").replaceChildren(...sums.filter(([, sum]) => sum).map(([name, sum]) =>
     element("li", [element("span", [], { class: `swatch ${name}` }), `${page.parts[name]}: `,
                    element("b", counted(sum))])));
+}
+
+// What stands in the box before a row of the prompt; null where the row does not stand there.
+const lead = ({ part, text }) => (part === "template" || !text ? null : part === "prefix" ? " " : "");
+
+// The piece of the answer whose attention is shown; null: that of the whole answer.
+let piece = null;
+
+// Show where the model looked, if the prompt that is shown is one that it has answered.
+function showLooked() {
+  const said = prompt && answers.get(JSON.stringify(setting()));
+  part("looked").hidden = !said;
+  unmark(part("prompt"));
+  if (!said) return;
+  if (piece >= said.pieces.length) piece = null;
+  const weights = shares(said, piece);
+  const names = { ...page.parts, beginning: page.looked.beginning };
+  const told = byPart(said, weights).filter(([, share]) => share >= 0.005)
+    .map(([name, share]) => `${names[name]} ${Math.round(100 * share)} %`).join(", ");
+  const choose = (at, label) => {
+    const made = element("button", label, { type: "button", "aria-pressed": String(at === piece) });
+    made.addEventListener("click", () => {
+      piece = at;
+      showLooked();
+      const row = part("looked").querySelectorAll("button");
+      row[at === null ? 0 : 1 + at].focus();
+    });
+    return made;
+  };
+  part("looked").replaceChildren(
+    element("b", page.looked.title),
+    element("div", [choose(null, page.looked.whole),
+                    ...said.pieces.map((text, at) => choose(at, text.trim() || (text ? "␣" : page.looked.end)))],
+            { class: "pieces", role: "group", "aria-label": page.looked.pieces }),
+    strip(weights, `${page.looked.title}: ${told}`),
+    element("p", `${told}. ${page.looked.about}`, { class: "small" }));
+  mark(part("prompt"), said, weights, lead);
 }
 
 // --- Asking -----------------------------------------------------------------------------------
@@ -292,11 +375,23 @@ function showAnswer({ setting, right, verdict, ending, where, seconds, text, rea
                                : element("i", page.silent), { class: "said" }),
     element("div", `${page.wanted} ${prompt.value}`),
     element("div", `${counted(read)} tokens read${before}.`, { class: "small" }));
+  piece = null;
+  showLooked();
 }
 
 function showSeries(verdict, about, right) {
   part("answer").className = `say ${right ? "good" : "bad"}`;
   part("answer").replaceChildren(element("div", [element("b", `${verdict}.`), ` (${about})`]));
+}
+
+// Go to a cell of the heatmap: to its last answer, or to a question that nobody asked yet.
+function go(length, column, last) {
+  if (busy) return;
+  control("length").value = length;
+  control("depth").value = last ? last.setting.depth : page.rows[column];
+  if (last) index = last.setting.index;
+  keep();
+  refresh().then(() => (last ? showAnswer(last) : ask()));
 }
 
 // --- The heatmap ------------------------------------------------------------------------------
@@ -315,25 +410,35 @@ function draw() {
         one.setting.length === length && page.bins[one.setting.depth] === column);
       const hits = here.filter((one) => one.right).length;
       const cell = element("td");
+      const button = element("button", [], { type: "button" });
+      button.addEventListener("click", () => go(length, column, here.at(-1)));
+      cell.append(button);
+      const where = whereabouts({ depth: page.rows[column], length });
       if (here.length) {
         const [fill, ink] = page.shades[Math.round(((page.shades.length - 1) * hits) / here.length)];
-        cell.style.background = fill;
-        cell.style.color = ink;
+        button.style.background = fill;
+        button.style.color = ink;
         const sign = here.length > 1 ? `${hits}/${here.length}` : hits ? "✓" : "✗";
-        cell.append(element("span", sign, { "aria-hidden": "true" }),
-                    unseen(`${hits} of ${here.length}`));
+        button.append(element("span", sign, { "aria-hidden": "true" }),
+                      unseen(`${hits} of ${here.length}`));
+        button.setAttribute("aria-label", `${hits} of ${here.length} ${where}`);
       } else if (current?.length === length && page.bins[current.depth] === column) {
-        cell.append("…");
+        button.append("…");
       } else {
-        cell.append(unseen("not asked"));
+        button.append(unseen("not asked"));
+        button.setAttribute("aria-label", `not asked ${where}`);
       }
       return cell;
     });
     return element("tr", [element("th", counted(length), { scope: "row" }), ...cells]);
   });
+  const all = () => [...part("cells").querySelectorAll("button")];
+  const focused = all().indexOf(document.activeElement);
   part("cells").replaceChildren(...rows);
+  all()[focused]?.focus();
   part("found").hidden = !rows.length;
 
+  buttons.link.setAttribute("aria-disabled", "false");
   for (const name of ["ask", "depths", "lengths", "another"]) {
     // Not disabled: a button that loses the focus loses whoever works by keyboard.
     const off = busy || (name !== "another" && !prompt)
@@ -357,7 +462,19 @@ on("depths", () => series([setting().length]));
 on("lengths", () => series(page.lengths.columns));
 on("another", () => {
   index += 1;
+  keep();
   refresh();
+});
+on("link", async () => {
+  keep();
+  try {
+    await navigator.clipboard.writeText(location.href);
+    aloud(page.copied);
+    doing(page.copied);
+  } catch {
+    // Where a browser lets no page write to the clipboard, the address line has the link.
+    alarm(page.uncopied);
+  }
 });
 on("stop", () => {
   halted = true;
@@ -368,6 +485,16 @@ for (const name of [...FIELDS, ...NUMBERS]) {
     // Whoever writes a text wants to see it read.
     if (name === "text" && control("text").value.trim()) control("haystack").value = "text";
     if (name === "haystack" && control("haystack").value === "text") part("own").open = true;
+    settle();
+    refresh();
+  });
+}
+for (const event of ["popstate", "hashchange"]) {
+  window.addEventListener(event, () => {
+    clearTimeout(settled);
+    // A link within the page is no setting.
+    if (location.hash && !location.hash.includes("=")) return;
+    follow();
     refresh();
   });
 }
@@ -376,6 +503,8 @@ part("app").addEventListener("submit", (event) => event.preventDefault());
 try {
   page = await start();
   control("text").maxLength = page.lengths.text + 1;
+  beginning = setting();
+  follow();
   part("starting").remove();
   part("app").hidden = false;
   await refresh();

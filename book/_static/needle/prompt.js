@@ -95,7 +95,7 @@ export class Prompts {
   wording({ needle, question, prefix, distractors }) {
     const wording = { ...this.language.wording };
     if (needle) {
-      const names = ["key", "value", ...Object.keys(this.language.labels.many)];
+      const names = ["key", "value", ...Object.keys(this.language.labels.words.many)];
       const marks = this.texts.marks(needle);
       const own = marks.filter((mark) => !names.includes(mark));
       const keyed = marks.includes("key");
@@ -121,11 +121,13 @@ export class Prompts {
   }
 
   // The prompt of a setting: {language, haystack, length, depth, distractors, index, needle,
-  // question, prefix, text}, as rulerlib.playground.Setting has them.
+  // question, prefix, text}, as rulerlib.playground.Setting has them, and the `kind` of keys and
+  // values.
   make(setting) {
     const { count, texts, essays } = this;
     const { anchor, seam, frame: { before, between, chat, special } } = this.page;
-    const { labels, draws: { [setting.distractors]: draws } } = this.language;
+    const labels = this.language.labels[setting.kind];
+    const draws = this.language.draws[setting.kind][setting.distractors];
     const most = this.page.lengths.text;
     if (setting.text.length > most) {
       throw this.mistake("text", setting.text, "", `at most ${most.toLocaleString("en")} characters`);

@@ -40,6 +40,29 @@ const prompts = (code) => once(`prompts ${code}`, async () => {
   return new Prompts(page, language, (text) => encode(made, text).length);
 });
 
+// Where each token begins in a text, and at last where it ends, in UTF-16's units. A token of a
+// byte-level tokenizer has a letter for each of its bytes.
+function starts(tokenizer, text, special) {
+  const { tokens } = tokenizer.encode(text, { add_special_tokens: special });
+  // The letter in which each byte of the text stands.
+  const letters = [];
+  let unit = 0;
+  for (const letter of text) {
+    const bytes = new TextEncoder().encode(letter).length;
+    for (let i = 0; i < bytes; i++) letters.push(unit);
+    unit += letter.length;
+  }
+  letters.push(unit);
+  let byte = 0;
+  const found = [];
+  tokens.forEach((token, number) => {
+    found.push(letters[byte]);
+    // The first one may be added, and stands in no text.
+    if (number || !special) byte += token.length;
+  });
+  return [...found, letters[byte]];
+}
+
 // A file in one piece, and a report of how much of it has come.
 async function bytes(name, size, report) {
   const reader = (await get(name)).body.getReader();
@@ -89,7 +112,9 @@ const kinds = {
     return { seconds: (performance.now() - begin) / 1000 };
   },
 
-  // {setting} -> {prompt, text, verdict, ending, ids, read, kept, seconds}; null where stopped
+  // {setting} -> {prompt, text, verdict, ending, ids, read, kept, seconds}; null where stopped. And
+  // where it looked: `pieces`, the answer's tokens as texts; `starts`, where each token of the
+  // prompt begins; `took`, for each piece its attention over the prompt's tokens.
   ask: async ({ setting }, report) => {
     stopped = false;
     const composer = await prompts(setting.language);
@@ -97,7 +122,8 @@ const kinds = {
     const [words, llama] = await Promise.all([tokenizer(), model(report)]);
     const begin = performance.now();
     // A chat template has its special tokens in its text.
-    const read = encode(words, prompt.fed, !(await json("page.json")).frame.chat);
+    const special = !(await json("page.json")).frame.chat;
+    const read = encode(words, prompt.fed, special);
     if (read.length + prompt.generate !== prompt.length) {
       throw new Error(`counted ${prompt.length}, but there are ${read.length + prompt.generate}`);
     }
@@ -109,12 +135,16 @@ const kinds = {
       if (stopped) return null;
       step = steps.next();
     }
-    const { said, finished, kept } = step.value;
+    const { said, took, finished, kept } = step.value;
     const text = words.decode(said, { skip_special_tokens: true });
     const seconds = (performance.now() - begin) / 1000;
     const verdict = composer.texts.verdict(text, [prompt.value], prompt.others);
     const ending = composer.texts.ending(text, [prompt.value, ...prompt.others], finished);
-    return { prompt, text, verdict, ending, ids: said, read: read.length, kept, seconds };
+    return {
+      prompt, text, verdict, ending, ids: said, read: read.length, kept, seconds, took,
+      pieces: said.map((id) => words.decode([id], { skip_special_tokens: true })),
+      starts: starts(words, prompt.fed, special),
+    };
   },
 
   // {} -> null; the question that is being read is dropped

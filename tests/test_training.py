@@ -41,8 +41,8 @@ from training.export import export  # noqa: E402
 from training.model import Lille, Shape, attend_by_blocks, rotate  # noqa: E402
 from training.needles import a_value  # noqa: E402
 from training.recipe import cut, rate_at, read_recipe, total_steps  # noqa: E402
-from training.start import structured_start  # noqa: E402
-from training.train import any_of, make_optimizers, train  # noqa: E402
+from training.start import grow, structured_start  # noqa: E402
+from training.train import any_of, make_optimizers, read_weights, train  # noqa: E402
 
 TRAINING = Path(prose.__file__).parent
 SHIPPED = Path(languages.__file__).parent.parent / "models" / "lille"
@@ -324,6 +324,37 @@ def test_what_a_memory_recalled_is_put_as_a_memory_puts_it(source, built, task):
     assert found > 20
 
 
+@settings(deadline=None, max_examples=40)
+@given(st.integers(0, 2**32), st.sampled_from((512, 1024, 2048)))
+def test_passages_are_put_as_the_benchmark_puts_them(source, built, seed, length):
+    (before, answer), *_ = _asked(source, built, seed, length, "drop")
+    code = "da" if before.startswith(("<s>Du", "<s><|user|>Du")) else "en"
+    shown = len(re.findall(r"\n(?:Question|Spørgsmål): ", before)) - 1
+    knobs = {"reasoning": False, "fewshot": shown}
+    sample = Dataset("drop_1", 8192, code, "lille", num_samples=1, knobs=knobs)[0]
+
+    def skeleton(text):
+        # Everything but passages, questions and the answers of the worked examples.
+        text = re.sub(r"((?:Passage|Tekst)[^:\n]*:)[^\n]+", r"\1", text)
+        text = re.sub(r"((?:Question|Spørgsmål):)[^\n]+", r"\1", text)
+        return re.sub(r"((?:Answer|Svar):)[^\n]+", r"\1", text)
+
+    put = sample.input + sample.answer_prefix
+    said = re.sub(r"^<s>(<[|]user[|]>)?", "", before).replace("<|assistant|>", "\n")
+    assert skeleton(said) == skeleton(put)
+    assert answer
+
+
+def test_coded_words_are_mostly_said_from_the_most_frequent_on(source, built):
+    falling = 0
+    for seed in range(40):
+        ((before, answer),) = _asked(source, built, seed, 512, "fwe")
+        counts = Counter(before[: before.rindex("\n")].rpartition("\n")[2].split())
+        said = [counts[word] for word in answer.split(", ")]
+        falling += said == sorted(said, reverse=True)
+    assert 25 < falling < 40
+
+
 def test_in_a_set_whatever_was_not_said_yet_is_right_in_any_order():
     orders = set()
     for seed in range(60):
@@ -412,6 +443,60 @@ def test_structured_start_looks_back_one_and_two():
     assert weights[1].argmax() == 63 - 2
     assert weights[0].max() > 0.5
     assert weights[2, 63 - 11 : 63 - 2].sum() > 0.5
+
+
+@pytest.fixture(scope="module")
+def grown(recipe, built):
+    """The model inside, and the same with two layers more."""
+    weights = read_weights(SHIPPED)
+    count = 1 + max(int(name.split(".")[1]) for name in weights if name.startswith("layers."))
+    models = [Lille(Shape(layers=count + more), torch.float32) for more in (0, 2)]
+    models[0].load_state_dict(weights)
+    source = Source({**recipe, "batch": {"tokens": 4096}}, built)
+    phase = {"lengths": {"512": 1.0}, "tasks": {"niah": 0.5, "cwe": 0.5}}
+    source.recipe["phases"] = [{**recipe["phases"][0], **phase}]
+    grow(models[1], weights, [1, count + 1], (source.batch(step).tokens for step in range(8)))
+    return source, *models
+
+
+def test_a_deeper_model_says_at_first_what_the_shallower_one_said(grown):
+    source, before, after = grown
+    ids = torch.from_numpy(source.batch(9).tokens)
+    places = after.positions(torch.arange(ids.shape[1]).expand(ids.shape))
+    with torch.no_grad():
+        assert torch.equal(before.hidden(ids, *places), after.hidden(ids, *places))
+
+
+def test_a_head_of_a_new_layer_counts_copies(grown):
+    source, _, model = grown
+    left = {True: [], False: []}
+    for seed in range(6):
+        example = source.example(random.Random(seed), 1024, {"cwe": 1.0})
+        ids = torch.tensor(example.tokens)[None]
+        cos, sin = model.positions(torch.arange(ids.shape[1])[None])
+        with torch.no_grad():
+            x = model.layers[0](model.embed_tokens(ids), cos, sin)
+            attention = model.layers[1].self_attn
+            x = model.layers[1].input_layernorm(x)
+            q, k = (
+                rotate(part(x).view(1, -1, 4, 64).transpose(1, 2), cos, sin)[0, 0]
+                for part in (attention.q_proj, attention.k_proj)
+            )
+        ahead = torch.ones(len(q), len(q)).triu(1).bool()
+        shares = (q @ k.T / 8).masked_fill(ahead, -torch.inf).softmax(-1)[:, 0]
+        copies = Counter()
+        for token, share in zip(example.tokens, shares.tolist(), strict=True):
+            copies[token] += 1
+            if copies[token] in (1, 6):
+                left[copies[token] > 1].append(share)
+    assert np.mean(left[True]) < 0.9 * np.mean(left[False])
+
+
+def test_layers_that_do_not_add_up_are_refused(recipe, built):
+    model = Lille(Shape(layers=6), torch.float32)
+    weights = {f"layers.{number}.norm": torch.ones(1) for number in range(4)}
+    with pytest.raises(ValueError, match="do not make 6"):
+        grow(model, weights, [1], iter(()))
 
 
 @pytest.mark.parametrize("length", [1, 2, 7, 256, 300, 700])

@@ -1,9 +1,9 @@
 """Batches to train on: a function of the recipe, its seed and the step.
 
-The examples come from `training.needles`, `training.families` and `training.suites`; here they are
-drawn, put beside each other, and given position numbers. Batch k of a seed is the same whoever
-asks for it and whenever: nothing but (seed, k) and the recipe decides it, so that a run that was
-killed continues on the same stream.
+The examples come from `training.needles`, `training.families`, `training.suites` and
+`training.reading`; here they are drawn, put beside each other, and given position numbers. Batch k
+of a seed is the same whoever asks for it and whenever: nothing but (seed, k) and the recipe decides
+it, so that a run that was killed continues on the same stream.
 
 Processes that make batches ahead import this module, and so nothing here needs torch.
 """
@@ -26,13 +26,14 @@ from training.examples import Example, Maker, draw
 from training.families import Families
 from training.material import Material
 from training.needles import Needles
+from training.reading import Reading
 from training.recipe import total_steps
 from training.suites import Suites
 from training.tokenizer import PAD
 
 KINDS = (
     *("lines", "series", "single", "dense", "uuid", "query", "value", "vt", "cwe", "fwe", "qa"),
-    *("episodic", "multi", "semantic"),
+    *("episodic", "multi", "semantic", "drop"),
 )
 
 
@@ -84,10 +85,11 @@ class Source:
         self.seed = recipe["seed"]
         material = Material(recipe, tokenizer)
         self._needles = Needles(material)
-        families, suites = Families(material), Suites(material)
+        families, suites, reading = Families(material), Suites(material), Reading(material)
         self._makers: dict[str, Maker] = {
             **dict.fromkeys(families.makers, families),
             **dict.fromkeys(suites.makers, suites),
+            **dict.fromkeys(reading.makers, reading),
         }
 
     # -- batches -----------------------------------------------------------------------

@@ -71,6 +71,7 @@ class Example:
         items: Sequence[Sequence[int]],
         end: Sequence[int],
         kind: str,
+        drawn: bool = True,
     ) -> None:
         """Add an answer that is a set: in each place, any item not said yet is right.
 
@@ -90,8 +91,11 @@ class Example:
             What ends the answer.
         kind
             A name in `training.data.KINDS`.
+        drawn
+            False keeps the order of the items.
         """
-        items = rng.sample(items, len(items))
+        if drawn:
+            items = rng.sample(items, len(items))
         answer = Answer(len(self.tokens), [], kind)
         for number, (lead, item) in enumerate(zip(leads, items, strict=True)):
             answer.right += [(token,) for token in lead]

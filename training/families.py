@@ -9,12 +9,13 @@ from the same parts.
 ==========  ============================================================================
 ``vt``      chains of assignments; the answer is the chain in its order
 ``cwe``     a numbered list; the answer is the common words, in any order
-``fwe``     a coded text; the answer is the three most frequent words, in any order
+``fwe``     a coded text; the answer is the three most frequent words, in any order, mostly
+            from the most frequent on
 ``qa``      documents of a fictional world with other names and facts than the
             benchmark's; questions of one hop and of two
 ==========  ============================================================================
 
-In ``cwe`` and ``fwe`` every order of the answer is right, and the gold order is drawn: the
+In ``cwe`` and ``fwe`` every order of the answer is right, whatever order stands there: the
 model learns to go on with any word that was not said yet (see `Example.learn_set`).
 """
 
@@ -302,7 +303,10 @@ class Families(Maker):
         example.place(placed)
         example.tokens += question
         comma = self.encode(",")
-        example.learn_set(rng, [[], comma, comma], answer, end, "fwe")
+        # Mostly from the most frequent on, as a model says them that was asked: what it must not
+        # say again is then what it sees most of.
+        drawn = rng.random() < 0.3
+        example.learn_set(rng, [[], comma, comma], answer, end, "fwe", drawn=drawn)
         return example if len(example.tokens) <= length else None
 
     # -- questions -------------------------------------------------------------------------

@@ -34,13 +34,20 @@ last, 3         looks some dozens of tokens back for items of a list (the token 
                 a space, a comma, a colon or a full stop) and takes them away from the
                 logits: what was said already is not said again
 ==============  ================================================================
+
+A trained model may also be made deeper (`grow`). A new layer writes nothing at first, so that the
+model says what it said before; it reads at once, though. Heads of the new layer look for earlier
+copies of what stands here (of this token; of it and the one before; of it and two before) and for
+the beginning of the text alike. The share of attention that is left to the beginning falls with the
+number of copies: it is a count (Behrens and others, 2025).
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -260,3 +267,111 @@ def structured_start(model: Lille, space: int, marks: Sequence[int], seed: int =
     head.o.zero_()
     head.v[slow, previous] = 1
     head.o[:_TOKEN, slow] = -code[slow].T
+
+
+# Tokens that a reading is learned from, and how strictly its size is bounded.
+_READ = 40_000
+_RIDGE = 1e-4
+_BEGINNINGS = 300
+
+
+@torch.no_grad()
+def grow(
+    model: Lille, weights: Mapping[str, Tensor], new: Sequence[int], batches: Iterable[np.ndarray]
+) -> None:
+    """Set a model's weights to those of a shallower one, with layers that write nothing added.
+
+    Parameters
+    ----------
+    model
+        Its weights are set in place.
+    weights
+        Those of the shallower model, by the names of `Lille`.
+    new
+        Places of the new layers in the deeper model, from 0. The first of them counts copies.
+    batches
+        (rows, length) token ids each, as in training: from them is learned how the stream of
+        the shallower model says which tokens stand here and before.
+
+    Raises
+    ------
+    ValueError
+        If the layers of the weights and the new ones are not those of the model.
+    """
+    old = [place for place in range(model.shape.layers) if place not in new]
+    depth = 1 + max(int(name.split(".")[1]) for name in weights if name.startswith("layers."))
+    if len(old) != depth:
+        raise ValueError(
+            f"{depth} layers and new ones at {list(new)} do not make {model.shape.layers}."
+        )
+    state = model.state_dict()
+    for name, each in weights.items():
+        if name.startswith("layers."):
+            _, number, rest = name.split(".", 2)
+            name = f"layers.{old[int(number)]}.{rest}"
+        state[name] = each
+    rng = torch.Generator().manual_seed(0)
+    for place in new:
+        for name in [name for name in state if name.startswith(f"layers.{place}.")]:
+            if "layernorm" in name:
+                state[name] = torch.ones_like(state[name])
+            elif state[name].dim() < 2 or "o_proj" in name or "down_proj" in name:
+                state[name] = torch.zeros_like(state[name])
+            else:
+                scale = 1 / math.sqrt(state[name].shape[1])
+                state[name] = torch.randn(state[name].shape, generator=rng) * scale
+    model.load_state_dict(state)
+    _count_copies(model, new[0], batches)
+
+
+def _count_copies(model: Lille, layer: int, batches: Iterable[np.ndarray]) -> None:
+    """Let three heads of a new layer look for copies of what stands here, and for the beginning."""
+    half = model.shape.head // 2
+    slow = torch.tensor([i for i in range(model.shape.head) if i % half >= _SLOW_FROM])
+    rng = torch.Generator().manual_seed(1)
+    # What a token is called here: random, so that two of them are hardly ever alike.
+    names = torch.randn(model.shape.vocabulary, len(slow), generator=rng)
+    names /= names.norm(dim=1, keepdim=True)
+    streams, wanted = [], []
+    left = _READ
+    for tokens in batches:
+        ids = torch.from_numpy(tokens)
+        x = model.embed_tokens(ids)
+        cos, sin = model.positions(torch.arange(ids.shape[1]).expand(ids.shape))
+        for block in model.layers[:layer]:
+            x = block(x, cos, sin)
+        x = model.layers[layer].input_layernorm(x)
+        here = [names[ids.roll(back, 1)] for back in range(3)]
+        beginning = torch.zeros(*ids.shape, 1)
+        beginning[:, 0] = 1
+        streams.append(x.flatten(0, 1))
+        wanted.append(torch.cat([*here, beginning], 2).flatten(0, 1))
+        left -= ids.numel()
+        if left < 0:
+            break
+    read, say = torch.cat(streams), torch.cat(wanted)
+    # One place of a row is its beginning, and must be told from all others.
+    weighted = read * (1 + _BEGINNINGS * say[:, -1:])
+    gram = weighted.T @ read
+    gram += _RIDGE * gram.trace() / len(gram) * torch.eye(len(gram))
+    reading = torch.linalg.solve(gram, weighted.T @ say).T
+    parts = reading[:-1].reshape(3, len(slow), -1)
+    beginning = reading[-1]
+    # The logits of the beginning and of a copy, which is not read as well.
+    logit, copy = 9.0, 12.0
+    for number, backs in enumerate(([0], [0, 1], [0, 1, 2])):
+        head = _Head(model, layer, number)
+        head.quiet()
+        head.q[slow], head.k[slow] = 0, 0
+        # One slow dimension is for the beginning, the others are dealt out.
+        last, dims = slow[-1], slow[:-1].tensor_split(len(backs))
+        size = math.sqrt(logit * math.sqrt(model.shape.head))
+        for back, those in zip(backs, dims, strict=True):
+            rows = torch.arange(len(those))
+            # len(those) of the dimensions of a name hold that share of its length.
+            scale = size * math.sqrt(copy / logit * len(slow) / len(those) / len(backs))
+            head.q[those] = head.k[those] = scale * parts[back][rows]
+        head.q_bias[last], head.k[last] = size, size * beginning
+        # What is brought is nothing but how much of the attention went to the beginning.
+        head.v.normal_(std=0.02, generator=rng)
+        head.v[0] = beginning

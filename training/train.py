@@ -23,11 +23,11 @@ from tokenizers import Tokenizer
 
 from rulerlib import checkpoints
 from training import tokenizer as tokenizers
-from training.data import KINDS, batches
+from training.data import KINDS, Source, batches
 from training.export import export
 from training.model import Lille, Shape
 from training.recipe import RECIPE, ROOT, cut, rate_at, read_recipe, total_steps
-from training.start import structured_start
+from training.start import grow, structured_start
 
 COLUMNS = ("step", "tokens", "seconds", "length", "kind", "answers", "exact", "loss")
 
@@ -168,7 +168,11 @@ def train(
 
     model = Lille(Shape(**recipe["shape"]), torch.bfloat16 if bfloat16 else torch.float32)
     marks = [tokenizer.token_to_id(mark) for mark in tokenizers.MARKS]
-    if "start" in recipe:
+    if "grown" in recipe:
+        source = Source(recipe, tokenizer)
+        rows = (source.batch(step).tokens for step in range(total_steps(recipe)))
+        grow(model, read_weights(checkpoints.folder(recipe["start"])), recipe["grown"], rows)
+    elif "start" in recipe:
         model.load_state_dict(read_weights(checkpoints.folder(recipe["start"])))
     else:
         structured_start(model, tokenizer.token_to_id(tokenizers.SPACE), marks, recipe["seed"])

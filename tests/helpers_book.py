@@ -124,7 +124,11 @@ def opened(browser, address, path, width=1280, scheme="light"):
     page = context.new_page()
     page.set_default_timeout(PATIENCE)
     wrong = []
-    page.on("requestfailed", lambda request: wrong.append(request.url))
+    # What is under way when a reader leaves a page is not fetched any more.
+    page.on(
+        "requestfailed",
+        lambda request: request.failure == "net::ERR_ABORTED" or wrong.append(request.url),
+    )
     page.on("pageerror", lambda error: wrong.append(str(error)))
     page.on("response", lambda answer: answer.status < 400 or wrong.append(answer.url))
     page.on(

@@ -10,11 +10,10 @@ already and is only brought into the form in which a browser reads it::
 ``tokenizer.json``           its tokenizer, and ``tokenizer_config.json``, as they ship
 ``config.json``              its configuration, as it ships
 ``kernel.wasm``              ``kernel.wat``, assembled by wabt
-``page.json``                what holds for every prompt, and the words that change on the page
-``da.json``, ``en.json``     a language pack's wording and essays, and needles that were drawn
+``page.en.json``             what holds for every prompt, and the page's words
+``page.da.json``             the same, with Danish words (`book.needle_words`)
+``da.json``, ``en.json``     a language pack's wording, and what was drawn (`book.needle_tasks`)
 ===========================  ================================================================
-
-Needles are drawn by `rulerlib.playground`, so that a prompt of the page is one of its prompts.
 """
 
 from __future__ import annotations
@@ -32,12 +31,14 @@ from pathlib import Path
 from typing import Any
 
 from book import vendor
+from book.needle_tasks import KINDS, TASKS, chains_of, pack
+from book.needle_words import HINTS, LOOKED, STARTING, TONGUES, UNABLE, WORDS, loads, translated
 from rulerlib import errors, haystack, languages, models, plots, show, texts
 from rulerlib.analysis import depth_bin
 from rulerlib.errors import DataError
 from rulerlib.playground import ROWS, Playground, Setting
 from rulerlib.playground.answer import VERDICTS
-from rulerlib.playground.labels import HAYSTACK_NAMES, HINT, LABELS, TIPS
+from rulerlib.playground.labels import HAYSTACK_NAMES, LABELS, TIPS
 from rulerlib.playground.prompt import PARTS
 from rulerlib.playground.setting import BRACES, RULES, WHERE
 
@@ -52,20 +53,11 @@ SHIPPED = ("model.safetensors", "config.json", "tokenizer.json", "tokenizer_conf
 LENGTHS = {"least": 500, "most": 4000, "step": 100, "first": 1000, "text": 60_000}
 COLUMNS = (500, 1000, 2000, 4000)
 
-# Needles beside the one that is asked for, in the page's variants: niah_single_2, niah_multikey_1.
-VARIANTS = {0: "One needle", 3: "Four needles, one is asked for"}
-
-# What keys and values are, by the names that the page has for it: key, value, and what is shown.
-KINDS = {
-    "words": ("words", "numbers", "Words, and a number"),
-    "uuids": ("uuids", "uuids", "UUIDs, both of them"),
-}
+# At these lengths, one after another, it is asked where the model breaks.
+BREAKS = range(500, 4001, 500)
 
 # The haystacks of the playground that the page offers.
 HAYSTACKS = ("essay", "text")
-
-# Needles that are drawn for each language and variant; "another needle" goes through them.
-DRAWS = 20
 
 # The shades of a cell of the heatmap, from nothing found to all.
 SHADES = 11
@@ -110,7 +102,9 @@ def contents() -> dict[str, str]:
         If the tokenizer merges text across sentences.
     """
     play = Playground(length=LENGTHS["most"])
-    made = {"page.json": about(play)}
+    english = about(play)
+    danish = translated(english, form(), megabytes())
+    made = {"page.en.json": english, "page.da.json": danish}
     for code in languages.available():
         made[f"{code}.json"] = pack(play, code)
     return {name: json.dumps(found, ensure_ascii=False) for name, found in made.items()}
@@ -193,11 +187,17 @@ def about(play: Playground) -> dict[str, Any]:
             "special": frame.special,
             "chat": frame.chat,
         },
-        "generate": samples.tokens_to_generate,
-        "seam": samples.maker.haystack.seam,
+        "tasks": {
+            name: {"own": offer.own, "kinds": offer.setting is not None}
+            for name, offer in TASKS.items()
+        },
+        "seams": {
+            "prose": samples.maker.haystack.seam,
+            "lines": chains_of(play, play.setting.language).maker.haystack.seam,
+        },
         "anchor": haystack.ANCHOR,
         "texts": text_rules(),
-        "lengths": {**LENGTHS, "columns": COLUMNS},
+        "lengths": {**LENGTHS, "columns": COLUMNS, "breaks": [*BREAKS]},
         "rows": ROWS,
         "bins": [columns[depth_bin(depth, len(ROWS))] for depth in range(101)],
         "labels": LABELS,
@@ -210,8 +210,9 @@ def about(play: Playground) -> dict[str, Any]:
         "wanted": show.WANTED,
         "silent": show.SILENT,
         "looked": LOOKED,
-        "copied": "The link is copied.",
-        "uncopied": "This browser copies no link; the address line has it.",
+        "words": WORDS,
+        "controls": {},
+        "colours": {name: fill for name, (fill, _) in show.COLOURS.items()},
         "shades": [plots.shade(step / (SHADES - 1)) for step in range(SHADES)],
     }
 
@@ -240,71 +241,6 @@ def text_rules() -> dict[str, Any]:
     }
 
 
-def pack(play: Playground, code: str) -> dict[str, Any]:
-    """Return a language pack's wording and essays with their costs, and needles that were drawn.
-
-    Raises
-    ------
-    DataError
-        If the tokenizer merges text across sentences, so that their costs do not add up.
-    """
-    language = languages.load(code)
-    units = play.samples_of(Setting(language=code, length=LENGTHS["most"])).maker.haystack
-    if not units.additive:
-        raise DataError(
-            f"The tokenizer of '{play.name}' merges text across sentences of '{code}', and the"
-            " page 'Move the needle' adds up what sentences cost."
-        )
-    return {
-        "units": list(zip(units.units, units.costs, strict=True)),
-        "labels": {
-            kind: {form: language.label(value, count) for form, count in (("one", 1), ("many", 2))}
-            for kind, (_, value, _) in KINDS.items()
-        },
-        "wording": {
-            "needle": language.text("niah", "needle"),
-            "template": language.text("niah", "one", "template"),
-            "answer_prefix": language.text("niah", "one", "answer_prefix"),
-        },
-        "draws": {
-            kind: {
-                others: [
-                    draw(play, hidden(kind, language=code, num_distractors=others, index=index))
-                    for index in range(DRAWS)
-                ]
-                for others in VARIANTS
-            }
-            for kind in KINDS
-        },
-    }
-
-
-def hidden(kind: str, **values: Any) -> Setting:
-    """Return a setting with keys and values of a kind in ``KINDS``."""
-    key, value, _ = KINDS[kind]
-    return Setting(type_needle_k=key, type_needle_v=value, **values)
-
-
-def draw(play: Playground, setting: Setting) -> dict[str, Any]:
-    """Return a drawn prompt's needles, and the unit that its haystack begins with.
-
-    Returns
-    -------
-    dict
-        ``asked``: key and value of the needle that is asked for; ``others``: key, value and depth
-        (0 to 100) of each other one; ``start``: the number of the unit, from 0.
-    """
-    samples = play.samples_of(setting)
-    draft, take = samples.plan(setting.index, setting.depth)
-    needles = [draft.needles[number] for number in draft.order]
-    asked, *others = [[each.key, each.text[slice(*each.value)], each.depth] for each in needles]
-    # Once around, from where it begins.
-    units = samples.maker.haystack.units
-    lap = take(samples.maker.haystack.total).units
-    start = next(at for at in range(len(units)) if [*units[at:], *units[:at]] == lap)
-    return {"asked": asked[:2], "others": others, "start": start}
-
-
 # --- Controls --------------------------------------------------------------------------------
 
 
@@ -321,6 +257,26 @@ def controls(folder: str) -> Iterator[str]:
     folder
         The address of the page's files, from the page.
     """
+    yield f'<link rel="stylesheet" href="{folder}/needle.css">'
+    yield "<style>"
+    for name, (fill, _) in show.COLOURS.items():
+        yield f".ruler-needle span.{name} {{ background: {fill}; }}"
+    for name, style in show.MARKS.items():
+        yield f".ruler-needle .prompt .{name} {{ {style} }}"
+    yield "</style>"
+    cannot = html.escape(WORDS["cannot"])
+    yield f'<div class="ruler-needle" data-version="{version()}" data-cannot="{cannot}">'
+    yield f"<noscript><style>.ruler-needle .starting {{ display: none; }}</style><p>{UNABLE}</p>"
+    yield "</noscript>"
+    yield f'<p class="starting" data-part="starting">{STARTING}</p>'
+    yield '<p class="say bad alert" role="alert" data-part="alert" hidden></p>'
+    yield from form()
+    yield f'<script type="module" src="{folder}/page.js"></script>'
+    yield "</div>"
+
+
+def form() -> Iterator[str]:
+    """Yield the form that the page's controls stand in, in English."""
     setting = Setting()
     packs = {code: languages.load(code).name for code in languages.available()}
     haystacks = {name: HAYSTACK_NAMES[name] for name in HAYSTACKS}
@@ -331,18 +287,6 @@ def controls(folder: str) -> Iterator[str]:
             f' aria-disabled="true">{html.escape(label)}</button>'
         )
 
-    yield f'<link rel="stylesheet" href="{folder}/needle.css">'
-    yield "<style>"
-    for name, (fill, _) in show.COLOURS.items():
-        yield f".ruler-needle span.{name} {{ background: {fill}; }}"
-    for name, style in show.MARKS.items():
-        yield f".ruler-needle .prompt .{name} {{ {style} }}"
-    yield "</style>"
-    yield f'<div class="ruler-needle" data-version="{version()}">'
-    yield f"<noscript><style>.ruler-needle .starting {{ display: none; }}</style><p>{UNABLE}</p>"
-    yield "</noscript>"
-    yield f'<p class="starting" data-part="starting">{STARTING}</p>'
-    yield '<p class="say bad alert" role="alert" data-part="alert" hidden></p>'
     # Else a browser puts back after a reload what was chosen before it, and tells no script.
     yield '<form data-part="app" autocomplete="off" hidden>'
     # What is moved, asked and answered comes first, and so stands on one screen.
@@ -353,17 +297,24 @@ def controls(folder: str) -> Iterator[str]:
     yield "</div>"
     yield '<div class="strip" data-part="strip" aria-hidden="true"></div>'
     yield '<div class="buttons">'
-    yield button("ask", f"{LABELS['ask']} (loads {megabytes()})", TIPS["ask"], "primary")
+    yield button("ask", loads(megabytes()), TIPS["ask"], "primary")
+    tip = "Ask at longer and longer lengths, until the answer is wrong"
+    yield button("breaks", "Where it breaks", tip)
     yield button("depths", "Try all depths", "Ask at ten depths, at this length")
     yield button("lengths", "All depths and lengths", "Ask at ten depths and four lengths")
     yield button("another", LABELS["another"], TIPS["another"])
     yield button("stop", LABELS["stop"], TIPS["stop"])
-    yield button("link", "Copy link", "Copy an address that opens the page at this setting")
     yield "</div>"
     yield '<progress data-part="progress" aria-label="Loading" value="0" hidden></progress>'
     yield '<div class="doing" data-part="doing"></div>'
     yield '<div class="unseen" role="status" data-part="aloud"></div>'
     yield f'<div class="say" role="status" data-part="answer">{LABELS["not asked"]}</div>'
+    yield '<div class="say" data-part="kept" hidden></div>'
+    yield '<div class="buttons">'
+    yield button("compare", "Compare", "Keep this answer beside the next ones")
+    yield button("link", "Copy link", "Copy an address that opens the page at this setting")
+    yield button("picture", "Copy picture", "Copy a picture of the answer and of the table")
+    yield "</div>"
     yield '<div class="found" data-part="found" hidden><table>'
     yield f"<caption>{LABELS['found']}</caption>"
     heads = "".join(f'<th scope="col">{depth}<span class="unseen"> %</span></th>' for depth in ROWS)
@@ -379,14 +330,16 @@ def controls(folder: str) -> Iterator[str]:
     )
     yield '<div class="fields">'
     yield select("language", LABELS["language"], packs, setting.language)
-    yield select("distractors", "Variant", {str(n): name for n, name in VARIANTS.items()}, "0")
+    yield select("task", "Task", {name: offer.label for name, offer in TASKS.items()}, "one")
     kinds = {name: shown for name, (_, _, shown) in KINDS.items()}
     yield select("kind", "Key and value", kinds, "words")
     yield select("haystack", LABELS["haystack"], haystacks, setting.haystack)
+    yield select("tongue", "Controls speak", TONGUES, "en")
     yield "</div>"
     yield '<details data-part="own">'
     yield f'<summary title="{html.escape(TIPS["own"])}">{LABELS["own"]}</summary>'
-    yield f'<p class="small">{HINT}</p>'
+    for tongue, hint in HINTS.items():
+        yield f'<p class="small" data-tongue="{tongue}" lang="{tongue}">{hint}</p>'
     yield '<div class="fields">'
     for name in ("needle", "question", "prefix"):
         yield field(name, LABELS[name], f'<input name="{name}" id="needle-{name}">')
@@ -394,35 +347,6 @@ def controls(folder: str) -> Iterator[str]:
     yield field("text", LABELS["text"], '<textarea name="text" id="needle-text"></textarea>')
     yield "</details>"
     yield "</form>"
-    yield f'<script type="module" src="{folder}/page.js"></script>'
-    yield "</div>"
-
-
-LOOKED = {
-    "title": "Where it looked",
-    "whole": "whole answer",
-    "end": "end",
-    "pieces": "Pieces of the answer",
-    "beginning": "the first token, where heads rest",
-    "about": (
-        "Attention over the prompt, the mean of all heads of all layers; what is missing to 100 %"
-        " went to the answer itself. Bars leave out the first token."
-    ),
-}
-"""What stands over and under the strip of attention."""
-
-UNABLE = (
-    "With JavaScript, the model inside would run here, in your browser: you move a needle through"
-    " a text of 500 to 4,000 tokens with a slider, ask for its number, and see whether the model"
-    " finds it, at one depth or at all of them, in Danish or in English, with a needle and a text"
-    " of your own if you like. Nothing that you write would leave your machine."
-)
-
-STARTING = (
-    "If this sentence stays, the model cannot start here. It needs a browser from 2023 or later,"
-    " and a page that comes from a web server: a site that you have built opens with"
-    " <code>python -m http.server --directory _build/html</code>."
-)
 
 
 def field(name: str, label: str, control: str, value: str = "") -> str:

@@ -346,6 +346,7 @@ class Needle(Generated):
 
     files = (
         "book/browser.py",
+        "book/needle_*.py",
         "book/_static/needle/*",
         "rulerlib/*.py",
         "rulerlib/playground/*.py",

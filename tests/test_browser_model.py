@@ -24,9 +24,11 @@ from helpers_needle import PAGE, Reader  # noqa: E402
 from tokenizers import Tokenizer  # noqa: E402
 
 from benchmarks.browser import (  # noqa: E402
+    Asked,
     answer_of,
     ask,
     ask_worker,
+    asked,
     bare_site,
     on_the_page,
     prompt_of,
@@ -34,6 +36,7 @@ from benchmarks.browser import (  # noqa: E402
     settings,
 )
 from book import browser as browsers  # noqa: E402
+from book.needle_tasks import DRAWS, TASKS  # noqa: E402
 from conftest import tries  # noqa: E402
 from rulerlib import languages, metrics, models, texts  # noqa: E402
 from rulerlib.analysis import depth_bin  # noqa: E402
@@ -101,7 +104,7 @@ def test_the_needle_is_moved_by_keyboard_and_found_at_all_depths(reader):
 
 def test_the_heatmap_grows_over_lengths_and_can_be_stopped(reader):
     reader.page.get_by_label(LABELS["language"]).select_option("en")
-    reader.page.get_by_label("Variant").select_option("3")
+    reader.page.get_by_label("Task").select_option("keys")
     reader.length.focus()
     reader.page.keyboard.press("Home")
     expect(reader.prompt.locator("mark.distractor")).to_have_count(3)
@@ -116,7 +119,7 @@ def test_the_heatmap_grows_over_lengths_and_can_be_stopped(reader):
     assert all(re.fullmatch(r"\d of \d", cell) for cell in cells["500"])
     assert "not asked" in cells[list(cells)[-1]]
     # Another kind of prompt begins another heatmap.
-    reader.page.get_by_label("Variant").select_option("0")
+    reader.page.get_by_label("Task").select_option("one")
     expect(reader.page.locator("[data-part=found]")).to_be_hidden()
     assert not reader.wrong
 
@@ -161,25 +164,31 @@ def test_what_the_reader_writes_is_text_and_mistakes_are_said(reader):
 def test_prompts_and_answers_are_those_of_rulerlib(browser, address, play):
     page, wrong = opened(browser, address, PAGE)
     # benchmarks/browser.py makes them at all lengths.
-    asked = [*settings((500, 1000)), *settings((browsers.LENGTHS["most"],))[::5]]
-    assert len(asked) >= 150
-    made = ask(page, address, "prompt", asked)["replies"]
-    for setting, prompt in zip(asked, made, strict=True):
-        sample, fed = prompt_of(play, setting)
-        assert prompt["fed"] == fed, setting
+    questions = [*settings((500, 1000)), *settings((browsers.LENGTHS["most"],))[::5]]
+    assert len(questions) >= 250
+    made = ask(page, address, "prompt", questions)["replies"]
+    for question, prompt in zip(questions, made, strict=True):
+        setting = question.setting
+        sample, fed, room = prompt_of(play, question)
+        assert prompt["fed"] == fed, question
+        assert prompt["generate"] == room
         assert prompt["length"] == sample.length_w_model_temp
         assert sum(count for _, count in spent(prompt)) == setting.length
-        assert [prompt["value"]] == sample.outputs
-        if setting.haystack != "text":
+        assert sorted(prompt["outputs"]) == sorted(sample.outputs)
+        if setting.haystack == "essay" and question.task != "chains":
             known = play.prompt_of(setting)
-            assert spent(prompt) == known.budget(), setting
+            assert spent(prompt) == known.budget(), question
             assert {*prompt["others"]} == {*known.others}
+    assert {question.task for question in questions} == {*TASKS}
     # benchmarks/browser.py asks them all.
-    few = [setting for setting in asked if setting.length == 500][::7]
-    assert {setting.num_distractors for setting in few} == {0, 3}
+    few = [question for question in questions if question.setting.length <= 600][::7]
+    assert {question.task for question in few} == {*TASKS}
     said = ask(page, address, "ask", few)["replies"]
-    expected = [answer_of(play, prompt_of(play, setting)[0]) for setting in few]
-    assert [reply["text"] for reply in said] == expected
+    for question, reply in zip(few, said, strict=True):
+        sample, _, room = prompt_of(play, question)
+        assert reply["text"] == answer_of(play, sample, room), question
+        found = metrics.recall(reply["text"], sample.outputs)
+        assert reply["found"] == round(found * len(sample.outputs))
     page.context.close()
     assert not wrong
 
@@ -207,6 +216,20 @@ OWN_TEXTS = [
 ]  # fmt: skip
 
 
+# The tasks of which the reader may write something.
+WORDED = [name for name, offer in TASKS.items() if offer.own]
+
+
+def task_of(own):
+    """The task that some fields of a setting make."""
+    return next(
+        name
+        for name in WORDED
+        if all(own.get(key, getattr(Setting(), key)) == getattr(Setting(**TASKS[name].setting), key)
+               for key in ("num_needles", "num_values", "num_distractors"))
+    )  # fmt: skip
+
+
 @pytest.fixture(scope="module")
 def worker(tmp_path_factory):
     """Where the page's worker is served, without the pages of the site, which take longer."""
@@ -231,22 +254,19 @@ def test_what_the_reader_writes_makes_the_prompts_and_mistakes_of_rulerlib(
                if rng.random() < 0.6}  # fmt: skip
         if rng.random() < 0.4:
             own.update(haystack="text", text=rng.choice(OWN_TEXTS))
-        own.update(language=rng.choice(["da", "en"]), num_distractors=rng.choice([0, 3]),
+        own.update(language=rng.choice(["da", "en"]), **TASKS[rng.choice(WORDED)].setting,
                    length=rng.choice([500, 700, 1100]), depth=rng.randint(0, 100),
-                   index=number % browsers.DRAWS)  # fmt: skip
+                   index=number % DRAWS)  # fmt: skip
         given.append(own)
     expected = []
     for own in given:
         try:
-            expected.append(prompt_of(play, Setting(**own)))
+            expected.append(prompt_of(play, Asked("", Setting(**own))))
         except (ParameterError, DataError) as error:
             expected.append(error)
-    asked = [
-        {**on_the_page(Setting()), "distractors": own.get("num_distractors", 0), **own}
-        for own in given
-    ]
+    asked_ = [{**on_the_page(Asked(task_of(own), Setting())), **own} for own in given]
     page, wrong = opened(browser, worker, "index")
-    replies = ask_worker(page, worker, "prompt", asked)["replies"]
+    replies = ask_worker(page, worker, "prompt", asked_)["replies"]
     for own, known, reply in zip(given, expected, replies, strict=True):
         if isinstance(known, ParameterError):
             said = "must be at least" if known.parameter == "length" else known.allowed
@@ -317,18 +337,18 @@ def test_texts_are_read_and_judged_as_in_python(browser, address):
 
 
 def test_a_depth_is_counted_where_the_tables_count_it():
-    bins = json.loads(browsers.contents()["page.json"])["bins"]
+    bins = json.loads(browsers.contents()["page.en.json"])["bins"]
     for depth, column in enumerate(bins):
         assert depth_bin(depth, len(ROWS)) == depth_bin(ROWS[column], len(ROWS))
 
 
 def test_a_context_that_was_read_before_changes_no_answer(browser, address):
     page, _ = opened(browser, address, PAGE)
-    asked = [Setting(length=500, depth=depth) for depth in (67, 100)]
-    together = ask(page, address, "ask", [*asked, *asked])["replies"]
+    questions = [asked("one", length=500, depth=depth) for depth in (67, 100)]
+    together = ask(page, address, "ask", [*questions, *questions])["replies"]
     assert [reply["kept"] > 100 for reply in together] == [False, True, True, True]
-    for setting, reply, again in zip(asked, together, together[2:], strict=False):
-        (alone,) = ask(page, address, "ask", [setting])["replies"]
+    for question, reply, again in zip(questions, together, together[2:], strict=False):
+        (alone,) = ask(page, address, "ask", [question])["replies"]
         assert alone["ids"] == reply["ids"] == again["ids"]
     page.context.close()
 
@@ -336,19 +356,21 @@ def test_a_context_that_was_read_before_changes_no_answer(browser, address):
 def test_where_it_looked_is_the_mean_attention_that_transformers_computes(browser, worker, play):
     page = browser.new_page()
     page.goto(worker)
-    asked = [
-        Setting(language="da", length=500, depth=33),
+    questions = [
+        asked("one", language="da", length=500, depth=33),
         # Letters of several bytes and of two units before what is looked at.
-        Setting(language="en", length=600, depth=90, needle="The 🐟 of the {key} is Ø{value}."),
+        asked(
+            "one", language="en", length=600, depth=90, needle="The 🐟 of the {key} is Ø{value}."
+        ),
     ]
-    replies = ask(page, worker, "ask", asked)["replies"]
+    replies = ask(page, worker, "ask", questions)["replies"]
     page.close()
     words = play.model.tokenizer
     model = transformers.AutoModelForCausalLM.from_pretrained(
         browsers.LILLE, attn_implementation="eager", dtype=torch.float32
     )
-    for setting, reply in zip(asked, replies, strict=True):
-        fed = prompt_of(play, setting)[1]
+    for question, reply in zip(questions, replies, strict=True):
+        fed = prompt_of(play, question)[1]
         ids = words.encode(fed, special=False)
         # Where each token stands, by what the tokenizer of Python says of it.
         offsets = Tokenizer.from_file(str(browsers.LILLE / "tokenizer.json")).encode(
@@ -453,6 +475,5 @@ def test_a_kernel_that_is_wrong_is_not_assembled(tmp_path):
 
 
 def test_settings_of_the_page_are_settings_of_the_playground():
-    made = on_the_page(Setting(num_distractors=3, depth=ROWS[1]))
-    assert made["distractors"] == 3
-    assert made["depth"] == ROWS[1]
+    made = on_the_page(asked("keys", "uuids", depth=ROWS[1]))
+    assert (made["task"], made["kind"], made["depth"]) == ("keys", "uuids", ROWS[1])

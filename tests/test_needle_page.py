@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import io
 import itertools
 import re
 
@@ -13,6 +15,9 @@ pytest.importorskip("torch")
 
 from helpers_needle import Reader  # noqa: E402
 
+from book.needle_tasks import TASKS  # noqa: E402
+from book.needle_words import DANISH, translated  # noqa: E402
+from rulerlib.errors import DataError  # noqa: E402
 from rulerlib.playground.labels import LABELS  # noqa: E402
 
 expect = playwright.expect
@@ -93,11 +98,11 @@ def test_the_setting_lives_in_the_address(reader, browser, address):
 
 
 def test_a_link_that_is_wrong_does_no_harm(reader):
-    reader.page.evaluate("location.hash = 'language=xx&depth=999&length=abc&index=-1&distractors='")
+    reader.page.evaluate("location.hash = 'language=xx&depth=999&length=abc&index=-1&task='")
     expect(reader.depth).to_have_attribute("aria-valuetext", "100 %")
     expect(reader.prompt.locator("mark.needle")).to_be_visible()
     assert reader.page.get_by_label(LABELS["language"]).input_value() == "da"
-    assert reader.page.get_by_label("Variant").input_value() == "0"
+    assert reader.page.get_by_label("Task").input_value() == "one"
 
 
 def test_it_shows_where_the_model_looked_while_the_prompt_is_the_one_that_was_asked(reader):
@@ -138,3 +143,129 @@ def test_a_cell_of_the_heatmap_leads_to_its_answer_or_asks(reader):
     reader.page.locator("[data-part=cells] button", has_text="1 of 1").nth(1).click()
     expect(reader.answer).to_contain_text("at depth 50 %")
     expect(reader.depth).to_have_attribute("aria-valuetext", "50 %")
+
+
+@pytest.mark.parametrize("task", [task for task in TASKS if task != "one"])
+def test_other_tasks_are_asked_and_judged_by_all_that_is_wanted(reader, task):
+    reader.page.get_by_label("Task").select_option(task)
+    reader.page.wait_for_url(f"**#task={task}")
+    own = reader.page.locator("[data-part=own]")
+    expect(own).to_be_visible(visible=TASKS[task].own)
+    reader.press("Ask the model")
+    said = reader.answer.locator(".said")
+    expect(said).to_be_visible()
+    wanted = reader.answer.get_by_text("Wanted:").inner_text().removeprefix("Wanted: ").split(", ")
+    assert len(wanted) == {"keys": 1, "queries": 4, "values": 4, "needles": 1, "chains": 5}[task]
+    shown = reader.prompt.inner_text()
+    assert all(value in shown for value in wanted)
+    found = sum(value in said.inner_text() for value in wanted)
+    verdict = reader.answer.locator("b").inner_text()
+    if found == len(wanted):
+        assert verdict.startswith("Right")
+        assert reader.answer.get_attribute("class") in ("say good", "say fair")
+    else:
+        assert verdict.startswith("Partly right" if found else "Wrong")
+        assert reader.answer.get_attribute("class") == "say bad"
+    cells = [cell for (row,) in [reader.cells().values()] for cell in row if cell != "not asked"]
+    assert cells == [f"{found} of {len(wanted)}"]
+    # The needle that is moved is in sight, wherever it stands.
+    for key in ("Home", "End"):
+        reader.depth.focus()
+        reader.page.keyboard.press(key)
+        expect(reader.depth).to_have_attribute(
+            "aria-valuetext", "0 %" if key == "Home" else "100 %"
+        )
+        moved = reader.prompt.locator("mark.moved")
+        expect(moved).to_have_count(1)
+        box, place = reader.prompt.bounding_box(), moved.bounding_box()
+        assert box["y"] - 1 <= place["y"] <= box["y"] + box["height"]
+
+
+def test_it_finds_where_the_model_breaks(reader):
+    reader.page.get_by_label("Task").select_option("values")
+    reader.press("Ask the model")
+    expect(reader.answer.locator(".said")).to_be_visible()
+    reader.press("Where it breaks")
+    first = reader.answer.locator("b").first
+    expect(first).to_contain_text(re.compile("break"))
+    told = first.inner_text()
+    lengths = {length: cells for length, cells in reader.cells().items() if "of" in str(cells)}
+    whole = [length for length, cells in lengths.items() if "4 of 4" in cells]
+    if told.startswith("It does not break"):
+        assert len(whole) == len(lengths) >= 8
+    else:
+        broken = re.search(r"breaks at ([\d,]+) tokens", told)[1]
+        assert broken not in whole
+        assert reader.length.get_attribute("aria-valuetext") == broken
+        assert all(int(length.replace(",", "")) < int(broken.replace(",", "")) or length == "1,000"
+                   for length in whole)  # fmt: skip
+
+
+def test_an_answer_is_kept_to_compare_with(reader):
+    compare = reader.button("Compare")
+    expect(compare).to_have_attribute("aria-disabled", "true")
+    reader.press("Ask the model")
+    expect(reader.answer).to_contain_text("at depth 50 %")
+    reader.press("Compare")
+    kept = reader.page.locator("[data-part=kept]")
+    expect(kept).to_contain_text("at depth 50 %, 1,000 tokens")
+    expect(kept.get_by_role("img")).to_be_visible()
+    reader.depth.focus()
+    reader.page.keyboard.press("Home")
+    reader.press("Ask the model")
+    expect(reader.answer).to_contain_text("at depth 0 %")
+    expect(kept).to_contain_text("at depth 50 %")
+    reader.press("Compare")
+    expect(kept).to_be_hidden()
+
+
+def test_a_picture_of_it_is_copied(reader):
+    image = pytest.importorskip("PIL.Image")
+    reader.page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    reader.press("Ask the model")
+    expect(reader.answer).to_contain_text("Right")
+    reader.press("Copy picture")
+    expect(reader.page.get_by_text("The picture is copied.").first).to_be_visible()
+    copied = reader.page.evaluate(
+        """async () => {
+            const [item] = await navigator.clipboard.read();
+            const bytes = new Uint8Array(await (await item.getType("image/png")).arrayBuffer());
+            return btoa(String.fromCharCode(...bytes));
+        }"""
+    )
+    drawn = image.open(io.BytesIO(base64.b64decode(copied))).convert("RGB")
+    assert drawn.width == 1200
+    assert 400 < drawn.height < 900
+    colours = {colour for _, colour in drawn.getcolors(1 << 20)}
+    # The needle, where it looked, and that it was right.
+    assert {(0xF5, 0x9E, 0x0B), (0x7C, 0x3A, 0xED), (0x16, 0xA3, 0x4A)} <= colours
+
+
+def test_the_controls_speak_danish_and_the_page_remembers(reader):
+    reader.press("Ask the model")
+    expect(reader.answer).to_contain_text("Right")
+    reader.page.get_by_label("Controls speak").select_option("da")
+    expect(reader.answer).to_contain_text("Rigtigt. (ved dybde 50 %, 1.000 tokens")
+    root = reader.page.locator(".ruler-needle")
+    expect(root).to_have_attribute("lang", "da")
+    said = root.inner_text()
+    for english in ("Ask the model", "Where it breaks", "haystack", "Copy", "Found", "Task"):
+        assert english not in said, english
+    reader.page.get_by_text("Dine egne ord").click()
+    reader.page.get_by_role("textbox", name="Nål").fill("intet")
+    expect(reader.alert).to_contain_text("Nål er “intet”, men skal være en sætning")
+    reader.page.reload()
+    expect(reader.button("Spørg modellen (henter")).to_be_visible()
+    reader.page.get_by_label("Knapperne taler").select_option("en")
+    expect(reader.button("Ask the model (loads")).to_be_visible()
+    expect(reader.page.get_by_label("Controls speak")).to_be_visible()
+
+
+def test_a_text_without_danish_stops_the_build():
+    page = {"labels": {"ask": "Ask the model"}, "rows": [0, 100]}
+    made = translated(page, ['<b title="Stop">1</b>'], "1.0 MB")
+    assert made["labels"] == {"ask": DANISH["Ask the model"]}
+    assert made["rows"] == [0, 100]
+    assert made["controls"] == {"Stop": "Stop", "1": "1"}
+    with pytest.raises(DataError, match="no Danish for: Something new"):
+        translated(page, ["<b>Something new</b>"], "1.0 MB")

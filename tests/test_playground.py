@@ -260,6 +260,8 @@ BAD = [
     ({"depth": "middle"}, "depth is 'middle'"),
     ({"num_needles": 0}, "num_needles is 0"),
     ({"num_needles": 30, "num_distractors": 20}, "num_distractors is 20"),
+    ({"num_needles": 3, "num_values": 14}, "num_values is 14"),
+    ({**SHED, "num_values": 2}, "needle is"),
     ({"type_needle_k": "names"}, "type_needle_k is 'names'"),
     ({"needle": "Nothing to find."}, "needle is 'Nothing to find.'"),
     ({"needle": "Both {value} and {4711}."}, "needle is"),
@@ -318,6 +320,21 @@ def test_a_part_of_the_values_is_not_all():
     answer = play.ask()
     assert (answer.right, answer.recall) == (False, 0.5)
     assert "Partly right, 1 of 2" in answer.verdict()
+
+
+def test_all_values_of_a_key_are_wanted_and_one_of_them_is_moved():
+    play = make(num_values=4, depth=0)
+    assert "4 values each" in play.setting.label()
+    found = {}
+    for depth in (0, 100):
+        play.set(depth=depth)
+        sample = play.prompt.sample
+        assert len({part.key for part in sample.parts.of_role("needle")}) == 1
+        found[depth] = dict(zip(sample.outputs, sample.depths, strict=True))
+    moved = [value for value, depth in found[0].items() if depth == 0]
+    assert found[100][moved[0]] == 100
+    play.model.said = lambda prompt: " ".join(sample.outputs[1:])
+    assert "Partly right, 3 of 4" in play.ask().verdict()
 
 
 def test_the_value_of_a_distractor_is_recognized():
@@ -410,8 +427,10 @@ def test_a_slider_moves_the_needle():
     assert Seen(page.prompt.value).marks == [text for text, _ in needles(page.play.prompt)]
     page.controls["language"].value = "en"
     assert "One of the special magic numbers" in Seen(page.prompt.value).text
-    for name, value in [("haystack", "noise"), ("num_distractors", 2), ("num_needles", 2),
-                        ("type_needle_v", "uuids"), ("length", 2048)]:  # fmt: skip
+    for name, value in [
+        ("haystack", "noise"), ("num_distractors", 2), ("num_needles", 2), ("num_values", 3),
+        ("type_needle_v", "uuids"), ("length", 2048),
+    ]:  # fmt: skip
         page.controls[name].value = value
         assert getattr(page.play.setting, name) == value
     assert "2,048 tokens" in Seen(page.budget.value).text
@@ -602,6 +621,7 @@ SPACE = {
     "depth": st.integers(0, 100),
     "num_needles": st.integers(1, 8),
     "num_distractors": st.integers(0, 8),
+    "num_values": st.integers(1, 8),
     "type_needle_k": st.sampled_from(["words", "numbers", "uuids"]),
     "type_needle_v": st.sampled_from(["words", "numbers", "uuids"]),
     "needle": words, "question": words, "prefix": words, "text": words,
@@ -634,7 +654,8 @@ def test_no_combination_of_controls_fails(moves):
     prompt = page.play.prompt
     assert sum(count for _, count in prompt.budget()) == wanted["length"]
     assert min(count for _, count in prompt.budget()) > 0
-    if wanted["depth"] in (0, 100) and wanted["num_distractors"] + wanted["num_needles"] == 1:
+    alone = (wanted["num_distractors"], wanted["num_needles"], wanted["num_values"]) == (0, 1, 1)
+    if wanted["depth"] in (0, 100) and alone:
         assert prompt.sample.depths == [wanted["depth"]]
     for output in prompt.sample.outputs:
         assert output in prompt.sample.input

@@ -42,6 +42,7 @@ LABELS = {
     "depth": "Depth (%)",
     "num_needles": "Needles",
     "num_distractors": "Distractors",
+    "num_values": "Values of each key",
     "type_needle_k": "Keys",
     "type_needle_v": "Values",
     "needle": "Needle",

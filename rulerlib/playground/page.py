@@ -142,6 +142,7 @@ class Page:
             "depth": w.IntSlider(min=0, max=100),
             "num_needles": w.BoundedIntText(min=1, max=max(MOST, setting.num_needles)),
             "num_distractors": w.BoundedIntText(min=0, max=max(MOST, setting.num_distractors)),
+            "num_values": w.BoundedIntText(min=1, max=max(MOST, setting.num_values)),
             **{name: w.Dropdown(options=types) for name in _TYPES},
             **{name: w.Text(**late) for name in WORDING},
             "text": w.Textarea(rows=5, **late),
@@ -177,7 +178,7 @@ class Page:
         self.own.observe(self._guarded(unfold), names="value")
         unfold()
         first = column("language", "haystack", "length")
-        second = column("num_needles", "num_distractors", *_TYPES)
+        second = column("num_needles", "num_distractors", "num_values", *_TYPES)
         setting = [row(first, second), self.own, words, self.controls["depth"], self.alert]
         buttons = row(self.ask, self.another, self.stop)
         asked = [*setting, self.budget, buttons, self.status, self.answer]

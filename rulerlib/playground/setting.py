@@ -64,7 +64,9 @@ class Setting:
         Where the needle stands that is moved, 0 (start) to 100 (end). It is the first that is
         asked for.
     num_needles, num_distractors
-        Needles that are asked for, and further ones of the same form that are not.
+        Keys that are asked for, and further ones, with needles of the same form, that are not.
+    num_values
+        Needles of each key, with a value each; all those of a key that is asked for are wanted.
     type_needle_k, type_needle_v
         What keys and values are: ``"words"``, ``"numbers"`` or ``"uuids"``.
     needle
@@ -92,6 +94,7 @@ class Setting:
     depth: float = 50.0
     num_needles: int = 1
     num_distractors: int = 0
+    num_values: int = 1
     type_needle_k: str = "words"
     type_needle_v: str = "numbers"
     needle: str = ""
@@ -107,6 +110,7 @@ class Setting:
         object.__setattr__(self, "depth", one_depth(self.depth))
         whole_number("num_needles", self.num_needles, 1, len(DEPTHS))
         whole_number("num_distractors", self.num_distractors, 0, len(DEPTHS) - self.num_needles)
+        whole_number("num_values", self.num_values, 1, len(DEPTHS) // self.num_keys)
         one_of("type_needle_k", self.type_needle_k, VALUE_TYPES)
         one_of("type_needle_v", self.type_needle_v, VALUE_TYPES)
         whole_number("index", self.index, 0)
@@ -123,7 +127,12 @@ class Setting:
     @property
     def several(self) -> bool:
         """Whether there are more needles than the one that is moved."""
-        return self.num_needles + self.num_distractors > 1 or self.haystack == "needle"
+        return self.num_keys * self.num_values > 1 or self.haystack == "needle"
+
+    @property
+    def num_keys(self) -> int:
+        """The number of keys in the text, asked for or not."""
+        return self.num_needles + self.num_distractors
 
     @property
     def own_value(self) -> str | None:
@@ -145,6 +154,8 @@ class Setting:
         named.append(f"{self.num_needles} needle{'s' * (self.num_needles > 1)}")
         if self.num_distractors:
             named.append(f"{self.num_distractors} distractor{'s' * (self.num_distractors > 1)}")
+        if self.num_values > 1:
+            named.append(f"{self.num_values} values each")
         named.append(f"{self.type_needle_k}: {self.type_needle_v}")
         own = {name: getattr(self, name) for name in WORDING}
         named += [f"own {name}{_short(text)}" for name, text in own.items() if text]
@@ -174,7 +185,8 @@ class Setting:
             "haystack": "essay" if self.haystack == "text" else self.haystack,
             "type_needle_k": self.type_needle_k,
             "type_needle_v": self.type_needle_v,
-            "num_needle_k": self.num_needles + self.num_distractors,
+            "num_needle_k": self.num_keys,
+            "num_needle_v": self.num_values,
             "num_needle_q": self.num_needles,
         }
 

@@ -27,22 +27,27 @@ export function byPart({ prompt, starts }, weights) {
   return [...sums].sort(([, one], [, other]) => other - one);
 }
 
-// A strip as wide as the context, with a bar for each of its places. The first token is left out,
-// for it would dwarf all others.
-export function strip(weights, said) {
-  const bars = new Array(BINS).fill(0);
+// How high the bars of a strip are, from 0 to 1: one for each place of the context. The first token
+// is left out, for it would dwarf all others.
+export function bars(weights) {
+  const sums = new Array(BINS).fill(0);
   const width = weights.length / BINS;
   weights.forEach((share, token) => {
-    if (token) bars[Math.min(BINS - 1, Math.floor(token / width))] += share;
+    if (token) sums[Math.min(BINS - 1, Math.floor(token / width))] += share;
   });
-  const most = Math.max(...bars);
+  const most = Math.max(...sums);
+  return sums.map((sum) => (most ? sum / most : 0));
+}
+
+// A strip as wide as the context.
+export function strip(weights, said) {
   const drawing = document.createElement("div");
   drawing.className = "looked";
   drawing.setAttribute("role", "img");
   drawing.setAttribute("aria-label", said);
-  drawing.append(...bars.map((sum) => {
+  drawing.append(...bars(weights).map((height) => {
     const bar = document.createElement("span");
-    bar.style.height = `${most ? (100 * sum) / most : 0}%`;
+    bar.style.height = `${100 * height}%`;
     return bar;
   }));
   return drawing;

@@ -1,11 +1,15 @@
-// The page "Move the needle": controls, the prompt, answers and the heatmap.
+// The page "Move the needle": controls, the prompt and its answers.
 //
-// It computes nothing; worker.js does. What stands on the controls is written by book/browser.py,
-// and the words that change come from page.json. What the reader types and what the model says
-// is only ever set as text.
+// It computes nothing; worker.js does. What stands on the controls is written by book/controls.py,
+// and the words that change come from page.en.json or page.da.json. What the reader types and what
+// the model says is only ever set as text.
 
+import { element } from "./element.js";
+import { heatmap } from "./heatmap.js";
 import { byPart, mark, shares, strip, unmark } from "./looked.js";
+import { picture } from "./picture.js";
 import { fill } from "./text.js";
+import { speak } from "./tongue.js";
 
 const root = document.querySelector(".ruler-needle");
 const part = (name) => root.querySelector(`[data-part="${name}"]`);
@@ -24,12 +28,13 @@ function send(kind, message = {}, report = () => {}) {
   return new Promise((resolve, reject) => {
     number += 1;
     waiting.set(number, { resolve, reject, report });
-    worker.postMessage({ id: number, kind, ...message });
+    worker.postMessage({ id: number, kind, tongue: tongue(), ...message });
   });
 }
 
+const version = `?${root.dataset.version}`;
+
 function start() {
-  const version = `?${root.dataset.version}`;
   worker = new Worker(new URL(`worker.js${version}`, import.meta.url), { type: "module" });
   worker.onmessage = ({ data }) => {
     const { resolve, reject, report } = waiting.get(data.id);
@@ -47,49 +52,72 @@ function start() {
     for (const { reject } of waiting.values()) reject(new Error(event.message || "no worker"));
     waiting.clear();
   };
-  return fetch(new URL(`page.json${version}`, import.meta.url)).then((answer) => answer.json());
 }
 
-// --- Small things -----------------------------------------------------------------------------
+// --- Words ------------------------------------------------------------------------------------
 
-function element(name, content = [], attributes = {}) {
-  const made = document.createElement(name);
-  for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
-  made.append(...[content].flat());
-  return made;
+// What the page is of, in the language that its controls speak.
+let page;
+const tongue = () => control("tongue").value;
+const say = (name, fields = {}) => fill(page.words[name], fields);
+const counted = (count) => count.toLocaleString(tongue());
+
+// Browsers that keep nothing for a page forget what it spoke.
+const REMEMBERED = "ruler-needle-tongue";
+const remember = {
+  get: () => { try { return localStorage.getItem(REMEMBERED); } catch { return null; } },
+  set: (value) => { try { localStorage.setItem(REMEMBERED, value); } catch { /* as said above */ } },
+};
+
+async function learn() {
+  const answer = await fetch(new URL(`page.${tongue()}.json${version}`, import.meta.url));
+  page = await answer.json();
+  root.lang = tongue();
+  speak(part("app"), page.controls);
+  if (loaded) buttons.ask.textContent = page.labels.ask;
 }
-
-const counted = (count) => count.toLocaleString("en");
-const unseen = (text) => element("span", text, { class: "unseen" });
 
 function alarm(text) {
   part("alert").textContent = text;
   part("alert").hidden = !text;
 }
 
-// What went wrong is said in full: nobody can ask a page that is silent.
+// What went wrong is said in full: nobody can ask a page that is silent. It may go wrong before
+// there are words.
 function cannot(reason) {
-  alarm(`The model cannot run here (${reason}). It needs a browser from 2023 or later`
-    + " (Chromium 91, Firefox 114, Safari 16.4), and files that the site serves itself;"
-    + " reload the page to try again.");
+  alarm(fill(page?.words["cannot"] ?? root.dataset.cannot, { reason }));
 }
+
+// What is going on, for the eye, which may look away; and what a screen reader says of it.
+function doing(text) {
+  part("doing").textContent = text;
+}
+
+function aloud(text) {
+  part("aloud").textContent = text;
+}
+
+const whereabouts = ({ depth, length }) => fill(page.where, { depth, length: counted(length) });
 
 // --- The setting and its prompt ---------------------------------------------------------------
 
-let page;
 let index = 0;
 let prompt = null;
 // Where the controls stand at first.
 let beginning;
 
-const FIELDS = ["language", "kind", "haystack", "needle", "question", "prefix", "text"];
-const NUMBERS = ["length", "depth", "distractors"];
+const OWN = ["needle", "question", "prefix", "text"];
+const FIELDS = ["language", "task", "kind", "haystack", ...OWN];
+const NUMBERS = ["length", "depth"];
 
+// What is not read of a task does not make another setting.
 function setting() {
   const made = { index };
   for (const name of FIELDS) made[name] = control(name).value;
   for (const name of NUMBERS) made[name] = Number(control(name).value);
-  // What is not read does not make another setting.
+  const { own, kinds } = page.tasks[made.task];
+  for (const name of own ? [] : ["haystack", ...OWN]) made[name] = beginning[name];
+  if (!kinds) made.kind = beginning.kind;
   if (made.haystack !== "text") made.text = "";
   return made;
 }
@@ -115,9 +143,7 @@ function follow() {
   }
   const drawn = Number(said.get("index"));
   index = Number.isSafeInteger(drawn) && drawn >= 0 ? drawn : 0;
-  if (["needle", "question", "prefix", "text"].some((name) => control(name).value)) {
-    part("own").open = true;
-  }
+  if (OWN.some((name) => control(name).value)) part("own").open = true;
 }
 
 // A setting at which somebody stopped is one step of the back button; moving a slider is not many.
@@ -149,6 +175,9 @@ async function refresh() {
     part(`${name}-value`).textContent = said;
     range.setAttribute("aria-valuetext", said);
   }
+  const { own, kinds } = page.tasks[control("task").value];
+  part("own").hidden = control("haystack").parentElement.hidden = !own;
+  control("kind").parentElement.hidden = !kinds;
   try {
     const made = await send("prompt", { setting: setting() });
     if (move !== moved) return;
@@ -169,40 +198,36 @@ async function refresh() {
 function failed(error) {
   if (error.mistake) alarm(error.message);
   else cannot(error.message);
-  part("answer").className = "say";
-  part("answer").textContent = page.labels["not asked"];
+  shown = null;
+  showAnswer();
 }
+
+// What stands in the box before a row of the prompt; null where the row does not stand there.
+const lead = ({ part, text }) => (part === "template" || !text ? null : part === "prefix" ? " " : "");
 
 function showPrompt() {
   const box = part("prompt");
   box.lang = control("language").value;
-  const shown = prompt.rows.filter((row) => lead(row) !== null);
-  box.replaceChildren(...shown.map((row) => {
-    const { text, part, value } = row;
-    if (part === "distractor") return element("mark", text, { class: part });
+  box.replaceChildren(...prompt.rows.filter((row) => lead(row) !== null).map((row) => {
+    const { text, part, value, moved, seam } = row;
+    if (part === "distractor" && !seam) return element("mark", text, { class: part });
     if (part !== "needle") return document.createTextNode(lead(row) + text);
     const at = text.lastIndexOf(value);
     return element("mark", [text.slice(0, at), element("span", value, { class: "value" }),
-                            text.slice(at + value.length)], { class: part });
+                            text.slice(at + value.length)],
+                   { class: moved ? `${part} moved` : part });
   }));
   showLooked();
   // The needle in the middle of the box, without moving the page.
-  const needle = box.querySelector("mark.needle");
-  box.scrollTop = needle.offsetTop - (box.clientHeight - needle.offsetHeight) / 2;
+  const needle = box.querySelector("mark.moved");
+  box.scrollTop = needle ? needle.offsetTop - (box.clientHeight - needle.offsetHeight) / 2 : 0;
 
   const { own } = prompt;
-  part("note").textContent = !own ? "" : own.read < own.of
-    ? `Your text is longer: its first ${counted(own.read)} of ${counted(own.of)} sentences fit.`
-    : own.read > own.of ? "Your text is shorter, and begins again after its end." : "";
+  part("note").textContent = !own || own.read === own.of ? ""
+    : say(own.read < own.of ? "longer" : "shorter", { read: counted(own.read), of: counted(own.of) });
 
-  const strip = part("strip");
-  const runs = [];
-  for (const { part, tokens } of prompt.rows) {
-    const last = runs[runs.length - 1];
-    if (last && last[0] === part) last[1] += tokens;
-    else if (tokens) runs.push([part, tokens]);
-  }
-  strip.replaceChildren(...runs.map(([name, tokens]) => {
+  const runs = spent(prompt);
+  part("strip").replaceChildren(...runs.map(([name, tokens]) => {
     const made = element("span", [], { class: name });
     made.style.flexGrow = tokens;
     return made;
@@ -214,11 +239,26 @@ function showPrompt() {
                    element("b", counted(sum))])));
 }
 
-// What stands in the box before a row of the prompt; null where the row does not stand there.
-const lead = ({ part, text }) => (part === "template" || !text ? null : part === "prefix" ? " " : "");
+// What the length is spent on: [part, tokens], in their order.
+function spent({ rows }) {
+  const runs = [];
+  for (const { part, tokens } of rows) {
+    const last = runs[runs.length - 1];
+    if (last && last[0] === part) last[1] += tokens;
+    else if (tokens) runs.push([part, tokens]);
+  }
+  return runs;
+}
 
 // The piece of the answer whose attention is shown; null: that of the whole answer.
 let piece = null;
+
+// Which parts an answer, or a piece of it, was taken from, in words: the most first.
+function toldOf(said, weights) {
+  const names = { ...page.parts, beginning: page.looked.beginning };
+  return byPart(said, weights).filter(([, share]) => share >= 0.005)
+    .map(([name, share]) => `${names[name]} ${Math.round(100 * share)} %`).join(", ");
+}
 
 // Show where the model looked, if the prompt that is shown is one that it has answered.
 function showLooked() {
@@ -228,9 +268,7 @@ function showLooked() {
   if (!said) return;
   if (piece >= said.pieces.length) piece = null;
   const weights = shares(said, piece);
-  const names = { ...page.parts, beginning: page.looked.beginning };
-  const told = byPart(said, weights).filter(([, share]) => share >= 0.005)
-    .map(([name, share]) => `${names[name]} ${Math.round(100 * share)} %`).join(", ");
+  const told = toldOf(said, weights);
   const choose = (at, label) => {
     const made = element("button", label, { type: "button", "aria-pressed": String(at === piece) });
     made.addEventListener("click", () => {
@@ -256,6 +294,8 @@ function showLooked() {
 let loaded = false;
 let busy = false;
 let halted = false;
+// The setting that is being asked.
+let asking = null;
 
 // Every answer so far, by its setting: decoding is greedy, so nothing is asked twice.
 const answers = new Map();
@@ -264,10 +304,10 @@ async function load() {
   const bar = part("progress");
   bar.hidden = false;
   try {
-    aloud("Loading the model");
+    aloud(say("loading"));
     await send("load", {}, ({ done, of }) => {
       bar.value = done / of;
-      doing(`Loading the model: ${Math.round((100 * done) / of)} %`);
+      doing(`${say("loading")}: ${Math.round((100 * done) / of)} %`);
     });
     loaded = true;
   } finally {
@@ -275,27 +315,16 @@ async function load() {
   }
 }
 
-// What is going on, for the eye, which may look away; and what a screen reader says of it.
-function doing(text) {
-  part("doing").textContent = text;
-}
-
-function aloud(text) {
-  part("aloud").textContent = text;
-}
-
-const whereabouts = ({ depth, length }) => fill(page.where, { depth, length: counted(length) });
-
 async function answer(wanted) {
   const key = JSON.stringify(wanted);
   if (!answers.has(key)) {
-    const where = whereabouts(wanted);
+    asking = wanted;
+    draw();
+    const about = { model: page.model, where: whereabouts(wanted) };
     const said = await send("ask", { setting: wanted }, ({ done, of }) =>
-      doing(`Asking ${page.model} ${where}: ${counted(done)} of ${counted(of)} tokens read`));
+      doing(say("reading", { ...about, done: counted(done), of: counted(of) })));
     if (said === null) return null;
-    const verdict = page.verdicts[said.verdict] + page.verdicts[said.ending];
-    const right = said.verdict === "right";
-    answers.set(key, { ...said, setting: wanted, right, verdict, where });
+    answers.set(key, { ...said, setting: wanted, of: said.prompt.outputs.length });
   }
   return answers.get(key);
 }
@@ -313,76 +342,141 @@ async function during(work) {
     failed(error);
   } finally {
     busy = false;
+    asking = null;
     doing("");
     aloud("");
     draw();
   }
 }
 
-function ask() {
-  const wanted = setting();
-  return during(async () => {
-    asking = wanted;
-    draw();
-    aloud(`Asking ${page.model} ${whereabouts(wanted)}`);
-    const said = await answer(wanted);
-    if (said) showAnswer(said);
-  }).finally(() => {
-    asking = null;
-    draw();
-  });
-}
+const ask = (wanted = setting()) => during(async () => {
+  aloud(say("asking", { model: page.model, where: whereabouts(wanted) }));
+  const said = await answer(wanted);
+  if (said) show({ said });
+});
 
 // All depths at some lengths, the short ones first; a length that is too short is left out.
-function series(lengths) {
+const series = (lengths) => during(async () => {
   const first = setting();
-  return during(async () => {
-    const begin = performance.now();
-    const said = [];
-    aloud(`Asking ${page.model}`);
-    for (const length of lengths) {
-      for (const depth of page.rows) {
-        if (halted) break;
-        asking = { ...first, depth, length };
-        draw();
-        try {
-          const one = await answer(asking);
-          if (one) said.push(one);
-        } catch (error) {
-          if (!error.mistake || lengths.length === 1) throw error;
-          break;
-        }
+  const begin = performance.now();
+  const all = [];
+  aloud(say("asking", { model: page.model, where: "" }).trim());
+  for (const length of lengths) {
+    for (const depth of page.rows) {
+      if (halted) break;
+      try {
+        const one = await answer({ ...first, depth, length });
+        if (one) all.push(one);
+      } catch (error) {
+        if (!error.mistake || lengths.length === 1) throw error;
+        break;
       }
     }
-    const seconds = ((performance.now() - begin) / 1000).toFixed(1);
-    const right = said.filter((one) => one.right).length;
-    showSeries(`Found ${right} of ${said.length}`,
-               `${lengths.map(counted).join(", ")} tokens, ${page.model}, ${seconds} s`,
-               right === said.length);
-  }).finally(() => {
-    asking = null;
-    draw();
-  });
-}
+  }
+  show({ all, lengths, seconds: (performance.now() - begin) / 1000 });
+});
 
-function showAnswer({ setting, right, verdict, ending, where, seconds, text, read, kept, prompt }) {
-  const before = kept ? `, ${counted(kept)} of them kept from the prompt before` : "";
-  const mark = !right ? "bad" : ending === "repeats" ? "fair" : "good";
-  part("answer").className = `say ${mark}`;
-  part("answer").replaceChildren(
-    element("div", [element("b", verdict), ` (${where}, ${page.model}, ${seconds.toFixed(1)} s)`]),
-    element("div", text.trim() ? element("span", `“${text.trim()}”`, { lang: setting.language })
-                               : element("i", page.silent), { class: "said" }),
-    element("div", `${page.wanted} ${prompt.value}`),
-    element("div", `${counted(read)} tokens read${before}.`, { class: "small" }));
+// Longer and longer, until an answer is not right.
+const breaks = () => during(async () => {
+  const first = setting();
+  let last = null;
+  aloud(say("asking", { model: page.model, where: "" }).trim());
+  for (const length of page.lengths.breaks) {
+    try {
+      const said = await answer({ ...first, length });
+      if (!said) return;
+      control("length").value = length;
+      if (said.found < said.of) {
+        keep();
+        await refresh();
+        show({ said, first: last ? ["broken", { last, length }] : ["at once", { length }] });
+        return;
+      }
+      last = length;
+    } catch (error) {
+      // A length that is too short for the prompt.
+      if (!error.mistake) throw error;
+    }
+  }
+  if (last === null) throw Object.assign(new Error(say("too long")), { mistake: true });
+  keep();
+  await refresh();
+  show({ said: answers.get(JSON.stringify(setting())), first: ["unbroken", { length: last }] });
+});
+
+// --- Answers ----------------------------------------------------------------------------------
+
+// What stands in the box of answers: {said, first}, an answer and a sentence before it, or {all},
+// a series; and the answer that another is compared with.
+let shown = null;
+let kept = null;
+
+function show(what) {
+  shown = what;
   piece = null;
+  showAnswer();
   showLooked();
 }
 
-function showSeries(verdict, about, right) {
-  part("answer").className = `say ${right ? "good" : "bad"}`;
-  part("answer").replaceChildren(element("div", [element("b", `${verdict}.`), ` (${about})`]));
+// What a control shows where it stands at a setting.
+const label = (name, setting) =>
+  [...control(name).options].find(({ value }) => value === setting[name]).textContent;
+
+const grade = ({ found, of, ending }) =>
+  found < of ? "bad" : ending === "repeats" ? "fair" : "good";
+
+const verdict = ({ verdict, ending, found, of }) =>
+  fill(page.verdicts[verdict], { found, n: of }) + page.verdicts[ending];
+
+// An answer: how right it is, what was said, and what was wanted.
+function told(said) {
+  const { setting, seconds, text, read, kept, prompt } = said;
+  const before = kept ? say("kept", { kept: counted(kept) }) : "";
+  const about = `${whereabouts(setting)}, ${page.model}, ${seconds.toLocaleString(tongue(),
+    { minimumFractionDigits: 1, maximumFractionDigits: 1 })} s`;
+  return [
+    element("div", [element("b", verdict(said)), ` (${about})`]),
+    element("div", text.trim() ? element("span", `“${text.trim()}”`, { lang: setting.language })
+                               : element("i", page.silent), { class: "said" }),
+    element("div", `${page.wanted} ${prompt.outputs.join(", ")}`),
+    element("div", say("read", { read: counted(read), before }), { class: "small" }),
+  ];
 }
+
+function showAnswer() {
+  const box = part("answer");
+  box.className = "say";
+  if (!shown) {
+    box.textContent = page.labels["not asked"];
+  } else if (shown.all) {
+    const [found, of] = ["found", "of"].map((name) =>
+      shown.all.reduce((sum, one) => sum + one[name], 0));
+    box.className = `say ${of && found === of ? "good" : "bad"}`;
+    const about = { lengths: shown.lengths.map(counted).join(", "), model: page.model,
+                    seconds: shown.seconds.toLocaleString(tongue(), { maximumFractionDigits: 1 }) };
+    box.replaceChildren(element("div", [element("b", say("found", { found, of })),
+                                        ` (${say("series", about)})`]));
+  } else {
+    const { said, first } = shown;
+    box.className = `say ${grade(said)}`;
+    const numbers = ([name, about]) => say(name, Object.fromEntries(
+      Object.entries(about).map(([key, value]) => [key, counted(value)])));
+    box.replaceChildren(...(first ? [element("div", element("b", numbers(first)))] : []),
+                        ...told(said));
+  }
+  part("kept").hidden = !kept;
+  if (kept) {
+    const weights = shares(kept, null);
+    const where = toldOf(kept, weights);
+    part("kept").className = `say ${grade(kept)}`;
+    part("kept").replaceChildren(
+      element("div", `${say("compared")} ${label("task", kept.setting)}`, { class: "small" }), ...told(kept),
+      strip(weights, `${page.looked.title}: ${where}`), element("div", where, { class: "small" }));
+  }
+  buttons.compare.setAttribute("aria-pressed", String(Boolean(kept)));
+}
+
+// --- The heatmap ------------------------------------------------------------------------------
 
 // Go to a cell of the heatmap: to its last answer, or to a question that nobody asked yet.
 function go(length, column, last) {
@@ -391,62 +485,52 @@ function go(length, column, last) {
   control("depth").value = last ? last.setting.depth : page.rows[column];
   if (last) index = last.setting.index;
   keep();
-  refresh().then(() => (last ? showAnswer(last) : ask()));
+  refresh().then(() => (last ? show({ said: last }) : ask()));
 }
 
-// --- The heatmap ------------------------------------------------------------------------------
-
-let asking = null;
+// The answers of the heatmap that belongs to the setting.
+const alike = () => {
+  const now = kind(setting());
+  return [...answers.values()].filter((one) => kind(one.setting) === now);
+};
 
 function draw() {
-  const now = setting();
-  const same = [...answers.values()].filter((one) => kind(one.setting) === kind(now));
-  const current = asking && kind(asking) === kind(now) ? asking : null;
-  const lengths = new Set(same.map((one) => one.setting.length));
-  if (current) lengths.add(current.length);
-  const rows = [...lengths].sort((a, b) => a - b).map((length) => {
-    const cells = page.rows.map((_, column) => {
-      const here = same.filter((one) =>
-        one.setting.length === length && page.bins[one.setting.depth] === column);
-      const hits = here.filter((one) => one.right).length;
-      const cell = element("td");
-      const button = element("button", [], { type: "button" });
-      button.addEventListener("click", () => go(length, column, here.at(-1)));
-      cell.append(button);
-      const where = whereabouts({ depth: page.rows[column], length });
-      if (here.length) {
-        const [fill, ink] = page.shades[Math.round(((page.shades.length - 1) * hits) / here.length)];
-        button.style.background = fill;
-        button.style.color = ink;
-        const sign = here.length > 1 ? `${hits}/${here.length}` : hits ? "✓" : "✗";
-        button.append(element("span", sign, { "aria-hidden": "true" }),
-                      unseen(`${hits} of ${here.length}`));
-        button.setAttribute("aria-label", `${hits} of ${here.length} ${where}`);
-      } else if (current?.length === length && page.bins[current.depth] === column) {
-        button.append("…");
-      } else {
-        button.append(unseen("not asked"));
-        button.setAttribute("aria-label", `not asked ${where}`);
-      }
-      return cell;
-    });
-    return element("tr", [element("th", counted(length), { scope: "row" }), ...cells]);
-  });
-  const all = () => [...part("cells").querySelectorAll("button")];
-  const focused = all().indexOf(document.activeElement);
-  part("cells").replaceChildren(...rows);
-  all()[focused]?.focus();
-  part("found").hidden = !rows.length;
-
-  buttons.link.setAttribute("aria-disabled", "false");
-  for (const name of ["ask", "depths", "lengths", "another"]) {
+  const current = asking && kind(asking) === kind(setting()) ? asking : null;
+  heatmap(part("found"), alike(), current, { page, say, counted, whereabouts, go });
+  for (const name of ["link", "picture"]) buttons[name].setAttribute("aria-disabled", "false");
+  for (const name of ["ask", "breaks", "depths", "lengths", "another"]) {
     // Not disabled: a button that loses the focus loses whoever works by keyboard.
     const off = busy || (name !== "another" && !prompt)
-      || (!loaded && (name === "depths" || name === "lengths"));
+      || (!loaded && !["ask", "another"].includes(name));
     buttons[name].setAttribute("aria-disabled", String(off));
   }
   buttons.stop.setAttribute("aria-disabled", String(!busy || !loaded));
+  buttons.compare.setAttribute("aria-disabled", String(!kept && !shown?.said));
   if (loaded) buttons.ask.textContent = page.labels.ask;
+}
+
+// What stands in a picture: the setting, the answer to it if there is one, and the heatmap.
+function drawn() {
+  const now = setting();
+  const said = answers.get(JSON.stringify(now));
+  const named = ["task", "kind", "language"].filter((name) => !control(name).parentElement.hidden);
+  const cells = [...part("found").querySelectorAll("tr")].map((row) =>
+    [...row.querySelectorAll("th, button")].map((cell) => ({
+      said: [...cell.childNodes].filter((node) => !node.classList?.contains("unseen"))
+        .map((node) => node.textContent).join(""),
+      ...(cell.style.background ? { fill: cell.style.background, ink: cell.style.color } : {}),
+    })));
+  return {
+    title: named.map((name) => label(name, now)).join(" · "),
+    about: `${page.model}, ${whereabouts(now)}`,
+    runs: prompt ? spent(prompt) : [],
+    colours: page.colours,
+    weights: said && shares(said, null),
+    answer: said && { verdict: verdict(said), said: said.text.trim() ? `“${said.text.trim()}”` : page.silent,
+                      wanted: `${page.wanted} ${said.prompt.outputs.join(", ")}`, grade: grade(said) },
+    table: part("found").hidden ? [] : cells,
+    address: `${location.host}${location.pathname}`,
+  };
 }
 
 // --- Beginning --------------------------------------------------------------------------------
@@ -457,7 +541,19 @@ function on(name, action) {
   });
 }
 
-on("ask", ask);
+// Put something on the clipboard, and say so; where a browser lets no page do that, say what to do.
+async function copy(what, write) {
+  try {
+    await write();
+    aloud(say(`${what} copied`));
+    doing(say(`${what} copied`));
+  } catch {
+    alarm(say(`${what} not copied`));
+  }
+}
+
+on("ask", () => ask());
+on("breaks", breaks);
 on("depths", () => series([setting().length]));
 on("lengths", () => series(page.lengths.columns));
 on("another", () => {
@@ -465,16 +561,17 @@ on("another", () => {
   keep();
   refresh();
 });
-on("link", async () => {
+on("link", () => {
   keep();
-  try {
-    await navigator.clipboard.writeText(location.href);
-    aloud(page.copied);
-    doing(page.copied);
-  } catch {
-    // Where a browser lets no page write to the clipboard, the address line has the link.
-    alarm(page.uncopied);
-  }
+  return copy("link", () => navigator.clipboard.writeText(location.href));
+});
+on("picture", () => copy("picture", () =>
+  // Made while it is written: Safari lets a page write only what it promised when it was clicked.
+  navigator.clipboard.write([new ClipboardItem({ "image/png": picture(drawn()) })])));
+on("compare", () => {
+  kept = kept ? null : shown.said;
+  showAnswer();
+  draw();
 });
 on("stop", () => {
   halted = true;
@@ -489,6 +586,17 @@ for (const name of [...FIELDS, ...NUMBERS]) {
     refresh();
   });
 }
+control("tongue").addEventListener("input", async () => {
+  remember.set(tongue());
+  try {
+    await learn();
+    doing("");
+    await refresh();
+    showAnswer();
+  } catch (error) {
+    cannot(error.message);
+  }
+});
 for (const event of ["popstate", "hashchange"]) {
   window.addEventListener(event, () => {
     clearTimeout(settled);
@@ -501,9 +609,13 @@ for (const event of ["popstate", "hashchange"]) {
 // Enter in a field is no reason to leave the page.
 part("app").addEventListener("submit", (event) => event.preventDefault());
 try {
-  page = await start();
+  const known = [...control("tongue").options].map(({ value }) => value);
+  if (known.includes(remember.get())) control("tongue").value = remember.get();
+  start();
+  await learn();
   control("text").maxLength = page.lengths.text + 1;
-  beginning = setting();
+  beginning = Object.fromEntries(FIELDS.map((name) => [name, control(name).value]));
+  beginning = { ...beginning, ...setting() };
   follow();
   part("starting").remove();
   part("app").hidden = false;

@@ -41,13 +41,17 @@ export class Texts {
     return again ? "repeats" : "cut off";
   }
 
+  // How many of some values stand in an answer.
+  found(said, values) {
+    const text = this.judged(said);
+    return values.filter((value) => text.includes(this.normal(value))).length;
+  }
+
   // rulerlib.playground.answer.verdict
   verdict(said, outputs, others) {
-    const text = this.judged(said);
-    const stands = (value) => text.includes(this.normal(value));
-    const right = outputs.filter(stands).length;
+    const right = this.found(said, outputs);
     if (right === outputs.length) return right === 1 ? "right" : "all";
-    return right ? "part" : others.some(stands) ? "distractor" : "wrong";
+    return right ? "part" : this.found(said, others) ? "distractor" : "wrong";
   }
 }
 

@@ -34,9 +34,10 @@ const tokenizer = () => once("tokenizer", async () =>
 const encode = (tokenizer, text, add_special_tokens = false) =>
   tokenizer.encode(text, { add_special_tokens }).ids;
 
-const prompts = (code) => once(`prompts ${code}`, async () => {
+// The page's words are those of the tongue that it speaks.
+const prompts = (code, tongue) => once(`prompts ${code} ${tongue}`, async () => {
   const [page, language, made] = await Promise.all(
-    [json("page.json"), json(`${code}.json`), tokenizer()]);
+    [json(`page.${tongue}.json`), json(`${code}.json`), tokenizer()]);
   return new Prompts(page, language, (text) => encode(made, text).length);
 });
 
@@ -82,7 +83,7 @@ async function bytes(name, size, report) {
 
 const model = (report) => once("model", async () => {
   const [page, config, file] = await Promise.all(
-    [json("page.json"), json("config.json"), get("kernel.wasm")]);
+    [json("page.en.json"), json("config.json"), get("kernel.wasm")]);
   const kernel = await file.arrayBuffer();
   // Before the large file is fetched.
   if (typeof WebAssembly !== "object" || !WebAssembly.validate(kernel)) {
@@ -102,8 +103,9 @@ const breath = () => new Promise((resolve) => {
 let stopped = false;
 
 const kinds = {
-  // {setting} -> the prompt, as Prompts.make has it
-  prompt: async ({ setting }) => (await prompts(setting.language)).make(setting),
+  // {setting, tongue} -> the prompt, as Prompts.make has it
+  prompt: async ({ setting, tongue = "en" }) =>
+    (await prompts(setting.language, tongue)).make(setting),
 
   // {} -> {seconds}
   load: async (_, report) => {
@@ -112,17 +114,18 @@ const kinds = {
     return { seconds: (performance.now() - begin) / 1000 };
   },
 
-  // {setting} -> {prompt, text, verdict, ending, ids, read, kept, seconds}; null where stopped. And
+  // {setting, tongue} -> {prompt, text, verdict, found, ending, ids, read, kept, seconds}; null where
+  // stopped. `found` is how many of the values that are asked for the answer has. And
   // where it looked: `pieces`, the answer's tokens as texts; `starts`, where each token of the
   // prompt begins; `took`, for each piece its attention over the prompt's tokens.
-  ask: async ({ setting }, report) => {
+  ask: async ({ setting, tongue = "en" }, report) => {
     stopped = false;
-    const composer = await prompts(setting.language);
+    const composer = await prompts(setting.language, tongue);
     const prompt = composer.make(setting);
     const [words, llama] = await Promise.all([tokenizer(), model(report)]);
     const begin = performance.now();
     // A chat template has its special tokens in its text.
-    const special = !(await json("page.json")).frame.chat;
+    const special = !composer.page.frame.chat;
     const read = encode(words, prompt.fed, special);
     if (read.length + prompt.generate !== prompt.length) {
       throw new Error(`counted ${prompt.length}, but there are ${read.length + prompt.generate}`);
@@ -138,10 +141,13 @@ const kinds = {
     const { said, took, finished, kept } = step.value;
     const text = words.decode(said, { skip_special_tokens: true });
     const seconds = (performance.now() - begin) / 1000;
-    const verdict = composer.texts.verdict(text, [prompt.value], prompt.others);
-    const ending = composer.texts.ending(text, [prompt.value, ...prompt.others], finished);
+    const { outputs, others } = prompt;
+    const { texts } = composer;
     return {
-      prompt, text, verdict, ending, ids: said, read: read.length, kept, seconds, took,
+      prompt, text, found: texts.found(text, outputs),
+      verdict: texts.verdict(text, outputs, others),
+      ending: texts.ending(text, [...outputs, ...others], finished),
+      ids: said, read: read.length, kept, seconds, took,
       pieces: said.map((id) => words.decode([id], { skip_special_tokens: true })),
       starts: starts(words, prompt.fed, special),
     };

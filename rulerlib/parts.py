@@ -121,9 +121,11 @@ class Column:
         DataError
             If it is no such object, or a part does not lie within the prompt.
         """
-        if not isinstance(values, dict) or not {"role", "start", "end"} <= values.keys():
-            raise DataError(f"the parts {shortened(values)} are no object with role, start and end")
-        role, start, end = values["role"], values["start"], values["end"]
+        try:
+            role, start, end = values["role"], values["start"], values["end"]
+        except (TypeError, LookupError) as error:
+            reason = f"the parts {shortened(values)} are no object with role, start and end"
+            raise DataError(reason) from error
         more = {name: values[name] for name in _MORE if name in values}
         columns = (start, end, *more.values())
         lists = isinstance(role, str) and {*map(type, columns)} <= {list}

@@ -306,7 +306,7 @@ class _Asked:
 
 def _written(text: Any) -> Any:
     """Return a text whose half characters, which Arrow's texts cannot hold, are written out."""
-    if not isinstance(text, str):
+    if not isinstance(text, str) or text.isascii():
         return text
     return HALF.sub(lambda half: f"\\u{ord(half[0]):04x}", text)
 
@@ -337,11 +337,9 @@ def _answer(
 ) -> tuple[dict[str, float], dict[str, Any]]:
     """Return the measures of one prediction, and what else its rows say."""
     # Tables of Arrow's texts hold no half characters, which a server may have sent.
-    pred, outputs, others = (
-        HALF.sub("\ufffd", prediction.pred),
-        prediction.outputs,
-        prediction.others,
-    )
+    pred, outputs, others = prediction.pred, prediction.outputs, prediction.others
+    if not pred.isascii():
+        pred = HALF.sub("\ufffd", pred)
     language = others.get("language") or "en"
     golds = prediction.golds
     values = scoring.score(pred, outputs, golds, language)

@@ -24,7 +24,15 @@ from rulerlib.metrics.absence import VALUE, found_or_none, says_none
 from rulerlib.metrics.drop import drop_em, drop_f1
 from rulerlib.metrics.inspect_f1 import f1_inspect
 from rulerlib.metrics.items import exact_items, item_precision, item_recall, over_answering
-from rulerlib.metrics.ruler import all_match, appear, clean, normalize, part_match, recall
+from rulerlib.metrics.ruler import (
+    all_match,
+    appear,
+    clean,
+    normalize,
+    normalized,
+    part_match,
+    recall,
+)
 from rulerlib.metrics.short_answers import (
     answer_line,
     em_norm,
@@ -40,6 +48,7 @@ __all__ = [
     "FAULTS", "MEASURES", "OF_GOLDS", "VALUE", "all_match", "answer_line", "appear", "clean",
     "drop_em", "drop_f1", "em_norm", "em_raw", "exact_items", "f1_inspect", "f1_words",
     "format_violation", "found_or_none", "gold_len", "item_precision", "item_recall", "normalize",
+    "normalized",
     "over_answering", "overlong", "part_match", "pred_len", "recall", "says_none",
 ]  # fmt: skip
 

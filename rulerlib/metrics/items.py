@@ -20,7 +20,7 @@ import unicodedata
 from collections.abc import Sequence
 
 from rulerlib import languages
-from rulerlib.metrics.ruler import clean, folded, normalize, wanted
+from rulerlib.metrics.ruler import clean, folded, normalized, wanted
 
 _UUID = r"(?<![0-9a-fA-F-])[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}(?![0-9a-fA-F-])"
 _HYPHENATED = r"(?<![\w-])[^\W\d_]+(?:-[^\W\d_]+)+(?![\w-])"
@@ -29,7 +29,6 @@ WORD = re.compile(r"(?<!\w)[^\W\d_]{2,}(?!\w)")
 """A word of letters."""
 
 _LETTERS = re.compile(r"[^\W\d_]+")
-_GOES_ON = re.compile(r"[\w-]")
 _SPACE = re.compile(r"\s")
 _UUIDS = re.compile(_UUID)
 
@@ -103,7 +102,7 @@ def _said(pred: str, references: tuple[str, ...]) -> tuple[frozenset[str], froze
         items = form(references, longer=True).findall(text)
     answer, asked = folded(pred), frozenset(wanted(references))
     whole = {reference for reference in asked if _stands_whole(reference, answer)}
-    others = {normalize(item) for item in items} - asked
+    others = {*normalized(items)} - asked
     return frozenset(whole | others), asked
 
 
@@ -111,11 +110,16 @@ def _stands_whole(item: str, text: str) -> bool:
     """Return whether an item stands where no letter, digit or hyphen goes on at either end."""
     start = text.find(item)
     while start >= 0:
-        ends = text[max(0, start - 1) : start] + text[start + len(item) : start + len(item) + 1]
-        if not _GOES_ON.search(ends):
+        end = start + len(item)
+        if not ((start and _goes_on(text[start - 1])) or _goes_on(text[end : end + 1])):
             return True
         start = text.find(item, start + 1)
     return False
+
+
+def _goes_on(letter: str) -> bool:
+    """Return whether a letter, a digit, an underscore or a hyphen stands there."""
+    return letter.isalnum() or letter in ("_", "-")
 
 
 def exact_items(pred: str, references: Sequence[str]) -> float:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import functools
 import re
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 _CONTROL = re.compile(r"[\x00-\x1f]")
 
@@ -27,9 +27,21 @@ def normalize(text: str) -> str:
     return unicodedata.normalize("NFKC", folded)
 
 
+def normalized(texts: Iterable[str]) -> list[str]:
+    """Return texts normalized, all of them in one go."""
+    texts = list(texts)
+    if not texts:
+        return texts
+    together = normalize("\0".join(texts)).split("\0")
+    # Unless one of them holds what stands between them.
+    return together if len(together) == len(texts) else [*map(normalize, texts)]
+
+
 def clean(pred: str) -> str:
     """Return a prediction as RULER's script takes it: control characters become newlines."""
-    return _CONTROL.sub("\n", pred.strip()).strip()
+    text = pred.strip()
+    # What can be printed has no control character.
+    return text if text.isprintable() else _CONTROL.sub("\n", text).strip()
 
 
 # All measures of an answer ask for the same.
@@ -42,7 +54,7 @@ def folded(pred: str) -> str:
 @functools.lru_cache(4)
 def wanted(references: tuple[str, ...]) -> tuple[str, ...]:
     """Return references normalized."""
-    return tuple(map(normalize, references))
+    return tuple(normalized(references))
 
 
 @functools.lru_cache(4)

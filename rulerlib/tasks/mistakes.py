@@ -22,13 +22,13 @@ import re
 import unicodedata
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from functools import cached_property
 from statistics import fmean
 from typing import Any
 
 from rulerlib import languages
-from rulerlib.metrics import clean, items, normalize
+from rulerlib.metrics import clean, items, normalize, normalized
 from rulerlib.parts import Column
 from rulerlib.samples import Prediction
 
@@ -115,7 +115,7 @@ def explain_values(
     """
     text = clean(prediction.pred)
     form = items.WORD if listed else items.form(prediction.outputs)
-    references = [normalize(output) for output in prediction.outputs]
+    references = normalized(prediction.outputs)
     values = _Values(prediction, form)
     stated = items.listed(text) if listed else [(hit[0], hit.end()) for hit in form.finditer(text)]
     if cut_off and stated and stated[-1][1] == len(text):
@@ -124,7 +124,7 @@ def explain_values(
     # An answer that a model has long left behind for something else was not cut off.
     rest = text[stated[-1][1] :] if stated else ""
     going_on = cut_off and len(rest.strip()) <= max(map(len, prediction.outputs), default=0)
-    said = [normalize(value) for value, _ in stated]
+    said = normalized(value for value, _ in stated)
     said = [value for value in said if values.stands(value) or value not in values.keys]
     answer = normalize(text)
     missing = [reference for reference in references if reference not in answer]
@@ -318,7 +318,7 @@ class _Values:
         """The keys of needles and distractors."""
         named = (column for column in self._columns if column.role in ("needle", "distractor"))
         keys = itertools.chain.from_iterable(column.more.get("key", ()) for column in named)
-        return {*_folded(filter(None, keys))}
+        return {*normalized(filter(None, keys))}
 
     def places(self) -> list[tuple[str, int]]:
         """Return each value of the context with where it starts."""
@@ -357,7 +357,7 @@ class _Values:
             hits = self._form.finditer(self._prompt)
             return [(normalize(hit[0]), hit.start()) for hit in hits]
         texts = map(self._prompt.__getitem__, map(slice, self._ends, self._ends.values()))
-        return [*zip(_folded(texts), self._ends, strict=True)]
+        return [*zip(normalized(texts), self._ends, strict=True)]
 
     @cached_property
     def _starts(self) -> dict[str, list[int]]:
@@ -369,14 +369,6 @@ class _Values:
 
 
 _is_normal = functools.partial(unicodedata.is_normalized, "NFKC")
-
-
-def _folded(texts: Iterable[str]) -> list[str]:
-    """Return texts normalized, all of them in one go."""
-    texts = list(texts)
-    together = normalize("\0".join(texts)).split("\0") if texts else []
-    # Unless one of them holds what stands between them.
-    return together if len(together) == len(texts) else [*map(normalize, texts)]
 
 
 def _documents(prediction: Prediction) -> tuple[list[tuple[int, str]], list[int]]:

@@ -1,6 +1,6 @@
 """The model in the reader's browser: whether it answers as `rulerlib` does, and how fast it is.
 
-    python benchmarks/browser.py                       # 240 prompts, as the page asks them
+    python benchmarks/browser.py                       # 390 prompts, as the page asks them
 
 The page's own worker is asked, in headless Chromium, and then the transformers engine at float32.
 """
@@ -54,7 +54,7 @@ SHORTEST_CHAIN = 600
 
 # Asks the worker one setting after another; a mistake of the reader's is a reply, too. Settings and
 # replies go as JSON: Playwright would take each value in them apart by itself.
-_ASK = """async ([address, kind, settings]) => {
+_ASK = """async ([address, kind, settings, looked]) => {
     const worker = new Worker(address, { type: "module" });
     const replies = [];
     const send = (message) => new Promise((resolve, reject) => {
@@ -67,7 +67,12 @@ _ASK = """async ([address, kind, settings]) => {
         worker.postMessage(message);
     });
     const load = kind === "ask" ? (await send({ id: 0, kind: "load" })).seconds : 0;
-    for (const setting of JSON.parse(settings)) replies.push(await send({ id: 1, kind, setting }));
+    for (const setting of JSON.parse(settings)) {
+        const reply = await send({ id: 1, kind, setting });
+        // A number for each piece of the answer and each token of the prompt.
+        if (!looked) delete reply.took;
+        replies.push(reply);
+    }
     worker.terminate();
     return JSON.stringify({ load, replies });
 }"""
@@ -245,17 +250,23 @@ def chromium() -> Iterator[Any]:
         browser.close()
 
 
-def ask(page: Any, address: str, kind: str, asked: Sequence[Asked]) -> dict[str, Any]:
-    """Send what is asked to a page's worker: as a "prompt", or to "ask" the model."""
-    return ask_worker(page, address, kind, [*map(on_the_page, asked)])
+def ask(
+    page: Any, address: str, kind: str, asked: Sequence[Asked], looked: bool = True
+) -> dict[str, Any]:
+    """Send what is asked to a page's worker: as a "prompt", or to "ask" the model.
+
+    Without ``looked`` the replies say nothing of where the model looked, which is much.
+    """
+    return ask_worker(page, address, kind, [*map(on_the_page, asked)], looked)
 
 
 def ask_worker(
-    page: Any, address: str, kind: str, asked: Sequence[dict[str, Any]]
+    page: Any, address: str, kind: str, asked: Sequence[dict[str, Any]], looked: bool = True
 ) -> dict[str, Any]:
     """Send to a page's worker what `on_the_page` returns; also what could not be a `Setting`."""
     worker = f"{address}/_static/needle/worker.js?{browser.version()}"
-    replies: dict[str, Any] = json.loads(page.evaluate(_ASK, [worker, kind, json.dumps(asked)]))
+    given = [worker, kind, json.dumps(asked), looked]
+    replies: dict[str, Any] = json.loads(page.evaluate(_ASK, given))
     return replies
 
 
@@ -272,7 +283,7 @@ def main() -> None:
         page = started.new_page()
         page.set_default_timeout(3_600_000)
         page.goto(f"{address}/index.html")
-        said = ask(page, address, "ask", questions)
+        said = ask(page, address, "ask", questions, looked=False)
     play = Playground(models.load("lille", dtype="float32"), length=max(chosen.lengths))
     same = same_prompts = right = 0
     for question, reply in zip(questions, said["replies"], strict=True):

@@ -27,7 +27,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
 from book import browser, vendor
-from book.needle_tasks import DRAWS, TASKS, hidden, samples_of
+from book.needle_tasks import DRAWS, TASKS, chains_of, hidden, samples_of
 from rulerlib import languages, models, predict
 from rulerlib.dataset import Dataset
 from rulerlib.haystack import Filling
@@ -180,8 +180,7 @@ def _filled(data: Dataset, maker: Maker, draft: Draft, take: Take) -> tuple[Samp
 
 def _chain(play: Playground, setting: Setting) -> tuple[Sample, str, int]:
     """Return what `prompt_of` returns, of a chain that stands evenly from a depth to the end."""
-    code, length = setting.language, setting.length
-    data = Dataset("vt", length, code, play.model.tokenizer, DRAWS, play.seed, format=play.format)
+    data = chains_of(play, setting.language, setting.length)
     maker = data.maker
     (draft,), take = maker.plan(setting.index, data._rng(setting.index), 1)
     step = (100 - setting.depth) / (len(draft.needles) - 1)

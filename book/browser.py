@@ -54,7 +54,7 @@ LENGTHS = {"least": 500, "most": 4000, "step": 100, "first": 1000, "text": 60_00
 COLUMNS = (500, 1000, 2000, 4000)
 
 # At these lengths, one after another, it is asked where the model breaks.
-BREAKS = range(500, 4001, 500)
+BREAKS = range(LENGTHS["least"], LENGTHS["most"] + 1, 500)
 
 # The haystacks of the playground that the page offers.
 HAYSTACKS = ("essay", "text")

@@ -77,19 +77,14 @@ def hidden(kind: str, /, **values: Any) -> Setting:
     return Setting(type_needle_k=key, type_needle_v=value, **values)
 
 
-def chains(play: Playground, code: str, length: int) -> Dataset:
-    """Return the chains of a language, as the playground's model reads them."""
-    return Dataset("vt", length, code, play.model.tokenizer, DRAWS, play.seed, format=play.format)
-
-
 def samples_of(play: Playground, setting: Setting) -> Samples:
     """Return the samples of a setting at the longest length that there is."""
     return play.samples_of(replace(setting, length=play.lengths[-1]))
 
 
-def chains_of(play: Playground, code: str) -> Dataset:
-    """Return the chains of a language at the longest length that there is."""
-    length = play.lengths[-1]
+def chains_of(play: Playground, code: str, length: int | None = None) -> Dataset:
+    """Return the chains of a language at a length; None: the longest that there is."""
+    length = length or play.lengths[-1]
     return Dataset("vt", length, code, play.model.tokenizer, DRAWS, play.seed, format=play.format)
 
 
@@ -116,7 +111,6 @@ def pack(play: Playground, code: str) -> dict[str, Any]:
                 f"The tokenizer of '{play.name}' merges text across sentences of '{code}', and the"
                 " page 'Move the needle' adds up what sentences cost."
             )
-    niah = {form: ("niah", form) for form in ("one", "many")}
     return {
         "units": list(zip(essays.units, essays.costs, strict=True)),
         "noise": [chains.maker.haystack.units[0], chains.maker.haystack.costs[0]],
@@ -128,10 +122,10 @@ def pack(play: Playground, code: str) -> dict[str, Any]:
         "wording": {
             form: {
                 "needle": language.text("niah", "needle"),
-                "template": language.text(*place, "template"),
-                "answer_prefix": language.text(*place, "answer_prefix"),
+                "template": language.text("niah", form, "template"),
+                "answer_prefix": language.text("niah", form, "answer_prefix"),
             }
-            for form, place in niah.items()
+            for form in ("one", "many")
         },
         "tasks": {
             name: _task(chains.tokens_to_generate, map(_chain, chains))

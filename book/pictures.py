@@ -13,10 +13,13 @@ there was typed by hand.
 from __future__ import annotations
 
 import base64
+import io
 import json
 import re
 import sys
 from pathlib import Path
+
+from PIL import Image
 
 ROOT = Path(__file__).parent.parent
 
@@ -50,7 +53,8 @@ def main(notebook: Path, readme: Path = ROOT / "README.md") -> None:
         picture, words = drawn[function]
         path = readme.parent / file
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(picture)
+        # The same pixels in fewer bytes; a figure stands on white, and nothing shines through it.
+        Image.open(io.BytesIO(picture)).convert("RGB").save(path, optimize=True)
         return f"![{words}]({file})"
 
     readme.write_text(SHOWN.sub(renewed, readme.read_text("utf-8")), "utf-8")

@@ -9,6 +9,7 @@ Nothing here imports torch or transformers.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import hashlib
 import json
@@ -17,7 +18,8 @@ from pathlib import Path
 from typing import Any
 
 from rulerlib import packages, paths
-from rulerlib.errors import LARGEST, ParameterError, is_number, require
+from rulerlib.errors import LARGEST, ParameterError, is_number, is_text, require
+from rulerlib.escaping import visible
 
 HASHED_BYTES = 64_000_000
 """Files of weights up to this size are hashed whole, larger ones by their size and `BLOCKS`."""
@@ -55,16 +57,39 @@ def folder(name: str) -> str:
         require(holds, "model", name, "a folder with config.json and tokenizer.json")
         return str(path)
     # A hub name is "owner/name"; anything else was meant as a folder or as 'lille'.
-    hub_name = name.count("/") == 1 and not name.startswith((".", "/", "~"))
+    hub_name = (
+        isinstance(name, str) and name.count("/") == 1 and not name.startswith((".", "/", "~"))
+    )
     allowed = "'lille', a folder that exists, or a hub name such as 'owner/name'"
     require(hub_name, "model", name, allowed)
     return name
 
 
+def checked(name: Any, engine: str) -> str:
+    """Return the name of a model, which its engine can know.
+
+    Parameters
+    ----------
+    engine
+        Behind ``"openai"`` stands a server, which alone knows what its names mean.
+
+    Raises
+    ------
+    ParameterError
+        If it is none: see `folder`; a name on a server is a text in one line.
+    """
+    if engine == "openai":
+        plain = is_text(name) and name.strip() and visible(name) == name and "\n" not in name
+        require(plain, "model", name, "the name of a model on the server, in one line")
+    else:
+        folder(name)
+        require(isinstance(name, str), "model", str(name), "the name of a model, as a text")
+    return str(name)
+
+
 def short_name(name: str) -> str:
     """Return what a model is called in names of folders: a folder is known by its last part."""
-    path = Path(name).expanduser()
-    return path.resolve().name if path.is_dir() else name
+    return Path(name).expanduser().resolve().name if is_folder(name) and name != "lille" else name
 
 
 def short_weights(name: str, engine: str) -> str | None:
@@ -75,7 +100,7 @@ def short_weights(name: str, engine: str) -> str | None:
     engine
         Behind ``"openai"`` stands a server, which alone knows what its names mean.
     """
-    if engine == "openai" or name == "lille" or not Path(name).expanduser().is_dir():
+    if engine == "openai" or name == "lille" or not is_folder(name):
         return None
     return fingerprint(name)[:8]
 
@@ -162,7 +187,10 @@ def limit(name: str) -> int | None:
 
 def is_folder(name: str) -> bool:
     """Return whether a name means a folder that is here."""
-    return name == "lille" or Path(name).expanduser().is_dir()
+    # What no file can be called, or whose user nobody knows, is no folder either.
+    with contextlib.suppress(OSError, RuntimeError, ValueError):
+        return name == "lille" or Path(name).expanduser().is_dir()
+    return False
 
 
 def of_decoding(values: Mapping[str, Any]) -> dict[str, Any]:
@@ -171,8 +199,9 @@ def of_decoding(values: Mapping[str, Any]) -> dict[str, Any]:
     >>> of_decoding({"temperature": 0.6, "eos_token_id": 2, "top_k": None})
     {'temperature': 0.6}
     """
-    plain = (bool, int, float)
-    return {name: values[name] for name in DECODING if isinstance(values.get(name), plain)}
+    # Not what is infinite, or no number at all: it would not equal itself when it is read again.
+    named = {name: values[name] for name in DECODING if isinstance(values.get(name), (int, float))}
+    return {name: value for name, value in named.items() if abs(value) <= LARGEST}
 
 
 def decoding_defaults(name: str) -> dict[str, Any]:

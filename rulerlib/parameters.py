@@ -162,9 +162,7 @@ class Parameters:
         one_of("engine", self.engine, models.ENGINES)
         languages.load(self.language)
         self._check_question_language()
-        if self.engine != "openai":
-            # A served model has a name on its server alone.
-            checkpoints.folder(self.model)
+        checkpoints.checked(self.model, self.engine)
         for name, least in (
             ("length", 1), ("num_lengths", 1), ("num_samples", 1), ("seed", 0),
             ("study_samples", 1),
@@ -179,7 +177,6 @@ class Parameters:
         flag("sequential", self.sequential)
         check_threshold(self.threshold)
         paths.named("output", self.output, "the name of a folder")
-        require(is_text(self.model), "model", self.model, "the name of a model")
         for name, kind in (("format", PromptFormat), ("decoding", Decoding)):
             holds = isinstance(getattr(self, name), kind)
             require(holds, name, getattr(self, name), f"a {kind.__name__}")

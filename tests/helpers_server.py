@@ -1,7 +1,7 @@
 """A server that speaks as much of OpenAI's protocol as an evaluation needs, and fails on demand.
 
 Real sockets on loopback. What it does with a request is decided by a ``plan``: the name of a
-fault, or None for an answer. It counts what it did, how many requests it had at a time, and how
+fault, a function that sends one, or None for an answer. It counts what it did, how many requests it had at a time, and how
 often each prompt was answered, so that a test can say what was lost or doubled.
 """
 
@@ -25,8 +25,11 @@ from rulerlib import tokens
 
 KEY = "sk-a-key-that-nobody-may-see-0123456789"
 
-Plan = Callable[[str, int], str | None]
-"""From a prompt and the number of its attempt, from 0, to the name of a fault."""
+Fault = str | Callable[["_Handler", dict[str, Any]], None] | None
+"""The name of a fault, or what it does to a connection, given the answer that was due."""
+
+Plan = Callable[[str, int], Fault]
+"""From a prompt and the number of its attempt, from 0, to a fault."""
 
 PASSING = (
     "429", "429 date", "500", "502 html", "503", "drop", "drop half", "reset", "hang",
@@ -66,7 +69,7 @@ class Server:
         self.answer = _answer
         self.beside: dict[str, Any] = {}
         self.lock = threading.Lock()
-        self.done: Counter[str] = Counter()
+        self.done: Counter[Any] = Counter()
         self.answered: Counter[str] = Counter()
         self.attempts: Counter[str] = Counter()
         self.bodies: list[dict[str, Any]] = []
@@ -106,10 +109,11 @@ class _Handler(BaseHTTPRequestHandler):
         if self._authorized():
             listed = self.served.models
             if self.path[1:] in self.served.beside:
-                return self._send(200, self.served.beside[self.path[1:]])
+                beside = self.served.beside[self.path[1:]]
+                return beside(self, {}) if callable(beside) else self.send(200, beside)
             if self.path != "/v1/models" or listed is None:
-                return self._send(404, {"detail": "Not Found"})
-            self._send(200, {"data": [{"id": name, **about} for name, about in listed.items()]})
+                return self.send(404, {"detail": "Not Found"})
+            self.send(200, {"data": [{"id": name, **about} for name, about in listed.items()]})
 
     def do_POST(self) -> None:
         served = self.served
@@ -151,25 +155,27 @@ class _Handler(BaseHTTPRequestHandler):
         self._error(401, about, "invalid_api_key")
         return False
 
-    def _do(self, fault: str | None, prompt: str, chat: bool) -> None:
+    def _do(self, fault: Fault, prompt: str, chat: bool) -> None:
         answer = self.served.answer(prompt, chat)
+        if callable(fault):
+            return fault(self, answer)
         whole = json.dumps(answer).encode()
         choice = answer["choices"][0]
         if fault is None:
-            self._send(200, answer)
+            self.send(200, answer)
         elif fault == "429":
             self._error(429, "slow down", "rate_limit", {"Retry-After": self.served.retry_after})
         elif fault == "429 date":
             now = email.utils.formatdate(usegmt=True)
             self._error(429, "slow down", "rate_limit", {"Retry-After": now})
         elif fault == "502 html":
-            self._raw(502, b"<html><h1>Bad Gateway</h1></html>", "text/html")
+            self.raw(502, b"<html><h1>Bad Gateway</h1></html>", "text/html")
         elif fault in ("500", "503"):
             self._error(int(fault), "out of order")
         elif fault == "drop":
             self.close_connection = True
         elif fault == "drop half":
-            self._raw(200, whole[: len(whole) // 2], length=len(whole))
+            self.raw(200, whole[: len(whole) // 2], length=len(whole))
             self.close_connection = True
         elif fault == "reset":
             linger = struct.pack("ii", 1, 0)
@@ -180,23 +186,23 @@ class _Handler(BaseHTTPRequestHandler):
             time.sleep(self.served.hang)
             self.close_connection = True
         elif fault == "malformed":
-            self._raw(200, b'{"choices": [{"text": nope')
+            self.raw(200, b'{"choices": [{"text": nope')
         elif fault == "half json":
-            self._raw(200, whole[: len(whole) // 2])
+            self.raw(200, whole[: len(whole) // 2])
         elif fault == "empty choices":
-            self._send(200, {**answer, "choices": []})
+            self.send(200, {**answer, "choices": []})
         elif fault == "no choices":
-            self._send(200, {"object": "text_completion"})
+            self.send(200, {"object": "text_completion"})
         elif fault == "null text":
-            self._send(200, {"choices": [{"text": None, "message": None}]})
+            self.send(200, {"choices": [{"text": None, "message": None}]})
         elif fault == "error in 200":
-            self._send(200, {"error": {"message": "upstream is gone", "code": 502}})
+            self.send(200, {"error": {"message": "upstream is gone", "code": 502}})
         elif fault == "aborted":
-            self._send(200, {**answer, "choices": [{**choice, "finish_reason": "abort"}]})
+            self.send(200, {**answer, "choices": [{**choice, "finish_reason": "abort"}]})
         elif fault == "404 model":
             self._error(404, "The model `parrot` does not exist.", "model_not_found")
         elif fault == "404 route":
-            self._send(404, {"detail": "Not Found"})
+            self.send(404, {"detail": "Not Found"})
         elif fault == "400 long":
             about = "This model's maximum context length is 4096 tokens, you asked for more."
             self._error(400, about, "context_length_exceeded")
@@ -207,7 +213,7 @@ class _Handler(BaseHTTPRequestHandler):
         elif fault == "429 quota":
             self._error(429, "You exceeded your current quota", "insufficient_quota")
         elif fault == "302":
-            self._raw(302, b"", headers={"Location": "http://127.0.0.1:1/v1"})
+            self.raw(302, b"", headers={"Location": "http://127.0.0.1:1/v1"})
         else:
             raise AssertionError(fault)
 
@@ -215,12 +221,12 @@ class _Handler(BaseHTTPRequestHandler):
         self, status: int, message: str, code: str = "", headers: dict[str, str] | None = None
     ) -> None:
         whole = json.dumps({"error": {"message": message, "code": code}}).encode()
-        self._raw(status, whole, headers=headers)
+        self.raw(status, whole, headers=headers)
 
-    def _send(self, status: int, answer: dict[str, Any]) -> None:
-        self._raw(status, json.dumps(answer).encode())
+    def send(self, status: int, answer: dict[str, Any]) -> None:
+        self.raw(status, json.dumps(answer).encode())
 
-    def _raw(
+    def raw(
         self, status: int, body: bytes, kind: str = "application/json",
         length: int | None = None, headers: dict[str, str] | None = None,
     ) -> None:  # fmt: skip

@@ -7,7 +7,9 @@ import contextlib
 import copy
 import functools
 import gc
+import gzip
 import json
+import math
 import os
 import pickle
 import signal
@@ -705,3 +707,189 @@ def test_shot_at_random_it_ends_with_the_same_bytes(serve, tmp_path, sent):
     wanted = predict(dataset, load(serve()), tmp_path / "whole.jsonl").read_bytes()
     make = functools.partial(asking, serve(faulty(0.25, seed=5), seconds=0.01, hang=1.5).url)
     shoot_at_random(make, dataset, tmp_path, wanted, tries(100), sent)
+
+
+# --- Malformed answers -----------------------------------------------------------------------
+
+
+def changed(**fields):
+    """An answer with other fields than were due."""
+    return lambda handler, due: handler.send(200, {**due, **fields})
+
+
+def counting(**counts):
+    """An answer whose tokens are counted in another way."""
+    return lambda handler, due: handler.send(200, {**due, "usage": {**due["usage"], **counts}})
+
+
+def chosen(**fields):
+    """An answer whose choice has other fields."""
+    return lambda handler, due: handler.send(
+        200, {**due, "choices": [{**due["choices"][0], **fields}]}
+    )
+
+
+def body(content, status=200, **options):
+    """These bytes instead of an answer."""
+    return lambda handler, _: handler.raw(status, content, **options)
+
+
+def wrapped(change, **options):
+    """The bytes of the answer, changed."""
+    return lambda handler, due: handler.raw(200, change(json.dumps(due).encode()), **options)
+
+
+def headers(*lines):
+    """An answer below other headers."""
+
+    def send(handler, due):
+        handler.wfile.write(b"HTTP/1.1 200 OK\r\n" + b"".join(lines))
+        with contextlib.suppress(OSError):
+            handler.wfile.write(b"Content-Length: 2\r\n\r\n{}")
+        handler.close_connection = True
+
+    return send
+
+
+def endless(start, piece, count):
+    """A body in chunks that begins in one way, goes on in another, and is never ended."""
+
+    def send(handler, _):
+        handler.wfile.write(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
+        with contextlib.suppress(OSError):
+            for each in (start, *[piece] * count):
+                handler.wfile.write(b"%x\r\n%s\r\n" % (len(each), each))
+        handler.close_connection = True
+
+    return send
+
+
+def complaining(message, status=400):
+    return body(json.dumps({"error": {"message": message}}).encode(), status)
+
+
+DEEP = b'{"a": ' * 30_000 + b"1" + b"}" * 30_000
+BOMB = gzip.compress(b"[" + b"0," * 2_000_000 + b"0]")
+OWN_COUNT = (
+    [3.0, "3", 1.5, 1e30, 10**30, -1, True, None, math.nan, math.inf, [3], {"a": 3}, ""],
+    ["7", 7.0, -7, 1e30, 10**30, True, [7], math.nan],
+    ["x", -1, 1e30, 10**30, True, [1], math.nan],
+)
+
+# What is sent; None where the run is finished, else what the sentence says.
+MALFORMED = {
+    **{f"completion_tokens {value!r}": (counting(completion_tokens=value), None)
+       for value in OWN_COUNT[0]},
+    **{f"prompt_tokens {value!r}": (counting(prompt_tokens=value), None)
+       for value in OWN_COUNT[1]},
+    **{f"cached_tokens {value!r}":
+       (counting(prompt_tokens_details={"cached_tokens": value}), None)
+       for value in OWN_COUNT[2]},
+    "details are a list": (counting(prompt_tokens_details=[1]), None),
+    "usage is a list": (changed(usage=[1, 2]), None),
+    "usage is a text": (changed(usage="7"), None),
+    "no usage": (changed(usage=None), None),
+    "more cached than read": (counting(prompt_tokens_details={"cached_tokens": 10**6}), None),
+    "id is a list": (changed(id=[1], model={"a": 1}, created="x"), None),
+    "reason is a list": (chosen(finish_reason=["stop"]), None),
+    "reason is a number": (chosen(finish_reason=5), None),
+    "logprobs are a text": (chosen(logprobs="x"), None),
+    "half a surrogate": (chosen(text="x\ud83d"), None),
+    "NUL and escapes": (chosen(text="\x00\x1b[2J\u202e"), None),
+    "NaN beside": (changed(temperature=math.nan, seed=math.inf), None),
+    "duplicate keys": (wrapped(lambda whole: b'{"choices": [], ' + whole[1:]), None),
+    "BOM": (wrapped(lambda whole: b"\xef\xbb\xbf" + whole), None),
+    "UTF-16": (wrapped(lambda whole: whole.decode().encode("utf-16")), None),
+    "content-type": (wrapped(lambda whole: whole, kind="image/png"), None),
+    "charset": (wrapped(lambda whole: whole, kind="application/json; charset=klingon"), None),
+    "no headers of ours": (wrapped(lambda whole: whole, headers={"Set-Cookie": "=;\x01" * 99}),
+                           None),
+    "another index": (chosen(index=1), "without a first choice"),
+    "index is a text": (chosen(index="0"), "without a first choice"),
+    "choices are an object": (changed(choices={"0": 1}), "without a first choice"),
+    "choices are texts": (changed(choices=["x"]), "without a first choice"),
+    "choices are null": (changed(choices=None), "without a first choice"),
+    "no choices": (changed(choices=[]), "without a first choice"),
+    "text is null": (chosen(text=None), "whose text is none"),
+    "text is a number": (chosen(text=7), "whose text is none"),
+    "text is a list": (chosen(text=["x"]), "whose text is none"),
+    "deep": (body(DEEP), "not JSON"),
+    "deep error": (body(b'{"error": ' * 400 + b"1" + b"}" * 400, 400), "status 400"),
+    "deep and wrong": (body(DEEP, 400), "status 400"),
+    "a long number": (body(b'{"choices": ' + b"9" * 5000 + b"}"), "not JSON"),
+    "a list": (body(b"[1]"), "no object in JSON"),
+    "a text": (body(b'"x"'), "no object in JSON"),
+    "nothing": (body(b""), "not JSON"),
+    "a page": (body(b"<html>Log in</html>", kind="text/html"), "not JSON"),
+    "no UTF-8": (body(b'{"choices": "\xff\xfe\xff"}'), "not JSON"),
+    "cut in a letter": (wrapped(lambda whole: whole[:60] + b"\xc3"), "not JSON"),
+    "events": (body(b'data: {"choices": []}\n\ndata: [DONE]\n\n'), "not JSON"),
+    "endless": (endless(b'{"choices": [', b"0," * 30_000, 40), "more than 1,048,576 bytes"),
+    "endless and wrong": (endless(b"[", b"0," * 30_000, 40), "more than 1,048,576 bytes"),
+    "stops": (endless(b'{"choices": [', b"", 0), "a broken connection"),
+    "chunks of none": (headers(b"Transfer-Encoding: chunked\r\n"), "a broken connection"),
+    "gzip": (body(BOMB, headers={"Content-Encoding": "gzip"}), "compressed"),
+    "gzip twice": (body(BOMB, headers={"Content-Encoding": "gzip, br"}), "compressed"),
+    "too many headers": (headers(*(b"X-%d: %s\r\n" % (n, b"x" * 500) for n in range(2000))),
+                         "a broken connection"),
+    "a header without end": (headers(b"X: " + b"x" * 10**6 + b"\r\n"), "a broken connection"),
+    "a header of none": (headers(b"\xff\x00: \x01\r\n"), "a broken connection"),
+    "not HTTP": (lambda handler, _: handler.wfile.write(b"SSH-2.0-OpenSSH\r\n\r\n"),
+                 "a broken connection"),
+    "redirected to nowhere": (body(b"", 307, headers={"Location": "http://["}), "The server"),
+    "redirected": (body(b"", 307, headers={"Location": "file:///etc/passwd"}), "status 307"),
+    "error in 200": (body(b'{"error": "out of memory"}'), "status 500 (out of memory)"),
+    "code of an error": (body(b'{"error": {"code": [1], "message": {"a": "\\ud800"}}}'),
+                         "status 500"),
+    "error is a number": (body(b'{"error": 7}', 400), "status 400"),
+    "error says nothing": (body(b'{"error": " "}', 400), "status 400"),
+    "details of an error": (body(b'{"detail": [{"loc": ["x"]}]}', 422), "{'loc': ['x']}"),
+    "half a surrogate in an error": (complaining("gone \ud83d"), r"gone \ud83d."),
+    "escapes in an error": (complaining("\x1b[2Jgone\r\n\x07\u202e"), r"␛[2Jgone ␇\u202e"),
+    "a long error": (complaining("exceeds " * 100_000), "exceeds exceeds"),
+    "a retry in the far future": (
+        body(b"", 429, headers={"Retry-After": "1e300"}), "asks for a pause"),
+    "a retry without a date": (
+        body(b"", 503, headers={"Retry-After": "Wed, 21 Oct 99999999999999999999 07:28:00 GMT"}),
+        "status 503 (Service Unavailable)"),
+    "no such status": (body(b"", 299), "status 299"),
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def asked_well(tmp_path_factory):
+    """Some questions, and the bytes of the answers of a good server."""
+    folder = tmp_path_factory.mktemp("whole")
+    dataset = write_dataset(folder / "data", some_samples(3))
+    with pytest.MonkeyPatch.context() as patch, Server(lambda *_: None).running() as server:
+        patch.setattr(*QUICK[2])
+        return dataset, predict(dataset, load(server), folder / "whole.jsonl").read_bytes()
+
+
+@pytest.mark.parametrize(("fault", "sentence"), MALFORMED.values(), ids=MALFORMED)
+def test_a_malformed_answer_is_one_sentence_or_an_answer(
+    serve, asked_well, tmp_path, monkeypatch, fault, sentence
+):
+    """The first of three requests is answered well, so that something is there to be kept."""
+    monkeypatch.setattr(openai_transport, "MOST_BYTES", 1 << 20)
+    dataset, wanted = asked_well
+    output = tmp_path / "out.jsonl"
+    server = serve(lambda *_: fault if server.answered else None)
+    model = load(server, retries=1, concurrency=1)
+    if sentence is None:
+        predict(dataset, model, output)
+        for record, at in zip(read_predictions(output), range(3), strict=True):
+            asked_words = model.tokenizer.count(record.input + " Svaret er:")
+            assert record.others["prompt_tokens"] == asked_words
+            assert 0 < record.others["tokens_generated"] < 20
+    else:
+        with pytest.raises((ServerError, ParameterError)) as error:
+            predict(dataset, model, output)
+        assert sentence in one_sentence(error)
+        assert len(str(error.value)) < 500
+        assert str(error.value).isprintable()
+        assert len(read_predictions(output)) == 1
+    predict(dataset, load(serve()), output)
+    assert len(read_predictions(output)) == 3
+    if sentence is not None:
+        assert output.read_bytes() == wanted

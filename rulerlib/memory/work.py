@@ -22,7 +22,7 @@ from typing import Any, Self
 
 from rulerlib import checkpoints, languages, models, paths
 from rulerlib.dataset import check_length
-from rulerlib.errors import dictionary, is_text, one_of, require, whole_number
+from rulerlib.errors import dictionary, one_of, require, whole_number
 from rulerlib.languages import Language
 from rulerlib.memory import presets
 from rulerlib.memory.presets import Preset
@@ -98,10 +98,7 @@ class Work:
         whole_number("length", self.length, 1)
         check_length("length", self.length)
         one_of("engine", self.engine, models.ENGINES)
-        require(is_text(self.model), "model", self.model, "the name of a model")
-        if self.engine != "openai":
-            # A served model has a name on its server alone.
-            checkpoints.folder(self.model)
+        checkpoints.checked(self.model, self.engine)
         options = dictionary("engine_options", self.engine_options, '{"dtype": "float32"}')
         allowed = "without 'api_key', which would be written down: set OPENAI_API_KEY instead"
         require("api_key" not in options, "engine_options", [*options], allowed)

@@ -12,6 +12,7 @@ parameters. Neither is written to disk, and the key stands in no setting, repr o
 
 from __future__ import annotations
 
+import json
 import os
 import queue
 import re
@@ -25,7 +26,19 @@ from typing import Any
 
 from rulerlib import checkpoints, thinking, tokens
 from rulerlib.decoding import Decoding
-from rulerlib.errors import ParameterError, ServerError, flag, one_of, require, whole_number
+from rulerlib.errors import (
+    ParameterError,
+    ServerError,
+    dictionary,
+    flag,
+    is_text,
+    nearest,
+    one_of,
+    require,
+    shortened,
+    whole_number,
+)
+from rulerlib.escaping import one_line
 from rulerlib.models import (
     Generation,
     Likelihood,
@@ -38,7 +51,7 @@ from rulerlib.models import (
     stopping,
     truncation,
 )
-from rulerlib.models.openai_transport import Fault, Refusal, Session, Transport
+from rulerlib.models.openai_transport import Fault, Refusal, Session, Transport, choice, counted
 
 ENDPOINTS = {"completions": "completions", "chat": "chat/completions"}
 
@@ -120,9 +133,7 @@ class Engine:
         max_tokens_field: str = "max_tokens",
         trust_remote_code: bool = False,
     ) -> None:
-        named = isinstance(name, str) and name.strip()
-        require(named, "model", name, "the name of a model on the server")
-        self.name = name
+        self.name = checkpoints.checked(name, "openai")
         self._tokenizer_name = _tokenizer_name(name, tokenizer)
         address = base_url or os.environ.get("OPENAI_BASE_URL")
         key = api_key or os.environ.get("OPENAI_API_KEY") or ""
@@ -133,9 +144,9 @@ class Engine:
             whole_number("max_model_len", max_model_len, 2)
         self._max_model_len = max_model_len
         self._tokens_in_flight = whole_number("tokens_in_flight", tokens_in_flight, 1)
-        given = body is None or isinstance(body, Mapping)
-        require(given, "body", body, 'a dictionary such as {"temperature": None}')
-        self._body = dict(body or {})
+        self._body = _checked_body({} if body is None else body)
+        named = is_text(max_tokens_field)
+        require(named, "max_tokens_field", max_tokens_field, "a name such as 'max_tokens'")
         self._max_tokens_field = max_tokens_field
         self._trust = flag("trust_remote_code", trust_remote_code)
         self._compared = False
@@ -159,12 +170,17 @@ class Engine:
         if self._max_model_len is not None:
             return self._max_model_len
         # As vLLM's server states it.
-        limits = {row.get("id"): row.get("max_model_len") for row in self._listed}
+        limits = {row["id"]: row.get("max_model_len") for row in self._listed}
         # A server that states its limit has no other models than those it lists.
-        if any(isinstance(length, int) for length in limits.values()):
-            one_of("model", self.name, map(str, limits))
+        if self.name not in limits and any(counted(length) for length in limits.values()):
+            names = [one_line(name, 100) for name in limits]
+            shown = names[:50] + ["..."] * (len(names) > 50)
+            raise ParameterError("model", self.name, nearest(self.name, shown))
         length = limits.get(self.name)
-        return length if isinstance(length, int) else None
+        if length is not None and (counted(length) or 0) < 2:
+            allowed = "a number of tokens where the server lists it, or given as an option"
+            raise ParameterError("max_model_len", length, allowed)
+        return length
 
     @cached_property
     def _listed(self) -> list[dict[str, Any]]:
@@ -180,7 +196,7 @@ class Engine:
         ParameterError
             If the server refuses the key.
         """
-        row = next((row for row in self._listed if row.get("id") == self.name), {})
+        row = next((row for row in self._listed if row["id"] == self.name), {})
         return openai_defaults.of_server(row, partial(self._transport.get, beside=True))
 
     @property
@@ -344,34 +360,30 @@ class Engine:
         return _Ready(position, request, body, count, count + request.max_new_tokens, kept)
 
     def _generation(self, answer: dict[str, Any], ready: _Ready) -> Generation:
-        try:
-            choice, thought = answer["choices"][0], ""
-            if self._endpoint == "completions":
-                text = choice["text"]
-            else:
-                message = choice["message"]
-                # A message without text is what a model leaves that was cut off while thinking.
-                text = message.get("content") or ""
-                thought = message.get("reasoning_content") or message.get("reasoning") or ""
-            reason = choice.get("finish_reason")
-            usage = answer.get("usage") or {}
-            read = usage.get("prompt_tokens") or ready.prompt_tokens
-            cached = (usage.get("prompt_tokens_details") or {}).get("cached_tokens")
-            written = usage.get("completion_tokens")
-        except (KeyError, IndexError, TypeError, AttributeError) as error:
-            raise Fault("no choices", "an answer without choices") from error
+        first, thought = choice(answer), ""
+        if self._endpoint == "completions":
+            text = first.get("text")
+        else:
+            message = _object(first.get("message"))
+            # A message without text is what a model leaves that was cut off while thinking.
+            text = "" if message and message.get("content") is None else message.get("content")
+            thought = message.get("reasoning_content") or message.get("reasoning") or ""
         if not isinstance(text, str) or not isinstance(thought, str):
             raise Fault("malformed", "an answer whose text is none")
-        if reason in ("abort", "error"):
-            raise Fault("aborted", "an answer that the server itself gave up")
+        reason = first.get("finish_reason")
+        usage = _object(answer.get("usage"))
+        read = counted(usage.get("prompt_tokens")) or ready.prompt_tokens
+        cached = counted(_object(usage.get("prompt_tokens_details")).get("cached_tokens"))
+        written = counted(usage.get("completion_tokens"))
         self._compare(read, ready)
         thinks = stopping.begun(ready.request) and not thought
         stop = stopping.find(text, ready.request, thinks)
         if stop is not None or written is None:
-            written = self.tokenizer.count(thought + text[: stop[1] if stop else None])
+            whole = thought + text[: stop[1] if stop else None]
+            written = self.tokenizer.count(readable(whole))
         text = self._without_special(text[: stop[0]] if stop else text, ready.request.tags)
         finished = stop is not None or reason not in ("length", "max_tokens")
-        computed = 0 if cached is None else read - cached
+        computed = 0 if cached is None else max(0, read - cached)
         return Generation(text, written, finished, ready.kept, read, computed, thought)
 
     def _without_special(self, text: str, tags: tuple[str, ...]) -> str:
@@ -420,12 +432,27 @@ class _Ready:
     kept: int
 
 
+def _object(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
 def _fields(decoding: Decoding, repeat: int) -> dict[str, Any]:
     """Return what a request says about decoding; further answers have the seeds that follow."""
     if decoding.greedy:
         return {"temperature": 0}
     seed = {} if decoding.seed is None else {"seed": decoding.seed + repeat}
     return {"temperature": decoding.temperature, "top_p": decoding.top_p, **seed}
+
+
+def _checked_body(body: Any) -> dict[str, Any]:
+    """Return the user's own fields of a request, which must be plain data for an answer in one."""
+    fields = dictionary("body", body, '{"temperature": None}')
+    try:
+        json.dumps(fields, allow_nan=False)
+    except (TypeError, ValueError, RecursionError):
+        raise ParameterError("body", body, "a dictionary of what JSON can say") from None
+    require(not fields.get("stream"), "body", body, "without 'stream': answers are read whole")
+    return fields
 
 
 def _still_thinking(generation: Generation, request: Request) -> bool:
@@ -441,7 +468,7 @@ def _tokenizer_name(model: str, tokenizer: str | None) -> str:
         if name != tokens.Words.name:
             checkpoints.folder(name)
     except ParameterError as error:
-        none = f"a folder or hub name whose tokens are counted, because '{model}' is none"
+        none = f"a folder or hub name whose tokens are counted, because {shortened(model)} is none"
         allowed = none if tokenizer is None else error.allowed
         raise ParameterError("tokenizer", tokenizer, allowed) from None
     return name

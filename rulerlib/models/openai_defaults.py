@@ -13,13 +13,13 @@ list of models which server they are:
 
 from __future__ import annotations
 
-import json
 import warnings
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from rulerlib import checkpoints
 from rulerlib.errors import RulerError
+from rulerlib.models.openai_transport import parsed
 
 UNKNOWN = "unknown"
 """What is recorded where nobody says."""
@@ -61,10 +61,7 @@ def of_server(row: Mapping[str, Any], get: Callable[[str], Any]) -> dict[str, An
         told = get("get_server_info")
         preferred = told.get("preferred_sampling_params") if isinstance(told, dict) else None
         if isinstance(preferred, str):
-            try:
-                preferred = json.loads(preferred)
-            except ValueError:
-                preferred = None
+            preferred = parsed(preferred)
         if isinstance(preferred, dict):
             return _named("/get_server_info", preferred)
         if isinstance(told, dict) and told.get("sampling_defaults") == "openai":
@@ -74,9 +71,10 @@ def of_server(row: Mapping[str, Any], get: Callable[[str], Any]) -> dict[str, An
 
 
 def listed(answer: Any) -> list[dict[str, Any]]:
-    """Return the rows of a server's list of models; empty where it is none."""
+    """Return those rows of a server's list of models that have a name; empty where it is none."""
     rows = answer.get("data") if isinstance(answer, dict) else None
-    return [row for row in rows if isinstance(row, dict)] if isinstance(rows, list) else []
+    rows = rows if isinstance(rows, list) else []
+    return [row for row in rows if isinstance(row, dict) and isinstance(row.get("id"), str)]
 
 
 def warn(defaults: dict[str, Any] | str, said: Mapping[str, Any]) -> None:

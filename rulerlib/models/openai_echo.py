@@ -15,9 +15,9 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from rulerlib.errors import ParameterError, is_number
+from rulerlib.errors import LARGEST, ParameterError, is_number
 from rulerlib.models import Likelihood
-from rulerlib.models.openai_transport import Fault
+from rulerlib.models.openai_transport import choice, counted
 
 FIELDS = {"temperature": 0, "echo": True, "logprobs": 1}
 """What a request says besides the model, the text and the one token that is generated."""
@@ -40,24 +40,20 @@ def likelihood(answer: dict[str, Any], given: int) -> Likelihood:
     ParameterError
         If the text did not come back with the log likelihood of each of its tokens.
     """
-    choices = answer.get("choices")
-    if not isinstance(choices, list) or not choices or not isinstance(choices[0], dict):
-        raise Fault("no choices", "an answer without choices")
-    if choices[0].get("finish_reason") in ("abort", "error"):
-        raise Fault("aborted", "an answer that the server itself gave up")
-    said, usage = choices[0].get("logprobs"), answer.get("usage")
+    said, usage = choice(answer).get("logprobs"), answer.get("usage")
     each = said.get("token_logprobs") if isinstance(said, dict) else None
     if not isinstance(each, list):
         raise ungiven("its answer has none")
-    read = usage.get("prompt_tokens") if isinstance(usage, dict) else None
+    read = counted(usage.get("prompt_tokens")) if isinstance(usage, dict) else None
     # The last token of all is not the text's, but generated.
-    read = read if isinstance(read, int) else len(each) - 1
+    read = len(each) - 1 if read is None else read
     # Nothing stands before the first token. Where it has a number nevertheless, the list may be of
     # what was generated alone.
     if not 0 < read <= len(each) or each[0] is not None:
         raise ungiven("its answer has those of what it generated alone")
     predicted = each[given:read]
-    if not all(is_number(value) and math.isfinite(value) for value in predicted):
+    # Rounding may leave a certain token a little above 0.
+    if not all(is_number(value) and -LARGEST <= value <= 0.01 for value in predicted):
         raise ungiven("its answer leaves some out")
     return Likelihood(-math.fsum(predicted), len(predicted))
 

@@ -22,7 +22,16 @@ from concurrent.futures import Future
 from typing import Any, NoReturn, Self, TypeVar
 
 from rulerlib import packages
-from rulerlib.errors import ParameterError, ServerError, is_number, require, whole_number
+from rulerlib.errors import (
+    LARGEST,
+    ParameterError,
+    ServerError,
+    is_number,
+    require,
+    shortened,
+    whole_number,
+)
+from rulerlib.escaping import one_line
 
 Answer = TypeVar("Answer")
 
@@ -31,6 +40,13 @@ FIRST_WAIT, LONGEST_WAIT = 0.5, 60.0
 
 # A server that wants a longer pause than this, in seconds, is left alone until the next run.
 LONGEST_PAUSE = 600.0
+
+# So many bytes of an answer are read: half a million tokens, sent back with their likelihoods, are
+# fewer.
+MOST_BYTES = 1 << 26
+
+# No sequence has so many tokens: a larger count is none.
+MOST_TOKENS = 1 << 31
 
 # What may pass: too slow, in conflict, too early, too many at once.
 _PASSING = {408, 409, 425, 429}
@@ -71,7 +87,7 @@ class Transport:
         self._url = _checked_url(base_url)
         self._key = Secret(api_key)
         self.concurrency = whole_number("concurrency", concurrency, 1)
-        holds = is_number(timeout) and timeout > 0
+        holds = is_number(timeout) and 0 < timeout <= LARGEST
         require(holds, "timeout", timeout, "a number of seconds above 0")
         self.timeout = float(timeout)
         self.retries = whole_number("retries", retries, 0)
@@ -90,16 +106,16 @@ class Transport:
         ParameterError
             If the server refuses the key.
         """
-        httpx = _httpx()
+        address = f"{self._url.removesuffix('/v1') if beside else self._url}/{path}"
         try:
-            with httpx.Client(headers=self.headers(), timeout=min(10.0, self.timeout)) as client:
-                top = self._url.removesuffix("/v1") if beside else self._url
-                response = client.get(f"{top}/{path}")
-        except httpx.HTTPError:
+            with Session(self) as session:
+                asking = self._exchange(session.client, address, min(10.0, self.timeout))
+                response, content = session.start(asking).result()
+        except Fault:
             return None
-        answer = _json(response.content)
+        answer = parsed(content)
         if response.status_code in (401, 403):
-            self._refuse(response.status_code, answer, response)
+            self._refuse(response.status_code, answer, response, content)
         return answer if response.status_code == 200 else None
 
     async def post(self, client: Any, path: str, body: Mapping[str, Any]) -> dict[str, Any]:
@@ -116,31 +132,58 @@ class Transport:
         Refusal
             If anything else failed that will fail again.
         """
-        httpx = _httpx()
-        try:
-            async with asyncio.timeout(self.timeout):
-                response = await client.post(f"{self._url}/{path}", json=body)
-        except (TimeoutError, httpx.TimeoutException) as error:
-            raise Fault("timeout", f"no answer within {self.timeout:g} seconds") from error
-        except httpx.DecodingError as error:
-            raise Fault("malformed", "an answer that cannot be decoded") from error
-        except httpx.TransportError as error:
-            about = self._quoted(str(error)) or type(error).__name__
-            raise Fault("connection", f"a broken connection ({about})") from error
-        answer = _json(response.content)
-        status = response.status_code
-        if isinstance(answer, dict) and isinstance(answer.get("error"), dict) and status == 200:
+        address = f"{self._url}/{path}"
+        response, content = await self._exchange(client, address, self.timeout, body)
+        answer, status = parsed(content), response.status_code
+        error = answer.get("error") if isinstance(answer, dict) else None
+        if status == 200 and error and isinstance(error, (dict, str)):
             # Some gateways report the fault of the server behind them in this way.
-            code = answer["error"].get("code")
+            code = error.get("code") if isinstance(error, dict) else None
             status = code if isinstance(code, int) and 400 <= code < 600 else 500
         if status != 200:
-            self._refuse(status, answer, response)
+            self._refuse(status, answer, response, content)
         if not isinstance(answer, dict):
-            raise Fault("malformed", "an answer that is not JSON")
+            raise Fault("malformed", "an answer that is not JSON, or no object in JSON")
         return answer
 
-    def _refuse(self, status: int, answer: Any, response: Any) -> NoReturn:
-        message, code = _complaint(answer, response)
+    async def _exchange(
+        self, client: Any, address: str, seconds: float, body: Mapping[str, Any] | None = None
+    ) -> tuple[Any, bytes]:
+        """Return the response to one request, and what it holds; with a body it is a POST.
+
+        Raises
+        ------
+        Fault
+            If the response is not there in time, breaks off, has no end, or is compressed: a few
+            bytes may then stand for very many, so the server is asked to send none of these.
+        """
+        httpx = _httpx()
+        content = bytearray()
+        # Half a character, which UTF-8 cannot hold, is sent as a question mark.
+        sent = body and json.dumps(body, ensure_ascii=False).encode("utf-8", "replace")
+        headers = {"Content-Type": "application/json"} if body else {}
+        asking = client.stream("POST" if body else "GET", address, content=sent, headers=headers)
+        try:
+            async with asyncio.timeout(seconds), asking as response:
+                coding = response.headers.get("content-encoding", "").strip().lower()
+                if coding not in ("", "identity"):
+                    raise Fault("malformed", "an answer that is compressed")
+                async for piece in response.aiter_raw():
+                    content += piece
+                    if len(content) > MOST_BYTES:
+                        raise Fault("malformed", f"an answer of more than {MOST_BYTES:,} bytes")
+        except (TimeoutError, httpx.TimeoutException) as error:
+            raise Fault("timeout", f"no answer within {seconds:g} seconds") from error
+        except httpx.RequestError as error:
+            about = self._quoted(str(error)) or type(error).__name__
+            raise Fault("connection", f"a broken connection ({about})") from error
+        return response, bytes(content)
+
+    def _refuse(self, status: int, answer: Any, response: Any, content: bytes) -> NoReturn:
+        message, code = _complaint(answer)
+        message = message if message.strip() else content.decode("utf-8", "replace")
+        # What looks through it need not look through megabytes.
+        message = self._quoted(message, 2000) or self._quoted(response.reason_phrase) or "nothing"
         quoted = self._quoted(message)
         if status == 429 and code == "insufficient_quota":
             raise ServerError(f"The server says that the account is used up: {quoted}.")
@@ -153,14 +196,15 @@ class Transport:
 
     def headers(self) -> dict[str, str]:
         """Return the headers of every request."""
-        return {"Authorization": f"Bearer {self._key.reveal()}"} if self._key.reveal() else {}
+        key = self._key.reveal()
+        given = {"Authorization": f"Bearer {key}"} if key else {}
+        return {"Accept-Encoding": "identity", **given}
 
-    def _quoted(self, message: str) -> str:
+    def _quoted(self, message: str, most: int = 200) -> str:
         """Return a server's words as part of a sentence: short, without key and address."""
-        text = " ".join(message.split())
         for secret in (self._key.reveal(), self._url):
-            text = text.replace(secret, "***") if secret else text
-        return (text if len(text) <= 200 else text[:197] + "...").rstrip(".")
+            message = message.replace(secret, "***") if secret else message
+        return one_line(message, most).rstrip(".")
 
 
 class Session:
@@ -170,6 +214,8 @@ class Session:
 
     Attributes
     ----------
+    client
+        What sends the requests.
     closed
         Whether requests that fail are no longer sent again.
     """
@@ -183,7 +229,7 @@ class Session:
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
         count, timeout = transport.concurrency, transport.timeout
-        self._client = httpx.AsyncClient(
+        self.client = httpx.AsyncClient(
             headers=transport.headers(),
             limits=httpx.Limits(max_connections=count, max_keepalive_connections=count),
             # Reading may take as long as an attempt may: the server answers when it is done.
@@ -212,7 +258,7 @@ class Session:
             while (left := self._pause_until - time.monotonic()) > 0:
                 await asyncio.sleep(left)
             try:
-                answer = read(await self._transport.post(self._client, path, body))
+                answer = read(await self._transport.post(self.client, path, body))
                 self._answered += 1
                 return answer
             except Fault as fault:
@@ -227,7 +273,7 @@ class Session:
         """Return the seconds before the next attempt, or raise where there will be none."""
         if fault.pause is not None and fault.pause > LONGEST_PAUSE:
             raise ServerError(
-                f"The server asks for a pause of {fault.pause:,.0f} seconds: what is"
+                f"The server asks for a pause of {min(fault.pause, LARGEST):,.0f} seconds: what is"
                 " answered is kept, start the run again after that."
             ) from None
         if attempt > self._transport.retries or self.closed:
@@ -258,7 +304,7 @@ class Session:
         for task in running:
             task.cancel()
         await asyncio.gather(*running, return_exceptions=True)
-        await self._client.aclose()
+        await self.client.aclose()
 
 
 class Secret:
@@ -326,21 +372,49 @@ def _checked_url(url: Any) -> str:
     return str(parsed).rstrip("/")
 
 
-def _complaint(answer: Any, response: Any) -> tuple[str, str]:
-    """Return a server's words about a fault, and its code: OpenAI's form, or whatever there is."""
+def _complaint(answer: Any) -> tuple[str, str]:
+    """Return a server's words about a fault, and its code; empty where it does not say."""
     error = answer.get("error", answer) if isinstance(answer, dict) else answer
-    if isinstance(error, dict):
-        message = error.get("message") or error.get("detail") or json.dumps(error)
-        return str(message), str(error.get("code") or error.get("type") or "")
-    if isinstance(error, str) and error.strip():
-        return error, ""
-    return response.text.strip() or response.reason_phrase or "nothing", ""
+    if not isinstance(error, dict):
+        return (error if isinstance(error, str) else ""), ""
+    message = error.get("message") or error.get("detail") or error
+    code = error.get("code") or error.get("type") or ""
+    texts = (each if isinstance(each, str) else shortened(each, 300) for each in (message, code))
+    return next(texts), next(texts)
 
 
-def _json(content: bytes) -> Any:
-    with contextlib.suppress(ValueError):
+def parsed(content: bytes | str) -> Any:
+    """Return what JSON says; None where it is none, or nested too deeply to be read."""
+    with contextlib.suppress(ValueError, RecursionError):
         return json.loads(content)
     return None
+
+
+def choice(answer: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the first choice of an answer, of which each request asks for one.
+
+    Raises
+    ------
+    Fault
+        If it is not there, or the server gave it up.
+    """
+    choices = answer.get("choices")
+    rows = [row for row in choices if isinstance(row, dict)] if isinstance(choices, list) else []
+    first = next((row for row in rows if row.get("index") in (0, None)), None)
+    if first is None:
+        raise Fault("no choices", "an answer without a first choice")
+    if first.get("finish_reason") in ("abort", "error"):
+        raise Fault("aborted", "an answer that the server itself gave up")
+    return first
+
+
+def counted(value: Any) -> int | None:
+    """Return a number of tokens that a server counts; None where it is none.
+
+    >>> [counted(value) for value in (3, 0, 3.0, "3", True, -5, 10**30, None)]
+    [3, 0, None, None, None, None, None, None]
+    """
+    return value if type(value) is int and 0 <= value <= MOST_TOKENS else None
 
 
 def _pause(headers: Mapping[str, str]) -> float | None:
@@ -348,7 +422,7 @@ def _pause(headers: Mapping[str, str]) -> float | None:
     value = headers.get("retry-after", "")
     with contextlib.suppress(ValueError):
         return max(0.0, float(value))
-    with contextlib.suppress(TypeError, ValueError):
+    with contextlib.suppress(TypeError, ValueError, OverflowError, IndexError):
         moment = email.utils.parsedate_to_datetime(value)
         moment = moment.replace(tzinfo=moment.tzinfo or datetime.UTC)
         return max(0.0, (moment - datetime.datetime.now(datetime.UTC)).total_seconds())

@@ -149,8 +149,8 @@ class Entry:
         allowed = "a short name of a-z, 0-9, '.', '_' and '-'"
         named = isinstance(self.name, str) and _NAME.fullmatch(self.name)
         require(named, "name", self.name, allowed)
-        require(is_text(self.model), "model", self.model, "the name of a model")
         one_of("engine", self.engine, models.ENGINES)
+        checkpoints.checked(self.model, self.engine)
         dictionary("engine_options", self.engine_options, '{"dtype": "float32"}')
         if "api_key" in self.engine_options:
             allowed = "without 'api_key', which the plan's folder would keep: set OPENAI_API_KEY"
@@ -161,11 +161,9 @@ class Entry:
         require(
             not served or self.engine == "openai", "engine", self.engine, "'openai', for a server"
         )
-        if self.engine != "openai" and self.model != "lille":
-            folder = checkpoints.folder(self.model)
-            path = Path(folder)
-            if path.is_dir():
-                object.__setattr__(self, "model", str(path.resolve()))
+        if self.engine != "openai" and self.model != "lille" and checkpoints.is_folder(self.model):
+            path = Path(self.model).expanduser().resolve()
+            object.__setattr__(self, "model", str(path))
         if self.server is not None and self.server.command is not None:
             length = self.engine_options.get("max_model_len")
             allowed = "given, because the server is not there yet when the plan is checked"

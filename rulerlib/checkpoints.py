@@ -57,9 +57,8 @@ def folder(name: str) -> str:
         require(holds, "model", name, "a folder with config.json and tokenizer.json")
         return str(path)
     # A hub name is "owner/name"; anything else was meant as a folder or as 'lille'.
-    hub_name = (
-        isinstance(name, str) and name.count("/") == 1 and not name.startswith((".", "/", "~"))
-    )
+    text = str(name)
+    hub_name = text.count("/") == 1 and not text.startswith((".", "/", "~"))
     allowed = "'lille', a folder that exists, or a hub name such as 'owner/name'"
     require(hub_name, "model", name, allowed)
     return name

@@ -15,6 +15,11 @@ EDGE = 1000
 SHORT_GAP = 80
 """Fewer characters than this are shown rather than left out."""
 
+FORMULA = re.compile(r"^[=+@\t\r-]")
+"""How a text begins that a spreadsheet would take for a formula; `explore/static/data.js` has it
+too.
+"""
+
 # What could hide text, turn its direction or command a terminal: control characters except tabs
 # and line breaks, invisible marks of direction and format, halves of a pair. What joins the
 # letters of some scripts and the parts of an emoji stays.
@@ -46,6 +51,20 @@ def one_line(text: str, most: int) -> str:
     """
     shown = visible(" ".join(text.split()))
     return shown if len(shown) <= most else shown[: most - 3] + "..."
+
+
+def cell(text: str) -> str:
+    """Return a text as a cell of a CSV file: what would be a formula begins with an apostrophe.
+
+    >>> cell("=1+1"), cell("1+1"), of_cell(cell("=1+1"))
+    ("'=1+1", '1+1', '=1+1')
+    """
+    return f"'{text}" if FORMULA.match(text) else text
+
+
+def of_cell(text: str) -> str:
+    """Return the text of which `cell` made a cell."""
+    return text[1:] if text.startswith("'") and FORMULA.match(text[1:]) else text
 
 
 def markup(text: str) -> str:

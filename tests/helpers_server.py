@@ -1,8 +1,9 @@
 """A server that speaks as much of OpenAI's protocol as an evaluation needs, and fails on demand.
 
 Real sockets on loopback. What it does with a request is decided by a ``plan``: the name of a
-fault, a function that sends one, or None for an answer. It counts what it did, how many requests it had at a time, and how
-often each prompt was answered, so that a test can say what was lost or doubled.
+fault, a function that sends one, or None for an answer. It counts what it did, how many requests it
+had at a time, and how often each prompt was answered, so that a test can say what was lost or
+doubled.
 """
 
 from __future__ import annotations

@@ -227,6 +227,9 @@ IGNORANT = {
     "the answer's alone": lambda prompt: without(prompt, {"token_logprobs": [-0.5] * 9}),
     "some": lambda prompt: without(prompt, {"token_logprobs": [None, -1.0, *[None] * 7, -0.5]}),
     "no numbers": lambda prompt: without(prompt, {"token_logprobs": [None, *[True] * 8, -0.5]}),
+    "no number": lambda prompt: without(prompt, {"token_logprobs": [None, *[10**400] * 8, -0.5]}),
+    "above 0": lambda prompt: without(prompt, {"token_logprobs": [None, *[3.5] * 8, -0.5]}),
+    "NaN": lambda prompt: without(prompt, {"token_logprobs": [None, *[math.nan] * 8, -0.5]}),
     "no end": lambda prompt: without(prompt, {"token_logprobs": [None, *[-math.inf] * 8, -0.5]}),
 }
 

@@ -32,7 +32,8 @@ from helpers_model import answers_in
 from helpers_server import Server
 
 from conftest import ROOT, make_tokenizer, python
-from rulerlib import languages, models, tokens
+from rulerlib import escaping, languages, models, tokens
+from rulerlib.analysis import memory_rows
 from rulerlib.analysis.scores import read_predictions
 from rulerlib.errors import DataError, ParameterError, RunMismatchError
 from rulerlib.memory import (
@@ -41,6 +42,7 @@ from rulerlib.memory import (
     judging,
     measuring,
     planning,
+    presets,
     recalling,
     retrieval,
     running,
@@ -578,6 +580,52 @@ def test_processes_of_their_own_and_a_kill_of_all_of_them(served, tmp_path):
     assert kept(tmp_path / "runs") == kept(tmp_path / "whole")
     said = "".join(str(text) for text in kept(tmp_path / "runs").values())
     assert server.url not in said, "an address is not written down"
+
+
+def of_server(served, root, **given):
+    """Some work whose model stands behind a server that gives no likelihoods."""
+    options, server = served
+    return matrix(root, model="parrot", engine="openai", engine_options=options, **given), server
+
+
+def test_what_needs_likelihoods_is_refused_before_anything_is_taught(served, tmp_path):
+    root = tmp_path / "runs"
+    works, server = of_server(served, root)
+    with pytest.raises(ParameterError) as error:
+        running.run(works, quiet=True)
+    sentence = str(error.value)
+    assert sentence.startswith(
+        "surprise of the preset memory/hei_nw is 'reader', but must be 'none', because the server"
+        " gives no log likelihoods of what it reads (its answer has none); vLLM's server does"
+    )
+    assert "\n" not in sentence
+    assert not [*root.glob("*")]
+    assert server.answered.total() == 1
+    # A server that is not there may give them; whether it does, teaching finds out.
+    server.plan = lambda *_: "503"
+    assert len(planning.check(works)) == len(works)
+
+
+def test_every_preset_runs_with_a_server_that_gives_no_likelihoods(served, tmp_path):
+    others = [name for name in presets.NAMES if name != "memory/hei_nw"]
+    works, _ = of_server(served, tmp_path / "runs", preset_names=others)
+    asked, _ = of_server(served, tmp_path / "runs", preset_names=["memory/hei_nw"],
+                         changes={"surprise": "none"})  # fmt: skip
+    assert len(planning.check([*works, *asked])) == len(presets.NAMES)
+    assert not taught([*works, *asked])
+    assert all(job.file(METRICS).exists() for job in [*works, *asked])
+
+
+def test_an_answer_is_no_formula_of_a_spreadsheet(served, tmp_path):
+    """The explorer has the same rule; and what is read again is the answer itself."""
+    formula = '=HYPERLINK("http://localhost", "12")'
+    (job,), server = of_server(served, tmp_path / "runs", preset_names=["oracle"])
+    server.answer = lambda *_: {"choices": [{"text": formula}]}
+    assert not taught([job])
+    assert {row["answer"] for row in rows(job)} == {f"'{formula}"}
+    assert {*memory_rows.read(tmp_path / "runs")["answer"]} == {formula}
+    script = ROOT / "rulerlib" / "explore" / "static" / "data.js"
+    assert f"/{escaping.FORMULA.pattern}/.test(text)" in script.read_text("utf-8")
 
 
 # ---------------------------------------------------------------- what is not done

@@ -751,11 +751,11 @@ def headers(*lines):
     return send
 
 
-def endless(start, piece, count):
+def endless(start, piece, count, status=b"200 OK"):
     """A body in chunks that begins in one way, goes on in another, and is never ended."""
 
     def send(handler, _):
-        handler.wfile.write(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
+        handler.wfile.write(b"HTTP/1.1 %s\r\nTransfer-Encoding: chunked\r\n\r\n" % status)
         with contextlib.suppress(OSError):
             for each in (start, *[piece] * count):
                 handler.wfile.write(b"%x\r\n%s\r\n" % (len(each), each))
@@ -825,7 +825,8 @@ MALFORMED = {
     "cut in a letter": (wrapped(lambda whole: whole[:60] + b"\xc3"), "not JSON"),
     "events": (body(b'data: {"choices": []}\n\ndata: [DONE]\n\n'), "not JSON"),
     "endless": (endless(b'{"choices": [', b"0," * 30_000, 40), "more than 1,048,576 bytes"),
-    "endless and wrong": (endless(b"[", b"0," * 30_000, 40), "more than 1,048,576 bytes"),
+    "endless and wrong": (
+        endless(b"[", b"0," * 30_000, 40, b"400 Bad Request"), "more than 1,048,576 bytes"),
     "stops": (endless(b'{"choices": [', b"", 0), "a broken connection"),
     "chunks of none": (headers(b"Transfer-Encoding: chunked\r\n"), "a broken connection"),
     "gzip": (body(BOMB, headers={"Content-Encoding": "gzip"}), "compressed"),
@@ -878,7 +879,8 @@ def test_a_malformed_answer_is_one_sentence_or_an_answer(
     model = load(server, retries=1, concurrency=1)
     if sentence is None:
         predict(dataset, model, output)
-        for record, at in zip(read_predictions(output), range(3), strict=True):
+        assert len(read_predictions(output)) == 3
+        for record in read_predictions(output):
             asked_words = model.tokenizer.count(record.input + " Svaret er:")
             assert record.others["prompt_tokens"] == asked_words
             assert 0 < record.others["tokens_generated"] < 20
@@ -893,3 +895,95 @@ def test_a_malformed_answer_is_one_sentence_or_an_answer(
     assert len(read_predictions(output)) == 3
     if sentence is not None:
         assert output.read_bytes() == wanted
+
+
+def rows(*listed):
+    """A list of models."""
+    return {"data": [*listed]}
+
+
+def row(**about):
+    return rows({"id": "parrot", **about})
+
+
+# What the server lists of its models; and what is then the limit, or what the sentence says.
+LISTS = {
+    **{f"max_model_len {value!r}": (row(max_model_len=value), f"max_model_len is {value!r}")
+       for value in (True, -5, 0, 1, "4096", 4096.0, [1], 10**30, math.nan, "\x1b[2J\ud800")},
+    "max_model_len null": (row(max_model_len=None), None),
+    "id is a list": (rows({"id": [1], "max_model_len": 8}, {"id": "parrot"}), None),
+    "other ids are none": (
+        rows({"id": [1]}, 7, {"id": None}, {"id": "parrot", "max_model_len": 4096}), 4096),
+    "ids with escapes": (rows({"id": "\x1b[2J\n\ud800", "max_model_len": 8}),
+                         r"one of ␛[2J \ud800."),
+    "many ids": (rows(*({"id": "x" * n, "max_model_len": 8} for n in range(999))), "xxx, ..."),
+    "no rows": ({"data": {"id": "parrot"}}, None),
+    "no object": ([1, 2], None),
+    "defaults that are none": (
+        row(owned_by="llamacpp", root=[1], max_model_len=512), 512),
+    **{f"root {root!r:.20}": (row(owned_by="vllm", root=root), None)
+       for root in ("~nosuchuser", "x" * 400, "\x00", "\ud800", [1], {"a": 1})},
+    "deep": (body(DEEP), None),
+    "endless": (endless(b"[", b"0," * 30_000, 40), None),
+    "gzip": (body(BOMB, headers={"Content-Encoding": "gzip"}), None),
+    "stops": (endless(b"[", b"", 0), None),
+    "redirected to nowhere": (body(b"", 307, headers={"Location": "http://["}), None),
+    "deep and forbidden": (body(DEEP, 403), "api_key is ***"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("listed", "limit"), LISTS.values(), ids=LISTS)
+def test_a_malformed_list_of_models_is_one_sentence_or_none(
+    serve, asked_well, tmp_path, monkeypatch, listed, limit
+):
+    monkeypatch.setattr(openai_transport, "MOST_BYTES", 1 << 20)
+    dataset, wanted = asked_well
+    output = tmp_path / "out.jsonl"
+    server = serve()
+    server.beside = {"v1/models": listed, "props": {"default_generation_settings": {
+        "temperature": math.nan, "top_k": 10**400, "top_p": math.inf, "min_p": "x",
+    }}}  # fmt: skip
+    model = load(server)
+    if isinstance(limit, str):
+        with pytest.raises(ParameterError) as error:
+            predict(dataset, model, output)
+        assert limit in one_sentence(error)
+        assert str(error.value).isprintable()
+        assert not output.exists()
+    else:
+        predict(dataset, model, output)
+        assert (model.limit, model.defaults) == (limit, "unknown")
+    predict(dataset, load(serve()), output)
+    assert output.read_bytes() == wanted
+
+
+def test_a_server_that_answers_drop_by_drop_is_not_waited_for(serve, monkeypatch):
+    """Each drop comes in time, the answer does not."""
+
+    def drops(handler, _):
+        handler.wfile.write(b"HTTP/1.1 200 OK\r\nContent-Length: 99\r\n\r\n")
+        with contextlib.suppress(OSError):
+            for _ in range(99):
+                handler.wfile.write(b" ")
+                time.sleep(0.1)
+
+    server = serve(lambda *_: drops)
+    server.beside = {"v1/models": drops}
+    begin = time.monotonic()
+    model = load(server, timeout=0.5, retries=0)
+    assert model.limit is None
+    with pytest.raises(ServerError, match=r"no answer within 0\.5 seconds") as error:
+        in_order(model, asked(1))
+    one_sentence(error)
+    assert time.monotonic() - begin < 5
+
+
+def test_half_a_character_is_counted_and_sent_as_a_question_mark(serve, bytelevel):
+    """A tokenizer takes none, nor does the line."""
+    server = serve(lambda *_: changed(choices=[{"text": "12 \ud83d"}], usage=None))
+    model = load(server, retries=0)
+    model.__dict__["tokenizer"] = bytelevel
+    in_order(load(server, retries=0), [Request("a\ud83d", False, 9)])
+    assert server.bodies[0]["prompt"] == "a?"
+    (made,) = in_order(model, [Request("a", False, 9)])
+    assert made.tokens == bytelevel.count("12 ?")

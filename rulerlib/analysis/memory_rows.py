@@ -30,6 +30,7 @@ from rulerlib import paths, samples
 from rulerlib.analysis.scores import Names, wanted
 from rulerlib.analysis.tables import groups_of, nothing
 from rulerlib.errors import DataError, is_number, one_of, require, shortened
+from rulerlib.escaping import of_cell
 from rulerlib.intervals import clustered
 from rulerlib.memory.presets import NAMES
 from rulerlib.memory.suites import SUITES
@@ -207,7 +208,8 @@ def _questions(path: Path) -> list[dict[str, str]]:
         if len(row) != len(head):
             what = f"question {number} has {len(row)} fields of {len(head)}"
             raise DataError(f"{path}: damaged ({what}).")
-    return [dict(zip(head, row, strict=True)) for row in rows]
+    texts = [[of_cell(text) for text in row] for row in rows]
+    return [dict(zip(head, row, strict=True)) for row in texts]
 
 
 def _means(

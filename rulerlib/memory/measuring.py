@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import rulerlib
-from rulerlib import samples
+from rulerlib import escaping, samples
 from rulerlib.errors import DataError, is_number, one_of
 from rulerlib.languages import Language
 from rulerlib.memory import guards, judging, recalling, sets, teaching, testing, work
@@ -147,11 +147,14 @@ def summary(table: Sequence[Mapping[str, Any]]) -> Scores:
 
 
 def _cell(value: Any) -> Any:
-    """Return a value as it stands in a table: yes is 1, and what is not known is empty."""
+    """Return a value as it stands in a table: yes is 1, what is not known is empty, and what a
+    model says is no formula."""
     if isinstance(value, bool):
         return int(value)
     if isinstance(value, float):
         return f"{round(value, 6):g}"
+    if isinstance(value, str):
+        return escaping.cell(value)
     return "" if value is None else value
 
 

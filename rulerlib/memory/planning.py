@@ -1,7 +1,8 @@
 """Planning: what a matrix of memories costs, whether it can be run at all, and what came of it.
 
 All that can be known before anything is taught is checked here: that the model takes each preset's
-system prompt, and that a question and its answer have room.
+system prompt, and says how likely a text is where a preset needs that; and that a question and its
+answer have room.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from rulerlib import models
 from rulerlib.errors import ParameterError, require
 from rulerlib.memory import measuring, work
 from rulerlib.memory.prompting import asked
@@ -62,23 +64,33 @@ def check(works: Sequence[Work]) -> list[Estimate]:
     ------
     ParameterError
         If a model cannot take a preset's system prompt or the length, a question alone has no
-        room, or two are the same.
+        room, two are the same, or a preset needs likelihoods that a model's server does not give.
     DataError, MissingExtraError
         If a tokenizer or a language pack cannot be read.
     """
     require(works, "works", works, "at least one")
     loaded, first, seen = Loaded(), dict[int, Episode](), set[Path]()
+    readers = dict[int, tuple[Work, Model]]()
     estimates = []
     for job in works:
         require(job.folder not in seen, "works", str(job), "left out, because it is there twice")
         seen.add(job.folder)
         model = loaded.of(job)
         frame = job.frame(model)
+        if job.settings.surprise == "reader" and not job.file(work.TEACHING).exists():
+            readers.setdefault(id(model), (job, model))
         # Recipes are shared, so an episode is made once for all presets.
         known = id(job.recipe)
         if known not in first:
             first[known] = next(iter(job.recipe)).episode
         estimates.append(_estimate(job, first[known], model.tokenizer, frame))
+    for job, model in readers.values():
+        try:
+            models.check_likelihoods(model)
+        except ParameterError as error:
+            # Of a preset nobody sees what it asks of a reader.
+            name = error.parameter.replace("surprise", f"surprise of the preset {job.preset}")
+            raise ParameterError(name, error.value, error.allowed) from error
     return estimates
 
 

@@ -254,6 +254,18 @@ def reserve(model: Model, length: int) -> None:
         model.reserve(length)
 
 
+def check_likelihoods(model: Model) -> None:
+    """Let an engine find out whether it gives likelihoods, if it may not; nothing is loaded.
+
+    Raises
+    ------
+    ParameterError
+        If it does not.
+    """
+    if hasattr(model, "check_likelihoods"):
+        model.check_likelihoods()
+
+
 def load_weights(model: Model) -> None:
     """Let an engine load its weights now, if it has some, and not with the first request.
 

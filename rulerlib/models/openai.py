@@ -12,6 +12,7 @@ parameters. Neither is written to disk, and the key stands in no setting, repr o
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import queue
@@ -226,6 +227,18 @@ class Engine:
         """See `rulerlib.models.Model`; asked of ``completions``, whatever the endpoint."""
         waiting = starmap(self._echoed, enumerate(texts))
         return ordered(self._results(waiting, self._likelihood))
+
+    def check_likelihoods(self) -> None:
+        """See `rulerlib.models.check_likelihoods`; a server that is not there is not asked again.
+
+        Raises
+        ------
+        ParameterError
+            If the server gives no log likelihoods, has no such model, or refuses the key.
+        """
+        with Session(self._transport) as session, contextlib.suppress(ServerError):
+            session.closed = True
+            session.start(self._likelihood(session, self._echoed(0, "2 + 2"))).result()
 
     def _results(
         self,

@@ -60,5 +60,8 @@ def likelihood(answer: dict[str, Any], given: int) -> Likelihood:
 
 def ungiven(why: str) -> ParameterError:
     """Return the error that says that a server gives no log likelihoods of a text."""
-    allowed = f"'none', because the server gives no log likelihoods of what it reads ({why})"
+    allowed = (
+        f"'none', because the server gives no log likelihoods of what it reads ({why}); vLLM's"
+        " server does, and so do the engines transformers and vllm"
+    )
     return ParameterError("surprise", "reader", allowed)

@@ -13,6 +13,7 @@ import contextlib
 import functools
 import hashlib
 import json
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -31,6 +32,9 @@ _SMALL_FILES = (
     "config.json", "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json",
     "added_tokens.json", "chat_template.json", "generation_config.json", "*.jinja",
 )  # fmt: skip
+
+# As the hub itself has it.
+_HUB_NAME = re.compile(r"\w[\w.-]*/\w[\w.-]{,95}")
 
 DECODING = (
     "do_sample", "temperature", "top_p", "top_k", "min_p", "typical_p", "typ_p", "num_beams",
@@ -56,11 +60,9 @@ def folder(name: str) -> str:
         holds = any((path / file).exists() for file in ("config.json", "tokenizer.json"))
         require(holds, "model", name, "a folder with config.json and tokenizer.json")
         return str(path)
-    # A hub name is "owner/name"; anything else was meant as a folder or as 'lille'.
-    text = str(name)
-    hub_name = text.count("/") == 1 and not text.startswith((".", "/", "~"))
+    # Anything else was meant as a folder or as 'lille'.
     allowed = "'lille', a folder that exists, or a hub name such as 'owner/name'"
-    require(hub_name, "model", name, allowed)
+    require(_HUB_NAME.fullmatch(str(name)), "model", name, allowed)
     return name
 
 
@@ -88,7 +90,8 @@ def checked(name: Any, engine: str) -> str:
 
 def short_name(name: str) -> str:
     """Return what a model is called in names of folders: a folder is known by its last part."""
-    return Path(name).expanduser().resolve().name if is_folder(name) and name != "lille" else name
+    path = Path(name).expanduser().resolve() if is_folder(name) and name != "lille" else Path()
+    return path.name or name
 
 
 def short_weights(name: str, engine: str) -> str | None:

@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
+from pathlib import Path
 
 import pytest
 
 from conftest import ROOT, python
-from rulerlib import checkpoints
+from rulerlib import checkpoints, models
 from rulerlib.errors import ParameterError
+from rulerlib.memory.work import Work
+from rulerlib.parameters import Parameters
+from rulerlib.store.cell import Cell
+from rulerlib.sweep.entries import entry_of
 
 
 @pytest.mark.parametrize(
@@ -158,3 +164,41 @@ def test_limits_and_fingerprints_import_nothing_heavy():
         "print({'torch', 'transformers', 'huggingface_hub'} & {*sys.modules})\n"
     )
     assert python(code).stdout == "set()\n"
+
+
+NAMES = [
+    "x" * 400, "o/" + "x" * 400, "~nosuchuser", "~nosuchuser/x", "a/b/c", "..", "/", "../../x/y",
+    "a\nb", "o/a\nb", "a\0b", "\ud800", "o/\ud800", " ", "", "\x1b[2J", "a\u202eb", "x:y", "o/x:y",
+    7, None, ["a"], b"lille", Path("nowhere"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("engine", models.ENGINES)
+@pytest.mark.parametrize("name", NAMES, ids=lambda name: f"{name!r:.20}")
+def test_any_name_of_a_model_is_one_sentence_or_the_name_of_a_folder(engine, name, tmp_path):
+    """Of a run, of a memory's work, of a sweep, and of the engine itself."""
+    options = {"base_url": "http://localhost:1/v1", "tokenizer": "words"}
+    given = {"engine": engine, "engine_options": options if engine == "openai" else {}}
+    made = []
+    for make in (
+        lambda: Parameters("niah_single_2", model=name, **given),
+        lambda: Work("episodic", "oracle", 2, model=name, **given),
+        lambda: entry_of("m", {"model": name, **given}),
+        lambda: models.load(name, engine, **given["engine_options"]),
+    ):
+        try:
+            made.append(make())
+        except ParameterError as error:
+            text = str(error)
+            assert re.match(r"(models\.m(\.model)?|model) is ", text)
+            assert text.isprintable()
+            assert len(text) < 400
+    if engine != "openai":
+        assert made == []
+    elif made:
+        run, job, entry, model = made
+        for short in (run.name, job.cell.model, checkpoints.short_name(model.name)):
+            folder = Cell(short, "qa_1", "da", 512).folder(tmp_path)
+            folder.mkdir(parents=True, exist_ok=True)
+            assert folder.parents[2] == tmp_path
+        assert {type(run), type(job), entry.model} == {Parameters, Work, name}

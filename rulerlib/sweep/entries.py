@@ -204,7 +204,7 @@ def entry_of(name: str, values: Any) -> Entry:
     given = dictionary(f"models.{name}", values, '{"model": "lille"}')
     known = [item.name for item in fields(Entry) if item.name != "name"]
     check_names(f"models.{name}", given, known)
-    require("model" in given, f"models.{name}", given, "given with 'model'")
+    require(given.get("model") is not None, f"models.{name}", given, "given with 'model'")
     with_parts = dict(given)
     try:
         for part, kind in (("resources", Resources), ("server", Server)):

@@ -19,8 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from rulerlib import packages, paths
-from rulerlib.errors import LARGEST, ParameterError, is_number, is_text, require
-from rulerlib.escaping import visible
+from rulerlib.errors import LARGEST, ParameterError, is_number, require
 
 HASHED_BYTES = 64_000_000
 """Files of weights up to this size are hashed whole, larger ones by their size and `BLOCKS`."""
@@ -80,7 +79,7 @@ def checked(name: Any, engine: str) -> str:
         If it is none: see `folder`; a name on a server is a text in one line.
     """
     if engine == "openai":
-        plain = is_text(name) and name.strip() and visible(name) == name and "\n" not in name
+        plain = isinstance(name, str) and name.strip() and name.isprintable()
         require(plain, "model", name, "the name of a model on the server, in one line")
     else:
         folder(name)

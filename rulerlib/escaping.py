@@ -46,7 +46,7 @@ def _symbols(hit: re.Match[str]) -> str:
 def one_line(text: str, most: int) -> str:
     """Return what is visible of a text as part of a sentence: one line, ``most`` characters long.
 
-    >>> one_line("a  b\n\x1b[2Jc" + "d" * 99, 12)
+    >>> one_line("a  b\\n\\x1b[2Jc" + "d" * 99, 12)
     'a b ␛[2Jc...'
     """
     shown = visible(" ".join(text.split()))

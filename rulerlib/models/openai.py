@@ -13,7 +13,6 @@ parameters. Neither is written to disk, and the key stands in no setting, repr o
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import queue
 import re
@@ -27,19 +26,7 @@ from typing import Any
 
 from rulerlib import checkpoints, thinking, tokens
 from rulerlib.decoding import Decoding
-from rulerlib.errors import (
-    ParameterError,
-    ServerError,
-    dictionary,
-    flag,
-    is_text,
-    nearest,
-    one_of,
-    require,
-    shortened,
-    whole_number,
-)
-from rulerlib.escaping import one_line
+from rulerlib.errors import ParameterError, ServerError, flag, one_of, require, whole_number
 from rulerlib.models import (
     Generation,
     Likelihood,
@@ -52,7 +39,7 @@ from rulerlib.models import (
     stopping,
     truncation,
 )
-from rulerlib.models.openai_transport import Fault, Refusal, Session, Transport, choice, counted
+from rulerlib.models.openai_transport import Fault, Refusal, Session, Transport, checked_body
 
 ENDPOINTS = {"completions": "completions", "chat": "chat/completions"}
 
@@ -145,8 +132,8 @@ class Engine:
             whole_number("max_model_len", max_model_len, 2)
         self._max_model_len = max_model_len
         self._tokens_in_flight = whole_number("tokens_in_flight", tokens_in_flight, 1)
-        self._body = _checked_body({} if body is None else body)
-        named = is_text(max_tokens_field)
+        self._body = checked_body({} if body is None else body)
+        named = isinstance(max_tokens_field, str)
         require(named, "max_tokens_field", max_tokens_field, "a name such as 'max_tokens'")
         self._max_tokens_field = max_tokens_field
         self._trust = flag("trust_remote_code", trust_remote_code)
@@ -166,22 +153,12 @@ class Engine:
         Raises
         ------
         ParameterError
-            If the server refuses the key, or lists its models and this one is not among them.
+            If the server refuses the key, lists its models and this one is not among them, or
+            states no number of tokens.
         """
         if self._max_model_len is not None:
             return self._max_model_len
-        # As vLLM's server states it.
-        limits = {row["id"]: row.get("max_model_len") for row in self._listed}
-        # A server that states its limit has no other models than those it lists.
-        if self.name not in limits and any(counted(length) for length in limits.values()):
-            names = [one_line(name, 100) for name in limits]
-            shown = names[:50] + ["..."] * (len(names) > 50)
-            raise ParameterError("model", self.name, nearest(self.name, shown))
-        length = limits.get(self.name)
-        if length is not None and (counted(length) or 0) < 2:
-            allowed = "a number of tokens where the server lists it, or given as an option"
-            raise ParameterError("max_model_len", length, allowed)
-        return length
+        return openai_defaults.limit(self._listed, self.name)
 
     @cached_property
     def _listed(self) -> list[dict[str, Any]]:
@@ -373,21 +350,22 @@ class Engine:
         return _Ready(position, request, body, count, count + request.max_new_tokens, kept)
 
     def _generation(self, answer: dict[str, Any], ready: _Ready) -> Generation:
-        first, thought = choice(answer), ""
+        first, thought = openai_echo.choice(answer), ""
         if self._endpoint == "completions":
             text = first.get("text")
         else:
-            message = _object(first.get("message"))
+            message = openai_defaults.inner(first, "message")
             # A message without text is what a model leaves that was cut off while thinking.
             text = "" if message and message.get("content") is None else message.get("content")
             thought = message.get("reasoning_content") or message.get("reasoning") or ""
         if not isinstance(text, str) or not isinstance(thought, str):
             raise Fault("malformed", "an answer whose text is none")
         reason = first.get("finish_reason")
-        usage = _object(answer.get("usage"))
-        read = counted(usage.get("prompt_tokens")) or ready.prompt_tokens
-        cached = counted(_object(usage.get("prompt_tokens_details")).get("cached_tokens"))
-        written = counted(usage.get("completion_tokens"))
+        usage = openai_defaults.inner(answer, "usage")
+        read = openai_defaults.counted(usage.get("prompt_tokens")) or ready.prompt_tokens
+        details = openai_defaults.inner(usage, "prompt_tokens_details")
+        cached = openai_defaults.counted(details.get("cached_tokens"))
+        written = openai_defaults.counted(usage.get("completion_tokens"))
         self._compare(read, ready)
         thinks = stopping.begun(ready.request) and not thought
         stop = stopping.find(text, ready.request, thinks)
@@ -445,27 +423,12 @@ class _Ready:
     kept: int
 
 
-def _object(value: Any) -> Mapping[str, Any]:
-    return value if isinstance(value, dict) else {}
-
-
 def _fields(decoding: Decoding, repeat: int) -> dict[str, Any]:
     """Return what a request says about decoding; further answers have the seeds that follow."""
     if decoding.greedy:
         return {"temperature": 0}
     seed = {} if decoding.seed is None else {"seed": decoding.seed + repeat}
     return {"temperature": decoding.temperature, "top_p": decoding.top_p, **seed}
-
-
-def _checked_body(body: Any) -> dict[str, Any]:
-    """Return the user's own fields of a request, which must be plain data for an answer in one."""
-    fields = dictionary("body", body, '{"temperature": None}')
-    try:
-        json.dumps(fields, allow_nan=False)
-    except (TypeError, ValueError, RecursionError):
-        raise ParameterError("body", body, "a dictionary of what JSON can say") from None
-    require(not fields.get("stream"), "body", body, "without 'stream': answers are read whole")
-    return fields
 
 
 def _still_thinking(generation: Generation, request: Request) -> bool:
@@ -481,7 +444,7 @@ def _tokenizer_name(model: str, tokenizer: str | None) -> str:
         if name != tokens.Words.name:
             checkpoints.folder(name)
     except ParameterError as error:
-        none = f"a folder or hub name whose tokens are counted, because {shortened(model)} is none"
+        none = f"a folder or hub name whose tokens are counted, because {model[:99]!r} is none"
         allowed = none if tokenizer is None else error.allowed
         raise ParameterError("tokenizer", tokenizer, allowed) from None
     return name

@@ -18,11 +18,15 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from rulerlib import checkpoints
-from rulerlib.errors import RulerError
+from rulerlib.errors import ParameterError, RulerError, nearest, require
+from rulerlib.escaping import one_line
 from rulerlib.models.openai_transport import parsed
 
 UNKNOWN = "unknown"
 """What is recorded where nobody says."""
+
+# No sequence has so many tokens: a larger count is none.
+MOST_TOKENS = 1 << 31
 
 # What a value has to be to change nothing, for what requests leave to the server.
 _NEUTRAL: dict[str, tuple[Any, ...]] = {
@@ -55,8 +59,8 @@ def of_server(row: Mapping[str, Any], get: Callable[[str], Any]) -> dict[str, An
     """
     owner, root = str(row.get("owned_by")).lower(), row.get("root") or row.get("id")
     if owner == "llamacpp":
-        settings = _object(get("props"), "default_generation_settings")
-        return _named("/props", _object(settings, "params") or settings)
+        settings = inner(get("props"), "default_generation_settings")
+        return _named("/props", inner(settings, "params") or settings)
     if owner == "sglang":
         told = get("get_server_info")
         preferred = told.get("preferred_sampling_params") if isinstance(told, dict) else None
@@ -75,6 +79,45 @@ def listed(answer: Any) -> list[dict[str, Any]]:
     rows = answer.get("data") if isinstance(answer, dict) else None
     rows = rows if isinstance(rows, list) else []
     return [row for row in rows if isinstance(row, dict) and isinstance(row.get("id"), str)]
+
+
+def counted(value: Any) -> int | None:
+    """Return a number of tokens that a server counts; None where it is none.
+
+    >>> [counted(value) for value in (3, 0, 3.0, "3", True, -5, 10**30, None)]
+    [3, 0, None, None, None, None, None, None]
+    """
+    return value if type(value) is int and 0 <= value <= MOST_TOKENS else None
+
+
+def limit(rows: list[dict[str, Any]], name: str) -> int | None:
+    """Return the longest sequence of a model in tokens, as vLLM's list of models states it.
+
+    Parameters
+    ----------
+    rows
+        From `listed`.
+
+    Returns
+    -------
+    int or None
+        None where the server does not say.
+
+    Raises
+    ------
+    ParameterError
+        If the model is not among those that are listed, or what is stated is no number of tokens.
+    """
+    limits = {row["id"]: row.get("max_model_len") for row in rows}
+    # A server that states its limit has no other models than those it lists.
+    if name not in limits and any(counted(stated) for stated in limits.values()):
+        names = [one_line(listed_name, 100) for listed_name in limits]
+        raise ParameterError("model", name, nearest(name, names[:50] + ["..."] * (len(names) > 50)))
+    stated = limits.get(name)
+    length = counted(stated)
+    allowed = "a number of tokens where the server lists it, or given as an option"
+    require(stated is None or (length or 0) > 1, "max_model_len", stated, allowed)
+    return length
 
 
 def warn(defaults: dict[str, Any] | str, said: Mapping[str, Any]) -> None:
@@ -122,9 +165,10 @@ def _of_folder(root: str) -> dict[str, Any] | str:
         return UNKNOWN
 
 
-def _object(values: Any, name: str) -> dict[str, Any]:
-    found = values.get(name) if isinstance(values, dict) else None
-    return found if isinstance(found, dict) else {}
+def inner(values: Any, name: str) -> dict[str, Any]:
+    """Return the object that stands under a name in another; an empty one where none does."""
+    value = values.get(name) if isinstance(values, dict) else None
+    return value if isinstance(value, dict) else {}
 
 
 def _named(source: str, values: Mapping[str, Any]) -> dict[str, Any] | str:

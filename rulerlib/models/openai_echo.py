@@ -13,11 +13,13 @@ Likelihood(nll=1.75, tokens=2)
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import Any
 
 from rulerlib.errors import LARGEST, ParameterError, is_number
 from rulerlib.models import Likelihood
-from rulerlib.models.openai_transport import choice, counted
+from rulerlib.models.openai_defaults import counted, inner
+from rulerlib.models.openai_transport import Fault
 
 FIELDS = {"temperature": 0, "echo": True, "logprobs": 1}
 """What a request says besides the model, the text and the one token that is generated."""
@@ -40,11 +42,10 @@ def likelihood(answer: dict[str, Any], given: int) -> Likelihood:
     ParameterError
         If the text did not come back with the log likelihood of each of its tokens.
     """
-    said, usage = choice(answer).get("logprobs"), answer.get("usage")
-    each = said.get("token_logprobs") if isinstance(said, dict) else None
+    each = inner(choice(answer), "logprobs").get("token_logprobs")
     if not isinstance(each, list):
         raise ungiven("its answer has none")
-    read = counted(usage.get("prompt_tokens")) if isinstance(usage, dict) else None
+    read = counted(inner(answer, "usage").get("prompt_tokens"))
     # The last token of all is not the text's, but generated.
     read = len(each) - 1 if read is None else read
     # Nothing stands before the first token. Where it has a number nevertheless, the list may be of
@@ -65,3 +66,21 @@ def ungiven(why: str) -> ParameterError:
         " server does, and so do the engines transformers and vllm"
     )
     return ParameterError("surprise", "reader", allowed)
+
+
+def choice(answer: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the first choice of an answer, of which each request asks for one.
+
+    Raises
+    ------
+    Fault
+        If it is not there, or the server gave it up.
+    """
+    choices = answer.get("choices")
+    rows = [row for row in choices if isinstance(row, dict)] if isinstance(choices, list) else []
+    first = next((row for row in rows if row.get("index") in (0, None)), None)
+    if first is None:
+        raise Fault("no choices", "an answer without a first choice")
+    if first.get("finish_reason") in ("abort", "error"):
+        raise Fault("aborted", "an answer that the server itself gave up")
+    return first

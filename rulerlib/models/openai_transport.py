@@ -26,6 +26,7 @@ from rulerlib.errors import (
     LARGEST,
     ParameterError,
     ServerError,
+    dictionary,
     is_number,
     require,
     shortened,
@@ -44,9 +45,6 @@ LONGEST_PAUSE = 600.0
 # So many bytes of an answer are read: half a million tokens, sent back with their likelihoods, are
 # fewer.
 MOST_BYTES = 1 << 26
-
-# No sequence has so many tokens: a larger count is none.
-MOST_TOKENS = 1 << 31
 
 # What may pass: too slow, in conflict, too early, too many at once.
 _PASSING = {408, 409, 425, 429}
@@ -372,6 +370,23 @@ def _checked_url(url: Any) -> str:
     return str(parsed).rstrip("/")
 
 
+def checked_body(body: Any) -> dict[str, Any]:
+    """Return the fields that a user adds to every request.
+
+    Raises
+    ------
+    ParameterError
+        If they cannot be sent as JSON, or ask for an answer in pieces.
+    """
+    fields = dictionary("body", body, '{"temperature": None}')
+    try:
+        json.dumps(fields, allow_nan=False)
+    except (TypeError, ValueError, RecursionError):
+        raise ParameterError("body", body, "a dictionary of what JSON can say") from None
+    require(not fields.get("stream"), "body", body, "without 'stream': answers are read whole")
+    return fields
+
+
 def _complaint(answer: Any) -> tuple[str, str]:
     """Return a server's words about a fault, and its code; empty where it does not say."""
     error = answer.get("error", answer) if isinstance(answer, dict) else answer
@@ -388,33 +403,6 @@ def parsed(content: bytes | str) -> Any:
     with contextlib.suppress(ValueError, RecursionError):
         return json.loads(content)
     return None
-
-
-def choice(answer: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the first choice of an answer, of which each request asks for one.
-
-    Raises
-    ------
-    Fault
-        If it is not there, or the server gave it up.
-    """
-    choices = answer.get("choices")
-    rows = [row for row in choices if isinstance(row, dict)] if isinstance(choices, list) else []
-    first = next((row for row in rows if row.get("index") in (0, None)), None)
-    if first is None:
-        raise Fault("no choices", "an answer without a first choice")
-    if first.get("finish_reason") in ("abort", "error"):
-        raise Fault("aborted", "an answer that the server itself gave up")
-    return first
-
-
-def counted(value: Any) -> int | None:
-    """Return a number of tokens that a server counts; None where it is none.
-
-    >>> [counted(value) for value in (3, 0, 3.0, "3", True, -5, 10**30, None)]
-    [3, 0, None, None, None, None, None, None]
-    """
-    return value if type(value) is int and 0 <= value <= MOST_TOKENS else None
 
 
 def _pause(headers: Mapping[str, str]) -> float | None:

@@ -14,8 +14,10 @@ import sys
 import time
 from pathlib import Path
 
+import hypothesis.core
 import pytest
 from hypothesis import HealthCheck, settings
+from hypothesis.internal.conjecture.providers import Constants, HypothesisProvider
 
 from rulerlib import languages, tokens
 from rulerlib.texts import sentences
@@ -25,11 +27,21 @@ SHARED = Path(os.environ.get("RULERLIB_TEST_DATA", ROOT.parent / "shared" / "dat
 
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 
-# The same examples on every run, and no time limit for one: machines differ.
+# No time limit for an example, because machines differ, and no memory of earlier runs. Nor is
+# `derandomize` of use: it would overrule the seed that `pytest_runtest_setup` sets.
 settings.register_profile(
-    "rulerlib", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
+    "rulerlib",
+    deadline=None,
+    derandomize=False,
+    database=None,
+    suppress_health_check=[HealthCheck.too_slow],
 )
 settings.load_profile("rulerlib")
+
+# Hypothesis would also draw numbers and words that stand in the modules imported so far, and
+# which ones are imported depends on the other tests.
+assert hasattr(HypothesisProvider, "_local_constants"), "this Hypothesis keeps them elsewhere"
+HypothesisProvider._local_constants = Constants()
 
 TOKENIZERS = ("words", "bytelevel", "metaspace", "llama2", "nasty")
 
@@ -50,6 +62,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     long = [item for item in items if item.get_closest_marker("long")]
     config.hook.pytest_deselected(items=long)
     items[:] = [item for item in items if not item.get_closest_marker("long")]
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Let the examples of a test depend on its name alone, and on ``--hypothesis-seed``."""
+    seed = item.config.getoption("hypothesis_seed")
+    hypothesis.core.global_force_seed = item.nodeid if seed is None else f"{item.nodeid} {seed}"
 
 
 def tries(whole: int) -> int:

@@ -32,6 +32,7 @@ def test_examples_are_drawn(values):
     record("of the test", values)
 
 
+@pytest.mark.hypothesis
 @pytest.mark.parametrize("number", [1, 2])
 def test_examples_are_drawn_within(number):
     @given(VALUES)

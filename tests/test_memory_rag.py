@@ -112,6 +112,7 @@ def test_nothing_taught_nothing_recalled():
     assert (system.counts["requests"], system.counts["hits"]) == (4, 1)
 
 
+@pytest.mark.hypothesis
 def test_anything_can_be_asked():
     system = made(episodes("episodic", "da"))
 

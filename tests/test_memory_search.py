@@ -16,6 +16,7 @@ from rulerlib.memory.search import Found, Words, fuse, words_of
 from rulerlib.memory.vectors import Vectors
 
 
+@pytest.mark.hypothesis
 def test_words_are_those_of_bm25s():
     bm25s = pytest.importorskip("bm25s")
 

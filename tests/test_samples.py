@@ -74,6 +74,7 @@ def five(tmp_path):
 # --- Round trips ----------------------------------------------------------------------------
 
 
+@pytest.mark.hypothesis
 @pytest.mark.parametrize(
     ("records", "kind"),
     [(made_samples, Sample), (made_predictions, Prediction)],

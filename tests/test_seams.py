@@ -17,6 +17,7 @@ PIECES = st.sampled_from(
 TEXTS = st.lists(PIECES, max_size=40).map("".join)
 
 
+@pytest.mark.hypothesis
 @pytest.mark.parametrize("kind", ["words", "bytelevel", "metaspace", "llama2", "lille"])
 def test_a_seam_costs_what_the_joined_text_says(kind):
     tokenizer = tokens.load("lille") if kind == "lille" else make_tokenizer(kind)

@@ -12,11 +12,11 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-import scipy.optimize
 from helpers_model import Parrot, tree
 from helpers_store import die_at
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.optimize import minimize_scalar
 
 from conftest import ROOT, python
 from rulerlib import analysis, rounds, show
@@ -65,6 +65,39 @@ def test_one_rate_is_refuted_when_a_bet_against_it_has_won_twentyfold(answers, r
             assert float(winnings(pairs, [end])) == pytest.approx(20, rel=1e-6)
 
 
+def likelihood(total, count, rate):
+    """The logarithm of the likelihood of a task's answers."""
+    terms = [(total, rate), (count - total, 1 - rate)]
+    return sum(number * math.log(chance) for number, chance in terms if number)
+
+
+def lowest(drawn, weights, floor):
+    """The lowest mean of rates at which the answers are as likely as ``floor``, task by task.
+
+    The likelihood is concave, so the best that the other rates can add is a convex function of
+    the first one, and Brent's search cannot miss the least value of a convex function.
+    """
+    (total, count), *others = drawn
+    most = total / count if count else 0.0
+    rest = sum(likelihood(right, asked, right / asked) for right, asked in others if asked)
+    low, high = 0.0, most
+    for _ in range(44):
+        middle = (low + high) / 2
+        if likelihood(total, count, middle) + rest < floor:
+            low = middle
+        else:
+            high = middle
+    if not others:
+        return weights[0] * high
+
+    def mean(rate):
+        left = floor - likelihood(total, count, rate)
+        return weights[0] * rate + lowest(others, weights[1:], left)
+
+    found = minimize_scalar(mean, bounds=(high, most), method="bounded", options={"xatol": 1e-6})
+    return min(found.fun, mean(high), mean(most))
+
+
 @settings(max_examples=12)
 @given(
     st.lists(st.tuples(st.integers(0, 2), st.integers(0, 1)), min_size=6, max_size=60),
@@ -72,26 +105,12 @@ def test_one_rate_is_refuted_when_a_bet_against_it_has_won_twentyfold(answers, r
 )
 def test_the_ends_of_a_mean_are_those_that_a_search_over_all_rates_finds(answers, shares):
     drawn = tallied(answers, 3)
-    weights = np.array(shares) / sum(shares)
-    low, high = confidence_sequence(drawn, weights.tolist())
-    # What the bets have won of the answers' likelihood, whatever the claimed rates are.
-    numerator = math.log(winnings(answers, [Fraction(1, 2)] * 3)) - len(answers) * math.log(2)
-
-    def won(rates):
-        likely = sum(
-            total * math.log(p) + (count - total) * math.log(1 - p)
-            for (total, count), p in zip(drawn, rates, strict=True)
-        )
-        return numerator - likely
-
-    start = [(total + 0.5) / (count + 1) for total, count in drawn]
-    for sign, end in ((1, low), (-1, high)):
-        found = scipy.optimize.minimize(
-            lambda rates, sign=sign: sign * float(weights @ rates), start, method="SLSQP",
-            bounds=[(1e-9, 1 - 1e-9)] * 3, options={"maxiter": 500, "ftol": 1e-10},
-            constraints={"type": "ineq", "fun": lambda rates: math.log(20) - won(rates)},
-        )  # fmt: skip
-        assert float(weights @ found.x) == pytest.approx(end, abs=2e-4)
+    weights = [share / sum(shares) for share in shares]
+    # Refuted are the rates at which the answers are twenty times less likely than by the bets.
+    floor = math.log(winnings(answers, [Fraction(1, 2)] * 3) / 20) - len(answers) * math.log(2)
+    mirrored = [(count - total, count) for total, count in drawn]
+    ends = lowest(drawn, weights, floor), 1 - lowest(mirrored, weights, floor)
+    assert confidence_sequence(drawn, weights) == pytest.approx(ends, abs=1e-7)
 
 
 @pytest.mark.parametrize(

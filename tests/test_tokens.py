@@ -239,6 +239,7 @@ def test_budgets_are_exact_wherever_the_answer_prefix_stands(kind, place, task):
         assert data.metadata["answer_prefix"] == place
 
 
+@pytest.mark.hypothesis
 @pytest.mark.filterwarnings("ignore:The tokenizer 'nasty' merges")
 @pytest.mark.parametrize("kind", TOKENIZERS)
 def test_budgets_are_exact_and_never_exceeded(kind):

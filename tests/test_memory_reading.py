@@ -10,10 +10,10 @@ import dataclasses
 import doctest
 import functools
 import itertools
-import time
 from typing import Any
 
 import pytest
+from helpers_fuzz import within
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -290,19 +290,19 @@ def test_any_text_can_be_given(code: str, text: str) -> None:
 
 
 @pytest.mark.parametrize("code", CODES)
-def test_hostile_texts_take_no_time(code: str) -> None:
+def test_hostile_texts_are_read_to_their_end(code: str) -> None:
     """Texts of the words between which patterns look, many times over."""
     section = languages.load(code).section
     asks = itertools.chain.from_iterable(section("spatial")["ask"].values())
     says = itertools.chain.from_iterable(section("spatial")["say"].values())
     called = [each["called"] for each in section("semantic")["relations"].values()]
-    began = time.process_time()
-    for template in (*asks, *says, *called):
-        for piece in reading._SLOT.split(template)[::2]:
-            for text in (template.replace("{", "").replace("}", piece * 12), piece * 100_000):
-                reader(code).fact(text)
-                reader(code).question(text)
-    assert time.process_time() - began < 2
+    # A pattern that goes back again and again takes hours: all here takes half a second.
+    with within(60):
+        for template in (*asks, *says, *called):
+            for piece in reading._SLOT.split(template)[::2]:
+                for text in (template.replace("{", "").replace("}", piece * 12), piece * 100_000):
+                    reader(code).fact(text)
+                    reader(code).question(text)
 
 
 def test_a_pack_may_lack_suites() -> None:

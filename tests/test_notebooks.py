@@ -365,16 +365,15 @@ def test_the_page_of_results_without_results(tmp_path):
 # --- What a notebook may rely on -------------------------------------------------------------
 
 
-def test_rulerlib_alone_is_instant_and_needs_nothing(tmp_path):
+def test_rulerlib_alone_needs_nothing(tmp_path):
     """`import rulerlib` loads none of the heavy packages."""
     code = (
-        "import sys, time\nbegin = time.perf_counter()\nimport rulerlib\n"
-        "took = time.perf_counter() - begin\n"
+        "import sys\nimport rulerlib\n"
         "heavy = {'torch', 'transformers', 'numpy', 'pandas', 'matplotlib', 'IPython'}\n"
-        "print(sorted(heavy & set(sys.modules)), took < 0.2)"
+        "print(sorted(heavy & set(sys.modules)))"
     )
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, timeout=60,
         env=bare_environment(tmp_path, PYTHONPATH=str(ROOT)),
     )  # fmt: skip
-    assert done.stdout.split("\n")[0] == "[] True", done.stderr
+    assert done.stdout.split("\n")[0] == "[]", done.stderr

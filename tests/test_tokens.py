@@ -590,19 +590,14 @@ def test_a_tokenizer_with_its_template_imports_no_transformers(bytelevel, tmp_pa
     write(tmp_path, bytelevel.backend, {**NAMED, "chat_template": CHAT_TEMPLATE})
     for name in ("lille", str(tmp_path)):
         code = (
-            "import sys, time\n"
-            "begun = time.perf_counter()\n"
+            "import sys\n"
             "from rulerlib import tokens\n"
             f"tokenizer = tokens.load({name!r})\n"
-            "print(time.perf_counter() - begun)\n"
             "from rulerlib.prompts import PromptFormat\n"
             "assert PromptFormat().frame(tokenizer).chat\n"
             "print({'torch', 'transformers', 'numpy', 'huggingface_hub'} & {*sys.modules})\n"
         )
-        outputs = [python(code).stdout.splitlines() for _ in range(3)]
-        assert {imported for _, imported in outputs} == {"set()"}
-        # The best of three: other programs run beside the tests.
-        assert min(float(seconds) for seconds, _ in outputs) < 0.2
+        assert python(code).stdout == "set()\n"
 
 
 @pytest.mark.parametrize(

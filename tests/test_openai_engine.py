@@ -20,6 +20,7 @@ import time
 import warnings
 
 import pytest
+from helpers_fuzz import within
 from helpers_model import (
     check_part,
     shoot_at_random,
@@ -128,12 +129,25 @@ def test_retry_after_is_honoured_by_everybody(serve):
                    retry_after="0.6")  # fmt: skip
     list(load(server, concurrency=1).generate(asked(3)))
     assert server.times[1] - server.times[0] >= 0.6
-    server = serve(lambda prompt, attempt: "429" if attempt == 0 and " 0:" in prompt else None,
-                   retry_after="0.6", seconds=0.05)  # fmt: skip
+
+    both, told = threading.Event(), threading.Event()
+
+    def plan(prompt, attempt):
+        if attempt == 0 and " 0:" in prompt:
+            assert both.wait(30)
+            told.set()
+            return "429"
+        if " 1:" in prompt:
+            both.set()
+            # The client has half a second to take in the limit before it may ask the next.
+            assert told.wait(30)
+            time.sleep(0.5)
+        return None
+
+    server = serve(plan, retry_after="0.6")
     list(load(server, concurrency=2).generate(asked(4)))
-    later = [moment for moment in server.times if moment - server.times[0] > 0.2]
-    assert len(later) >= 2
-    assert min(later) - server.times[0] >= 0.6, "a limit holds for all"
+    assert len(server.times) == 5
+    assert min(server.times[2:]) - max(server.times[:2]) >= 0.6, "a limit holds for all"
 
 
 def test_a_limit_on_requests_is_a_queue_and_no_fault(serve):
@@ -315,13 +329,12 @@ def test_nothing_stays_behind(serve):
             threading.Timer(0.1, os.kill, [os.getpid(), signal.SIGINT]).start()
         return "hang"
 
-    server = serve(plan, hang=30.0)
+    server = serve(plan, hang=600.0)
     before = set(threading.enumerate())
-    going = load(server, timeout=60.0).generate(asked(3))
-    begin = time.monotonic()
-    with pytest.raises(KeyboardInterrupt):
+    going = load(server, timeout=600.0).generate(asked(3))
+    # Ctrl-C does not wait for the server: what waits is ended after a minute.
+    with within(6), pytest.raises(KeyboardInterrupt):
         next(going)
-    assert time.monotonic() - begin < 10, "Ctrl-C does not wait for the server"
     del going
     gc.collect()
     mine = [each for each in set(threading.enumerate()) - before if "openai" in each.name]

@@ -11,8 +11,8 @@ export PATH := $(CURDIR)/$(BIN):$(PATH)
 # Else each of the many processes compiles all that it imports anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help niah sweep results submitted book test check test-long test-vllm test-sweep test-slurm lint format
-.PHONY: benchmark clean
+.PHONY: help niah sweep results submitted book test check test-long test-seeds test-vllm test-sweep
+.PHONY: test-slurm lint format benchmark clean
 
 help:
 	@sed -n 's/^# //p' Makefile | head -n 2
@@ -21,6 +21,7 @@ help:
 	@echo "make submitted   what a branch hands in of models, checked"
 	@echo "make sweep PLAN=... PROFILE=local   all that a plan asks; or PROFILE=slurm, kubernetes"
 	@echo "make test-long   what tries at random, for as long as that takes"
+	@echo "make test-seeds   what Hypothesis draws, with 20 other seeds"
 	@echo "make lint   ruff, mypy, notebooks without outputs; make format mends what it can"
 	@echo "make test-vllm   the same texts from vLLM's CPU build, in an environment of its own"
 	@echo "make test-sweep   a sweep through Snakemake, killed; make test-slurm   the same on a SLURM"
@@ -108,6 +109,13 @@ check: .venv/test.stamp
 LONG ?= 1
 test-long: .venv/test.stamp
 	RULERLIB_LONG=$(LONG) pytest -m long $(BESIDE) $$(grep -l 'mark[.]long' tests/test_*.py)
+
+# The examples that Hypothesis draws depend on the test's name alone; here others are drawn. Of a
+# seed that fails: make test-seeds SEEDS=7, or pytest --hypothesis-seed=7 with a file.
+SEEDS ?= $(shell $(PYTHON) -c 'import random; print(*random.sample(range(10**6), 20))')
+test-seeds: .venv/test.stamp
+	for seed in $(SEEDS); do pytest -m hypothesis --hypothesis-seed $$seed $(BESIDE) \
+	$$(grep -l hypothesis tests/test_*.py) || { echo "The seed was $$seed."; exit 1; }; done
 
 # vLLM pins packages of its own, so it gets an environment of its own. make test-vllm VLLM_TESTS="-k seed"
 VLLM ?= .venv-vllm

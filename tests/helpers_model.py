@@ -174,7 +174,7 @@ class Flock(Parrot):
         return None
 
     def generate(self, requests: Iterable[Request]) -> Iterator[tuple[int, Generation]]:
-        random_order = random.Random()
+        random_order = random.Random(7)
         flying: list[tuple[int, Generation]] = []
         for position, request in enumerate(requests):
             ((_, said),) = super().generate([request])

@@ -121,14 +121,21 @@ def analysis(report: rulerlib.analysis.report.Report) -> Html:
     if scores.empty:
         return lines(scores.attrs["why"])
     models = list(dict.fromkeys(scores["model"]))
-    tasks = said_count(scores["task"].nunique(), "task")
+    number = scores["task"].nunique()
+    by_length = scores.groupby("length")["task"].nunique()
     codes = list(dict.fromkeys(scores["language"]))
     named = listed([languages.load(code).name for code in codes])
-    lengths = listed([thousands(int(each)) for each in sorted(scores["length"].unique())], 8)
+    lengths = listed(
+        [
+            thousands(int(length)) + (f" ({count} of them)" if count < number else "")
+            for length, count in by_length.items()
+        ],
+        8,
+    )
     answers = said_count(int(scores["primary"].sum()), "answer")
     return lines(
-        f"{said_count(len(models), 'model')} ({listed(models)}): {tasks} at {lengths} tokens,"
-        f" {answers} in all. Language: {named}.",
+        f"{said_count(len(models), 'model')} ({listed(models)}): {said_count(number, 'task')} at"
+        f" {lengths} tokens, {answers} in all. Language: {named}.",
         f"Averages by the measure '{report.measure}'; a length is effective above"
         f" {report.threshold:g} %; intervals at 95 %.",
         codes=codes,

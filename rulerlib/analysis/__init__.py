@@ -50,7 +50,7 @@ The names that a notebook needs stand here: ``analysis.scores``, ``analysis.accu
 
 from rulerlib.analysis.absence import absence
 from rulerlib.analysis.accuracy import accuracy, by_fact, by_knob, clusters, means, overview, shared
-from rulerlib.analysis.averages import by_length, weighted
+from rulerlib.analysis.averages import averaged, by_length, weighted
 from rulerlib.analysis.contrast import contrast
 from rulerlib.analysis.correlations import Correlation, correlation
 from rulerlib.analysis.depths import by_depth, depth_bin, needles

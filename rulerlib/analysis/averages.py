@@ -70,6 +70,8 @@ class Averages:
         interval lie, compared to a fixed design. 1 for a fixed design; else the interval is that
         of `rulerlib.sequential`, which holds wherever one stops. Over several lengths, ends lie
         as much farther as on the average of these.
+    over
+        The names of the tasks that the averages are over.
     """
 
     names: dict[str, Any]
@@ -84,6 +86,7 @@ class Averages:
     freedom: Array
     correlation: Array
     reach: Array
+    over: tuple[str, ...]
 
     def interval(self, weights: Array, confidence: float = 0.95) -> tuple[float, float]:
         """Return the interval of a weighted mean over lengths, in percent.
@@ -267,7 +270,7 @@ def of_answers(
     one = Averages(
         names, lengths, tuple(counts.sum(axis=0).tolist()), tuple(missing),
         100 * rates.mean(axis=0), np.empty((resamples, 0)), asked,
-        rates, sizes, freedom, correlation, np.ones((2, len(lengths))),
+        rates, sizes, freedom, correlation, np.ones((2, len(lengths))), tuple(tasks),
     )  # fmt: skip
     drawn_of = {
         at: [tally(*row[at]) for row in answers]
@@ -354,6 +357,17 @@ def by_length(table: pd.DataFrame, measure: str = "ruler", **options: Any) -> pd
     if frame["average"].isna().all():
         frame.attrs["why"] = NO_AVERAGE
     return frame
+
+
+def averaged(table: pd.DataFrame) -> list[int]:
+    """Return the lengths at which a model has an average: those of tables, figures and sentences.
+
+    Parameters
+    ----------
+    table
+        From `by_length`.
+    """
+    return sorted({int(length) for length in table.loc[table["average"].notna(), "length"]})
 
 
 def weighted(averages: Sequence[float | None], weights: str = "even") -> float:

@@ -66,12 +66,13 @@ def contrast(table: pd.DataFrame, measure: str = "ruler", by: Sequence[str] = BY
     if not asked or whole["task"].nunique() < 1 + (set(whole["task"]) <= set(SIMPLE)):
         return nothing(NOT_BOTH, [*columns, "simple"])
     benchmark = by_length(whole, measure, by=by)
-    benchmark = benchmark.drop(columns=["n", "missing"])
+    strict = ["strict", "strict low", "strict high"]
+    benchmark = benchmark.drop(columns=["n", "missing", *strict])
     benchmark = benchmark.rename(columns={"low": "average low", "high": "average high"})
     parts = []
     for task in asked:
         own = by_length(table[table["task"] == task], measure, by=by)
-        own = own.drop(columns=["tasks", "missing"]).rename(columns={"average": "score"})
+        own = own.drop(columns=["tasks", "missing", *strict]).rename(columns={"average": "score"})
         own.insert(len(columns), "simple", task)
         parts.append(own)
     joined = pd.concat(parts, ignore_index=True).merge(benchmark, on=columns)

@@ -73,9 +73,10 @@ def summary(
         number of each that the averages are over; for each length its average, and the one by the
         strict rule (``4K strict``); ``Avg.``, ``wAvg. (inc)`` and ``wAvg. (dec)``, each with
         ``low``, ``high``, the same by the strict rule (``Avg. strict``, ``Avg. strict low``, ...),
-        ``rank`` (among the models with the same language that were measured at all lengths), and
-        the interval of the rank, ``low rank`` (the best) and ``high rank``, see
-        `rulerlib.analysis.averages.rank_intervals`. All averages are in percent. Where nothing has
+        ``rank`` (among the models with the same language that have an average at the same lengths
+        over the same tasks: all that any of them has), and the interval of the rank, ``low rank``
+        (the best) and ``high rank``, see `rulerlib.analysis.averages.rank_intervals`. All averages
+        are in percent. ``attrs["note"]`` says which models have no rank, and why; where nothing has
         an average, ``attrs["why"]`` says why there is no figure.
 
     Raises
@@ -85,6 +86,8 @@ def summary(
     """
     check_threshold(threshold)
     rows: list[dict[str, Any]] = []
+    # The lengths and the tasks that a model's averages are over.
+    over: list[dict[str, None]] = []
     drawn: list[dict[str, Array]] = []
     seed, count = options.get("seed", 0), options.get("resamples", RESAMPLES)
     for one, strict in with_strict(table, measure, by, **options):
@@ -97,6 +100,8 @@ def summary(
         strictly, _ = readings(strict, threshold) or ({}, {})
         row["effective strict"] = strictly.get("effective", math.nan)
         values, known = one.averages.tolist(), ~np.isnan(one.averages)
+        lengths = [thousands(length) for length in itertools.compress(one.lengths, known)]
+        over.append(dict.fromkeys([*lengths, *one.over] if lengths else []))
         row["lengths"] = int(known.sum())
         row["tasks"] = max(itertools.compress(one.tasks, known), default=0)
         for length, *both in zip(one.lengths, values, strict.averages.tolist(), strict=True):
@@ -119,8 +124,20 @@ def summary(
         frame.attrs["why"] = NO_AVERAGE
     if "effective" not in frame or frame["unbroken"].equals(frame["effective"]):
         frame = frame.drop(columns="unbroken")
-    whole = frame["lengths"] == table["length"].nunique()
     others = [frame[column] for column in by if column != "model"]
+    lacking = [""] * len(frame)
+    for places in frame.groupby(others or np.zeros(len(frame)), sort=False).indices.values():
+        every = dict.fromkeys(itertools.chain.from_iterable(over[place] for place in places))
+        for place in places:
+            lacking[place] = ", ".join(name for name in every if name not in over[place])
+    whole = pd.Series([not lacks and bool(own) for lacks, own in zip(lacking, over, strict=True)])
+    if not whole.all():
+        frame.attrs["note"] = " ".join(
+            f"No rank for {', '.join(map(str, frame.loc[place, [*by]]))}: "
+            + (f"others have averages over {lacks}." if over[place] else "it has no average.")
+            for place, lacks in enumerate(lacking)
+            if not whole[place]
+        )
     keys = [column[whole] for column in others] or np.zeros(whole.sum())
     groups = frame[whole].groupby(keys, sort=False).indices
     for name in AVERAGES:

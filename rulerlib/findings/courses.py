@@ -99,10 +99,12 @@ class Course:
         if self.rise is not None:
             return f"rises clearly, from {self.at(self.rise[0])} to {self.at(self.rise[1])}"
         low, high = min(self.means), max(self.means)
-        if low == high:
+        if percent(low, 1) == percent(high, 1):
             reach = f"from {100 * min(self.lows):.0f} to {100 * max(self.highs):.0f} %"
-            return f"is {percent(low)} at every length, with intervals {reach}"
-        said = f"lies between {percent(low)} and {percent(high)}, and no two lengths differ clearly"
+            return f"is {percent(low)} at each of its {len(self.names)} lengths, with intervals {reach}"
+        # As many decimals as tell them apart.
+        ends = [percent(end, int(percent(low) == percent(high))) for end in (low, high)]
+        said = f"lies between {' and '.join(ends)}, and no two lengths differ clearly"
         widest = max(high - low for low, high in zip(self.lows, self.highs, strict=True))
         if widest > _WIDE:
             said += f": intervals are up to {100 * widest:.0f} points wide, too wide to tell"
@@ -113,8 +115,8 @@ class Course:
         last = len(self.names) - 1
         kept = min(self.means[:first])
         if first > 1 and kept >= _HIGH:
-            floor = f"{math.floor(round(100 * kept, 6))} %"
-            said = f"stays at {floor} or more up to {self.names[first - 1]}, then falls clearly, to"
+            floor = f"{math.floor(round(100 * kept, 6))} %{' or more' if kept < 1 else ''}"
+            said = f"stays at {floor} up to {self.names[first - 1]}, then falls clearly, to"
         else:
             said = f"falls clearly, from {self.at(best)} to"
         said += f" {self.at(first)}"

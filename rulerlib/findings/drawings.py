@@ -36,7 +36,11 @@ def links(chain: Sequence[str], told: int) -> str:
         How many links the sample tells.
     """
     needed = len(chain) - 1
+    others = told - needed
+    if not others:
+        return f"The question needs {'all ' * (told > 1)}{said_count(told, 'link')} told here."
+    rest = "the other is" if others == 1 else f"the other {others} are"
     return (
-        f"Of {said_count(told, 'link')} the question needs {needed}; the other {told - needed} are"
-        " there to be told from these."
+        f"Of {said_count(told, 'link')} the question needs {needed}; {rest} there to be told from"
+        f" {'it' if needed == 1 else 'these'}."
     )

@@ -34,8 +34,8 @@ GUIDES = {
     ),
     "effective": (
         "Each row is a model. The dot is the longest length that passes, the bar its 95 %"
-        " interval; a dot at the left edge failed at the shortest length, and an arrow says that"
-        " nothing longer was asked."
+        " interval. An arrow to the right says that nothing longer was asked. A dot left of a"
+        " length failed there already; with an arrow to the left it has no average at a shorter one."
     ),
     "frequencies": (
         "Each mark is a word: the further right, the rarer; the higher, the more often it stands"

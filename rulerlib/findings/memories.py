@@ -6,7 +6,7 @@ import pandas as pd
 
 from rulerlib.analysis.memory import ORACLE
 from rulerlib.findings.courses import Course
-from rulerlib.findings.wording import listed, percent
+from rulerlib.findings.wording import listed, percent, ranked
 
 FLOORS = ("constant", "chance")
 """What can be had for nothing: the answer that is right most often, and a value at random."""
@@ -82,8 +82,7 @@ def matrix(
         free = [known[name] for name in FLOORS if name in known]
         ceiling = f"with the facts given {percent(known[ORACLE])}; " if ORACLE in known else ""
         if not free:
-            best = part[measure].idxmax()
-            said.append(f"{suite}: {ceiling}{best} highest with {percent(part[measure].max())}.")
+            said.append(f"{suite}: {ceiling}{ranked(part[measure].to_dict(), 'presets')}.")
             continue
         above = [str(name) for name in part.index[part[f"{measure} low"] > max(free)]]
         which = listed(above, 8) if above else "no preset"
@@ -114,7 +113,7 @@ def stores(table: pd.DataFrame) -> str:
             continue
         most = [str(fate) for fate in lost.index if lost[fate] == lost.max()]
         said.setdefault(f"most is lost as {listed(most)}", []).append(
-            f"{name} ({lost.max()} of {counts.sum()} questions)"
+            f"{name} ({lost.max()} of {counts.sum()} questions{' each' if len(most) > 1 else ''})"
         )
     return "\n".join(
         f"{where[:1].upper()}{where[1:]}: {listed(names, 12)}." for where, names in said.items()
@@ -140,7 +139,10 @@ def capacity(table: pd.DataFrame) -> str:
                 facts = [f"{number:,} facts" for number in part["facts"]]
                 courses[str(name)] = Course(facts, part[measure].tolist(), *ends)
         falling = {name: course for name, course in courses.items() if course.fall}
-        rest = [name for name in courses if name not in falling]
+        alone = [name for name, course in courses.items() if len(course.names) == 1]
+        rest = [name for name in courses if name not in falling and name not in alone]
+        if alone:
+            said.append(f"{words} of {listed(alone, 12)} was measured at one number of facts alone.")
         if falling:
             clauses = [f"of {name} {course}" for name, course in falling.items()]
             said.append(f"{words} {'; '.join(clauses)}.")
@@ -148,4 +150,4 @@ def capacity(table: pd.DataFrame) -> str:
             said.append(f"That of {listed(rest, 12)} does not fall clearly.")
         elif rest:
             said.append(f"{words} falls clearly for none of {listed(rest, 12)}.")
-    return "\n".join(said)
+    return "\n".join(said) or "Nothing was measured."

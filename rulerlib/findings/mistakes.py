@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pandas as pd
 
-from rulerlib.findings.wording import listed, percent, said_count
+from rulerlib.findings.wording import listed, percent, ranked, said_count
 from rulerlib.tasks.mistakes import KINDS
 
 # So many tasks have a sentence each.
@@ -23,14 +23,11 @@ def errors(table: pd.DataFrame) -> str:
     if len(parts) <= FEW:
         said = [f"{name}: {_task(part)}." for name, part in parts.items()]
     else:
-        rates = {name: _wrong(part) for name, part in parts.items()}
-        ranked = sorted(rates, key=lambda name: rates[name][0] / rates[name][1])
-        most, least = (f"{name} ({percent(rates[name][0] / rates[name][1])} wrong)"
-                       for name in (ranked[-1], ranked[0]))  # fmt: skip
-        said = [
-            f"All tasks together: {_task(table)}.",
-            f"Most goes wrong in {most}, least in {least}.",
-        ]
+        counts = {name: _wrong(part) for name, part in parts.items()}
+        said = [f"All tasks together: {_task(table)}."]
+        if any(wrong for wrong, _ in counts.values()):
+            rates = {name: wrong / n for name, (wrong, n) in counts.items()}
+            said.append(f"By task: {ranked(rates, 'tasks', 'wrong')}.")
     shown = [table] if len(parts) > FEW else list(parts.values())
     named = dict.fromkeys(kind for part in shown for kind in most_frequent(part))
     # What the first kinds that are named mean.

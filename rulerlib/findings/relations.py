@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -15,27 +15,35 @@ from rulerlib.findings.wording import said_count
 ENOUGH = 10
 
 
-def extremes(correlated: Correlation) -> dict[str, tuple[str, str, float]]:
-    """Return the two tasks that correlate most and least, each with their correlation."""
-    matrix = correlated.matrix
-    pairs = matrix.where(~np.eye(len(matrix), dtype=bool)).stack()
-    ends: dict[str, Any] = {"highest": pairs.idxmax(), "lowest": pairs.idxmin()}
-    return {name: (*pair, float(pairs[pair])) for name, pair in ends.items()}
-
-
 def correlation(correlated: Correlation) -> str:
     """Return which tasks move together most and least, and of how much that was seen."""
-    said = extremes(correlated)
-    (one, two, most), (three, four, least) = said["highest"], said["lowest"]
+    matrix = correlated.matrix.to_numpy()
+    pairs: dict[str, list[str]] = {}
+    for (one, first), (two, second) in itertools.combinations(enumerate(correlated.matrix), 2):
+        # As the figure writes it; no pair is above another that it shows alike.
+        shown = f"{round(matrix[one, two], 2) + 0.0:.2f}"
+        pairs.setdefault(shown, []).append(f"{first} and {second}")
+    most, least = max(pairs, key=float), min(pairs, key=float)
     cells = said_count(correlated.observations, "cell")
     models = said_count(correlated.models, "model")
-    text = f"{one} and {two} move together most ({most:.2f})"
-    text += f", {three} and {four} least ({least:.2f})" if len(correlated.matrix) > 2 else ""
+    if most == least:
+        every = pairs[most]
+        alike = every[0] if len(every) == 1 else f"All {len(every)} pairs of tasks"
+        text = f"{alike} have a correlation of {most}"
+    else:
+        text = f"{_pairs(pairs[most])} move together most ({most}), {_pairs(pairs[least])} least"
+        text += f" ({least})"
     few = ", too few to rely on" if correlated.observations < ENOUGH else ""
     text += f", in {cells} of {models}{few}."
     if correlated.left_out:
         text += f" Left out: {', '.join(correlated.left_out)}, whose score never varies."
     return text
+
+
+def _pairs(names: Sequence[str]) -> str:
+    """Return pairs of tasks as a part of a sentence; further ones are counted."""
+    more = [f"{said_count(len(names) - 2, 'more pair')}"] if len(names) > 2 else []
+    return "; ".join([*names[:2], *more])
 
 
 def ranked(
@@ -76,7 +84,7 @@ def facts(found: Mapping[tuple[str, str], tuple[float, int]], names: Mapping[str
         The facts in words.
     """
     if not found:
-        return "There are too few models here to say what goes with a higher score."
+        return "Too few models differ here to say what goes with a higher score."
     said = [
         f"'{value}' with {names[fact]} {rank:.2f} over {said_count(n, 'model')}"
         + (", too few to rely on" if n < ENOUGH else "")

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
+
 import pandas as pd
 
 from rulerlib.analysis.tables import thousands
-from rulerlib.findings.wording import listed, percent, said_n
-
-# So many names of settings are listed.
-_LISTED = 4
+from rulerlib.findings.wording import percent, ranked, said_n
 
 
 def study(table: pd.DataFrame) -> str:
@@ -27,23 +26,24 @@ def study(table: pd.DataFrame) -> str:
     said = []
     for group in dict.fromkeys(table["group"]):
         own = table[table["group"] == group]
-        at = ""
+        before = f"{group}: " if group else ""
         if "length" in own:
-            settings = own["setting"].nunique()
-            whole = [
-                length for length, part in own.groupby("length")
-                if part["setting"].nunique() == settings
-            ]  # fmt: skip
-            if not whole:
+            length = longest(own, "setting")
+            if length is None:
                 said.append(f"{group or 'The settings'}: no length has all settings.")
                 continue
-            own = own[own["length"] == max(whole)]
-            at = f"At {thousands(int(max(whole)))}"
-        before = "".join(
-            f"{name}: " for name in (f"{group}, {at.lower()}" if group else at,) if name
-        )
+            own = own[own["length"] == length]
+            before = f"{group}, at" if group else "At"
+            before += f" {thousands(length)}: "
         said.append(f"{before}{_compared(own)}.")
     return "\n".join(said)
+
+
+def longest(table: pd.DataFrame, column: str) -> int | None:
+    """Return the longest length that all values of a column have; None where none has."""
+    names = table.groupby("length")[column].nunique()
+    whole = names.index[names == table[column].nunique()]
+    return int(whole.max()) if len(whole) else None
 
 
 def _compared(part: pd.DataFrame) -> str:
@@ -54,21 +54,18 @@ def _compared(part: pd.DataFrame) -> str:
         low, high = (100 * part[end].iloc[0] for end in ("low", "high"))
         only = f"{names[0]} has {percent(means[0])}, interval {low:.0f} to {high:.0f} %"
         return f"{only} ({said_n(part)}), and nothing beside it"
-    if means[0] == means[-1]:
-        every = "both" if len(part) == 2 else f"all {len(part)}"
+    said, pairs = ranked(dict(zip(names, means, strict=True)), "settings"), clear_pairs(part)
+    if percent(means[0], 1) == percent(means[-1], 1):
         reach = f"{100 * part['low'].min():.0f} to {100 * part['high'].max():.0f} %"
-        have = f"{every} settings have {percent(means[0])}"
-        return f"{have}, with intervals from {reach} ({said_n(part)})"
-    highest = [name for name, mean in zip(names, means, strict=True) if mean == means[-1]]
-    lowest = [name for name, mean in zip(names, means, strict=True) if mean == means[0]]
-    said = (
-        f"{listed(highest, _LISTED)} highest with {percent(means[-1])}, {listed(lowest, _LISTED)}"
-        f" lowest with {percent(means[0])}"
-    )
-    pairs = clear_pairs(part)
+        return f"{said}, with intervals from {reach} ({said_n(part)})"
     if not pairs:
         return f"{said}; no two settings differ clearly ({said_n(part)})"
-    if (names[-1], names[0]) in pairs:
+    tenths = [percent(mean, 1) for mean in means]
+    highest, lowest = (
+        [name for name, tenth in zip(names, tenths, strict=True) if tenth == tenths[end]]
+        for end in (-1, 0)
+    )
+    if {*itertools.product(highest, lowest)} <= {*pairs}:
         return f"{said}, which is a clear difference ({said_n(part)})"
     above, below = pairs[0]
     return f"{said}; {above} is clearly above {below} ({said_n(part)})"

@@ -8,18 +8,53 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import pandas as pd
 
 
-def percent(share: float) -> str:
-    """Return a share as whole percent; with a decimal where it would round to none or to all."""
-    whole = round(100 * share)
-    if whole in (0, 100) and share != whole / 100:
+def percent(share: float, decimals: int = 0) -> str:
+    """Return a share in percent; with a decimal where it would round to none or to all."""
+    text = f"{100 * share:.{decimals}f}"
+    if float(text) in (0, 100) and share not in (0, 1):
         # Of a thousand answers one may be wrong.
         return f"{min(99.9, max(0.1, 100 * share)):.1f} %"
-    return f"{whole} %"
+    return f"{float(text):g} %"
+
+
+def ranked(shares: Mapping[str, float], things: str, verb: str = "") -> str:
+    """Return which shares are highest and which lowest, or that there is nothing to rank.
+
+    Shares that a table shows alike, with a decimal, are alike here.
+
+    Parameters
+    ----------
+    shares
+        One or more, by their names.
+    things
+        What the names are, such as ``tasks``.
+    verb
+        What a share is of, after its number, such as ``wrong``.
+
+    >>> ranked({"a": 0.9, "b": 0.5, "c": 0.9}, "tasks"), ranked({"a": 0.5, "b": 0.5}, "tasks")
+    ('a and c highest with 90 %, b lowest with 50 %', 'both tasks have 50 %')
+    """
+    shown = {name: percent(share, 1) for name, share in shares.items()}
+    ends = max(shares, key=shares.__getitem__), min(shares, key=shares.__getitem__)
+    after = f" {verb}" if verb else ""
+    if shown[ends[0]] == shown[ends[1]]:
+        share = percent(shares[ends[0]])
+        if len(shares) == 1:
+            return f"{ends[0]} has {share}{after}"
+        return f"{'both' if len(shares) == 2 else f'all {len(shares)}'} {things} have {share}{after}"
+    # As many decimals as tell them apart.
+    decimals = int(percent(shares[ends[0]]) == percent(shares[ends[1]]))
+    clauses = (
+        f"{listed([name for name in shown if shown[name] == shown[end]], 4)} {side} with"
+        f" {percent(shares[end], decimals)}{after}"
+        for side, end in zip(("highest", "lowest"), ends, strict=True)
+    )
+    return ", ".join(clauses)
 
 
 def said_count(number: int, what: str) -> str:
@@ -37,6 +72,11 @@ def listed(names: Sequence[str], most: int = 6) -> str:
     """Return names as a part of a sentence; further ones are counted."""
     shown = [*names[:most], *([f"{len(names) - most} more"] if len(names) > most else [])]
     return " and ".join([", ".join(shown[:-1]), shown[-1]] if len(shown) > 1 else shown)
+
+
+def has(names: Sequence[str]) -> str:
+    """Return the verb behind some names: ``has`` or ``have``."""
+    return "has" if len(names) == 1 else "have"
 
 
 def labels(table: pd.DataFrame) -> pd.Series:

@@ -27,11 +27,17 @@ def frequencies(table: pd.DataFrame) -> str:
         f" most frequent other one {_times(other)}"
         for text, (asked, other) in gaps.items()
     }
-    ranked = sorted(gaps, key=lambda text: gaps[text][0] / gaps[text][1])
-    least, most = said[ranked[0]], said[ranked[-1]]
-    if len(ranked) == 1:
-        return f"The words that are asked for stand out {least}."
-    return f"The words that are asked for stand out least {least}.\nThey stand out most {most}."
+    ratios = {text: asked / other for text, (asked, other) in gaps.items()}
+    least, most = (
+        [said[text] for text in ratios if ratios[text] == end]
+        for end in (min(ratios.values()), max(ratios.values()))
+    )
+    if least == most:
+        return f"The words that are asked for stand out {'; '.join(most)}."
+    return (
+        f"The words that are asked for stand out least {'; '.join(least)}."
+        f"\nThey stand out most {'; '.join(most)}."
+    )
 
 
 def _times(number: int) -> str:

@@ -151,7 +151,7 @@ def dots(
 
 def done(
     figure: Any,
-    alt: str,
+    what: str,
     said: tuple[str, str],
     title: str | None = None,
     axes: Axes | None = None,
@@ -160,15 +160,17 @@ def done(
 
     Parameters
     ----------
-    alt
-        What it is, for readers who do not see it.
+    what
+        What kind of figure it is, and of what. For readers who do not see it, this and what it
+        shows are its text.
     said
         The name of its function here, and what it shows of this run, from `rulerlib.findings`.
     title, axes
         A title, and what it stands above; None: the whole figure.
     """
-    figure.alt = f"{title}. {alt}" if title else alt
     name, words = said
+    stated = (text.removesuffix(".") for text in (title, what, *words.split("\n")) if text)
+    figure.alt = ". ".join([*stated, ""]).rstrip()
     figure.says = finding(words, GUIDES[name])
     if title and axes is not None:
         axes.set_title(title, fontsize=11, pad=14)
@@ -212,7 +214,8 @@ def lines(
         at = part["length"] * beside
         axes.plot(at, part[value], label=f"{name} ({said_n(part)})", color=colour,
                   linestyle=dashes, marker=MARKERS[number % len(MARKERS)])  # fmt: skip
-        if len(known) == 1:
+        if len(part) == 1:
+            # A band of one length has no width.
             axes.vlines(at, part["low"], part["high"], color=colour, linewidth=5, alpha=0.3)
         else:
             axes.fill_between(at, part["low"], part["high"], color=colour, alpha=0.15)
@@ -261,27 +264,3 @@ def cut(label: str) -> str:
     if len(label) <= WIDEST:
         return label
     return f"{label[: WIDEST - 25]} … {label[-22:]}"
-
-
-def said_lines(parts: Mapping[str, pd.DataFrame], value: str, scale: float, what: str) -> str:
-    """Return what a line chart shows, in words: each line's first and last value.
-
-    Parameters
-    ----------
-    parts, value
-        As in `lines`.
-    scale
-        What a value is multiplied by to be in percent.
-    what
-        What is measured.
-    """
-    said = []
-    for label, part in parts.items():
-        part = part[part[value].notna()].sort_values("length")
-        values = [
-            f"{scale * mean:.0f} % at {thousands(int(length))}"
-            for mean, length in zip(part[value], part["length"], strict=True)
-        ]
-        ends = values[:1] + values[1:][-1:]
-        said.append(f"{label}: {', '.join(ends) or 'not measured'}")
-    return f"Line chart of {what} against length in tokens. {said_some(said, 14)}."

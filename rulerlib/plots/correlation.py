@@ -8,7 +8,6 @@ from rulerlib import findings
 from rulerlib.analysis.correlations import Correlation
 from rulerlib.analysis.tables import scipy
 from rulerlib.errors import ParameterError
-from rulerlib.findings.relations import extremes
 from rulerlib.plots import base
 from rulerlib.plots.pictures import INK_ON_COLOUR, WHITE_ON_COLOUR
 
@@ -56,12 +55,9 @@ def correlation(correlated: Correlation | str, title: str | None = None) -> base
     cells = base.said_count(correlated.observations, "cell")
     about = f"{correlated.models} models, {cells} of model and length"
     right.set_title(title or about, fontsize=10)
-    ends = extremes(correlated)
-    (one, two, most), (three, four, least) = ends["highest"], ends["lowest"]
-    alt = (
+    what = (
         f"Correlation of {len(names)} tasks across {about}, ordered by hierarchical clustering:"
-        f" {', '.join(names)}. Highest: {one} and {two}, {most:.2f}; lowest: {three} and"
-        f" {four}, {least:.2f}."
+        f" {', '.join(names)}"
     )
     said = "correlation", findings.correlation(correlated)
-    return base.done(figure, f"{title}. {alt}" if title else alt, said)
+    return base.done(figure, f"{title}. {what}" if title else what, said)

@@ -37,8 +37,8 @@ def curves(
         base.lines(axes, own, "mean", 1, table["length"], trained)
     base.legends(figure, panels)
     alone = panels[0] if len(panels) == 1 else None
-    alt, said = base.said_lines(parts, "mean", 100, what), ("curves", findings.curves(table))
-    return base.done(figure, alt, said, title, alone)
+    what, said = f"Line chart of {what} against length in tokens", findings.curves(table)
+    return base.done(figure, what, ("curves", said), title, alone)
 
 
 def _together(table: pd.DataFrame) -> list[list[str]]:
@@ -84,9 +84,9 @@ def models(
     parts = {name: table[(names == name) & known] for name in dict.fromkeys(names)}
     tasks = sorted({*table.loc[known, "tasks"]})
     number = f"{tasks[0]} to " * (len(tasks) > 1) + base.said_count(tasks[-1], "task")
-    what = f"average over {number}, % (95 % interval)"
-    figure, (axes,) = base.panels(1, 1, what, (7, 4))
-    base.lines(axes, parts, "average", 100, table["length"], trained)
+    label = f"average over {number}, % (95 % interval)"
+    figure, (axes,) = base.panels(1, 1, label, (7, 4))
+    base.lines(axes, parts, "average", 100, table.loc[known, "length"], trained)
     if threshold is not None:
         axes.axhline(threshold, color="#555555", linestyle=(0, (1, 2)), linewidth=1)
         axes.annotate(
@@ -94,6 +94,5 @@ def models(
             xytext=(-3, 2), textcoords="offset points", fontsize=8, color="#555555", ha="right",
         )  # fmt: skip
     base.legends(figure, [axes])
-    alt = base.said_lines(parts, "average", 1, f"average over {number}")
-    said = "models", findings.models(table, threshold)
-    return base.done(figure, alt, said, title, axes)
+    what = f"Line chart of the average over {number} against length in tokens"
+    return base.done(figure, what, ("models", findings.models(table, threshold)), title, axes)

@@ -28,7 +28,8 @@ def effective(
         where they are known ``<value> low`` and ``<value> high`` (as `rulerlib.analysis.summary`
         has them), ``language`` and ``claimed``. Rows without an effective length are left out.
     lengths
-        Those that were measured, in tokens: the axis.
+        Those at which a model has an average, in tokens: the axis. From
+        `rulerlib.analysis.averaged`.
     value
         The column of the effective length.
     other
@@ -38,19 +39,19 @@ def effective(
     Returns
     -------
     Figure
-        An arrow says that no longer length was measured; the place left of the axis, that even
-        the shortest failed.
+        An arrow to the right says that no longer length was measured; the place left of a length,
+        that it failed; an arrow there, that this model has no average at a shorter one.
 
     Raises
     ------
     ParameterError
         If the table is empty, or an effective length is none of ``lengths``.
     """
-    table = table[table[value].notna()]
+    whole, table = table, table[table[value].notna()]
     base.check(table, "model")
     rising = sorted({int(length) for length in lengths})
 
-    def positions(column: str) -> list[int]:
+    def positions(column: str) -> list[float]:
         return [position(text, rising) for text in table[column if column in table else value]]
 
     # All of them before anything is drawn: one of them may lie on no length of the axis.
@@ -64,8 +65,9 @@ def effective(
     names = [model + claim for model, claim in zip(models, claims, strict=True)]
     figure, axes = base.dots(names, dots, lows, highs, 1.5 + 0.27 * len(table))
     for row, (dot, elsewhere, text) in enumerate(zip(dots, others, table[value], strict=True)):
-        if text.startswith("≥"):
-            axes.annotate("", (dot + 0.45, row), (dot + 0.05, row),
+        way = 1 if text.startswith("≥") else -1 if dot % 1 else 0
+        if way:
+            axes.annotate("", (dot + 0.45 * way, row), (dot + 0.05 * way, row),
                           arrowprops={"arrowstyle": "->", "color": base.COLOURS[0]})  # fmt: skip
         if elsewhere != dot:
             axes.plot(elsewhere, row, "D", markerfacecolor="none", color=base.COLOURS[1], zorder=3)
@@ -82,7 +84,6 @@ def effective(
                    label=f"{other}, where it differs"),
         ]  # fmt: skip
         figure.legend(handles=marks, fontsize=8, loc="outside lower center", ncols=2)
-    said = [f"{model} {text}" for model, text in zip(models, table[value], strict=True)]
-    alt = f"Effective length of {base.said_count(len(table), 'model')}: {base.said_some(said)}."
-    shows = "effective", findings.effective(table, lengths, value, other)
-    return base.done(figure, alt, shows, title, axes)
+    what = f"Effective length of {base.said_count(len(table), 'model')}"
+    shows = "effective", findings.effective(whole, lengths, value, other)
+    return base.done(figure, what, shows, title, axes)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import pandas as pd
 
 from rulerlib import findings
@@ -73,21 +71,5 @@ def errors(table: pd.DataFrame, title: str | None = None) -> base.Figure:
         axes.set_axisbelow(True)
     handles, labels = panels[0][0].get_legend_handles_labels()
     figure.legend(handles[::-1], labels[::-1], loc="outside right upper", fontsize=8)
-    said = "errors", findings.errors(table)
-    return base.done(figure, _said([part for _, part in panels]), said, title)
-
-
-def _said(parts: Sequence[pd.DataFrame]) -> str:
-    said = []
-    for part in parts:
-        name, part = part["task"].iloc[0], part[part["count"] > 0]
-        if part.empty:
-            said.append(f"{name}: no mistakes")
-            continue
-        longest = part[part["length"] == part["length"].max()]
-        worst = longest.iloc[int(longest["share"].to_numpy().argmax())]
-        said.append(
-            f"{name}: {100 * longest['share'].sum():.0f} % wrong at"
-            f" {thousands(int(worst['length']))} tokens, most often '{worst['error']}'"
-        )
-    return f"Bars of the kinds of mistakes by length. {base.said_some(said, 13)}."
+    what, said = "Bars of the kinds of mistakes by length", findings.errors(table)
+    return base.done(figure, what, ("errors", said), title)

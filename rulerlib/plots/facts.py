@@ -41,7 +41,7 @@ def facts(
         The columns to be drawn, a row of panels each: averages in percent, or effective lengths as
         text (``<4K``, ``16K``, ``≥32K``).
     lengths
-        Those that were measured, in tokens: the axis of effective lengths.
+        The axis of effective lengths, as in `rulerlib.plots.effective`.
 
     Returns
     -------
@@ -85,12 +85,8 @@ def facts(
         {value: heights for value, (heights, _) in drawn_values.items()},
         [fact for fact in known if fact != "architecture"],
     )
-    said = [
-        f"{value} and {_AXES[fact]}: rank correlation {rank:.2f}"
-        for (value, fact), (rank, _) in together.items()
-    ]
-    alt = f"Scores of {base.said_count(len(table), 'model')} against facts. {base.said_some(said)}."
-    return base.done(figure, alt, ("facts", findings.facts(together, _AXES)), title)
+    what = f"Scores of {base.said_count(len(table), 'model')} against facts"
+    return base.done(figure, what, ("facts", findings.facts(together, _AXES)), title)
 
 
 def _heights(values: pd.Series, lengths: Sequence[int]) -> tuple[pd.Series, list[str]]:

@@ -30,7 +30,6 @@ def frequencies(table: pd.DataFrame, title: str | None = None) -> base.Figure:
     base.check(table, "counted word")
     texts = list(dict.fromkeys(table["text"]))
     figure, panels = base.panels(len(texts), 3, "times in the text", (4, 3.2))
-    said = []
     for axes, text in zip(panels, texts, strict=True):
         words = table[table["text"] == text]
         for kind, (marker, colour) in LOOKS.items():
@@ -48,15 +47,5 @@ def frequencies(table: pd.DataFrame, title: str | None = None) -> base.Figure:
         axes.set_title(text, fontsize=10)
         axes.grid(alpha=0.3)
         axes.legend(fontsize=8)
-        said.append(f"{text}: {_said(words)}")
-    alt = f"Counts of words by rank. {base.said_some(said)}."
-    return base.done(figure, alt, ("frequencies", findings.frequencies(table)), title)
-
-
-def _said(words: pd.DataFrame) -> str:
-    """Return the range of the counts of each kind of word, in words."""
-    ranges = words.groupby("kind", sort=False)["count"].agg(["min", "max"])
-    return ", ".join(
-        f"{kind} {base.said_count(high, 'time') if low == high else f'{low} to {high} times'}"
-        for kind, low, high in ranges.itertuples()
-    )
+    said = "frequencies", findings.frequencies(table)
+    return base.done(figure, "Counts of words by rank", said, title)

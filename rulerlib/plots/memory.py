@@ -5,7 +5,7 @@ Each figure is of one model in one language; `rulerlib.analysis.parts` takes a t
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import pandas as pd
@@ -85,8 +85,9 @@ def matrix(
         axes.set_xlim(-0.03, 1.03)
         axes.grid(alpha=0.3, axis="x")
     _below(figure, drawn, f"{_WHAT.get(measure, measure)} (bar: 95 % interval)")
+    what = f"Dots of {_WHAT.get(measure, measure)} by preset and suite"
     said = "matrix", findings.matrix(table, floors, measure)
-    return base.done(figure, _said(table, suites, measure), said, title)
+    return base.done(figure, what, said, title)
 
 
 def _below(figure: Any, drawn: Sequence[Any], words: str) -> None:
@@ -100,18 +101,6 @@ def _below(figure: Any, drawn: Sequence[Any], words: str) -> None:
         axes.set_xlabel(words, fontsize=8)
     if entries:
         figure.legend(entries.values(), entries, loc="outside lower center", ncols=3, fontsize=8)
-
-
-def _said(table: pd.DataFrame, suites: Sequence[str], measure: str) -> str:
-    said = []
-    for suite in suites:
-        part = table[table["panel"] == suite].dropna(subset=measure)
-        values = [
-            f"{name} {100 * value:.0f} %"
-            for name, value in zip(part["name"], part[measure], strict=True)
-        ]
-        said.append(f"{suite}: {', '.join(values) or 'not measured'}")
-    return f"Dots of {_WHAT.get(measure, measure)} by preset and suite. {base.said_some(said)}."
 
 
 def capacity(table: pd.DataFrame, title: str | None = None) -> base.Figure:
@@ -152,7 +141,7 @@ def capacity(table: pd.DataFrame, title: str | None = None) -> base.Figure:
         axes.set_title(words, fontsize=10)
     _below(figure, drawn, "facts taught (logarithmic)")
     said = "capacity", findings.capacity(table)
-    return base.done(figure, _said_capacity(table, what), said, title)
+    return base.done(figure, "Line charts by the number of facts taught", said, title)
 
 
 def _lines(table: pd.DataFrame, measure: str) -> dict[str, pd.DataFrame]:
@@ -162,19 +151,6 @@ def _lines(table: pd.DataFrame, measure: str) -> dict[str, pd.DataFrame]:
         for name, part in table.groupby("name", sort=False)
         if part[measure].notna().any()
     }
-
-
-def _said_capacity(table: pd.DataFrame, what: Mapping[str, str]) -> str:
-    said = []
-    for measure, words in what.items():
-        for name, part in _lines(table, measure).items():
-            part = part.sort_values("facts")
-            ends = [
-                f"{100 * value:.0f} % at {facts:,}"
-                for value, facts in zip(part[measure], part["facts"], strict=True)
-            ]
-            said.append(f"{words}, {name}: {', '.join(dict.fromkeys((ends[0], ends[-1])))}")
-    return f"Line charts by the number of facts taught. {base.said_some(said, 16)}."
 
 
 def stores(table: pd.DataFrame, title: str | None = None) -> base.Figure:
@@ -213,15 +189,5 @@ def stores(table: pd.DataFrame, title: str | None = None) -> base.Figure:
         axes.grid(alpha=0.3, axis="x")
         axes.set_axisbelow(True)
     _below(figure, drawn, "share of the questions")
-    return base.done(figure, _said_stores(table), ("stores", findings.stores(table)), title)
-
-
-def _said_stores(table: pd.DataFrame) -> str:
-    said = []
-    for (suite, name), part in table[table["count"] > 0].groupby(["panel", "name"], sort=False):
-        fates = [
-            f"{fate} {100 * share:.0f} %"
-            for fate, share in zip(part["fate"], part["share"], strict=True)
-        ]
-        said.append(f"{suite}, {name}: {', '.join(fates)}")
-    return f"Stacked bars of what became of each question. {base.said_some(said, 24)}."
+    said = "stores", findings.stores(table)
+    return base.done(figure, "Stacked bars of what became of each question", said, title)

@@ -29,16 +29,14 @@ def study(table: pd.DataFrame, title: str | None = None, trained: int | None = N
     base.check(table, "measured setting")
     if "length" in table and table["length"].nunique() > 1:
         return _curves(table, title, trained)
-    rows = list(zip(table["setting"], table["n"], table["mean"], strict=True))
-    names = [f"{name} (n = {n})" for name, n, _ in rows]
+    names = [f"{name} (n = {n})" for name, n in zip(table["setting"], table["n"], strict=True)]
     what, height = base.measured(table), 1.1 + 0.36 * len(table)
     figure, axes = base.dots(names, table["mean"], table["low"], table["high"], height)
     axes.set_xlim(-0.03, 1.03)
     (at,) = [f" at {thousands(int(size))} tokens" for size in table.get("length", [])[:1]] or [""]
     axes.set_xlabel(f"{what}{at} (bar: 95 % interval)")
-    said = [f"{name} {100 * mean:.0f} %" for name, _, mean in rows]
-    alt = f"{what.capitalize()} by setting{at}: {base.said_some(said, 20)}."
-    return base.done(figure, alt, ("study", findings.study(table)), title, axes)
+    shows = "study", findings.study(table)
+    return base.done(figure, f"{what.capitalize()} by setting{at}", shows, title, axes)
 
 
 def _curves(table: pd.DataFrame, title: str | None, trained: int | None) -> base.Figure:
@@ -47,16 +45,13 @@ def _curves(table: pd.DataFrame, title: str | None, trained: int | None) -> base
     groups, what = list(dict.fromkeys(table["group"])), base.measured(table)
     size = (7, 4) if len(groups) == 1 else (5.5, 3.6)
     figure, panels = base.panels(len(groups), 2, f"{what} (95 % interval)", size)
-    said: dict[str, pd.DataFrame] = {}
     for axes, group in zip(panels, groups, strict=True):
         rows = table[table["group"] == group]
         own = {name: rows[rows["setting"] == name] for name in dict.fromkeys(rows["setting"])}
         base.lines(axes, own, "mean", 1, table["length"], trained)
         if len(groups) > 1:
             axes.set_title(group, fontsize=10)
-            own = {f"{group}, {name}": part for name, part in own.items()}
-        said |= own
     base.legends(figure, panels)
     alone = panels[0] if len(panels) == 1 else None
-    alt, shows = base.said_lines(said, "mean", 100, what), ("study", findings.study(table))
-    return base.done(figure, alt, shows, title, alone)
+    what, shows = f"Line chart of {what} against length in tokens", findings.study(table)
+    return base.done(figure, what, ("study", shows), title, alone)

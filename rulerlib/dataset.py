@@ -20,13 +20,14 @@ import random
 import warnings
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
 import rulerlib
 from rulerlib import languages, tasks, tokens
 from rulerlib.errors import ParameterError, dictionary, require, whole_number
+from rulerlib.haystack import Haystack
 from rulerlib.prompts import Frame, PromptFormat
 from rulerlib.samples import Sample
 from rulerlib.tasks.budget import Budget, Counting, Sums, TooLongError, Whole
@@ -79,6 +80,12 @@ def check_length(parameter: str, length: int) -> None:
         f" machine has {memory / 1e9:.0f} GB of memory"
     )
     require(length <= most, parameter, length, allowed)
+
+
+@lru_cache(4096)
+def _warn(text: str) -> None:
+    """Warn of something once in a process."""
+    warnings.warn(text, stacklevel=4)
 
 
 @dataclass(frozen=True)
@@ -168,6 +175,31 @@ class Dataset:
             set_(self, "tokenizer", tokens.load(self.tokenizer))
         self._check_length()
         self._probed.clear()
+        if self.repeats is not None and self.repeats > 1:
+            _warn(
+                f"{self.task} at {self.length:,} tokens ({self._language.code}): the haystack"
+                f" repeats its texts, so that on average a sentence stands there {self.repeats:g}"
+                " times (-p texts sets longer texts)."
+            )
+
+    @cached_property
+    def repeats(self) -> float | None:
+        """How often the average sentence of the texts stands in a haystack of prose.
+
+        The sentences in the context of the first sample, needles left out, divided by those of the
+        texts, to one decimal; 1 where there are no more of them, None where the haystack is not
+        made of prose. A sentence that the texts themselves say twice counts as two.
+        """
+        haystack = self.maker.haystack
+        if not (self.row.reads_texts and isinstance(haystack, Haystack)):
+            return None
+        if self.length <= haystack.total:
+            return 1.0
+        # Sums are as good as the whole prompt here, and a thousand times as fast.
+        counting = Sums(self.maker.budget) if haystack.additive else self.counting
+        context = self.maker.shared(counting, 0, self._rng(0), self.queries_per_context).context
+        sentences = len(context.pieces) - len(context.slots)
+        return max(1.0, round(sentences / len(haystack.units), 1))
 
     def _other_language(self) -> languages.Language | None:
         """Return the language of the questions, checked; None where it is that of the context."""

@@ -56,6 +56,7 @@ def predict(
     progress: Progress | None = None,
     weight: float = 1.0,
     cell: Mapping[str, Any] | None = None,
+    sentence_repeats: float | None = None,
     plan: Mapping[str, Any] | None = None,
 ) -> Path:
     """Ask a model every question of a file, and write its answers.
@@ -84,6 +85,9 @@ def predict(
         A bar to move on, and what each sample counts on it.
     cell
         The settings of the cell that this is, to be written beside the answers.
+    sentence_repeats
+        How often a sentence of the haystack stands in a prompt, see
+        `rulerlib.dataset.Dataset.repeats`, to be written there too where the answers are begun.
     plan
         The sequential plan that decides how many samples are asked (`rulerlib.sequential`), to be
         written there too. They are then asked in the order of their numbers, as random draws
@@ -166,6 +170,9 @@ def predict(
     progress = progress or Progress(0, questions.parent.name, quiet=True)
     repeats = decoding.samples
     done = Answers(path, settings, survey.gold, repeats)
+    if sentence_repeats is not None and not done.places:
+        # Not in what answers that were begun are held against: not all of these say it.
+        done.settings = {**settings, "sentence_repeats": sentence_repeats}
     total = len(survey.order) * repeats
     if list(done.places)[:total] == list(range(total)):
         progress.advance(weight * total, measured=False)

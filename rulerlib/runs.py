@@ -310,12 +310,28 @@ class Run(Parameters):
         return bool(self.given) and cell.study is None
 
     def overview(self) -> list[dict[str, Any]]:
-        """Return a row for each cell: task, length, number of samples, and tokens to generate."""
-        return [
+        """Return a row for each cell: task, length, number of samples, and tokens to generate.
+
+        Where a haystack repeats itself, also how often a sentence of it stands in a prompt.
+        """
+        rows: list[dict[str, Any]] = [
             {"task": cell.label, "length": cell.length, "samples": self.count(cell),
              "tokens to generate": self._room(cell)}
             for cell in self.cells
         ]  # fmt: skip
+        repeats = [self.repeats(cell) for cell in self.cells]
+        if any(repeats):
+            for row, factor in zip(rows, repeats, strict=True):
+                row["repeats of a sentence"] = factor
+        return rows
+
+    def repeats(self, cell: Cell) -> float | None:
+        """Return how often a sentence of the haystack stands in a prompt; None where once at most.
+
+        See `rulerlib.dataset.Dataset.repeats`.
+        """
+        factor = None if self._is_given(cell) else self.dataset(cell).repeats
+        return None if factor == 1 else factor
 
     # --- Files -----------------------------------------------------------------------------------
 
@@ -390,7 +406,8 @@ class Run(Parameters):
             path, self.loaded_engine, self.answers(cell), self._format(cell),
             replace(self.decoding, tokens_to_generate=self._room(cell)),
             num_samples=count, allow_truncation=cell.allow_truncation,
-            weight=prediction.cost(cell.length), cell=cell.settings(), **options,
+            weight=prediction.cost(cell.length), cell=cell.settings(),
+            sentence_repeats=self.repeats(cell), **options,
         )  # fmt: skip
 
     def _turn(self, cell: Cell, path: Path) -> rounds.Turn:

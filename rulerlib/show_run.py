@@ -75,6 +75,7 @@ def run(asked: Run) -> Html:
         f"{asked.name} is asked {listed(list(asked.tasks))} at {_lengths(asked.cells)} tokens:"
         f" {_count(asked, asked.cells)}. Language: {language}"
         f"{f', with questions in {other}' if other else ''}."
+        f"{_too_short(asked)}{_repeated([*asked.cells, *asked.study_cells], asked)}"
     )
     studied = asked.study_cells
     study = (
@@ -85,6 +86,30 @@ def run(asked: Run) -> Html:
     )
     codes = (asked.language, asked.question_language)
     return lines(first, f"{_decoded(asked)}{study}", codes=filter(None, codes))
+
+
+def _too_short(asked: Run) -> str:
+    """Return in words which tasks are not asked at which lengths, because they do not fit."""
+    if asked.given:
+        return ""
+    there = {(cell.task, cell.length) for cell in asked.cells}
+    left = {
+        length: [task for task in asked.tasks if (task, length) not in there]
+        for length in asked.lengths
+    }
+    clauses = [f"{listed(names)} at {thousands(at)}" for at, names in left.items() if names]
+    return f" Not asked, because the length is too short: {'; '.join(clauses)}." if clauses else ""
+
+
+def _repeated(cells: Sequence[Cell], asked: Run) -> str:
+    """Return in words how often the sentences of a haystack are repeated, where they are."""
+    most: dict[int, float] = {}
+    for cell in cells:
+        if factor := asked.repeats(cell):
+            most[cell.length] = max(factor, most.get(cell.length, 0))
+    times = [f"{factor:g} times at {thousands(at)}" for at, factor in sorted(most.items())]
+    said = " The haystacks repeat their texts: on average a sentence stands there"
+    return f"{said} {listed(times, 8)}." if times else ""
 
 
 def _lengths(cells: Sequence[Cell]) -> str:

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rulerlib import analysis
+from rulerlib import analysis, show
 from rulerlib.analysis import averages
 from rulerlib.errors import ParameterError
 from rulerlib.intervals import wilson
@@ -324,9 +324,31 @@ def test_one_row_for_each_model_with_ranks():
     assert table.loc["short", "lengths"] == 2
     assert math.isnan(table.loc["short", "16K"])
     assert "unbroken" not in table, "both readings agree"
+    note = "No rank for short, da: others have averages over 16K, 32K."
+    assert table.attrs["note"] == note
+    assert note in show.table(table.reset_index()).to_html()
     back = analysis.summary(analysis.scores(run([1, 0, 1, 0])))
     assert back["effective"].tolist() == ["16K"]
     assert back["unbroken"].tolist() == ["4K"]
+
+
+def test_averages_over_other_tasks_or_at_other_lengths_are_not_ranked():
+    """A length that lacks a task for every model is none of those that a rank needs."""
+    both = [*run([1, 1, 1, 1], "a"), *run([0, 1], "a", lengths=LENGTHS[2:], tasks=["cwe"])]
+    table = analysis.summary(analysis.scores(both))
+    assert table["lengths"].tolist() == [2]
+    assert table["Avg. rank"].tolist() == [1]
+    assert "note" not in table.attrs
+    by_length = analysis.by_length(analysis.scores(both))
+    assert analysis.averaged(by_length) == [*LENGTHS[2:]]
+    other = analysis.summary(analysis.scores(both + run([1, 1], "b", lengths=LENGTHS[2:])))
+    assert other["Avg. rank"].fillna(0).tolist() == [1, 0]
+    assert other.attrs["note"] == "No rank for b, da: others have averages over cwe."
+    # Neither has all that the other has.
+    apart = run([1, 1], "a", lengths=LENGTHS[:2]) + run([1, 1], "b", lengths=LENGTHS[2:])
+    none = analysis.summary(analysis.scores(apart))
+    assert none["Avg. rank"].isna().all()
+    assert none.attrs["note"].count("No rank for") == 2
 
 
 def test_ranks_have_intervals_that_hold_them():

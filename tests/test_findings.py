@@ -7,7 +7,9 @@ table was made from, with intervals by SciPy.
 from __future__ import annotations
 
 import itertools
+import random
 import re
+from fractions import Fraction
 
 import pytest
 from hypothesis import example, given, settings
@@ -17,13 +19,15 @@ pd = pytest.importorskip("pandas")
 pytest.importorskip("matplotlib")
 stats = pytest.importorskip("scipy.stats")
 
-from rulerlib import findings, plots  # noqa: E402
+from rulerlib import analysis, findings, plots  # noqa: E402
 from rulerlib.analysis import memory  # noqa: E402
 from rulerlib.analysis.correlations import Correlation  # noqa: E402
-from rulerlib.analysis.tables import thousands  # noqa: E402
+from rulerlib.analysis.tables import thousands, tokens  # noqa: E402
 from rulerlib.findings.courses import Course  # noqa: E402
 from rulerlib.findings.depths import band_of  # noqa: E402
 from rulerlib.findings.settings import clear_pairs  # noqa: E402
+from rulerlib.samples import Prediction  # noqa: E402
+from rulerlib.tasks import RULER  # noqa: E402
 from rulerlib.tasks.mistakes import KINDS  # noqa: E402
 
 LENGTHS = (512, 1000, 1024, 2048, 4096, 8192)
@@ -74,16 +78,16 @@ def check_course(said, line):
     names, values = list(by_name), list(by_name.values())
     different = [(a, b) for a, b in itertools.permutations(values, 2) if apart(a, b)]
     for share, name in re.findall(rf"{SHARE} at (\w+)", said):
-        if name != "every":
+        if name != "each":
             assert agrees(share, by_name[name]), said
     if len(line) == 1:
         assert re.fullmatch(rf"is {SHARE} at \w+, interval \d+ to \d+ %", said)
         return
-    level = "no two lengths differ clearly" in said or "at every length" in said
+    level = "no two lengths differ clearly" in said or "at each of its" in said
     assert level == (not different), said
     if level:
         same, spread = (
-            re.match(rf"is {SHARE} at every", said),
+            re.match(rf"is {SHARE} at each of its {len(line)} lengths,", said),
             re.match(rf"lies between {SHARE} and {SHARE},", said),
         )
         assert same or spread, said
@@ -111,7 +115,8 @@ def check_course(said, line):
         assert not any(apart(b, a) for a, b in itertools.combinations(values, 2)), "it falls first"
         return
     stays = re.match(
-        rf"stays at (\d+) % or more up to (\w+), then falls clearly, to {SHARE} at (\w+)", said
+        rf"stays at (\d+) %(?: or more)? up to (\w+), then falls clearly, to {SHARE} at (\w+)",
+        said,
     )
     falls = re.match(rf"falls clearly, from {SHARE} at (\w+) to {SHARE} at (\w+)", said)
     assert stays or falls, said
@@ -120,6 +125,7 @@ def check_course(said, line):
         kept = values[:place]
         assert names[place - 1] == stays[2]
         assert all(100 * right >= int(stays[1]) * n for n, right in kept), said
+        assert ("or more" in said) == (stays[1] != "100")
         assert any(apart(values[place], one) for one in kept)
     else:
         earlier = names.index(falls[2])
@@ -160,7 +166,9 @@ def test_a_course_in_words():
         "lies between 25 % and 100 %, and no two lengths differ clearly: intervals are up to 65"
         " points wide, too wide to tell"
     )
-    assert said((200, 0), (200, 0)) == "is 0 % at every length, with intervals from 0 to 2 %"
+    assert (
+        said((200, 0), (200, 0)) == "is 0 % at each of its 2 lengths, with intervals from 0 to 2 %"
+    )
     assert said((1000, 999)) == "is 99.9 % at 512, interval 99 to 100 %"
 
 
@@ -180,25 +188,61 @@ def test_the_sentence_on_curves_is_true_of_each_line(parts):
             assert (int(least), int(most or least)) == (known[0], known[-1])
         return
     sorts = {
-        "fall clearly as the text grows": lambda line: any(
+        "falls? clearly as the text grows": lambda line: any(
             apart(b, a) for a, b in itertools.combinations(ordered(line), 2)
         ),
-        "show no clear difference between lengths": lambda line: (
-            not any(apart(a, b) for a, b in itertools.permutations(ordered(line), 2))
+        "shows? no clear difference between lengths": lambda line: (
+            len(line) > 1
+            and not any(apart(a, b) for a, b in itertools.permutations(ordered(line), 2))
         ),
+        "(?:was|were) asked at one length alone": lambda line: len(line) == 1,
     }
     for sort, holds in sorts.items():
         wanted = {f"t{number}" for number, line in enumerate(parts) if holds(line)}
         named = re.search(rf"(\d+) {sort} \(([^)]*)\)", said)
         assert (set(re.findall(r"t\d", named[2])) if named else set()) == wanted
         assert not named or int(named[1]) == len(wanted)
-    last = [ordered(line)[-1] for line in parts]
-    shares = [right / n for n, right in last]
-    best, worst = re.search(
-        r"(t\d) \([^)]*\) ends highest and (t\d) \([^)]*\) lowest", said
+    common = {length for length in LENGTHS if all(length in line for line in parts)}
+    if not common:
+        assert said.endswith("\nNo length has all tasks, so they are not ranked.")
+        return
+    assert f"\nAt {thousands(max(common))}, " in said
+    shares = {
+        f"t{at}": line[max(common)][1] / line[max(common)][0] for at, line in enumerate(parts)
+    }
+    check_ranked(said.split("\nAt ")[1], shares)
+
+
+def check_ranked(said, shares):
+    """Hold a clause on the highest and the lowest against the shares, to a tenth of a percent."""
+    tenths = {name: f"{100 * share:.1f}" for name, share in shares.items()}
+    for name, share in shares.items():
+        if 0 < share < 1 and tenths[name] in ("0.0", "100.0"):
+            tenths[name] = "0.1" if share < 0.5 else "99.9"
+    if len(set(tenths.values())) == 1:
+        if len(shares) == 1:
+            assert re.match(rf"\w+ has {SHARE}", said)
+            return
+        every = "both" if len(shares) == 2 else f"all {len(shares)}"
+        share = re.search(rf"{every} \w+ have {SHARE}", said)[1]
+        assert all(abs(number(share)[0] - each) <= number(share)[1] for each in shares.values())
+        assert "highest" not in said
+        assert "lowest" not in said
+        return
+    highest, most, lowest, least = re.search(
+        rf"([^:]+?) highest with {SHARE}[ \w]*, (.+?) lowest with {SHARE}", said
     ).groups()
-    assert shares[int(best[1])] == max(shares)
-    assert shares[int(worst[1])] == min(shares)
+    assert float(most) > float(least), "two numbers that look alike are not ranked"
+    for names, share, end in ((highest, most, max), (lowest, least, min)):
+        wanted = end(shares.values())
+        best = {tenths[name] for name, each in shares.items() if each == wanted}
+        alike = {name for name in shares if tenths[name] in best}
+        listed_, more = re.match(r"(.+?)(?: and (\d+) more)?$", names.split(", ", 1)[-1]
+                                 if names.startswith("At ") else names).groups()  # fmt: skip
+        named = {*re.split(", | and ", listed_)}
+        assert named <= alike
+        assert len(named) + int(more or 0) == len(alike)
+        assert abs(number(share)[0] - wanted) <= number(share)[1]
 
 
 def ordered(line):
@@ -317,28 +361,21 @@ def test_the_sentence_on_a_study_is_true(values, by_length):
         assert "nothing beside it" in said
         return
     if len(set(shares)) == 1:
-        assert re.search(r"(both|all \d) settings have", said)
+        check_ranked(said, {f"s{at}": share for at, share in enumerate(shares)})
         reach = [interval(*count) for count in values]
         ends = map(int, re.search(r"with intervals from (\d+) to (\d+) %", said).groups())
         for end, wanted in zip(ends, (min(reach)[0], max(high for _, high in reach)), strict=True):
             assert abs(end - 100 * wanted) < 0.51
         return
-    highest, most, lowest, least = re.search(
-        rf": (.+) highest with {SHARE}, (.+) lowest with {SHARE}", said
-    ).groups()
-    for named, share, wanted in ((highest, most, max(shares)), (lowest, least, min(shares))):
-        known = {f"s{number}" for number, each in enumerate(shares) if each == wanted}
-        assert set(re.findall(r"s\d", named)) <= known
-        assert abs(number(share)[0] - wanted) <= number(share)[1]
+    check_ranked(said.split(": ", 1)[1], {f"s{at}": share for at, share in enumerate(shares)})
     assert ("no two settings differ clearly" in said) == (not pairs)
     other = re.search(r"(s\d) is clearly above (s\d)", said)
     assert not other or other.groups() in pairs
     if "which is a clear difference" in said:
-        top, low = shares.index(max(shares)), shares.index(min(shares))
-        assert any(
+        assert all(
             apart(values[b], values[a])
             for a, b in itertools.permutations(range(len(values)), 2)
-            if (shares[a], shares[b]) == (shares[top], shares[low])
+            if (shares[a], shares[b]) == (max(shares), min(shares))
         )
 
 
@@ -378,42 +415,73 @@ def test_the_sentence_on_mistakes_counts_rightly(cells):
         assert named == {kind for kind in kinds if sums[kind] == sums.max()}
         if "most often" in clause:
             assert f"({sums.max()} of {wrong}" in clause
+    if len(known) > 3:
+        rates = {}
+        for name, part in known.items():
+            rates[name] = part["count"].sum() / part[part["error"] == "other"]["n"].sum()
+        ranked = re.search(r"By task: (.+)\.", said)
+        assert bool(ranked) == any(rates.values())
+        if ranked:
+            check_ranked(ranked[1].replace(" wrong", ""), rates)
     for kind, words in re.findall(r"'([\w ]+)' means: ([^.]+)\.", said):
         assert KINDS[kind] == words
 
 
 # --- Effective lengths and words -------------------------------------------------------------
 
-texts = st.sampled_from(["<512", "512", "1000", "1K", "≥2K"])
+texts = st.sampled_from(["<512", "<1K", "512", "1000", "1K", "≥1K", "≥2K"])
+REACH = {"<512": 0, "<1K": 0, "512": 512, "1000": 1000, "1K": 1024, "≥1K": 1024, "≥2K": 2048}
 
 
 @given(st.lists(st.tuples(texts, st.sampled_from(["", "1K", "128K", "unknown"])), min_size=1))
-@settings(deadline=None, max_examples=50)
+@settings(deadline=None, max_examples=100)
 def test_the_sentence_on_effective_lengths_counts_rightly(models):
     lengths = (512, 1000, 1024, 2048)
     table = pd.DataFrame(models, columns=["effective", "claimed"])
     table["model"] = [f"m{number}" for number in range(len(models))]
     said = findings.effective(table, lengths)
-    reach = {"<512": 0, "512": 512, "1000": 1000, "1K": 1024, "≥2K": 2048}
-    reached = [reach[text] for text, _ in models]
-    claims = [1024 * int(claim[:-1]) if claim.endswith("K") else 0 for _, claim in models]
-    below = [r < min(2048, c) for r, c in zip(reached, claims, strict=True) if c]
-    claimed = re.search(r"(\d+) of (\d+) models? with a claimed length stay below", said)
-    assert bool(claimed) == bool(below)
-    assert not below or (int(claimed[1]), int(claimed[2])) == (sum(below), len(below))
+    claims = [(text, 1024 * int(claim[:-1])) for text, claim in models if claim.endswith("K")]
+    short = [text for text, claim in claims if REACH[text] < claim]
+    opened = sum(text.startswith("≥") for text in short)
+    claimed = re.search(
+        r"Of (\d+) models? with a claimed length, (\d+) stays? below it(?:; (\d+) w\w+ asked)?",
+        said,
+    )
+    assert bool(claimed) == bool(claims)
+    if claims:
+        assert [*map(int, claimed.groups("0"))] == [len(claims), len(short) - opened, opened]
     if len(models) <= 4:
         for name, (text, _) in zip(table["model"], models, strict=True):
-            assert re.search(rf"{name} reaches (not even )?{text.lstrip('<≥')}\b", said)
+            verb = "does not reach" if text.startswith("<") else "reaches"
+            assert re.search(rf"{name} {verb} {text.lstrip('<≥')}\b", said)
         return
-    assert f"Of {len(models)} models, {reached.count(max(reached))} reach furthest" in said
-    failed = re.search(r"(\d+) fail at 512 already", said)
-    assert int(failed[1] if failed else 0) == reached.count(0)
+    check_many(said, [text for text, _ in models], table["model"])
+
+
+def check_many(said, effective, names):
+    """Hold what is said of many effective lengths against them."""
+    reached = [REACH[text] for text in effective]
+    top = max(reached)
+    furthest = re.search(r"Of (\d+) models, (\d+) reach(?:es)? furthest, (\w+): (.+?)\.", said)
+    whole = re.search(r"All (\d+) models reach (\w+)\.", said)
+    assert bool(furthest) == (len(set(reached)) > 1), "equal ones are not ranked"
+    assert bool(whole) == (len(set(reached)) == 1 and top > 0)
+    if furthest:
+        assert (int(furthest[1]), int(furthest[2])) == (len(names), reached.count(top))
+        assert furthest[3] == thousands(top)
+        best = {name for name, length in zip(names, reached, strict=True) if length == top}
+        assert set(re.findall(r"m\d+", furthest[4])) <= best
+    if whole:
+        assert (int(whole[1]), whole[2]) == (len(names), thousands(top))
+    failed = {length: int(count) for count, length in re.findall(r"(\d+) fails? at (\w+)", said)}
+    below = [text[1:] for text in effective if text.startswith("<")]
+    assert failed == {length: below.count(length) for length in below}
+    opened = re.search(r"(\d+) w\w+ asked nothing longer", said)
+    assert int(opened[1] if opened else 0) == sum(text.startswith("≥") for text in effective)
     middle = re.search(r"(\d+) of them reach (\w+) or more", said)
     if middle:
-        assert int(middle[1]) == sum(
-            each >= reach[middle[2].replace("2K", "≥2K")] for each in reached
-        )
-        assert int(middle[1]) >= len(models) / 2
+        least = next(length for length in REACH.values() if thousands(length) == middle[2])
+        assert len(names) / 2 <= int(middle[1]) == sum(length >= least for length in reached)
 
 
 def test_the_sentence_on_words_names_the_narrowest_gap():
@@ -444,9 +512,20 @@ def test_the_sentence_on_correlations_names_the_ends_and_how_little_was_seen():
     assert "4 cells of 2 models, too few to rely on" in said
     assert "Left out: d" in said
 
+    def other(*rows):
+        matrix = pd.DataFrame(rows, names[: len(rows)], names[: len(rows)])
+        return findings.correlation(Correlation(matrix, None, tuple(matrix), {}, 4, 2))
+
+    assert other((1, 1, 1), (1, 1, 1), (1, 1, 1)).startswith(
+        "All 3 pairs of tasks have a correlation of 1.00"
+    )
+    tied = other((1, 0.901, 0.1), (0.901, 1, 0.899), (0.1, 0.899, 1))
+    assert tied.startswith("a and b; b and c move together most (0.90), a and c least (0.10)")
+    assert other((1, -0.001), (-0.001, 1)).startswith("a and b have a correlation of 0.00")
+
 
 def test_facts_of_few_models_say_so():
-    assert "too few models" in findings.facts({}, {})
+    assert "Too few models differ" in findings.facts({}, {})
     said = findings.facts({("Avg.", "parameters"): (0.5, 4)}, {"parameters": "parameters"})
     assert said == (
         "Rank correlations (1: rise together; 0: not related): 'Avg.' with parameters 0.50 over 4"
@@ -477,7 +556,9 @@ def test_the_sentence_on_memories_names_those_above_the_floor(right, floor):
     above = {preset for preset, count in right.items() if interval(40, count)[0] > floor}
     assert named == (above or {"no preset"})
     assert ("with the facts given" in said) == ("oracle" in right)
-    assert "highest with" in findings.matrix(table)
+    check_ranked(findings.matrix(table).split("; ")[-1].split(": ")[-1].replace("oracle", "o1")
+                 .replace("rag", "r1").replace("core", "c1"),
+                 {f"{preset[0]}1": count / 40 for preset, count in right.items()})  # fmt: skip
 
 
 def test_the_sentence_on_stores_names_where_most_was_lost():
@@ -506,6 +587,169 @@ def test_the_sentence_on_capacity_says_what_falls():
     said = findings.capacity(pd.DataFrame(rows))
     assert "Recall at 5 of span_short falls clearly, from 100 % at 10 facts to 5 % at 1,000" in said
     assert "That of rag does not fall clearly." in said
+
+
+# --- All of them, on tables of scores ---------------------------------------------------------
+
+
+def drawn_runs(seed):
+    """Scores of some models: gaps, ties, perfect and hopeless ones, one length, one answer each.
+
+    Returns the predictions, and for each model, task and length how many of how many are right.
+    """
+    rng = random.Random(seed)
+    lengths = sorted(rng.sample([512, 1024, 2048, 4096], rng.randint(1, 3)))
+    names = rng.sample(RULER, rng.choice([1, 2, 5]))
+    gaps, most = rng.choice([0, 0.1, 0.4]), rng.choice([1, 2, 8])
+    rows, cells = [], {}
+    for model in [f"m{number}" for number in range(rng.choice([1, 2, 5]))]:
+        rate = rng.choice([0, 1, 1, 0.5, 0.9])
+        for task, length in itertools.product(names, lengths):
+            if rng.random() < gaps:
+                continue
+            about = {"model": model, "language": "da", "task": task, "length": length}
+            marks = [rng.random() < rate for _ in range(rng.randint(1, most))]
+            cells[model, task, length] = sum(marks), len(marks)
+            rows += [(about, Prediction(index, "", ["12"], "12" if mark else "no"))
+                     for index, mark in enumerate(marks)]  # fmt: skip
+    return rows, cells
+
+
+def averages_of(cells):
+    """The averages of each model by length, in percent: the second implementation."""
+    own = {}
+    for model, length in sorted({(model, length) for model, _, length in cells}):
+        wanted = {task for other, task, _ in cells if other == model}
+        if all((model, task, length) in cells for task in wanted):
+            rates = [cells[model, task, length] for task in wanted]
+            share = sum(Fraction(right, n) for right, n in rates) / len(wanted)
+            own.setdefault(model, {})[length] = float(100 * share)
+    return own
+
+
+def effective_of(values):
+    """The effective length, as text, of the averages of one model."""
+    passed = [length for length, value in values.items() if value > 85.6]
+    if not passed:
+        return f"<{thousands(min(values))}"
+    return f"{'≥' * (max(passed) == max(values))}{thousands(max(passed))}"
+
+
+def check_models(said, cells, own):
+    models = sorted({model for model, _, _ in cells})
+    asked = dict.fromkeys(models, {length for _, _, length in cells})
+    lacking = {}
+    for names, at in re.findall(r"^(.+?) ha\w+ no average at (.+): not all tasks", said, re.M):
+        lacking |= {name: set(re.split(", | and ", at)) for name in re.findall(r"m\d", names)}
+    assert lacking == {
+        model: {thousands(length) for length in asked[model] - own.get(model, {}).keys()}
+        for model in models
+        if asked[model] - own.get(model, {}).keys()
+    }
+    for line in said.split("\n"):
+        lengths = {name for values in own.values() for name in map(thousands, values)}
+        if "no average" not in line:
+            assert {*re.findall(r"\b(\d+K|512)\b(?! answers)", line)} <= lengths, line
+    if len(own) > 4:
+        common = set.intersection(*map(set, own.values()))
+        if common:
+            clause = said.split(f"\nAt {thousands(max(common))}, ")[1].split(".\n")[0]
+            check_ranked(clause, {m: values[max(common)] / 100 for m, values in own.items()})
+        else:
+            assert "No length has all lines" in said
+        alone = re.search(r"(\d+) w\w+ asked at one length alone", said)
+        assert int(alone[1] if alone else 0) == sum(len(values) == 1 for values in own.values())
+
+
+def check_reach(said, own):
+    texts = {model: effective_of(values) for model, values in own.items()}
+    if len(own) <= 4:
+        for model, text in texts.items():
+            verb = "does not reach" if text.startswith("<") else "reaches"
+            assert f"{model} {verb} {text.lstrip('<≥')}" in said
+            assert (f"{model} reaches {text[1:]} or more" in said) == text.startswith("≥")
+        return
+    for text in texts.values():
+        REACH.setdefault(text, 0 if text[0] == "<" else tokens(text.lstrip("≥")))
+    check_many(said, [*texts.values()], [*texts])
+
+
+def check_ranks(table, cells, own):
+    """A rank stands with those who have all averages over all tasks, and a note with the others."""
+    lengths = {length for values in own.values() for length in values}
+    over = {m: {task for other, task, _ in cells if other == m} for m in own}
+    every = set().union(*over.values())
+    whole = [m for m in own if set(own[m]) == lengths and over[m] == every]
+    means = {m: round(sum(own[m].values()) / len(own[m]), 6) for m in whole}
+    for row in table.to_dict("records"):
+        model, rank = row["model"], row["Avg. rank"]
+        noted = f"No rank for {model}, " in table.attrs.get("note", "")
+        assert noted == pd.isna(rank) == (model not in whole)
+        if not noted:
+            assert rank == 1 + sum(other > means[model] for other in means.values())
+
+
+def test_no_sentence_contradicts_its_table():
+    """Over drawn tables of scores, each held against counts that nothing of ours has touched."""
+    for seed in range(100):
+        rows, cells = drawn_runs(seed)
+        if not rows:
+            continue
+        scores, own = analysis.scores(rows), averages_of(cells)
+        averages = analysis.by_length(scores, resamples=10)
+        assert analysis.averaged(averages) == sorted(
+            {at for values in own.values() for at in values}
+        )
+        check_models(findings.models(averages, 85.6), cells, own)
+        summary = analysis.summary(scores, resamples=100)
+        if own:
+            check_reach(findings.effective(summary, analysis.averaged(averages)), own)
+            check_ranks(summary, cells, own)
+        mistakes = analysis.errors(scores)
+        for model in {next(iter(cells))[0]}:
+            alone = {key[1:]: count for key, count in cells.items() if key[0] == model}
+            check_tasks(findings.curves(analysis.accuracy(scores[scores["model"] == model])), alone)
+            if len(mistakes):
+                check_mistakes(findings.errors(mistakes[mistakes["model"] == model]), alone)
+        assert len(mistakes) or "Every answer is right" in mistakes.attrs["why"]
+
+
+def check_tasks(said, cells):
+    lines = {task: {} for task, _ in cells}
+    for (task, length), (right, n) in cells.items():
+        lines[task][length] = n, right
+    if len(lines) <= 4:
+        for task, line in lines.items():
+            check_course(re.search(rf"^{task} (.+?) \(n = ", said, re.M)[1], line)
+        return
+    alone = re.search(r"(\d+) w\w+ asked at one length alone", said)
+    assert int(alone[1] if alone else 0) == sum(len(line) == 1 for line in lines.values())
+    common = set.intersection(*map(set, lines.values()))
+    if not common:
+        assert "No length has all tasks" in said
+        return
+    at = max(common)
+    clause = said.split(f"\nAt {thousands(at)}, ")[1]
+    check_ranked(clause, {task: line[at][1] / line[at][0] for task, line in lines.items()})
+
+
+def check_mistakes(said, cells):
+    wrong, n = {}, {}
+    for (task, _), (right, count) in cells.items():
+        wrong[task] = wrong.get(task, 0) + count - right
+        n[task] = n.get(task, 0) + count
+    if len(n) <= 3:
+        for task in n:
+            clause = re.search(rf"^{task}: (.+)\.$", said, re.M)[1]
+            assert re.match(rf"{wrong[task] or 'none'} of {n[task]} answers? ", clause)
+        return
+    total = sum(wrong.values())
+    assert f"All tasks together: {total or 'none'} of {sum(n.values())} answers " in said
+    ranked = re.search(r"^By task: (.+)\.$", said, re.M)
+    assert bool(ranked) == bool(total)
+    if ranked:
+        rates = {task: wrong[task] / n[task] for task in n}
+        check_ranked(ranked[1].replace(" wrong", ""), rates)
 
 
 def test_every_figure_has_its_guide():

@@ -21,7 +21,7 @@ matplotlib.use("agg")
 
 from matplotlib.colors import to_rgb, to_rgba  # noqa: E402
 
-from rulerlib import analysis, plots, tasks  # noqa: E402
+from rulerlib import analysis, findings, plots, tasks  # noqa: E402
 from rulerlib.plots import pictures  # noqa: E402
 from rulerlib.plots.errors import LOOKS  # noqa: E402
 from rulerlib.samples import Prediction  # noqa: E402
@@ -271,9 +271,37 @@ def test_effective_lengths_are_dots_on_the_lengths():
     assert axes.lines[1].get_xdata().tolist() == [-1], "the other reading, where it differs"
     low, high = axes.get_ylim()
     assert low > high, "the first model is on top"
-    assert "a ≥4K" in figure.alt
+    assert "a reaches 4K or more" in figure.alt
     with pytest.raises(ParameterError, match="effective length is '2K'"):
         plots.effective(chart.assign(effective="2K"), lengths)
+
+
+def test_a_length_without_averages_is_no_place_of_an_effective_length():
+    """Model a lacks a task at 512, model b was not asked there at all."""
+    rows = [
+        ({"model": model, "language": "da", "task": task, "length": length},
+         Prediction(0, "", ["12"], "no"))
+        for model, task, length in [
+            ("a", "vt", 512), ("a", "vt", 1024), ("a", "cwe", 1024), ("b", "vt", 2048),
+        ]
+    ]  # fmt: skip
+    scores = analysis.scores(rows)
+    lengths = analysis.averaged(analysis.by_length(scores))
+    chart = analysis.summary(scores)
+    assert (lengths, chart["effective"].tolist()) == ([1024, 2048], ["<1K", "<2K"])
+    figure = plots.effective(chart, lengths)
+    axes = figure.axes[0]
+    assert [label.get_text() for label in axes.get_xticklabels()] == ["<1K", "1K", "2K"]
+    assert axes.lines[0].get_xdata().tolist() == [-1, 0.5], "below 2K, and nobody knows where"
+    (arrow,) = (text for text in axes.texts if text.arrow_patch is not None)
+    assert arrow.xy == (pytest.approx(0.05), 1), "an arrow to shorter lengths"
+    assert "a does not reach 1K" in figure.alt
+    assert "b does not reach 2K" in figure.alt
+    drawn = plots.models(analysis.by_length(scores)).axes[0]
+    assert [label.get_text() for label in drawn.get_xticklabels()] == ["1K", "2K"]
+    many = pd.concat([chart.assign(model=f"{name}") for name in "abc"])
+    said = findings.effective(many, lengths)
+    assert "3 fail at 1K already.\n3 fail at 2K already." in said
 
 
 def test_errors_are_as_high_as_the_error_rate():
@@ -349,8 +377,7 @@ def test_a_study_over_lengths_has_a_curve_for_each_setting():
                 drawn[line.get_label().split(" (")[0]] = line.get_xydata()
     for name, part in table.groupby("setting"):
         assert drawn[name] == pytest.approx(part[["length", "mean"]].to_numpy())
-    first = table[table["setting"] == "c"].iloc[0]
-    assert f"c, c: {100 * first['mean']:.0f} % at 512" in figure.alt
+    assert figure.alt.endswith(findings.study(table).replace("\n", " "))
     one = plots.study(table[table["length"] == 512])
     assert "at 512 tokens" in one.axes[0].get_xlabel()
 
@@ -448,7 +475,7 @@ def test_every_figure_says_what_it_shows():
         assert "%" in figure.alt
     assert figures[0].alt.startswith("Title. Line chart of all-match")
     first = table[table["task"] == "a"].iloc[0]
-    assert f"a: {100 * first['mean']:.0f} % at 512" in figures[0].alt
+    assert f"falls clearly, from {100 * first['mean']:.0f} % at 512" in figures[0].alt
 
 
 def test_a_notebook_stores_the_words_beside_the_picture():

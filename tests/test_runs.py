@@ -25,7 +25,7 @@ from rulerlib.models import transformers as engine_module
 from rulerlib.prompts import PromptFormat
 from rulerlib.runs import Run
 from rulerlib.samples import Sample, read
-from rulerlib.store.answers import read_predictions
+from rulerlib.store.answers import read_predictions, settings_path
 
 PARAMETERS = next(
     cell["source"]
@@ -320,6 +320,31 @@ def test_cutting_prompts_is_told_apart_where_it_can_happen(tiny, tmp_path):
     assert [cell.allow_truncation for cell in cut.cells] == [False, False, True]
     # What fits is the same cell as without it, and is not asked again.
     assert run(tiny, tmp_path, length=limit, num_lengths=2).cells == cut.cells[:2]
+
+
+@pytest.mark.filterwarnings("ignore:.*the haystack repeats its texts")
+def test_a_run_says_how_often_its_haystack_repeats_a_sentence(tiny, tmp_path):
+    """In the overview and beside the answers; answers that were begun without it go on."""
+    short = tmp_path / "short.txt"
+    short.write_text(" ".join(f"Sten {number} er grå." for number in range(1, 6)), "utf-8")
+    made = run(tiny, tmp_path, tasks="niah_single_1,niah_single_2", texts=str(short), num_samples=2)
+    noise, prose = made.overview()
+    factor = made.dataset(made.cells[1]).repeats
+    assert factor > 1
+    assert (noise["repeats of a sentence"], prose["repeats of a sentence"]) == (None, factor)
+    made.predict()
+    noise, prose = (settings_path(made.answers(cell)) for cell in made.cells)
+    assert "sentence_repeats" not in json.loads(noise.read_text("utf-8"))
+    written = json.loads(prose.read_text("utf-8"))
+    assert written.pop("sentence_repeats") == factor
+    # As an earlier version left it.
+    prose.write_text(json.dumps(written), "utf-8")
+    more = run(tiny, tmp_path, tasks="niah_single_1,niah_single_2", texts=str(short), num_samples=3)
+    more.predict()
+    assert len(read_predictions(more.answers(more.cells[1]))) == 3
+    assert json.loads(prose.read_text("utf-8")) == written
+    usual = run(tiny, tmp_path, tasks="niah_single_2")
+    assert "repeats of a sentence" not in usual.overview()[0]
 
 
 def test_several_answers_and_more_room_reach_every_record(tiny, tmp_path):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 
 import pytest
@@ -43,6 +44,30 @@ def test_a_run_says_how_many_questions_it_asks():
     assert "2 settings at 512 and 1K tokens" in second
     assert second.startswith("Greedy decoding, questions of seed 42, with a chat template.")
     assert "_model" not in run.loaded_engine.__dict__
+
+
+@pytest.mark.filterwarnings("ignore:.*the haystack repeats its texts")
+def test_a_run_says_what_does_not_fit_and_what_is_repeated(tmp_path):
+    short = tmp_path / "short.txt"
+    short.write_text(" ".join(f"Sten {number} er grå." for number in range(1, 31)), "utf-8")
+    run = Run("niah_single_2,cwe", length=2048, num_lengths=3, num_samples=2, texts=str(short))
+    first = show_run.run(run).text.splitlines()[0]
+    there = {(cell.task, cell.length) for cell in run.cells}
+    assert there < {*itertools.product(run.tasks, run.lengths)}
+    named = re.search(r"Not asked, because the length is too short: (.+?)\.", first)[1]
+    left = {512: [], 1024: [], 2048: []}
+    for clause in named.split("; "):
+        names, at = clause.split(" at ")
+        left[{"512": 512, "1K": 1024}[at]] = names.split(" and ")
+    assert {(task, at) for at, tasks in left.items() for task in tasks} == {
+        pair for pair in itertools.product(run.tasks, run.lengths) if pair not in there
+    }
+    times = [f"{run.repeats(cell):g} times at" for cell in run.cells if cell.task != "cwe"]
+    assert times
+    assert all(words in first.split("on average a sentence stands there")[1] for words in times)
+    plain = show_run.run(Run("niah_single_2", length=1024, num_samples=2)).text
+    assert "Not asked" not in plain
+    assert "repeat" not in plain
 
 
 def test_a_run_says_how_it_differs_from_the_usual():

@@ -142,7 +142,9 @@ def capacity(table: pd.DataFrame) -> str:
         alone = [name for name, course in courses.items() if len(course.names) == 1]
         rest = [name for name in courses if name not in falling and name not in alone]
         if alone:
-            said.append(f"{words} of {listed(alone, 12)} was measured at one number of facts alone.")
+            said.append(
+                f"{words} of {listed(alone, 12)} was measured at one number of facts alone."
+            )
         if falling:
             clauses = [f"of {name} {course}" for name, course in falling.items()]
             said.append(f"{words} {'; '.join(clauses)}.")

@@ -46,7 +46,9 @@ def ranked(shares: Mapping[str, float], things: str, verb: str = "") -> str:
         share = percent(shares[ends[0]])
         if len(shares) == 1:
             return f"{ends[0]} has {share}{after}"
-        return f"{'both' if len(shares) == 2 else f'all {len(shares)}'} {things} have {share}{after}"
+        return (
+            f"{'both' if len(shares) == 2 else f'all {len(shares)}'} {things} have {share}{after}"
+        )
     # As many decimals as tell them apart.
     decimals = int(percent(shares[ends[0]]) == percent(shares[ends[1]]))
     clauses = (

@@ -420,7 +420,7 @@ def test_repeated_texts_are_warned_of_once_for_each_cell():
     said = [str(one.message) for one in caught]
     assert [re.search(r"at ([\d,]+) tokens", text)[1] for text in said] == ["1,100", "3,000"]
     times = made(length=1100, language="en", texts=[NUMBERED]).repeats
-    assert f"niah_single_2 at 1,100 tokens (en): the haystack repeats its texts" in said[0]
+    assert "niah_single_2 at 1,100 tokens (en): the haystack repeats its texts" in said[0]
     assert f"on average a sentence stands there {times:g} times" in said[0]
     assert made("niah_single_1", 3000).repeats is None
     assert made("cwe", 3000, language="en").repeats is None

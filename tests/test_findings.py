@@ -605,7 +605,7 @@ def drawn_runs(seed):
     for model in [f"m{number}" for number in range(rng.choice([1, 2, 5]))]:
         rate = rng.choice([0, 1, 1, 0.5, 0.9])
         for task, length in itertools.product(names, lengths):
-            if rng.random() < gaps:
+            if cells and rng.random() < gaps:
                 continue
             about = {"model": model, "language": "da", "task": task, "length": length}
             marks = [rng.random() < rate for _ in range(rng.randint(1, most))]
@@ -637,14 +637,14 @@ def effective_of(values):
 
 def check_models(said, cells, own):
     models = sorted({model for model, _, _ in cells})
-    asked = dict.fromkeys(models, {length for _, _, length in cells})
+    every = {length for _, _, length in cells}
     lacking = {}
     for names, at in re.findall(r"^(.+?) ha\w+ no average at (.+): not all tasks", said, re.M):
         lacking |= {name: set(re.split(", | and ", at)) for name in re.findall(r"m\d", names)}
     assert lacking == {
-        model: {thousands(length) for length in asked[model] - own.get(model, {}).keys()}
+        model: {thousands(length) for length in every - own.get(model, {}).keys()}
         for model in models
-        if asked[model] - own.get(model, {}).keys()
+        if every - own.get(model, {}).keys()
     }
     for line in said.split("\n"):
         lengths = {name for values in own.values() for name in map(thousands, values)}
@@ -689,29 +689,62 @@ def check_ranks(table, cells, own):
             assert rank == 1 + sum(other > means[model] for other in means.values())
 
 
-def test_no_sentence_contradicts_its_table():
-    """Over drawn tables of scores, each held against counts that nothing of ours has touched."""
-    for seed in range(100):
-        rows, cells = drawn_runs(seed)
-        if not rows:
-            continue
-        scores, own = analysis.scores(rows), averages_of(cells)
-        averages = analysis.by_length(scores, resamples=10)
-        assert analysis.averaged(averages) == sorted(
-            {at for values in own.values() for at in values}
-        )
-        check_models(findings.models(averages, 85.6), cells, own)
-        summary = analysis.summary(scores, resamples=100)
-        if own:
-            check_reach(findings.effective(summary, analysis.averaged(averages)), own)
-            check_ranks(summary, cells, own)
-        mistakes = analysis.errors(scores)
-        for model in {next(iter(cells))[0]}:
-            alone = {key[1:]: count for key, count in cells.items() if key[0] == model}
-            check_tasks(findings.curves(analysis.accuracy(scores[scores["model"] == model])), alone)
-            if len(mistakes):
-                check_mistakes(findings.errors(mistakes[mistakes["model"] == model]), alone)
-        assert len(mistakes) or "Every answer is right" in mistakes.attrs["why"]
+def by_length_of(cells, own):
+    """The table of averages: a row for each model and each length that any model was asked."""
+    rows = []
+    for model in dict.fromkeys(model for model, _, _ in cells):
+        for length in sorted({length for _, _, length in cells}):
+            value = own.get(model, {}).get(length)
+            n = sum(n for key, (_, n) in cells.items() if (key[0], key[2]) == (model, length))
+            low, high = (None, None) if value is None else interval(n, round(value * n / 100))
+            rows.append({"model": model, "language": "da", "length": length, "n": n,
+                         "average": value, "low": low, "high": high})  # fmt: skip
+    table = pd.DataFrame(rows).astype(dict.fromkeys(("average", "low", "high"), float))
+    table[["low", "high"]] *= 100
+    return table
+
+
+@pytest.mark.parametrize("seed", range(150))
+def test_no_sentence_contradicts_its_table(seed):
+    """Over drawn scores, each sentence held against counts that nothing of ours has touched."""
+    _, cells = drawn_runs(seed)
+    own, averages = averages_of(cells), by_length_of(cells, averages_of(cells))
+    check_models(findings.models(averages, 85.6), cells, own)
+    chart = pd.DataFrame(
+        [(model, "da", effective_of(own[model]) if model in own else None)
+         for model in dict.fromkeys(model for model, _, _ in cells)],
+        columns=["model", "language", "effective"],
+    )  # fmt: skip
+    if own:
+        check_reach(findings.effective(chart, analysis.averaged(averages)), own)
+    for model in chart["model"]:
+        alone = {key[1:]: count for key, count in cells.items() if key[0] == model}
+        rows = [
+            row for (task, length), (right, n) in alone.items()
+            for row in rows_of({length: (n, right)}, task=task)
+        ]  # fmt: skip
+        check_tasks(findings.curves(pd.DataFrame(rows)), alone)
+        wrong = [
+            {"task": task, "length": length, "error": kind, "n": n,
+             "count": (n - right) * (kind == "empty")}
+            for (task, length), (right, n) in alone.items() for kind in ("empty", "other")
+        ]  # fmt: skip
+        check_mistakes(findings.errors(pd.DataFrame(wrong)), alone)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_the_tables_are_those_of_the_second_implementation(seed):
+    rows, cells = drawn_runs(seed)
+    scores, own = analysis.scores(rows), averages_of(cells)
+    averages, summary = analysis.by_length(scores, resamples=10), analysis.summary(scores)
+    slowly = by_length_of(cells, own)
+    columns = ["model", "length", "n", "average"]
+    pd.testing.assert_frame_equal(averages[columns], slowly[columns], check_dtype=False)
+    assert analysis.averaged(averages) == sorted({at for values in own.values() for at in values})
+    if own:
+        reached = dict(summary.dropna(subset="effective")[["model", "effective"]].to_numpy())
+        assert reached == {model: effective_of(values) for model, values in own.items()}
+        check_ranks(summary, cells, own)
 
 
 def check_tasks(said, cells):

@@ -101,7 +101,8 @@ class Course:
         low, high = min(self.means), max(self.means)
         if percent(low, 1) == percent(high, 1):
             reach = f"from {100 * min(self.lows):.0f} to {100 * max(self.highs):.0f} %"
-            return f"is {percent(low)} at each of its {len(self.names)} lengths, with intervals {reach}"
+            lengths = f"each of its {len(self.names)} lengths"
+            return f"is {percent(low)} at {lengths}, with intervals {reach}"
         # As many decimals as tell them apart.
         ends = [percent(end, int(percent(low) == percent(high))) for end in (low, high)]
         said = f"lies between {' and '.join(ends)}, and no two lengths differ clearly"

@@ -35,7 +35,8 @@ GUIDES = {
     "effective": (
         "Each row is a model. The dot is the longest length that passes, the bar its 95 %"
         " interval. An arrow to the right says that nothing longer was asked. A dot left of a"
-        " length failed there already; with an arrow to the left it has no average at a shorter one."
+        " length failed there already; with an arrow to the left it has no average at a shorter"
+        " one."
     ),
     "frequencies": (
         "Each mark is a word: the further right, the rarer; the higher, the more often it stands"

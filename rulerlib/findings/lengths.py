@@ -120,7 +120,7 @@ def _tokens(text: str) -> int:
 
 
 def _claimed(table: pd.DataFrame, value: str) -> list[str]:
-    """Return how many models stay below the length that they claim, and of how many that is open."""
+    """Return how many models stay below the length that they claim, and where that is open."""
     if "claimed" not in table:
         return []
     claims = [

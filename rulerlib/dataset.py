@@ -15,7 +15,6 @@ from __future__ import annotations
 import contextlib
 import itertools
 import math
-import os
 import random
 import warnings
 from collections.abc import Iterable, Iterator
@@ -31,6 +30,7 @@ from rulerlib.haystack import Haystack
 from rulerlib.prompts import Frame, PromptFormat
 from rulerlib.samples import Sample
 from rulerlib.tasks.budget import Budget, Counting, Sums, TooLongError, Whole
+from rulerlib.tasks.budget import check_length as check_length
 from rulerlib.tasks.composer import Shared
 from rulerlib.tasks.draft import Draft
 from rulerlib.tasks.family import Maker
@@ -48,38 +48,6 @@ CHECKED, CHECKED_TOKENS = 3, 2**16
 
 # Contexts that are drawn beforehand, where each has many questions.
 PROBED_CONTEXTS = 8
-
-MEMORY_PER_TOKEN = 1024
-"""Bytes of memory that making a prompt takes at most for each of its tokens: 280 (noise) to 470
-(common words) with ``"words"``, 830 with a BPE, measured at a million tokens."""
-
-
-def check_length(parameter: str, length: int) -> None:
-    """Check that this machine has the memory to make a prompt of a length.
-
-    Parameters
-    ----------
-    parameter
-        What the length is called.
-    length
-        In tokens.
-
-    Raises
-    ------
-    ParameterError
-        If it has not: names the longest length that fits.
-    """
-    try:
-        memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    except (AttributeError, OSError, ValueError):
-        # A system that does not say.
-        memory = 2**36
-    most = memory // MEMORY_PER_TOKEN
-    allowed = (
-        f"at most {most}: making a prompt takes up to {MEMORY_PER_TOKEN} bytes a token, and this"
-        f" machine has {memory / 1e9:.0f} GB of memory"
-    )
-    require(length <= most, parameter, length, allowed)
 
 
 @lru_cache(4096)
@@ -175,7 +143,7 @@ class Dataset:
             set_(self, "tokenizer", tokens.load(self.tokenizer))
         self._check_length()
         self._probed.clear()
-        if self.repeats is not None and self.repeats > 1:
+        if self.repeats:
             _warn(
                 f"{self.task} at {self.length:,} tokens ({self._language.code}): the haystack"
                 f" repeats its texts, so that on average a sentence stands there {self.repeats:g}"
@@ -187,19 +155,20 @@ class Dataset:
         """How often the average sentence of the texts stands in a haystack of prose.
 
         The sentences in the context of the first sample, needles left out, divided by those of the
-        texts, to one decimal; 1 where there are no more of them, None where the haystack is not
-        made of prose. A sentence that the texts themselves say twice counts as two.
+        texts, to one decimal. A sentence that the texts themselves say twice counts as two. None
+        where no sentence is repeated, or the haystack is not made of prose.
         """
         haystack = self.maker.haystack
-        if not (self.row.reads_texts and isinstance(haystack, Haystack)):
+        if not (self.row.reads_texts and isinstance(haystack, Haystack)) or (
+            self.length <= haystack.total
+        ):
             return None
-        if self.length <= haystack.total:
-            return 1.0
         # Sums are as good as the whole prompt here, and a thousand times as fast.
         counting = Sums(self.maker.budget) if haystack.additive else self.counting
         context = self.maker.shared(counting, 0, self._rng(0), self.queries_per_context).context
         sentences = len(context.pieces) - len(context.slots)
-        return max(1.0, round(sentences / len(haystack.units), 1))
+        times = round(sentences / len(haystack.units), 1)
+        return times if times > 1 else None
 
     def _other_language(self) -> languages.Language | None:
         """Return the language of the questions, checked; None where it is that of the context."""

@@ -26,7 +26,7 @@ from rulerlib.errors import DataError, require, whole_number
 from rulerlib.models import Generation, Model, Request
 from rulerlib.progress import Progress
 from rulerlib.prompts import Frame, PromptFormat
-from rulerlib.samples import OPTIONAL, Prediction, Sample, read_placed
+from rulerlib.samples import OPTIONAL, Prediction, Sample, read_placed, writable
 from rulerlib.store.answers import PLAN, Answers
 from rulerlib.store.questions import GROWING, UNSAID, metadata
 
@@ -408,7 +408,7 @@ def record(
     decoding
         How its tokens were chosen, as `rulerlib.models.Model.decoding` says it.
     """
-    text, told = _text(answer.text), _text(answer.thinking)
+    text, told = writable(answer.text), writable(answer.thinking)
     if told and frame.chat:
         # A server that tells thinking apart has taken out what the template has begun as well.
         thought, said, unended = thinking.split(text, frame.format.thinking_tags)
@@ -444,12 +444,3 @@ def record(
         truncation=answer.kept,
         length=sample.length,
     )
-
-
-def _text(said: str) -> str:
-    """Return what a model said as text that a file can hold.
-
-    A server may cut an answer in the middle of an emoji, whose first half is then no character
-    and cannot be written in UTF-8. Halves that belong together become one; others become U+FFFD.
-    """
-    return said.encode("utf-16", "surrogatepass").decode("utf-16", "replace")

@@ -73,8 +73,7 @@ class Run(Parameters):
         own = {item.name for item in fields(cls)} - _NOT_SET - (set() if family else _STUDY)
         first = tasks.names("all", family)[0]
         knobs = [*tasks.TASKS[first].settings()] if family else [*tasks.COMMON]
-        known = [*sorted(own), *_FORMAT, *_DECODING, *knobs]
-        values = notebook_parameters(namespace, known)
+        values = notebook_parameters(namespace, [*sorted(own), *_FORMAT, *_DECODING, *knobs])
         set_ = {name: value for name, value in values.items() if value is not None}
         require("tasks" in values, "tasks", None, "a name, several with commas between, or 'all'")
         run = cls(
@@ -98,8 +97,7 @@ class Run(Parameters):
             If a length does not work for the model or a task, or if the output folder cannot be
             written or has no room for the questions and answers.
         """
-        _ = self.cells
-        _ = self.study_cells
+        _ = self.cells, self.study_cells
         self._check_room()
         files.check_writable(self.root)
 
@@ -193,11 +191,10 @@ class Run(Parameters):
         )
 
     def _given_cell(self, task: str, length: int) -> Cell:
-        source = given.source(self.given[task, length])
         # What a file calls its length may have been counted by another tokenizer.
         return replace(
-            self._usual_cell, task=task, length=length, texts=source,
-            allow_truncation=self.allow_truncation,
+            self._usual_cell, task=task, length=length,
+            texts=given.source(self.given[task, length]), allow_truncation=self.allow_truncation,
         )  # fmt: skip
 
     @cached_property
@@ -303,35 +300,22 @@ class Run(Parameters):
 
     def _format(self, cell: Cell) -> PromptFormat | None:
         """Return how questions are put; None, where nothing is set: as they were made for."""
-        unset = self._is_given(cell) and self.format == PromptFormat()
-        return None if unset else self.format
+        return None if self._is_given(cell) and self.format == PromptFormat() else self.format
+
+    def repeats(self, cell: Cell) -> float | None:
+        """Return how often a sentence stands in a haystack, see `Dataset.repeats`."""
+        return None if self._is_given(cell) else self.dataset(cell).repeats
 
     def _is_given(self, cell: Cell) -> bool:
         return bool(self.given) and cell.study is None
 
     def overview(self) -> list[dict[str, Any]]:
-        """Return a row for each cell: task, length, number of samples, and tokens to generate.
-
-        Where a haystack repeats itself, also how often a sentence of it stands in a prompt.
-        """
-        rows: list[dict[str, Any]] = [
+        """Return a row for each cell: task, length, number of samples, and tokens to generate."""
+        return [
             {"task": cell.label, "length": cell.length, "samples": self.count(cell),
              "tokens to generate": self._room(cell)}
             for cell in self.cells
         ]  # fmt: skip
-        repeats = [self.repeats(cell) for cell in self.cells]
-        if any(repeats):
-            for row, factor in zip(rows, repeats, strict=True):
-                row["repeats of a sentence"] = factor
-        return rows
-
-    def repeats(self, cell: Cell) -> float | None:
-        """Return how often a sentence of the haystack stands in a prompt; None where once at most.
-
-        See `rulerlib.dataset.Dataset.repeats`.
-        """
-        factor = None if self._is_given(cell) else self.dataset(cell).repeats
-        return None if factor == 1 else factor
 
     # --- Files -----------------------------------------------------------------------------------
 
@@ -404,9 +388,8 @@ class Run(Parameters):
         """Ask the first questions of a cell; ``options`` are those of `rulerlib.predict`."""
         prediction.predict(
             path, self.loaded_engine, self.answers(cell), self._format(cell),
-            replace(self.decoding, tokens_to_generate=self._room(cell)),
-            num_samples=count, allow_truncation=cell.allow_truncation,
-            weight=prediction.cost(cell.length), cell=cell.settings(),
+            replace(self.decoding, tokens_to_generate=self._room(cell)), count,
+            cell.allow_truncation, cell=cell.settings(), weight=prediction.cost(cell.length),
             sentence_repeats=self.repeats(cell), **options,
         )  # fmt: skip
 
@@ -422,8 +405,8 @@ class Run(Parameters):
 
     def work(self, cells: Sequence[Cell]) -> float:
         """Return what all answers of some cells cost together, by `rulerlib.predict.cost`."""
-        asked = sum(prediction.cost(cell.length) * self.count(cell) for cell in cells)
-        return asked * self.decoding.samples
+        costs = (prediction.cost(cell.length) * self.count(cell) for cell in cells)
+        return sum(costs) * self.decoding.samples
 
     # --- What came of it -------------------------------------------------------------------------
 

@@ -418,3 +418,12 @@ def _readable(path: Path) -> Iterator[None]:
         yield
     except OSError as error:
         raise DataError(f"{path}: cannot be read ({error.strerror or error}).") from error
+
+
+def writable(said: str) -> str:
+    """Return what a model said as text that a file can hold.
+
+    A server may cut an answer in the middle of an emoji, whose first half is then no character
+    and cannot be written in UTF-8. Halves that belong together become one; others become U+FFFD.
+    """
+    return said.encode("utf-16", "surrogatepass").decode("utf-16", "replace")

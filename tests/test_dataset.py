@@ -404,8 +404,7 @@ def test_how_often_a_sentence_is_repeated_is_counted_in_the_finished_prompt(task
     dataset = made(task, length, language="en", texts=[NUMBERED], knobs=knobs)
     stones = re.findall(r"Stone (\d+) of the wall is grey\.", dataset[0].input)
     times = len(stones) / 30
-    assert dataset.repeats == pytest.approx(max(1, times), abs=0.0501)
-    assert (dataset.repeats > 1) == (round(times, 1) > 1)
+    assert dataset.repeats == (round(times, 1) if times > 1.05 else None)
     assert "repeats" not in str(dataset.metadata), "its bytes and its folder stay what they are"
 
 
@@ -416,7 +415,7 @@ def test_repeated_texts_are_warned_of_once_for_each_cell():
         for length in (1100, 1100, 3000, 250):
             made(length=length, language="en", texts=[NUMBERED])
         made("niah_single_1", 3000)
-        assert made(length=700).repeats == 1, "the language's own essays are longer than that"
+        assert made(length=700).repeats is None, "the language's own essays are longer than that"
     said = [str(one.message) for one in caught]
     assert [re.search(r"at ([\d,]+) tokens", text)[1] for text in said] == ["1,100", "3,000"]
     times = made(length=1100, language="en", texts=[NUMBERED]).repeats

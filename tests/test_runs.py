@@ -324,14 +324,12 @@ def test_cutting_prompts_is_told_apart_where_it_can_happen(tiny, tmp_path):
 
 @pytest.mark.filterwarnings("ignore:.*the haystack repeats its texts")
 def test_a_run_says_how_often_its_haystack_repeats_a_sentence(tiny, tmp_path):
-    """In the overview and beside the answers; answers that were begun without it go on."""
+    """Beside the answers; those that were begun without it go on."""
     short = tmp_path / "short.txt"
     short.write_text(" ".join(f"Sten {number} er grå." for number in range(1, 6)), "utf-8")
     made = run(tiny, tmp_path, tasks="niah_single_1,niah_single_2", texts=str(short), num_samples=2)
-    noise, prose = made.overview()
     factor = made.dataset(made.cells[1]).repeats
     assert factor > 1
-    assert (noise["repeats of a sentence"], prose["repeats of a sentence"]) == (None, factor)
     made.predict()
     noise, prose = (settings_path(made.answers(cell)) for cell in made.cells)
     assert "sentence_repeats" not in json.loads(noise.read_text("utf-8"))
@@ -343,8 +341,6 @@ def test_a_run_says_how_often_its_haystack_repeats_a_sentence(tiny, tmp_path):
     more.predict()
     assert len(read_predictions(more.answers(more.cells[1]))) == 3
     assert json.loads(prose.read_text("utf-8")) == written
-    usual = run(tiny, tmp_path, tasks="niah_single_2")
-    assert "repeats of a sentence" not in usual.overview()[0]
 
 
 def test_several_answers_and_more_room_reach_every_record(tiny, tmp_path):

@@ -62,7 +62,7 @@ def test_a_run_says_what_does_not_fit_and_what_is_repeated(tmp_path):
     assert {(task, at) for at, tasks in left.items() for task in tasks} == {
         pair for pair in itertools.product(run.tasks, run.lengths) if pair not in there
     }
-    times = [f"{run.repeats(cell):g} times at" for cell in run.cells if cell.task != "cwe"]
+    times = [f"{run.dataset(cell).repeats:g} times at" for cell in run.cells if cell.task != "cwe"]
     assert times
     assert all(words in first.split("on average a sentence stands there")[1] for words in times)
     plain = show_run.run(Run("niah_single_2", length=1024, num_samples=2)).text

@@ -45,9 +45,9 @@ def effective(
     table, lengths, value, other
         As `rulerlib.plots.effective` takes them.
     """
-    names, known = labels(table), table[value].notna()
-    unknown = [str(name) for name in names[~known]]
-    names, table = [str(name) for name in names[known]], table[known]
+    called, known = labels(table), table[value].notna()
+    unknown = [str(name) for name in called[~known]]
+    names, table = [str(name) for name in called[known]], table[known]
     rising = sorted({int(length) for length in lengths})
     places = [position(text, rising) for text in table[value]]
     if len(table) <= FEW:

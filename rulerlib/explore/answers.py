@@ -2,12 +2,13 @@
 
 >>> about = {"model": "lille", "language": "da", "task": "vt", "length": 1024, "seed": 7}
 >>> print(command(about, 3))
-python -c "from rulerlib.dataset import Dataset; print(Dataset('vt', length=1024, language='da', \
-tokenizer='lille', num_samples=4, seed=7)[3].input)"
+python -c 'from rulerlib.dataset import Dataset; print(Dataset("vt", length=1024, language="da", \
+tokenizer="lille", num_samples=4, seed=7)[3].input)'
 """
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping
 from typing import Any
 
@@ -93,34 +94,48 @@ def command(about: Mapping[str, Any], index: int) -> str:
     """Return the command that prints the prompt of a sample again; ``""`` where there is none.
 
     There is none for the user's own texts, of which only the hash is known, and for tasks of
-    others. The budget is counted with the model's own tokenizer.
+    others. The budget is counted with the model's own tokenizer. Whatever the settings hold, it
+    is one command for a shell, whose code calls `Dataset` with plain values.
     """
     name = labels.base(about["task"])
     if name not in tasks.TASKS or about.get("texts") or "+" in about["task"]:
         return ""
-    arguments = [
-        repr(name), f"length={about['length']}", f"language={about['language']!r}",
-        f"tokenizer={about['model']!r}",
-    ]  # fmt: skip
-    arguments.append(f"num_samples={index + 1}")
-    own = labels.settings(about)
-    arguments += [f"{key}={own[key]!r}" for key in ("seed", "question_language") if own.get(key)]
-    if own.get("queries_per_context", 1) > 1:
-        arguments.append(f"queries_per_context={own['queries_per_context']}")
-    if own.get("tokens_to_generate"):
-        arguments.append(f"room={own['tokens_to_generate']}")
-    if about.get("knobs"):
-        arguments.append(f"knobs={dict(about['knobs'])!r}")
-    imported = "from rulerlib.dataset import Dataset"
-    given = {
+    given = {"length": about["length"], "language": about["language"], "tokenizer": about["model"]}
+    given |= {"num_samples": index + 1, "seed": about.get("seed")}
+    given |= {"question_language": about.get("question_language")}
+    if about.get("queries_per_context") != 1:
+        given["queries_per_context"] = about.get("queries_per_context")
+    given |= {"room": about.get("tokens_to_generate"), "knobs": about.get("knobs") or None}
+    words = [_literal(name), *_words(given)]
+    form = {
         key: tuple(value) if isinstance(value, list) else value
         for key, value in (about.get("format") or {}).items()
         if key in _USUAL_FORMAT and value != _USUAL_FORMAT[key]
     }
-    if given:
+    imported = "from rulerlib.dataset import Dataset"
+    if form:
         imported += "; from rulerlib.prompts import PromptFormat"
-        words = ", ".join(f"{key}={value!r}" for key, value in given.items())
-        arguments.append(f"format=PromptFormat({words})")
-    code = f"{imported}; print(Dataset({', '.join(arguments)})[{index}].input)"
-    quoted = code.replace("\\", "\\\\").replace('"', '\\"').replace("$", "\\$").replace("`", "\\`")
-    return f'python -c "{quoted}"'
+        words.append(f"format=PromptFormat({', '.join(_words(form))})")
+    code = f"{imported}; print(Dataset({', '.join(words)})[{index}].input)"
+    return f"python -c {shlex.quote(code)}"
+
+
+def _words(values: Mapping[str, Any]) -> list[str]:
+    return [f"{key}={_literal(value)}" for key, value in values.items() if value is not None]
+
+
+def _literal(value: Any) -> str:
+    """Return a value as Python reads it; texts in double quotes, which a shell's single ones hold.
+
+    >>> print(_literal({"num_hops": 8, "words": "text"}))
+    {"num_hops": 8, "words": "text"}
+    """
+    if isinstance(value, dict):
+        # Whatever is nested deeper no knob holds.
+        items = ((_literal(key), item) for key, item in value.items())
+        pairs = (f"{key}: {_literal(item) if isinstance(item, str) else repr(item)}"
+                 for key, item in items)  # fmt: skip
+        return f"{{{', '.join(pairs)}}}"
+    text = repr(value)
+    plain = isinstance(value, str) and text[0] == "'" and '"' not in text
+    return f'"{text[1:-1]}"' if plain else text

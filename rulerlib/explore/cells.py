@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
 from typing import Any
 
@@ -87,9 +87,10 @@ def complete(rows: pd.DataFrame) -> list[list[str]]:
     return [[*key] for key, cells in own.items() if cells == asked[key[1]]]
 
 
-def of_measure(table: pd.DataFrame, measure: str) -> dict[str, Any]:
+def of_measure(
+    table: pd.DataFrame, measure: str, numbers: Mapping[tuple[Any, ...], int]
+) -> dict[str, Any]:
     """Return the means of one measure by the number of the cell, for the cells that have it."""
-    numbers = {key: number for number, key in enumerate(keys(table))}
     rows = analysis.accuracy(table, measure)
     cells = [numbers[key] for key in map(tuple, rows[list(BY)].to_numpy().tolist())]
     return {"measure": measure, "cell": cells, **_rounded(rows)}

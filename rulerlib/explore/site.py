@@ -6,11 +6,18 @@ shows; ``leaderboard.json``, the rows of the leaderboard;
 ``answers/<cell>/cell.json``, what the samples of a cell have in common, and
 ``answers/<cell>/<number>.json``, so many of them at a time as ``CHUNK`` says;
 ``prompts/<cell>/<index>.txt``, the whole prompt of a sample, where it was asked for.
+
+All of it is written beside the folder and takes its place at the end. A command that is killed
+leaves the old folder or the new one; if it is killed between the two renames of the end, the next
+command puts the old one back.
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
+import os
+import secrets
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
@@ -26,6 +33,7 @@ from rulerlib.errors import HALF, DataError, require
 from rulerlib.explore import answers, board, cells, submitted
 from rulerlib.samples import Prediction
 from rulerlib.store import files
+from rulerlib.store.lock import alone
 
 CHUNK = 50
 """Samples in one file."""
@@ -33,6 +41,9 @@ CHUNK = 50
 STATIC = Path(__file__).parent / "static"
 
 _OURS = ("answers", "measures", "pairs", "prompts")
+
+_MARK = "cells.json"
+"""The file by which a folder is known as one of ours."""
 
 
 def write(
@@ -53,7 +64,8 @@ def write(
     folders
         A folder of runs, or several.
     out
-        A new folder, or one that this wrote before, which is written anew.
+        A new folder, or one that this wrote before, which is replaced; files that people put into
+        it stay.
     prompts
         Whether every prompt is written in full, too, as a file of its own.
     handed_in
@@ -75,43 +87,108 @@ def write(
     ParameterError
         If there are no answers, ``against`` is no model, or the folder cannot be written or holds
         something else.
+    BusyError
+        If another process is writing the folder.
     DataError
         If a file is damaged, or was written while it was read.
     """
-    target = paths.named("out", out, "a folder that does not exist yet")
-    ours = not target.exists() or (target / "cells.json").is_file() or not any(target.iterdir())
-    require(ours, "out", str(out), "a new folder, or one that this command wrote before")
-    own = analysis.scores(_predictions(folders))
-    require(not own.empty, "runs", str(folders), "a folder in which there are answers")
-    own = _named_by_study(own)
-    others = submitted.renamed(submitted.read(handed_in), {*own["model"]})
-    table = submitted.together(own, others)
-    files.check_writable(target)
-    # Without it the folder is not ours: it is written last, when all else is there.
-    (target / "cells.json").unlink(missing_ok=True)
-    for name in _OURS:
-        shutil.rmtree(target / name, ignore_errors=True)
-    shown = {"rulerlib": rulerlib.__version__, **cells.columns(table), "prompts": prompts}
-    shown["home"] = home
-    for number, measure in enumerate(shown["measures"]):
-        _save(target / "measures" / f"{number}.json", cells.of_measure(table, measure))
-    shown["pairs"] = []
-    for number, pair in enumerate(cells.comparisons(table, against)):
-        shown["pairs"].append({name: pair[name] for name in ("kind", "first", "second")})
-        _save(target / "pairs" / f"{number}.json", pair)
-    numbers = {key: number for number, key in enumerate(cells.keys(table))}
-    samples = _write_answers(own, numbers, _predictions(folders), target, prompts)
-    for one in others:
-        samples += _write_handed_in(one, numbers, target)
-    claimed = {one.submission.name: one.submission.claimed for one in others}
-    kinds = dict.fromkeys(claimed, "handed in")
-    rows = [*board.rows(table, claimed, kinds), *published]
-    _save(target / "leaderboard.json", {"home": home, "rows": rows})
-    for path in STATIC.iterdir():
-        if path.is_file():
-            shutil.copyfile(path, target / path.name)
-    _save(target / "cells.json", shown)
-    return len(shown["columns"]["n"]), samples
+    place = paths.named("out", out, "a folder that does not exist yet")
+    with _replacing(place.resolve(), str(out)) as target:
+        own = analysis.scores(_predictions(folders))
+        require(not own.empty, "runs", str(folders), "a folder in which there are answers")
+        own = _named_by_study(own)
+        others = submitted.renamed(submitted.read(handed_in), {*own["model"]})
+        table = submitted.together(own, others)
+        shown = {"rulerlib": rulerlib.__version__, **cells.columns(table), "prompts": prompts}
+        shown["home"] = home
+        numbers = {key: number for number, key in enumerate(cells.keys(table))}
+        for number, measure in enumerate(shown["measures"]):
+            means = cells.of_measure(table, measure, numbers)
+            _save(target / "measures" / f"{number}.json", means)
+        shown["pairs"] = []
+        for number, pair in enumerate(cells.comparisons(table, against)):
+            shown["pairs"].append({name: pair[name] for name in ("kind", "first", "second")})
+            _save(target / "pairs" / f"{number}.json", pair)
+        samples = _write_answers(own, numbers, _predictions(folders), target, prompts)
+        for one in others:
+            samples += _write_handed_in(one, numbers, target)
+        claimed = {one.submission.name: one.submission.claimed for one in others}
+        kinds = dict.fromkeys(claimed, "handed in")
+        rows = [*board.rows(table, claimed, kinds), *published]
+        _save(target / "leaderboard.json", {"home": home, "rows": rows})
+        for path in STATIC.iterdir():
+            if path.is_file():
+                shutil.copyfile(path, target / path.name)
+        _save(target / _MARK, shown)
+        return len(shown["columns"]["n"]), samples
+
+
+@contextlib.contextmanager
+def _replacing(target: Path, out: str) -> Iterator[Path]:
+    """Yield a new folder beside ``target``, which takes its place when all is written.
+
+    Raises
+    ------
+    BusyError
+        If another process is writing it.
+    ParameterError
+        If it holds something else, or cannot be replaced; what was there stays.
+    """
+    fixed = os.path.ismount(target) or target == Path.cwd()
+    require(not fixed, "out", out, "a folder that can be renamed: no mount point, and not '.'")
+    with alone(target):
+        _tidy(target)
+        empty = not target.exists() or (target.is_dir() and not any(target.iterdir()))
+        holds = empty or (target / _MARK).is_file()
+        require(holds, "out", out, "a new folder, or one that this command wrote before")
+        new = _unfinished(target)
+        try:
+            files.check_writable(new)
+            yield new
+            # A full folder cannot be replaced in one step.
+            with _renaming(target):
+                if empty and target.exists():
+                    target.rmdir()
+                elif not empty:
+                    target.rename(_before(target))
+                new.rename(target)
+        finally:
+            _tidy(target)
+
+
+def _tidy(target: Path) -> None:
+    """Finish what another command began: put the old folder back, or remove what is left of it.
+
+    What people put into the old folder is moved to the new one.
+    """
+    before = _before(target)
+    with _renaming(target):
+        if (before / _MARK).is_file() and not target.exists():
+            before.rename(target)
+        elif (before / _MARK).is_file() and (target / _MARK).is_file():
+            for path in before.iterdir():
+                if path.name not in _OURS and not os.path.lexists(target / path.name):
+                    path.rename(target / path.name)
+            # While it is removed nobody takes it for a whole one.
+            before.rename(_unfinished(target))
+    for left in files.leftovers(target):
+        shutil.rmtree(left, ignore_errors=True)
+
+
+def _before(target: Path) -> Path:
+    return target.with_name(f".{target.name}.before")
+
+
+def _unfinished(target: Path) -> Path:
+    return target.with_name(f".{target.name}.{secrets.token_hex(8)}{files.UNFINISHED}")
+
+
+@contextlib.contextmanager
+def _renaming(target: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise files.unwritable(target, error) from error
 
 
 def _predictions(

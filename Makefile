@@ -87,12 +87,9 @@ book: .venv/book.stamp
 	@echo "The site: $(or $(OUTPUT),.)/_build/html/index.html"
 
 # What a branch hands in of models, checked: make submitted BASE=origin/main
-BASE ?= origin/main
-SUBMITTED = book/results/submitted
+export BASE ?= origin/main
 submitted: .venv/run.stamp
-	@set --; for folder in $$(git diff --name-only $(BASE)... -- $(SUBMITTED) | cut -d/ -f1-4 | sort -u); \
-	do if [ -e "$$folder" ]; then set -- "$$@" "$$folder"; fi; done; \
-	if [ $$# -gt 0 ]; then python -m rulerlib.submit --check "$$@"; else echo "No model was handed in."; fi
+	@python -m rulerlib.submit --changed="$$BASE"
 
 # Side by side on the processors that are there, and one more, because many a test waits for a
 # browser, a kernel or a server; whole files stay together, the slow ones first.

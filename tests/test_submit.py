@@ -5,11 +5,14 @@ from __future__ import annotations
 import csv
 import io
 import json
+import os
 import shutil
+import subprocess
 from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
 
+import helpers_submit
 import pytest
 from helpers_model import Parrot
 from helpers_submit import FAULTS, LENGTH, SAMPLES, write_run
@@ -392,7 +395,7 @@ def test_another_model_is_told(packed):
 
 
 def test_the_command_packs_checks_and_refuses(run, tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr(checking.check, "__defaults__", (None, SAMPLES))
+    monkeypatch.setattr(checking.check, "__defaults__", (None, SAMPLES, True))
     out = tmp_path / "out"
     assert __main__.main([f"{run.output}/lille", "--out", str(out), "--claimed", "4096"]) == 0
     assert "complete, and all of it follows from its answers" in capsys.readouterr().out
@@ -410,3 +413,150 @@ def test_every_submission_in_the_repository_can_be_read(path):
     submission, _, tables = reading.read(path)
     assert [*checking._complete(submission, checking.LEAST)] == []
     assert [*checking._tables(submission, tables)] == []
+
+
+# --- What a branch hands in ------------------------------------------------------------------
+
+
+def git(*words):
+    # Settings of whoever runs the tests play no part.
+    names = {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_SYSTEM": os.devnull}
+    names |= {f"GIT_{who}_{what}": "a@b" for who in ("AUTHOR", "COMMITTER")
+              for what in ("NAME", "EMAIL")}  # fmt: skip
+    subprocess.run(["git", *words], check=True, capture_output=True, env={**os.environ, **names})
+
+
+@pytest.fixture
+def branch(packed, tmp_path, monkeypatch):
+    """A repository with one submission, on a branch that hands in nothing yet."""
+    root = tmp_path / "repository"
+    shutil.copytree(packed, root / packing.FOLDER / packed.name)
+    monkeypatch.chdir(root)
+    monkeypatch.setattr(checking.check, "__defaults__", (None, SAMPLES, True))
+    git("init", "-q", "-b", "main")
+    git("add", ".")
+    git("commit", "-q", "-m", "main")
+    git("checkout", "-q", "-b", "branch")
+    return root / packing.FOLDER
+
+
+def handed_in(capsys):
+    """Commit what was done, and return exit code and output of the command."""
+    git("add", "-A")
+    git("commit", "-q", "--allow-empty", "-m", "branch")
+    code = __main__.main(["--changed", "main"])
+    return code, capsys.readouterr().out
+
+
+def named(source, folder, name):
+    """A forged submission under a name: more is found than was asked for."""
+    try:
+        shutil.copytree(source, folder / name)
+    except (OSError, ValueError):
+        pytest.skip("no file system here has such a name")
+    about_ = json.loads((folder / name / "settings.json").read_text("utf-8"))
+    text = json.dumps({**about_, "name": name}, indent=1, sort_keys=True) + "\n"
+    (folder / name / "settings.json").write_text(text, "utf-8")
+    FAULTS["more than all"][0](folder / name)
+
+
+NAMED = ("modèl", "my model", 'a"b', "new\nline", "-rf", "--", "a\tb", "$(id)", "*", "{}",
+         "\x1b[31m", "모델", " ", "a\\b", "'", "\udcff")  # fmt: skip
+
+
+@pytest.mark.parametrize("name", NAMED, ids=repr)
+def test_no_name_hides_a_forged_submission(name, packed, branch, capsys):
+    named(packed, branch, name)
+    code, out = handed_in(capsys)
+    assert code == 2 if "\udcff" in name else 1
+    assert "No model was handed in" not in out
+    # Nobody's name speaks to a terminal, or begins a line of its own.
+    assert len(out.splitlines()) == out.count("\n")
+    assert out.replace("\n", "").replace("\t", "").isprintable()
+    if name.isprintable() and name.isascii():
+        assert f"{packing.FOLDER}/{name}: scores.csv: da, niah_single_1" in out
+
+
+def _swap(folder, model):
+    """A submission that is a link to a folder elsewhere in the repository."""
+    shutil.move(folder / model, "elsewhere")
+    (folder / model).symlink_to(Path("elsewhere").resolve())
+
+
+def _module(folder, model):
+    """A submission that is a repository of its own."""
+    git("init", "-q", str(folder / "module"))
+    git("-C", str(folder / "module"), "commit", "-q", "--allow-empty", "-m", "x")
+
+
+def _linked_above(folder, model):
+    shutil.move("book/results", "elsewhere")
+    Path("book/results").symlink_to(Path("elsewhere").resolve())
+
+
+def _moved(folder, model):
+    shutil.move(folder / model, folder / "renamed")
+
+
+CHANGES = {
+    "nothing": (lambda folder, model: None, 0, "No model was handed in."),
+    "something else": (
+        lambda folder, model: Path("README.md").write_text("x"), 0, "No model was handed in."
+    ),
+    "a file written anew": (
+        lambda folder, model: FAULTS["a flipped score"][0](folder / model), 1, "lille: accuracy.csv"
+    ),
+    "a file gone": (
+        lambda folder, model: (folder / model / "hashes.csv").unlink(), 1, "hashes.csv is missing"
+    ),
+    "all gone": (lambda folder, model: shutil.rmtree(folder / model), 0, "No model was handed in."),
+    "moved": (_moved, 1, "renamed: The folder has to be called lille"),
+    "a file beside": (
+        lambda folder, model: (folder / "more.csv").write_text("x"), 1,
+        "more.csv: no file of a submission",
+    ),
+    "a folder within": (
+        lambda folder, model: shutil.copytree(folder / model, folder / model / "b"), 1,
+        "'b' is none of the files",
+    ),
+    "a link to a folder": (_swap, 1, "lille: no file of a submission"),
+    "a link in the place of a file": (
+        lambda folder, model: helpers_submit._linked(folder / model), 1,
+        "lille/scores.csv: no file of a submission",
+    ),
+    "a link above": (_linked_above, 1, "book/results: a link"),
+    "a repository within": (_module, 1, "module: no file of a submission"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CHANGES)
+def test_every_change_is_explained_by_a_checked_folder(name, packed, branch, capsys):
+    change, wanted, sentence = CHANGES[name]
+    change(branch, packed.name)
+    code, out = handed_in(capsys)
+    assert code == wanted, out
+    assert sentence in out
+
+
+def test_an_honest_one_is_handed_in(packed, branch, capsys):
+    shutil.move(branch / packed.name, "away")
+    git("add", "-A")
+    git("commit", "-q", "-m", "gone")
+    git("branch", "-f", "main")
+    shutil.move("away", branch / packed.name)
+    code, out = handed_in(capsys)
+    assert (code, out) == (0, f"{packing.FOLDER}/lille: complete, and all of it follows from its"
+                              " answers.\n")  # fmt: skip
+
+
+def test_what_git_cannot_compare_is_told(branch, capsys, monkeypatch):
+    for base in ("", "nope", "-h", "--output=mine", "0" * 40, "a\0b"):
+        assert __main__.main([f"--changed={base}"]) == 2
+        assert capsys.readouterr().err.startswith("changed is ")
+    assert not Path("mine").exists()
+    monkeypatch.chdir("book")
+    assert __main__.main(["--changed", "main"]) == 2
+    assert "in the top folder of a repository" in capsys.readouterr().err
+    for words in ([], ["--changed", "main", "folder"]):
+        with pytest.raises(SystemExit):
+            __main__.main(words)

@@ -15,11 +15,11 @@ from typing import Any
 import pandas as pd
 
 from rulerlib import analysis, paths, tasks
-from rulerlib.errors import require
+from rulerlib.errors import DataError, require
 from rulerlib.escaping import visible
 from rulerlib.explore.answers import command, settings
-from rulerlib.submit import reading, scored
-from rulerlib.submit.folder import SETTINGS, Answer, Entry, Submission
+from rulerlib.submit import check, reading, scored
+from rulerlib.submit.folder import Answer, Entry, Submission
 
 Place = tuple[str, str, str, int]
 """Model, language, task and length of a cell."""
@@ -39,16 +39,19 @@ def read(folder: str | Path | None) -> list[HandedIn]:
     Raises
     ------
     ParameterError
-        If there is no such folder.
+        If there is no such folder, or a file lies in it that is no submission.
     DataError
-        If a submission is damaged.
+        If a submission does not hold, see `rulerlib.submit.check`. Its questions are not made
+        again: this version of rulerlib may make others.
     """
     if folder is None:
         return []
     top = paths.named("submitted", folder, "a folder that exists")
     require(top.is_dir(), "submitted", str(folder), "a folder that exists")
     found = []
-    for path in sorted(each for each in top.iterdir() if (each / SETTINGS).is_file()):
+    for path in sorted(each for each in top.iterdir() if not each.name.startswith(".")):
+        if sentences := check(path, questions=False):
+            raise DataError(f"{path}: {sentences[0]}")
         submission, answers, _ = reading.read(path)
         by_cell = defaultdict[tuple[str, str, int], list[Answer]](list)
         for answer in answers:

@@ -2,6 +2,7 @@
 
     python -m rulerlib.submit runs/<model>
     python -m rulerlib.submit --check book/results/submitted/<model>
+    python -m rulerlib.submit --changed origin/main
     python -m rulerlib.submit --again book/results/submitted/<model>
 
 ``folder``
@@ -25,7 +26,7 @@ has to be asked again.
 """
 
 from rulerlib.submit.asking import again
-from rulerlib.submit.checking import check
+from rulerlib.submit.checking import changed, check
 from rulerlib.submit.packing import pack
 
-__all__ = ["again", "check", "pack"]
+__all__ = ["again", "changed", "check", "pack"]

@@ -10,7 +10,8 @@ from collections.abc import Sequence
 
 from rulerlib import commands
 from rulerlib.errors import RulerError
-from rulerlib.submit import again, check, pack
+from rulerlib.escaping import visible
+from rulerlib.submit import again, changed, check, pack
 from rulerlib.submit.packing import FOLDER
 
 
@@ -20,17 +21,27 @@ def main(arguments: Sequence[str] | None = None) -> int:
         prog="python -m rulerlib.submit",
         description="Pack a model's run into a small folder for a pull request, or check one.",
     )
-    said = "the run, runs/<model>; with --check or --again: submissions"
-    parser.add_argument("folders", nargs="+", metavar="folder", help=said)
+    said = "the run, runs/<model>; with --check or --again: submissions; with --changed: none"
+    parser.add_argument("folders", nargs="*", metavar="folder", help=said)
     does = parser.add_mutually_exclusive_group()
     does.add_argument("--check", action="store_true", help="say what speaks against submissions")
     does.add_argument("--again", action="store_true", help="ask the model some questions again")
+    does.add_argument("--changed", metavar="BASE", help="check what this branch changed since BASE")
     parser.add_argument("--out", default=FOLDER, help=f"where submissions stand ({FOLDER})")
     parser.add_argument("--claimed", type=int, help="the context length that its makers claim")
     parser.add_argument("--tokenizer", help="with --check: a folder in which the tokenizer stands")
     parser.add_argument("--count", type=int, default=20, help="with --again: how many answers")
     given = parser.parse_args(arguments)
+    if bool(given.folders) == (given.changed is not None):
+        parser.error("it needs folders, or --changed and none")
     try:
+        if given.changed is not None:
+            folders, stray = changed(given.changed, given.out)
+            for sentence in stray:
+                _print(sentence)
+            if not folders:
+                print("No model was handed in.")
+            return max([bool(stray), *(_check(str(each), given.tokenizer) for each in folders)])
         if given.again:
             return max(_again(folder, given.count) for folder in given.folders)
         if given.check:
@@ -44,11 +55,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _check(folder: str, tokenizer: str | None) -> int:
     found = check(folder, tokenizer)
-    for sentence in found:
-        print(f"{folder}: {sentence}")
-    if not found:
-        print(f"{folder}: complete, and all of it follows from its answers.")
+    for sentence in found or ["complete, and all of it follows from its answers."]:
+        _print(f"{folder}: {sentence}")
     return 1 if found else 0
+
+
+def _print(sentence: str) -> None:
+    """Print a sentence in one line, whatever names and values of strangers are part of it."""
+    print(visible(sentence).replace("\n", "␤"))
 
 
 def _again(folder: str, count: int) -> int:

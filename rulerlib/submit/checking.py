@@ -8,6 +8,8 @@ looked at before those of the one before it are fulfilled.
 
 from __future__ import annotations
 
+import os
+import subprocess
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -16,7 +18,7 @@ from typing import Any
 import rulerlib
 from rulerlib import tokens
 from rulerlib.dataset import Dataset
-from rulerlib.errors import DataError, RulerError, shortened
+from rulerlib.errors import DataError, ParameterError, RulerError, require, shortened
 from rulerlib.prompts import PromptFormat
 from rulerlib.samples import Sample
 from rulerlib.submit import scored
@@ -38,6 +40,10 @@ from rulerlib.tasks import RULER
 LEAST = 20
 """Samples of each cell that a table of models needs at least."""
 
+# Modes in git: of what is gone, and of a file. Links and other repositories have others.
+_GONE = "000000"
+_FILE_OR_GONE = (_GONE, "100644", "100755")
+
 # What has to be said of every cell, and where: of the run, its questions, its cell, its versions.
 _SAID: Mapping[str, tuple[str, ...]] = {
     "": ("engine", "chat", "answer_prefix", "thinking", "thinking_tokens", "decoding",
@@ -57,8 +63,60 @@ _USUAL: Mapping[str, Any] = {
 }  # fmt: skip
 
 
+def changed(base: str, top: str | Path) -> tuple[list[Path], list[str]]:
+    """Return what a branch hands in, of the repository whose top folder this process works in.
+
+    Parameters
+    ----------
+    base
+        The branch or commit that it is compared with, where it began.
+    top
+        The folder of all submissions.
+
+    Returns
+    -------
+    tuple
+        The folders of submissions in which anything changed, unless all of a folder is gone; and a
+        sentence for each path that changed and belongs to no submission.
+
+    Raises
+    ------
+    ParameterError
+        If git cannot compare them.
+    """
+    top = Path(os.path.relpath(top))
+    words = ["git", "--literal-pathspecs", "diff", "--raw", "-z", "--no-renames"]
+    words += ["--ignore-submodules=none", "--end-of-options", f"{base}...HEAD", "--", str(top)]
+    allowed = "a branch or commit that git can compare with"
+    require(base.strip(), "changed", base, allowed)
+    require(Path(".git").exists(), "changed", base, f"{allowed}, in the top folder of a repository")
+    try:
+        listed = subprocess.run(words, capture_output=True, check=True).stdout
+    except (OSError, ValueError, subprocess.CalledProcessError) as error:
+        reason = getattr(error, "stderr", None) or str(error).encode()
+        why = shortened(reason.decode(errors="replace").strip(), 200)
+        raise ParameterError("changed", base, f"{allowed} ({why})") from error
+    links = [each for each in (top, *top.parents) if each.is_symlink()]
+    stray = [f"{link}: a link, in which nobody can tell what changed." for link in links]
+    folders: dict[Path, None] = {}
+    # Of each path first how it changed, with its mode before and now, then its name.
+    lines = [os.fsdecode(line) for line in listed.split(b"\0")[:-1]]
+    for about, name in zip(lines[::2], lines[1::2], strict=True):
+        mode = about.split()[1]
+        model, *file = Path(name).relative_to(top).parts or ("",)
+        if file and mode in _FILE_OR_GONE:
+            if mode != _GONE or os.path.lexists(top / model):
+                folders[top / model] = None
+        elif mode != _GONE:
+            stray.append(f"{name}: no file of a submission, {top}/<model>/<file>.")
+    return [*folders], stray
+
+
 def check(
-    folder: str | Path, tokenizer: str | tokens.Tokenizer | None = None, least: int = LEAST
+    folder: str | Path,
+    tokenizer: str | tokens.Tokenizer | None = None,
+    least: int = LEAST,
+    questions: bool = True,
 ) -> list[str]:
     """Return a sentence for each thing that speaks against a submission; none where it holds.
 
@@ -70,6 +128,9 @@ def check(
         The model's tokenizer: a name, a folder or a loaded one; None: as its settings name it.
     least
         Samples that each cell needs.
+    questions
+        Whether questions are made again, for which the tokenizer is needed, and the version of
+        rulerlib that made them.
 
     Raises
     ------
@@ -77,6 +138,8 @@ def check(
         If there is no such folder.
     """
     path = named(folder)
+    if path.is_symlink():
+        return ["A link, not a folder."]
     try:
         submission, answers, tables = read(path)
     except DataError as error:
@@ -87,7 +150,7 @@ def check(
         lambda: _said(submission),
         lambda: _tables(submission, tables),
         lambda: _shown(submission, answers),
-        lambda: _made_again(submission, answers, tokenizer),
+        lambda: _made_again(submission, answers, tokenizer) if questions else iter(()),
     )
     for step in steps:
         if found := [*step()]:
@@ -97,7 +160,7 @@ def check(
 
 def _files(path: Path, submission: Submission) -> Iterator[str]:
     for other in sorted({each.name for each in path.iterdir()} - {*NAMES}):
-        yield f"{other} is none of the files of a submission: {', '.join(NAMES)}."
+        yield f"{shortened(other)} is none of the files of a submission: {', '.join(NAMES)}."
     if path.resolve().name != submission.name:
         yield f"The folder has to be called {submission.name}, as {SETTINGS} says."
 

@@ -18,6 +18,7 @@ from rulerlib.analysis.tables import thousands
 from rulerlib.escaping import markup, spoken
 from rulerlib.findings.wording import listed, said_count
 from rulerlib.show import Html
+from rulerlib.store import questions
 
 if TYPE_CHECKING:
     # By its whole name: another class is called a report, too.
@@ -71,8 +72,9 @@ def run(asked: Run) -> Html:
     """
     language = languages.load(asked.language).name
     other = asked.question_language and languages.load(asked.question_language).name
+    there = {cell.task for cell in asked.cells}
     first = (
-        f"{asked.name} is asked {listed(list(asked.tasks))} at {_lengths(asked.cells)} tokens:"
+        f"{asked.name} is asked {listed([name for name in asked.tasks if name in there])} at {_lengths(asked.cells)} tokens:"
         f" {_count(asked, asked.cells)}. Language: {language}"
         f"{f', with questions in {other}' if other else ''}."
         f"{_too_short(asked)}{_repeated([*asked.cells, *asked.study_cells], asked)}"
@@ -85,7 +87,7 @@ def run(asked: Run) -> Html:
         else ""
     )
     codes = (asked.language, asked.question_language)
-    return lines(first, f"{_decoded(asked)}{study}", codes=filter(None, codes))
+    return lines(first + _counted(asked), f"{_decoded(asked)}{study}", codes=filter(None, codes))
 
 
 def _too_short(asked: Run) -> str:
@@ -124,6 +126,20 @@ def _count(asked: Run, cells: Sequence[Cell]) -> str:
     whole = said_count(sum(asked.count(cell) for cell in cells), "question")
     most = "at most " if asked.sequential and cells is asked.cells else ""
     return f"{most}{whole}" + (f", {number} for each task and length" if len(cells) > 1 else "")
+
+
+def _counted(asked: Run) -> str:
+    """Return who counted the lengths of questions that were there already, unless the model did."""
+    own = asked.loaded_engine.tokenizer.fingerprint
+    about = [questions.metadata(path) for path in asked.given.values()]
+    others = {str(each.get("tokenizer")) for each in about
+              if each and each.get("tokenizer_fingerprint") != own}  # fmt: skip
+    said = ""
+    if others:
+        said = f" Lengths were counted by another tokenizer, {listed(sorted(others))}."
+    if not all(about):
+        said += " The files do not say which tokenizer counted their lengths."
+    return said
 
 
 def _decoded(asked: Run) -> str:

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import ast
 import json
+import shlex
 from pathlib import Path
 
+from helpers_store import STEPS, die_at
+
 from rulerlib.dataset import Dataset
+from rulerlib.explore import site
 from rulerlib.samples import Prediction
 from rulerlib.store.cell import Cell
 
@@ -47,3 +52,33 @@ def write_runs(root: Path) -> Path:
             write_run(root, "poor", "niah_single_2", language, length)
         write_run(root, "good", "niah_multiquery", language, 800)
     return root
+
+
+def exploring(runs, out, step=0, counted_steps=(*STEPS, "shutil.rmtree"), ready=None):
+    """Write the explorer of runs, and die before a step, see `helpers_store.die_at`."""
+    die_at(step, out.parent, counted_steps=counted_steps)
+    if ready is not None:
+        ready.set()
+    site.write(runs, out)
+
+
+def tree(folder):
+    """What a folder holds: the bytes of each file by its path; None where there is none."""
+    paths = [path for path in folder.rglob("*") if path.is_file()]
+    made = {path.relative_to(folder).as_posix(): path.read_bytes() for path in paths}
+    return made if folder.exists() else None
+
+
+def arguments_of(line):
+    """The arguments of `Dataset` in a command for copying, which has to be one command."""
+    words = shlex.split(line)
+    assert words[:2] == ["python", "-c"]
+    assert len(words) == 3
+    *imports, printed = ast.parse(words[2]).body
+    assert all(isinstance(each, ast.ImportFrom) for each in imports)
+    call = printed.value.args[0].value.value
+    assert (printed.value.func.id, call.func.id) == ("print", "Dataset")
+    own = {word.arg: word.value for word in call.keywords}
+    if "format" in own:
+        own |= {word.arg: word.value for word in own.pop("format").keywords}
+    return {name: ast.literal_eval(value) for name, value in own.items()}

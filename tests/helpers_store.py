@@ -19,7 +19,9 @@ from rulerlib.store import questions
 STEPS = ("open", "os.truncate", "os.rename", "os.remove", "os.chmod", "os.mkdir", "sample")
 
 
-def die_at(step: int, folder: Path, how: int = signal.SIGKILL) -> None:
+def die_at(
+    step: int, folder: Path, how: int = signal.SIGKILL, counted_steps: Sequence[str] = STEPS
+) -> None:
     """Let this process shoot itself before one step.
 
     Parameters
@@ -29,11 +31,13 @@ def die_at(step: int, folder: Path, how: int = signal.SIGKILL) -> None:
         renamed and removed, and samples are made; 0: it lives.
     how
         The signal that it sends itself.
+    counted_steps
+        What counts as a step.
     """
     steps = itertools.count(1)
 
     def watch(event: str, arguments: tuple[Any, ...]) -> None:
-        counted = event in STEPS and str(folder) in str(arguments[0])
+        counted = event in counted_steps and str(folder) in str(arguments[0])
         if counted and next(steps) == step:
             os.kill(os.getpid(), how)
 

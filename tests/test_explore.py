@@ -2,24 +2,38 @@
 
 from __future__ import annotations
 
+import itertools
 import json
+import random
 import shlex
+import shutil
+import signal
 import subprocess
+import time
+import traceback
+from collections import Counter
 
 import helpers_submit
 import pytest
-from helpers_explore import SCRIPT, write_run, write_runs
+from helpers_explore import SCRIPT, arguments_of, exploring, tree, write_run, write_runs
+from helpers_fuzz import JSON_VALUES, nested, outcome
+from helpers_model import PROCESSES
 from hypothesis import given
 from hypothesis import strategies as st
 
 from book import explorer, leaderboard
+from conftest import tries
 from rulerlib import analysis, submit
 from rulerlib.analysis.tables import BY
-from rulerlib.errors import ParameterError
+from rulerlib.decoding import Decoding
+from rulerlib.errors import BusyError, DataError, ParameterError
+from rulerlib.escaping import visible
 from rulerlib.explore import __main__, answers, cells, folding, site
 from rulerlib.intervals import wilson
 from rulerlib.parts import Part, Parts
+from rulerlib.prompts import PromptFormat
 from rulerlib.samples import Prediction
+from rulerlib.store.lock import alone
 
 pytest.importorskip("pandas")
 
@@ -116,7 +130,7 @@ def test_every_answer_is_there_with_its_prompt_and_its_judgement(runs, out):
 
 def test_the_command_makes_the_sample_again(tmp_path):
     """Run as a reader would, in a shell: seed, knobs and format are part of it."""
-    samples = write_run(tmp_path, "words", "niah_single_2", "en", 300, 2, seed=7)
+    samples = write_run(tmp_path, "words", "niah_single_2", "en", 300, 2, seed=0)
     (about, prediction) = list(analysis.read_predictions(tmp_path))[1]
     line = answers.command(about, prediction.index)
     assert shlex.split(line)[:2] == ["python", "-c"]
@@ -126,6 +140,28 @@ def test_the_command_makes_the_sample_again(tmp_path):
     assert "PromptFormat(chat=False)" in answers.command(
         {**about, "format": {**about["format"], "chat": False}}, 0
     )
+
+
+HARM = "1); import os; os.mkdir('harmed')#\n'\"$(mkdir harmed)`mkdir harmed`\\' & mkdir harmed"
+
+
+@pytest.mark.parametrize("value", [HARM, [HARM], {HARM: HARM}, "\u202e\x1b[31m", 10**30, 1.5, True])
+def test_the_command_takes_nothing_of_a_file_for_code(value, tmp_path, monkeypatch):
+    names = ("language", "model", "seed", "question_language", "queries_per_context")
+    about = {"task": "vt", "length": 512, **dict.fromkeys(names, value), "knobs": {"a": value}}
+    about |= {"tokens_to_generate": value, "format": {"chat": value, "stop": value, HARM: 1}}
+    line = answers.command(about, 3)
+    assert line.isprintable()
+    plain = tuple(value) if isinstance(value, list) else value
+    assert arguments_of(line) == {
+        "length": 512, "language": value, "tokenizer": value, "num_samples": 4, "seed": value,
+        "question_language": value, "room": value, "knobs": {"a": value},
+        "chat": plain, "stop": plain, **({} if value is True else {"queries_per_context": value}),
+    }  # fmt: skip
+    # A shell is of the same opinion as shlex.
+    monkeypatch.chdir(tmp_path)
+    subprocess.run(line.replace("python", "true", 1), shell=True, check=True, timeout=60)
+    assert list(tmp_path.iterdir()) == []
 
 
 @given(st.integers(0, 4000), st.lists(st.tuples(st.integers(0, 4000), st.integers(0, 300))))
@@ -171,6 +207,201 @@ def test_the_command_writes_the_folder_anew(tmp_path, capsys):
     assert len(read(tmp_path / "new", "answers/0/1.json")) == 5
 
 
+# --- Kills -------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def sites(tmp_path_factory):
+    """Two states of a run, and the explorer of each."""
+    place = tmp_path_factory.mktemp("sites")
+    for name, models in (("old", ["good"]), ("new", ["good", "poor"])):
+        for model in models:
+            write_run(place / name, model, "niah_single_2", "da", 300, 2)
+        site.write(place / name, place / name / "site")
+    return place
+
+
+def shot(sites, folder, step=0, counted_steps=None, after=None):
+    """Kill what writes the new explorer in the place of the old one; see what the next makes of it.
+
+    The process dies before a step, or so many seconds after it began. Return whether it died.
+    """
+    shutil.copytree(sites / "old" / "site", folder / "site")
+    out, old, new = (each / "site" for each in (folder, sites / "old", sites / "new"))
+    steps = {} if counted_steps is None else {"counted_steps": counted_steps}
+    ready = PROCESSES.Event()
+    process = PROCESSES.Process(
+        target=exploring, args=(sites / "new", out, step), kwargs={**steps, "ready": ready}
+    )
+    process.start()
+    if after is not None:
+        assert ready.wait(300)
+        time.sleep(after)
+        process.kill()
+    process.join(300)
+    assert process.exitcode in (0, -signal.SIGKILL)
+    left = tree(out)
+    assert left in (tree(old), tree(new), None)
+    # Whatever becomes of the next command, one of both is there.
+    with pytest.raises(ParameterError):
+        site.write(folder / "none", out)
+    assert tree(out) == tree(old) if left is None else tree(out) == left
+    assert [path.name for path in folder.iterdir()] == ["site"]
+    site.write(sites / "new", out)
+    assert tree(out) == tree(new)
+    assert [path.name for path in folder.iterdir()] == ["site"]
+    return process.exitcode != 0
+
+
+@pytest.mark.parametrize("step", [1, 2, 3])
+def test_killed_while_folders_are_renamed_the_old_or_the_new_is_there(step, sites, tmp_path):
+    assert shot(sites, tmp_path, step, ("os.rename",))
+    # By then it is called something else, and is put back.
+
+
+def test_killed_at_a_few_steps_the_old_or_the_new_is_there(sites, tmp_path):
+    for step in random.Random("steps").sample(range(1, 40), 3):
+        assert shot(sites, tmp_path / str(step), step)
+
+
+@pytest.mark.long
+def test_killed_at_every_step_the_old_or_the_new_is_there(sites, tmp_path):
+    steps = itertools.count(1)
+    while shot(sites, tmp_path / str(step := next(steps)), step):
+        shutil.rmtree(tmp_path / str(step))
+    assert step > 40
+
+
+@pytest.mark.long
+def test_killed_at_any_moment_the_old_or_the_new_is_there(sites, tmp_path):
+    died = 0
+    for number in range(whole := tries(100)):
+        died += shot(sites, tmp_path / "x", after=random.Random(f"moment {number}").uniform(0, 1.5))
+        shutil.rmtree(tmp_path / "x")
+    assert died > whole // 5
+
+
+def test_what_stands_there_stays_where_the_new_one_cannot_be_written(sites, tmp_path):
+    out = tmp_path / "site"
+    shutil.copytree(sites / "old" / "site", out)
+    (out / "CNAME").write_text("mine")
+    before = tree(out)
+    with pytest.raises(ParameterError, match="against is 'nobody'"):
+        site.write(sites / "new", out, against="nobody")
+    with alone(out), pytest.raises(BusyError):
+        site.write(sites / "new", out)
+    assert tree(out) == before
+    # What people put beside it goes along.
+    site.write(sites / "new", out)
+    assert tree(out) == {**tree(sites / "new" / "site"), "CNAME": b"mine"}
+    assert [path.name for path in tmp_path.iterdir()] == ["site"]
+
+
+def test_a_link_to_a_folder_and_an_empty_folder_are_written(sites, tmp_path, monkeypatch):
+    (tmp_path / "far" / "site").mkdir(parents=True)
+    (tmp_path / "link").symlink_to(tmp_path / "far" / "site")
+    site.write(sites / "new", tmp_path / "link")
+    assert (tmp_path / "link").is_symlink()
+    assert tree(tmp_path / "far" / "site") == tree(sites / "new" / "site")
+    monkeypatch.chdir(tmp_path / "far" / "site")
+    for name in (".", "/"):
+        with pytest.raises(ParameterError, match="must be a folder that can be renamed"):
+            site.write(sites / "new", name)
+
+
+# --- Odd values in files ---------------------------------------------------------------------
+
+ODD = [*JSON_VALUES, float("nan"), -float("inf"), nested(300), SCRIPT, HARM, {HARM: [None]}, [HARM]]
+"""What JSON may hold, whatever should stand there."""
+
+
+def places(value, path=()):
+    """Every place in plain data, of a list the first."""
+    yield path
+    if isinstance(value, (dict, list)) and value:
+        for key in value if isinstance(value, dict) else (0,):
+            yield from places(value[key], (*path, key))
+
+
+def changed(value, path, other):
+    """A copy of plain data with another value at a place."""
+    if not path:
+        return other
+    inner = changed(value[path[0]], path[1:], other)
+    if isinstance(value, dict):
+        return {**value, path[0]: inner}
+    return [inner, *value[1:]]
+
+
+@pytest.fixture(scope="module")
+def odd(tmp_path_factory):
+    """A small run with many settings, and its files of settings and answers, as plain data."""
+    root = tmp_path_factory.mktemp("odd") / "runs"
+    helpers_submit.write_run(
+        root, "en", "niah_single_2", length=300, num_samples=2,
+        knobs={"depth": 50}, format=PromptFormat(chat=False, stop=("x",)),
+        decoding=Decoding(temperature=1, seed=1, samples=2),
+    )  # fmt: skip
+    (pred,) = root.rglob("pred/*.jsonl")
+    settings = json.loads(pred.with_suffix(".settings.json").read_text("utf-8"))
+    settings["cell"] |= {"study": "mine", "options": {"dtype": "x"}, "question_language": "da"}
+    settings["sequential"] = {"planned": 4}
+    lines = [json.loads(line) for line in pred.read_text("utf-8").splitlines()]
+    lines[0]["others"] |= {"thinking": "x", "facts": {"operation": "sum"}, "golds": [["1"]],
+                           "id": "x", "cluster": "x", "context_id": 1}  # fmt: skip
+    return root, pred, settings, lines
+
+
+def write_odd(odd, settings, first):
+    """Write the explorer of the run with other settings and another first line."""
+    root, pred, _, lines = odd
+    pred.with_suffix(".settings.json").write_text(json.dumps(settings))
+    pred.write_text("".join(json.dumps(line) + "\n" for line in (first, *lines[1:])))
+    what, error = outcome(lambda: site.write(root, root.parent / "site"), 60)
+    assert error is None, (what, "".join(traceback.format_exception(error))[-1500:])
+    if what == "refused":
+        return what
+    cell = settings["cell"]
+    for path in (root.parent / "site").rglob("*.json"):
+        data = json.loads(path.read_text("utf-8"), parse_constant=pytest.fail)
+        if path.name == "cell.json":
+            shown = json.dumps(data["settings"], ensure_ascii=False)
+            assert visible(shown) == shown
+        for record in data if path.parts[-3] == "answers" and path.name != "cell.json" else ():
+            if line := record["command"]:
+                assert line.isprintable()
+                own = arguments_of(line)
+                assert repr(own["tokenizer"]) == repr(cell["model"])
+                assert repr(own.get("seed")) == repr(cell["seed"])
+                assert repr(own.get("room")) == repr(cell["tokens_to_generate"])
+    return what
+
+
+def odd_cases(odd):
+    """Every place of the settings and of the first record."""
+    _, _, settings, (first, *_) = odd
+    for path in places(settings):
+        yield lambda value, path=path: (changed(settings, path, value), first)
+    for path in places(first):
+        yield lambda value, path=path: (settings, changed(first, path, value))
+
+
+def test_an_odd_value_anywhere_is_told_or_shown(odd):
+    """At every place one value that is drawn."""
+    rng, counts = random.Random("odd"), Counter()
+    for case in odd_cases(odd):
+        counts[write_odd(odd, *case(rng.choice(ODD)))] += 1
+    assert min(counts.values()) > 20
+
+
+@pytest.mark.long
+def test_every_odd_value_anywhere_is_told_or_shown(odd):
+    rng = random.Random("every")
+    cases = [(case, value) for case in odd_cases(odd) for value in ODD]
+    for case, value in rng.sample(cases, min(tries(len(cases)), len(cases))):
+        write_odd(odd, *case(value))
+
+
 @pytest.fixture(scope="module")
 def handed_in(tmp_path_factory):
     """The book's explorer of a run, and of the same run as a submission."""
@@ -178,6 +409,8 @@ def handed_in(tmp_path_factory):
     run = helpers_submit.write_run(place / "runs", "en")
     submit.pack(place / "runs" / "lille", place / "submitted", claimed=4096)
     with pytest.MonkeyPatch.context() as patch:
+        few = (None, helpers_submit.SAMPLES, True)
+        patch.setattr(submit.check, "__defaults__", few)
         patch.setattr(explorer.execute, "runs", lambda: place / "runs")
         written = explorer.write(place, place / "submitted")
     return run, written, place / explorer.FOLDER
@@ -228,6 +461,27 @@ def test_the_leaderboard_has_runs_submissions_and_the_published_table(handed_in)
     # Each printed cell that does not follow from its row is told.
     contradicted = leaderboard.contradictions(printed)
     assert sum(len(row.get("notes", ())) for row in published) == len(contradicted)
+
+
+def test_a_submission_that_does_not_hold_is_not_published(handed_in, monkeypatch):
+    """The book looks at each again, by whatever way it came there."""
+    run, _, out = handed_in
+    place = out.parent / "again"
+    monkeypatch.setattr(submit.check, "__defaults__", (None, helpers_submit.SAMPLES, True))
+    monkeypatch.setattr(explorer.execute, "runs", lambda: run.output)
+    for number, (change, sentence) in enumerate([
+        (helpers_submit.FAULTS["more than all"][0], "'found' has digits other than"),
+        (helpers_submit.FAULTS["a mean edited"][0], "is '0.7667', but 0.6667 follows"),
+        (lambda path: path.rename(path.with_name("modèl")), "has to be called lille"),
+        (lambda path: (path.parent / "more").mkdir(), "more: settings.json is missing"),
+        (lambda path: (path.parent / "more").symlink_to(path), "more: A link, not a folder"),
+    ]):  # fmt: skip
+        folder = place / str(number) / "submitted"
+        shutil.copytree(out.parent / "submitted", folder)
+        change(folder / "lille")
+        with pytest.raises(DataError, match=sentence):
+            explorer.write(place / str(number), folder)
+        assert not (place / str(number) / explorer.FOLDER).exists()
 
 
 @given(st.integers(2, 40))

@@ -289,11 +289,15 @@ def depths_of(found, task="t"):
 def test_the_sentence_on_depths_counts_rightly(found):
     said = findings.heatmap(depths_of(found))
     n, right = (sum(each) for each in zip(*found.values(), strict=True))
+    # What was not measured is not said to be found, or not to be.
+    whole = len({length for length, _ in found}) * len({depth for _, depth in found}) == len(found)
     if right == n:
-        assert re.match(rf"t: all {n} needles? are found", said)
+        assert re.match(r"t: 1 needle is" if n == 1 else rf"t: all {n} needles are", said)
+        assert n == 1 or ("at every depth and length" in said) == whole
         return
     if not right:
         assert re.match(rf"t: none of {n} needles? is found", said)
+        assert ("at any depth or length" in said) == whole
         return
     assert re.match(rf"t: {right} of {n} needles (is|are) found \({100 * right / n:.0f} %\)", said)
     depths = {depth for _, depth in found}
@@ -332,6 +336,41 @@ def test_misses_in_the_middle_are_a_finding_and_few_of_them_are_none():
     many = pd.concat([depths_of(middle, f"t{number}") for number in range(6)])
     assert "more than by chance" in findings.heatmap(many)
     assert band_of(depths_of({(512, 0): (1, 1)})) is None
+    ends = {(512, depth): (1, int(place in (4, 5))) for place, depth in enumerate(DEPTHS)}
+    assert findings.heatmap(depths_of(ends)).endswith(
+        "the 8 misses lie between 0 and 100 % of the depth, so that no band of depths stands out."
+    )
+
+
+@pytest.mark.parametrize(
+    ("task", "noun"),
+    [("qa_2", "documents"), ("drop_1", "passages"), ("vt+num_hops=2", "hops"), ("spatial", "facts"),
+     ("niah_single_1", "needles")],
+)  # fmt: skip
+def test_what_stands_at_a_depth_has_its_name(task, noun):
+    assert f"all 2 {noun} are found" in findings.heatmap(depths_of({(512, 0): (2, 2)}, task))
+
+
+@given(st.lists(st.integers(1, 6).flatmap(lambda n: st.tuples(st.just(n), st.integers(0, n))),
+                min_size=5, max_size=8))  # fmt: skip
+@settings(deadline=None)
+def test_of_many_tasks_only_what_differs_is_ranked(counts_of_tasks):
+    named = {f"t{number}": count for number, count in enumerate(counts_of_tasks)}
+    tables = [depths_of({(512, 0): count}, name) for name, count in named.items()]
+    said = findings.heatmap(pd.concat(tables)).splitlines()
+    shares = {name: Fraction(right, n) for name, (n, right) in named.items()}
+    if len({*shares.values()}) == 1:
+        assert said == [f"The same share is found of each task: {percent(float(shares['t0']))}."]
+        return
+    for sentence, end, words in (
+        (said[0], max(shares.values()), {1: "Everything"}), (said[1], min(shares.values()), {})
+    ):  # fmt: skip
+        same = [name for name, share in shares.items() if share == end]
+        listed_names = re.findall(r"(t\d) \((\d) of (\d)\)", sentence)
+        assert [name for name, _, _ in listed_names] == same[:6]
+        assert all(named[name] == (int(n), int(right)) for name, right, n in listed_names)
+        usual = "Most" if end == max(shares.values()) else "Least" if end else "Nothing"
+        assert sentence.startswith(words.get(end, usual) + " is found of ")
 
 
 # --- Studies ---------------------------------------------------------------------------------

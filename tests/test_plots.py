@@ -73,6 +73,25 @@ def test_the_heatmap_is_its_table(colours, tasks):
         assert axes.images[0].get_clim() == (0, 1)
 
 
+def test_a_depth_at_which_nothing_stood_is_a_grey_row():
+    about = {"model": "m", "language": "da", "task": "qa_1", "length": 512}
+    rows = [(about, Prediction(at, "", ["12"], "12", {"depths": [at]})) for at in (0, 40, 100)]
+    ((_, table),) = analysis.parts(analysis.by_depth(analysis.scores(rows)), "model")
+    figure = plots.heatmap(table)
+    (axes,) = panels(figure)
+    grid = np.ma.filled(axes.images[0].get_array(), np.nan)
+    assert grid.shape == (10, 1)
+    measured = [at for at, value in enumerate(grid[:, 0]) if not np.isnan(value)]
+    assert measured == [0, 4, 9]
+    assert [text.get_text() for text in axes.get_yticklabels()][::3] == ["0", "33", "67", "100"]
+    assert figure.alt == (
+        "Heatmap of the share found by depth and length. qa_1: 100 % found in all, the same in"
+        " every cell that was measured."
+    )
+    said = figure.says.text.splitlines()[0]
+    assert said == "What it shows: qa_1: all 3 documents are found, in all 3 cells with an n."
+
+
 def test_depth_goes_down_and_length_goes_right():
     axes = panels(plots.heatmap(analysis.by_depth(scores())))[0]
     low, high = axes.get_ylim()

@@ -8,10 +8,11 @@ import re
 import pytest
 
 from rulerlib import parameters, show_run
+from rulerlib.dataset import Dataset
 from rulerlib.decoding import Decoding
 from rulerlib.runs import Run
 from rulerlib.samples import Prediction
-from rulerlib.store import files
+from rulerlib.store import files, questions
 
 pytest.importorskip("pandas")
 pytest.importorskip("tokenizers")
@@ -81,6 +82,24 @@ def test_a_run_says_how_it_differs_from_the_usual():
     assert "study" not in second
     sequential = Run("niah_single_2", length=512, num_samples=9, sequential=True)
     assert "at most 9 questions" in show_run.run(sequential).text
+
+
+def test_files_that_are_there_are_told_with_who_counted_their_lengths(tmp_path):
+    """Two tasks of one length, where all are allowed: those that are there, and no others."""
+    for task in ("niah_single_2", "vt"):
+        for folder, tokenizer in (("other", "words"), ("own", "lille")):
+            data = Dataset(task, 1024, "da", tokenizer, num_samples=2)
+            questions.write(data, tmp_path / folder / "1024" / task)
+    asked = "lille is asked niah_single_2 and vt at 1K tokens: 4 questions"
+    for folder, counted in (
+        ("other", " Lengths were counted by another tokenizer, words."), ("own", "")
+    ):  # fmt: skip
+        first = show_run.run(Run("all", data=str(tmp_path / folder))).text.splitlines()[0]
+        assert first == f"{asked}, 2 for each task and length. Language: Dansk.{counted}"
+    for about in (tmp_path / "own").rglob("metadata.json"):
+        about.unlink()
+    first = show_run.run(Run("all", data=str(tmp_path / "own"))).text.splitlines()[0]
+    assert first.endswith("The files do not say which tokenizer counted their lengths.")
 
 
 def test_an_analysis_counts_answers_once(tmp_path):

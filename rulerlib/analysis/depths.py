@@ -31,9 +31,17 @@ def depth_bin(depth: float, bins: int = 10) -> float:
     bins
         The number of depths, from 1; a single one is 50.
     """
-    if bins == 1:
-        return 50.0
-    return math.floor(depth * (bins - 1) / 100 + 0.5) * 100 / (bins - 1)
+    depths = grid(bins)
+    return depths[math.floor(depth * (bins - 1) / 100 + 0.5)]
+
+
+def grid(bins: int) -> list[float]:
+    """Return the depths at which `by_depth` counts needles, by rising depth.
+
+    >>> grid(5), grid(1)
+    ([0.0, 25.0, 50.0, 75.0, 100.0], [50.0])
+    """
+    return [at * 100 / (bins - 1) for at in range(bins)] if bins > 1 else [50.0]
 
 
 def needles(table: pd.DataFrame, by: Sequence[str] = BY) -> pd.DataFrame:
@@ -67,7 +75,8 @@ def by_depth(table: pd.DataFrame, bins: int = 10, by: Sequence[str] = BY) -> pd.
     DataFrame
         ``by``, ``depth`` (the nearest of those), ``n`` (needles), ``found`` (their share, 0 to 1)
         and its 95 % interval ``low``, ``high``, in which needles of one sample, or of one shared
-        context, count as a cluster; an empty table says why.
+        context, count as a cluster; an empty table says why. ``attrs["depths"]`` names all depths,
+        those without a needle too.
     """
     asked = needles(table, by)
     if asked.empty:
@@ -79,4 +88,6 @@ def by_depth(table: pd.DataFrame, bins: int = 10, by: Sequence[str] = BY) -> pd.
     asked["context_id"] = asked["context_id"].astype(object)
     asked.loc[alone, "context_id"] = "sample " + asked["index"].astype(str)
     found = means(asked, "found", [*by, "depth"])
-    return found.drop(columns=["contexts", "design_effect"], errors="ignore")
+    found = found.drop(columns=["contexts", "design_effect"], errors="ignore")
+    found.attrs["depths"] = grid(bins)
+    return found

@@ -8,6 +8,7 @@ tokenizer="lille", num_samples=4, seed=7)[3].input)'
 
 from __future__ import annotations
 
+import json
 import shlex
 from collections.abc import Mapping
 from typing import Any
@@ -62,7 +63,9 @@ def record(prediction: Prediction, judged: Mapping[str, Any]) -> dict[str, Any]:
         "prefix": _plain(others.get("answer_prefix") or ""),
         "gold": [_plain(output) for output in prediction.outputs],
         "answer": _shown(prediction.pred),
-        "known": {name: others[name] for name in _KNOWN if others.get(name) not in (None, {})},
+        "known": {
+            name: _value(others[name]) for name in _KNOWN if others.get(name) not in (None, {})
+        },
         **judged,
     }
     if prediction.truncation >= 0:
@@ -87,7 +90,15 @@ def settings(about: Mapping[str, Any]) -> dict[str, Any]:
     own = {"task": labels.task(about), **labels.settings(about)}
     knobs = labels.knobs(about)
     own |= {"knobs": {name: value for name, value in knobs.items() if value is not None}}
-    return {name: value for name, value in own.items() if value not in (None, [], {}, "")}
+    unset = (None, [], {}, "")
+    return {visible(name): _value(own[name]) for name in own if own[name] not in unset}
+
+
+def _value(value: Any) -> Any:
+    """Return a number as it is, and all else that a file holds as a text that can be shown."""
+    if isinstance(value, (int, float)):
+        return value
+    return _shown(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))
 
 
 def command(about: Mapping[str, Any], index: int) -> str:

@@ -15,6 +15,7 @@ command puts the old one back.
 from __future__ import annotations
 
 import contextlib
+import functools
 import json
 import os
 import secrets
@@ -30,6 +31,7 @@ import rulerlib
 from rulerlib import analysis, paths
 from rulerlib.analysis.tables import BY
 from rulerlib.errors import HALF, DataError, require
+from rulerlib.escaping import visible
 from rulerlib.explore import answers, board, cells, submitted
 from rulerlib.samples import Prediction
 from rulerlib.store import files
@@ -99,6 +101,9 @@ def write(
         own = _named_by_study(own)
         others = submitted.renamed(submitted.read(handed_in), {*own["model"]})
         table = submitted.together(own, others)
+        for name in {*table["model"], *table["language"], *table["task"]}:
+            allowed = "a folder in which all names can be seen"
+            require(visible(name) == name, "runs", str(folders), f"{allowed}, unlike {name!r}")
         shown = {"rulerlib": rulerlib.__version__, **cells.columns(table), "prompts": prompts}
         shown["home"] = home
         numbers = {key: number for number, key in enumerate(cells.keys(table))}
@@ -202,7 +207,7 @@ def _predictions(
         if settings is not before:
             before, about = settings, settings
             if study := settings.get("study"):
-                about = {**settings, "study": None, "group": study}
+                about = {**settings, "study": None, "group": str(study)}
         yield about, prediction
 
 
@@ -297,8 +302,12 @@ def _judged(table: pd.DataFrame) -> Iterator[tuple[tuple[Any, ...], dict[str, An
 
 
 def _save(path: Path, values: Any) -> None:
-    """Write plain data as JSON without spaces."""
-    text = json.dumps(values, ensure_ascii=False, separators=(",", ":"), default=str)
+    """Write plain data as JSON without spaces, and numbers that are none to a browser as texts."""
+    write = functools.partial(json.dumps, ensure_ascii=False, separators=(",", ":"), default=str)
+    try:
+        text = write(values, allow_nan=False)
+    except ValueError:
+        text = write(json.loads(write(values), parse_constant=str))
     _save_text(path, HALF.sub("\ufffd", text))
 
 

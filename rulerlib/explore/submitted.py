@@ -115,7 +115,7 @@ def _record(entry: Entry, answer: Answer, about: dict[str, Any]) -> dict[str, An
     return {
         "index": answer.index, "repeat": answer.repeat, "characters": 0, "pieces": [], "parts": [],
         "prefix": "", "gold": [*answer.gold], "answer": visible(answer.answer),
-        "known": {**known, **({"cut_off": answer.cut_off} if answer.cut_off else {})},
+        "known": {**known, **({"cut_off": visible(answer.cut_off)} if answer.cut_off else {})},
         "measures": {name: round(value, 4) for name, value in measures.items()},
         "score": score, "error": "" if score == 1 else "wrong",
         "command": command(about, answer.index),

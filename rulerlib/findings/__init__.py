@@ -14,7 +14,7 @@ is read.
 """
 
 from rulerlib.findings.curves import curves, models
-from rulerlib.findings.depths import heatmap
+from rulerlib.findings.depths import depths, heatmap
 from rulerlib.findings.drawings import links, places
 from rulerlib.findings.guides import GUIDES
 from rulerlib.findings.lengths import effective

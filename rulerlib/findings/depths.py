@@ -3,40 +3,55 @@
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 
 import pandas as pd
 
+from rulerlib.analysis.labels import base
 from rulerlib.findings.wording import listed, percent, said_count
+from rulerlib.tasks import TASKS
 
 # So many tasks have a sentence each.
 FEW = 4
+
+# What stands at a depth, by the family of a task; elsewhere it is a needle.
+_NOUNS = {"variable_tracking": "hop", "qa": "document", "drop": "passage"}
 
 # A band this rare among misses that fall anywhere is taken for one.
 _RARE = 0.05
 
 
+def depths(table: pd.DataFrame) -> list[float]:
+    """Return all depths of a table of `rulerlib.analysis.by_depth`, those without a needle too."""
+    return sorted({*table.attrs.get("depths", ()), *table["depth"]})
+
+
 def heatmap(table: pd.DataFrame) -> str:
-    """Return how many needles were found, and between which depths the misses lie.
+    """Return how much was found, and between which depths the misses lie.
 
     Parameters
     ----------
     table
         From `rulerlib.analysis.by_depth`, of one model and one language.
     """
-    parts = {name: table[table["task"] == name] for name in dict.fromkeys(table["task"])}
+    parts = {str(name): table[table["task"] == name] for name in dict.fromkeys(table["task"])}
+    cells = len(depths(table)) * table["length"].nunique()
     if len(parts) <= FEW:
-        return "\n".join(f"{name}: {_task(part)}." for name, part in parts.items())
-    found = {str(name): _found(part) for name, part in parts.items()}
-    whole = [name for name, (right, n) in found.items() if right == n]
-    none = [name for name, (right, _) in found.items() if not right]
-    ranked = sorted(found, key=lambda name: found[name][0] / found[name][1])
-    best, worst = ("{}, {} of {}".format(name, *found[name]) for name in (ranked[-1], ranked[0]))
-    said = [f"Most is found of {best}; least of {worst}."]
-    said += [f"Everything is found of {listed(whole)}."] if whole else []
-    said += [f"Nothing is found of {listed(none)}."] if none else []
-    bands = [
-        str(name) for name, part in parts.items() if (band := band_of(part)) and band[2] < _RARE
-    ]
+        return "\n".join(f"{name}: {_task(name, part, cells)}." for name, part in parts.items())
+    counts = {name: _found(part) for name, part in parts.items()}
+    shares = {name: Fraction(right, n) for name, (right, n) in counts.items()}
+    most, least = max(shares.values()), min(shares.values())
+    best, worst = (
+        listed([f"{name} ({right} of {n})" for name, (right, n) in counts.items()
+                if shares[name] == share])
+        for share in (most, least)
+    )  # fmt: skip
+    if most == least:
+        said = [f"The same share is found of each task: {percent(float(most))}."]
+    else:
+        said = [f"{'Everything' if most == 1 else 'Most'} is found of {best}."]
+        said += [f"{'Least' if least else 'Nothing'} is found of {worst}."]
+    bands = [name for name, part in parts.items() if (band := band_of(part)) and band[2] < _RARE]
     if bands:
         said.append(f"Misses keep to a band of depths in {listed(bands)}, more than by chance.")
     return "\n".join(said)
@@ -47,14 +62,26 @@ def _found(part: pd.DataFrame) -> tuple[int, int]:
     return round((part["found"] * part["n"]).sum()), int(part["n"].sum())
 
 
-def _task(part: pd.DataFrame) -> str:
+def _noun(name: str) -> str:
+    """Return what stands at a depth in a task."""
+    task = TASKS.get(base(name))
+    family = task.family.name if task else ""
+    return _NOUNS.get(family, "fact" if task and task.category == "memory" else "needle")
+
+
+def _task(name: str, part: pd.DataFrame, cells: int) -> str:
+    """Return what is said of one task, whose panel has a number of cells."""
     right, n = _found(part)
+    asked, measured = said_count(n, _noun(name)), int((part["n"] > 0).sum())
+    whole = measured == cells
     if right == n:
-        return f"all {said_count(n, 'needle')} are found, at every depth and length"
+        where = "at every depth and length" if whole else f"in all {measured} cells with an n"
+        return f"all {asked} are found, {where}" if n > 1 else f"{asked} is found, of 1"
     if not right:
-        return f"none of {said_count(n, 'needle')} is found, at any depth or length"
+        where = "at any depth or length" if whole else f"in any of {measured} cells with an n"
+        return f"none of {asked} is found, {where}"
     are = "is" if right == 1 else "are"
-    said = f"{right} of {said_count(n, 'needle')} {are} found ({percent(right / n)})"
+    said = f"{right} of {asked} {are} found ({percent(right / n)})"
     low, high, chance = band_of(part) or (0.0, 0.0, 1.0)
     missed = "1 miss" if n - right == 1 else f"{n - right} misses"
     if part["depth"].nunique() == 1:
@@ -63,7 +90,7 @@ def _task(part: pd.DataFrame) -> str:
     where = f"at {low:.0f} %" if low == high else f"between {low:.0f} and {high:.0f} %"
     said += f"; the {missed} {lie} {where} of the depth"
     if (low, high) == (part["depth"].min(), part["depth"].max()):
-        return f"{said}, which is the whole of it"
+        return f"{said}, so that no band of depths stands out"
     if chance < _RARE:
         return f"{said}, so close together as hardly comes by chance"
     return f"{said}, which may be chance"

@@ -19,7 +19,7 @@ GUIDES = {
     "heatmap": (
         "From top to bottom what is asked for moves from the start of the text to its end; from"
         " left to right the text grows. The number in a cell is its n; grey cells were not"
-        " measured. A cell of one needle can only be right or wrong: look at rows, columns and"
+        " measured. A cell with an n of 1 can only be right or wrong: look at rows, columns and"
         " corners. plots.heatmap(table, colours='red-green') draws it in red and green."
     ),
     "study": (

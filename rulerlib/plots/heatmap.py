@@ -1,4 +1,4 @@
-"""The heatmap: the share of needles that were found, by depth and length."""
+"""The heatmap: the share that was found of what was asked for, by depth and length."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def heatmap(
     Returns
     -------
     Figure
-        Each cell carries its n; grey cells were not measured.
+        Each cell carries its n; grey cells were not measured, and neither was a grey row.
 
     Raises
     ------
@@ -49,7 +49,7 @@ def heatmap(
     base.check(table, "measured cell")
     shades = _shades(colours)
     lengths = sorted(table["length"].unique())
-    depths = sorted(table["depth"].unique())
+    depths = findings.depths(table)
     size = max(2.6, 1.2 + 0.45 * len(lengths)), 3.3
     figure, panels = base.task_panels(table, "depth (%): 0 start, 100 end", size, (0.9, 0))
     for axes, part in panels:
@@ -70,7 +70,7 @@ def heatmap(
     # As thin beside several rows of panels as beside one.
     bar = figure.colorbar(image, ax=drawn, shrink=0.9, aspect=20 * rows)
     bar.solids.set_rasterized(True)
-    bar.set_label("share of needles found (n in each cell)")
+    bar.set_label("share found (n in each cell)")
     said = "heatmap", findings.heatmap(table)
     return base.done(figure, _said([part for _, part in panels]), said, title)
 
@@ -125,11 +125,15 @@ def _ink(colour: Sequence[float]) -> str:
 def _said(parts: Sequence[pd.DataFrame]) -> str:
     said = []
     for part in parts:
-        worst = part.iloc[int(part["found"].to_numpy().argmin())]
         whole = (part["found"] * part["n"]).sum() / part["n"].sum()
-        said.append(
-            f"{worst['task']}: {100 * whole:.0f} % found in all, least at"
-            f" {thousands(int(worst['length']))} tokens around depth {worst['depth']:.0f} %,"
-            f" {100 * worst['found']:.0f} %"
-        )
-    return f"Heatmap of the share of needles found by depth and length. {base.said_some(said, 13)}."
+        least = part[part["found"] == part["found"].min()]
+        first = least.iloc[0]
+        where = f"{thousands(int(first['length']))} tokens around depth {first['depth']:.0f} %"
+        if len(least) == len(part):
+            where = "the same in every cell that was measured"
+        elif len(least) == 1:
+            where = f"least at {where}, {100 * first['found']:.0f} %"
+        else:
+            where = f"least in {len(least)} cells, {100 * first['found']:.0f} %, first at {where}"
+        said.append(f"{first['task']}: {100 * whole:.0f} % found in all, {where}")
+    return f"Heatmap of the share found by depth and length. {base.said_some(said, 13)}."

@@ -31,9 +31,7 @@ export async function show(values, rows, shown) {
     at("cell-said").textContent = `${row.model}, ${row.language}: ${row.measure} ${percent(row.mean)} %`
       + ` (${percent(row.low)} to ${percent(row.high)}), n = ${row.n}`
       + (samples.length < row.n ? `; ${samples.length} answers were handed in with their words` : "");
-    at("settings").replaceChildren(...Object.entries(settings).flatMap(([name, value]) => [
-      element("dt", {}, name), element("dd", {}, typeof value === "string" ? value : JSON.stringify(value)),
-    ]));
+    at("settings").replaceChildren(...pairs(settings));
   }
   at("wrong").checked = Boolean(values.get("wrong"));
   if (!dialog.open) dialog.showModal();
@@ -110,11 +108,9 @@ function block(title, lang, ...content) {
   return [element("h4", {}, title), element("div", { class: "text", lang, tabindex: "0", role: "group", "aria-label": title }, ...content)];
 }
 
-function pairs(values) {
-  return element("dl", {}, ...Object.entries(values).flatMap(([name, value]) => [
-    element("dt", {}, name), element("dd", {}, typeof value === "number" ? String(value) : JSON.stringify(value)),
-  ]));
-}
+const pairs = (values) => Object.entries(values).flatMap(([name, value]) => [
+  element("dt", {}, name), element("dd", {}, String(value)),
+]);
 
 /** Show one sample in full. */
 function detail(record, row) {
@@ -135,9 +131,9 @@ function detail(record, row) {
     ...block("Answer", language, record.prefix ? element("span", { class: "gap" }, `${record.prefix} `) : "", record.answer || "(nothing)"),
     ...block("Wanted", language, record.gold.join("\n")),
     ...(record.thinking ? block("Thinking", language, record.thinking) : []),
-    element("h4", {}, "Judgement"), pairs(record.measures),
+    element("h4", {}, "Judgement"), element("dl", {}, ...pairs(record.measures)),
     ...prompt, ...(open.prompts && record.pieces.length > 1 ? [whole] : []),
-    element("h4", {}, "Known of it"), pairs(record.known),
+    element("h4", {}, "Known of it"), element("dl", {}, ...pairs(record.known)),
     ...(record.command ? block("Make its prompt again", "en", element("code", {}, record.command)) : []),
   );
 }

@@ -72,9 +72,11 @@ def run(asked: Run) -> Html:
     """
     language = languages.load(asked.language).name
     other = asked.question_language and languages.load(asked.question_language).name
-    there = {cell.task for cell in asked.cells}
+    # Of `data` a few tasks may be there, where all would be taken.
+    tasks = {cell.task for cell in asked.cells}
+    names = listed([name for name in asked.tasks if name in tasks])
     first = (
-        f"{asked.name} is asked {listed([name for name in asked.tasks if name in there])} at {_lengths(asked.cells)} tokens:"
+        f"{asked.name} is asked {names} at {_lengths(asked.cells)} tokens:"
         f" {_count(asked, asked.cells)}. Language: {language}"
         f"{f', with questions in {other}' if other else ''}."
         f"{_too_short(asked)}{_repeated([*asked.cells, *asked.study_cells], asked)}"

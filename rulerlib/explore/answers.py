@@ -90,7 +90,7 @@ def settings(about: Mapping[str, Any]) -> dict[str, Any]:
     own = {"task": labels.task(about), **labels.settings(about)}
     knobs = labels.knobs(about)
     own |= {"knobs": {name: value for name, value in knobs.items() if value is not None}}
-    unset = (None, [], {}, "")
+    unset: tuple[Any, ...] = (None, [], {}, "")
     return {visible(name): _value(own[name]) for name in own if own[name] not in unset}
 
 

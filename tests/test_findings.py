@@ -26,9 +26,9 @@ from rulerlib.analysis.tables import thousands, tokens  # noqa: E402
 from rulerlib.findings.courses import Course  # noqa: E402
 from rulerlib.findings.depths import band_of  # noqa: E402
 from rulerlib.findings.settings import clear_pairs  # noqa: E402
+from rulerlib.findings.wording import percent  # noqa: E402
 from rulerlib.samples import Prediction  # noqa: E402
 from rulerlib.tasks import RULER  # noqa: E402
-from rulerlib.findings.wording import percent  # noqa: E402
 from rulerlib.tasks.mistakes import KINDS  # noqa: E402
 
 LENGTHS = (512, 1000, 1024, 2048, 4096, 8192)

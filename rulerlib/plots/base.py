@@ -17,7 +17,6 @@ from rulerlib.findings.wording import labels as labels
 from rulerlib.findings.wording import measured as measured
 from rulerlib.findings.wording import said_count as said_count
 from rulerlib.findings.wording import said_n as said_n
-from rulerlib.findings.wording import said_some as said_some
 from rulerlib.plots.pictures import picture
 from rulerlib.show_run import finding
 

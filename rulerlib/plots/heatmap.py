@@ -71,8 +71,8 @@ def heatmap(
     bar = figure.colorbar(image, ax=drawn, shrink=0.9, aspect=20 * rows)
     bar.solids.set_rasterized(True)
     bar.set_label("share found (n in each cell)")
-    said = "heatmap", findings.heatmap(table)
-    return base.done(figure, _said([part for _, part in panels]), said, title)
+    what = "Heatmap of the share found by depth and length"
+    return base.done(figure, what, ("heatmap", findings.heatmap(table)), title)
 
 
 def shade(value: float, colours: str = "blue-yellow") -> tuple[str, str]:
@@ -120,20 +120,3 @@ def _ink(colour: Sequence[float]) -> str:
     )
     # Where the contrasts to both are the same: (1.05 / (l + .05)) = ((l + .05) / .05).
     return "black" if 0.2126 * red + 0.7152 * green + 0.0722 * blue > 0.179 else "white"
-
-
-def _said(parts: Sequence[pd.DataFrame]) -> str:
-    said = []
-    for part in parts:
-        whole = (part["found"] * part["n"]).sum() / part["n"].sum()
-        least = part[part["found"] == part["found"].min()]
-        first = least.iloc[0]
-        where = f"{thousands(int(first['length']))} tokens around depth {first['depth']:.0f} %"
-        if len(least) == len(part):
-            where = "the same in every cell that was measured"
-        elif len(least) == 1:
-            where = f"least at {where}, {100 * first['found']:.0f} %"
-        else:
-            where = f"least in {len(least)} cells, {100 * first['found']:.0f} %, first at {where}"
-        said.append(f"{first['task']}: {100 * whole:.0f} % found in all, {where}")
-    return f"Heatmap of the share found by depth and length. {base.said_some(said, 13)}."

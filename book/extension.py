@@ -398,11 +398,12 @@ def bibtex(citation: dict[str, Any]) -> str:
     fields = {
         "title": f"{{{citation['title']}}}",
         "author": authors,
-        "year": str(citation["date-released"])[:4],
+        # What is not released has no year yet.
+        "year": str(citation.get("date-released", ""))[:4],
         "version": citation["version"],
         "license": citation["license"],
     }
-    body = ",\n".join(f"  {name} = {{{value}}}" for name, value in fields.items())
+    body = ",\n".join(f"  {name} = {{{value}}}" for name, value in fields.items() if value)
     return f"@software{{ruler_book,\n{body}\n}}"
 
 

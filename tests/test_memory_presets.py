@@ -234,15 +234,12 @@ def test_a_file_that_says_something_else(tmp_path, text, sentence):
     assert "\n" not in str(caught.value)
 
 
-def test_no_file_and_no_folder(tmp_path, monkeypatch):
+def test_a_file_that_cannot_be_read(tmp_path):
     with pytest.raises(DataError, match=r"none\.yaml: cannot be read"):
         load(str(tmp_path / "none.yaml"))
     (tmp_path / "bytes.yaml").write_bytes(b"\xff\xfe")
     with pytest.raises(DataError, match=r"bytes\.yaml: cannot be read"):
         load(str(tmp_path / "bytes.yaml"))
-    monkeypatch.setattr(presets, "PRESETS", tmp_path / "params")
-    with pytest.raises(DataError, match="was installed without its presets"):
-        load("rag")
 
 
 def test_a_preset_is_plain_data():

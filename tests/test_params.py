@@ -27,10 +27,9 @@ OF_FAMILIES = [
     ROOT / "notebooks" / f"{name}.ipynb"
     for name in ("niah", "variable_tracking", "common_words", "frequent_words", "qa")
 ]
-# Presets of memories and plans of sweeps are for commands of their own: test_memory_presets.py and
-# test_sweep_plan.py read them.
-OTHERS = {ROOT / "params" / "memory", ROOT / "params" / "sweeps"}
-FILES = sorted(path for path in (ROOT / "params").rglob("*.yaml") if not OTHERS & {*path.parents})
+# Plans of sweeps are for a command of their own: test_sweep_plan.py reads them.
+SWEEPS = ROOT / "params" / "sweeps"
+FILES = sorted(path for path in (ROOT / "params").rglob("*.yaml") if SWEEPS not in path.parents)
 KINDS = {
     "lille", "base_model", "chat_model", "reasoning_model", "served_model", "million_tokens",
 }  # fmt: skip

@@ -34,7 +34,7 @@ what a system recalls. They are compared under the same prompt and the same deco
 ``python -m rulerlib.memory.bench`` teaches, rehearses and asks, in processes of their own.
 
 ============================  =====================================================================
-`rulerlib.memory.presets`     the presets and their settings, read from ``params/memory``
+`rulerlib.memory.presets`     the presets and their settings, read from ``presets``
 `rulerlib.memory.work`        a suite, a preset and a model, and where their files stand
 `rulerlib.memory.bench`       the command; `rulerlib.memory.running` for notebooks
 `rulerlib.memory.planning`    what is checked and estimated before anything is taught

@@ -1,6 +1,6 @@
 """Presets: what a reader sees besides a question, and how it is asked, as a file of settings.
 
-A preset is a YAML file below ``params/memory``; `load` reads one, perhaps with some of its settings
+A preset is a YAML file below ``presets``; `load` reads one, perhaps with some of its settings
 changed, and checks all of it before anything is taught.
 
 >>> preset = load("memory/hei_nw", {"gate": False, "k": 3})
@@ -29,7 +29,6 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Self
 
-import rulerlib
 from rulerlib import languages, paths
 from rulerlib.decoding import Decoding
 from rulerlib.errors import (
@@ -48,7 +47,7 @@ from rulerlib.memory.replay import MIX, mixed
 from rulerlib.memory.system import System
 from rulerlib.prompts import PromptFormat
 
-PRESETS = Path(rulerlib.__file__).resolve().parents[1] / "params" / "memory"
+PRESETS = Path(__file__).parent / "presets"
 """The folder of the presets that come with the project."""
 
 NAMES = (
@@ -328,14 +327,7 @@ def _written(value: Any) -> str:
 
 
 def available() -> tuple[str, ...]:
-    """Return the names of the presets that are there, those of `NAMES` first.
-
-    Raises
-    ------
-    DataError
-        If the package was installed without its presets.
-    """
-    _check_folder()
+    """Return the names of the presets that are there, those of `NAMES` first."""
     there = {
         path.relative_to(PRESETS).with_suffix("").as_posix()
         for path in paths.within(PRESETS, "*.yaml")
@@ -359,7 +351,7 @@ def load(name: str, changes: Mapping[str, Any] | None = None) -> Preset:
     ParameterError
         If there is no such preset or setting, naming the nearest, or a value cannot work.
     DataError
-        If the file cannot be read, or the package was installed without its presets.
+        If the file cannot be read.
     MissingExtraError
         If `pyyaml` is not installed.
     """
@@ -392,14 +384,6 @@ def _replay(values: Any) -> Replay:
         one_of("replay", name, [each.name for each in fields(Replay)])
     require("steps" in values, "replay", values, "a dictionary such as {steps: 20}")
     return Replay(**values)
-
-
-def _check_folder() -> None:
-    if not PRESETS.is_dir():
-        raise DataError(
-            f"{PRESETS}: no such folder, because this rulerlib was installed without its presets:"
-            " give a preset by its file in .yaml, or install the project's folder (pip install -e)."
-        )
 
 
 def _read(path: Path) -> dict[str, Any]:

@@ -21,7 +21,10 @@ from rulerlib.sweep.entries import Entry
 from rulerlib.sweep.memories import FOLDER
 from rulerlib.sweep.sweep import Sweep
 
-NOTEBOOK = Path(rulerlib.__file__).parents[1] / "notebooks" / "analysis.ipynb"
+_PACKAGE = Path(rulerlib.__file__).parent
+# A wheel has the notebooks within the package, a checkout beside it.
+_FOLDERS = (_PACKAGE / "notebooks", _PACKAGE.parent / "notebooks")
+NOTEBOOK = next(filter(Path.is_dir, _FOLDERS), _PACKAGE) / "analysis.ipynb"
 
 MEMORY = NOTEBOOK.with_name("memory.ipynb")
 """The notebook of memories, which would ask what is missing: it gets nothing that is."""

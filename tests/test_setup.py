@@ -1,0 +1,54 @@
+"""What a wheel says of the project; `tests/wheel.py` builds one and tries it."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+import tomllib
+
+import pytest
+from helpers_model import ROOT
+
+README = (ROOT / "README.md").read_text("utf-8")
+HERE = "https://forge.example/group/ruler"
+
+
+@pytest.fixture(scope="module")
+def description():
+    pytest.importorskip("setuptools")
+    spec = importlib.util.spec_from_file_location("ruler_setup", ROOT / "setup.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module.description
+
+
+def targets(text):
+    return re.findall(r"\]\(([^)]+)\)", text)
+
+
+def test_links_of_the_readme_lead_somewhere_without_a_checkout(description):
+    """Into the repository where its address is known, to no file at all where it is not."""
+    relative = [target for target in targets(README) if "://" not in target]
+    assert len(relative) > 5
+    assert all((ROOT / target).exists() for target in relative)
+    with_address = targets(description(README, HERE))
+    assert len(with_address) == len(targets(README))
+    assert all(target.startswith("https://") for target in with_address)
+    assert f"{HERE}/raw/HEAD/book/images/front.svg" in with_address
+    assert f"{HERE}/blob/HEAD/book/needle.md" in with_address
+    without = description(README, "")
+    assert targets(without) == [target for target in targets(README) if "://" in target]
+    assert "](" not in re.sub(r"\]\(https://[^)]+\)", "", without)
+    assert "Try it in your browser: `make book`" in without
+
+
+def test_what_a_registry_shows_of_the_project():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    assert {"readme", "urls", "version"} <= set(project["dynamic"])
+    assert "Typing :: Typed" in project["classifiers"]
+    assert (ROOT / "rulerlib" / "py.typed").read_bytes() == b""
+    assert "Danish" in project["keywords"]
+    workflow = (ROOT / ".github" / "workflows" / "tests.yml").read_text("utf-8")
+    tested = re.search(r"python: \[(.*)\]", workflow)[1].replace('"', "").split(", ")
+    named = [line.rpartition(" ")[2] for line in project["classifiers"] if ":: 3." in line]
+    assert named == tested

@@ -11,8 +11,8 @@ export PATH := $(CURDIR)/$(BIN):$(PATH)
 # Else each of the many processes compiles all that it imports anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help niah sweep results submitted book test check test-long test-seeds test-vllm test-sweep
-.PHONY: test-slurm lint format benchmark clean
+.PHONY: help niah sweep results submitted book test check test-long test-seeds test-wheel test-vllm
+.PHONY: test-sweep test-slurm lint format benchmark clean
 
 help:
 	@sed -n 's/^# //p' Makefile | head -n 2
@@ -23,6 +23,7 @@ help:
 	@echo "make test-long   what tries at random, for as long as that takes"
 	@echo "make test-seeds   what Hypothesis draws, with 20 other seeds"
 	@echo "make lint   ruff, mypy, notebooks without outputs; make format mends what it can"
+	@echo "make test-wheel   what pip installs, in an empty environment: every command"
 	@echo "make test-vllm   the same texts from vLLM's CPU build, in an environment of its own"
 	@echo "make test-sweep   a sweep through Snakemake, killed; make test-slurm   the same on a SLURM"
 	@echo "make benchmark   samples per second and memory of the datasets"
@@ -113,6 +114,10 @@ SEEDS ?= $(shell $(PYTHON) -c 'import random; print(*random.sample(range(10**6),
 test-seeds: .venv/test.stamp
 	for seed in $(SEEDS); do pytest -m hypothesis --hypothesis-seed $$seed $(BESIDE) \
 	$$(grep -l hypothesis tests/test_*.py) || { echo "The seed was $$seed."; exit 1; }; done
+
+# The wheel in an empty environment, without the checkout.
+test-wheel:
+	$(PYTHON) tests/wheel.py
 
 # vLLM pins packages of its own, so it gets an environment of its own. make test-vllm VLLM_TESTS="-k seed"
 VLLM ?= .venv-vllm

@@ -13,7 +13,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, cast
 
-from rulerlib import checkpoints, given, languages, models, paths, synthetic, tasks
+from rulerlib import checkpoints, commands, given, languages, models, paths, synthetic, tasks
 from rulerlib.dataset import check_length
 from rulerlib.decoding import Decoding
 from rulerlib.errors import (
@@ -27,6 +27,7 @@ from rulerlib.errors import (
     whole_number,
 )
 from rulerlib.given import Given
+from rulerlib.models import options
 from rulerlib.prompts import PromptFormat
 from rulerlib.sequential import THRESHOLD, check_threshold
 from rulerlib.tasks import Task
@@ -38,8 +39,13 @@ HOME = "RULERLIB_HOME"
 # Names that IPython itself puts beside the parameters of a notebook.
 _IPYTHON = {"In", "Out", "get_ipython", "exit", "quit", "open"}
 
-# papermill's -p takes True, False and None for what they are, and in small letters for text.
-_TYPED = {"none": None, "null": None, "": None, "true": True, "false": False}
+# Parameters of the notebooks that may be a list or a dictionary, which papermill's -p hands over
+# as text. Of all others a text that begins with a bracket is a text.
+_COLLECTIONS = {
+    "changes", "claimed", "compare", "engine_options", "facts", "knobs", "language", "languages",
+    "lengths", "models", "presets", "runs", "seeds", "sizes", "stop", "study", "study_length",
+    "suites", "tasks", "thinking_tags",
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -181,7 +187,7 @@ class Parameters:
             holds = isinstance(getattr(self, name), kind)
             require(holds, name, getattr(self, name), f"a {kind.__name__}")
         set_(self, "knobs", dictionary("knobs", self.knobs, '{"num_hops": 2}'))
-        self._check_options()
+        options.checked("engine_options", self.engine_options)
         set_(self, "study", self._checked_study())
         asked = [tasks.resolve(name, **self.knobs) for name in self.tasks]
         self._check_primary(asked)
@@ -211,16 +217,6 @@ class Parameters:
         measures = sorted({name for task in asked for name in task.scoring.scores})
         if self.primary is not None and self.primary not in measures:
             raise ParameterError("primary", self.primary, nearest(self.primary, measures))
-
-    def _check_options(self) -> None:
-        options = dictionary("engine_options", self.engine_options, '{"dtype": "float32"}')
-        if "api_key" in options:
-            # An executed notebook keeps its parameters; this sentence does not repeat the key.
-            raise ParameterError(
-                "engine_options",
-                [*options],
-                "without 'api_key', which a notebook would keep: set OPENAI_API_KEY instead",
-            )
 
     def _checked_study(self) -> tuple[Mapping[str, Any], ...]:
         rows = () if self.study is None else self.study
@@ -305,8 +301,8 @@ def halves(length: int, num_lengths: int) -> tuple[int, ...]:
 def notebook_parameters(namespace: Mapping[str, Any], known: Sequence[str]) -> dict[str, Any]:
     """Return the parameters that stand in a notebook, by name.
 
-    Texts such as ``"none"`` and ``"true"``, which papermill does not convert, become the values
-    that they mean.
+    Texts such as ``"none"``, ``"true"`` and ``"[1, 2]"``, which papermill does not convert, become
+    the values that they mean; lists and dictionaries are read as YAML.
 
     Parameters
     ----------
@@ -327,18 +323,18 @@ def notebook_parameters(namespace: Mapping[str, Any], known: Sequence[str]) -> d
     }
     for name, value in values.items():
         if name not in known:
+            if options.is_key(name):
+                raise ParameterError("the parameter name", name, f"left out, {options.INSTEAD}")
             renamed = name == "variants" and "tasks" in known
             raise ParameterError(
                 "the parameter name", name, "'tasks'" if renamed else nearest(name, known)
             )
-        typed = dict(_TYPED)
-        if name == "study":
-            typed["[]"] = None
-        elif name == "answer_prefix":
-            # There it is a value.
-            del typed["none"]
-        if isinstance(value, str):
-            values[name] = typed.get(value.strip().lower(), value)
+        # Of an answer prefix "none" is a value.
+        typed = commands.TYPED if name != "answer_prefix" else {"": None, "null": None}
+        if isinstance(value, str) and value.strip().lower() in typed:
+            values[name] = typed[value.strip().lower()]
+        elif isinstance(value, str) and name in _COLLECTIONS:
+            values[name] = commands.collection(value)
     return values
 
 

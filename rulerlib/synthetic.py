@@ -223,9 +223,19 @@ def written(names: str | Iterable[str] = "ruler") -> str:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Print the settings of the tasks that a command line names, and return the exit code."""
-    given = sys.argv[1:] if arguments is None else [*arguments]
+    parser = commands.parser(
+        "rulerlib.synthetic",
+        "[TASK ...]",
+        "Print the settings of tasks in the form of RULER's synthetic.yaml.",
+        "niah_single_2 vt > synthetic.yaml",
+    )
+    of_ruler = [name for name, task in tasks.TASKS.items() if _has_form(task)]
+    parser.add_argument(
+        "tasks", nargs="*", metavar="TASK", help=f"{', '.join(of_ruler)}; none: RULER's thirteen"
+    )
+    given = parser.parse_args(arguments)
     try:
-        print(written(given or "ruler"), end="")
+        print(written(given.tasks or "ruler"), end="")
     except RulerError as error:
         print(error, file=sys.stderr)
         return 2

@@ -113,7 +113,10 @@ def test_the_citation_is_bibtex_that_others_read():
 @pytest.mark.parametrize(
     ("name", "wanted"),
     [
-        ("tests", ["make test", "make test-long", "make test-vllm", "make test-sweep"]),
+        (
+            "tests",
+            ["make test", "make test-long", "make test-wheel", "make test-vllm", "make test-sweep"],
+        ),
         ("book", ["make submitted", "make book"]),
         ("submissions", ["make submitted"]),
     ],

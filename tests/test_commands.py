@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from helpers_model import ROOT
 
 import rulerlib
-from rulerlib import commands
+from rulerlib import commands, synthetic
+from rulerlib.memory import bench, suites
 
 
 def unread(stream: str, unbuffered: str, *words: str) -> tuple[int, str]:
@@ -48,6 +51,72 @@ def test_head_ends_a_command_that_has_more_to_say():
     shell = f"{sys.executable} -c '{script}' | head -1; echo ${{PIPESTATUS[0]}}"
     done = subprocess.run(["bash", "-c", shell], capture_output=True, text=True, timeout=60)
     assert (done.stdout, done.stderr) == (f"0\n{commands.CLOSED}\n", "")
+
+
+COMMANDS = [
+    "conformance", "explore", "memory.bench", "memory.suites", "submit", "sweep", "synthetic",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize("columns", ["80", "100"])
+def test_help_is_one_screen_and_ends_with_an_example(command, columns):
+    words = [sys.executable, "-m", f"rulerlib.{command}", "--help"]
+    how = {**os.environ, "COLUMNS": columns}
+    done = subprocess.run(words, text=True, timeout=60, env=how, capture_output=True)
+    lines = done.stdout.splitlines()
+    assert (done.returncode, done.stderr) == (0, "")
+    assert lines[0].startswith(f"usage: python -m rulerlib.{command}")
+    assert len(lines) <= 40
+    assert max(map(len, lines)) <= 100
+    # Whoever changes these two adds their examples.
+    if command not in ("explore", "submit"):
+        assert lines[-2] == "example:"
+        assert lines[-1].startswith(f"  python -m rulerlib.{command} ")
+
+
+def test_the_help_of_all_commands_is_looked_at():
+    sources = {
+        path.relative_to(ROOT).with_suffix("").as_posix().removesuffix("/__main__"): path
+        for path in (ROOT / "rulerlib").rglob("*.py")
+    }
+    commands = {
+        name.removeprefix("rulerlib/").replace("/", ".")
+        for name, path in sources.items()
+        if '\nif __name__ == "__main__":' in path.read_text("utf-8")
+    }
+    assert commands == {*COMMANDS}
+
+
+def test_an_example_of_help_is_what_the_command_takes(tmp_path, monkeypatch, capsys):
+    """Those that need neither a run nor a model; `tests/wheel.py` runs all commands."""
+    monkeypatch.chdir(tmp_path)
+    examples = {}
+    for command in ("memory.suites", "memory.bench", "synthetic", "sweep"):
+        words = [sys.executable, "-m", f"rulerlib.{command}", "--help"]
+        said = subprocess.run(words, text=True, timeout=60, capture_output=True, check=True).stdout
+        examples[command] = shlex.split(said.splitlines()[-1])[3:]
+    assert suites.main(examples["memory.suites"]) == 0
+    assert (tmp_path / "sets" / "hops.jsonl").exists()
+    assert bench.main([*examples["memory.bench"], "--dry-run"]) == 0
+    assert synthetic.main(examples["synthetic"][:-2]) == 0
+    assert (ROOT / examples["sweep"][1]).is_file()
+    capsys.readouterr()
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("none", None), (" Null", None), ("TRUE", True), ("3", 3), ("0.5", 0.5), ("date", "date"),
+        ("Gate: on", "Gate: on"), ('{"Recent": 1}', {"Recent": 1}), ("{A: None}", {"A": None}),
+        ("[1, b]", [1, "b"]), ("[INST] x", "[INST] x"), ("[" * 9000, "[" * 9000), ("x=y", "x=y"),
+    ],
+    ids=lambda value: str(value)[:20],
+)  # fmt: skip
+def test_a_shell_can_give_every_kind_of_value(text, wanted):
+    """To the suites and the bench alike; capitals stay what they are."""
+    assert commands.value(text) == wanted
+    assert commands.settings("set", [f"name = {text}"], "k=3") == {"name": wanted}
 
 
 def test_other_errors_and_exit_codes_stay_what_they_are():

@@ -50,7 +50,7 @@ def test_of_a_notebooks_names_only_data_counts():
     ("name", "value", "wanted"),
     [
         ("texts", "None", None), ("texts", " null ", None), ("texts", "", None),
-        ("study", "[]", None), ("tasks", "[]", "[]"), ("answer_prefix", "none", "none"),
+        ("study", "[]", []), ("tasks", " [] ", []), ("answer_prefix", "none", "none"),
         ("answer_prefix", "", None), ("texts", "none.txt", "none.txt"),
     ],
 )  # fmt: skip
@@ -64,6 +64,39 @@ def test_true_and_false_may_be_typed_in_small_letters(typed):
     assert notebook_parameters({"thinking": typed}, ["thinking"]) == {
         "thinking": typed.lower() == "true"
     }
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "wanted"),
+    [
+        ("facts", "[]", []), ("engine_options", '{"dtype": "float32"}', {"dtype": "float32"}),
+        ("engine_options", "dtype: float32", {"dtype": "float32"}),
+        ("engine_options", "{body: {top_k: None, min_p: 0.1}}",
+         {"body": {"top_k": None, "min_p": 0.1}}),
+        ("engine_options", '{"x": 1e-5}', {"x": 1e-5}), ("changes", "{k: False}", {"k": False}),
+        # To YAML 1.1 Norwegian is False, and a day no text.
+        ("languages", "[da, no, off]", ["da", "no", "off"]),
+        ("models", "[2026-01-31]", ["2026-01-31"]),
+        ("study", "- {num_hops: 2}\n- {num_hops: 4}", [{"num_hops": 2}, {"num_hops": 4}]),
+        # Names, and what nobody can read: whoever takes them says what is allowed.
+        ("tasks", "vt,fwe", "vt,fwe"), ("study", "synthetic.yaml", "synthetic.yaml"),
+        ("engine_options", '{"dtype": ', '{"dtype": '), ("knobs", "[" * 9000, "[" * 9000),
+        ("changes", "!!python/name:os.system", "!!python/name:os.system"),
+        # Parameters that are texts.
+        ("system_prompt", "[INST] Answer", "[INST] Answer"), ("needle", "{key}: {v}", "{key}: {v}"),
+        ("texts", "[1].txt", "[1].txt"),
+    ],
+    ids=lambda value: str(value)[:30],
+)  # fmt: skip
+def test_lists_and_dictionaries_arrive_as_text(name, text, wanted):
+    assert notebook_parameters({name: text}, [name]) == {name: wanted}
+
+
+def test_a_text_that_is_no_dictionary_is_named_with_what_is_allowed():
+    options = notebook_parameters({"engine_options": '{"dtype": '}, ["engine_options"])
+    with pytest.raises(ParameterError, match="must be a dictionary such as") as error:
+        Parameters(tasks="vt", **options)
+    assert error.value.value == '{"dtype": '
 
 
 def test_the_old_name_of_tasks_gets_a_hint():

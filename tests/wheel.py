@@ -67,7 +67,7 @@ seeds: [42]
 # What each command of the library is tried with, in this order, besides --help; and what it leaves.
 USES = [
     ("rulerlib.synthetic", "niah_single_2 vt", None),
-    ("rulerlib.memory.suites", "--suite semantic --size 2 --out sets/hops.jsonl", "sets/hops.jsonl"),
+    ("rulerlib.memory.suites", "--suite semantic --size 2 --out hops.jsonl", "hops.card.json"),
     ("rulerlib.memory.bench", "--suites episodic --presets rag,memory/hei_nw --sizes 2 --seeds 7",
      "runs/memory"),
     ("rulerlib.explore", "runs explorer", "explorer/index.html"),
@@ -140,8 +140,9 @@ def main() -> None:
         for module in sorted(commands):
             assert run([python, "-m", module, "--help"], place).startswith("usage: python -m ")
         for module, words, left in USES:
-            # A report of findings is no failure.
-            allowed = (0, 1) if module == "rulerlib.conformance" else (0,)
+            # They say by 1 that a port differs, and that one task of thirteen makes no table.
+            reports = module in ("rulerlib.conformance", "rulerlib.submit")
+            allowed = (0, 1) if reports else (0,)
             assert run([python, "-m", module, *words.split()], place, allowed), module
             assert left is None or (place / left).exists(), left
             print(f"python -m {module} {words}")

@@ -4,7 +4,6 @@ in it. 0: nothing differs from RULER; 1: something does; 2: the files could not 
 
 from __future__ import annotations
 
-import argparse
 import json
 import sys
 from collections.abc import Sequence
@@ -16,9 +15,11 @@ from rulerlib.errors import RulerError
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Print what the files of a folder do otherwise than RULER, and return the exit code."""
-    parser = argparse.ArgumentParser(
-        prog="python -m rulerlib.conformance",
-        description="Say what a port of RULER does otherwise than RULER, from the files it wrote.",
+    parser = commands.parser(
+        "rulerlib.conformance",
+        "FOLDER [options]",
+        "Say what a port of RULER does otherwise than RULER, from the files it wrote.",
+        "runs/lille --tokenizer lille",
     )
     parser.add_argument("folder", help="the folder with prompts, answers and scores")
     parser.add_argument("--tokenizer", help="the tokenizer it counted with: a name or a folder")

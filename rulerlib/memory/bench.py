@@ -24,47 +24,25 @@ from rulerlib.memory.suites import PROFILES, SUITES
 from rulerlib.memory.work import SEEDS, SIZES, STEPS, Work, expand
 
 
-def value(text: str) -> Any:
-    """Return what a setting is set to on a command line.
-
-    >>> [value(text) for text in ("3", "0.5", "none", "True", "reader", '{"recent": 1}')]
-    [3, 0.5, None, True, 'reader', {'recent': 1}]
-    """
-    lowered = text.strip().lower()
-    if lowered in ("none", "null"):
-        return None
-    try:
-        return json.loads(lowered if lowered in ("true", "false") else text)
-    except (ValueError, RecursionError):
-        return text.strip()
-
-
 def listed(parameter: str, text: str, names: Sequence[str] = ()) -> list[Any]:
     """Return what stands between commas; ``all`` stands for all ``names``."""
     if names and text.strip() == "all":
         return [*names]
     found = [part.strip() for part in text.split(",") if part.strip()]
     require(found, parameter, text, "one or several, with commas between them")
-    return found if names else [value(part) for part in found]
-
-
-def changes(parameter: str, given: Sequence[str]) -> dict[str, Any]:
-    """Return settings such as ``k=3`` by name; the last of the same name counts."""
-    for text in given:
-        require("=" in text, parameter, text, "a name and a value, such as k=3")
-    parted = (text.partition("=") for text in given)
-    return {name.strip(): value(said) for name, _, said in parted}
+    return found if names else [commands.value(part) for part in found]
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="python -m rulerlib.memory.bench",
-        description="Teach memories sets of episodes, and ask a model about them.",
-        epilog=f"Suites: {', '.join(SUITES)}. Presets: {', '.join(presets.NAMES)}.",
+    parser = commands.parser(
+        "rulerlib.memory.bench",
+        "[options]",
+        "Teach memories sets of episodes, and ask a model about them.",
+        "--suites episodic --presets rag,memory/hei_nw --sizes 2 --seeds 7",
     )
     add = parser.add_argument
-    add("--suites", default="all", metavar="A,B", help="what is taught and asked (all)")
-    add("--presets", default="all", metavar="A,B", help="what the reader sees (all)")
+    add("--suites", default="all", metavar="A,B", help=", ".join(SUITES))
+    add("--presets", default="all", metavar="A,B", help=", ".join(presets.NAMES))
     # Numbers are read as texts, so that a wrong one is told as everywhere else.
     add("--sizes", default=",".join(map(str, SIZES)), metavar="N,N", help="episodes (50,200,1000)")
     add("--seeds", default=",".join(map(str, SEEDS)), metavar="N,N", help="(1337,2025,4242)")
@@ -104,14 +82,14 @@ def works_of(given: argparse.Namespace) -> list[Work]:
         listed("sizes", given.sizes),
         listed("seeds", given.seeds),
         listed("language", given.language, languages.available()),
-        changes("knob", given.knob),
-        changes("set", given.set),
+        commands.settings("knob", given.knob, "facts=50"),
+        commands.settings("set", given.set, "k=3"),
         model=given.model,
         engine=given.engine,
-        engine_options=changes("engine-option", given.engine_option),
-        length=value(given.length),
+        engine_options=commands.settings("engine-option", given.engine_option, "dtype=float32"),
+        length=commands.value(given.length),
         profile=given.profile,
-        probes=value(given.probes),
+        probes=commands.value(given.probes),
         root=given.root,
     )
 

@@ -299,35 +299,15 @@ def _stands(path: Path, recipe: Recipe) -> bool:
     return True
 
 
-def _value(text: str) -> Any:
-    """Return what a knob is set to on the command line.
-
-    >>> [_value(text) for text in ("3", "0.5", "none", "True", "date")]
-    [3, 0.5, None, True, 'date']
-    """
-    if text.lower() in ("none", "null"):
-        return None
-    with contextlib.suppress(ValueError, RecursionError):
-        return json.loads(text.lower())
-    return text
-
-
-def _changes(settings: Sequence[str]) -> dict[str, Any]:
-    """Return the knobs of settings such as ``facts=50``; the last of the same name counts."""
-    for text in settings:
-        require("=" in text, "knob", text, "a name and a value, such as facts=50")
-    parted = (text.partition("=") for text in settings)
-    return {name.strip(): _value(value.strip()) for name, _, value in parted}
-
-
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="python -m rulerlib.memory.suites",
-        description="Write a set of episodes: facts to be taught, and questions about them.",
-        epilog=f"Suites: {', '.join(SUITES)}. Profiles: {', '.join(PROFILES)}.",
+    parser = commands.parser(
+        "rulerlib.memory.suites",
+        "--suite NAME --size N --out FILE [options]",
+        "Write a set of episodes: facts to be taught, and questions about them.",
+        "--suite semantic --size 20 --knob facts=50 --out sets/hops.jsonl",
     )
     # Numbers are read as texts, so that a wrong one is told as everywhere else.
-    parser.add_argument("--suite", required=True, help="what is taught and asked")
+    parser.add_argument("--suite", required=True, help=", ".join(SUITES))
     parser.add_argument("--size", required=True, help="how many episodes")
     parser.add_argument("--out", required=True, metavar="FILE", help="where: a name in .jsonl")
     parser.add_argument("--seed", default="42", help="another gives other episodes (42)")
@@ -343,12 +323,17 @@ def _parser() -> argparse.ArgumentParser:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Write the set that a command line asks for, and return the exit code: 2 for an error."""
     given = _parser().parse_args(arguments)
-    numbers = {name: _value(getattr(given, name)) for name in ("size", "seed", "probes")}
+    numbers = {name: commands.value(getattr(given, name)) for name in ("size", "seed", "probes")}
     names = {name: getattr(given, name) for name in ("suite", "language", "profile")}
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")
         try:
-            path = write(Recipe(**names, **numbers, changes=_changes(given.knob)), given.out)
+            path = write(
+                Recipe(
+                    **names, **numbers, changes=commands.settings("knob", given.knob, "facts=50")
+                ),
+                given.out,
+            )
         except RulerError as error:
             print(error, file=sys.stderr)
             return 2

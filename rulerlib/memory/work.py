@@ -27,6 +27,7 @@ from rulerlib.languages import Language
 from rulerlib.memory import presets
 from rulerlib.memory.presets import Preset
 from rulerlib.memory.suites import PROFILES, SUITES, Recipe
+from rulerlib.models import options
 from rulerlib.prompts import Frame
 from rulerlib.store.cell import Cell
 
@@ -99,9 +100,7 @@ class Work:
         check_length("length", self.length)
         one_of("engine", self.engine, models.ENGINES)
         checkpoints.checked(self.model, self.engine)
-        options = dictionary("engine_options", self.engine_options, '{"dtype": "float32"}')
-        allowed = "without 'api_key', which would be written down: set OPENAI_API_KEY instead"
-        require("api_key" not in options, "engine_options", [*options], allowed)
+        options.checked("engine_options", self.engine_options)
         paths.named("root", self.root, "the name of a folder")
 
     @cached_property
@@ -149,7 +148,6 @@ class Work:
         more = {"profile": self.profile, "probes": self.probes}
         usual = {"profile": Work.profile, "probes": Work.probes}
         knobs |= {name: value for name, value in more.items() if value != usual[name]}
-        options = dictionary("engine_options", self.engine_options, "{}")
         form = self.settings.format(self.pack)
         return Cell(
             checkpoints.short_name(self.model),
@@ -159,7 +157,9 @@ class Work:
             knobs=knobs,
             seed=self.seed,
             engine=self.engine,
-            options=models.recorded(self.reader(), options) if options else {},
+            options=models.recorded(self.reader(), self.engine_options)
+            if self.engine_options
+            else {},
             weights=checkpoints.short_weights(self.model, self.engine),
             # A model without a chat template is refused, so that this says nothing.
             format=replace(form, chat=None if form.chat else False),

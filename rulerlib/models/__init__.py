@@ -20,6 +20,7 @@ from typing import Any, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 from rulerlib.decoding import Decoding
 from rulerlib.errors import HALF, nearest, one_of, require
+from rulerlib.models.options import checked
 from rulerlib.tokens import Tokenizer
 
 # Each is a module of this package.
@@ -306,6 +307,9 @@ def load(name: str, engine: str = "transformers", /, **options: Any) -> Model:
     known = [option for option in parameters if option != "name"]
     for option in options:
         require(open_ended or option in known, "engine option", option, nearest(option, known))
+    # A server's address and key may be given here, by a program: they are neither shown nor stored.
+    unseen = ("api_key", "base_url")
+    checked("engine options", {name: options[name] for name in options if name not in unseen})
     model: Model = module.Engine(name, **options)
     return model
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from rulerlib import models, predict
 from rulerlib.errors import ParameterError, flag, one_of, require, whole_number
+from rulerlib.models import options
 from rulerlib.parameters import halves, notebook_parameters
 from rulerlib.playground.answer import Answer, sources
 from rulerlib.playground.prompt import TASK, Prompt, Samples
@@ -82,7 +83,8 @@ class Playground:
         whole_number("num_lengths", num_lengths, 1)
         whole_number("seed", seed, 0)
         if isinstance(model, str):
-            model = models.load(model, engine, **(engine_options or {}))
+            given = options.checked("engine_options", engine_options or {})
+            model = models.load(model, engine, **given)
         self.model, self.seed, self.format = model, seed, format or PromptFormat()
         self._check_limit(length)
         self.lengths = halves(length, num_lengths)

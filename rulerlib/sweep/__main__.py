@@ -205,14 +205,17 @@ def _cell(value: object) -> str:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="python -m rulerlib.sweep",
-        description="Plan a sweep, run its jobs, say how far it is, and collect its answers.",
+    parser = commands.parser(
+        "rulerlib.sweep",
+        "COMMAND PLAN [options]",
+        "Plan a sweep, run its jobs, say how far it is, and collect its answers.",
+        "plan params/sweeps/small.yaml",
     )
-    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    # Of a command itself, too.
+    parts = parser.add_subparsers(required=True, metavar="COMMAND", prog=parser.prog)
 
     def command(name: str, do: object, about: str) -> argparse.ArgumentParser:
-        added = commands.add_parser(name, help=about, description=about)
+        added = parts.add_parser(name, help=about, description=about)
         added.add_argument("plan", metavar="PLAN", help="the file of the plan, or its folder")
         added.set_defaults(do=do)
         return added

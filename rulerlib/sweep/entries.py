@@ -24,6 +24,7 @@ from rulerlib.errors import (
     require,
     whole_number,
 )
+from rulerlib.models import options
 
 _NAME = re.compile(r"[a-z0-9](?:[a-z0-9._-]{,38}[a-z0-9])?")
 
@@ -104,6 +105,7 @@ class Server:
 
     def __post_init__(self) -> None:
         given = [value for value in (self.url, self.command) if value is not None]
+        options.checked("server", {"url": self.url, "command": self.command})
         require(len(given) == 1, "server", given, "either url or command")
         require(is_text(given[0]), "server", given[0], "an address or a command")
         holds = self.command is None or "{port}" in self.command
@@ -151,10 +153,7 @@ class Entry:
         require(named, "name", self.name, allowed)
         one_of("engine", self.engine, models.ENGINES)
         checkpoints.checked(self.model, self.engine)
-        dictionary("engine_options", self.engine_options, '{"dtype": "float32"}')
-        if "api_key" in self.engine_options:
-            allowed = "without 'api_key', which the plan's folder would keep: set OPENAI_API_KEY"
-            raise ParameterError("engine_options", [*self.engine_options], allowed)
+        options.checked("engine_options", self.engine_options)
         dictionary("format", self.format, '{"chat": false}')
         dictionary("decoding", self.decoding, '{"temperature": 0.7}')
         served = self.server is not None

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-import argparse
 import sys
 from collections.abc import Sequence
 
+from rulerlib import commands
 from rulerlib.errors import RulerError
 from rulerlib.explore import write
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Write the explorer of some runs into a folder, and return the exit code."""
-    parser = argparse.ArgumentParser(
-        prog="python -m rulerlib.explore",
-        description="Write a folder of static files that shows every score and every answer.",
+    parser = commands.parser(
+        "rulerlib.explore",
+        "RUNS [RUNS ...] FOLDER [options]",
+        "Write a folder of static files that shows every score and every answer.",
+        "runs explorer",
     )
     parser.add_argument("runs", nargs="+", help="the folders of runs, and at last the new folder")
     parser.add_argument(
@@ -39,4 +41,4 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(commands.run(main))

@@ -4,7 +4,6 @@ be packed, or not be looked at.
 
 from __future__ import annotations
 
-import argparse
 import sys
 from collections.abc import Sequence
 
@@ -17,9 +16,11 @@ from rulerlib.submit.packing import FOLDER
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Pack a run, check a submission or ask its model again, and return the exit code."""
-    parser = argparse.ArgumentParser(
-        prog="python -m rulerlib.submit",
-        description="Pack a model's run into a small folder for a pull request, or check one.",
+    parser = commands.parser(
+        "rulerlib.submit",
+        "FOLDER [FOLDER ...] [options]",
+        "Pack a model's run into a small folder for a pull request, or check one.",
+        "runs/mine --claimed 131072",
     )
     said = "the run, runs/<model>; with --check or --again: submissions; with --changed: none"
     parser.add_argument("folders", nargs="*", metavar="folder", help=said)

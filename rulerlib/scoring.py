@@ -1,4 +1,4 @@
-"""Scoring: how an answer is judged, from the text that a model wrote to named numbers.
+r"""Scoring: how an answer is judged, from the text that a model wrote to named numbers.
 
 >>> scores = LIST.score("The values are 112 and 34.", ["12", "34"])
 >>> scores["recall"], scores["item_recall"], scores["item_precision"]
@@ -9,10 +9,15 @@
 1.0
 >>> READING.diagnose("They won.", ["Raiders"])["overlong"]
 True
+>>> READING.score("Dont&#233; lost \N{MINUS SIGN}5.", ["Dont\u00e9 lost -5"])["em_norm"]
+1.0
 """
 
 from __future__ import annotations
 
+import html
+import re
+import unicodedata
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -20,13 +25,34 @@ from typing import Any
 from rulerlib import metrics
 from rulerlib.errors import one_of
 from rulerlib.metrics import FAULTS, MEASURES, OF_GOLDS
-from rulerlib.metrics.words import Golds
+from rulerlib.metrics.words import Golds, spans_of
 
 Extract = Callable[[str, str], str | None]
 """A function that returns the answer in what a model wrote, given the code of the language.
 
 None where it is not written as it was asked for: then all of it is judged.
 """
+
+# With its semicolon: "AT&T" and "a&lt" are no entities.
+_ENTITY = re.compile(r"&(?:#\d+|#[xX][0-9a-fA-F]+|[A-Za-z][A-Za-z0-9]*);")
+
+# Hyphens, the figure dash, the en dash, and minus signs, the last two small and wide.
+_MINUS = str.maketrans(dict.fromkeys("\u2010\u2011\u2012\u2013\u2212\ufe63\uff0d", "-"))
+
+
+def one_form(text: str) -> str:
+    r"""Return a text in the one form in which answers and references are compared.
+
+    HTML's entities are the characters that they stand for, letters that can be encoded in two ways
+    have one (NFC), and every hyphen, en dash and minus sign is the one of the keyboard.
+
+    >>> one_form("Dont&eacute; &amp; 2\u2013\u22125"), one_form("AT&T")
+    ('Donté & 2--5', 'AT&T')
+    """
+    if text.isascii() and "&" not in text:
+        return text
+    text = _ENTITY.sub(lambda entity: html.unescape(entity[0]), text)
+    return unicodedata.normalize("NFC", text).translate(_MINUS)
 
 
 @dataclass(frozen=True)
@@ -88,7 +114,7 @@ class Scoring:
     def score(
         self, pred: str, outputs: Sequence[str], golds: Golds = (), language: str = "en"
     ) -> dict[str, float]:
-        """Return the value of each measure, from 0 to 1, by its name.
+        """Return the value of each measure, from 0 to 1, by its name, of texts in `one_form`.
 
         Parameters
         ----------
@@ -105,9 +131,10 @@ class Scoring:
         ParameterError
             If there is no such language.
         """
-        answer, references = self._answer(pred, language), tuple(outputs)
+        answer, references = self.answer(pred, language), tuple(map(one_form, outputs))
+        accepted = [_spans_in_one_form(gold) for gold in golds] or references
         return {
-            name: OF_GOLDS[name](answer, golds or outputs, language)
+            name: OF_GOLDS[name](answer, accepted, language)
             if name in OF_GOLDS
             else MEASURES[name](answer, references)
             for name in self.measures
@@ -129,18 +156,34 @@ class Scoring:
         ParameterError
             If there is no such language.
         """
-        answer = self._answer(pred, language)
+        answer, line = self._read(pred, language)
         return {
-            "no_answer_line": self.extract is not None and self.extract(pred, language) is None,
+            "no_answer_line": self.extract is not None and line is None,
             "pred_len": metrics.pred_len(answer),
             "gold_len": metrics.gold_len(golds),
             "overlong": metrics.overlong(answer, golds),
             "format_violation": metrics.format_violation(answer),
         }
 
-    def _answer(self, pred: str, language: str) -> str:
-        found = None if self.extract is None else self.extract(pred, language)
-        return pred if found is None else found
+    def answer(self, pred: str, language: str = "en") -> str:
+        """Return the answer in what a model wrote, in `one_form`; all of it where there is none.
+
+        Raises
+        ------
+        ParameterError
+            If there is no such language.
+        """
+        return self._read(pred, language)[0]
+
+    def _read(self, pred: str, language: str) -> tuple[str, str | None]:
+        """Return the answer, and what was extracted."""
+        text = one_form(pred)
+        line = None if self.extract is None else self.extract(text, language)
+        return (text if line is None else line), line
+
+
+def _spans_in_one_form(gold: str | Sequence[str]) -> tuple[str, ...]:
+    return tuple(map(one_form, spans_of(gold)))
 
 
 LIST = Scoring(

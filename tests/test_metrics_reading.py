@@ -18,6 +18,7 @@ from rulerlib import languages, metrics
 from rulerlib.errors import DataError, ParameterError
 from rulerlib.metrics.drop import _assigned, lists
 from rulerlib.metrics.words import normalized
+from rulerlib.scoring import DROP, one_form
 
 PAIRS = 2_500
 
@@ -174,6 +175,101 @@ def test_what_lm_eval_has_otherwise(pred, golds, theirs, ours):
         values = lm_eval.process_results({"answers": answers}, [pred])
         assert (values["em"], values["f1"]) == theirs
         assert lm_eval.get_metrics(["red", "red", "blue"], ("red", "blue", "blue")) == (1, 0.67)
+
+
+# --- The line of the answer, against the rule of inspect_evals ----------------------------------
+
+# What we find otherwise than inspect_evals, each on purpose.
+LAST = "the last label counts, not the first"
+LANGUAGE = "the label may be the language's own"
+MARKED = "marks may stand at both sides of the colon, which may be a wide one"
+FORM = "entities, decomposed letters and minus signs are brought to one form"
+WORD = "a label is a word of its own"
+
+# Language, what a model wrote, the answer in it (None: no label, all is judged), a gold, and why
+# inspect_evals judges it otherwise.
+ANSWERS = [
+    ("en", "Answer: 20", "20", "20", None),
+    ("en", "answer: 20", "20", "20", None),
+    ("en", "ANSWER: 20", "20", "20", None),
+    ("en", "Answer : 20", "20", "20", None),
+    ("en", "Answer:20", "20", "20", None),
+    ("en", "5 - 2 = 3.\nAnswer: 3", "3", "3", None),
+    ("en", "Final Answer: 20", "20", "20", None),
+    ("en", "**Final Answer:** 20", "20", "20", None),
+    ("en", "So, Answer: 20", "20", "20", None),
+    ("en", "1. Answer: 20", "20", "20", None),
+    ("en", "- Answer: 20", "20", "20", None),
+    ("en", "> Answer: 20", "20", "20", None),
+    ("en", "### Answer: 20", "20", "20", None),
+    ("en", "| Answer: 20 |", "20 |", "20", None),
+    ("en", "(Answer: 20)", "20)", "20", None),
+    ("en", "FinalAnswer: 20", "20", "20", None),
+    ("en", "_Answer:_ 20", "20", "20", None),
+    ("en", "The answer: 20 yards", "20 yards", "20 yards", None),
+    ("en", "Answer:\n20", "20", "20", None),
+    ("en", "Answer:\r\n20\r\n", "20", "20", None),
+    ("en", "**Answer:**\n\n**20**", "20", "20", MARKED),
+    ("en", "Answer: \n\n  20 yards\nBecause.", "20 yards", "20 yards", None),
+    ("en", "### Answer:\n- 20", "- 20", "20", None),
+    ("en", "Answer: **20**", "20", "20", None),
+    ("en", "Answer: `Ribe`.", "Ribe`.", "Ribe", None),
+    ("en", "Answer: Ribe, Skive", "Ribe, Skive", "Ribe, Skive", None),
+    ("en", "Answer: 20\nThat was all.", "20", "20", None),
+    ("en", "Answer: 20\n\nAnswer:", "20", "20", None),
+    ("en", "Answer: 12:30", "12:30", "12:30", None),
+    ("en", "The answer is 20", None, "The answer is 20", None),
+    ("en", "20", None, "20", None),
+    ("en", "", None, "20", None),
+    ("en", "Answer:", None, "20", None),
+    ("en", "Answer 20", None, "20", None),
+    ("en", "Answer: 12\nNo, I forgot one.\nAnswer: 13", "13", "13", LAST),
+    ("en", "Answer: the answer: 20", "20", "20", LAST),
+    ("en", "Answer:\nAnswer: 20", "20", "20", LAST),
+    ("en", 'I end with "Answer: $ANSWER".\nAnswer: 20', "20", "20", LAST),
+    ("en", "Answer: 20\nIs this answer: sure?", "sure?", "20", LAST),
+    ("en", "**Answer**: 20", "20", "20", MARKED),
+    ("en", "__Final answer__ :\n20", "20", "20", MARKED),
+    ("en", "Answer\uff1a20", "20", "20", MARKED),
+    ("en", "Nonanswer: 20", None, "20", WORD),
+    ("en", "Answer: Dont&#233;", "Donté", "Donté", FORM),
+    ("en", "Answer: Donte\u0301", "Donté", "Donté", FORM),
+    ("en", "Answer: \u22125", "-5", "-5", FORM),
+    ("en", "Answer: 20\u201324", "20-24", "20 24", FORM),
+    ("da", "Svar: 12", "12", "12", LANGUAGE),
+    ("da", "Endeligt svar: 12", "12", "12", LANGUAGE),
+    ("da", "**Svar:**\n\n12", "12", "12", LANGUAGE),
+    ("da", "Answer: 12", "12", "12", None),
+    ("da", "Final Answer:\n12", "12", "12", None),
+    ("da", "Ansvar: 12", None, "Ansvar 12", None),
+]  # fmt: skip
+
+
+def their_answer(text: str) -> str:
+    """What inspect_evals takes for the answer: behind the first label, in its line or below."""
+    small, at = text.lower(), -1
+    while (at := small.find("answer", at + 1)) >= 0:
+        colon, mark, rest = text[at + len("answer") :].partition(":")
+        if mark and not colon.strip() and rest.strip():
+            return rest.lstrip().split("\n")[0]
+    return text
+
+
+def test_53_answers_are_found_as_inspect_evals_finds_them_but_for_what_is_named():
+    assert len(ANSWERS) == 53
+    for language, text, answer, gold, difference in ANSWERS:
+        assert DROP.answer(text, language) == (one_form(text) if answer is None else answer), text
+        ours = DROP.score(text, [gold], language=language)["f1_inspect"]
+        theirs = metrics.f1_inspect(their_answer(text), [gold], language)
+        assert (ours == theirs) == (difference is None), (text, ours, theirs)
+        if difference not in (None, WORD) and "sure" not in text:
+            assert ours == 1 > theirs, text
+
+
+def test_the_rule_is_that_of_inspect_evals():
+    drop = pytest.importorskip("inspect_evals.drop.drop", reason="needs inspect_evals")
+    for _, text, *_ in ANSWERS:
+        assert their_answer(text) == drop.extract_answer(text), text
 
 
 # --- DROP's measures --------------------------------------------------------------------------

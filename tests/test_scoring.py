@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import re
 from dataclasses import FrozenInstanceError, replace
 
@@ -10,7 +11,7 @@ import pytest
 from rulerlib import metrics
 from rulerlib.errors import ParameterError
 from rulerlib.samples import Prediction
-from rulerlib.scoring import ANY, DROP, LIST, READING, Scoring
+from rulerlib.scoring import ANY, DROP, LIST, MEMORY, READING, Scoring
 from rulerlib.tasks import TASKS
 
 OUTPUTS = ["12", "34", "56"]
@@ -101,6 +102,56 @@ def test_the_line_of_the_answer_is_found_in_its_language():
         told = DROP.diagnose(pred, [["Ribe"]], language)
         assert (told["no_answer_line"], told["pred_len"]) == (not found, 1 if found else 4)
         assert DROP.score(pred, ["Ribe"], language=language)["em_raw"] == found
+
+
+@pytest.mark.parametrize("scoring", [LIST, ANY, READING, MEMORY, DROP])
+@pytest.mark.parametrize(
+    ("pred", "gold"),
+    [
+        ("Dont&#233;", "Dont\u00e9"),
+        ("Donte\u0301", "Dont\u00e9"),
+        ("Dont\u00e9", "Dont&eacute;"),
+        ("Dont\u00e9", "Donte\u0301"),
+        ("\u22125", "-5"),
+        ("\uff0d5", "-5"),
+        ("-5", "\u22125"),
+        ("stille\u2011hylde", "stille-hylde"),
+        ("Fog &amp; S&oslash;n", "Fog & S\u00f8n"),
+    ],
+)
+def test_two_ways_to_write_a_character_are_one(scoring, pred, gold):
+    values = scoring.score(pred, [gold], [[gold]] if scoring is READING else ())
+    # It is no more than was asked for, either.
+    assert values.pop("over_answering", 0) == 0
+    # Of phrases, of digits with a sign and of single words items have no form.
+    items = {"exact_items", "item_recall", "item_precision"}
+    assert {value for name, value in values.items() if name not in items} == {1}
+
+
+def test_the_line_of_the_answer_is_found_in_one_form():
+    assert DROP.answer("Svar: Dont&#233;", "da") == "Dont\u00e9"
+    assert DROP.diagnose("&#65;nswer: a\u0308 b", [["\u00e4"]])["no_answer_line"] is False
+
+
+def test_on_plain_text_ruler_is_scored_as_nvidias_script_does():
+    """It differs by entities, characters with two encodings, dashes, and letters such as \u00df."""
+    rng = random.Random(38)
+    for _ in range(2_000):
+        pred = "".join(rng.choices("aAbB\u00e6\u00c6\u00f8\u00e50123 -&#;.,\n", k=20))
+        refs = [
+            "".join(rng.choices("ab\u00e6\u00f8\u00e501-&", k=rng.randint(1, 2))) for _ in range(3)
+        ]
+        theirs = [reference.lower() in pred.lower() for reference in refs]
+        assert LIST.score(pred, refs)["recall"] == pytest.approx(sum(theirs) / 3), (pred, refs)
+        assert ANY.score(pred, refs)["part_match"] == max(theirs)
+    for pred, reference in [
+        ("&lt;5", "<5"),
+        ("\u22125", "-5"),
+        ("e\u0301", "\u00e9"),
+        ("\u00df", "SS"),
+    ]:
+        assert LIST.score(pred, [reference])["recall"] == 1
+        assert reference.lower() not in pred.lower()
 
 
 def test_a_table_of_scores_knows_the_golds_and_the_language(monkeypatch):

@@ -388,10 +388,9 @@ def judge(said: str, target: Sequence[str], about: Mapping[str, Any]) -> dict[st
     request = Request("", False, 0, stop=tuple(about["stop"]))
     pred, _, _ = stopping.cut([*map(ord, pred)], request, lambda ids, tags: "".join(map(chr, ids)))
     values = scoring.score(pred, target, golds, language)
-    found = scoring.extract and scoring.extract(pred, language)
     return {
         "values": {scoring.primary: values.pop(scoring.primary), **values},
-        "answer": pred if found is None else found,
+        "answer": scoring.answer(pred, language),
         "facts": scoring.diagnose(pred, golds, language) if golds else {},
     }
 

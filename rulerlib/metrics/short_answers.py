@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import functools
 import re
+import string
 import unicodedata
 from collections import Counter
 
@@ -23,21 +24,22 @@ from rulerlib.metrics.words import Golds, best, f1, normalized, written
 
 # Not the point in a number.
 _FULL_STOP = re.compile(r"(?<!\d)\.|\.(?!\d)")
-# What may stand around an answer: emphasis, and before its line a quote, a heading, an item.
-_EMPHASIS, _BEGINNING = " \t*_`~", r"[ \t*_`~>#\-]*"
+# What may stand around an answer and between its label and the colon.
+_EMPHASIS = "*_`~"
 _LINE_BREAK = re.compile(r"[\n\r\v\f\x85\u2028\u2029]")
 _FINAL_MARKS = tuple(".,;:!?…")
 
 
 def answer_line(text: str, language: str = "en") -> str | None:
-    """Return what stands in the last line that begins with the language's word for an answer.
+    """Return what stands after the last label of an answer, ``Answer:``, in its line or the next.
 
-    Markup around the line and the answer is left out. None where there is no such line, or
-    nothing in it.
+    Labels are the language's word for an answer and the English one, whatever stands before them
+    in their line. Markup around the answer is left out. None where there is no label, or nothing
+    after any.
 
-    >>> answer_line("It lost **two**.\\nSo 5 - 2 = 3.\\n\\n**Answer:** `3`")
+    >>> answer_line("It lost **two**.\\nSo 5 - 2 = 3.\\n\\n**Final Answer:** `3`")
     '3'
-    >>> answer_line("Svar: 12,5 %", "da"), answer_line("The answer is 3.")
+    >>> answer_line("Endeligt svar:\\n12,5 %", "da"), answer_line("The answer is 3.")
     ('12,5 %', None)
 
     Raises
@@ -47,15 +49,23 @@ def answer_line(text: str, language: str = "en") -> str | None:
     DataError
         If its pack has no word for an answer.
     """
-    found = [line.strip(_EMPHASIS) for line in _line(language).findall(text)]
-    return next(filter(None, reversed(found)), None)
+    around, end = f"{_EMPHASIS}{string.whitespace}", len(text)
+    for label in reversed([*_labels(language).finditer(text)]):
+        # Up to the next label, which may follow one with nothing after it.
+        if after := text[label.end() : end].strip(around):
+            return _LINE_BREAK.split(after, maxsplit=1)[0].rstrip(around)
+        end = label.start()
+    return None
 
 
 @functools.cache
-def _line(language: str) -> re.Pattern[str]:
-    label = re.escape(languages.load(language).text("reading", "answer_prefix").strip(" \n:"))
-    flags = re.IGNORECASE | re.MULTILINE
-    return re.compile(rf"^{_BEGINNING}{label}[{_EMPHASIS}]*:(.*)$", flags)
+def _labels(language: str) -> re.Pattern[str]:
+    packs = map(languages.load, (language, "en"))
+    words = (pack.text("reading", "answer_prefix").strip(" \n:") for pack in packs)
+    either = "|".join(map(re.escape, dict.fromkeys(words)))
+    # No label is the end of a word, as in "Ansvar:"; but that of "FinalAnswer:" is one.
+    start = r"(?:(?<![^\W_])|(?-i:(?<=[a-zæøå])(?=[A-Z])))"
+    return re.compile(rf"{start}(?:{either})[\s{_EMPHASIS}]*[:\uff1a]", re.IGNORECASE)
 
 
 def em_raw(pred: str, golds: Golds, language: str = "en") -> float:

@@ -22,6 +22,7 @@ from typing import Any
 from rulerlib.metrics import answer_line
 from rulerlib.metrics.words import finite, normalized
 from rulerlib.samples import Prediction
+from rulerlib.scoring import one_form
 from rulerlib.tasks.mistakes import mistake, refused
 
 # Between the words and numbers of a reckoning: 2,040-1,900=140.
@@ -47,9 +48,11 @@ def explain(prediction: Prediction, cut_off: bool = False) -> dict[str, Any]:
         See `rulerlib.tasks.mistakes.mistake`.
     """
     language = prediction.others.get("language") or "en"
-    line = answer_line(prediction.pred, language)
-    said = (prediction.pred if line is None else line).strip()
+    pred = one_form(prediction.pred)
+    line = answer_line(pred, language)
+    said = (pred if line is None else line).strip()
     golds = prediction.golds or [[output] for output in prediction.outputs]
+    golds = [[one_form(span) for span in gold] for gold in golds]
     if not said:
         error = "cut off" if cut_off else "empty"
     elif refused(said):

@@ -19,12 +19,21 @@ stand in columns::
 The golds of a question are its answer and all validated ones, without repetition: a number, one
 or more spans, or a date. A passage stands alone, for nothing says which ones are on the same
 matter. A question without any answer (the released training side has a few) is left out, and
-that is said. Rows with ``answers_spans`` (``ucinlp/drop``) are not read: there the spans of all
-annotators stand in one list, and which of them make up one answer is lost.
+that is said.
+
+Rows of ``ucinlp/drop`` have the answers of all annotators in one list::
+
+    {"query_id": "f37e", "passage": "Oakland won 29-6 ...", "question": "Which team won?",
+     "answers_spans": {"spans": ["Raiders", "Oakland Raiders"], "types": ["span", "span"]}}
+
+A number or a date is a gold. Which spans make up one answer is not said. Spans that stand there
+equally often, and more than once, are taken for one answer that all annotators gave. Else each
+span is a gold, and all of them together are another; how many questions that concerns is said.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
@@ -68,7 +77,13 @@ def _ask(asked: Row, passage: int, collection: Collection) -> None:
         raise ValueError("a question is empty")
     if name == TWICE and not question.endswith("?"):
         return
-    golds = tuple(gold for gold in dict.fromkeys(map(_gold, _answers(asked))) if gold)
+    if "answers_spans" in asked:
+        answers = _listed(asked["answers_spans"])
+        if len(answers[0]) > 1 and answers[0][:1] in answers:
+            collection.unclear.append(name or question)
+    else:
+        answers = [*map(_gold, _answers(asked))]
+    golds = tuple(gold for gold in dict.fromkeys(answers) if gold)
     if not golds:
         collection.unanswered.append(name or question)
         return
@@ -95,6 +110,16 @@ def _gold(answer: Row) -> tuple[str, ...]:
     spans = (text(span, "a span") for span in items(answer.get("spans") or (), "spans"))
     either = (text(number or "", "number"),), tuple(spans), (" ".join(filter(None, parts)),)
     return next((found for kind in either if (found := tuple(filter(None, kind)))), ())
+
+
+def _listed(answers: Row) -> list[tuple[str, ...]]:
+    """Return the golds in a list of all annotators' answers, spans before numbers and dates."""
+    columns = [items(_object(answers, "answers_spans")[name], name) for name in ("spans", "types")]
+    pairs = [(text(span, "a span"), kind) for span, kind in zip(*columns, strict=True)]
+    spans = Counter(span for span, kind in pairs if kind == "span" and span)
+    agreed = len({*spans.values()}) == 1 and max(spans.values()) > 1
+    golds = [tuple(spans)] + [(span,) for span in spans if not agreed]
+    return golds + [(span,) for span, kind in pairs if kind != "span" and span]
 
 
 def _object(value: Any, name: str) -> Row:

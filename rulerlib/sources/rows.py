@@ -99,11 +99,14 @@ class Collection:
         The documents of an article in their order, where rows that stand apart belong together.
     unanswered
         The names of questions without an answer, in a data set that should answer them all.
+    unclear
+        The names of questions whose spans may be one answer or several.
     """
 
     def __init__(self) -> None:
         self.articles: dict[str, dict[int, None]] = {}
         self.unanswered: list[str] = []
+        self.unclear: list[str] = []
         self._documents: dict[str, int] = {}
         self._asked: list[Asked] = []
 

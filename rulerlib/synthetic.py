@@ -138,17 +138,17 @@ def _row(name: str, entry: Any) -> dict[str, Any]:
             value = form.values[argument][one_of(argument, value, form.values[argument])]
         knobs[knob] = value
     candidates = [tasks.TASKS[task] for task in tasks.names("all", family) if task in tasks.RULER]
-    wanted = {**asdict(tasks.FAMILIES[family].knobs()), **knobs}
+    try:
+        # As the family takes them: no fewer keys than are asked for, whatever the file says.
+        wanted = asdict(tasks.FAMILIES[family].knobs(**knobs))
+    except ParameterError as error:
+        raise ParameterError(f"{error.parameter} of {name}", error.value, error.allowed) from error
     # RULER says these for every length, as ours are where nobody sets them.
     if all(wanted.get(knob) == value for knob, value in _FREQUENCIES.items()):
         wanted |= dict.fromkeys(_FREQUENCIES)
     task, differs = min(
         ((task, _differing(task, wanted)) for task in candidates), key=lambda each: len(each[1])
     )
-    try:
-        tasks.resolve(task.name, **differs)
-    except ParameterError as error:
-        raise ParameterError(f"{error.parameter} of {name}", error.value, error.allowed) from error
     return {"task": task.name, **differs}
 
 

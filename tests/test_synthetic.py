@@ -115,6 +115,40 @@ def test_a_study_takes_the_settings_of_its_family(tmp_path):
         Parameters(tasks="vt", family="variable_tracking", study=str(tmp_path / "no.yaml"))
 
 
+def test_rulers_own_file_is_its_thirteen_tasks():
+    """It asks for four keys of one, and its script raises the one to four."""
+    usual = {"type_needle_k": "words", "type_needle_v": "numbers", "num_needle_k": 1,
+             "num_needle_v": 1, "num_needle_q": 1}  # fmt: skip
+    needles = {
+        "niah_single_1": {"type_haystack": "noise"},
+        "niah_single_2": {},
+        "niah_single_3": {"type_needle_v": "uuids"},
+        "niah_multikey_1": {"num_needle_k": 4},
+        "niah_multikey_2": {"type_haystack": "needle"},
+        "niah_multikey_3": {
+            "type_haystack": "needle", "type_needle_k": "uuids", "type_needle_v": "uuids",
+        },
+        "niah_multivalue": {"num_needle_v": 4},
+        "niah_multiquery": {"num_needle_q": 4},
+    }  # fmt: skip
+    entries = {
+        name: {"task": "niah", "args": {"type_haystack": "essay", **usual, **args}}
+        for name, args in needles.items()
+    }
+    others = {
+        "vt": ("variable_tracking", {"type_haystack": "noise", "num_chains": 1, "num_hops": 4}),
+        "cwe": ("common_words_extraction", {"freq_cw": 30, "freq_ucw": 3, "num_cw": 10}),
+        "fwe": ("freq_words_extraction", {"alpha": 2.0}),
+        "qa_1": ("qa", {"dataset": "squad"}),
+        "qa_2": ("qa", {"dataset": "hotpotqa"}),
+    }
+    entries |= {name: {"task": task, "args": args} for name, (task, args) in others.items()}
+    assert synthetic.rows(yaml.safe_dump(entries, sort_keys=False)) == [
+        {"task": name} for name in entries
+    ]
+    assert {*entries} == {*tasks.RULER}
+
+
 def test_the_command_prints_what_it_reads_again():
     command = [sys.executable, "-m", "rulerlib.synthetic", "vt", "fwe"]
     printed = subprocess.run(command, capture_output=True, text=True, check=True).stdout

@@ -23,7 +23,6 @@ from __future__ import annotations
 import bisect
 import itertools
 import random
-import warnings
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property, partial
@@ -61,8 +60,8 @@ class Knobs:
     type_needle_k, type_needle_v
         What keys and values are: ``"words"``, ``"numbers"`` (7 digits) or ``"uuids"``.
     num_needle_k, num_needle_v, num_needle_q
-        Number of keys, of values of each key, and of keys asked for; as in RULER's script, there
-        are at least as many keys as are asked for.
+        Number of keys, of values of each key, and of keys asked for. As in RULER's script, the
+        first is raised to the last where it is smaller.
     depth
         None: depths as in RULER. A number from 0 (start) to 100 (end) puts the needle that is
         asked for there. Where several are asked for, it puts one of the first key's there; the
@@ -103,11 +102,6 @@ class Knobs:
         for name in ("num_needle_k", "num_needle_v", "num_needle_q"):
             whole_number(name, getattr(self, name), 1, len(DEPTHS))
         if self.num_needle_q > self.num_needle_k:
-            warnings.warn(
-                f"num_needle_k is {self.num_needle_q}, not {self.num_needle_k}, because"
-                f" {self.num_needle_q} keys are asked for (num_needle_q).",
-                stacklevel=3,
-            )
             object.__setattr__(self, "num_needle_k", self.num_needle_q)
         count = self.num_needles
         allowed = f"at most {len(DEPTHS)}, the number of depths"

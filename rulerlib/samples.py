@@ -51,7 +51,7 @@ _OTHERS = {
     "context_id": "int | None",
     "prompt_tokens": "int", "tokens_generated": "int", "finished": "bool",
     "cut_off": "str | None", "thinking": "str", "repeat": "int", "golds": "list[list[str]]",
-    "id": "str", "cluster": "str", "facts": "dict[str, Any]",
+    "cluster": "str", "facts": "dict[str, Any]",
 }  # fmt: skip
 
 

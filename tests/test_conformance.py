@@ -120,7 +120,7 @@ def write_nvidia(folder, task, records, length=LENGTH):
     ])  # fmt: skip
     lines(base / "pred" / f"{task}.jsonl", [
         {"index": number, "pred": each.pred, "input": each.prompt, "outputs": each.outputs,
-         "others": {}, "truncation": -1, "length": each.length}
+         "others": {"id": number}, "truncation": -1, "length": each.length}
         for number, each in enumerate(records)
     ])  # fmt: skip
     with (base / "pred" / f"summary-{task}.csv").open("w", newline="") as file:

@@ -371,7 +371,7 @@ def test_what_is_read_of_others_is_checked(others, what):
 def test_what_is_not_read_of_others_may_be_anything():
     others = {
         "time": [None, {}], "golds": [["a", "b"], []], "context_id": None, "depths": [0, 0.5],
-        "parts": [{"role": "word", "start": [0], "end": [4]}], "finished": False,
+        "parts": [{"role": "word", "start": [0], "end": [4]}], "finished": False, "id": 7,
     }  # fmt: skip
     record = {"index": 0, "input": "four", "outputs": [], "pred": "", "others": others}
     assert Prediction.from_dict(record).others == others

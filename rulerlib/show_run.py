@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from rulerlib import languages
+from rulerlib import languages, tasks
 from rulerlib.analysis.tables import thousands
 from rulerlib.escaping import markup, spoken
 from rulerlib.findings.wording import listed, said_count
@@ -66,7 +66,7 @@ def lines(*said: str, codes: Iterable[str] = ()) -> Html:
 
 
 def run(asked: Run) -> Html:
-    """Return in two lines what a run asks of which model, and how.
+    """Return in two lines what a run asks of which model, and how; in more, what it asks otherwise.
 
     Nothing is asked for it, and the weights of the model are not loaded.
     """
@@ -84,12 +84,13 @@ def run(asked: Run) -> Html:
     studied = asked.study_cells
     study = (
         f" The study compares {said_count(len(asked.rows), 'setting')} at {_lengths(studied)}"
-        f" tokens: {_count(asked, studied)}."
+        f" tokens: {_count(asked, studied)}.{_not_studied(asked)}"
         if studied
         else ""
     )
     codes = (asked.language, asked.question_language)
-    return lines(first + _counted(asked), f"{_decoded(asked)}{study}", codes=filter(None, codes))
+    told = (first + _counted(asked), f"{_decoded(asked)}{study}", *_raised(asked))
+    return lines(*told, codes=filter(None, codes))
 
 
 def _too_short(asked: Run) -> str:
@@ -114,6 +115,30 @@ def _repeated(cells: Sequence[Cell], asked: Run) -> str:
     times = [f"{factor:g} times at {thousands(at)}" for at, factor in sorted(most.items())]
     said = " The haystacks repeat their texts: on average a sentence stands there"
     return f"{said} {listed(times, 8)}." if times else ""
+
+
+def _not_studied(asked: Run) -> str:
+    """Return in words which knobs of a run its study does not have; empty where it has them all."""
+    names = [name for name in asked.knobs if any(name not in knobs for _, knobs in asked.rows)]
+    if not names:
+        return ""
+    chronicle = asked.family == "drop" and "source" in names
+    asks = ", and asks the fictional chronicle" if chronicle else ""
+    return f" It keeps to the settings of its rows, without {listed(names)} as set above{asks}."
+
+
+def _raised(asked: Run) -> list[str]:
+    """Return in words which settings have more keys than were set, because more are asked for."""
+    said = []
+    for name, knobs in [*((name, asked.knobs) for name in asked.tasks), *asked.rows]:
+        wanted = {**tasks.TASKS[name].settings(), **knobs}.get("num_needle_k")
+        keys = tasks.resolve(name, **knobs).settings().get("num_needle_k")
+        if keys != wanted:
+            said.append(
+                f"{name}: num_needle_k is {keys}, not {wanted}, because {keys} keys are asked for"
+                " (num_needle_q)."
+            )
+    return [*dict.fromkeys(said)]
 
 
 def _lengths(cells: Sequence[Cell]) -> str:

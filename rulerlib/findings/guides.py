@@ -23,9 +23,10 @@ GUIDES = {
         " corners. plots.heatmap(table, colours='red-green') draws it in red and green."
     ),
     "study": (
-        "Each setting differs from the others of its panel in what its name says, and in nothing"
-        " else. Bars and bands are 95 % intervals; settings on the same line do what the others"
-        f" do. {_CLEAR}"
+        "A setting's name says what is set for it; all else that can be set is the same in its"
+        " panel. Another task or operation asks other questions, which may be harder by themselves."
+        " Bars and bands are 95 % intervals; settings on the same line do what the others do."
+        f" {_CLEAR}"
     ),
     "errors": (
         "Each bar is a length, as high as the share of wrong answers there; its parts are the"

@@ -23,7 +23,7 @@ Given = dict[tuple[str, int], Path]
 """Files of questions by task and length, short lengths first."""
 
 
-def find(data: Any, names: Sequence[str]) -> Given:
+def find(data: Any, names: Sequence[str], knobs: bool = False) -> Given:
     """Return the datasets of some tasks below a path.
 
     The task is the name of a file's folder. The length, in tokens, is the name of the nearest
@@ -36,6 +36,8 @@ def find(data: Any, names: Sequence[str]) -> Given:
         A file ``<task>/validation.jsonl``, or a folder with such files somewhere below it.
     names
         The tasks; files of others are left out.
+    knobs
+        Whether tasks with other knobs count as well, whose folders say so (``vt+num_hops=2``).
 
     Raises
     ------
@@ -52,6 +54,7 @@ def find(data: Any, names: Sequence[str]) -> Given:
     chosen: Given = {}
     for path in [top] if top.is_file() else paths.within(top, "validation.jsonl"):
         task = path.resolve().parent.name
+        task = task.partition("+")[0] if knobs else task
         if task not in names:
             continue
         numbers = [part.name for part in path.resolve().parents if part.name.isdecimal()]

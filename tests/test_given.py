@@ -36,6 +36,13 @@ def test_the_length_is_that_of_the_folder_or_of_the_longest_sample(tmp_path, fol
     assert given.find(str(path), ["vt"]) == {("vt", length): path}
 
 
+def test_folders_of_other_knobs_count_where_they_are_asked_for(tmp_path):
+    path = put(tmp_path / "512" / "vt+num_hops=2" / "validation.jsonl", {})
+    assert given.find(str(tmp_path), ["vt"], knobs=True) == {("vt", 512): path}
+    with pytest.raises(ParameterError, match="folder with such files"):
+        given.find(str(tmp_path), ["vt"])
+
+
 def test_short_lengths_come_first(tmp_path):
     for length in (8192, 512, 1024):
         put(tmp_path / str(length) / "vt" / "validation.jsonl", {})

@@ -215,28 +215,81 @@ def test_the_model_inside_answers_in_inspect_as_it_does_here(tmp_path, monkeypat
 
 
 @BY_COMMAND
-def test_the_file_in_a_clone_runs_drop(tmp_path, monkeypatch, command):
-    run = Run(
-        tasks="drop_1", loaded=Guesser(), language="en", length=2000, num_samples=3,
-        knobs={"fewshot": 1, "fewshot_seed": 123}, output=str(tmp_path / "runs"),
-    )  # fmt: skip
-    run.predict()
+def test_the_file_in_a_clone_asks_drop_itself(tmp_path, monkeypatch, command):
+    """All of a file in English, each passage alone, without a tokenizer or a length."""
+    file = shared("drop_sample.json")
+    released = json.loads(file.read_text())
+    # The model counts its tokens by a tokenizer that it would download.
+    (tmp_path / "tiktoken.py").write_text(
+        "import types\nget_encoding = lambda _: types.SimpleNamespace(encode=lambda text, **_: [])"
+    )
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path), prepend=os.pathsep)
+    monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.chdir(ROOT)
     log = evaluated(
-        tmp_path, "DROP/task.py", command, "rulerlib/replay", model_args={"path": str(run.root)},
-        task_args={
-            "task": "drop_1", "tokenizer": "words", "length": 2000, "language": "en", "fewshot": 1,
-            "fewshot_seed": 123, "num_samples": 3,
-        },
+        tmp_path, "DROP/task.py", command, "mockllm/model", model_args={},
+        task_args={"source": str(file), "fewshot": 0},
     )  # fmt: skip
     as_ours(log)
     assert log.eval.task == "drop"
-    assert log.eval.task_args["fewshot"] == 1
     assert log.results.headline.score == "drop_f1"
+    assert {sample.id for sample in log.samples} == {
+        pair["query_id"] for each in released.values() for pair in each["qa_pairs"]
+    }
     first = log.samples[0]
     assert [turn.role for turn in first.messages] == ["system", "user", "assistant"]
-    assert first.messages[0].text.count("Passage: ") == 1
-    assert first.scores["judged"].metadata.keys() >= {"no_answer_line", "overlong"}
+    assert first.messages[0].text == "You will be asked to read a passage and answer a question."
+    assert first.messages[1].text.count("Passage: ") == 1
+    assert (first.metadata["length"], first.metadata["max_tokens"]) == (None, 2048)
+    assert first.scores["judged"].metadata["no_answer_line"]
+
+
+def test_drop_itself_has_three_examples_of_its_training_side(tmp_path):
+    from rulerlib.export._inspect_registry import released
+
+    file, train = shared("drop_sample.json"), tmp_path / "train.json"
+    passages = json.loads(file.read_text())
+    train.write_text(json.dumps({name: passages.pop(name) for name in [*passages][:2]}))
+    asked = {"source": str(file), "train": str(train), "num_samples": 2}
+    posed = pose("drop", "openai", **released(**asked))
+    system = posed.records[0]["input"][0]["content"]
+    assert system.count("Passage: ") == system.count("Answer: ") == 3
+    same = pose("drop", "openai", **released(**{**asked, "fewshot_seed": 42, "fewshot": 3}))
+    assert same.records == posed.records
+    other = pose("drop", "openai", **released(**{**asked, "fewshot_seed": 7}))
+    assert other.records[0]["input"][0]["content"] != system
+    with pytest.raises(ParameterError, match=r"fewshot is 3, but must be 0, or .*'train' names a"):
+        pose("drop", "openai", **released(source=str(file)))
+
+
+@BY_COMMAND
+def test_answers_of_the_notebook_are_repeated_by_their_folders_names(
+    tmp_path, monkeypatch, command
+):
+    run = Run(
+        tasks="drop_1", loaded=Guesser(), language="en", length=2000, num_samples=3,
+        knobs={"fewshot": 1, "reasoning": False}, output=str(tmp_path / "runs"),
+    )  # fmt: skip
+    run.predict()
+    (cell,) = run.cells
+    assert run.answers(cell).stem == "drop_1+fewshot=1+reasoning=false"
+    monkeypatch.chdir(ROOT)
+    data = run.answers(cell).parent.parent / "data"
+    log = evaluated(
+        tmp_path, "DROP/task.py", command, "rulerlib/replay", model_args={"path": str(run.root)},
+        task_args={"data": str(data)},
+    )  # fmt: skip
+    stored = {record.index: record.pred for record in read_predictions(run.answers(cell))}
+    said = {each.metadata["index"]: each.output.completion for each in log.samples}
+    assert said == stored
+    assert [each.metadata["stop"] for each in log.samples] == [["\n"]] * 3
+
+
+def test_files_whose_knobs_decide_how_they_are_judged_are_refused(tmp_path):
+    data = Dataset("niah_multikey_1", 600, "en", "words", 2, knobs={"present": 0.5})
+    write(data, tmp_path / "600" / "niah_multikey_1+present=0.5")
+    with pytest.raises(ParameterError, match=r"knobs is {'present': 0.5}, but must be knobs of"):
+        pose("niah", "rulerlib", data=str(tmp_path))
 
 
 @pytest.mark.parametrize(
@@ -246,10 +299,16 @@ def test_the_file_in_a_clone_runs_drop(tmp_path, monkeypatch, command):
             ["rulerlib/niah", "-T", "lenght=512", "-T", "tokenizer=words"],
             r"the parameter name is 'lenght', but must be one of .*did you mean 'length'\?\)\.",
         ),
+        # No network is reached here.
+        (
+            ["DROP/task.py", "-T", "fewshot=5"],
+            r"(source is 'EleutherAI/drop@\w+', but must be a data set that can be loaded \(.*\)"
+            r"|.* needs the package 'datasets': .*)\.",
+        ),
     ],
 )
 def test_a_mistake_is_one_sentence_of_ours(words, sentence, tmp_path):
-    done = inspect_eval(tmp_path, *words, "--model", "mockllm/model")
+    done = inspect_eval(tmp_path, *words, "--model", "mockllm/model", cwd=ROOT)
     assert done.returncode != 0
     assert re.fullmatch(sentence, " ".join((done.stdout + done.stderr).split()))
 
@@ -328,6 +387,8 @@ def test_a_question_that_is_asked_twice_has_another_name_then():
     ("family", "parameters", "sentence"),
     [
         ("qa", {}, "tokenizer is None, but must be given"),
+        ("drop", {"task": "drop_1", "length": 2000}, "tokenizer is None, but must be given"),
+        ("drop", {"task": "drop_2"}, "tokenizer is None, but must be given"),
         ("qa", {"tokenizer": "words", "length": 64}, "length is 64, but must be at least "),
         ("qa", {"tokenizer": "words", "length": "4k"}, "length is '4k', but must be a whole"),
         ("qa", {"tokenizer": "words", "num_needle_k": 2}, "the parameter name is 'num_needle_k'"),

@@ -19,6 +19,7 @@ from rulerlib import packages, tasks
 from rulerlib.errors import RulerError
 from rulerlib.export import inspect_ai as ours
 from rulerlib.export import inspect_replay
+from rulerlib.tasks import qa
 
 ai, dataset, model, scorer, solver, said, markup = (
     packages.load(name, "inspect", "Running our tasks in inspect_ai")
@@ -78,6 +79,39 @@ def _task(name: str, family: str | None) -> Callable[..., Any]:
     )
     made: Callable[..., Any] = ai.task(make, name=name)
     return made
+
+
+# How DROP itself is asked.
+_RELEASED: dict[str, Any] = {
+    # The revision that inspect_evals reads.
+    "source": "EleutherAI/drop@619386fc7ffe6dace3cc6d3483c69b164ebf6bf3",
+    "language": "en", "task": "drop_1", "fewshot": 3, "fewshot_seed": 42,
+    # As much as others give for steps and an answer; our own questions need less.
+    "tokens_to_generate": 2048,
+}  # fmt: skip
+
+
+def released(**parameters: Any) -> dict[str, Any]:
+    """Return parameters of the family ``drop`` that ask all of DROP itself, but where some differ.
+
+    With ``data`` they are those that are given, because the questions are those of the files.
+
+    Raises
+    ------
+    ParameterError, DataError, MissingExtraError
+        If the source cannot be read.
+    """
+    values = {name: value for name, value in parameters.items() if value is not None}
+    if "data" in values:
+        return values
+    values = _RELEASED | values
+    return {"num_samples": qa.opened(values["source"]).num_questions} | values
+
+
+def released_drop(**parameters: Any) -> Any:
+    """Return DROP itself as a task of inspect_ai, see ``DROP/task.py``."""
+    with _one_sentence():
+        return TASKS["drop"](**released(**parameters))
 
 
 def _ask(template: str | None) -> Any:

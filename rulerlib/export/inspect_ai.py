@@ -49,6 +49,9 @@ _PLAIN = "{% for message in messages %}{{ message.content }}{% endfor %}"
 
 _MARK = "\ue000"
 
+UNLIMITED = 1_000_000
+"""The room in tokens for a prompt whose length nobody asked for: more than it will need."""
+
 REPLAY = "rulerlib"
 """The provider of stored answers, whose one model is ``rulerlib/replay``."""
 
@@ -63,10 +66,12 @@ class Asked:
         Names, see `rulerlib.tasks.names`. ``"all"``: those of the family whose rows allow for the
         knobs that are set.
     length, language, num_samples, seed, queries_per_context
-        See `rulerlib.dataset.Dataset`; ``num_samples`` are asked for each task.
+        See `rulerlib.dataset.Dataset`; ``num_samples`` are asked for each task. Where one passage
+        stands alone in every prompt (``drop_1``), a length is a limit, and there is none unless it
+        is set.
     tokenizer
         By which the length is counted, see `rulerlib.tokens.load`. None: that of the model, where
-        it runs on this machine (``hf/...``).
+        it runs on this machine (``hf/...``), or none where there is no length.
     tokens_to_generate
         Room for an answer; None: as the task has it.
     chat, thinking, thinking_tokens
@@ -179,10 +184,15 @@ def pose(
     asked = Asked(**{name: value for name, value in values.items() if name in common})
     knobs = {name: value for name, value in values.items() if name not in common}
     rows = _rows(family, asked.task, knobs)
-    feed = _Feed.of(provider, asked, local)
+    limited = "length" in values or not all(
+        getattr(row.knobs, "alone", False) for row in rows.values()
+    )
+    asked = asked if limited else replace(asked, length=UNLIMITED)
+    feed = _Feed.of(provider, asked, local, needed=limited and not asked.data)
     seen = Counter[str]()
     records = []
     for data in _given(asked, rows) if asked.data else _made(asked, rows, knobs, feed):
+        length = data.length if limited or asked.data else None
         answering = {
             "max_tokens": data.room + asked.thinking_tokens, "stop": [*data.stop],
             "chat": feed.chat, "thinks": feed.thinks,
@@ -194,7 +204,7 @@ def pose(
                 "input": feed.messages(sample),
                 "target": sample.outputs,
                 "id": name if seen[name] == 1 else f"{name} ({seen[name]})",
-                "metadata": _about(sample, data.length) | answering,
+                "metadata": _about(sample, length) | answering,
             })  # fmt: skip
     return Posed(records, feed.template)
 
@@ -236,10 +246,12 @@ def _made(
 
 def _given(asked: Asked, rows: Mapping[str, Task]) -> Iterator[_Data]:
     """Yield the questions of files."""
-    files = given.find(asked.data, [*rows])
+    files = given.find(asked.data, [*rows], knobs=True)
     language = given.language(asked.data, files)
     for (name, length), path in files.items():
         about = metadata(path)
+        row = replace(rows[name], knobs=tasks.resolve(name, **about.get("knobs", {})).knobs)
+        row.check_judged_by_name()
         room = asked.tokens_to_generate or about.get("tokens_to_generate")
         read = islice(samples.read(path, Sample), asked.num_samples)
         # Neither of these is in files of NVIDIA's scripts, nor is their index one.
@@ -247,11 +259,10 @@ def _given(asked: Asked, rows: Mapping[str, Task]) -> Iterator[_Data]:
             replace(sample, index=index, task=name, language=language)
             for index, sample in enumerate(read)
         ]
-        row = rows[name]
         yield _Data(length, found, room or row.tokens_to_generate, about.get("stop", row.stop))
 
 
-def _about(sample: Sample, length: int) -> dict[str, Any]:
+def _about(sample: Sample, length: int | None) -> dict[str, Any]:
     """Return what is known of a sample, as plain data."""
     alone = sample.index if sample.context_id is None else f"context {sample.context_id}"
     return {
@@ -294,8 +305,15 @@ class _Feed:
     template: str | None = None
 
     @classmethod
-    def of(cls, provider: str, asked: Asked, local: str | None) -> _Feed:
+    def of(cls, provider: str, asked: Asked, local: str | None, needed: bool) -> _Feed:
         """Return how questions are fed to a model.
+
+        Parameters
+        ----------
+        provider, local
+            See `pose`.
+        needed
+            Whether a length has to be counted.
 
         Raises
         ------
@@ -304,12 +322,12 @@ class _Feed:
         """
         name, here = asked.tokenizer or local, provider == LOCAL
         allowed = "given (-T tokenizer=NAME), because the model does not run on this machine"
-        require(name or asked.data, "tokenizer", name, allowed)
+        require(name or not needed, "tokenizer", name, allowed)
         place = "assistant" if provider in CONTINUES and not asked.thinking_tokens else "user"
         place = asked.answer_prefix or place
         form = PromptFormat(asked.chat, None, place, asked.thinking, asked.thinking_tokens)
         if name is None:
-            return cls(form)
+            return cls(form, None if asked.data else tokens.load("words"))
         tokenizer = tokens.load(name)
         frame = form.frame(tokenizer)
         if not frame.chat:

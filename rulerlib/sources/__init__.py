@@ -21,6 +21,7 @@ are left out.
 from __future__ import annotations
 
 import json
+import logging
 import re
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
@@ -188,12 +189,18 @@ def _load_from_hub(name: str, side: str) -> list[Any]:
     datasets = packages.load("datasets", "hub", f"Reading '{name}' from the hub")
     place, _, revision = name.partition("@")
     repository, _, configuration = place.partition(":")
+    # Which tells of every attempt where there is no network; the last one is told below.
+    log = logging.getLogger("huggingface_hub")
+    level = log.level
+    log.setLevel(logging.ERROR)
     try:
         splits = datasets.load_dataset(repository, configuration or None, revision=revision or None)
     except Exception as error:
         # The package raises many kinds of errors, of its own and of the network's.
         allowed = f"a data set that can be loaded ({checkpoints.reason(error)})"
         raise ParameterError("source", name, allowed) from error
+    finally:
+        log.setLevel(level)
     wanted = ("train",) if side == "train" else ("validation", "val", "test", "train")
     for split in wanted:
         if split in splits:

@@ -78,12 +78,12 @@ def _ask(asked: Row, passage: int, collection: Collection) -> None:
     if name == TWICE and not question.endswith("?"):
         return
     if "answers_spans" in asked:
-        answers = _listed(asked["answers_spans"])
-        if len(answers[0]) > 1 and answers[0][:1] in answers:
+        given = _listed(asked["answers_spans"])
+        if len(given[0]) > 1 and given[0][:1] in given:
             collection.unclear.append(name or question)
     else:
-        answers = [*map(_gold, _answers(asked))]
-    golds = tuple(gold for gold in dict.fromkeys(answers) if gold)
+        given = [*map(_gold, _answers(asked))]
+    golds = tuple(gold for gold in dict.fromkeys(given) if gold)
     if not golds:
         collection.unanswered.append(name or question)
         return

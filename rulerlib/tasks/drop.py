@@ -151,6 +151,11 @@ class Knobs:
             allowed = "None unless one passage stands among others"
             require(not alone, "depth", self.depth, allowed)
 
+    @property
+    def alone(self) -> bool:
+        """Whether one passage stands alone in a prompt, which so has a length of its own."""
+        return self.passages == 1 and not self.distractors
+
 
 def most_queries(knobs: Knobs) -> tuple[int | None, str]:
     """Return how many questions one context can be asked (None: any number), and why."""

@@ -236,8 +236,7 @@ class Reading(qa.Questions):
 
     @property
     def label(self) -> str:
-        several = self.knobs.distractors or self.knobs.passages > 1
-        return self.language.text("reading", "passages" if several else "passage")
+        return self.language.text("reading", "passage" if self.knobs.alone else "passages")
 
     @property
     def wanted(self) -> int | None:
@@ -332,10 +331,8 @@ class Reading(qa.Questions):
         """Return the question; among others a real one says which passage it is about."""
         if self.knobs.source is None or not self.knobs.distractors or not self.knobs.context:
             return question.text
-        words = self.source.document(question.targets[0]).split()[:OPENING]
-        return self.language.fill(
-            "reading", "opening", opening=" ".join(words), query=question.text
-        )
+        opening = " ".join(self.source.document(question.targets[0]).split()[:OPENING])
+        return self.language.fill("reading", "opening", opening=opening, query=question.text)
 
     @cached_property
     def _system(self) -> tuple[str, Column]:

@@ -85,8 +85,8 @@ def test_a_depth_at_which_nothing_stood_is_a_grey_row():
     assert measured == [0, 4, 9]
     assert [text.get_text() for text in axes.get_yticklabels()][::3] == ["0", "33", "67", "100"]
     assert figure.alt == (
-        "Heatmap of the share found by depth and length. qa_1: 100 % found in all, the same in"
-        " every cell that was measured."
+        "Heatmap of the share found by depth and length. qa_1: all 3 documents are found, in all 3"
+        " cells with an n."
     )
     said = figure.says.text.splitlines()[0]
     assert said == "What it shows: qa_1: all 3 documents are found, in all 3 cells with an n."

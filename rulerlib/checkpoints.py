@@ -1,7 +1,8 @@
 """Which folder a model's name means, how long its context may be, and a hash of its weights.
 
-A name is ``"lille"`` (the model inside), a folder, or ``"owner/name"`` on the Hugging Face hub.
-Nothing here imports torch or transformers.
+A name is ``"lille"`` (the model inside), ``"smollm2"`` or ``"gemma3-270m"`` (in the package index),
+a folder, a GGUF file, or ``"owner/name"`` on the Hugging Face hub. Nothing here imports torch or
+transformers, but for the first use of a GGUF file, which unpacks it.
 
 >>> limit("lille")
 131072
@@ -18,14 +19,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from rulerlib import packages, paths
+from rulerlib import gguf, packages, paths
 from rulerlib.errors import LARGEST, ParameterError, is_number, require
-
-HASHED_BYTES = 64_000_000
-"""Files of weights up to this size are hashed whole, larger ones by their size and `BLOCKS`."""
-
-BLOCKS, BLOCK_BYTES = 256, 4096
-"""Of a large file, this many blocks of this many bytes are read, evenly spread over it."""
 
 _SMALL_FILES = (
     "config.json", "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json",
@@ -34,6 +29,11 @@ _SMALL_FILES = (
 
 # As the hub itself has it.
 _HUB_NAME = re.compile(r"\w[\w.-]*/\w[\w.-]{,95}")
+
+NAMES = ("lille", *gguf.PACKAGES)
+"""The models that are known by name: the one inside, and those in the package index."""
+
+_INSIDE = ", ".join(map(repr, NAMES))
 
 DECODING = (
     "do_sample", "temperature", "top_p", "top_k", "min_p", "typical_p", "typ_p", "num_beams",
@@ -50,17 +50,20 @@ def folder(name: str) -> str:
     ------
     ParameterError
         If the name looks like a folder and none is there, if a folder holds neither
-        ``config.json`` nor ``tokenizer.json``, or if it is no name at all.
+        ``config.json`` nor ``tokenizer.json``, if a GGUF file cannot be fetched or read (see
+        `rulerlib.gguf`), or if it is no name at all.
     """
-    path = paths.named("model", name, "'lille', a folder, or a hub name")
+    path = paths.named("model", name, f"{_INSIDE}, a folder, or a hub name")
     if name == "lille":
         return str(Path(__file__).parent / "models" / "lille")
+    if gguf.is_gguf(name) and not path.is_dir():
+        return str(gguf.folder(name))
     if path.is_dir():
         holds = any((path / file).exists() for file in ("config.json", "tokenizer.json"))
         require(holds, "model", name, "a folder with config.json and tokenizer.json")
         return str(path)
-    # Anything else was meant as a folder or as 'lille'.
-    allowed = "'lille', a folder that exists, or a hub name such as 'owner/name'"
+    # Anything else was meant as a folder or as a model known by name.
+    allowed = f"{_INSIDE}, a folder or GGUF file that exists, or a hub name such as 'owner/name'"
     require(_HUB_NAME.fullmatch(str(name)), "model", name, allowed)
     return name
 
@@ -88,20 +91,22 @@ def checked(name: Any, engine: str) -> str:
 
 
 def short_name(name: str) -> str:
-    """Return what a model is called in names of folders: a folder is known by its last part."""
-    path = Path(name).expanduser().resolve() if is_folder(name) and name != "lille" else Path()
-    return path.name or name
+    """Return what a model is called in names of folders: a folder or file by its last part."""
+    if name in NAMES or not is_here(name):
+        return name
+    path = Path(name).expanduser().resolve()
+    return gguf.short_name(path.name) if path.is_file() else path.name or name
 
 
 def short_weights(name: str, engine: str) -> str | None:
-    """Return the beginning of a hash of the weights in a folder; None for models known by a name.
+    """Return the beginning of a hash of the weights on this disk; None for models known by name.
 
     Parameters
     ----------
     engine
         Behind ``"openai"`` stands a server, which alone knows what its names mean.
     """
-    if engine == "openai" or name == "lille" or not is_folder(name):
+    if engine == "openai" or name in NAMES or not is_here(name):
         return None
     return fingerprint(name)[:8]
 
@@ -186,11 +191,12 @@ def limit(name: str) -> int | None:
     return int(longest)
 
 
-def is_folder(name: str) -> bool:
-    """Return whether a name means a folder that is here."""
+def is_here(name: str) -> bool:
+    """Return whether a name means a model known by name, or a folder or GGUF file that is here."""
     # What no file can be called, or whose user nobody knows, is no folder either.
     with contextlib.suppress(OSError, RuntimeError, ValueError):
-        return name == "lille" or Path(name).expanduser().is_dir()
+        path = Path(name).expanduser()
+        return name in NAMES or path.is_dir() or (gguf.is_gguf(name) and path.is_file())
     return False
 
 
@@ -224,6 +230,8 @@ def decoding_defaults(name: str) -> dict[str, Any]:
 def fingerprint(name: str) -> str:
     """Return a hash of a model's weights, 16 hexadecimal digits; on the hub, name and revision.
 
+    Of a model in the package index: its name, quantization, package and the hash of its file.
+
     ``config.json`` is hashed with them. Of large files only a part is read, which takes a moment:
     weights that differ by training differ nearly everywhere.
 
@@ -234,24 +242,13 @@ def fingerprint(name: str) -> str:
     MissingExtraError
         If it is a hub name and `huggingface_hub` is not installed.
     """
+    if gguf.is_gguf(name):
+        return gguf.identity(name)
     path = Path(folder(name))
     if not path.is_dir():
         return f"{name}@{_downloaded(name).name}"
     files = sorted([*path.glob("config.json"), *path.glob("*.safetensors"), *path.glob("*.bin")])
     digest = hashlib.sha256()
     for file in files:
-        digest.update(file.name.encode() + b"\0" + _hash(file))
+        digest.update(file.name.encode() + b"\0" + paths.fingerprint(file))
     return digest.hexdigest()[:16]
-
-
-def _hash(path: Path) -> bytes:
-    """Return a hash of a file; of a large one, of its size and of blocks all over it."""
-    size = path.stat().st_size
-    if size <= HASHED_BYTES:
-        return hashlib.sha256(path.read_bytes()).digest()
-    digest = hashlib.sha256(str(size).encode())
-    with path.open("rb") as file:
-        for block in range(BLOCKS):
-            file.seek((size - BLOCK_BYTES) * block // (BLOCKS - 1))
-            digest.update(file.read(BLOCK_BYTES))
-    return digest.digest()

@@ -11,11 +11,18 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import hashlib
 from io import TextIOWrapper
 from pathlib import Path
 from typing import Any, BinaryIO
 
 from rulerlib.errors import DataError, ParameterError, require
+
+HASHED_BYTES = 64_000_000
+"""Files of weights up to this size are hashed whole, larger ones by their size and `BLOCKS`."""
+
+BLOCKS, BLOCK_BYTES = 256, 4096
+"""Of a large file, this many blocks of this many bytes are read, evenly spread over it."""
 
 
 def named(parameter: str, value: Any, allowed: str) -> Path:
@@ -92,3 +99,16 @@ def within(folder: Path, pattern: str = "*") -> list[Path]:
         raise DataError(
             f"{folder}: cannot be read ({error.strerror}: {error.filename})."
         ) from error
+
+
+def fingerprint(path: Path) -> bytes:
+    """Return the SHA-256 of a file; of a large one, of its size and of blocks all over it."""
+    size = path.stat().st_size
+    if size <= HASHED_BYTES:
+        return hashlib.sha256(path.read_bytes()).digest()
+    digest = hashlib.sha256(str(size).encode())
+    with path.open("rb") as file:
+        for block in range(BLOCKS):
+            file.seek((size - BLOCK_BYTES) * block // (BLOCKS - 1))
+            digest.update(file.read(BLOCK_BYTES))
+    return digest.digest()

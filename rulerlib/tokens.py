@@ -354,7 +354,7 @@ def _converted(name: str, trust_remote_code: bool) -> FastTokenizer:
         tokenizer = auto.from_pretrained(folder, trust_remote_code=trust_remote_code)
     except (OSError, ValueError) as error:
         reason = checkpoints.reason(error)
-        allowed = f"'lille', a folder with a tokenizer, or a hub name ({reason})"
+        allowed = f"a model known by name, a folder with a tokenizer, or a hub name ({reason})"
         raise ParameterError("model", name, allowed) from error
     allowed = "a fast tokenizer (one with a tokenizer.json)"
     require(tokenizer.is_fast, "tokenizer", name, allowed)

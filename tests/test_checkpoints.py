@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from conftest import ROOT, python
-from rulerlib import checkpoints, models
+from rulerlib import checkpoints, models, paths
 from rulerlib.errors import ParameterError
 from rulerlib.memory.work import Work
 from rulerlib.parameters import Parameters
@@ -21,11 +21,11 @@ from rulerlib.sweep.entries import entry_of
 @pytest.mark.parametrize(
     ("name", "allowed"),
     [
-        ("lile", "'lille', a folder that exists, or a hub name such as 'owner/name'"),
-        ("./no/such/folder", "'lille', a folder that exists, or a hub name"),
-        ("", "'lille', a folder, or a hub name"),
-        (7, "'lille', a folder, or a hub name"),
-        (None, "'lille', a folder, or a hub name"),
+        ("lile", "'lille', 'smollm2', 'gemma3-270m', a folder or"),
+        ("./no/such/folder", "'lille', 'smollm2', 'gemma3-270m', a folder or GGUF file"),
+        ("", "'lille', 'smollm2', 'gemma3-270m', a folder, or a hub name"),
+        (7, "'lille', 'smollm2', 'gemma3-270m', a folder, or a hub name"),
+        (None, "'lille', 'smollm2', 'gemma3-270m', a folder, or a hub name"),
     ],
 )
 def test_unknown_models_are_refused(name, allowed):
@@ -76,7 +76,7 @@ def test_a_fingerprint_decides_on_the_weights(tmp_path, monkeypatch):
     (tmp_path / "README.md").write_text("a", encoding="utf-8")
     assert first != second == checkpoints.fingerprint(str(tmp_path))
     # Too large to be read whole: then its size and blocks all over it decide.
-    monkeypatch.setattr(checkpoints, "HASHED_BYTES", 4)
+    monkeypatch.setattr(paths, "HASHED_BYTES", 4)
     content = bytes(range(256)) * 8192
     seen = set()
     for changed in (None, 0, len(content) // 2 + 4096, len(content) - 1):

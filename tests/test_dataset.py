@@ -496,9 +496,18 @@ BAD = [
     ({"language": "dk"}, ["language is 'dk', but must be one of da, en (did you mean 'da'?)."]),
     ({"language": "english"}, ["language is 'english'", "(did you mean 'en'?)"]),
     ({"language": None}, ["language is None, but must be one of da, en."]),
-    ({"tokenizer": "lile"}, ["model is 'lile', but must be 'lille', a folder that exists, or"]),
-    ({"tokenizer": "./gone"}, ["model is './gone', but must be 'lille', a folder that exists"]),
-    ({"tokenizer": None}, ["model is None, but must be 'lille', a folder, or a hub name."]),
+    (
+        {"tokenizer": "lile"},
+        ["model is 'lile', but must be 'lille', 'smollm2'"],
+    ),
+    (
+        {"tokenizer": "./gone"},
+        ["model is './gone', but must be 'lille', 'smollm2'"],
+    ),
+    (
+        {"tokenizer": None},
+        ["model is None, but must be 'lille', 'smollm2'"],
+    ),
     ({"length": "4096"}, ["length is '4096', but " + WHOLE.format(minimum=1)]),
     ({"length": 4096.0}, ["length is 4096.0, but " + WHOLE.format(minimum=1)]),
     ({"length": True}, ["length is True, but " + WHOLE.format(minimum=1)]),

@@ -147,7 +147,7 @@ BAD = [
     ({"models": {}}, "models is {}, but must be at least one model by name."),
     ({"model": "lille"}, "a name in the plan is 'model', but must be one of models, lang"),
     ({"models": {"one": {"model": "no-such-model"}}},
-     "models.one.model is 'no-such-model', but must be 'lille', a folder that exists, or a hub"),
+     "models.one.model is 'no-such-model', but must be 'lille', 'smollm2'"),
     ({"models": {"one": {**ONE, "gpus": 1}}}, "a name in models.one is 'gpus', but must be one of"),
     ({"models": {"one": {**ONE, "resources": {"gpu": 1}}}}, "(did you mean 'gpus'?)"),
     ({"models": {"one": {**ONE, "resources": {"hours": {"long": 1}}}}},

@@ -367,7 +367,7 @@ def test_the_smallest_length_that_is_told_works(kind, task, knobs):
 
 @pytest.mark.parametrize("name", ["lile", "./no/such/folder", "", 7, None])
 def test_unknown_models_are_refused(name):
-    with pytest.raises(ParameterError, match=f"^model is {name!r}, but must be 'lille', a folder"):
+    with pytest.raises(ParameterError, match=f"^model is {name!r}, but must be 'lille', 'smollm2'"):
         tokens.load(name)
 
 
@@ -572,7 +572,7 @@ def test_code_of_a_tokenizer_runs_only_if_you_say_so(bytelevel, tmp_path, monkey
     )
     with pytest.raises(ParameterError, match="contains custom code") as caught:
         tokens.load(str(tmp_path))
-    allowed = "'lille', a folder with a tokenizer, or a hub name ("
+    allowed = "a model known by name, a folder with a tokenizer, or a hub name ("
     assert str(caught.value).startswith(f"model is '{tmp_path}', but must be {allowed}")
     tokenizer = tokens.load(str(tmp_path), trust_remote_code=True)
     assert tokenizer.count("<mine>") == 1

@@ -24,7 +24,7 @@ from functools import cached_property, partial
 from itertools import starmap
 from typing import Any
 
-from rulerlib import checkpoints, thinking, tokens
+from rulerlib import checkpoints, gguf, thinking, tokens
 from rulerlib.decoding import Decoding
 from rulerlib.errors import ParameterError, ServerError, flag, one_of, require, whole_number
 from rulerlib.models import (
@@ -444,6 +444,8 @@ def _tokenizer_name(model: str, tokenizer: str | None) -> str:
         if name != tokens.Words.name:
             checkpoints.folder(name)
     except ParameterError as error:
+        if gguf.is_gguf(name):
+            raise
         none = f"a folder or hub name whose tokens are counted, because {model[:99]!r} is none"
         allowed = none if tokenizer is None else error.allowed
         raise ParameterError("tokenizer", tokenizer, allowed) from None

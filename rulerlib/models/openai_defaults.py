@@ -158,7 +158,7 @@ def changing(defaults: dict[str, Any] | str, said: Mapping[str, Any]) -> dict[st
 def _of_folder(root: str) -> dict[str, Any] | str:
     """Return what the generation_config.json of a model says; `UNKNOWN` where it is not here."""
     try:
-        if not checkpoints.is_folder(root):
+        if not checkpoints.is_here(root):
             return UNKNOWN
         return {"source": "generation_config.json", **checkpoints.decoding_defaults(root)}
     except RulerError:

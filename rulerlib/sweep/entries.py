@@ -160,7 +160,8 @@ class Entry:
         require(
             not served or self.engine == "openai", "engine", self.engine, "'openai', for a server"
         )
-        if self.engine != "openai" and self.model != "lille" and checkpoints.is_folder(self.model):
+        local = self.engine != "openai" and self.model not in checkpoints.NAMES
+        if local and checkpoints.is_here(self.model):
             path = Path(self.model).expanduser().resolve()
             object.__setattr__(self, "model", str(path))
         if self.server is not None and self.server.command is not None:

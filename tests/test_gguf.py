@@ -171,7 +171,7 @@ def test_it_is_unpacked_once_and_needs_no_torch_afterwards(file):
     weights = (folder / "model.safetensors").stat().st_mtime_ns
     code = (
         "import sys; from rulerlib.dataset import Dataset\n"
-        f"data = Dataset('niah_single_1', length=250, tokenizer={str(file)!r}, num_samples=1)\n"
+        f"data = Dataset('niah_single_1', length=900, tokenizer={str(file)!r}, num_samples=1)\n"
         "print(data[0].length, 'torch' in sys.modules, 'transformers' in sys.modules)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)

@@ -278,8 +278,8 @@ def test_what_is_switched_off_shows():
         ),
         (
             {"embedding": "hashd"},
-            "embedding is 'hashd', but must be 'hashed', 'lille', 'smollm2', 'gemma3-270m', a folder"
-            " or GGUF file that exists, or a hub name such as 'owner/name'.",
+            "embedding is 'hashd', but must be 'hashed', 'lille', 'smollm2', 'gemma3-270m', a"
+            " folder or GGUF file that exists, or a hub name such as 'owner/name'.",
         ),
     ],
 )

@@ -131,8 +131,8 @@ def test_what_is_taught_later_is_found(tmp_path, monkeypatch):
         (3, "embedding is 3, but must be 'hashed', or the folder or the hub name of a model."),
         (
             "hashd",
-            "embedding is 'hashd', but must be 'hashed', 'lille', 'smollm2', 'gemma3-270m', a folder"
-            " or GGUF file that exists, or a hub name such as 'owner/name'.",
+            "embedding is 'hashd', but must be 'hashed', 'lille', 'smollm2', 'gemma3-270m', a"
+            " folder or GGUF file that exists, or a hub name such as 'owner/name'.",
         ),
     ],
 )

@@ -128,7 +128,9 @@ def test_a_file_says_who_takes_it(file, unopened):
 
 
 @pytest.mark.parametrize(
-    "file", [file for file in FILES if not file.name.startswith("results")], ids=lambda file: file.stem
+    "file",
+    [file for file in FILES if not file.name.startswith("results")],
+    ids=lambda file: file.stem,
 )
 def test_a_file_asks_for_what_can_be_asked(file):
     """Its engine has the options, no key is among them, and its tasks can share contexts."""

@@ -106,9 +106,9 @@ _DIGITS = (
 _LLAMA3 = ("llama3", "llama-v3", "llama-bpe")
 
 
-def is_gguf(name: str) -> bool:
+def is_gguf(name: str | Path) -> bool:
     """Return whether a model's name means a GGUF file, here or in the package index."""
-    return name in PACKAGES or name.lower().endswith(SUFFIX)
+    return str(name) in PACKAGES or str(name).lower().endswith(SUFFIX)
 
 
 def short_name(name: str) -> str:

@@ -26,7 +26,7 @@ from rulerlib.errors import DataError, require, whole_number
 from rulerlib.models import Generation, Model, Request
 from rulerlib.progress import Progress
 from rulerlib.prompts import Frame, PromptFormat
-from rulerlib.samples import OPTIONAL, Prediction, Sample, read_placed, writable
+from rulerlib.samples import OPTIONAL, Prediction, Sample, question, read_placed, writable
 from rulerlib.store.answers import PLAN, Answers
 from rulerlib.store.questions import GROWING, UNSAID, metadata
 
@@ -169,7 +169,7 @@ def predict(
     }
     progress = progress or Progress(0, questions.parent.name, quiet=True)
     repeats = decoding.samples
-    done = Answers(path, settings, survey.gold, repeats)
+    done = Answers(path, settings, survey.asked, repeats)
     if sentence_repeats is not None and not done.places:
         # Not in what answers that were begun are held against: not all of these say it.
         done.settings = {**settings, "sentence_repeats": sentence_repeats}
@@ -215,8 +215,8 @@ class _Survey:
     ----------
     longest
         Tokens of the longest prompt that is asked.
-    gold
-        The outputs of all samples.
+    asked
+        All samples, each as `rulerlib.samples.question` has it.
     order
         The indices of the samples that are asked, in the order in which an engine with a prefix
         cache has least to read. Samples that begin alike have the same haystack (noise above
@@ -229,7 +229,7 @@ class _Survey:
         self, path: Path, num_samples: int | None, count: Callable[[Sample], int], ours: bool
     ) -> None:
         self.path, self.longest = path, 0
-        self.gold: list[list[str]] = []
+        self.asked: list[int] = []
         # The bytes [start, end) of the line of each sample.
         self._places: list[tuple[int, int]] = []
         keys: list[tuple[int, float, int]] = []
@@ -239,7 +239,7 @@ class _Survey:
             if ours and sample.index != index:
                 where = f"{path}, line {index + 1}"
                 raise DataError(f"{where}: index {sample.index}, but {index} was expected.")
-            self.gold.append(sample.outputs)
+            self.asked.append(question(sample))
             self._places.append(place)
             if num_samples is None or index < num_samples:
                 self.longest = max(self.longest, count(sample))

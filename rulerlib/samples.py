@@ -2,7 +2,8 @@
 
 A file is JSONL: one record a line, with RULER's own field names, so that
 NVIDIA's ``validation.jsonl`` is read as it is and NVIDIA's ``evaluate.py``
-scores our predictions unchanged. `rulerlib.store` writes such files.
+scores our predictions unchanged. `rulerlib.store` writes such files. A prediction's line ends in
+a checksum, ``crc32``, by which a later change is noticed; lines of other tools have none.
 
 >>> from rulerlib.parts import Part
 >>> sample = Sample(
@@ -19,6 +20,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass, field, fields
 from pathlib import Path
@@ -57,6 +59,10 @@ _OTHERS = {
 
 # Control characters, but for the newline, which alone is frequent: JSON writes them as numbers.
 _ESCAPED = bytes({*range(32)} - {ord("\n")})
+
+# How the line of a prediction ends: with the checksum of all that stands before.
+_CHECKSUM = b', "crc32": "%08x"}\n'
+_ENDING = len(_CHECKSUM % 0)
 
 OPTIONAL = ("golds", "id", "cluster", "facts")
 """The fields that samples of reading comprehension have, and others only where they need them."""
@@ -250,7 +256,8 @@ class Prediction(Record):
         ``cut_off``, where the limit struck if it did not (``"thinking"``, ``"answer"`` or None);
         ``thinking``, what the model thought before it answered; ``split``, see
         `rulerlib.models.Generation`; and ``repeat``, which of several answers to the sample this
-        is, from 0.
+        is, from 0. Of both: ``settings``, a hash of the settings that it was written with
+        (`rulerlib.store.answers`).
     truncation
         -1 if the whole prompt was read (RULER's convention), else the number of
         tokens that were kept.
@@ -265,6 +272,11 @@ class Prediction(Record):
     others: dict[str, Any] = field(default_factory=dict)
     truncation: int = -1
     length: int = -1
+
+    def to_line(self) -> bytes:
+        """Return the bytes of `to_json` with a checksum and the newline."""
+        content = self.to_json().encode()[:-1]
+        return content + _CHECKSUM % zlib.crc32(content)
 
     @property
     def parts(self) -> Parts:
@@ -342,6 +354,11 @@ def _quoted(text: str) -> bytes:
     return b'"%s"' % plain
 
 
+def question(record: Sample | Prediction) -> int:
+    """Return a hash of the prompt and its gold outputs, the same for a sample and its answers."""
+    return hash((record.input, *record.outputs))
+
+
 R = TypeVar("R", bound=Record)
 
 
@@ -381,6 +398,7 @@ def read_placed(
             if unfinished and not line.endswith(b"\n"):
                 return
             try:
+                _check_unchanged(line)
                 # Other tools may leave lines empty.
                 if unfinished or line.strip():
                     yield kind.from_json(line.decode("utf-8")), (start, end)
@@ -389,6 +407,19 @@ def read_placed(
                 raise DataError(f"{where}: not UTF-8 ({reason}).") from error
             except DataError as error:
                 raise DataError(f"{where}: {str(error).rstrip('.')}.") from error
+
+
+def _check_unchanged(line: bytes) -> None:
+    """Check that a line is as its checksum says, if it has one.
+
+    Raises
+    ------
+    DataError
+        If it is not.
+    """
+    ending, start = line[-_ENDING:], _CHECKSUM.partition(b"%")[0]
+    if ending.startswith(start) and ending != _CHECKSUM % zlib.crc32(memoryview(line)[:-_ENDING]):
+        raise DataError("changed after it was written, because its checksum is another")
 
 
 def read_object(path: str | Path) -> dict[str, Any]:

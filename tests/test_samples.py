@@ -107,7 +107,12 @@ def test_a_line_is_what_the_standard_library_makes_of_the_record(record, odd):
     record = replace(record, input=record.input + odd)
     wanted = json.dumps(record.to_dict(), ensure_ascii=False)
     assert record.to_json() == wanted
-    assert record.to_line() == wanted.encode() + b"\n"
+    line = record.to_line()
+    assert list(json.loads(line)) == [
+        *record.to_dict(),
+        *["crc32"] * isinstance(record, Prediction),
+    ]
+    assert line.startswith(wanted.encode()[:-1])
 
 
 @pytest.mark.parametrize("odd", ["\u2028", "\x85", "\r", "\x0c", "\r\n", "\x00", "\ufeff", "😀"])

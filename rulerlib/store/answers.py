@@ -5,28 +5,47 @@ stands in the file counts, so that nothing is lost and nothing is asked twice; a
 cut off does not count, and is cut away. When all are there they are put in order, in one step, so
 that an interrupted run ends with the same bytes as one that was not.
 
-``<task>.settings.json`` beside ``<task>.jsonl`` says how they were made. Where a sequential plan
-decided how many there are, it says so under ``sequential``; a later run may have another plan, or
-none.
+``<task>.settings.json`` beside ``<task>.jsonl`` says how they were made, how many answers a run
+that came to its end has left there (``num_answers``), and in a hash of all this (``sha256``) that
+nobody changed it. Where a sequential plan decided how many there are, it says so under
+``sequential``; a later run may have another plan, or none.
+
+Each answer names the settings that it was written with by a hash, so that one that lies in the
+wrong file is noticed by whoever reads it. Answers that were written before they had a hash are
+held against their task, language and length, and against the questions in the same folder.
 """
 
 from __future__ import annotations
 
 import contextlib
+import hashlib
+import itertools
+import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
 from rulerlib.errors import LARGEST, DataError, shortened
-from rulerlib.samples import Prediction, read, read_object, read_placed
+from rulerlib.samples import Prediction, Sample, question, read, read_object, read_placed
 from rulerlib.store import files, questions
 from rulerlib.store.lock import alone
 
 PLAN = "sequential"
 """The setting that says which plan ends a run before all questions are asked: no answer depends on
 it, only how many there are."""
+
+COUNT = "num_answers"
+"""The setting that says how many answers, from the first on, a run has left that came to its end.
+There may be more."""
+
+SEAL = "sha256"
+"""The hash of the settings, as it stands among them in their file."""
+
+# Settings on which no answer depends, or that tell the same in other words.
+_ASIDE = ("model", "versions", PLAN, COUNT)
 
 
 class Answers:
@@ -38,8 +57,8 @@ class Answers:
         The file of answers.
     settings
         How they are made.
-    gold
-        The gold outputs of all questions, in their order.
+    asked
+        All questions in their order, each as `rulerlib.samples.question` has it.
     repeats
         The number of answers to each question.
 
@@ -58,10 +77,11 @@ class Answers:
     """
 
     def __init__(
-        self, path: Path, settings: Mapping[str, Any], gold: Sequence[list[str]], repeats: int = 1
+        self, path: Path, settings: Mapping[str, Any], asked: Sequence[int], repeats: int = 1
     ) -> None:
-        self.path, self.settings, self.gold, self.repeats = path, settings, gold, repeats
+        self.path, self.settings, self.asked, self.repeats = path, settings, asked, repeats
         self.beside = settings_path(path)
+        self._key = _key(settings)
         self.places = self._standing()
 
     def __contains__(self, asked: tuple[int, int]) -> bool:
@@ -73,32 +93,28 @@ class Answers:
 
     def _standing(self) -> dict[int, tuple[int, int]]:
         places: dict[tuple[int, int], tuple[int, int]] = {}
-        outputs: dict[tuple[int, int], list[str]] = {}
-        records = read_placed(self.path, Prediction, unfinished=True) if self.path.exists() else ()
-        for number, (record, place) in enumerate(records, 1):
-            asked = record.index, record.repeat
-            if asked in places:
+        answered: list[int] = []
+        records = _placed(self.path, unfinished=True) if self.path.exists() else ()
+        for number, record, place in records:
+            if (record.index, record.repeat) in places:
                 twice = f"sample {record.index} stands there twice"
                 raise DataError(f"{self.path}, line {number}: {twice}.")
-            places[asked], outputs[asked] = place, record.outputs
+            places[record.index, record.repeat] = place
+            answered.append(question(record))
         # A power cut may take settings that have no answers to explain yet.
-        if self.beside.exists() and (places or not files.is_lost(self.beside)):
-            before = read_object(self.beside)
-            if places:
-                # A model may have been named by its folder; not every run is one of a cell; and
-                # not every one says what a server does by itself, nor does every server.
-                unsaid = {"cell", "defaults"} - before.keys()
-                if "unknown" in (before.get("defaults"), self.settings.get("defaults")):
-                    unsaid.add("defaults")
-                ignore = ("model", "versions", PLAN, *unsaid)
-                questions.compare(self.beside, self.settings, ignore)
+        if places and self.beside.exists():
+            before = read_settings(self.path)
+            # A model may have been named by its folder; not every run is one of a cell; and
+            # not every one says what a server does by itself, nor does every server.
+            unsaid = {"cell", "defaults"} - before.keys()
+            if "unknown" in (before.get("defaults"), self.settings.get("defaults")):
+                unsaid.add("defaults")
+            questions.compare(self.beside, self.settings, (*_ASIDE, *unsaid))
         elif places:
-            raise DataError(
-                f"{self.beside} is missing, so nobody can say how {self.path} was made."
-            )
-        for number, ((index, repeat), said) in enumerate(outputs.items(), 1):
-            known = index in range(len(self.gold)) and repeat < self.repeats
-            if not known or said != self.gold[index]:
+            raise DataError(_unexplained(self.path))
+        for number, ((index, repeat), said) in enumerate(zip(places, answered, strict=True), 1):
+            known = index in range(len(self.asked)) and repeat < self.repeats
+            if not known or said != self.asked[index]:
                 raise DataError(f"{self.path}, line {number}: not the answer to sample {index}.")
         return {self._number(*asked): place for asked, place in places.items()}
 
@@ -119,20 +135,21 @@ class Answers:
             self.places = self._standing()
             if not self.places:
                 # It lasts from the first answer on; before that there is nothing to explain.
-                files.write_object(self.beside, self.settings, lasting=False)
+                _write(self.beside, self.settings, lasting=False)
             else:
-                self._note_plan()
+                self._note(PLAN, self.settings.get(PLAN))
+            self._key = _key(read_settings(self.path))
             size = max((end for _, end in self.places.values()), default=0)
             if self.path.exists() and self.path.stat().st_size > size:
                 os.truncate(self.path, size)
             yield
 
-    def _note_plan(self) -> None:
-        """Say beside the answers which plan decides how many more there will be, if any does."""
-        before, plan = read_object(self.beside), self.settings.get(PLAN)
-        if before.get(PLAN) != plan:
-            rest = {name: value for name, value in before.items() if name != PLAN}
-            files.write_object(self.beside, rest if plan is None else {**rest, PLAN: plan})
+    def _note(self, name: str, value: Any) -> None:
+        """Say beside the answers what no answer depends on; None: it is not said."""
+        before = read_settings(self.path)
+        if before.get(name) != value:
+            rest = {key: old for key, old in before.items() if key != name}
+            _write(self.beside, rest if value is None else {**rest, name: value})
 
     def append(self, record: Prediction) -> None:
         """Add an answer at the end of the file; it outlives a power cut.
@@ -142,7 +159,7 @@ class Answers:
         ParameterError
             If the disk is full.
         """
-        line = record.to_line()
+        line = replace(record, others={**record.others, "settings": self._key}).to_line()
         try:
             with self.path.open("ab") as file:
                 start = file.tell()
@@ -157,19 +174,19 @@ class Answers:
         self.places[self._number(record.index, record.repeat)] = (start, start + len(line))
 
     def put_in_order(self) -> None:
-        """Put the lines of the file in the order of their numbers, in one step.
+        """Put the lines of the file in the order of their numbers, in one step, and count them.
 
         Raises
         ------
         ParameterError
             If the disk is full; the file stays as it was.
         """
-        if list(self.places) == sorted(self.places):
-            return
-        with self.path.open("rb") as file, files.replacing(self.path) as ordered:
-            for _, (start, end) in sorted(self.places.items()):
-                file.seek(start)
-                ordered.write(file.read(end - start).decode("utf-8"))
+        if list(self.places) != sorted(self.places):
+            with self.path.open("rb") as file, files.replacing(self.path) as ordered:
+                for _, (start, end) in sorted(self.places.items()):
+                    file.seek(start)
+                    ordered.write(file.read(end - start).decode("utf-8"))
+        self._note(COUNT, next(number for number in itertools.count() if number not in self.places))
 
 
 def settings_path(path: str | Path) -> Path:
@@ -186,7 +203,94 @@ def read_settings(path: str | Path) -> dict[str, Any]:
         If they are damaged.
     """
     beside = settings_path(path)
-    return read_object(beside) if beside.exists() else {}
+    settings = read_object(beside) if beside.exists() else {}
+    stated = settings.pop(SEAL, None)
+    if stated not in (None, _hash(settings)):
+        raise DataError(f"{beside}: changed after it was written, because its hash is another.")
+    return settings
+
+
+def _write(beside: Path, settings: Mapping[str, Any], lasting: bool = True) -> None:
+    files.write_object(beside, {**settings, SEAL: _hash(settings)}, lasting)
+
+
+def _hash(settings: Mapping[str, Any], without: Sequence[str] = ()) -> str:
+    told = {name: value for name, value in settings.items() if name not in without}
+    return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()[:16]
+
+
+def _key(settings: Mapping[str, Any]) -> str:
+    """Return the hash of the settings by which each answer names them."""
+    return _hash(settings, _ASIDE)
+
+
+def _unexplained(path: Path) -> str:
+    return f"{settings_path(path)} is missing, so nobody can say how {path} was made."
+
+
+def _placed(path: Path, unfinished: bool) -> Iterator[tuple[int, Prediction, tuple[int, int]]]:
+    """Yield the number of each line, its answer, and the bytes [start, end) where it stands.
+
+    Parameters
+    ----------
+    unfinished
+        See `rulerlib.samples.read`.
+
+    Raises
+    ------
+    DataError
+        If a line is damaged, or was written with other settings.
+    """
+    key: str | None = None
+    prompts: dict[int, int] | None = None
+    for number, (record, place) in enumerate(read_placed(path, Prediction, unfinished), 1):
+        if key is None:
+            # Not before: a power cut may take settings that have no answers to explain yet.
+            settings = read_settings(path)
+            key, explained = _key(settings), settings_path(path).exists()
+        named, reason = record.others.get("settings"), None
+        if isinstance(named, str) and not explained:
+            raise DataError(_unexplained(path))
+        if isinstance(named, str):
+            if named != key:
+                reason = f"written with other settings than those of {settings_path(path)}"
+        elif explained:
+            prompts = _prompts(path) if prompts is None else prompts
+            reason = _elsewhere(record, settings.get("dataset"), prompts)
+        if reason:
+            raise DataError(f"{path}, line {number}: {reason}.")
+        yield number, record, place
+
+
+def _prompts(path: Path) -> dict[int, int]:
+    """Return the questions of the same cell by their index; none where they are not there."""
+    stand = path.parent.parent / "data" / path.stem / "validation.jsonl"
+    if not stand.exists() or not questions.metadata(stand):
+        return {}
+    return {sample.index: question(sample) for sample in read(stand, Sample)}
+
+
+def _elsewhere(record: Prediction, dataset: Any, prompts: Mapping[int, int]) -> str | None:
+    """Return why an answer without a hash of its settings does not belong to a cell, if so.
+
+    Parameters
+    ----------
+    dataset
+        What the settings say of the questions.
+    prompts
+        The questions by their index, as `rulerlib.samples.question` has them.
+    """
+    asked = dataset if isinstance(dataset, Mapping) else {}
+    for name in ("task", "language"):
+        stated, wanted = record.others.get(name), asked.get(name)
+        if stated and wanted and stated != wanted:
+            return f"{name} is {shortened(stated)}, but the settings beside it say {wanted!r}"
+    most = asked.get("length")
+    if isinstance(most, int) and record.length > most:
+        return f"length is {record.length}, but the settings beside it say at most {most}"
+    if prompts.get(record.index, question(record)) != question(record):
+        return f"not the answer to sample {record.index}"
+    return None
 
 
 def planned(path: str | Path) -> dict[str, int]:
@@ -221,14 +325,20 @@ def read_predictions(path: str | Path, num_samples: int | None = None) -> list[P
     DataError
         If the file cannot be read, is damaged, or a sample stands there twice.
     """
+    path = Path(path)
+    settings = read_settings(path)
     predictions: dict[tuple[int, int, int], Prediction] = {}
     # Only our own are written line by line; the files of others are whole.
-    for record in read(path, Prediction, unfinished=settings_path(path).exists()):
+    for number, record, _ in _placed(path, settings_path(path).exists()):
         # NVIDIA's scripts put something else into `index`, which may be the same for two samples.
         answer = (record.index, hash(record.input), record.repeat)
         if answer in predictions:
-            raise DataError(f"{path}: sample {record.index} stands there twice.")
+            raise DataError(f"{path}, line {number}: sample {record.index} stands there twice.")
         predictions[answer] = record
     repeats = 1 + max((record.repeat for record in predictions.values()), default=0)
     ordered = sorted(predictions.values(), key=attrgetter("index", "repeat"))
+    left, there = settings.get(COUNT), {one.index * repeats + one.repeat for one in ordered}
+    if isinstance(left, int) and not there.issuperset(range(left)):
+        lost = f"{len(ordered)} answers, where {left} were written; run it again to ask the others"
+        raise DataError(f"{path}: {lost}.")
     return ordered[: None if num_samples is None else num_samples * repeats]

@@ -16,7 +16,7 @@ from pathlib import Path
 from rulerlib import sequential
 from rulerlib.progress import Progress
 from rulerlib.scoring import Scoring
-from rulerlib.store.answers import read_predictions
+from rulerlib.store.answers import evidence
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class Turn:
     def tally(self, count: int) -> sequential.Tally:
         """Return what the first ``count`` samples came to."""
         values, clusters = [], []
-        for answer in read_predictions(self.answers, count):
+        for answer in evidence(self.answers, count)[0]:
             language = answer.others.get("language") or "en"
             scores = self.scoring.score(answer.pred, answer.outputs, answer.golds, language)
             values.append(scores[self.scoring.ruler])

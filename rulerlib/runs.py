@@ -432,7 +432,12 @@ class Run(Parameters):
     def _answered(self, cell: Cell, **more: Any) -> Iterator[tuple[dict[str, Any], Prediction]]:
         settings = {**cell.settings(), "name": cell.name, "label": cell.label, **more}
         settings |= answers.planned(self.answers(cell))
-        for record in answers.read_predictions(self.answers(cell), self._most(cell)):
+        path = self.answers(cell)
+        if "cell" in answers.read_settings(path):
+            questions.compare(answers.settings_path(path), {"cell": cell.settings()})
+        predictions, repeated = answers.evidence(path, self._most(cell))
+        settings |= repeated
+        for record in predictions:
             yield settings, record
 
     def cost(self) -> list[dict[str, Any]]:

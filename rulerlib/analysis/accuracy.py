@@ -224,7 +224,9 @@ def overview(table: pd.DataFrame) -> pd.DataFrame:
     DataFrame
         ``model``, ``language``, ``length``, and as counts: ``tasks``; ``n``, the answers;
         ``answers_cut_off`` by the limit; ``prompts_cut``; where contexts are shared, ``contexts``;
-        where a plan was sequential, ``planned``: the samples that it would have asked at most.
+        where a plan was sequential, ``planned``: the samples that it would have asked at most;
+        where a source had fewer questions than samples, ``asked again``: the answers to prompts
+        that were asked before, which no table counts.
     """
     answers = of_measure(table)
     sharing = shared(answers)
@@ -237,6 +239,8 @@ def overview(table: pd.DataFrame) -> pd.DataFrame:
             row["contexts"] = clusters(part).nunique()
         if "planned" in part:
             row["planned"] = part.drop_duplicates("task")["planned"].sum()
+        if "repeated" in part:
+            row["asked again"] = int(part.drop_duplicates("task")["repeated"].sum())
         rows.append(row)
     return pd.DataFrame(rows)
 

@@ -26,7 +26,7 @@ from rulerlib.analysis.accuracy import clusters
 from rulerlib.analysis.combined import Array, between_lengths, draws, interval, root_of, size_of
 from rulerlib.analysis.labels import base
 from rulerlib.analysis.scores import of_measure
-from rulerlib.analysis.tables import RESAMPLES, groups_of
+from rulerlib.analysis.tables import RESAMPLES, even, groups_of
 from rulerlib.errors import one_of, require, whole_number
 from rulerlib.intervals import clustered
 from rulerlib.sequential import Tally, confidence_sequence, tally
@@ -412,8 +412,7 @@ def ranks(values: pd.Series, within: Sequence[pd.Series] = ()) -> pd.Series:
     within
         Columns within whose values ranks are counted; none: among all.
     """
-    # Sums of the same decimals may differ in their last binary digit.
-    grouped = values.round(9).groupby([*within] or np.zeros(len(values)), sort=False)
+    grouped = even(values).groupby([*within] or np.zeros(len(values)), sort=False)
     return grouped.rank(method="min", ascending=False).astype("Int64")
 
 

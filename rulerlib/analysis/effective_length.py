@@ -21,7 +21,7 @@ import numpy as np
 import pandas as pd
 
 from rulerlib.analysis.averages import Averages, averages
-from rulerlib.analysis.tables import nothing, thousands
+from rulerlib.analysis.tables import even, nothing, thousands
 from rulerlib.errors import one_of, require
 from rulerlib.sequential import THRESHOLD, check_threshold
 
@@ -81,7 +81,7 @@ def effective(
     """
     one_of("reading", reading, READINGS)
     passed = {
-        length: None if value is None or math.isnan(value) else value > threshold
+        length: None if value is None or math.isnan(value) else bool(even(value) > even(threshold))
         for length, value in averages.items()
     }
     measured = any(above is not None for above in passed.values())
@@ -161,7 +161,7 @@ def readings(one: Averages, threshold: float) -> list[dict[str, Any]]:
         return []
     averages = dict(zip(one.lengths, one.averages.tolist(), strict=True))
     # Few patterns of lengths above the threshold come up, and each of them often.
-    patterns, counts = np.unique(one.resampled > threshold, axis=0, return_counts=True)
+    patterns, counts = np.unique(even(one.resampled) > even(threshold), axis=0, return_counts=True)
     rows = []
     for reading in READINGS:
         times: Counter[Effective] = Counter()

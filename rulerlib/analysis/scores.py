@@ -99,7 +99,9 @@ def read_predictions(
         require(set(lengths) <= {*measured}, "lengths", [*lengths], allowed)
         runs = [run for run in runs if run[1]["length"] in lengths]
     for path, about in runs:
-        for prediction in answers.read_predictions(path):
+        predictions, repeated = answers.evidence(path)
+        about = {**about, **repeated}
+        for prediction in predictions:
             yield about, prediction
 
 
@@ -213,7 +215,8 @@ def scores(
           its name, with the knobs that differ from its row; ``length``; those settings in columns
           of their own; ``group`` and ``setting`` of a study, where there is one; ``planned``, where
           a sequential plan decided how many samples were asked: how many it would have asked at
-          most; ``knobs``; ``category``; ``questions``, see `rulerlib.analysis.labels.questions`;
+          most; ``repeated``, where prompts were asked again: how many, which do not count;
+          ``knobs``; ``category``; ``questions``, see `rulerlib.analysis.labels.questions`;
         - ``measure``, its ``value`` from 0 to 1, whether it is the task's ``primary`` measure,
           whether it is the one that RULER's script computes (``ruler``), and whether it is the
           task's own, whatever ``primary`` is, which for lists demands all of them (``strict``);
@@ -326,7 +329,11 @@ def _columns(runs: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
         own: dict[str, Any] = {"model": model, **cell, "length": about["length"]}
         own |= {"questions": labels.questions(about)}
         own |= {name: settings.get(name) for name in differ}
-        own |= {name: about[name] for name in ("group", "setting", "planned") if name in about}
+        own |= {
+            name: about[name]
+            for name in ("group", "setting", "planned", "repeated")
+            if name in about
+        }
         own |= {"knobs": labels.knobs(about), "category": task.category if task else "other"}
         columns.append(own)
     return columns

@@ -342,3 +342,54 @@ def read_predictions(path: str | Path, num_samples: int | None = None) -> list[P
         lost = f"{len(ordered)} answers, where {left} were written; run it again to ask the others"
         raise DataError(f"{path}: {lost}.")
     return ordered[: None if num_samples is None else num_samples * repeats]
+
+
+def evidence(
+    path: str | Path, num_samples: int | None = None
+) -> tuple[list[Prediction], dict[str, int]]:
+    """Return the answers of a file to different prompts, and how many others there are.
+
+    A source with fewer questions than samples gives some of them twice. The same prompt with the
+    same answer tells nothing new and is left out; the same question among other documents does,
+    but the answers depend on each other, and have the question as their ``cluster``.
+
+    Parameters
+    ----------
+    path, num_samples
+        See `read_predictions`.
+
+    Returns
+    -------
+    tuple
+        The answers, and under ``repeated`` how many were left out, where any were.
+
+    Raises
+    ------
+    DataError
+        As `read_predictions`.
+    """
+    predictions = read_predictions(path, num_samples)
+    first: dict[int, int] = {}
+    different = [
+        record
+        for record in predictions
+        if not record.input or first.setdefault(hash(record.input), record.index) == record.index
+    ]
+    knobs = (read_settings(path).get("dataset") or {}).get("knobs") or {}
+    if knobs.get("source"):
+        _cluster(different)
+    repeated = len(predictions) - len(different)
+    return different, {"repeated": repeated} if repeated else {}
+
+
+def _cluster(predictions: Sequence[Prediction]) -> None:
+    """Say of the answers to a question that was asked several times that they are one cluster."""
+    asked: dict[tuple[str, ...], list[Prediction]] = {}
+    for record in predictions:
+        texts = (record.input[part.start : part.end] for part in record.parts_of("question"))
+        asked.setdefault((*texts, *record.outputs), []).append(record)
+    for same in asked.values():
+        alone = not any(name in one.others for one in same for name in ("cluster", "context_id"))
+        if alone and len({one.index for one in same}) > 1:
+            for one in same:
+                one.others["cluster"] = f"the question of sample {same[0].index}"

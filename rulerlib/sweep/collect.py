@@ -134,7 +134,7 @@ def _answered(sweep: Sweep, cell: Planned) -> tuple[list[Prediction], dict[str, 
     records = answers.read_predictions(path, asked)
     if len(records) != count:
         raise DataError(f"it has {len(records)} answers instead of {count}.")
-    return records, cost
+    return answers.evidence(path, asked)[0], cost
 
 
 def _rows(cell: Planned, record: Prediction) -> Iterator[dict[str, Any]]:

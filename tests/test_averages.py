@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import random
 from collections import defaultdict
+from fractions import Fraction
 
 import pytest
 from hypothesis import given
@@ -12,6 +14,7 @@ from hypothesis import strategies as st
 
 from rulerlib import analysis, show
 from rulerlib.analysis import averages
+from rulerlib.analysis.effective_length import effective
 from rulerlib.errors import ParameterError
 from rulerlib.intervals import wilson
 from rulerlib.samples import Prediction
@@ -307,6 +310,16 @@ def test_a_model_at_the_threshold_has_no_sharp_effective_length():
     sure = analysis.effective_lengths(analysis.scores(run([1, 1, 0, 0]))).iloc[0]
     assert (sure["effective"], sure["low"], sure["high"]) == ("8K", "8K", "8K")
     assert sure["shares"] == {"8K": 1.0}
+
+
+def test_an_average_at_the_threshold_does_not_exceed_it():
+    """All means of two to five tasks with ten answers each, at the very number that they are."""
+    for count in (2, 3, 4, 5):
+        for tenths in itertools.combinations_with_replacement(range(11), count):
+            mean = 100 * float(np.array([number / 10 for number in tenths]).mean())
+            exact = float(Fraction(10 * sum(tenths), count))
+            assert effective({4096: mean}, exact).length is None, tenths
+            assert effective({4096: mean + 1e-6}, exact).length == 4096, tenths
 
 
 def test_one_row_for_each_model_with_ranks():

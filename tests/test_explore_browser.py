@@ -121,6 +121,13 @@ def test_comparisons_stand_with_their_intervals_either_way_round(reader):
     expect(own.page.locator("#table-said")).to_contain_text("samples that are not the same")
 
 
+def test_percents_are_rounded_as_in_python(reader):
+    """Of two numbers that are as near the page takes the even one: 5 of 80 are 6.2 %."""
+    shares = [right / n for n in (40, 80, 400) for right in range(1, n)]
+    code = "async (shares) => shares.map((await import('./data.js')).percent)"
+    assert reader().page.evaluate(code, shares) == [f"{100 * share:.1f}" for share in shares]
+
+
 def test_answers_by_keyboard_alone(reader, address):
     own = reader()
     page = own.page

@@ -9,7 +9,7 @@ import time
 from dataclasses import replace
 
 import pytest
-from helpers_model import PROCESSES, Flock, Parrot, some_samples, write_dataset
+from helpers_model import PROCESSES, Flock, some_samples, write_dataset
 from helpers_store import watched_syncs
 
 from rulerlib.errors import BusyError, DataError, ParameterError, RunMismatchError

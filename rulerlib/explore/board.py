@@ -64,7 +64,7 @@ def _plain(value: Any) -> Any:
     if hasattr(value, "item"):
         value = value.item()
     if isinstance(value, float):
-        return None if math.isnan(value) else round(value, 2)
+        return None if math.isnan(value) else round(value, 9)
     return value
 
 

@@ -69,7 +69,7 @@ def columns(table: pd.DataFrame) -> dict[str, Any]:
     made["measure"] = [measures.index(name) for name in rows["measure"]]
     made |= _rounded(rows)
     if "cut_off" in rows:
-        made["cut_off"] = [round(share, 4) for share in rows["cut_off"]]
+        made["cut_off"] = [round(share, 9) for share in rows["cut_off"]]
     return {"names": names, "measures": measures, "complete": complete(rows), "columns": made}
 
 
@@ -97,7 +97,7 @@ def of_measure(
 
 
 def _rounded(rows: pd.DataFrame) -> dict[str, list[float]]:
-    return {name: [round(float(value), 4) for value in rows[name]] for name in _MEANS}
+    return {name: [round(float(value), 9) for value in rows[name]] for name in _MEANS}
 
 
 def pairs(models: Sequence[str], against: str | None = None) -> list[tuple[str, str]]:
@@ -165,7 +165,7 @@ def _independent(row: dict[Any, Any]) -> dict[str, Any]:
         "first": first[0], "second": second[0], "difference": first[0] - second[0],
         "low": low, "high": high,
     }  # fmt: skip
-    rounded = {name: round(value, 4) for name, value in values.items()}
+    rounded = {name: round(value, 9) for name, value in values.items()}
     return {**known, "n": int(min(row["n"], row["n_other"])), **rounded}
 
 
@@ -180,4 +180,4 @@ def _rows(rows: pd.DataFrame) -> list[dict[str, Any]]:
 def _value(value: Any) -> Any:
     if not isinstance(value, float):
         return value
-    return None if math.isnan(value) else round(value, 4)
+    return None if math.isnan(value) else round(value, 9)

@@ -153,8 +153,12 @@ export function thousands(length) {
   return length % 1024 ** 2 ? `${length / 1024}K` : `${length / 1024 ** 2}M`;
 }
 
+/** Return a number with one decimal; of two that are as near the even one, as Python has it. */
+export const decimal = (value) =>
+  (Math.abs(value) % 1 === 0.25 ? value - 0.05 * Math.sign(value) : value).toFixed(1);
+
 /** Return a share in percent, without a figure that n does not give. */
-export const percent = (share) => (100 * share).toFixed(share === 0 || share === 1 ? 0 : 1);
+export const percent = (share) => (share === 0 || share === 1 ? String(100 * share) : decimal(100 * share));
 
 /** Return a new element. Texts are texts: nothing here ever becomes markup. */
 export function element(tag, attributes = {}, ...children) {

@@ -1,7 +1,7 @@
 // The leaderboard: a row for each model, and what it claims beside what it can use.
 
 import { claims } from "./claims.js";
-import { copyLink, element, homeward, load, save, thousands, view } from "./data.js";
+import { copyLink, decimal, element, homeward, load, save, thousands, view } from "./data.js";
 import { grid } from "./grid.js";
 
 const at = (name) => document.getElementById(name);
@@ -13,7 +13,7 @@ let all;
 let lengths;
 let shownRows = [];
 
-const decimal = (value) => (value === undefined ? "–" : value.toFixed(1));
+const average = (value) => (value === undefined ? "–" : decimal(value));
 
 /** Return a name with a link to where its facts come from, and what its own row contradicts. */
 function modelOf(row) {
@@ -39,11 +39,11 @@ function columns() {
     { name: "strict", title: "all-match", number, shown: (row) => row.strict ?? "–" },
     { name: "tasks", title: "tasks", number, shown: (row) => String(row.tasks ?? "–") },
     ...lengths.map((length) => (
-      { name: `at ${length}`, title: thousands(length), number, shown: (row) => decimal(row.averages[length]) }
+      { name: `at ${length}`, title: thousands(length), number, shown: (row) => average(row.averages[length]) }
     )),
-    { name: "avg", title: "Avg.", number, shown: (row) => decimal(row.avg) },
-    { name: "inc", title: "wAvg. (inc)", number, shown: (row) => decimal(row.inc) },
-    { name: "dec", title: "wAvg. (dec)", number, shown: (row) => decimal(row.dec) },
+    { name: "avg", title: "Avg.", number, shown: (row) => average(row.avg) },
+    { name: "inc", title: "wAvg. (inc)", number, shown: (row) => average(row.inc) },
+    { name: "dec", title: "wAvg. (dec)", number, shown: (row) => average(row.dec) },
     { name: "printed", title: "effective, printed", number, shown: (row) => row.printed ?? "–" },
     { name: "parameters", title: "parameters, 10⁹", number, shown: (row) => String(row.parameters ?? "–") },
     { name: "trained", title: "trained to", number, shown: (row) => (row.trained ? thousands(row.trained) : "–") },

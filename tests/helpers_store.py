@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from rulerlib.samples import Sample
-from rulerlib.store import questions
+from rulerlib.store import answers, files, questions
 
 STEPS = ("open", "os.truncate", "os.rename", "os.remove", "os.chmod", "os.mkdir", "sample")
 
@@ -93,3 +93,23 @@ def writing(dataset: Given, folder: Path, step: int = 0, ready: Any = None) -> N
     if ready is not None:
         ready.set()
     questions.write(dataset, folder)
+
+
+def unhashed(
+    path: Path, change: Callable[[dict[str, Any]], object] = lambda settings: None
+) -> None:
+    """Write answers and their settings again as they were before they had hashes.
+
+    Parameters
+    ----------
+    change
+        Changes the settings as well.
+    """
+    records = answers.read_predictions(path)
+    for record in records:
+        record.others.pop("settings", None)
+    path.write_text("".join(record.to_json() + "\n" for record in records), "utf-8")
+    settings = answers.read_settings(path)
+    settings.pop(answers.COUNT, None)
+    change(settings)
+    files.write_object(answers.settings_path(path), settings)

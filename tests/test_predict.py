@@ -32,6 +32,7 @@ from helpers_model import (
     write_dataset,
 )
 from helpers_sharing import same_beginning
+from helpers_store import unhashed
 
 from conftest import tries
 from rulerlib import models, samples, tokens
@@ -94,7 +95,8 @@ def test_every_sample_is_answered_in_its_place(dataset, output):
 def test_fields_are_rulers(dataset, output):
     predict(dataset, Parrot(), output)
     fields = set(json.loads(output.read_text(encoding="utf-8").split("\n")[0]))
-    assert fields == {"index", "input", "outputs", "pred", "others", "truncation", "length"}
+    rulers = {"index", "input", "outputs", "pred", "others", "truncation", "length"}
+    assert fields == {*rulers, "crc32"}
 
 
 def test_settings_stand_beside(dataset, output):
@@ -669,15 +671,21 @@ def test_nobody_says_how_much_room_a_dataset_for_thinking_needs(tmp_path):
     assert "PromptFormat(thinking=True, thinking_tokens=" in one_sentence(error)
 
 
-def test_predictions_from_before_there_was_a_choice_go_on(dataset, output, whole):
-    predict(dataset, Parrot(), output, num_samples=5)
-    beside = output.with_suffix(".settings.json")
-    about = json.loads(beside.read_text())
-    for name in ("answer_prefix", "thinking", "thinking_tokens", "thinking_tags"):
-        del about[name]
-    beside.write_text(json.dumps(about))
+def test_predictions_from_before_there_was_a_choice_go_on(dataset, output):
     predict(dataset, Parrot(), output)
-    assert output.read_bytes() == whole
+    wanted = [record.pred for record in read_predictions(output)]
+    output.unlink()
+    predict(dataset, Parrot(), output, num_samples=5)
+
+    def before(about):
+        for name in ("answer_prefix", "thinking", "thinking_tokens", "thinking_tags"):
+            del about[name]
+
+    unhashed(output, before)
+    old = output.read_bytes()
+    predict(dataset, Parrot(), output)
+    assert [record.pred for record in read_predictions(output)] == wanted
+    assert output.read_bytes().startswith(old)
 
 
 # --- Prompts that are too long ---------------------------------------------------------------

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 from helpers_model import LILLE, LIMIT, ROOT, TEMPLATE, tiny_model, tree
+from helpers_store import unhashed
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -617,9 +618,7 @@ def test_further_samples_and_fewer(tiny, tmp_path):
 
 def test_other_settings_in_the_same_folder_are_refused(tiny, tmp_path):
     [path] = run(tiny, tmp_path).predict()
-    beside = path.with_suffix(".settings.json")
-    written = beside.read_text(encoding="utf-8")
-    beside.write_text(written.replace('"batch_size": ', '"batch_size": 1'), encoding="utf-8")
+    unhashed(path, lambda about: about.update(batch_size=1))
     before = tree(tmp_path / "runs")
     with pytest.raises(RunMismatchError) as error:
         run(tiny, tmp_path).predict()

@@ -338,6 +338,7 @@ def test_a_plan_that_no_run_has_written_is_named(stopped):
     path = stopped.run.answers(stopped.run.cells[0]).with_suffix(".settings.json")
     for wrong in ({"planned": 0}, {"planned": "x"}, [60], {}):
         values = json.loads(path.read_text("utf-8")) | {"sequential": wrong}
+        values.pop("sha256", None)
         path.write_text(json.dumps(values), "utf-8")
         with pytest.raises(DataError, match="sequential"):
             [*analysis.read_predictions(stopped.run.root)]

@@ -9,14 +9,16 @@ import time
 from dataclasses import replace
 
 import pytest
-from helpers_model import PROCESSES, Flock, some_samples, write_dataset
+from helpers_model import PROCESSES, Flock, Knowing, some_samples, write_dataset
 from helpers_store import watched_syncs
 
+from rulerlib.dataset import Dataset
 from rulerlib.errors import BusyError, DataError, ParameterError, RunMismatchError
 from rulerlib.predict import predict
 from rulerlib.samples import Prediction, question
-from rulerlib.store import files
+from rulerlib.store import files, questions
 from rulerlib.store.answers import Answers, read_predictions, read_settings, settings_path
+from rulerlib.store.cell import Cell
 
 
 def answer(index, **others):
@@ -282,3 +284,40 @@ def test_a_file_without_answers_has_none(path):
     path.parent.mkdir()
     path.touch()
     assert read_predictions(path) == read_predictions(path, 2) == []
+
+
+# --- What is no further evidence ---------------------------------------------------------------
+
+
+@pytest.fixture
+def thirteen(tmp_path):
+    """A source of 13 questions, each about a document of its own."""
+    rows = [
+        {"id": str(number), "title": f"River {number}",
+         "context": f"River {number} is Name{number}.", "question": f"What is river {number}?",
+         "answers": {"text": [f"Name{number}"], "answer_start": [0]}}
+        for number in range(13)
+    ]  # fmt: skip
+    (tmp_path / "rivers.json").write_text(json.dumps(rows))
+    return str(tmp_path / "rivers.json")
+
+
+@pytest.mark.parametrize(
+    ("knobs", "n", "contexts", "again"),
+    [({"num_documents": 1}, 13, None, 27), ({"context": False}, 13, None, 27),
+     ({"num_documents": 4}, 40, 13, None)],
+)  # fmt: skip
+def test_a_question_counts_once_however_often_it_is_asked(
+    thirteen, tmp_path, knobs, n, contexts, again
+):
+    """The same prompt tells nothing new; the same question among other documents is a cluster."""
+    analysis = pytest.importorskip("rulerlib.analysis")
+    cell = Cell("m", "qa_1", "en", 300, knobs={"source": thirteen, **knobs})
+    data = Dataset("qa_1", 300, "en", "words", num_samples=40, knobs=cell.knobs)
+    path = questions.write(data, cell.questions(tmp_path).parent)
+    predict(path, Knowing([data]), cell.answers(tmp_path), cell=cell.settings())
+    table = analysis.scores(analysis.read_predictions(tmp_path))
+    (row,) = analysis.accuracy(table).to_dict("records")
+    assert (row["n"], row.get("contexts")) == (n, contexts)
+    (row,) = analysis.overview(table).to_dict("records")
+    assert (row["n"], row.get("asked again"), row.get("contexts")) == (n, again, contexts)

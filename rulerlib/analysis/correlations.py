@@ -17,7 +17,7 @@ import numpy as np
 import pandas as pd
 
 from rulerlib.analysis.scores import of_measure
-from rulerlib.analysis.tables import scipy
+from rulerlib.analysis.tables import even, scipy
 from rulerlib.errors import one_of, require
 
 LEAST = 3
@@ -100,7 +100,7 @@ def correlation(
     cells = table.pivot_table(
         index=["model", "language", "length"], columns="task", values="value", sort=False
     )
-    whole = cells.dropna()
+    whole = even(cells.dropna())
     if len(whole) < LEAST:
         return (
             f"The correlation of tasks needs at least {LEAST} cells of model, language and length"

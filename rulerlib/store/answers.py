@@ -221,7 +221,7 @@ def _hash(settings: Mapping[str, Any], without: Sequence[str] = ()) -> str:
 
 def _key(settings: Mapping[str, Any]) -> str:
     """Return the hash of the settings by which each answer names them."""
-    return _hash(settings, _ASIDE)
+    return _hash(settings, (*_ASIDE, "batch_size"))
 
 
 def _unexplained(path: Path) -> str:
@@ -337,10 +337,11 @@ def read_predictions(path: str | Path, num_samples: int | None = None) -> list[P
         predictions[answer] = record
     repeats = 1 + max((record.repeat for record in predictions.values()), default=0)
     ordered = sorted(predictions.values(), key=attrgetter("index", "repeat"))
-    left, there = settings.get(COUNT), {one.index * repeats + one.repeat for one in ordered}
-    if isinstance(left, int) and not there.issuperset(range(left)):
-        lost = f"{len(ordered)} answers, where {left} were written; run it again to ask the others"
-        raise DataError(f"{path}: {lost}.")
+    there = {one.index * repeats + one.repeat for one in ordered}
+    left = settings.get(COUNT)
+    for number in range(left if isinstance(left, int) else 0):
+        if number not in there:
+            raise DataError(f"{path}: sample {number // repeats} is missing; finish the run first.")
     return ordered[: None if num_samples is None else num_samples * repeats]
 
 

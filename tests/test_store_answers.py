@@ -320,4 +320,4 @@ def test_a_question_counts_once_however_often_it_is_asked(
     (row,) = analysis.accuracy(table).to_dict("records")
     assert (row["n"], row.get("contexts")) == (n, contexts)
     (row,) = analysis.overview(table).to_dict("records")
-    assert (row["n"], row.get("asked again"), row.get("contexts")) == (n, again, contexts)
+    assert (row["n"], row.get("asked_again"), row.get("contexts")) == (n, again, contexts)

@@ -225,7 +225,7 @@ def overview(table: pd.DataFrame) -> pd.DataFrame:
         ``model``, ``language``, ``length``, and as counts: ``tasks``; ``n``, the answers;
         ``answers_cut_off`` by the limit; ``prompts_cut``; where contexts are shared, ``contexts``;
         where a plan was sequential, ``planned``: the samples that it would have asked at most;
-        where a source had fewer questions than samples, ``asked again``: the answers to prompts
+        where a source had fewer questions than samples, ``asked_again``: the answers to prompts
         that were asked before, which no table counts.
     """
     answers = of_measure(table)
@@ -239,8 +239,8 @@ def overview(table: pd.DataFrame) -> pd.DataFrame:
             row["contexts"] = clusters(part).nunique()
         if "planned" in part:
             row["planned"] = part.drop_duplicates("task")["planned"].sum()
-        if "repeated" in part:
-            row["asked again"] = int(part.drop_duplicates("task")["repeated"].sum())
+        if "asked_again" in part:
+            row["asked_again"] = int(part.drop_duplicates("task")["asked_again"].sum())
         rows.append(row)
     return pd.DataFrame(rows)
 

@@ -25,7 +25,7 @@ from rulerlib.store.cell import Cell
 # What a prediction belongs to is no setting of a run.
 _IDENTITY = (
     "model", "language", "task", "length", "knobs", "name", "label", "hash", "group", "setting",
-    "scoring", "metadata", "planned", "repeated",
+    "scoring", "metadata", "planned", "asked_again",
 )  # fmt: skip
 
 # Settings that are themselves settings by name.

@@ -215,7 +215,7 @@ def scores(
           its name, with the knobs that differ from its row; ``length``; those settings in columns
           of their own; ``group`` and ``setting`` of a study, where there is one; ``planned``, where
           a sequential plan decided how many samples were asked: how many it would have asked at
-          most; ``repeated``, where prompts were asked again: how many, which do not count;
+          most; ``asked_again``, where prompts were asked again: how many, which do not count;
           ``knobs``; ``category``; ``questions``, see `rulerlib.analysis.labels.questions`;
         - ``measure``, its ``value`` from 0 to 1, whether it is the task's ``primary`` measure,
           whether it is the one that RULER's script computes (``ruler``), and whether it is the
@@ -331,7 +331,7 @@ def _columns(runs: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
         own |= {name: settings.get(name) for name in differ}
         own |= {
             name: about[name]
-            for name in ("group", "setting", "planned", "repeated")
+            for name in ("group", "setting", "planned", "asked_again")
             if name in about
         }
         own |= {"knobs": labels.knobs(about), "category": task.category if task else "other"}

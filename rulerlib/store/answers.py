@@ -362,7 +362,7 @@ def evidence(
     Returns
     -------
     tuple
-        The answers, and under ``repeated`` how many were left out, where any were.
+        The answers, and under ``asked_again`` how many were left out, where any were.
 
     Raises
     ------
@@ -380,7 +380,7 @@ def evidence(
     if knobs.get("source"):
         _cluster(different)
     repeated = len(predictions) - len(different)
-    return different, {"repeated": repeated} if repeated else {}
+    return different, {"asked_again": repeated} if repeated else {}
 
 
 def _cluster(predictions: Sequence[Prediction]) -> None:

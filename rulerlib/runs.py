@@ -433,8 +433,9 @@ class Run(Parameters):
         settings = {**cell.settings(), "name": cell.name, "label": cell.label, **more}
         settings |= answers.planned(self.answers(cell))
         path = self.answers(cell)
-        if "cell" in answers.read_settings(path):
-            questions.compare(answers.settings_path(path), {"cell": cell.settings()})
+        if "cell" in (before := answers.read_settings(path)):
+            wanted = {**before, "cell": cell.settings()}
+            questions.compare(answers.settings_path(path), wanted)
         predictions, repeated = answers.evidence(path, self._most(cell))
         settings |= repeated
         for record in predictions:

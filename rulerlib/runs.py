@@ -413,10 +413,7 @@ class Run(Parameters):
     def predictions(self) -> Iterator[tuple[dict[str, Any], Prediction]]:
         """Yield the settings of its cell and the prediction, for all predictions of this run.
 
-        Raises
-        ------
-        DataError
-            If a file of answers is missing or damaged.
+        Raises a DataError if a file of answers is missing or damaged.
         """
         for cell in self.cells:
             yield from self._answered(cell)
@@ -430,27 +427,20 @@ class Run(Parameters):
             yield from self._answered(cell, **named(setting))
 
     def _answered(self, cell: Cell, **more: Any) -> Iterator[tuple[dict[str, Any], Prediction]]:
-        settings = {**cell.settings(), "name": cell.name, "label": cell.label, **more}
-        settings |= answers.planned(self.answers(cell))
         path = self.answers(cell)
         if "cell" in (before := answers.read_settings(path)):
-            wanted = {**before, "cell": cell.settings()}
-            questions.compare(answers.settings_path(path), wanted)
+            questions.compare(answers.settings_path(path), {**before, "cell": cell.settings()})
         predictions, repeated = answers.evidence(path, self._most(cell))
-        settings |= repeated
+        settings = {**cell.settings(), "name": cell.name, "label": cell.label, **more}
+        settings |= {**answers.planned(path), **repeated}
         for record in predictions:
             yield settings, record
 
     def cost(self) -> list[dict[str, Any]]:
         """Return a row for each cell with the tokens read and generated; the last has the sums.
 
-        All tokens of a prompt are counted, whether they were computed or found in a cache.
-        Answers that stood on disk before are counted too.
-
-        Raises
-        ------
-        DataError
-            If a file of answers is missing or damaged.
+        All tokens of a prompt are counted, whether they were computed or found in a cache, and
+        answers that stood on disk before. Raises a DataError as `predictions` does.
         """
         answered = ([record for _, record in self._answered(cell)] for cell in self.cells)
         return metering.costs(zip(self.cells, answered, strict=True))

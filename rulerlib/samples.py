@@ -62,7 +62,6 @@ _ESCAPED = bytes({*range(32)} - {ord("\n")})
 
 # How the line of a prediction ends: with the checksum of all that stands before.
 _CHECKSUM = b', "crc32": "%08x"}\n'
-_ENDING = len(_CHECKSUM % 0)
 
 OPTIONAL = ("golds", "id", "cluster", "facts")
 """The fields that samples of reading comprehension have, and others only where they need them."""
@@ -367,11 +366,9 @@ def read(path: str | Path, kind: type[R], unfinished: bool = False) -> Iterator[
 
     Parameters
     ----------
-    kind
-        `Sample` or `Prediction`.
-    unfinished
-        Whether a killed process may have left the file in the middle of its last line, which
-        then does not count.
+    kind, unfinished
+        `Sample` or `Prediction`, and whether a killed process may have left the file in the middle
+        of its last line, which then does not count.
 
     Raises
     ------
@@ -384,13 +381,7 @@ def read(path: str | Path, kind: type[R], unfinished: bool = False) -> Iterator[
 def read_placed(
     path: str | Path, kind: type[R], unfinished: bool = False
 ) -> Iterator[tuple[R, tuple[int, int]]]:
-    """Yield the same as `read`, each record with the bytes [start, end) of its line.
-
-    Raises
-    ------
-    DataError
-        As `read`.
-    """
+    """Yield the same as `read`, each record with the bytes [start, end) of its line."""
     path, end = Path(path), 0
     with _readable(path), paths.opened(path) as file:
         for number, line in enumerate(file, 1):
@@ -410,15 +401,9 @@ def read_placed(
 
 
 def _check_unchanged(line: bytes) -> None:
-    """Check that a line is as its checksum says, if it has one.
-
-    Raises
-    ------
-    DataError
-        If it is not.
-    """
-    ending, start = line[-_ENDING:], _CHECKSUM.partition(b"%")[0]
-    if ending.startswith(start) and ending != _CHECKSUM % zlib.crc32(memoryview(line)[:-_ENDING]):
+    """Raise a DataError if a line is not as its checksum says; not every line has one."""
+    content, ending = line[: -len(_CHECKSUM % 0)], line[-len(_CHECKSUM % 0) :]
+    if ending.startswith(_CHECKSUM[:11]) and ending != _CHECKSUM % zlib.crc32(content):
         raise DataError("changed after it was written, because its checksum is another")
 
 

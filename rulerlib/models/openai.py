@@ -433,8 +433,8 @@ def _fields(decoding: Decoding, repeat: int) -> dict[str, Any]:
 
 def _still_thinking(generation: Generation, request: Request) -> bool:
     """Return whether an answer ended before the thinking did."""
-    alone = bool(generation.thinking) and not generation.text
-    return generation.finished and (alone or thinking.unended(generation.text, request.tags))
+    alone = generation.thinking and not generation.text
+    return bool(generation.finished and (alone or thinking.unended(generation.text, request.tags)))
 
 
 def _tokenizer_name(model: str, tokenizer: str | None) -> str:
@@ -444,9 +444,7 @@ def _tokenizer_name(model: str, tokenizer: str | None) -> str:
         if name != tokens.Words.name:
             checkpoints.folder(name)
     except ParameterError as error:
-        if gguf.is_gguf(name):
-            raise
         none = f"a folder or hub name whose tokens are counted, because {model[:99]!r} is none"
-        allowed = none if tokenizer is None else error.allowed
+        allowed = none if tokenizer is None and not gguf.is_gguf(name) else error.allowed
         raise ParameterError("tokenizer", tokenizer, allowed) from None
     return name

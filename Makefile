@@ -6,6 +6,9 @@ PYTHON ?= python3
 # Of the longest prompts of make niah, in tokens, and what is asked.
 LENGTH ?= 4096
 TASKS ?= niah_single_2,niah_multiquery
+# Empty: what the notebook itself says. Of the environment, LANGUAGE would mean another thing.
+MODEL :=
+LANGUAGE :=
 BIN := .venv/bin
 # Notebooks find kernels and commands in the virtual environment without its being activated.
 export PATH := $(CURDIR)/$(BIN):$(PATH)
@@ -18,7 +21,7 @@ unexport PYTHONDONTWRITEBYTECODE
 help:
 	@sed -n 's/^# //p' Makefile | head -n 3
 	@echo "make book   the site, in _build/html; runs every notebook once"
-	@echo "make results   the book's own results, from nothing; takes long, and resumes"
+	@echo "make results   the book's own results, from nothing; takes long, and resumes; MODEL=smollm2"
 	@echo "make submitted   what a branch hands in of models, checked"
 	@echo "make sweep PLAN=... PROFILE=local   all that a plan asks; or PROFILE=slurm, kubernetes"
 	@echo "make test-long   what tries at random, for as long as that takes"

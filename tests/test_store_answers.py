@@ -56,7 +56,7 @@ def test_each_answer_has_its_place(path):
     for index, (start, end) in answers.places.items():
         assert json.loads(data[start:end])["index"] == index
     assert Answers(path, {"dtype": "float32"}, ASKED).places == answers.places
-    assert read_settings(path) == {"dtype": "float32"}
+    assert read_settings(path) == {"dtype": "float32", "num_answers": 0}
 
 
 def test_answers_are_put_in_order(path):
@@ -173,7 +173,7 @@ def test_settings_that_a_power_cut_took_before_the_first_answer(path, left):
     filled(path, [])
     settings_path(path).write_text(left)
     filled(path, [0])
-    assert read_settings(path) == {"dtype": "float32"}
+    assert read_settings(path) == {"dtype": "float32", "num_answers": 0}
 
 
 def test_an_answer_and_how_it_was_made_outlive_a_power_cut(path, monkeypatch):

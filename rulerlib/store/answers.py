@@ -38,8 +38,8 @@ PLAN = "sequential"
 it, only how many there are."""
 
 COUNT = "num_answers"
-"""The setting that says how many answers, from the first on, a run has left that came to its end.
-There may be more."""
+"""The setting that says how many answers, from the first on, a run has left that came to its end;
+0 before there was one. There may be more."""
 
 SEAL = "sha256"
 """The hash of the settings, as it stands among them in their file."""
@@ -88,6 +88,13 @@ class Answers:
         """Return whether an answer is there, by its question's index and its number from 0."""
         return self._number(*asked) in self.places
 
+    def hold(self, total: int) -> bool:
+        """Return whether a run has left the first ``total`` answers in order, at its end."""
+        # Settings from before the answers were counted do not say it.
+        left = read_settings(self.path).get(COUNT, total)
+        whole = not isinstance(left, int) or left >= total
+        return whole and list(self.places)[:total] == list(range(total))
+
     def _number(self, index: int, repeat: int) -> int:
         return index * self.repeats + repeat
 
@@ -135,7 +142,7 @@ class Answers:
             self.places = self._standing()
             if not self.places:
                 # It lasts from the first answer on; before that there is nothing to explain.
-                _write(self.beside, self.settings, lasting=False)
+                _write(self.beside, {**self.settings, COUNT: 0}, lasting=False)
             else:
                 self._note(PLAN, self.settings.get(PLAN))
             self._key = _key(read_settings(self.path))

@@ -190,7 +190,7 @@ FAULTS: dict[str, tuple[Fault, str]] = {
     "a claim in words": (about(lambda values: values.update(claimed="1M")), "'claimed' is '1M'"),
     "a file left out": (lambda path: (path / "hashes.csv").unlink(), "hashes.csv is missing"),
     "a file too many": (
-        lambda path: (path / "more.bin").write_bytes(b""), "more.bin is none of the files"
+        lambda path: (path / "more.bin").write_bytes(b""), "'more.bin' is none of the files"
     ),
     "a huge file": (
         lambda path: (path / "answers.jsonl").write_bytes(b" " * 16_000_001),

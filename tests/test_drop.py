@@ -414,8 +414,8 @@ def test_ruler_means_the_thirteen():
         ("__Answer__: $5.20\n\nThat is all.", "$5.20"),
         ("Answer: 5\nAnswer:", "5"),
         ("The answer is 5.", None),
-        ("The Answer: 5", None),
-        ("Answer:\n5", None),
+        ("The Answer: 5", "5"),
+        ("Answer:\n5", "5"),
         ("", None),
     ],
 )
@@ -426,7 +426,7 @@ def test_the_last_answer_line(said, found):
 
 def test_a_danish_answer_line():
     assert metrics.answer_line("Det bliver 7.\n**Svar:** 7 dage", "da") == "7 dage"
-    assert metrics.answer_line("Answer: 7", "da") is None
+    assert metrics.answer_line("Answer: 7", "da") == "7"
 
 
 @given(st.text(st.sampled_from("Answer:* \n#5é`_>")), st.text(st.characters(codec="utf-8")))

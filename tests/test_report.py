@@ -30,7 +30,7 @@ def write(path, right, **settings):
     """A file of predictions, and its settings beside it."""
     records = [
         Prediction(
-            index, f"a {NUMBER} b", [NUMBER], NUMBER if hit else "7654321",
+            index, f"a {NUMBER} b {index}", [NUMBER], NUMBER if hit else "7654321",
             {"depths": [round(100 * index / len(right))]},
         )
         for index, hit in enumerate(right)
@@ -116,7 +116,7 @@ def test_what_a_kill_left_does_not_count(folder):
     found = scores(folder, "a", "da", "niah_single_2")
     assert len(found[found["length"] == 512]) == 19
     path.write_bytes(data.replace(b'"pred"', b'"said"', 1))
-    with pytest.raises(DataError, match=r"niah_single_2\.jsonl, line 1: the field 'pred'"):
+    with pytest.raises(DataError, match=r"niah_single_2\.jsonl, line 1: changed after it was"):
         list(analysis.read_predictions(folder))
     # Killed in the first of all records.
     path.write_bytes(data[:30])

@@ -53,6 +53,8 @@ def sweep(tmp_path_factory):
         answers = cell.answers(loaded.root)
         lines = [json.loads(line) for line in answers.read_text("utf-8").splitlines()]
         for number, line in enumerate(lines):
+            # As another tool would write it, without the checksum of what stood there.
+            del line["crc32"]
             if number % 3:
                 line["pred"] = line["outputs"][0]
         answers.write_text("".join(json.dumps(line) + "\n" for line in lines), "utf-8")

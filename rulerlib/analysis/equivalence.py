@@ -122,7 +122,8 @@ def equivalence(
         verdict(low, high, margin) for low, high in zip(pairs["low"], pairs["high"], strict=True)
     ]
     pairs["needed"] = [
-        samples_for(margin, (variance * n + 1) / (n + 1))
+        # One sample has no variance.
+        math.nan if math.isnan(variance) else samples_for(margin, (variance * n + 1) / (n + 1))
         for variance, n in zip(pairs["variance"], pairs["n"], strict=True)
     ]
     rest = [name for name in ("left_out", "tasks", "missing") if name in pairs]

@@ -39,7 +39,7 @@ from rulerlib.models import (
     stopping,
     truncation,
 )
-from rulerlib.models.openai_transport import Fault, Refusal, Session, Transport, checked_body
+from rulerlib.models.openai_transport import PassingFault, Refusal, Session, Transport, checked_body
 
 ENDPOINTS = {"completions": "completions", "chat": "chat/completions"}
 
@@ -359,7 +359,7 @@ class Engine:
             text = "" if message and message.get("content") is None else message.get("content")
             thought = message.get("reasoning_content") or message.get("reasoning") or ""
         if not isinstance(text, str) or not isinstance(thought, str):
-            raise Fault("malformed", "an answer whose text is none")
+            raise PassingFault("malformed", "an answer whose text is none")
         reason = first.get("finish_reason")
         usage = openai_defaults.inner(answer, "usage")
         read = openai_defaults.counted(usage.get("prompt_tokens")) or ready.prompt_tokens

@@ -19,7 +19,7 @@ from typing import Any
 from rulerlib.errors import LARGEST, ParameterError, is_number
 from rulerlib.models import Likelihood
 from rulerlib.models.openai_defaults import counted, inner
-from rulerlib.models.openai_transport import Fault
+from rulerlib.models.openai_transport import PassingFault
 
 FIELDS = {"temperature": 0, "echo": True, "logprobs": 1}
 """What a request says besides the model, the text and the one token that is generated."""
@@ -37,7 +37,7 @@ def likelihood(answer: dict[str, Any], given: int) -> Likelihood:
 
     Raises
     ------
-    openai_transport.Fault
+    openai_transport.PassingFault
         If it is no answer: it is asked for again.
     ParameterError
         If the text did not come back with the log likelihood of each of its tokens.
@@ -73,14 +73,14 @@ def choice(answer: Mapping[str, Any]) -> dict[str, Any]:
 
     Raises
     ------
-    Fault
+    PassingFault
         If it is not there, or the server gave it up.
     """
     choices = answer.get("choices")
     rows = [row for row in choices if isinstance(row, dict)] if isinstance(choices, list) else []
     first = next((row for row in rows if row.get("index") in (0, None)), None)
     if first is None:
-        raise Fault("no choices", "an answer without a first choice")
+        raise PassingFault("no choices", "an answer without a first choice")
     if first.get("finish_reason") in ("abort", "error"):
-        raise Fault("aborted", "an answer that the server itself gave up")
+        raise PassingFault("aborted", "an answer that the server itself gave up")
     return first

@@ -109,7 +109,7 @@ class Transport:
             with Session(self) as session:
                 asking = self._exchange(session.client, address, min(10.0, self.timeout))
                 response, content = session.start(asking).result()
-        except Fault:
+        except PassingFault:
             return None
         answer = parsed(content)
         if response.status_code in (401, 403):
@@ -121,7 +121,7 @@ class Transport:
 
         Raises
         ------
-        Fault
+        PassingFault
             If something failed that may pass.
         ParameterError
             If the server refuses the key.
@@ -141,7 +141,7 @@ class Transport:
         if status != 200:
             self._refuse(status, answer, response, content)
         if not isinstance(answer, dict):
-            raise Fault("malformed", "an answer that is not JSON, or no object in JSON")
+            raise PassingFault("malformed", "an answer that is not JSON, or no object in JSON")
         return answer
 
     async def _exchange(
@@ -151,7 +151,7 @@ class Transport:
 
         Raises
         ------
-        Fault
+        PassingFault
             If the response is not there in time, breaks off, has no end, or is compressed: a few
             bytes may then stand for very many, so the server is asked to send none of these.
         """
@@ -165,16 +165,18 @@ class Transport:
             async with asyncio.timeout(seconds), asking as response:
                 coding = response.headers.get("content-encoding", "").strip().lower()
                 if coding not in ("", "identity"):
-                    raise Fault("malformed", "an answer that is compressed")
+                    raise PassingFault("malformed", "an answer that is compressed")
                 async for piece in response.aiter_raw():
                     content += piece
                     if len(content) > MOST_BYTES:
-                        raise Fault("malformed", f"an answer of more than {MOST_BYTES:,} bytes")
+                        raise PassingFault(
+                            "malformed", f"an answer of more than {MOST_BYTES:,} bytes"
+                        )
         except (TimeoutError, httpx.TimeoutException) as error:
-            raise Fault("timeout", f"no answer within {seconds:g} seconds") from error
+            raise PassingFault("timeout", f"no answer within {seconds:g} seconds") from error
         except httpx.RequestError as error:
             about = self._quoted(str(error)) or type(error).__name__
-            raise Fault("connection", f"a broken connection ({about})") from error
+            raise PassingFault("connection", f"a broken connection ({about})") from error
         return response, bytes(content)
 
     def _refuse(self, status: int, answer: Any, response: Any, content: bytes) -> NoReturn:
@@ -186,7 +188,7 @@ class Transport:
         if status == 429 and code == "insufficient_quota":
             raise ServerError(f"The server says that the account is used up: {quoted}.")
         if status in _PASSING or (status >= 500 and status not in (501, 505)):
-            raise Fault(str(status), f"status {status} ({quoted})", _pause(response.headers))
+            raise PassingFault(str(status), f"status {status} ({quoted})", _pause(response.headers))
         if status in (401, 403):
             allowed = f"one that the server accepts, in OPENAI_API_KEY (status {status}: {quoted})"
             raise ParameterError("api_key", Secret(""), allowed)
@@ -241,7 +243,7 @@ class Session:
     async def ask(
         self, path: str, body: Mapping[str, Any], read: Callable[[dict[str, Any]], Answer]
     ) -> Answer:
-        """Return what ``read`` makes of the answer; a `Fault` that it raises is tried again, too.
+        """Return what ``read`` makes of the answer; a `PassingFault` that it raises is tried again, too.
 
         Raises
         ------
@@ -259,7 +261,7 @@ class Session:
                 answer = read(await self._transport.post(self.client, path, body))
                 self._answered += 1
                 return answer
-            except Fault as fault:
+            except PassingFault as fault:
                 self._transport.faults[fault.name] += 1
                 # Where others got through since the last attempt, a limit on requests is a queue
                 # and no fault.
@@ -267,7 +269,7 @@ class Session:
                 attempt, answered = 0 if queued else attempt + 1, self._answered
                 await asyncio.sleep(self._wait(fault, attempt))
 
-    def _wait(self, fault: Fault, attempt: int) -> float:
+    def _wait(self, fault: PassingFault, attempt: int) -> float:
         """Return the seconds before the next attempt, or raise where there will be none."""
         if fault.pause is not None and fault.pause > LONGEST_PAUSE:
             raise ServerError(
@@ -327,7 +329,7 @@ class Secret:
         raise TypeError("a key is not stored")
 
 
-class Fault(Exception):
+class PassingFault(Exception):
     """Something failed that may pass; ``pause``: how many seconds the server asks to wait."""
 
     def __init__(self, name: str, about: str, pause: float | None = None) -> None:

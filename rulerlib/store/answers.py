@@ -45,7 +45,7 @@ SEAL = "sha256"
 """The hash of the settings, as it stands among them in their file."""
 
 # Settings on which no answer depends, or that tell the same in other words.
-_ASIDE = ("model", "versions", PLAN, COUNT)
+_ASIDE = ("model", "versions", "sentence_repeats", PLAN, COUNT)
 
 
 class Answers:

@@ -413,7 +413,8 @@ def ranks(values: pd.Series, within: Sequence[pd.Series] = ()) -> pd.Series:
         Columns within whose values ranks are counted; none: among all.
     """
     grouped = even(values).groupby([*within] or np.zeros(len(values)), sort=False)
-    return grouped.rank(method="min", ascending=False).astype("Int64")
+    counted: pd.Series[Any] = grouped.rank(method="min", ascending=False).astype("Int64")
+    return counted
 
 
 def rank_intervals(drawn: Array, confidence: float = 0.95) -> tuple[Array, Array]:

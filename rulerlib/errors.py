@@ -69,8 +69,7 @@ class MissingExtraError(RulerError, ImportError):
 
     def __init__(self, package: str, extra: str, purpose: str) -> None:
         super().__init__(
-            f"{purpose} needs the package '{package}': pip install -e '.[{extra}]'"
-            " in the project's folder."
+            f"{purpose} needs the package '{package}': pip install 'rulerlib[{extra}]'"
         )
 
 

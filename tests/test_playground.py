@@ -697,8 +697,7 @@ except ImportError as error:
     done = python(code)
     assert done.stdout.splitlines() == [
         "False",
-        "The playground's page needs the package 'ipywidgets': pip install -e '.[notebook]' in the"
-        " project's folder.",
+        "The playground's page needs the package 'ipywidgets': pip install 'rulerlib[notebook]'",
     ], done.stderr
 
 

@@ -631,6 +631,17 @@ def test_other_settings_in_the_same_folder_are_refused(tiny, tmp_path):
     assert tree(tmp_path / "runs") == before
 
 
+def test_the_files_of_another_cell_are_no_answers(tiny, tmp_path):
+    """Both files were moved together, so that the answers fit the settings beside them."""
+    made = run(tiny, tmp_path, tasks="niah_single_2,niah_multikey_1")
+    made.predict()
+    first, second = (made.answers(cell) for cell in made.cells[:2])
+    for path in (first, first.with_suffix(".settings.json")):
+        path.replace(path.with_name(path.name.replace(first.stem, second.stem)))
+    with pytest.raises(RunMismatchError, match="cell.task = 'niah_single_2', and now"):
+        list(run(tiny, tmp_path, tasks="niah_multikey_1").predictions())
+
+
 def test_a_chat_model_is_asked_with_its_template(talker, tmp_path):
     made = run(talker, tmp_path, num_samples=2, length=700)
     made.predict()

@@ -154,6 +154,5 @@ def test_without_jinja2_a_sentence_says_what_to_install():
     )
     pytest.importorskip("tokenizers")
     assert python(code).stdout == (
-        "A chat template needs the package 'jinja2': pip install -e '.[tokenizer]'"
-        " in the project's folder.\n"
+        "A chat template needs the package 'jinja2': pip install 'rulerlib[tokenizer]'\n"
     )

@@ -625,8 +625,7 @@ def test_a_missing_package_is_a_sentence_that_says_what_to_install(
     with pytest.raises(MissingExtraError) as caught:
         needing[package]()
     assert str(caught.value) == (
-        f"{purpose} needs the package '{package}': pip install -e '.[{extra}]'"
-        " in the project's folder."
+        f"{purpose} needs the package '{package}': pip install 'rulerlib[{extra}]'"
     )
 
 

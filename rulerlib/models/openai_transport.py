@@ -243,7 +243,7 @@ class Session:
     async def ask(
         self, path: str, body: Mapping[str, Any], read: Callable[[dict[str, Any]], Answer]
     ) -> Answer:
-        """Return what ``read`` makes of the answer; a `PassingFault` of its own is tried again, too.
+        """Return what ``read`` makes of the answer; its own `PassingFault` is tried again, too.
 
         Raises
         ------

@@ -427,7 +427,7 @@ def test_the_executed_page_shows_results_and_the_others_say_they_have_none(site)
     page = parsed(site / "notebooks" / "niah.html")
     figures = page.select("article .cell_output img")
     assert len(figures) >= 3
-        assert all(re.search(r"\d", figure["alt"]) for figure in figures), "they describe themselves"
+    assert all(re.search(r"\d", figure["alt"]) for figure in figures), "they describe themselves"
     assert "built without running" not in page.get_text()
     assert "settings/niah.yaml" in page.get_text()
     assert "built without running" in parsed(site / "notebooks" / "qa.html").get_text()

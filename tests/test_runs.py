@@ -638,7 +638,7 @@ def test_the_files_of_another_cell_are_no_answers(tiny, tmp_path):
     first, second = (made.answers(cell) for cell in made.cells[:2])
     for path in (first, first.with_suffix(".settings.json")):
         path.replace(path.with_name(path.name.replace(first.stem, second.stem)))
-    with pytest.raises(RunMismatchError, match="cell.task = 'niah_single_2', and now"):
+    with pytest.raises(RunMismatchError, match=r"cell\.task = 'niah_single_2', and now"):
         list(run(tiny, tmp_path, tasks="niah_multikey_1").predictions())
 
 

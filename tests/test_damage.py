@@ -19,6 +19,7 @@ import pytest
 from helpers_model import Knowing
 from helpers_store import unhashed
 
+from conftest import tries
 from rulerlib import analysis, explore
 from rulerlib.dataset import Dataset
 from rulerlib.errors import DataError, RulerError
@@ -303,4 +304,4 @@ def test_answers_from_before_they_had_hashes_are_held_against_their_questions(
 
 @pytest.mark.long
 def test_no_damaged_folder_of_520_gives_other_numbers(run):
-    tried(run, 520, 2, numbers, explored, packed, resumed)
+    tried(run, tries(520), 2, numbers, explored, packed, resumed)

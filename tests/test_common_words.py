@@ -274,7 +274,7 @@ def test_only_foreign_words_are_left_out(language):
 def test_without_wordfreq(monkeypatch):
     monkeypatch.setitem(sys.modules, "wordfreq", None)
     frequent.cache_clear()
-    with pytest.raises(MissingExtraError, match=r"\.\[words\]"):
+    with pytest.raises(MissingExtraError, match=r"rulerlib\[words\]"):
         Dataset("cwe", 4096, "da", "words")
     assert Dataset("cwe", 4096, "da", "words", knobs={"words": "text"})[0].outputs
 

@@ -784,7 +784,7 @@ def test_a_missing_package_is_a_sentence_that_says_what_to_install():
     assert said.startswith(
         "Making a list of common words needs the package 'wordfreq': pip install"
     )
-    assert ".[words]" in said
+    assert "rulerlib[words]" in said
     assert said.count("\n") == 1
 
 

@@ -443,7 +443,7 @@ def test_bad_knobs_are_named(task, knobs, said):
 
 def test_the_hub_needs_a_package(monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "datasets", None)
-    with pytest.raises(MissingExtraError, match=r"'owner/name' from the hub.*\.\[hub\]"):
+    with pytest.raises(MissingExtraError, match=r"'owner/name' from the hub.*rulerlib\[hub\]"):
         Dataset("qa_1", 2048, "da", "words", knobs={"source": "owner/name"})
 
 

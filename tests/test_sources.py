@@ -461,7 +461,7 @@ def test_a_data_set_of_the_hub(hub):
 
 def test_without_the_package(monkeypatch):
     monkeypatch.setitem(sys.modules, "datasets", None)
-    with pytest.raises(MissingExtraError, match=r"pip install -e '\.\[hub\]'"):
+    with pytest.raises(MissingExtraError, match=r"pip install 'rulerlib\[hub\]'"):
         open_source("alexandrainst/scandi-qa:da")
 
 

@@ -240,11 +240,26 @@ def browser():
 
 
 @pytest.fixture(scope="session")
-def site(tmp_path_factory):
-    """The folder of the book's pages, built once; who asks for it runs in one process."""
+def site(tmp_path_factory, worker_id):
+    """The folder of the book's pages: built once, also where several processes ask for it."""
+    from filelock import FileLock
     from helpers_book import whole_book
 
-    return whole_book(tmp_path_factory.mktemp("site"))
+    base = tmp_path_factory.getbasetemp()
+    whole_run = base if worker_id == "master" else base.parent
+    folder, failed = whole_run / "site", whole_run / "site_failed"
+    pages = folder / "_build" / "html"
+    with FileLock(whole_run / "site.lock"):
+        if failed.exists():
+            pytest.fail("The book was not built: the first test that needed it says why.")
+        if not pages.exists():
+            folder.mkdir(exist_ok=True)
+            try:
+                whole_book(folder)
+            except AssertionError:
+                failed.touch()
+                raise
+    return pages
 
 
 @pytest.fixture(scope="module")

@@ -14,6 +14,7 @@ import os
 import re
 import subprocess
 import sys
+import types
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -220,11 +221,14 @@ def test_the_file_in_a_clone_asks_drop_itself(tmp_path, monkeypatch, command):
     file = shared("drop_sample.json")
     released = json.loads(file.read_text())
     # The model counts its tokens by a tokenizer that it would download.
-    (tmp_path / "tiktoken.py").write_text(
+    code = (
         "import types\nget_encoding = lambda _: types.SimpleNamespace(encode=lambda text, **_: [])"
     )
+    (tmp_path / "tiktoken.py").write_text(code)
     monkeypatch.setenv("PYTHONPATH", str(tmp_path), prepend=os.pathsep)
-    monkeypatch.syspath_prepend(tmp_path)
+    # In this process for this test alone: other packages look at the real one.
+    exec(code, vars(module := types.ModuleType("tiktoken")))
+    monkeypatch.setitem(sys.modules, "tiktoken", module)
     monkeypatch.chdir(ROOT)
     log = evaluated(
         tmp_path, "DROP/task.py", command, "mockllm/model", model_args={},

@@ -1,0 +1,184 @@
+"""What may not change by moving code: hashes of samples, prompts, names, tables and the explorer.
+
+``golden.json`` holds the first 16 digits of SHA-256 of each. A change that means to alter what a
+model is asked, or what a table says, writes it anew, and its diff shows what altered::
+
+    python tests/test_golden.py
+"""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import json
+import sys
+import tempfile
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from helpers_explore import write_run, write_runs
+from helpers_templates import FAMILIES, SPECIAL
+
+from conftest import SHARED, make_tokenizer
+from rulerlib import analysis, tokens
+from rulerlib.dataset import Dataset
+from rulerlib.decoding import Decoding
+from rulerlib.errors import ParameterError
+from rulerlib.explore import site
+from rulerlib.prompts import PromptFormat
+from rulerlib.store.cell import Cell
+from rulerlib.tasks import TASKS
+
+pd = pytest.importorskip("pandas")
+pytest.importorskip("tokenizers")
+pytest.importorskip("jinja2")
+
+FILE = Path(__file__).with_name("golden.json")
+
+LENGTHS = (600, 1500, 4096)
+
+# Settings that make other samples than the row's own, or put them in another way.
+FURTHER: dict[str, dict[str, Any]] = {
+    "niah_single_2": {"num_samples": 3, "seed": 7},
+    "niah_multiquery": {"question_language": "en"},
+    "niah_multikey_1": {"queries_per_context": 2},
+    "niah_multivalue": {"knobs": {"num_needle_v": 2}},
+    "vt": {"knobs": {"num_hops": 2}},
+    "cwe": {"format": PromptFormat(answer_prefix="none")},
+    "qa_1": {"format": PromptFormat(stop=("\n",))},
+    "niah_single_3": {"texts": ["Der var engang en mand. Han boede her. Det var alt."]},
+}
+
+FORMATS = {
+    "as it is": PromptFormat(),
+    "system": PromptFormat(system_prompt="Answer in one word."),
+    "thinking": PromptFormat(thinking=True, thinking_tokens=64, answer_prefix="user"),
+    "no prefix": PromptFormat(answer_prefix="none"),
+    "plain": PromptFormat(chat=False),
+}
+
+NAMES = (
+    {},
+    {"model": "org/Model-7B", "format": PromptFormat(chat=False)},
+    {"knobs": {"source": "data/dev.json", "num_docs": 3}, "seed": 7},
+    {"options": {"dtype": "float32", "max_model_len": 4096}, "engine": "vllm"},
+    {"decoding": Decoding(temperature=0.5, top_p=0.9, seed=3, samples=4)},
+    {"format": PromptFormat(system_prompt="Be brief.", answer_prefix="user")},
+    {"study": "niah", "weights": "1a2b3c", "allow_truncation": True},
+    {"memory": "rag", "question_language": "en", "texts": "book.txt-1a2b3c4d"},
+    {"queries_per_context": 4, "options": {"a": [1, 2.0, None], "b": {"c": "8"}}},
+)
+
+
+def digest(*values: Any) -> str:
+    text = json.dumps(values, ensure_ascii=False, sort_keys=True)
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+
+
+def made(task: str, length: int, language: str, tokenizer: Any, **options: Any) -> str:
+    """The hash of some samples, or the parameter that is refused: most often a length."""
+    try:
+        data = Dataset(task, length, language, tokenizer, **{"num_samples": 2, **options})
+        return digest(*[sample.to_json() for sample in data])
+    except ParameterError as error:
+        return f"refused: {error.parameter}"
+
+
+def samples(kind: str) -> Iterator[tuple[str, str]]:
+    for task, language, length in itertools.product(TASKS, ("da", "en"), LENGTHS):
+        yield f"{task} {language} {length}", made(task, length, language, make_tokenizer(kind))
+
+
+def further() -> Iterator[tuple[str, str]]:
+    for task, options in FURTHER.items():
+        yield task, made(task, 2048, "da", make_tokenizer("bytelevel"), **options)
+
+
+def prompts() -> Iterator[tuple[str, str]]:
+    """What a model of each family of templates reads; those that say the date are left out."""
+    backend = make_tokenizer("bytelevel").backend
+    undated = {name: text for name, text in FAMILIES.items() if "strftime" not in text}
+    for (family, template), (way, put) in itertools.product(undated.items(), FORMATS.items()):
+        tokenizer = tokens.FastTokenizer(backend, family, SPECIAL, template)
+        try:
+            frame = put.frame(tokenizer)
+            read = frame.prompt("A text.\n", " Answer: "), frame.messages("A text.\n", " Answer: ")
+            counted = made("niah_single_2", 1500, "da", tokenizer, format=put)
+            yield f"{family}, {way}", digest(read, frame.template, counted)
+        except ParameterError as error:
+            yield f"{family}, {way}", f"refused: {error.parameter}"
+
+
+def names() -> Iterator[tuple[str, str]]:
+    for number, options in enumerate(NAMES):
+        values = {"model": "lille", "task": "qa_1", "language": "da", "length": 4096, **options}
+        cell = Cell(**values)
+        yield str(number), f"{cell.questions('runs')} {cell.answers('runs')} {cell.hash}"
+
+
+def tables() -> Iterator[tuple[str, str]]:
+    """What the notebook `analysis` makes of a small run, and the files of the explorer."""
+    with tempfile.TemporaryDirectory() as place:
+        runs = write_runs(Path(place) / "runs")
+        for task, model in itertools.product(("vt", "cwe", "qa_2"), ("good", "poor")):
+            write_run(runs, model, task, "da", 1500, count=12)
+            write_run(runs, model, task, "da", 1500, count=5, knobs={}, seed=9)
+        scores = analysis.scores(analysis.read_predictions(runs))
+        drawn = {"resamples": 200, "seed": 0}
+        both = ["good", "poor"]
+        averages = analysis.by_length(scores, **drawn)
+        shown = {
+            "scores": scores,
+            "overview": analysis.overview(scores),
+            "summary": analysis.summary(scores, 85.6, {}, **drawn),
+            "by_length": averages,
+            "contrast": analysis.contrast(scores),
+            "effective_lengths": analysis.effective_lengths(scores, 85.6, **drawn),
+            "samples_used": analysis.samples_used(scores, 85.6),
+            "fitted_lengths": analysis.fitted_lengths(scores, **drawn),
+            "accuracy": analysis.accuracy(scores),
+            "by_depth": analysis.by_depth(scores, 10),
+            "by_knob": analysis.by_knob(scores),
+            "paraphrases": analysis.paraphrases(scores),
+            "two_by_two": analysis.two_by_two(scores, both, by=("language", "length"), **drawn),
+            "equivalences": analysis.equivalences(scores, both, 0.01, **drawn),
+            "errors": analysis.errors(scores),
+            "mistaken_places": analysis.mistaken_places(scores, by=analysis.BY),
+            "matchings": analysis.matchings(scores),
+        }
+        for name, table in shown.items():
+            plain = table.drop(columns=[c for c in table if c in ("file", "parts")])
+            yield name, digest([*map(str, plain)], plain.to_csv(float_format="%.9g"))
+        site.write(runs, Path(place) / "out", prompts=True)
+        for path in sorted((Path(place) / "out").rglob("*.json")):
+            name = path.relative_to(Path(place) / "out").as_posix()
+            yield f"explorer: {name}", digest(json.loads(path.read_text("utf-8")))
+
+
+def kept() -> dict[str, dict[str, str]]:
+    return json.loads(FILE.read_text("utf-8"))
+
+
+@pytest.mark.parametrize("kind", ["words", "bytelevel", "llama2"])
+@pytest.mark.filterwarnings("ignore:.*repeats its texts")
+def test_samples_are_those_of_before(kind):
+    if kind == "llama2" and not (SHARED / "tokenizers" / "llama2").exists():
+        pytest.skip("needs the tokenizer of Llama 2")
+    assert dict(samples(kind)) == kept()[f"samples {kind}"]
+
+
+@pytest.mark.parametrize("part", [further, prompts, names, tables], ids=lambda part: part.__name__)
+@pytest.mark.filterwarnings("ignore:.*repeats its texts")
+def test_the_rest_is_that_of_before(part):
+    assert dict(part()) == kept()[part.__name__]
+
+
+if __name__ == "__main__":
+    warnings.simplefilter("ignore")
+    whole = {f"samples {kind}": dict(samples(kind)) for kind in ("words", "bytelevel", "llama2")}
+    whole |= {part.__name__: dict(part()) for part in (further, prompts, names, tables)}
+    FILE.write_text(json.dumps(whole, indent=1) + "\n", "utf-8")
+    sys.exit(0)

@@ -65,10 +65,16 @@ def claim(found: Accuracy) -> str:
     longest = max(length for _, length in found)
     single, several = found["niah_multikey_1", longest], found["niah_multivalue", longest]
     right, all_four = (f"{round(share * count)} of {count}" for share, count in (single, several))
-    often = "less often" if several[0] < single[0] else "as often"
+    finds = "still finds" if single[0] > 0 else "does not find"
+    if several[0] == 0:
+        them_all = f"it never finds them all ({all_four})"
+    else:
+        often = ("more often", "as often", "less often")
+        step = (several[0] <= single[0]) + (several[0] < single[0])
+        them_all = f"it finds them all {often[step]} ({all_four})"
     return (
-        f"A model trained on texts of {TRAINED:,} tokens still finds a number hidden in {longest:,}"
-        f" ({right}). Asked for four numbers at once, it finds them all {often} ({all_four})."
+        f"A model trained on texts of {TRAINED:,} tokens {finds} a number hidden in {longest:,}"
+        f" ({right}). Asked for four numbers at once, {them_all}."
     )
 
 

@@ -64,6 +64,22 @@ def contrast(one, other):
     return (high + 0.05) / (low + 0.05)
 
 
+@pytest.mark.parametrize(
+    ("single", "several", "said"),
+    [
+        ((0.0, 1), (0.0, 1), "does not find a number hidden in 4,096 (0 of 1). Asked for four"
+         " numbers at once, it never finds them all (0 of 1)."),
+        ((0.5, 40), (0.5, 40), "still finds a number hidden in 4,096 (20 of 40). Asked for four"
+         " numbers at once, it finds them all as often (20 of 40)."),
+        ((0.5, 40), (0.75, 40), "it finds them all more often (30 of 40)."),
+        ((1.0, 40), (0.025, 40), "it finds them all less often (1 of 40)."),
+    ],
+)  # fmt: skip
+def test_the_claim_holds_for_any_model(single, several, said):
+    measured = {("niah_multikey_1", 4096): single, ("niah_multivalue", 4096): several}
+    assert front.claim(measured).endswith(said)
+
+
 def test_numbers_in_cells_can_be_read():
     inks = {"light": "#ffffff", "dark": "#000000"}
     for percent in range(101):

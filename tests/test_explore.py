@@ -288,7 +288,7 @@ def test_killed_at_any_moment_the_old_or_the_new_is_there(sites, tmp_path):
     for number in range(whole := tries(100)):
         died += shot(sites, tmp_path / "x", after=random.Random(f"moment {number}").uniform(0, 1.5))
         shutil.rmtree(tmp_path / "x")
-    assert died > whole // 5
+    assert died >= whole // 5
 
 
 def test_what_stands_there_stays_where_the_new_one_cannot_be_written(sites, tmp_path):

@@ -26,10 +26,9 @@ from typing import TYPE_CHECKING, Any
 import rulerlib
 from rulerlib import models, tasks
 from rulerlib.dataset import Dataset
-from rulerlib.decoding import Decoding
 from rulerlib.errors import DataError, MissingExtraError, ParameterError, nearest, whole_number
 from rulerlib.progress import Progress
-from rulerlib.prompts import PromptFormat
+from rulerlib.prompts import Decoding, PromptFormat
 from rulerlib.runs import Run
 from rulerlib.store import files
 from rulerlib.texts import digest

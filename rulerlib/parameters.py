@@ -15,7 +15,6 @@ from typing import Any, cast
 
 from rulerlib import checkpoints, commands, given, languages, models, paths, synthetic, tasks
 from rulerlib.dataset import check_length
-from rulerlib.decoding import Decoding
 from rulerlib.errors import (
     ParameterError,
     dictionary,
@@ -28,7 +27,7 @@ from rulerlib.errors import (
 )
 from rulerlib.given import Given
 from rulerlib.models import options
-from rulerlib.prompts import PromptFormat
+from rulerlib.prompts import Decoding, PromptFormat
 from rulerlib.sequential import THRESHOLD, check_threshold
 from rulerlib.tasks import Task
 from rulerlib.texts import read_texts

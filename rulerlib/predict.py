@@ -20,12 +20,11 @@ from pathlib import Path
 from typing import Any
 
 import rulerlib
-from rulerlib import models, thinking
-from rulerlib.decoding import Decoding
+from rulerlib import models
 from rulerlib.errors import DataError, require, whole_number
 from rulerlib.models import Generation, Model, Request
 from rulerlib.progress import Progress
-from rulerlib.prompts import Frame, PromptFormat
+from rulerlib.prompts import Decoding, Frame, PromptFormat, split_thinking
 from rulerlib.samples import OPTIONAL, Prediction, Sample, question, read_placed, writable
 from rulerlib.store.answers import PLAN, Answers
 from rulerlib.store.questions import GROWING, UNSAID, metadata
@@ -411,7 +410,7 @@ def record(
     text, told = writable(answer.text), writable(answer.thinking)
     if told and frame.chat:
         # A server that tells thinking apart has taken out what the template has begun as well.
-        thought, said, unended = thinking.split(text, frame.format.thinking_tags)
+        thought, said, unended = split_thinking(text, frame.format.thinking_tags)
     else:
         thought, said, unended = frame.split(text)
     thought = told + thought

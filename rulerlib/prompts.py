@@ -1,23 +1,28 @@
-"""How a question becomes the text that a model is fed.
+"""How a question becomes the text that a model is fed, and how the model chooses its answer.
 
-A `PromptFormat` holds what the user chooses; ``frame`` says, for one tokenizer, what stands around
-every question.
+A `PromptFormat` holds how questions are put; ``frame`` says, for one tokenizer, what stands around
+every question. A `Decoding` holds how tokens are chosen.
 
 >>> from rulerlib.tokens import Words
 >>> PromptFormat(answer_prefix="none").frame(Words()).prompt("What is 2 + 2?", " It is")
 'What is 2 + 2?'
+>>> Decoding(temperature=1, samples=4).settings()
+{'temperature': 1, 'top_p': 1.0, 'seed': None, 'samples': 4}
+>>> split_thinking("<think>7? No, 8.</think>\\n\\nIt is 8.")
+('7? No, 8.', 'It is 8.', False)
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, Self
 
-from rulerlib import thinking
-from rulerlib.errors import ParameterError, flag, one_of, require, whole_number
-from rulerlib.thinking import TAGS
+from rulerlib.errors import ParameterError, flag, is_number, one_of, require, whole_number
 from rulerlib.tokens import Tokenizer
+
+TAGS = ("<think>", "</think>")
+"""What most reasoning models put around their thinking."""
 
 PLACES = ("assistant", "user", "none")
 """Where the answer prefix stands: the beginning of the assistant's turn, which the model continues;
@@ -237,7 +242,7 @@ class Frame:
     @property
     def thinks(self) -> bool:
         """Whether a prompt ends within thinking, because the template has begun it."""
-        return self.chat and thinking.unended(self.between, self.format.thinking_tags)
+        return self.chat and ends_thinking(self.between, self.format.thinking_tags)
 
     def split(self, text: str) -> tuple[str, str, bool]:
         """Return what a model thought, what it answered, and whether it was still thinking.
@@ -247,7 +252,7 @@ class Frame:
         """
         if not self.chat:
             return "", text, False
-        return thinking.split(text, self.format.thinking_tags, self.thinks)
+        return split_thinking(text, self.format.thinking_tags, self.thinks)
 
 
 def _turns(system: str | None, user: str, assistant: str = "") -> tuple[dict[str, str], ...]:
@@ -261,3 +266,125 @@ def _takes_system(tokenizer: Tokenizer) -> bool:
         return tokenizer.render(_turns(_MARK, "x")).count(_MARK) == 1
     except ParameterError:
         return False
+
+
+def ends_thinking(text: str, tags: Sequence[str] = TAGS, begun: bool = False) -> bool:
+    """Return whether a text ends within thinking.
+
+    Parameters
+    ----------
+    tags
+        What stands before and after thinking; unless there are two, nothing is thinking.
+    begun
+        Whether the text begins within thinking.
+
+    Examples
+    --------
+    >>> ends_thinking("<think>7?</think>No. <think>8"), ends_thinking("7? No", tags=())
+    (True, False)
+    """
+    if len(tags) != 2:
+        return False
+    begin, end = (text.rfind(tag) for tag in tags)
+    return begun if begin == end else begin > end
+
+
+def split_thinking(
+    text: str, tags: tuple[str, str] = TAGS, begun: bool = False
+) -> tuple[str, str, bool]:
+    """Return what a model thought, what it answered, and whether it was still thinking at the end.
+
+    Parameters
+    ----------
+    text
+        What the model generated.
+    tags
+        What stands before and after thinking.
+    begun
+        Whether the prompt has already begun the thinking.
+
+    Examples
+    --------
+    Thinking that never ends leaves no answer:
+
+    >>> split_thinking("7? No, 8", begun=True)
+    ('7? No, 8', '', True)
+    """
+    begin, end = tags
+    # An end without a beginning: the server or the template has kept the beginning.
+    inside = begun or end in text.split(begin, 1)[0]
+    thoughts: list[str] = []
+    answers: list[str] = []
+    while text:
+        piece, tag, text = text.partition(end if inside else begin)
+        (thoughts if inside else answers).append(piece.replace(begin, ""))
+        inside = inside != bool(tag)
+    answer = "".join(answers)
+    return "".join(thoughts).strip(), answer.lstrip() if thoughts else answer, inside
+
+
+@dataclass(frozen=True)
+class Decoding:
+    """A way to choose tokens: greedy, or drawn, once or several times for each question.
+
+    Attributes
+    ----------
+    temperature
+        0: the most likely token each time (greedy). Above 0, up to 100: drawn from the model's
+        probabilities, which are flatter the higher it is.
+    top_p
+        Only the most likely tokens that together have this probability are drawn from
+        (Holtzman et al. 2020, "The Curious Case of Neural Text Degeneration").
+    seed
+        The seed of the drawing, 0 to 2**31 - 1; None: another one each time, so that a run
+        cannot be repeated.
+    samples
+        Answers that are drawn for each question.
+    tokens_to_generate
+        Room for the answer, in tokens, thinking not included; None: as the questions were made
+        for, which is RULER's number for the task.
+
+    Raises
+    ------
+    ParameterError
+        If a value cannot work, or is set where decoding is greedy and would change nothing.
+    """
+
+    temperature: float = 0.0
+    top_p: float = 1.0
+    seed: int | None = None
+    samples: int = 1
+    tokens_to_generate: int | None = None
+
+    def __post_init__(self) -> None:
+        heat, top_p = self.temperature, self.top_p
+        allowed = "a number from 0 (greedy) to 100"
+        require(is_number(heat) and 0 <= heat <= 100, "temperature", heat, allowed)
+        allowed = "a number above 0 and at most 1"
+        require(is_number(top_p) and 0 < top_p <= 1, "top_p", top_p, allowed)
+        if self.seed is not None:
+            whole_number("decoding_seed", self.seed, 0, 2**31 - 1)
+        whole_number("samples_per_question", self.samples, 1)
+        if self.tokens_to_generate is not None:
+            whole_number("tokens_to_generate", self.tokens_to_generate, 1)
+        if self.greedy:
+            require(top_p == 1, "top_p", top_p, "1 where temperature is 0 (greedy)")
+            allowed = "None where temperature is 0 (greedy)"
+            require(self.seed is None, "decoding_seed", self.seed, allowed)
+            allowed = "1 where temperature is 0 (greedy), which says the same each time"
+            require(self.samples == 1, "samples_per_question", self.samples, allowed)
+
+    @property
+    def greedy(self) -> bool:
+        """Whether the most likely token is taken each time."""
+        return self.temperature == 0
+
+    def settings(self) -> str | dict[str, Any]:
+        """Return how tokens are chosen, as it is written beside an answer: ``"greedy"``, or values.
+
+        The room for the answer is written by itself, as ``tokens_to_generate``.
+        """
+        if self.greedy:
+            return "greedy"
+        drawn = {"temperature": self.temperature, "top_p": self.top_p, "seed": self.seed}
+        return drawn if self.samples == 1 else {**drawn, "samples": self.samples}

@@ -20,11 +20,10 @@ from typing import Any, Self
 from rulerlib import checkpoints, given, making, metering, models, rounds, samples, tasks
 from rulerlib import predict as prediction
 from rulerlib.dataset import Dataset
-from rulerlib.decoding import Decoding
 from rulerlib.errors import ParameterError, require
 from rulerlib.parameters import Parameters, named, notebook_parameters
 from rulerlib.progress import Progress
-from rulerlib.prompts import PromptFormat
+from rulerlib.prompts import Decoding, PromptFormat
 from rulerlib.samples import Prediction, Sample
 from rulerlib.store import answers, files, questions
 from rulerlib.store.cell import Cell

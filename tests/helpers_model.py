@@ -28,9 +28,9 @@ import pytest
 from helpers_store import die_at
 
 from rulerlib import languages, tokens
-from rulerlib.decoding import Decoding
 from rulerlib.models import Generation, Request, in_order
 from rulerlib.predict import predict
+from rulerlib.prompts import Decoding
 from rulerlib.samples import Sample
 from rulerlib.store import files
 from rulerlib.texts import sentences

@@ -18,9 +18,9 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from rulerlib import models, tokens
-from rulerlib.decoding import Decoding
 from rulerlib.errors import whole_number
 from rulerlib.models import Generation, Request
+from rulerlib.prompts import Decoding
 
 ROOT = Path(__file__).resolve().parents[1]
 

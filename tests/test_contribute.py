@@ -52,7 +52,7 @@ def test_the_whole_engine_of_the_page_on_engines():
     engine, *_ = blocks("engine.md", "python")
     done = python(
         f"exec({engine!r})\n"
-        "from rulerlib.decoding import Decoding\n"
+        "from rulerlib.prompts import Decoding\n"
         "from rulerlib.models import Model, Request, in_order\n"
         "model = Engine('parrot')\n"
         "assert isinstance(model, Model)\n"

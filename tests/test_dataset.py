@@ -688,7 +688,7 @@ GROUND = [
     "rulerlib.languages",
     "rulerlib.tokens",
     "rulerlib.prompts",
-    "rulerlib.decoding",
+    "rulerlib.prompts",
     "rulerlib.texts",
     "rulerlib.haystack",
     "rulerlib.metrics",

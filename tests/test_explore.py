@@ -25,13 +25,12 @@ from book import explorer, leaderboard
 from conftest import tries
 from rulerlib import analysis, submit
 from rulerlib.analysis.tables import BY
-from rulerlib.decoding import Decoding
 from rulerlib.errors import BusyError, DataError, ParameterError
 from rulerlib.escaping import visible
 from rulerlib.explore import __main__, answers, board, cells, folding, site
 from rulerlib.intervals import wilson
 from rulerlib.parts import Part, Parts
-from rulerlib.prompts import PromptFormat
+from rulerlib.prompts import Decoding, PromptFormat
 from rulerlib.samples import Prediction
 from rulerlib.store.lock import alone
 

@@ -32,10 +32,9 @@ from conftest import tries
 from rulerlib import analysis, checkpoints, given, languages, show, sources, tasks, tokens
 from rulerlib.analysis.report import Report
 from rulerlib.dataset import Dataset
-from rulerlib.decoding import Decoding
 from rulerlib.parameters import Parameters
 from rulerlib.predict import predict
-from rulerlib.prompts import PromptFormat
+from rulerlib.prompts import Decoding, PromptFormat
 from rulerlib.runs import Run
 from rulerlib.samples import Sample, read
 from rulerlib.sources.encyclopedia import World

@@ -25,10 +25,9 @@ from helpers_templates import FAMILIES, SPECIAL
 from conftest import SHARED, make_tokenizer
 from rulerlib import analysis, tokens
 from rulerlib.dataset import Dataset
-from rulerlib.decoding import Decoding
 from rulerlib.errors import ParameterError
 from rulerlib.explore import site
-from rulerlib.prompts import PromptFormat
+from rulerlib.prompts import Decoding, PromptFormat
 from rulerlib.store.cell import Cell
 from rulerlib.tasks import TASKS
 

@@ -26,7 +26,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from conftest import ROOT, make_tokenizer, shared
-from rulerlib import models, predict, tasks, templates, thinking, tokens
+from rulerlib import models, predict, tasks, tokens
 from rulerlib.dataset import Dataset
 from rulerlib.errors import DataError, ParameterError
 from rulerlib.export import inspect_ai as ours
@@ -34,7 +34,7 @@ from rulerlib.export.inspect_ai import judge, pose, spread
 from rulerlib.export.inspect_replay import Replay
 from rulerlib.intervals import clustered
 from rulerlib.models import in_order
-from rulerlib.prompts import Frame, PromptFormat
+from rulerlib.prompts import Frame, PromptFormat, ends_thinking
 from rulerlib.runs import Run
 from rulerlib.store.answers import read_predictions
 from rulerlib.store.questions import write
@@ -448,7 +448,7 @@ def test_a_local_model_reads_what_was_counted(name, monkeypatch):
     )
     monkeypatch.setattr(tokens, "load", lambda name: talker)
     place, knobs = "assistant", {"fewshot": 0, "reasoning": False}
-    if thinking.unended(talker.render([{"role": "user", "content": "x"}])):
+    if ends_thinking(talker.render([{"role": "user", "content": "x"}])):
         place = "none"
     form = PromptFormat(answer_prefix=place)
     data = Dataset("drop_2", 3000, "da", talker, 1, format=form, knobs=knobs)
@@ -461,7 +461,7 @@ def test_a_local_model_reads_what_was_counted(name, monkeypatch):
     assert posed.template
     for record in posed.records:
         turns, about = record["input"], record["metadata"]
-        said = templates.render(posed.template, turns, **SPECIAL)
+        said = tokens.render_template(posed.template, turns, **SPECIAL)
         assert talker.count(said) + about["max_tokens"] <= length
         roles = [turn["role"] for turn in turns]
         asked, prefix = (turns[:-1], turns[-1]["content"]) if "assistant" in roles else (turns, "")
@@ -474,10 +474,10 @@ def test_the_template_for_a_local_model_writes_any_text_as_it_is(system, user):
     frame = Frame("<s>\\", "\n{%", chat=True)
     template = ours._template(frame, '"<s>\\\n{{ 😀', "{% if")
     asked = [{"role": "user", "content": user}]
-    assert templates.render(template, asked) == f"{frame.before}{user}{frame.between}"
+    assert tokens.render_template(template, asked) == f"{frame.before}{user}{frame.between}"
     both = [{"role": "system", "content": system}, *asked] if system else asked
     before = f'"<s>\\\n{{{{ 😀{system}{{% if' if system else frame.before
-    assert templates.render(template, both) == f"{before}{user}{frame.between}"
+    assert tokens.render_template(template, both) == f"{before}{user}{frame.between}"
 
 
 def test_a_base_model_reads_plain_text(monkeypatch):
@@ -487,7 +487,7 @@ def test_a_base_model_reads_plain_text(monkeypatch):
                  num_samples=2)  # fmt: skip
     data = Dataset("drop_1", 5000, "da", plain, 2, knobs={"fewshot": 0, "reasoning": False})
     for record, sample in zip(posed.records, data, strict=True):
-        said = templates.render(posed.template, record["input"])
+        said = tokens.render_template(posed.template, record["input"])
         assert said == sample.input + sample.answer_prefix
         assert record["metadata"]["stop"] == ["\n"]
         assert record["metadata"]["chat"] is False

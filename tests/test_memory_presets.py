@@ -9,10 +9,10 @@ import shlex
 import pytest
 
 from rulerlib import languages
-from rulerlib.decoding import Decoding
 from rulerlib.errors import DataError, ParameterError
 from rulerlib.memory import bench, presets
 from rulerlib.memory.presets import ASKED, NAMES, available, load
+from rulerlib.prompts import Decoding
 from rulerlib.store.cell import Cell, safe_name
 
 MEMORIES = ["memory/hei_nw", "memory/sgc_rss", "memory/smpd"]

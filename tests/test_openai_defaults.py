@@ -14,10 +14,10 @@ from helpers_store import unhashed
 pytest.importorskip("httpx2")
 
 from rulerlib import checkpoints, models
-from rulerlib.decoding import Decoding
 from rulerlib.errors import RunMismatchError
 from rulerlib.models.openai_defaults import changing
 from rulerlib.predict import predict
+from rulerlib.prompts import Decoding
 from rulerlib.store.answers import read_predictions, read_settings
 
 PROPS = {"default_generation_settings": {

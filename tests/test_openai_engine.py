@@ -34,11 +34,11 @@ pytest.importorskip("httpx2")
 
 from conftest import tries
 from rulerlib import models
-from rulerlib.decoding import Decoding
 from rulerlib.errors import ParameterError, ServerError
 from rulerlib.models import Request, in_order, openai_transport
 from rulerlib.models import openai as module
 from rulerlib.predict import predict
+from rulerlib.prompts import Decoding
 from rulerlib.store.answers import read_predictions
 
 COUNT = 24

@@ -37,11 +37,10 @@ from helpers_store import unhashed
 from conftest import tries
 from rulerlib import models, samples, tokens
 from rulerlib.dataset import Dataset
-from rulerlib.decoding import Decoding
 from rulerlib.errors import BusyError, DataError, ParameterError, RulerError, RunMismatchError
 from rulerlib.parts import Part, Parts
 from rulerlib.predict import cost, predict
-from rulerlib.prompts import PromptFormat
+from rulerlib.prompts import Decoding, PromptFormat
 from rulerlib.samples import Sample
 from rulerlib.store import questions
 from rulerlib.store.answers import read_predictions

@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 from conftest import CHAT_TEMPLATE, make_tokenizer, reference
 from rulerlib import tokens
 from rulerlib.errors import ParameterError
-from rulerlib.prompts import PLACES, Frame, PromptFormat
-from rulerlib.thinking import TAGS
+from rulerlib.prompts import PLACES, TAGS, Frame, PromptFormat
 
 QUESTION, PREFIX = "Hvad er 2 + 2?", " Svaret er"
 

@@ -11,10 +11,9 @@ import pytest
 from rulerlib import analysis, intervals, plots, samples, show
 from rulerlib.analysis import labels, tables
 from rulerlib.analysis.report import Report
-from rulerlib.decoding import Decoding
 from rulerlib.errors import DataError, ParameterError
 from rulerlib.parameters import HOME
-from rulerlib.prompts import PromptFormat
+from rulerlib.prompts import Decoding, PromptFormat
 from rulerlib.samples import Prediction
 from rulerlib.scoring import LIST
 from rulerlib.store import files

@@ -20,10 +20,9 @@ from hypothesis import strategies as st
 pytest.importorskip("torch")
 
 from rulerlib import checkpoints, models, tokens
-from rulerlib.decoding import Decoding
 from rulerlib.errors import DataError, ParameterError, RulerError, RunMismatchError
 from rulerlib.models import transformers as engine_module
-from rulerlib.prompts import PromptFormat
+from rulerlib.prompts import Decoding, PromptFormat
 from rulerlib.runs import Run
 from rulerlib.samples import Sample, read
 from rulerlib.store.answers import read_predictions, settings_path

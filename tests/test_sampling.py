@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 torch = pytest.importorskip("torch")
 
 from rulerlib import models  # noqa: E402
-from rulerlib.decoding import Decoding  # noqa: E402
 from rulerlib.models import Request  # noqa: E402
 from rulerlib.models.sampling import Sampling, seed  # noqa: E402
 from rulerlib.predict import predict  # noqa: E402
+from rulerlib.prompts import Decoding  # noqa: E402
 
 LIKELY = [0.05, 0.5, 0.0, 0.15, 0.3]
 

@@ -10,7 +10,7 @@ import pytest
 from conftest import shared
 from rulerlib import parameters, show_run
 from rulerlib.dataset import Dataset
-from rulerlib.decoding import Decoding
+from rulerlib.prompts import Decoding
 from rulerlib.runs import Run
 from rulerlib.samples import Prediction
 from rulerlib.store import files, questions

@@ -16,9 +16,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from conftest import killed, python
-from rulerlib.decoding import Decoding
 from rulerlib.errors import ParameterError
-from rulerlib.prompts import PromptFormat
+from rulerlib.prompts import Decoding, PromptFormat
 from rulerlib.samples import Sample, read
 from rulerlib.store import files
 from rulerlib.store.cell import LONGEST, Cell, safe_name

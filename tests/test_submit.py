@@ -22,9 +22,9 @@ from hypothesis import strategies as st
 import rulerlib
 from conftest import ROOT
 from rulerlib import analysis, submit, tasks
-from rulerlib.decoding import Decoding
 from rulerlib.errors import DataError, ParameterError
 from rulerlib.models import Generation
+from rulerlib.prompts import Decoding
 from rulerlib.runs import Run
 from rulerlib.samples import Prediction, read
 from rulerlib.submit import __main__, checking, folder, packing, reading, scored

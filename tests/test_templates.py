@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from conftest import python
-from rulerlib import templates
+from rulerlib import tokens
 
 TALKS = {
     "single": [("user", "Hvad er 2 + 2?")],
@@ -40,7 +40,7 @@ def rendered_by_transformers():
     class Day(datetime.datetime):
         @classmethod
         def now(cls, tz=None):
-            return cls(templates.DAY.year, templates.DAY.month, templates.DAY.day)
+            return cls(tokens.DAY.year, tokens.DAY.month, tokens.DAY.day)
 
     backend = tokenizers.Tokenizer(tokenizers.models.BPE(unk_token="<unk>"))
     tokenizer = PreTrainedTokenizerFast(tokenizer_object=backend, **SPECIAL)
@@ -76,7 +76,7 @@ def test_a_family_s_template_renders_as_transformers_renders_it(family, rendered
                     add_generation_prompt=ask, **options,
                 )  # fmt: skip
                 text = outcome(
-                    templates.render, template, messages,
+                    tokens.render_template, template, messages,
                     **{**SPECIAL, "add_generation_prompt": ask, **options},
                 )  # fmt: skip
                 assert text == expected, (turns, ask, options)
@@ -110,7 +110,7 @@ def test_whatever_messages_say(rendered_by_transformers, family, contents, roles
         rendered_by_transformers, FAMILIES[family], messages, add_generation_prompt=ask, **options
     )
     text = outcome(
-        templates.render, FAMILIES[family], messages,
+        tokens.render_template, FAMILIES[family], messages,
         **{**SPECIAL, "add_generation_prompt": ask, **options},
     )  # fmt: skip
     assert text == expected
@@ -130,7 +130,7 @@ def test_a_template_cannot_leave_its_sandbox():
         "{% include '/etc/passwd' %}",
     ):
         try:
-            assert templates.render(escape, talk([("user", "a")])) == ""
+            assert tokens.render_template(escape, talk([("user", "a")])) == ""
         except (jinja2.TemplateError, TypeError):
             continue
 
@@ -138,8 +138,9 @@ def test_a_template_cannot_leave_its_sandbox():
 def test_rendering_imports_no_transformers():
     pytest.importorskip("jinja2")
     code = (
-        "import sys\nfrom rulerlib import templates\n"
-        "print(templates.render('{{ messages[0].content }}', [{'role': 'user', 'content': 'a'}]))\n"
+        "import sys\nfrom rulerlib import tokens\n"
+        "messages = [{'role': 'user', 'content': 'a'}]\n"
+        "print(tokens.render_template('{{ messages[0].content }}', messages))\n"
         "print({'torch', 'transformers', 'numpy'} & {*sys.modules})\n"
     )
     assert python(code).stdout == "a\nset()\n"

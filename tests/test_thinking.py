@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rulerlib import thinking
+from rulerlib.prompts import TAGS, ends_thinking, split_thinking
 
 
 @pytest.mark.parametrize(
@@ -28,21 +28,21 @@ from rulerlib import thinking
         (False, "", ("", "", False)),
     ],
 )
-@pytest.mark.parametrize("tags", [thinking.TAGS, ("[THINK]", "[/THINK]")])
+@pytest.mark.parametrize("tags", [TAGS, ("[THINK]", "[/THINK]")])
 def test_thinking_is_told_from_the_answer(begun, text, expected, tags):
     dressed = text.replace("<think>", tags[0]).replace("</think>", tags[1])
-    assert thinking.split(dressed, tags, begun) == expected
+    assert split_thinking(dressed, tags, begun) == expected
 
 
 @given(text=st.text(max_size=60), begun=st.booleans())
 def test_a_text_without_tags_is_all_thinking_or_all_answer(text, begun):
     expected = (text.strip(), "", True) if begun else ("", text, False)
-    assert thinking.split(text, begun=begun) == expected
+    assert split_thinking(text, begun=begun) == expected
 
 
 @given(pieces=st.lists(st.sampled_from(["<think>", "</think>", "a", " ", "\n"]), max_size=12))
 def test_no_tag_is_left_and_no_letter_lost(pieces):
-    thoughts, answer, _ = thinking.split("".join(pieces))
+    thoughts, answer, _ = split_thinking("".join(pieces))
     assert "<think>" not in thoughts + answer
     assert (thoughts + answer).count("a") == pieces.count("a")
 
@@ -53,5 +53,5 @@ def test_no_tag_is_left_and_no_letter_lost(pieces):
 )
 def test_it_is_known_whether_thinking_goes_on(pieces, begun):
     text = "".join(pieces)
-    assert thinking.unended(text, begun=begun) == thinking.split(text, begun=begun)[2]
-    assert not thinking.unended(text, (), begun)
+    assert ends_thinking(text, begun=begun) == split_thinking(text, begun=begun)[2]
+    assert not ends_thinking(text, (), begun)

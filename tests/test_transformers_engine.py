@@ -28,10 +28,9 @@ transformers = pytest.importorskip("transformers")
 
 from rulerlib import metrics, models, tasks, tokens  # noqa: E402
 from rulerlib.dataset import Dataset  # noqa: E402
-from rulerlib.decoding import Decoding  # noqa: E402
 from rulerlib.errors import ParameterError  # noqa: E402
 from rulerlib.models.transformers import Engine  # noqa: E402
-from rulerlib.prompts import PromptFormat  # noqa: E402
+from rulerlib.prompts import Decoding, PromptFormat  # noqa: E402
 
 PROMPTS = [
     "Hvad er det særlige magiske tal?",

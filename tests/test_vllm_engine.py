@@ -30,10 +30,10 @@ from helpers_model import LILLE, ROOT, answers_in, check_part, tiny_model
 
 from rulerlib import models
 from rulerlib.dataset import Dataset
-from rulerlib.decoding import Decoding
 from rulerlib.errors import ParameterError
 from rulerlib.models import Request, in_order
 from rulerlib.predict import predict
+from rulerlib.prompts import Decoding
 from rulerlib.store import questions
 from rulerlib.store.answers import read_predictions
 

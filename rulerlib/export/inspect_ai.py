@@ -26,11 +26,11 @@ from dataclasses import dataclass, fields, replace
 from itertools import islice
 from typing import Any
 
-from rulerlib import given, samples, tasks, thinking, tokens
+from rulerlib import given, samples, tasks, tokens
 from rulerlib.dataset import Dataset
 from rulerlib.errors import ParameterError, one_of, require
 from rulerlib.models import Request, stopping
-from rulerlib.prompts import Frame, PromptFormat
+from rulerlib.prompts import Frame, PromptFormat, split_thinking
 from rulerlib.samples import Sample
 from rulerlib.store.questions import metadata
 from rulerlib.tasks import Task
@@ -402,7 +402,7 @@ def judge(said: str, target: Sequence[str], about: Mapping[str, Any]) -> dict[st
         see `rulerlib.scoring.Scoring.diagnose`, where the question is one of reading.
     """
     scoring, language, golds = tasks.TASKS[about["task"]].scoring, about["language"], about["golds"]
-    pred = thinking.split(said, begun=about["thinks"])[1] if about["chat"] else said
+    pred = split_thinking(said, begun=about["thinks"])[1] if about["chat"] else said
     request = Request("", False, 0, stop=tuple(about["stop"]))
     pred, _, _ = stopping.cut([*map(ord, pred)], request, lambda ids, tags: "".join(map(chr, ids)))
     values = scoring.score(pred, target, golds, language)

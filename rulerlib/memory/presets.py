@@ -30,7 +30,6 @@ from types import MappingProxyType
 from typing import Any, Self
 
 from rulerlib import languages, paths
-from rulerlib.decoding import Decoding
 from rulerlib.errors import (
     DataError,
     MissingExtraError,
@@ -45,7 +44,7 @@ from rulerlib.languages import Language
 from rulerlib.memory.prompting import wording
 from rulerlib.memory.replay import MIX, mixed
 from rulerlib.memory.system import System
-from rulerlib.prompts import PromptFormat
+from rulerlib.prompts import Decoding, PromptFormat
 
 PRESETS = Path(__file__).parent / "presets"
 """The folder of the presets that come with the project."""

@@ -18,9 +18,9 @@ from dataclasses import dataclass, field
 from operator import itemgetter
 from typing import Any, NamedTuple, Protocol, TypeVar, runtime_checkable
 
-from rulerlib.decoding import Decoding
 from rulerlib.errors import HALF, nearest, one_of, require
 from rulerlib.models.options import checked
+from rulerlib.prompts import Decoding
 from rulerlib.tokens import Tokenizer
 
 # Each is a module of this package.

@@ -8,9 +8,9 @@ from functools import cached_property
 from typing import Any, NamedTuple, cast
 
 from rulerlib import checkpoints, packages, tokens
-from rulerlib.decoding import Decoding
 from rulerlib.errors import ParameterError, flag, one_of
 from rulerlib.models import Request, readable, truncation
+from rulerlib.prompts import Decoding
 
 DTYPES = ("auto", "float32", "bfloat16", "float16")
 

@@ -24,8 +24,7 @@ from functools import cached_property, partial
 from itertools import starmap
 from typing import Any
 
-from rulerlib import checkpoints, gguf, thinking, tokens
-from rulerlib.decoding import Decoding
+from rulerlib import checkpoints, gguf, tokens
 from rulerlib.errors import ParameterError, ServerError, flag, one_of, require, whole_number
 from rulerlib.models import (
     Generation,
@@ -40,6 +39,7 @@ from rulerlib.models import (
     truncation,
 )
 from rulerlib.models.openai_transport import PassingFault, Refusal, Session, Transport, checked_body
+from rulerlib.prompts import Decoding, ends_thinking
 
 ENDPOINTS = {"completions": "completions", "chat": "chat/completions"}
 
@@ -434,7 +434,7 @@ def _fields(decoding: Decoding, repeat: int) -> dict[str, Any]:
 def _still_thinking(generation: Generation, request: Request) -> bool:
     """Return whether an answer ended before the thinking did."""
     alone = generation.thinking and not generation.text
-    return bool(generation.finished and (alone or thinking.unended(generation.text, request.tags)))
+    return bool(generation.finished and (alone or ends_thinking(generation.text, request.tags)))
 
 
 def _tokenizer_name(model: str, tokenizer: str | None) -> str:

@@ -13,9 +13,9 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from rulerlib import thinking
 from rulerlib.models import Request
 from rulerlib.models.local import torch
+from rulerlib.prompts import ends_thinking
 
 # From tokens, and the tags of thinking that stay among them, to their text.
 Decode = Callable[[Sequence[int], Sequence[str]], str]
@@ -23,7 +23,7 @@ Decode = Callable[[Sequence[int], Sequence[str]], str]
 
 def begun(request: Request) -> bool:
     """Return whether a prompt ends within thinking."""
-    return thinking.unended(request.prompt, request.tags)
+    return ends_thinking(request.prompt, request.tags)
 
 
 def find(text: str, request: Request, thinks: bool) -> tuple[int, int] | None:

@@ -22,10 +22,10 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
 from typing import Any
 
-from rulerlib.decoding import Decoding
 from rulerlib.errors import MissingExtraError, flag, nearest, require, whole_number
 from rulerlib.models import Generation, Likelihood, Request, Result, ordered, sampling, stopping
 from rulerlib.models.local import Local, Prompt, torch
+from rulerlib.prompts import Decoding
 
 # Arguments of vLLM that change how fast it is, and no answer beyond its last digits: another
 # value may go on with a run that was begun.

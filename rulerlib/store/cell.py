@@ -24,9 +24,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from rulerlib.decoding import Decoding
 from rulerlib.errors import ParameterError, require, whole_number
-from rulerlib.prompts import PromptFormat
+from rulerlib.prompts import Decoding, PromptFormat
 
 LONGEST = 100
 """Characters of a name; a longer one is cut and ends in ``#`` and a hash of its settings."""

@@ -18,9 +18,8 @@ from pathlib import Path
 from typing import Any
 
 from rulerlib import models, predict
-from rulerlib.decoding import Decoding
 from rulerlib.errors import HALF, DataError, shortened, whole_number
-from rulerlib.prompts import PromptFormat
+from rulerlib.prompts import Decoding, PromptFormat
 from rulerlib.submit import scored
 from rulerlib.submit.checking import dataset
 from rulerlib.submit.folder import DIGITS, Answer, Entry, hashed, of_prompt

@@ -19,7 +19,6 @@ from typing import Any, Self
 
 from rulerlib import languages, packages, paths, tasks
 from rulerlib.dataset import check_length
-from rulerlib.decoding import Decoding
 from rulerlib.errors import (
     DataError,
     ParameterError,
@@ -31,7 +30,7 @@ from rulerlib.errors import (
     whole_number,
 )
 from rulerlib.parameters import home
-from rulerlib.prompts import PromptFormat
+from rulerlib.prompts import Decoding, PromptFormat
 from rulerlib.runs import Run
 from rulerlib.sweep.entries import Entry, check_names, entry_of
 from rulerlib.sweep.memories import Memories, memories_of

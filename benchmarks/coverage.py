@@ -24,12 +24,12 @@ import numpy as np
 import pandas as pd
 
 from rulerlib.analysis import effective, newcombe
-from rulerlib.analysis.absence import youden
-from rulerlib.analysis.averages import Averages, of_answers, rank_intervals, weights_of
-from rulerlib.analysis.effective_length import READINGS, readings
+from rulerlib.analysis.averages import Averages, of_answers, weights_of
+from rulerlib.analysis.effective_length import READINGS, crossing, curve_of, readings
 from rulerlib.analysis.equivalence import verdict
-from rulerlib.analysis.fitted_curve import crossing, curve_of
+from rulerlib.analysis.error_tables import youden
 from rulerlib.analysis.pairs import compared
+from rulerlib.analysis.summary import rank_intervals
 from rulerlib.errors import RulerError
 from rulerlib.intervals import clustered, wilson
 from rulerlib.sequential import THRESHOLD
@@ -254,7 +254,7 @@ def of_curve(middle: float) -> Round:
 
     def once(n: int, rng: np.random.Generator) -> bool:
         one = answered(np.broadcast_to(chances, (4, 4)), n, 0, rng, DRAWS)
-        drawn = crossing(curve_of(one, one.resampled), 0.5)
+        drawn = crossing(curve_of(one, one.resampled))
         low, high = np.quantile(drawn, [0.025, 0.975], method="inverted_cdf")
         return held(low, middle, high)
 

@@ -15,9 +15,10 @@ from typing import Any
 
 import pandas as pd
 
-from rulerlib.analysis import averages, model_facts
-from rulerlib.analysis.averages import WEIGHTS, ranks, weighted
+from rulerlib.analysis import averages, correlations
+from rulerlib.analysis.averages import weighted
 from rulerlib.analysis.effective_length import READINGS, Effective, effective
+from rulerlib.analysis.summary import ranks
 from rulerlib.analysis.tables import thousands, tokens
 from rulerlib.errors import DataError
 from rulerlib.explore import board
@@ -25,7 +26,7 @@ from rulerlib.sequential import THRESHOLD
 
 LENGTHS = (4096, 8192, 16384, 32768, 65536, 131072)
 
-AVERAGES = dict(zip(("avg", "wavg_inc", "wavg_dec"), averages.AVERAGES, strict=True))
+AVERAGES = dict(zip(("avg", "wavg_inc", "wavg_dec"), averages.AVERAGES.values(), strict=True))
 """The averages' columns in the file, and their names in RULER's table."""
 
 # Numbers are printed to one decimal: each may be off by this much, and a mean of them too.
@@ -101,7 +102,7 @@ def recomputed(table: pd.DataFrame, threshold: float = THRESHOLD) -> pd.DataFram
             str(effective(dict(zip(LENGTHS, row, strict=True)), threshold, reading)) for row in rows
         ]
     again["lengths"] = [sum(not math.isnan(value) for value in row) for row in rows]
-    for weights, name in zip(WEIGHTS, AVERAGES.values(), strict=True):
+    for weights, name in averages.AVERAGES.items():
         again[name] = [weighted(row, weights) for row in rows]
         again[f"{name} rank"] = ranks(again[name].where(again["lengths"] == len(LENGTHS)))
     return again
@@ -113,9 +114,9 @@ def facts_of(path: str | Path) -> pd.DataFrame:
     Raises
     ------
     ParameterError, DataError
-        As `rulerlib.analysis.model_facts.read_facts`.
+        As `rulerlib.analysis.correlations.read_facts`.
     """
-    facts = model_facts.read_facts(path, ("model", "size"))
+    facts = correlations.read_facts(path, ("model", "size"))
     facts["model"], facts["trained_length"] = names(facts), facts["trained_length"].astype("Int64")
     return facts.drop(columns="size")
 
@@ -133,9 +134,9 @@ def with_facts(table: pd.DataFrame, path: str | Path, threshold: float = THRESHO
     Raises
     ------
     ParameterError, DataError
-        As `rulerlib.analysis.model_facts.read_facts`.
+        As `rulerlib.analysis.correlations.read_facts`.
     """
-    return model_facts.with_facts(recomputed(table, threshold), facts_of(path))
+    return correlations.with_facts(recomputed(table, threshold), facts_of(path))
 
 
 def filled(table: pd.DataFrame) -> pd.DataFrame:
@@ -262,7 +263,7 @@ def rows(
     Raises
     ------
     ParameterError, DataError
-        As `rulerlib.analysis.model_facts.read_facts`.
+        As `rulerlib.analysis.correlations.read_facts`.
     """
     notes: dict[str, list[str]] = {}
     for row in contradictions(table, threshold).to_dict("records"):

@@ -195,13 +195,6 @@ def test_every_table_says_n_and_has_an_interval():
         assert ((table["low"] <= table[mean]) & (table[mean] <= table["high"])).all()
 
 
-def test_needles_are_counted_one_by_one():
-    """The second of three is missing; the fourth depth is that of a needle nobody asks for."""
-    table = analysis.scores([(about(), answer(0, ["11", "22", "33"], "33, 11", (90, 10, 50, 70)))])
-    found = analysis.needles(table)
-    assert list(zip(found["depth"], found["found"], strict=True)) == [(90, 1), (10, 0), (50, 1)]
-
-
 def row_of(depth, bins):
     """The nearest of the depths of a heatmap's rows; of two, the deeper."""
     rows = [100 * row / (bins - 1) for row in range(bins)] if bins > 1 else [50]
@@ -297,18 +290,6 @@ def test_wrong_answers_come_from_different_lengths_first():
     table = analysis.scores(rows)
     wrong = analysis.wrong(table)
     assert wrong["pred"].tolist() == ["no 1024 1", "no 512 1", "no 2048 1"]
-    assert len(analysis.wrong(table, count=5)) == 5
-    every = analysis.wrong(table, count=99)
-    assert len(every) == sum(record.pred != "77" for _, record in rows)
-    assert every["pred"].is_unique
-
-
-def test_wrong_follows_its_metric():
-    table = analysis.scores([(about(), answer(0, ["12", "34"], "12"))])
-    assert len(analysis.wrong(table)) == 1
-    assert len(analysis.wrong(table, "recall")) == 1
-    table = analysis.scores([(about(task="qa_1"), answer(0, ["12", "34"], "12"))])
-    assert analysis.wrong(table, "part_match").empty
 
 
 def test_nothing_wrong_is_an_empty_table():

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from rulerlib import analysis, show
 from rulerlib.analysis import averages
 from rulerlib.analysis.effective_length import effective
+from rulerlib.analysis.summary import rank_intervals, ranks
 from rulerlib.errors import ParameterError
 from rulerlib.intervals import wilson
 from rulerlib.samples import Prediction
@@ -272,7 +273,7 @@ def test_the_same_sample_is_drawn_at_all_lengths():
     for length in LENGTHS:
         about = {"model": "m", "language": "da", "task": "niah_single_1", "length": length}
         rows += [(about, Prediction(i, "", ["12"], "12" if i % 3 else "")) for i in range(30)]
-    one = averages.averages(analysis.scores(rows), by=("model",), resamples=200, seed=3)[0]
+    one = averages.averages(analysis.scores(rows), resamples=200, seed=3)[0]
     assert np.ptp(one.resampled, axis=1) == pytest.approx(0, abs=1e-5)
     assert one.resampled.std() > 5
 
@@ -284,7 +285,7 @@ def test_shared_contexts_are_drawn_as_a_whole():
         for copy in range(10):
             index, others = 10 * record.index + copy, {"context_id": record.index}
             rows.append((where, Prediction(index, "", record.outputs, record.pred, others)))
-    one = averages.averages(analysis.scores(rows), by=("model",), resamples=4000, seed=1)[0]
+    one = averages.averages(analysis.scores(rows), resamples=4000, seed=1)[0]
     p = one.averages / 100
     assert ((p > 0) & (p < 1)).all()
     # A little more, for Student's t with 19 degrees of freedom.
@@ -368,7 +369,7 @@ def test_ranks_have_intervals_that_hold_them():
     rows = run([1] * 4, "best") + run([0.9] * 4, "a") + run([0.9] * 4, "b") + run([0] * 4, "worst")
     rows += run([1, 1], "short", lengths=LENGTHS[:2])
     table = analysis.summary(analysis.scores(rows)).set_index("model")
-    for name in averages.AVERAGES:
+    for name in averages.AVERAGES.values():
         ends = table[[f"{name} low rank", f"{name} rank", f"{name} high rank"]]
         assert ends.loc["short"].isna().all()
         low, rank, high = ends.drop("short").astype(int).to_numpy().T
@@ -381,7 +382,7 @@ def test_ranks_have_intervals_that_hold_them():
 
 def test_ranks_drawn_are_those_counted_one_by_one():
     drawn = np.random.default_rng(2).normal([3, 2.5, 1, 1], 1, (300, 4)).round(1)
-    low, high = averages.rank_intervals(drawn, 0.8)
+    low, high = rank_intervals(drawn, 0.8)
     for model in range(4):
         slowly = sorted(1 + sum(other > row[model] for other in row) for row in drawn)
         # The 10 % and the 90 % of 300 draws: the least rank that this share of them reaches.
@@ -389,7 +390,7 @@ def test_ranks_drawn_are_those_counted_one_by_one():
 
 
 def test_equal_values_share_the_better_rank():
-    assert averages.ranks(pd.Series([0.1 + 0.2, 0.3, 0.5, math.nan])).tolist() == [2, 2, 1, pd.NA]
+    assert ranks(pd.Series([0.1 + 0.2, 0.3, 0.5, math.nan])).tolist() == [2, 2, 1, pd.NA]
 
 
 @pytest.mark.parametrize("value", [-1, 100, "85.6", True, None])

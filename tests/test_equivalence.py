@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from test_pairs import answers, table
 
 from rulerlib import analysis
-from rulerlib.analysis.equivalence import samples_for, verdict
+from rulerlib.analysis.equivalence import verdict
+from rulerlib.analysis.pairs import samples_needed
 from rulerlib.errors import ParameterError
 
 weightstats = pytest.importorskip("statsmodels.stats.weightstats")
@@ -48,7 +49,7 @@ def test_the_verdict_is_that_of_two_one_sided_tests():
 def test_the_sample_size_gives_its_power():
     """Equal models that differ in a tenth of their answers are told to be so in 80 %."""
     rng = np.random.default_rng(1)
-    n = int(samples_for(0.03, 0.1))
+    n = int(samples_needed(0.03, 0.1, alike=True))
     drawn = rng.multinomial(n, [0.05, 0.05, 0.9], 4000)
     difference = (drawn[:, 0] - drawn[:, 1]) / n
     error = np.sqrt((drawn[:, 0] + drawn[:, 1]) / n - difference**2) / math.sqrt(n)
@@ -57,32 +58,23 @@ def test_the_sample_size_gives_its_power():
 
 
 def test_ten_equal_answers_do_not_show_that_two_engines_are_alike():
-    few, many = [1] * 10, [1] * 400
-    (row,) = analysis.equivalence(table(answers("a", few), answers("b", few)), "a", "b").to_dict(
-        "records"
-    )
-    assert (row["difference"], row["verdict"]) == (0, "undecided")
-    assert row["needed"] == samples_for(0.01, 1 / 11)
-    (row,) = analysis.equivalence(table(answers("a", many), answers("b", many)), "a", "b").to_dict(
-        "records"
-    )
-    assert row["verdict"] == "equivalent"
-    other = analysis.equivalence(table(answers("a", many), answers("b", [0] * 400)), "a", "b")
-    assert other["verdict"].tolist() == ["different"]
+    few, many, none = [1] * 10, [1] * 400, [0] * 400
+    for ours, theirs, verdict_ in (
+        (few, few, "undecided"), (many, many, "equivalent"), (many, none, "different")
+    ):  # fmt: skip
+        rows = table(answers("a", ours), answers("b", theirs))
+        (row,) = analysis.equivalences(rows).to_dict("records")
+        assert row["verdict"] == verdict_
+        if ours is few:
+            assert (row["difference"], row["lower"] < 0 < row["upper"]) == (0, True)
+            assert row["needed"] == samples_needed(0.01, 1 / 11, alike=True)
 
 
 @pytest.mark.parametrize("margin", [0, 1, -0.1, "0.01", True, math.nan])
 def test_a_margin_is_a_share(margin):
     rows = table(answers("a", [1]), answers("b", [1]))
     with pytest.raises(ParameterError, match="margin is"):
-        analysis.equivalence(rows, "a", "b", margin)
-
-
-def test_nothing_in_common_is_said():
-    rows = table(answers("a", [1]), answers("b", [1], length=2048))
-    found = analysis.equivalence(rows, "a", "b")
-    assert found.empty
-    assert found.attrs["why"] == "a and b were asked no sample in common."
+        analysis.equivalences(rows, margin=margin)
 
 
 def test_all_pairs_are_held_against_the_margin():
@@ -90,10 +82,9 @@ def test_all_pairs_are_held_against_the_margin():
     together = analysis.equivalences(rows, margin=0.02)
     assert together["models"].tolist() == ["a − b", "a − c", "b − c"]
     assert together["verdict"].tolist() == ["equivalent", "different", "different"]
-    one = analysis.equivalence(rows, "a", "c", 0.02)
     chosen = analysis.equivalences(rows, ["a", "c"], 0.02)
-    names = {"low": "lower", "high": "upper", "a": "first mean", "c": "second mean"}
-    renamed = one.rename(columns=names).to_dict()
-    assert chosen.drop(columns="models").to_dict() == renamed
+    assert chosen.to_dict("records") == together[1:2].to_dict("records")
     alone = analysis.equivalences(table(answers("a", [1])))
     assert "a comparison needs two" in alone.attrs["why"]
+    apart = analysis.equivalences(table(answers("a", [1]), answers("b", [1], length=2048)))
+    assert apart.attrs["why"] == "No two models here were asked the same samples."

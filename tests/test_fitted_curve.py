@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 from test_averages import LENGTHS, run
 
 from rulerlib import analysis
-from rulerlib.analysis import fitted_curve
-from rulerlib.errors import ParameterError
+from rulerlib.analysis import effective_length
 
 models = pytest.importorskip("statsmodels.api")
 
@@ -28,18 +27,14 @@ def test_the_curve_is_that_of_statsmodels(values, size):
     design = np.column_stack([np.ones(4), np.log2(LENGTHS)])
     family = models.families.Binomial()
     wanted = models.GLM(np.column_stack([right, wrong]), design, family=family).fit(maxiter=200)
-    found = fitted_curve.fit(np.array(LENGTHS), np.array([values]), np.full(4, float(size)))
+    found = effective_length.fit(np.array(LENGTHS), np.array([values]), np.full(4, float(size)))
     assert found[0] == pytest.approx(wanted.params, abs=1e-4)
 
 
-@pytest.mark.parametrize(("level", "length"), [(0.5, 16384), (0.9, 16384 / 2 ** math.log(9))])
-def test_the_crossing_is_where_the_curve_has_the_level(level, length):
-    assert fitted_curve.crossing(np.array([[14.0, -1.0]]), level) == pytest.approx(length)
-
-
-def test_what_does_not_fall_crosses_nowhere():
-    curves = np.array([[3.0, 0.0], [-3.0, 0.0], [-20.0, 2.0]])
-    assert fitted_curve.crossing(curves, 0.5).tolist() == [math.inf, 0, math.inf]
+def test_the_crossing_is_where_the_curve_is_at_half():
+    """And what does not fall crosses nowhere."""
+    curves = np.array([[14.0, -1.0], [3.0, 0.0], [-3.0, 0.0], [-20.0, 2.0]])
+    assert effective_length.crossing(curves).tolist() == [16384, math.inf, 0, math.inf]
 
 
 def test_the_table_finds_the_point_that_was_drawn():
@@ -53,8 +48,6 @@ def test_the_table_finds_the_point_that_was_drawn():
     assert row["fitted"] == f"{row['length'] / 1024:.3g}K"
     assert row["misfit"] < 5
     assert row["per_doubling"] == pytest.approx(25 * 2.2 * math.log(2), rel=0.2)
-    other = analysis.fitted_lengths(scores, 85).iloc[0]
-    assert other["length"] < row["length"]
 
 
 def test_beyond_the_lengths_that_were_measured_nothing_is_guessed():
@@ -70,5 +63,3 @@ def test_beyond_the_lengths_that_were_measured_nothing_is_guessed():
 def test_two_lengths_make_no_curve():
     scores = analysis.scores(run([1, 0], lengths=LENGTHS[:2]))
     assert "3 lengths" in analysis.fitted_lengths(scores).attrs["why"]
-    with pytest.raises(ParameterError, match="level is 100"):
-        analysis.fitted_lengths(scores, 100)

@@ -95,14 +95,13 @@ def test_no_samples_are_named(bad):
 
 @pytest.mark.parametrize("difference", [0.02, 0.05, 0.2])
 @pytest.mark.parametrize("variance", [0.05, 0.2])
-@pytest.mark.parametrize("power", [0.5, 0.8, 0.95])
-def test_the_sample_size_is_that_of_statsmodels(difference, variance, power):
+def test_the_sample_size_is_that_of_statsmodels(difference, variance):
     """Of a paired t-test, which needs a few more for not knowing the variance."""
     tests = pytest.importorskip("statsmodels.stats.power")
     theirs = tests.TTestPower().solve_power(
-        effect_size=difference / math.sqrt(variance), power=power, alpha=0.05
+        effect_size=difference / math.sqrt(variance), power=0.8, alpha=0.05
     )
-    ours = pairs.samples_needed(difference, variance, power=power)
+    ours = pairs.samples_needed(difference, variance)
     assert theirs - 4 < ours <= theirs + 1
 
 

@@ -161,10 +161,12 @@ def test_a_wording_that_is_not_there_is_one_sentence(tmp_path, words):
 # --- The spread of scores -------------------------------------------------------------------
 
 
-def answered(rights: dict[int, list[float]], task: str = "vt", length: int = 1024) -> pd.DataFrame:
+def answered(
+    rights: dict[int, list[float]], task: str = "vt", length: int = 1024, primary: str | None = None
+) -> pd.DataFrame:
     """Scores of answers by wording: 1 right, 0 wrong, anything between a part of four values."""
     outputs = ["aaa", "bbb", "ccc", "ddd"]
-    return analysis.scores(
+    predictions = (
         (
             {"model": "m", "language": "da", "task": task, "length": length,
              "knobs": {"paraphrase": number} if number else {}},
@@ -173,11 +175,12 @@ def answered(rights: dict[int, list[float]], task: str = "vt", length: int = 102
         for number, values in rights.items()
         for index, right in enumerate(values)
     )  # fmt: skip
+    return analysis.scores(predictions, primary)
 
 
 def test_the_spread_is_that_of_the_means():
     rights = {0: [1, 1, 1, 0.5], 1: [1, 0, 1, 0.5], 2: [0, 0, 0.25, 0], 3: [1, 1, 1, 1]}
-    (row,) = analysis.paraphrases(answered(rights), "recall").to_dict("records")
+    (row,) = analysis.paraphrases(answered(rights, primary="recall")).to_dict("records")
     means = [sum(values) / 4 for values in rights.values()]
     assert (row["task"], row["wordings"], row["n"]) == ("vt", 4, 4)
     assert row["lowest"] == min(means)

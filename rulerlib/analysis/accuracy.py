@@ -1,4 +1,4 @@
-"""Accuracy: means of a measure by task, category, length or knob, each with n and interval.
+"""Accuracy: means of a measure by task, category, length, knob or depth, with n and interval.
 
 >>> from rulerlib.analysis.scores import scores
 >>> from rulerlib.samples import Prediction
@@ -19,8 +19,8 @@ import pandas as pd
 
 from rulerlib.analysis.labels import base
 from rulerlib.analysis.scores import changed_knobs, of_measure, with_knobs
-from rulerlib.analysis.tables import BY, groups_of, nothing, tasks_in
-from rulerlib.intervals import clustered
+from rulerlib.analysis.tables import BY, groups_of, nothing, rows_of, tasks_in
+from rulerlib.intervals import Clustered, clustered
 from rulerlib.sequential import Tally, confidence_sequence, tally
 
 
@@ -78,12 +78,7 @@ def accuracy(table: pd.DataFrame, measure: str = "primary", by: Sequence[str] = 
     return averaged.merge(tasks_in(chosen, by), on=list(by))
 
 
-def by_fact(
-    table: pd.DataFrame,
-    fact: str,
-    measure: str = "primary",
-    by: Sequence[str] = ("model", "language", "task", "length"),
-) -> pd.DataFrame:
+def by_fact(table: pd.DataFrame, fact: str) -> pd.DataFrame:
     """Return means by something that is known of the questions, such as their ``kind``.
 
     Parameters
@@ -92,27 +87,18 @@ def by_fact(
         From `rulerlib.analysis.scores`.
     fact
         Its name among the ``facts``. Questions of which it is not known do not count.
-    measure
-        See `rulerlib.analysis.of_measure`.
-    by
-        What is averaged separately besides.
 
     Returns
     -------
     DataFrame
         As `accuracy`, with a column for the fact. An empty table says that it is not known of any.
-
-    Raises
-    ------
-    ParameterError
-        If no row has this measure.
     """
     rows = table.assign(**{fact: [facts.get(fact) for facts in table["facts"]]})
     rows = rows.dropna(subset=fact)
     if rows.empty:
         why = table.attrs.get("why", f"Of no question '{fact}' is known.")
-        return nothing(why, [*by, fact])
-    return accuracy(rows, measure, (*by, fact))
+        return nothing(why, [*BY, fact])
+    return accuracy(rows, by=(*BY, fact))
 
 
 def by_knob(table: pd.DataFrame, knob: str | None = None) -> pd.DataFrame:
@@ -141,7 +127,7 @@ def by_knob(table: pd.DataFrame, knob: str | None = None) -> pd.DataFrame:
         rows = with_knobs(table, name)
         rows = rows.assign(task=rows["task"].map(base), knob=name, setting=rows[name].astype(str))
         if not knob:
-            rows = rows.groupby("task").filter(lambda own: own["setting"].nunique() > 1)
+            rows = rows.groupby("task").filter(lambda part: part["setting"].nunique() > 1)
         tables.append(accuracy(rows, by=(*BY, "knob", "setting")))
     if not tables:
         return nothing("These runs differ in no knob.")
@@ -178,18 +164,24 @@ def means(table: pd.DataFrame, column: str, by: Sequence[str] = BY) -> pd.DataFr
         return nothing(why, [*by, "n", column, "low", "high"])
     table = table[table[column].notna()]
     sharing, sequential = shared(table), "planned" in table and table["planned"].notna().any()
-    rows = []
-    for names, part in groups_of(table, by):
-        units = clusters(part).tolist() if sharing else range(len(part))
-        mean = clustered(part[column].tolist(), units)
-        row = {**names, "n": mean.n, column: mean.mean, "low": mean.low, "high": mean.high}
+
+    def row(part: pd.DataFrame) -> dict[str, Any]:
+        mean = mean_of(part, part[column], sharing)
+        values = {"n": mean.n, column: mean.mean, "low": mean.low, "high": mean.high}
         if sequential:
-            row |= _stopped(part, column)
+            values |= _stopped(part, column)
         if sharing:
-            row["contexts"] = mean.clusters
-            row["design_effect"] = mean.design_effect if mean.clusters < mean.n else 1.0
-        rows.append(row)
-    return pd.DataFrame(rows)
+            values["contexts"] = mean.clusters
+            values["design_effect"] = mean.design_effect if mean.clusters < mean.n else 1.0
+        return values
+
+    return rows_of(table, by, row)
+
+
+def mean_of(part: pd.DataFrame, values: pd.Series, sharing: bool) -> Clustered:
+    """Return the mean of a value for each row, in clusters where the table shares contexts."""
+    units = clusters(part).tolist() if sharing else range(len(part))
+    return clustered(values.astype(float).tolist(), units)
 
 
 def tallies(table: pd.DataFrame, column: str = "value") -> list[tuple[dict[str, Any], Tally]]:
@@ -210,9 +202,9 @@ def _stopped(part: pd.DataFrame, column: str) -> dict[str, Any]:
     planned = part.drop_duplicates([name for name in (*BY, "setting") if name in part])["planned"]
     if planned.isna().all() or part["length"].nunique() > 1:
         return {"planned": planned.sum() if planned.notna().all() else math.nan}
-    drawn = [own for _, own in tallies(part, column)]
-    draws = sum(count for _, count in drawn)
-    low, high = confidence_sequence(drawn, [count / draws for _, count in drawn])
+    drawn = [draws for _, draws in tallies(part, column)]
+    total = sum(count for _, count in drawn)
+    low, high = confidence_sequence(drawn, [count / total for _, count in drawn])
     return {"low": low, "high": high, "planned": planned.sum()}
 
 
@@ -230,28 +222,32 @@ def overview(table: pd.DataFrame) -> pd.DataFrame:
     """
     answers = of_measure(table)
     sharing = shared(answers)
-    rows = []
-    for names, part in groups_of(answers, ("model", "language", "length")):
-        row = {**names, "tasks": part["task"].nunique(), "n": len(part)}
-        row["answers_cut_off"] = int((part["cut_off"] != "").sum())
-        row["prompts_cut"] = int((part["truncation"] >= 0).sum())
+
+    def row(part: pd.DataFrame) -> dict[str, Any]:
+        counts: dict[str, Any] = {
+            "tasks": part["task"].nunique(), "n": len(part),
+            "answers_cut_off": int((part["cut_off"] != "").sum()),
+            "prompts_cut": int((part["truncation"] >= 0).sum()),
+        }  # fmt: skip
         if sharing:
-            row["contexts"] = clusters(part).nunique()
+            counts["contexts"] = clusters(part).nunique()
+        by_task = part.drop_duplicates("task")
         if "planned" in part:
-            row["planned"] = part.drop_duplicates("task")["planned"].sum()
+            counts["planned"] = by_task["planned"].sum()
         if "asked_again" in part:
-            row["asked_again"] = int(part.drop_duplicates("task")["asked_again"].sum())
-        rows.append(row)
-    return pd.DataFrame(rows)
+            counts["asked_again"] = int(by_task["asked_again"].sum())
+        return counts
+
+    return rows_of(answers, ("model", "language", "length"), row)
 
 
 def shared(table: pd.DataFrame) -> bool:
     """Return whether any two answers of one cell share their context, or their sample."""
     if "repeat" in table and table["repeat"].any():
         return True
-    known = table[table["context_id"].notna()]
+    in_contexts = table[table["context_id"].notna()]
     cells = [name for name in (*BY, "setting", "measure", "context_id") if name in table]
-    return bool(known.duplicated(cells).any())
+    return bool(in_contexts.duplicated(cells).any())
 
 
 def clusters(table: pd.DataFrame) -> pd.Series:
@@ -267,3 +263,74 @@ def clusters(table: pd.DataFrame) -> pd.Series:
         for index, context in zip(table["index"], table["context_id"], strict=True)
     ]
     return prefixes + "/" + pd.Series(units, table.index, dtype=object)
+
+
+def in_samples(table: pd.DataFrame) -> pd.DataFrame:
+    """Return rows of which several may be of one sample: without a context, it is their cluster."""
+    contexts = table["context_id"].astype(object)
+    sample = "sample " + table["index"].astype(str)
+    return table.assign(context_id=contexts.where(contexts.notna(), sample))
+
+
+# --- By depth ---------------------------------------------------------------------------------
+
+
+def depth_bin(depth: float, bins: int = 10) -> float:
+    """Return the nearest of ``bins`` depths that lie evenly from 0 to 100; of two, the deeper.
+
+    A needle stands at the seam nearest to its planned depth, which may be a few percent away. The
+    first ten samples have their needles planned close to ten such depths, so that each stays in
+    its own row of a heatmap. Ten equal parts of 0 to 100 would not do: some planned depths lie on
+    the border of two.
+
+    Parameters
+    ----------
+    depth
+        In percent, 0 (start) to 100 (end).
+    bins
+        The number of depths, from 1; a single one is 50.
+
+    >>> depth_bin(4), depth_bin(47.5, bins=5), depth_bin(100)
+    (0.0, 50.0, 100.0)
+    """
+    return _grid(bins)[math.floor(depth * (bins - 1) / 100 + 0.5)]
+
+
+def _grid(bins: int) -> list[float]:
+    """Return the depths at which `by_depth` counts needles, by rising depth."""
+    return [at * 100 / (bins - 1) for at in range(bins)] if bins > 1 else [50.0]
+
+
+def by_depth(table: pd.DataFrame, bins: int = 10) -> pd.DataFrame:
+    """Return the share of needles that were found, by depth.
+
+    The depth of a needle is the one that it reached. Where any one reference suffices (question
+    answering), the needle is the document with the answer.
+
+    Parameters
+    ----------
+    table
+        From `rulerlib.analysis.scores`.
+    bins
+        The number of depths at which needles are counted, each at the nearest, see `depth_bin`.
+
+    Returns
+    -------
+    DataFrame
+        `rulerlib.analysis.tables.BY`, ``depth`` (the nearest of those), ``n`` (needles), ``found``
+        (their share, 0 to 1) and its 95 % interval ``low``, ``high``, in which needles of one
+        sample, or of one shared context, count as a cluster; an empty table says why.
+        ``attrs["depths"]`` names all depths, those without a needle too.
+    """
+    # One row a prediction, whatever it was measured by.
+    rows = of_measure(table)[[*BY, "index", "repeat", "context_id", "needles"]].explode("needles")
+    rows = rows[rows["needles"].notna()].reset_index(drop=True)
+    if rows.empty:
+        why = "None of these tasks hides its answer at a depth, so there is no heatmap."
+        return nothing(why, [*BY, "depth", "n", "found", "low", "high"])
+    needles = pd.DataFrame(rows.pop("needles").tolist(), columns=["depth", "found"], dtype=float)
+    needles["depth"] = needles["depth"].map(lambda depth: depth_bin(depth, bins))
+    found = means(in_samples(rows.join(needles)), "found", [*BY, "depth"])
+    found = found.drop(columns=["contexts", "design_effect"], errors="ignore")
+    found.attrs["depths"] = _grid(bins)
+    return found

@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from statistics import NormalDist
 from typing import Any
 
 import numpy as np
@@ -107,13 +108,12 @@ def _grid(
     takes the variance at the end of the interval; of k rates each loses ``1 - 1 / k`` answers.
     """
     given = np.full(np.shape(rates), math.inf) if freedom is None else freedom
-    columns = [
-        each[:, None] if np.ndim(each) == 1 else each for each in (rates, sizes, weights, given)
-    ]
-    own_rates, own_sizes, own_weights, own_freedom = columns
-    count = own_rates.size
-    worth = np.maximum(own_sizes - np.where(np.isinf(own_freedom), 1 - 1 / count, 0), 1 / count)
-    return own_rates, worth, own_weights, own_freedom
+    rates, sizes, weights, given = (
+        column[:, None] if np.ndim(column) == 1 else column
+        for column in (rates, sizes, weights, given)
+    )
+    loss = np.where(np.isinf(given), 1 - 1 / rates.size, 0)
+    return rates, np.maximum(sizes - loss, 1 / rates.size), weights, given
 
 
 def _limits(
@@ -131,8 +131,8 @@ def _lowest(rates: Array, sizes: Array, weights: Array, quantiles: Array, betwee
     if mean <= 0:
         return np.zeros(len(quantiles))
     # Rates that depend on each other fall together. None rises, however the estimate turns out.
-    each = weights / np.sqrt(sizes)
-    pull = np.maximum(each @ between, each / 20) / np.sqrt(sizes)
+    share = weights / np.sqrt(sizes)
+    pull = np.maximum(share @ between, share / 20) / np.sqrt(sizes)
     unit = 1 / pull.mean()
     near, far = np.zeros(len(quantiles)), np.ones(len(quantiles))
     for _ in range(_HALVINGS):
@@ -171,7 +171,7 @@ def _stretched(quantiles: Array, freedom: float) -> Array:
     """Return normal quantiles, from 0 up, as those of Student's t."""
     if math.isinf(freedom):
         return quantiles
-    probabilities = [0.5 * (1 + math.erf(each / math.sqrt(2))) for each in quantiles.tolist()]
+    probabilities = map(NormalDist().cdf, quantiles.tolist())
     return np.asarray([0.0 if p <= 0.5 else student(p, freedom) for p in probabilities])
 
 

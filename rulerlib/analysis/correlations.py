@@ -1,28 +1,34 @@
-"""Which tasks move together: their correlation across models and lengths, and a tree of it.
+"""Many models: which tasks move together, and what is known of models beside what they score.
 
-RULER's authors chose 13 tasks out of 18 in this way (Hsieh et al. 2024,
-"RULER: What's the Real Context Size of Your Long-Context Language Models?",
-appendix on task correlation): each task is the vector of all models' scores at
-all lengths, and tasks are clustered by the correlation of their vectors. Tasks
-that always move together measure the same thing.
+>>> scores = pd.DataFrame({"model": ["a", "b"], "Avg.": [70.0, 90.0]})
+>>> facts = pd.DataFrame({"model": ["b"], "parameters": [8.0], "architecture": ["transformer"]})
+>>> with_facts(scores, facts)[["model", "Avg.", "parameters"]].to_dict("split")["data"]
+[['a', 70.0, nan], ['b', 90.0, 8.0]]
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from rulerlib import paths
 from rulerlib.analysis.scores import of_measure
-from rulerlib.analysis.tables import even, scipy
-from rulerlib.errors import one_of, require
+from rulerlib.analysis.tables import even, nothing, scipy
+from rulerlib.errors import DataError, require, shortened
 
-LEAST = 3
+# Cells of model, language and length that a correlation needs.
+_LEAST = 3
 
-METHODS = ("pearson", "spearman")
+NUMBERS = ("parameters", "active", "trained_length")
+
+FACTS = (*NUMBERS, "architecture")
+"""What may be known of a model: the billions of its parameters, and of those that are used for one
+token; the longest training length, in tokens; its architecture. Unknown numbers are left empty."""
 
 
 @dataclass(frozen=True)
@@ -54,13 +60,13 @@ class Correlation:
     models: int
 
 
-def correlation(
-    table: pd.DataFrame,
-    measure: str = "ruler",
-    tasks: Sequence[str] | None = None,
-    method: str = "pearson",
-) -> Correlation | str:
+def correlation(table: pd.DataFrame, measure: str = "ruler") -> Correlation | str:
     """Return how the scores of tasks correlate over models, languages and lengths.
+
+    RULER's authors chose 13 tasks out of 18 in this way (Hsieh et al. 2024, "RULER: What's the Real
+    Context Size of Your Long-Context Language Models?", appendix on task correlation): each task
+    is the vector of all models' scores at all lengths, and tasks are clustered by Pearson's
+    correlation of their vectors. Tasks that always move together measure the same thing.
 
     Parameters
     ----------
@@ -68,10 +74,6 @@ def correlation(
         From `rulerlib.analysis.scores`.
     measure
         See `rulerlib.analysis.of_measure`.
-    tasks
-        Only these; None: all.
-    method
-        ``"pearson"``, as RULER, or ``"spearman"``, which looks at ranks alone.
 
     Returns
     -------
@@ -82,15 +84,11 @@ def correlation(
     Raises
     ------
     ParameterError
-        If none of the tasks stands in the table, or there is no such method or measure.
+        If there is no such measure.
     MissingExtraError
         If `scipy` is not installed.
     """
-    one_of("method", method, METHODS)
     table = of_measure(table, measure)
-    if tasks is not None:
-        table = table[table["task"].isin(list(tasks))]
-        require(not table.empty, "tasks", list(tasks), "tasks that stand in the table")
     models = int(table["model"].nunique()) if "model" in table else 0
     if models < 2:
         return (
@@ -101,9 +99,9 @@ def correlation(
         index=["model", "language", "length"], columns="task", values="value", sort=False
     )
     whole = even(cells.dropna())
-    if len(whole) < LEAST:
+    if len(whole) < _LEAST:
         return (
-            f"The correlation of tasks needs at least {LEAST} cells of model, language and length"
+            f"The correlation of tasks needs at least {_LEAST} cells of model, language and length"
             f" in which every task was asked, and there are {len(whole)}."
         )
     # Equal numbers may differ in their last digit, and would correlate with anything.
@@ -112,7 +110,7 @@ def correlation(
     whole = whole.drop(columns=flat)
     if whole.shape[1] < 2:
         return "The correlation of tasks needs at least two tasks whose scores vary."
-    matrix = whole.corr(method="spearman" if method == "spearman" else "pearson")
+    matrix = whole.corr()
     distance = np.clip(1 - matrix.to_numpy(copy=True), 0, 2)
     np.fill_diagonal(distance, 0)
     hierarchy = scipy("cluster.hierarchy")
@@ -122,3 +120,69 @@ def correlation(
     order = [leaves[leaf] for leaf in hierarchy.leaves_list(tree)]
     ordered = matrix.reindex(index=order, columns=order).rename_axis(index=None, columns=None)
     return Correlation(ordered, tree, leaves, left_out, len(whole), models)
+
+
+# --- Facts about models -----------------------------------------------------------------------
+
+
+def read_facts(path: str | Path, key: Sequence[str] = ("model",)) -> pd.DataFrame:
+    """Return the facts of a CSV file, a row for each model, such as its size.
+
+    Parameters
+    ----------
+    path
+        The file: a column ``model``, any of ``FACTS``, and further ones, which stay text.
+    key
+        The columns by which a model is known.
+
+    Raises
+    ------
+    ParameterError
+        If the file does not exist.
+    DataError
+        If it cannot be read, a column is missing, a number is none or not above 0, or a model
+        stands there twice.
+    """
+    path = paths.named("facts", path, "a CSV file with facts about models")
+    require(path.is_file(), "facts", str(path), "a CSV file with facts about models")
+    try:
+        table = pd.read_csv(path, dtype=str, keep_default_na=False)
+    except (OSError, ValueError) as error:
+        raise DataError(f"{path}: cannot be read ({error}).") from error
+    for name in key:
+        if name not in table:
+            raise DataError(f"{path}: the column '{name}' is missing.")
+    twice = table[table.duplicated([*key])]
+    if len(twice):
+        raise DataError(f"{path}: {shortened(twice[key[0]].iloc[0])} stands there twice.")
+    for name in (name for name in NUMBERS if name in table):
+        texts = table[name].str.strip()
+        table[name] = pd.to_numeric(texts, errors="coerce")
+        wrong = texts[(texts != "") & ~(table[name] > 0)]
+        if len(wrong):
+            value = shortened(wrong.iloc[0])
+            raise DataError(f"{path}: {name} is {value}, but must be a number above 0, or empty.")
+    return table
+
+
+def with_facts(table: pd.DataFrame, facts: pd.DataFrame | None) -> pd.DataFrame:
+    """Return a table of models, such as that of `rulerlib.analysis.summary`, with their facts.
+
+    Parameters
+    ----------
+    facts
+        From `read_facts`; None: there are none.
+
+    Returns
+    -------
+    DataFrame
+        All rows of ``table``, with the columns of ``facts``, empty where nothing is known; an
+        empty table that says so where nothing is known of any model.
+    """
+    if facts is None:
+        return nothing("No facts about the models were given, so they are not set beside them.")
+    joined = table.merge(facts, on="model", how="left", validate="many_to_one")
+    names = [name for name in FACTS if name in facts]
+    if not names or joined[names].isna().all(axis=None):
+        return nothing("Of none of these models a size, training length or architecture is known.")
+    return joined

@@ -1,9 +1,9 @@
 """Two models on the same samples: the difference, its interval, and how many samples it needs.
 
-A dataset does not depend on the model that answers it, and its needles do not
-even depend on the tokenizer, so two models are compared sample by sample, which
-needs far fewer samples than comparing two means (Miller 2024, "Adding Error
-Bars to Evals: A Statistical Approach to Language Model Evaluations", section 4).
+A dataset does not depend on the model that answers it, and its needles do not even depend on the
+tokenizer, so two models are compared sample by sample, which needs far fewer samples than comparing
+two means (Miller 2024, "Adding Error Bars to Evals: A Statistical Approach to Language Model
+Evaluations", section 4).
 
 >>> low, high = newcombe(both=1, first=1, second=7, neither=12)
 >>> round(low, 3), round(high, 3)
@@ -60,18 +60,15 @@ def newcombe(
     counts = both, first, second, neither
     n = sum(counts)
     require(n > 0 and min(counts) >= 0, "counts", counts, "0 or more, not all of them 0")
-    p, q = (both + first) / n, (both + second) / n
-    (p_low, p_high), (q_low, q_high) = (
-        wilson(hits, n, confidence) for hits in (both + first, both + second)
+    ours, theirs = (
+        (hits / n, *wilson(hits, n, confidence)) for hits in (both + first, both + second)
     )
     margins = (both + first) * (second + neither) * (both + second) * (first + neither)
     excess = float(both * neither - first * second)
     if excess > 0:
         # Newcombe's continuity correction: phi towards 0, but not beyond it.
         excess = max(excess - n / 2, 0)
-    phi = excess / math.sqrt(margins) if margins else 0.0
-
-    return recovered((p, p_low, p_high), (q, q_low, q_high), phi)
+    return recovered(ours, theirs, excess / math.sqrt(margins) if margins else 0.0)
 
 
 def holm(chances: Sequence[float]) -> list[float]:
@@ -97,21 +94,22 @@ def holm(chances: Sequence[float]) -> list[float]:
     return corrected
 
 
-def samples_needed(
-    difference: float, variance: float, confidence: float = 0.95, power: float = 0.8
-) -> float:
-    """Return how many samples would tell two models apart that differ by ``difference``.
+def samples_needed(difference: float, variance: float, alike: bool = False) -> float:
+    """Return how many samples would tell two models apart, four times in five.
 
-    n = (z(1 - alpha/2) + z(power))^2 * variance / difference^2, with the variance of the
-    differences sample by sample and alpha = 1 - confidence (Miller 2024, section 5, equation 9,
-    with one answer for each question).
+    n = (z(0.975) + z(0.8))^2 * variance / difference^2, with the variance of the differences sample
+    by sample (Miller 2024, section 5, equation 9, with one answer for each question). To show that
+    two models without a difference differ by less than a margin takes 1.64 and 1.28 in place of
+    the two z (Julious 2004, "Sample Sizes for Clinical Trials with Normal Data", section 5).
 
     Parameters
     ----------
     difference
-        Between the two means, 0 to 1.
+        Between the two means, 0 to 1; or the margin.
     variance
         Of the differences, sample by sample.
+    alike
+        Whether the models are to be shown to be alike.
 
     Returns
     -------
@@ -119,22 +117,14 @@ def samples_needed(
         A whole number, at least 2; infinite where the models do not differ; NaN where the variance
         is.
 
-    Raises
-    ------
-    ParameterError
-        If confidence or power is not between 0 and 1.
-
-    >>> samples_needed(0.05, 0.10)
-    314.0
+    >>> samples_needed(0.05, 0.10), samples_needed(0.01, 0.05, alike=True)
+    (314.0, 4282.0)
     """
-    chances = confidence, power
-    require(all(0 < p < 1 for p in chances), "confidence, power", chances, "between 0 and 1")
     if difference == 0:
         return math.inf
     if math.isnan(variance):
         return math.nan
-    normal = NormalDist()
-    z = normal.inv_cdf(0.5 + confidence / 2) + normal.inv_cdf(power)
+    z = sum(map(NormalDist().inv_cdf, (0.95, 0.9) if alike else (0.975, 0.8)))
     return float(max(2, math.ceil(z * z * variance / (difference * difference))))
 
 
@@ -215,11 +205,11 @@ def paired(
     same = joined[outputs["outputs"] == outputs["outputs_other"]]
     if same.empty:
         return nothing(f"{first} and {second} were asked no sample in common.")
-    asked = {tuple(names.values()): len(part) for names, part in groups_of(both, by)}
+    answers = {tuple(names.values()): len(part) for names, part in groups_of(both, by)}
     rng = np.random.default_rng(seed)
     rows = [
         {**names, **compared(part, resamples, rng, confidence),
-         "left_out": asked[tuple(names.values())] - 2 * len(part)}
+         "left_out": answers[tuple(names.values())] - 2 * len(part)}
         for names, part in groups_of(same.assign(unit=clusters(same)), by)
     ]  # fmt: skip
     differences = pd.DataFrame(rows).merge(tasks_in(same, by), on=list(by))
@@ -279,11 +269,6 @@ def each_pair(
         See `two_by_two`.
     compare
         Returns the table of two models, whose means stand under their names.
-
-    Raises
-    ------
-    ParameterError, MissingExtraError
-        As ``compare``.
     """
     models = list(dict.fromkeys(table["model"]))
     if len(models) < 2:
@@ -316,33 +301,32 @@ def compared(
     resamples, rng, confidence
         See `by_signs` and `paired`.
     """
-    part = part.rename(columns={"value": "own", "value_other": "other"})
-    part = part.assign(difference=part["own"] - part["other"])
-    tasks = [own for _, own in part.groupby("task", sort=False)]
-    binary = bool(part[["own", "other"]].isin([0, 1]).all(axis=None))
-    alone = part["unit"].is_unique
-    means = {name: float(np.mean([own[name].mean() for own in tasks])) for name in ("own", "other")}
-    difference = means["own"] - means["other"]
+    part = part.assign(difference=part["value"] - part["value_other"])
+    tasks = [task for _, task in part.groupby("task", sort=False)]
+    binary = bool(part[["value", "value_other"]].isin([0, 1]).all(axis=None))
+    first, second = (
+        float(np.mean([task[name].mean() for task in tasks])) for name in ("value", "value_other")
+    )
     only = int((part["difference"] > 0).sum()), int((part["difference"] < 0).sum())
-    if binary and alone and len(tasks) == 1:
-        both = int(((part["own"] == 1) & (part["other"] == 1)).sum())
+    if binary and part["unit"].is_unique and len(tasks) == 1:
+        both = int(((part["value"] == 1) & (part["value_other"] == 1)).sum())
         low, high = newcombe(both, *only, len(part) - both - sum(only), confidence)
         p = float(scipy("stats").binomtest(only[0], sum(only)).pvalue) if sum(only) else 1.0
         method = "newcombe"
     else:
-        ours, theirs = (_mean_of(tasks, name, confidence) for name in ("own", "other"))
+        ours, theirs = (_mean_of(tasks, name, confidence) for name in ("value", "value_other"))
         low, high = recovered(ours, theirs, _correlation(tasks))
         # The difference of a unit, as far as it moves the mean over tasks.
-        moves = [_sums(own)[0][:, 0] / (len(own) * len(tasks)) for own in tasks]
+        moves = [_sums(task)[0][:, 0] / (len(task) * len(tasks)) for task in tasks]
         p = by_signs(np.concatenate(moves), resamples, rng)
         method = "recovered"
     # The variance of the mean over k tasks of n samples each is the sum of theirs over k^2 n.
-    spread = sum(variance(own) for own in tasks) / len(tasks) ** 2
+    spread = sum(variance(task) for task in tasks) / len(tasks) ** 2
     return {
-        "n": len(part), "first": means["own"], "second": means["other"],
-        "difference": difference, "low": low, "high": high, "method": method,
+        "n": len(part), "first": first, "second": second, "difference": first - second,
+        "low": low, "high": high, "method": method,
         "only_first": only[0], "only_second": only[1], "p": p, "p_holm": p,
-        "variance": spread, "needed": samples_needed(difference, spread),
+        "variance": spread, "needed": samples_needed(first - second, spread),
     }  # fmt: skip
 
 
@@ -379,7 +363,7 @@ def _mean_of(
     tasks: Sequence[pd.DataFrame], name: str, confidence: float
 ) -> tuple[float, float, float]:
     """Return one model's mean over tasks, and both ends of its interval."""
-    cells = [clustered(own[name].tolist(), own["unit"].tolist()) for own in tasks]
+    cells = [clustered(task[name].tolist(), task["unit"].tolist()) for task in tasks]
     rates = np.array([cell.mean for cell in cells])
     sizes, freedom = np.array([size_of(cell) for cell in cells]).T
     weights = np.full(len(tasks), 1 / len(tasks))
@@ -394,11 +378,11 @@ def _correlation(tasks: Sequence[pd.DataFrame]) -> float:
     correlation, which makes the interval narrower, is taken nearer to 0, as Newcombe does.
     """
     products, telling = np.zeros((2, 2)), np.zeros(2)
-    for own in tasks:
-        values = own[["own", "other"]]
+    for task in tasks:
+        values = task[["value", "value_other"]]
         mean = values.mean()
-        telling += (len(own) * mean * (1 - mean)).to_numpy()
-        away = (values - mean).groupby(own["unit"]).sum().to_numpy() / len(own)
+        telling += (len(task) * mean * (1 - mean)).to_numpy()
+        away = (values - mean).groupby(task["unit"]).sum().to_numpy() / len(task)
         products += away.T @ away
     spread = math.sqrt(products[0, 0] * products[1, 1])
     if spread < 1e-12:
@@ -408,23 +392,23 @@ def _correlation(tasks: Sequence[pd.DataFrame]) -> float:
     return min(1.0, correlation * certain if correlation > 0 else max(-1.0, correlation))
 
 
-def variance(own: pd.DataFrame) -> float:
+def variance(rows: pd.DataFrame) -> float:
     """Return n times the variance of the mean of n differences, robust to contexts they share.
 
     Parameters
     ----------
-    own
+    rows
         One row for each sample: its ``difference`` and its ``unit``, the context or itself.
     """
-    sums, counts = _sums(own)
+    sums, counts = _sums(rows)
     units = len(sums)
     if units < 2:
         return math.nan
-    away = sums - counts * own["difference"].mean()
-    return float(units / (units - 1) * (away**2).sum() / len(own))
+    away = sums - counts * rows["difference"].mean()
+    return float(units / (units - 1) * (away**2).sum() / len(rows))
 
 
-def _sums(own: pd.DataFrame) -> tuple[Array, Array]:
+def _sums(rows: pd.DataFrame) -> tuple[Array, Array]:
     """Return the sum of the differences of each unit, and how many they are: units x 1."""
-    grouped = own.groupby("unit")["difference"].agg(["sum", "size"]).to_numpy(dtype=float)
+    grouped = rows.groupby("unit")["difference"].agg(["sum", "size"]).to_numpy(dtype=float)
     return grouped[:, :1], grouped[:, 1:]

@@ -15,8 +15,8 @@ from typing import Any, Self
 import pandas as pd
 
 from rulerlib import parameters, paths
+from rulerlib.analysis.correlations import read_facts
 from rulerlib.analysis.equivalence import MARGIN
-from rulerlib.analysis.model_facts import read_facts
 from rulerlib.analysis.scores import MARKED, Names, read_predictions, scores, wanted
 from rulerlib.analysis.tables import RESAMPLES
 from rulerlib.errors import flag, is_number, one_of, require, whole_number
@@ -49,7 +49,7 @@ class Report:
     claimed
         For each model the length that it claims, such as ``{"m": "128K"}``.
     facts
-        A CSV file of what is known of the models, see `rulerlib.analysis.model_facts`; None: none.
+        A CSV file of what is known of the models, see `rulerlib.analysis.correlations`; None: none.
     compare
         Two models that are compared, a list where their names have commas; None: all pairs, at
         most the first ``MOST_PAIRS`` of `rulerlib.analysis.pairs`.
@@ -136,7 +136,7 @@ class Report:
         Raises
         ------
         ParameterError, DataError
-            As `rulerlib.analysis.model_facts.read_facts`.
+            As `rulerlib.analysis.correlations.read_facts`.
         """
         if self.facts is None:
             return None

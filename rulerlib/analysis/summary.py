@@ -1,4 +1,4 @@
-"""The columns of RULER's leaderboard for one's own runs: a row for each model.
+"""The columns of RULER's leaderboard for one's own runs, and simple retrieval beside them.
 
 >>> from rulerlib.analysis.scores import scores
 >>> from rulerlib.samples import Prediction
@@ -25,18 +25,24 @@ from rulerlib.analysis.averages import (
     AVERAGES,
     BY,
     NO_AVERAGE,
-    WEIGHTS,
+    Averages,
+    by_length,
     generator,
-    rank_intervals,
-    ranks,
     weighted,
     weights_of,
     with_strict,
 )
 from rulerlib.analysis.combined import Array
 from rulerlib.analysis.effective_length import readings
-from rulerlib.analysis.tables import RESAMPLES, thousands
+from rulerlib.analysis.labels import base
+from rulerlib.analysis.tables import RESAMPLES, even, nothing, thousands
 from rulerlib.sequential import THRESHOLD, check_threshold
+from rulerlib.tasks import RULER
+
+SIMPLE = ("passkey", "niah_vanilla", "niah_single_1", "niah_single_2")
+"""The tasks of simple retrieval, see `contrast`."""
+
+NOT_BOTH = "No model was asked both a task of simple retrieval and tasks of RULER."
 
 # The columns of the effective length, and what they are called among its readings.
 _EFFECTIVE = {"effective": "effective", "effective low": "low", "effective high": "high"}
@@ -47,8 +53,8 @@ def summary(
     threshold: float = THRESHOLD,
     claimed: Mapping[str, int | str] | None = None,
     measure: str = "ruler",
-    by: Sequence[str] = BY,
-    **options: Any,
+    resamples: int = RESAMPLES,
+    seed: int = 0,
 ) -> pd.DataFrame:
     """Return one row for each model, as on RULER's leaderboard.
 
@@ -60,24 +66,22 @@ def summary(
         What an average has to exceed, in percent.
     claimed
         For each model the length that it claims; shown beside the effective one.
-    measure, by
+    measure, resamples, seed
         See `rulerlib.analysis.averages.averages`.
-    options
-        ``tasks``, ``resamples`` and ``seed``, see there.
 
     Returns
     -------
     DataFrame
-        ``by``; ``claimed``, where given; ``effective`` and its interval, and ``unbroken`` where
-        the readings differ for some model; ``effective strict``; ``lengths`` and ``tasks``: the
-        number of each that the averages are over; for each length its average, and the one by the
-        strict rule (``4K strict``); ``Avg.``, ``wAvg. (inc)`` and ``wAvg. (dec)``, each with
-        ``low``, ``high``, the same by the strict rule (``Avg. strict``, ``Avg. strict low``, ...),
-        ``rank`` (among the models with the same language that have an average at the same lengths
-        over the same tasks: all that any of them has), and the interval of the rank, ``low rank``
-        (the best) and ``high rank``, see `rulerlib.analysis.averages.rank_intervals`. All averages
-        are in percent. ``attrs["note"]`` says which models have no rank, and why; where nothing has
-        an average, ``attrs["why"]`` says why there is no figure.
+        ``model``, ``language``; ``claimed``, where given; ``effective`` and its interval, and
+        ``unbroken`` where the readings differ for some model; ``effective strict``; ``lengths`` and
+        ``tasks``: the number of each that the averages are over; for each length its average, and
+        the one by the strict rule (``4K strict``); ``Avg.``, ``wAvg. (inc)`` and ``wAvg. (dec)``,
+        each with ``low``, ``high``, the same by the strict rule (``Avg. strict``,
+        ``Avg. strict low``, ...), ``rank`` (among the models with the same language that have an
+        average at the same lengths over the same tasks: all that any of them has), and the
+        interval of the rank, ``low rank`` (the best) and ``high rank``, see `rank_intervals`. All
+        averages are in percent. ``attrs["note"]`` says which models have no rank, and why; where
+        nothing has an average, ``attrs["why"]`` says why there is no figure.
 
     Raises
     ------
@@ -86,33 +90,31 @@ def summary(
     """
     check_threshold(threshold)
     rows: list[dict[str, Any]] = []
-    # The lengths and the tasks that a model's averages are over.
+    # The lengths and the tasks that a model's averages are over, and draws of these averages.
     over: list[dict[str, None]] = []
     drawn: list[dict[str, Array]] = []
-    seed, count = options.get("seed", 0), options.get("resamples", RESAMPLES)
-    for one, strict in with_strict(table, measure, by, **options):
+    for one, strict in with_strict(table, measure, resamples=resamples, seed=seed):
         row = dict(one.names)
         if claimed:
-            row["claimed"] = claimed.get(str(row.get("model")), "")
+            row["claimed"] = claimed.get(str(row["model"]), "")
         longest, unbroken = readings(one, threshold) or ({}, {})
         row |= {name: longest.get(column, math.nan) for name, column in _EFFECTIVE.items()}
         row["unbroken"] = unbroken.get("effective", math.nan)
         strictly, _ = readings(strict, threshold) or ({}, {})
         row["effective strict"] = strictly.get("effective", math.nan)
-        values, known = one.averages.tolist(), ~np.isnan(one.averages)
-        lengths = [thousands(length) for length in itertools.compress(one.lengths, known)]
-        over.append(dict.fromkeys([*lengths, *one.over] if lengths else []))
-        row["lengths"] = int(known.sum())
-        row["tasks"] = max(itertools.compress(one.tasks, known), default=0)
-        for length, *both in zip(one.lengths, values, strict.averages.tolist(), strict=True):
+        lengths = [thousands(length) for length in itertools.compress(one.lengths, one.measured)]
+        over.append(dict.fromkeys([*lengths, *one.tasks] if lengths else []))
+        row["lengths"] = len(lengths)
+        row["tasks"] = max(itertools.compress(one.asked, one.measured), default=0)
+        for length, *both in zip(
+            one.lengths, one.averages.tolist(), strict.averages.tolist(), strict=True
+        ):
             row[thousands(length)], row[f"{thousands(length)} strict"] = both
         # Random numbers other than those of the averages by length.
-        quantiles = generator(one.names, seed, 1).standard_normal(count)
+        quantiles = generator(one.names, seed, 1).standard_normal(resamples)
         drawn.append({})
-        for weights, name in zip(WEIGHTS, AVERAGES, strict=True):
-            shares = np.zeros(len(values))
-            shares[known] = weights_of(row["lengths"], weights)
-            shares /= max(1.0, shares.sum())
+        for weights, name in AVERAGES.items():
+            shares = _shares(one, weights)
             for label, each in ((name, one), (f"{name} strict", strict)):
                 row[label] = weighted(each.averages.tolist(), weights)
                 row[f"{label} low"], row[f"{label} high"] = each.interval(shares)
@@ -124,30 +126,129 @@ def summary(
         frame.attrs["why"] = NO_AVERAGE
     if "effective" not in frame or frame["unbroken"].equals(frame["effective"]):
         frame = frame.drop(columns="unbroken")
-    others = [frame[column] for column in by if column != "model"]
+    return _ranked(frame, over, drawn)
+
+
+def _shares(one: Averages, weights: str) -> Array:
+    """Return the weight of each length in an average over lengths; their sum is 1, if any has."""
+    shares = np.zeros(len(one.lengths))
+    shares[one.measured] = weights_of(int(one.measured.sum()), weights)
+    return np.asarray(shares / max(1.0, shares.sum()))
+
+
+def _ranked(
+    frame: pd.DataFrame, over: Sequence[dict[str, None]], drawn: Sequence[dict[str, Array]]
+) -> pd.DataFrame:
+    """Return a table of `summary` with ranks within each language, and a note on who has none."""
     lacking = [""] * len(frame)
-    for places in frame.groupby(others or np.zeros(len(frame)), sort=False).indices.values():
+    groups: list[Any] = [*frame.groupby("language", sort=False).indices.values()]
+    for places in groups:
         every = dict.fromkeys(itertools.chain.from_iterable(over[place] for place in places))
         for place in places:
             lacking[place] = ", ".join(name for name in every if name not in over[place])
-    whole = pd.Series([not lacks and bool(own) for lacks, own in zip(lacking, over, strict=True)])
+    whole = np.array(
+        [not lacks and bool(names) for lacks, names in zip(lacking, over, strict=True)]
+    )
     if not whole.all():
         frame.attrs["note"] = " ".join(
-            f"No rank for {', '.join(map(str, frame.loc[place, [*by]]))}: "
-            + (f"others have averages over {lacks}." if over[place] else "it has no average.")
-            for place, lacks in enumerate(lacking)
-            if not whole[place]
-        )
-    keys = [column[whole] for column in others] or np.zeros(whole.sum())
-    groups = frame[whole].groupby(keys, sort=False).indices
-    for name in AVERAGES:
-        frame[f"{name} rank"] = ranks(frame[name].where(whole), others)
-        ends = np.full((len(frame), 2), math.nan)
-        for places in groups.values():
-            own = np.flatnonzero(whole)[places]
-            ends[own] = np.column_stack(
-                rank_intervals(np.column_stack([drawn[place][name] for place in own]))
-            )
-        for column, end in zip((f"{name} low rank", f"{name} high rank"), ends.T, strict=True):
-            frame[column] = pd.array(end, dtype="Int64")
+            f"No rank for {', '.join(frame[name].iloc[place] for name in BY)}: "
+            + (f"others have averages over {lacking[place]}." if over[place]
+               else "it has no average.")
+            for place in np.flatnonzero(~whole).tolist()
+        )  # fmt: skip
+    for name in AVERAGES.values():
+        ends = np.full((3, len(frame)), math.nan)
+        for places in groups:
+            at = places[whole[places]]
+            if len(at):
+                low, high = rank_intervals(np.column_stack([drawn[place][name] for place in at]))
+                ends[:, at] = ranks(frame.loc[at, name]).to_numpy(dtype=float), low, high
+        for column, values in zip(("rank", "low rank", "high rank"), ends, strict=True):
+            frame[f"{name} {column}"] = pd.array(values, dtype="Int64")
     return frame
+
+
+def ranks(values: pd.Series) -> pd.Series:
+    """Return ranks, of which 1 is the highest; equal values share the better one."""
+    counted: pd.Series = even(values).rank(method="min", ascending=False).astype("Int64")
+    return counted
+
+
+def rank_intervals(drawn: Array, confidence: float = 0.95) -> tuple[Array, Array]:
+    """Return the interval of the rank of each model, of which 1 is the highest.
+
+    Parameters
+    ----------
+    drawn
+        Draws x models: what the averages may truly be. Models are drawn independently of each
+        other. They were asked the same samples and are right together more often than that, so
+        the intervals are too wide rather than too narrow.
+
+    Returns
+    -------
+    low rank, high rank
+        The best and the worst rank, for each model.
+
+    >>> low, high = rank_intervals(np.array([[90.0, 80, 10], [70, 80, 10], [90, 80, 10]]), 0.6)
+    >>> low.tolist(), high.tolist()
+    ([1, 1, 3], [2, 2, 3])
+    """
+    ahead = (drawn[:, None, :] > drawn[:, :, None] + 1e-9).sum(axis=2) + 1
+    ends = [0.5 - confidence / 2, 0.5 + confidence / 2]
+    low, high = np.quantile(ahead, ends, axis=0, method="inverted_cdf")
+    return low.astype(int), high.astype(int)
+
+
+def contrast(table: pd.DataFrame, measure: str = "ruler") -> pd.DataFrame:
+    """Return the score of each task of simple retrieval beside the average over RULER's tasks.
+
+    RULER's paper sets its average beside two tests that nearly every model passes, a pass key in
+    noise and a needle in essays (Hsieh et al. 2024, appendix E). There they are ``niah_single_1``
+    and ``niah_single_2``; here also ``passkey`` and ``niah_vanilla``, the tests that came before.
+
+    Parameters
+    ----------
+    table
+        From `rulerlib.analysis.scores`.
+    measure
+        See `rulerlib.analysis.averages.averages`.
+
+    Returns
+    -------
+    DataFrame
+        ``model``, ``language``, ``length``, ``simple`` (the task), ``n``, ``score``, ``low``,
+        ``high``; ``average`` over those of RULER's tasks that the model was asked, ``tasks`` of
+        them, with ``average low`` and ``average high``; ``difference``, by how many points the
+        average is below, with ``difference low`` and ``difference high``, which follow from the
+        intervals of both as if they were independent. Where a simple task is one of the average's
+        own, that is too wide rather than too narrow. All in percent. An empty table says why there
+        is none.
+
+    Raises
+    ------
+    ParameterError
+        If no row has this measure.
+    """
+    keys = [*BY, "length"]
+    whole = table[table["task"].map(base).isin(RULER)]
+    simple = [task for task in SIMPLE if (table["task"] == task).any()]
+    # A task alone says nothing of a benchmark.
+    if not simple or whole["task"].nunique() < 1 + (set(whole["task"]) <= set(SIMPLE)):
+        return nothing(NOT_BOTH, [*keys, "simple"])
+    ends = {"low": "average low", "high": "average high"}
+    benchmark = by_length(whole, measure)[[*keys, "tasks", "average", *ends]].rename(columns=ends)
+    scores = []
+    for task in simple:
+        own = by_length(table[table["task"] == task], measure).assign(simple=task)
+        scores.append(own[[*keys, "simple", "n", "average", "low", "high"]])
+    rows = pd.concat(scores, ignore_index=True).rename(columns={"average": "score"})
+    rows = rows.merge(benchmark, on=keys)
+    if rows.empty:
+        return nothing(NOT_BOTH, [*keys, "simple"])
+    score, average = rows["score"], rows["average"]
+    rows["difference"] = score - average
+    down = np.hypot(score - rows["low"], rows["average high"] - average)
+    rows["difference low"] = rows["difference"] - down
+    up = np.hypot(rows["high"] - score, average - rows["average low"])
+    rows["difference high"] = rows["difference"] + up
+    return rows

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from rulerlib import packages
+from rulerlib.intervals import Clustered
 
 BY = ("model", "language", "task", "length")
 """What is averaged separately where nothing else is asked for."""
@@ -47,6 +49,22 @@ def groups_of(
         yield dict(zip(by, names, strict=True)), part
 
 
+def rows_of(
+    table: pd.DataFrame, by: Sequence[str], row: Callable[[pd.DataFrame], Mapping[str, Any]]
+) -> pd.DataFrame:
+    """Return a table with a row for each group: its names, and what ``row`` makes of its rows."""
+    return pd.DataFrame([{**names, **row(part)} for names, part in groups_of(table, by)])
+
+
+def with_ends(name: str, mean: Clustered) -> dict[str, float]:
+    """Return a mean under its name, and its interval as ``<name> low`` and ``<name> high``.
+
+    All three are NaN where there are no values.
+    """
+    low, high = (mean.low, mean.high) if mean.n else (math.nan, math.nan)
+    return {name: mean.mean, f"{name} low": low, f"{name} high": high}
+
+
 def tasks_in(table: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
     """Return how many tasks are in each group, for means over several of them.
 
@@ -59,14 +77,15 @@ def tasks_in(table: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
     """
     groups = [(names, dict.fromkeys(part["task"])) for names, part in groups_of(table, by)]
     keys = [tuple(names[name] for name in by if name != "length") for names, _ in groups]
-    known: dict[tuple[Any, ...], dict[str, None]] = {}
-    for key, (_, own) in zip(keys, groups, strict=True):
-        known[key] = known.get(key, {}) | own
+    at_any_length: dict[tuple[Any, ...], dict[str, None]] = {}
+    for key, (_, tasks) in zip(keys, groups, strict=True):
+        at_any_length[key] = at_any_length.get(key, {}) | tasks
     rows = [
-        {**names, "tasks": len(own), "missing": ", ".join(x for x in known[key] if x not in own)}
-        for key, (names, own) in zip(keys, groups, strict=True)
-    ]
-    several = any(len(own) > 1 for _, own in groups)
+        {**names, "tasks": len(tasks),
+         "missing": ", ".join(task for task in at_any_length[key] if task not in tasks)}
+        for key, (names, tasks) in zip(keys, groups, strict=True)
+    ]  # fmt: skip
+    several = any(len(tasks) > 1 for _, tasks in groups)
     return pd.DataFrame(rows, columns=[*by, *(("tasks", "missing") if several else ())])
 
 

@@ -93,7 +93,7 @@ def rows(table: pd.DataFrame, claimed: Mapping[str, int | None], kinds: Mapping[
     for row in analysis.summary(table).to_dict("records"):
         if not row.get("lengths") or not isinstance(row.get("effective"), str):
             continue
-        averages = dict(zip(("avg", "inc", "dec"), (row[name] for name in AVERAGES), strict=True))
+        averages = dict(zip(("avg", "inc", "dec"), map(row.get, AVERAGES.values()), strict=True))
         made.append(
             blank(
                 kinds.get(row["model"], "run"), row["model"], row["language"], row["effective"],

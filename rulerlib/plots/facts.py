@@ -8,7 +8,7 @@ from typing import Any
 import pandas as pd
 
 from rulerlib import findings
-from rulerlib.analysis.model_facts import FACTS
+from rulerlib.analysis.correlations import FACTS
 from rulerlib.analysis.tables import thousands
 from rulerlib.findings.lengths import position
 from rulerlib.findings.relations import ranked
@@ -35,7 +35,7 @@ def facts(
     Parameters
     ----------
     table
-        From `rulerlib.analysis.model_facts.with_facts`: a row for each model, and any of
+        From `rulerlib.analysis.correlations.with_facts`: a row for each model, and any of
         ``parameters``, ``active``, ``trained_length`` and ``architecture``.
     values
         The columns to be drawn, a row of panels each: averages in percent, or effective lengths as

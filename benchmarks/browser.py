@@ -30,13 +30,11 @@ from book import browser, vendor
 from book.needle_tasks import DRAWS, TASKS, chains_of, hidden, samples_of
 from rulerlib import languages, models, predict
 from rulerlib.dataset import Dataset
-from rulerlib.haystack import Filling
+from rulerlib.filling import Composer, Take, Whole
+from rulerlib.haystack import Draft, Filling
 from rulerlib.playground import ROWS, Playground, Setting
 from rulerlib.prompts import PromptFormat
 from rulerlib.samples import Sample
-from rulerlib.tasks.budget import Take
-from rulerlib.tasks.composer import Composer
-from rulerlib.tasks.draft import Draft
 from rulerlib.tasks.family import Maker
 
 # The reader's own wording, with what is drawn in it and with a value of the reader's own.
@@ -173,7 +171,8 @@ def prompt_of(play: Playground, asked: Asked) -> tuple[Sample, str, int]:
 
 def _filled(data: Dataset, maker: Maker, draft: Draft, take: Take) -> tuple[Sample, str, int]:
     """Return what `prompt_of` returns, of a draft that is filled otherwise."""
-    sample = Composer(maker.haystack, data.counting, maker.mark).share([draft], take)[0]
+    kind = Whole if data.whole else Composer
+    sample = kind(maker.budget, maker.haystack, maker.mark).share([draft], take)[0]
     fed = data.frame.prompt(sample.input, sample.answer_prefix)
     return sample, fed, data.tokens_to_generate
 

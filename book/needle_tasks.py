@@ -15,10 +15,10 @@ from typing import Any
 from rulerlib import languages
 from rulerlib.dataset import Dataset
 from rulerlib.errors import DataError
+from rulerlib.haystack import Needle
 from rulerlib.playground import Playground, Setting
 from rulerlib.playground.prompt import Samples
 from rulerlib.samples import Sample
-from rulerlib.tasks.draft import Needle
 
 DRAWS = 20
 """Prompts that are drawn for each language, task and kind; "another needle" goes through them."""

@@ -26,13 +26,11 @@ from typing import Any
 import rulerlib
 from rulerlib import languages, tasks, tokens
 from rulerlib.errors import ParameterError, dictionary, require, whole_number
-from rulerlib.haystack import Haystack
+from rulerlib.filling import Budget, Shared, TooLongError
+from rulerlib.filling import check_length as check_length
+from rulerlib.haystack import Draft, Haystack
 from rulerlib.prompts import Frame, PromptFormat
 from rulerlib.samples import Sample
-from rulerlib.tasks.budget import Budget, Counting, Sums, TooLongError, Whole
-from rulerlib.tasks.budget import check_length as check_length
-from rulerlib.tasks.composer import Shared
-from rulerlib.tasks.draft import Draft
 from rulerlib.tasks.family import Maker
 from rulerlib.texts import digest, read_texts
 
@@ -164,8 +162,8 @@ class Dataset:
         ):
             return None
         # Sums are as good as the whole prompt here, and a thousand times as fast.
-        counting = Sums(self.maker.budget) if haystack.additive else self.counting
-        context = self.maker.shared(counting, 0, self._rng(0), self.queries_per_context).context
+        whole = not haystack.additive and self.whole
+        context = self._context(self.maker, whole, 0).context
         sentences = len(context.pieces) - len(context.slots)
         times = round(sentences / len(haystack.units), 1)
         return times if times > 1 else None
@@ -214,7 +212,7 @@ class Dataset:
             If the length is too small for this sample: names the smallest that is not.
         """
         try:
-            return self._draw(maker, self.counting, index)
+            return self._draw(maker, index)
         except TooLongError as error:
             allowed = f"at least {error.needed} for sample {index}"
             raise ParameterError("length", self.length, allowed) from error
@@ -284,27 +282,26 @@ class Dataset:
         return self._maker(self.tokens_to_generate)
 
     @cached_property
-    def counting(self) -> Counting:
-        """How prompts are counted: by sums, or whole where the tokenizer demands it."""
-        sums = Sums(self.maker.budget)
-        if self.maker.haystack.additive and self._adds_up(sums):
-            return sums
+    def whole(self) -> bool:
+        """Whether the tokenizer demands that prompts are counted whole, and not by sums."""
+        if self.maker.haystack.additive and self._adds_up():
+            return False
         warnings.warn(
             f"The tokenizer '{self._tokenizer.name}' merges text across the seams of the"
             " haystack; every prompt is tokenized as a whole, which is slower.",
             stacklevel=2,
         )
-        return Whole(self.maker.budget)
+        return True
 
-    def _adds_up(self, sums: Counting) -> bool:
+    def _adds_up(self) -> bool:
         """Return whether the sums are right for some finished prompts."""
-        budget, tokens, first = sums.budget, 0, dict(self._last)
+        budget, tokens, first = self.maker.budget, 0, dict(self._last)
         for context in range(CHECKED):
             # Of a long prompt there are many seams in the first sample alone.
             if tokens >= CHECKED_TOKENS:
                 break
             with contextlib.suppress(TooLongError):
-                shared = self._context(self.maker, sums, context)
+                shared = self._context(self.maker, False, context)
                 text, prefix = shared.text(0), budget.prefix(shared.drafts[0])
                 fed, plain = shared.lengths[0]
                 tokens += fed
@@ -337,25 +334,25 @@ class Dataset:
         # Seeded with a text, which Python hashes with SHA-512, not with its own changing hash().
         return random.Random(f"{self._stream} {index}")
 
-    def _draw(self, maker: Maker, counting: Counting, index: int) -> Sample:
+    def _draw(self, maker: Maker, index: int) -> Sample:
         context, number = divmod(index, self.queries_per_context)
-        sample = self._context(maker, counting, context)[number]
+        sample = self._context(maker, self.whole, context)[number]
         if self.queries_per_context > 1:
             sample.context_id = context
         sample.index, sample.task, sample.language = index, self.task, self._language.code
         return sample
 
-    def _context(self, maker: Maker, counting: Counting, context: int) -> Shared:
+    def _context(self, maker: Maker, whole: bool, context: int) -> Shared:
         """Return the samples of one context; the last is kept, because they are asked in a row."""
-        key = (maker, counting, context)
+        key = (maker, whole, context)
         if key not in self._last:
             self._last.clear()
             rng, queries = self._rng(context), self.queries_per_context
-            self._last[key] = maker.shared(counting, context, rng, queries)
+            self._last[key] = maker.shared(context, rng, queries, whole)
         return self._last[key]
 
     @cached_property
-    def _last(self) -> dict[tuple[Maker, Counting, int], Shared]:
+    def _last(self) -> dict[tuple[Maker, bool, int], Shared]:
         return {}
 
     def _drafts(self, maker: Maker, few: bool = False) -> list[list[Draft]]:
@@ -363,7 +360,7 @@ class Dataset:
         queries, probed = self.queries_per_context, self._probed.setdefault(maker, [])
         contexts = FIRST_PROBES if few else max(PROBED_CONTEXTS, PROBES // queries)
         probed += [
-            maker.drafts(context, self._rng(context), queries)
+            maker.plan(context, self._rng(context), queries)[0]
             for context in range(len(probed), contexts)
         ]
         return probed[:contexts]

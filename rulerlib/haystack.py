@@ -14,7 +14,8 @@ prompt is then a sum and a string join:
 
 A sum is exact where the tokenizer splits at the seams between units, as nearly
 all do. ``Haystack.additive`` says whether this one does; `rulerlib.dataset`
-falls back to tokenizing each prompt where it does not.
+falls back to tokenizing each prompt where it does not. What stands between the units is a
+`Draft` with its `Needle` values; `rulerlib.filling` puts both together.
 """
 
 from __future__ import annotations
@@ -29,6 +30,8 @@ from typing import Any
 
 from rulerlib import draws
 from rulerlib.errors import DataError, is_number, require
+from rulerlib.parts import Column, Part
+from rulerlib.texts import sentences
 from rulerlib.tokens import Tokenizer
 
 # What stands before a unit when its cost is counted: a unit ends as a sentence does.
@@ -68,16 +71,95 @@ def depths_of(count: int, rng: random.Random) -> list[float]:
 
 
 def one_depth(value: Any) -> float:
-    """Return a depth that a user has set, as a number from 0 to 100.
-
-    Raises
-    ------
-    ParameterError
-        If it is no number from 0 to 100.
-    """
+    """Return a depth that a user has set, or raise a ParameterError: a number from 0 to 100."""
     holds = is_number(value) and 0 <= value <= 100
     require(holds, "depth", value, "a number from 0 (start) to 100 (end)")
     return float(value)
+
+
+# --- What must stand in a prompt ---------------------------------------------------------------
+
+
+@dataclass
+class Needle:
+    """A text to be put into the haystack at a depth.
+
+    Attributes
+    ----------
+    text
+        The sentence, assignment or document.
+    depth
+        Where it is to be put, in percent of the context's tokens, from 0 (start) to 100 (end). It
+        comes to stand at the nearest seam, and a sample records the depth of that.
+    value
+        Characters [start, end) of ``text`` that are its value; None: it holds none.
+    key
+        The name by which a question asks for it; None: it has none.
+    within
+        Further stretches of ``text`` that are parts: role, start, end and key of each.
+    """
+
+    text: str
+    depth: float
+    value: tuple[int, int] | None = None
+    key: str | None = None
+    within: Sequence[Part] = ()
+
+    @property
+    def value_start(self) -> int:
+        """The character of ``text`` at which the value begins; 0 where it holds none."""
+        return self.value[0] if self.value else 0
+
+
+@dataclass
+class Draft:
+    """One question and what must stand in its prompt: all that a family decides.
+
+    Attributes
+    ----------
+    head, tail
+        The template before and after the context.
+    answer_prefix
+        The beginning of the answer, which the model continues.
+    outputs
+        The references.
+    needles
+        The texts to be put into the haystack, by rising depth.
+    order
+        Positions in ``needles``, in the order in which the sample records them:
+        first those that are asked for, then the others.
+    asked
+        The number of needles that are asked for.
+    role
+        What such a needle is called, a key of `rulerlib.parts.ROLES`.
+    head_parts
+        The parts of ``head``: the worked example and the words in it.
+    answer
+        The whole answer as a model is expected to write it; None: ``outputs``, enumerated.
+    least
+        Tokens that the smallest filling of the context needs, beside the needles.
+    golds, id, cluster, facts
+        See `rulerlib.samples.Sample`.
+    """
+
+    head: str
+    tail: str
+    answer_prefix: str
+    outputs: list[str]
+    needles: list[Needle] = field(default_factory=list)
+    order: list[int] = field(default_factory=list)
+    asked: int = 0
+    role: str = "needle"
+    head_parts: list[Column] = field(default_factory=list)
+    answer: str | None = None
+    least: int = 0
+    golds: Sequence[Sequence[str]] = ()
+    id: str = ""
+    cluster: str = ""
+    facts: dict[str, Any] = field(default_factory=dict)
+
+
+# --- What fills it ------------------------------------------------------------------------------
 
 
 @dataclass
@@ -132,6 +214,7 @@ class Filling:
             context.slots.append(slot)
             context.pieces.insert(slot, needle)
             context.needles.append((sums[seam] + more, cost))
+            context.firsts.append(sums[seam] + more)
             more += cost
         return context
 
@@ -139,16 +222,9 @@ class Filling:
 class Sized(Filling):
     """A filling that is made anew for each size, and takes no needles.
 
-    A list of words whose counts are the answer cannot be cut off anywhere; its
-    family makes a smaller one instead.
-
-    Parameters
-    ----------
-    make
-        Returns the units of a size, and what they cost together; size 0 is the smallest that
-        makes a question.
-    size, seam
-        How large, and what stands between two units.
+    A list of words whose counts are the answer cannot be cut off anywhere; its family makes a
+    smaller one instead: ``make`` returns the units of a size and what they cost together; size 0
+    is the smallest that makes a question.
     """
 
     def __init__(self, make: Callable[[int], tuple[list[str], int]], size: int, seam: str) -> None:
@@ -196,6 +272,8 @@ class Context:
         For each needle its index in ``pieces``.
     needles
         For each needle what the pieces before it add in tokens, and what it adds itself.
+    firsts
+        For each needle the tokens before its own first one.
     """
 
     pieces: list[str]
@@ -203,15 +281,12 @@ class Context:
     total: int
     slots: list[int] = field(default_factory=list)
     needles: list[tuple[int, int]] = field(default_factory=list)
+    firsts: list[int] = field(default_factory=list)
 
     @property
     def text(self) -> str:
         """All pieces, joined."""
         return self.seam.join(self.pieces)
-
-    def tokens_before(self) -> list[int]:
-        """Return for each needle the sum of the costs of the pieces before it."""
-        return [before for before, _ in self.needles]
 
     def depths(self) -> list[float]:
         """Return for each needle its depth: the percentage of all other tokens that precede it.
@@ -241,25 +316,25 @@ class Context:
 
 # The next length, seed or setting of a task mostly has the same units, and perhaps more.
 @lru_cache(8)
-def _known(seam: str, tokenizer: Tokenizer) -> dict[str, int]:
+def _counted(seam: str, tokenizer: Tokenizer) -> dict[str, int]:
     """Return what units add in tokens that were counted before, their seam included."""
     return {}
 
 
 def _costs(units: Sequence[str], seam: str, tokenizer: Tokenizer) -> list[int]:
     """Return what each unit adds in tokens, its seam included."""
-    known = _known(seam, tokenizer)
-    if len(known) > KEPT:
+    costs = _counted(seam, tokenizer)
+    if len(costs) > KEPT:
         # A new one, because another thread may be looking at this.
-        _known.cache_clear()
-        known = _known(seam, tokenizer)
-    new = [unit for unit in dict.fromkeys(units) if unit not in known]
+        _counted.cache_clear()
+        costs = _counted(seam, tokenizer)
+    new = [unit for unit in dict.fromkeys(units) if unit not in costs]
     if new:
         anchor = tokenizer.count(ANCHOR)
         counts = tokenizer.counts([ANCHOR + seam + unit for unit in new])
         # At least one: a token that crosses the seam may hide a unit wholly, and nothing is free.
-        known.update((u, max(1, count - anchor)) for u, count in zip(new, counts, strict=True))
-    return [*map(known.__getitem__, units)]
+        costs.update((u, max(1, count - anchor)) for u, count in zip(new, counts, strict=True))
+    return [*map(costs.__getitem__, units)]
 
 
 class Haystack:
@@ -359,3 +434,16 @@ class Pool(Haystack):
             raise DataError(f"A pool of {len(self.units)} units is too small for {room} tokens.")
         units = [*map(self.units.__getitem__, order[:count])]
         return Filling(units, costs[:count], self.seam)
+
+
+# The next length or task mostly has the same texts.
+@lru_cache(8)
+def prose(texts: tuple[str, ...], tokenizer: Tokenizer) -> Haystack:
+    """Return the sentences of texts, counted."""
+    return Haystack(sentences(texts), " ", tokenizer)
+
+
+@lru_cache(8)
+def pool_of(words: tuple[str, ...], tokenizer: Tokenizer) -> Pool:
+    """Return words as a haystack without an order, counted."""
+    return Pool(words, " ", tokenizer)

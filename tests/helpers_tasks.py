@@ -53,7 +53,7 @@ def planned(data: Dataset, count: int) -> list[list[float]]:
     queries, depths = data.queries_per_context, []
     for index in range(count):
         context, number = divmod(index, queries)
-        draft = data.maker.drafts(context, data._rng(context), queries)[number]
+        draft = data.maker.plan(context, data._rng(context), queries)[0][number]
         depths.append([draft.needles[at].depth for at in draft.order])
     return depths
 

@@ -63,7 +63,7 @@ def test_the_reader_finds_the_answer(task, language, tokenizer):
 
 def test_any_40_samples_in_a_row_stand_at_40_depths_and_differ(words):
     data = Dataset("niah_vanilla", 2500, "da", words, num_samples=40)
-    planned = [data.maker.drafts(at, data._rng(at), 1)[0].needles[0].depth for at in range(40)]
+    planned = [data.maker.plan(at, data._rng(at), 1)[0][0].needles[0].depth for at in range(40)]
     assert len({*planned}) == 40
     samples = [*data]
     # One sentence may hold the place of two depths.

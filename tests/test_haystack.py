@@ -237,7 +237,7 @@ def test_needles_stand_at_the_seam_nearest_to_their_depth(costs, depths):
     assert all(map(context.text.startswith, context.pieces, starts))
     sums = [sum(costs[:i]) for i in range(len(costs) + 1)]
     for number, (needle, depth) in enumerate(zip(needles, depths, strict=True)):
-        before = context.tokens_before()[number] - 5 * number
+        before = context.firsts[number] - 5 * number
         best = min(abs(total - sums[-1] * depth / 100) for total in sums)
         assert abs(before - sums[-1] * depth / 100) == pytest.approx(best)
         assert context.text[context.needle_starts()[number] :].startswith(needle)

@@ -598,7 +598,7 @@ def test_what_was_made_before_changes_no_byte(task, words, monkeypatch):
     def made(*lengths, kept=haystack.KEPT):
         monkeypatch.setattr(haystack, "KEPT", kept)
         pools.distractors.cache_clear()
-        haystack._known.cache_clear()
+        haystack._counted.cache_clear()
         return {size: Dataset(task, size, "en", words, 3)[1].to_line() for size in lengths}
 
     alone = made(1100) | made(3000)

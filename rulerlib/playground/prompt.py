@@ -14,12 +14,12 @@ from typing import Any
 from rulerlib import show
 from rulerlib.dataset import Dataset
 from rulerlib.errors import require
+from rulerlib.filling import Take
+from rulerlib.haystack import Draft
 from rulerlib.playground.setting import RULES, Setting
 from rulerlib.prompts import Frame
 from rulerlib.samples import Sample
 from rulerlib.tasks import Task, niah
-from rulerlib.tasks.budget import Take
-from rulerlib.tasks.draft import Draft
 from rulerlib.tasks.family import Maker
 
 TASK = "niah_single_2"

@@ -116,8 +116,7 @@ class Answers:
             unsaid = {"cell", "defaults"} - before.keys()
             if "unknown" in (before.get("defaults"), self.settings.get("defaults")):
                 unsaid.add("defaults")
-            ignored = (*_ASIDE, *unsaid)
-            questions.compare(self.path.parent, before, self.settings, ignored)
+            questions.compare(self.beside, self.settings, (*_ASIDE, *unsaid))
         elif places:
             raise DataError(_unexplained(self.path))
         for number, ((index, repeat), said) in enumerate(zip(places, answered, strict=True), 1):

@@ -23,11 +23,11 @@ from collections.abc import Callable, Mapping
 from fractions import Fraction
 from typing import Any
 
+from rulerlib.haystack import Draft
 from rulerlib.languages import Language
 from rulerlib.metrics import VALUE, clean, normalize, says_none
 from rulerlib.samples import Prediction
 from rulerlib.tasks import mistakes
-from rulerlib.tasks.draft import Draft
 from rulerlib.texts import digest
 
 SECTION = "absent"

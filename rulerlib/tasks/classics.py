@@ -28,11 +28,10 @@ from functools import cached_property, partial
 from typing import Any
 
 from rulerlib.errors import DataError
-from rulerlib.haystack import Haystack, depth_of
+from rulerlib.filling import Take
+from rulerlib.haystack import Draft, Haystack, Needle, depth_of, prose
 from rulerlib.languages import Language
-from rulerlib.tasks.budget import Take
-from rulerlib.tasks.draft import Draft, Needle
-from rulerlib.tasks.family import Maker, prose
+from rulerlib.tasks.family import Maker
 from rulerlib.texts import digest
 
 # How often a needle is drawn anew when it stands in the text by chance.

@@ -33,13 +33,12 @@ from operator import add
 
 from rulerlib import draws
 from rulerlib.errors import flag, one_of, require, whole_number
-from rulerlib.haystack import Filling, Haystack, Pool, Sized, largest
+from rulerlib.filling import Take
+from rulerlib.haystack import Draft, Filling, Haystack, Pool, Sized, largest, pool_of
 from rulerlib.parts import Column
 from rulerlib.scoring import LIST
 from rulerlib.tasks import mistakes
-from rulerlib.tasks.budget import Take
-from rulerlib.tasks.draft import Draft
-from rulerlib.tasks.family import AGGREGATION, Family, Maker, asked_once, later, listed
+from rulerlib.tasks.family import AGGREGATION, Family, Maker, asked_once, later
 from rulerlib.tasks.word_list import LONGEST, SHORTEST, frequent, proper
 from rulerlib.texts import digest
 from rulerlib.tokens import Tokenizer
@@ -245,7 +244,7 @@ class NumberedList(Maker):
             f" letters, and this has {len(words)}"
         )
         require(len(words) >= needed, "words", self.knobs.words, allowed)
-        return listed(words, self.budget.tokenizer)
+        return pool_of(words, self.budget.tokenizer)
 
     @cached_property
     def _numbers(self) -> Numbers:
@@ -305,7 +304,12 @@ class NumberedList(Maker):
         costs = self.haystack.costs
         entries = self._entries(choice)
         more = entries + (len(costs) - len(choice.all)) * uncommon
-        if self._numbers.fill(self.budget.room, self.haystack.cheapest) <= more:
+        if (
+            self._numbers.fill(
+                self.budget.length - self.budget.tokens_to_generate, self.haystack.cheapest
+            )
+            <= more
+        ):
             return self.budget.length
         times = [common] * len(choice.common) + [uncommon] * len(choice.uncommon)
         # The example's answer names its common words once more.

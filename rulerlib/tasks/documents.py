@@ -9,13 +9,12 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from operator import add
 
+from rulerlib.filling import Budget
 from rulerlib.haystack import ANCHOR, Context, Filling
 from rulerlib.sources import Source
-from rulerlib.tasks.budget import Budget
 from rulerlib.tokens import Tokenizer
 
 # Documents whose length tells how long one is.
@@ -211,7 +210,8 @@ class Numbered(Filling):
         endings = [0, *(documents.ending(piece) for piece in plain.pieces)][:count]
         more = map(add, documents.label_costs(count), endings)
         sums = list(itertools.accumulate(more, initial=0))[: count + 1]
-        return Labelled(
+        placed = [*zip(plain.slots, plain.needles, strict=True)]
+        return Context(
             [
                 f"{documents.label(number)}{seam}{piece}"
                 for number, piece in enumerate(plain.pieces, 1)
@@ -221,28 +221,8 @@ class Numbered(Filling):
             plain.slots,
             [
                 (before + sums[slot], cost + sums[slot + 1] - sums[slot])
-                for slot, (before, cost) in zip(plain.slots, plain.needles, strict=True)
+                for slot, (before, cost) in placed
             ],
-            endings,
+            # What an ending costs more lies before the label.
+            [before + sums[slot] + endings[slot] for slot, (before, _) in placed],
         )
-
-
-@dataclass
-class Labelled(Context):
-    """A context of documents with their labels.
-
-    Attributes
-    ----------
-    endings
-        For each document the tokens that its label costs more than by itself, because of the text
-        before it.
-    """
-
-    endings: list[int] = field(default_factory=list)
-
-    def tokens_before(self) -> list[int]:
-        before = super().tokens_before()
-        # What an ending costs more lies before the label.
-        return [
-            tokens + self.endings[slot] for tokens, slot in zip(before, self.slots, strict=True)
-        ]

@@ -48,17 +48,16 @@ from functools import cached_property, lru_cache
 from typing import Any
 
 from rulerlib.errors import DataError, ParameterError, flag, one_of, require, whole_number
-from rulerlib.haystack import depth_of, depths_of, one_depth
+from rulerlib.haystack import Draft, Needle, depth_of, depths_of, one_depth
 from rulerlib.languages import Language
 from rulerlib.metrics.words import Golds
-from rulerlib.parts import Column
+from rulerlib.parts import Column, Part
 from rulerlib.scoring import DROP
 from rulerlib.sources import Question, ReadingQuestion, Source, source_file
 from rulerlib.sources.chronicle import Chronicle
 from rulerlib.sources.chronicle_questions import OPERATIONS, ChronicleQuestion
 from rulerlib.tasks import mistakes_reading, qa
 from rulerlib.tasks.documents import Documents
-from rulerlib.tasks.draft import Draft, Needle, Within
 from rulerlib.tasks.family import READING, Family
 from rulerlib.texts import digest
 
@@ -243,7 +242,7 @@ class Reading(qa.Questions):
         return None if self.knobs.distractors else self.knobs.passages
 
     @cached_property
-    def haystack(self) -> Documents:
+    def haystack(self) -> Documents:  # type: ignore[override]  # As in question answering.
         kind = Documents if self.knobs.distractors else Alone
         return kind(self.source, self.label, self.budget, self._seed)
 
@@ -406,12 +405,12 @@ def _standing(document: str, golds: Golds) -> tuple[int, int] | None:
     return None
 
 
-def _within(question: ReadingQuestion, target: int) -> list[Within]:
+def _within(question: ReadingQuestion, target: int) -> list[Part]:
     """Return the operands of a question in a passage, and what looks like them."""
     if not isinstance(question, ChronicleQuestion):
         return []
     return [
-        Within(role, each.start, each.end, each.field)
+        Part(role, each.start, each.end, each.field)
         for role, spans in (("operand", question.operands), ("distractor", question.distractors))
         for each in spans
         if each.passage == target

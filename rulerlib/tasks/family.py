@@ -10,20 +10,16 @@ import contextlib
 import random
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
-from functools import lru_cache
+from dataclasses import dataclass, field, fields
+from functools import cached_property
 from typing import Any
 
-from rulerlib.haystack import Haystack, Pool
+from rulerlib.filling import Budget, Composer, Shared, Take, TooLongError, Whole
+from rulerlib.haystack import Draft, Haystack, prose
 from rulerlib.languages import Language
 from rulerlib.parts import Column
 from rulerlib.samples import Prediction
 from rulerlib.scoring import Scoring
-from rulerlib.tasks.budget import Budget, Counting, Take, TooLongError
-from rulerlib.tasks.composer import Composer, Counted, Shared
-from rulerlib.tasks.draft import Draft
-from rulerlib.texts import sentences
-from rulerlib.tokens import Tokenizer
 
 # How many drafts are tried, where drafts differ in length and the budget is all but too small.
 ATTEMPTS = 100
@@ -45,31 +41,48 @@ MEMORY = "memory"
 
 
 def later(default: Any) -> Any:
-    """Return the field of a knob that came after the first datasets were written.
-
-    A dataset states it only where it is not the default, so that those that were written before
-    stay what they are; see `rulerlib.tasks.Task.stated`.
-    """
+    """Return the field of a knob that came after the first datasets were written."""
     return field(default=default, metadata={"later": True})
 
 
-# The next length or task mostly has the same texts.
-@lru_cache(8)
-def prose(texts: tuple[str, ...], tokenizer: Tokenizer) -> Haystack:
-    """Return the sentences of texts, counted."""
-    return Haystack(sentences(texts), " ", tokenizer)
+def knob(default: Any, check: Callable[..., Any], *limits: Any, later: bool = False) -> Any:
+    """Return the field of a knob.
+
+    Parameters
+    ----------
+    default
+        Where it is None, None is allowed and checked no further.
+    check, limits
+        A check of `rulerlib.errors`, which is called with the knob's name, its value and these.
+    later
+        Whether the knob came after the first datasets were written. A dataset states it only where
+        it is not the default, so that those that were written before stay what they are.
+    """
+    return field(default=default, metadata={"check": check, "limits": limits, "later": later})
 
 
-@lru_cache(8)
-def listed(words: tuple[str, ...], tokenizer: Tokenizer) -> Pool:
-    """Return words as a haystack without an order, counted."""
-    return Pool(words, " ", tokenizer)
+@dataclass(frozen=True)
+class Checked:
+    """What can be set about a family: each `knob` is checked when a value is made.
+
+    Raises
+    ------
+    ParameterError
+        If a value cannot work, alone or with the others: says what is allowed.
+    """
+
+    def __post_init__(self) -> None:
+        for item in fields(self):
+            value = getattr(self, item.name)
+            if "check" in item.metadata and not (value is None and item.default is None):
+                item.metadata["check"](item.name, value, *item.metadata["limits"])
 
 
 class Maker(ABC):
     """Makes the samples of one setting of a family's knobs.
 
-    A family says what its ``haystack`` is, and in ``plan`` what one context holds.
+    A family says in ``plan`` what one context holds, and where it is neither prose nor noise, what
+    its ``haystack`` is.
 
     Parameters
     ----------
@@ -100,10 +113,15 @@ class Maker(ABC):
         self.wording = (wording or language).paraphrased(paraphrase)
         self._texts, self._seed = texts, seed
 
-    @property
-    @abstractmethod
-    def haystack(self) -> Counted:
-        """The units that fill the prompts, counted once."""
+    @cached_property
+    def haystack(self) -> Haystack:
+        """The units that fill the prompts, counted once.
+
+        The sentences of the texts, or the line of noise where the knob ``haystack`` says so.
+        """
+        if getattr(self.knobs, "haystack", "essay") == "noise":
+            return Haystack([self.language.noise], "\n", self.budget.tokenizer)
+        return prose(self._texts, self.budget.tokenizer)
 
     @property
     def alike(self) -> bool:
@@ -143,19 +161,15 @@ class Maker(ABC):
         """A short hash of what samples are made of besides the language pack; None: nothing."""
         return None
 
-    def drafts(self, index: int, rng: random.Random, queries: int) -> list[Draft]:
-        """Return the drafts of one context with ``queries`` questions.
-
-        Raises
-        ------
-        ParameterError, DataError
-            As `plan`.
-        """
-        drafts, _ = self.plan(index, rng, queries)
-        return drafts
-
-    def shared(self, counting: Counting, index: int, rng: random.Random, queries: int) -> Shared:
+    def shared(self, index: int, rng: random.Random, queries: int, whole: bool = False) -> Shared:
         """Return one context with ``queries`` questions.
+
+        Parameters
+        ----------
+        index, rng, queries
+            See `plan`.
+        whole
+            Whether prompts are tokenized as a whole; else what was counted before is added up.
 
         Raises
         ------
@@ -164,11 +178,18 @@ class Maker(ABC):
         ParameterError, DataError
             As `plan`.
         """
-        composer = Composer(self.haystack, counting, self.mark)
+        composer = (Whole if whole else Composer)(self.budget, self.haystack, self.mark)
         for _ in range(ATTEMPTS - 1):
             with contextlib.suppress(TooLongError):
                 return composer.share(*self.plan(index, rng, queries))
         return composer.share(*self.plan(index, rng, queries))
+
+
+def explain_values(prediction: Prediction, cut_off: bool) -> dict[str, Any]:
+    """Return the mistake of an answer that should consist of values."""
+    from rulerlib.tasks import mistakes
+
+    return mistakes.explain_values(prediction, cut_off)
 
 
 @dataclass(frozen=True)
@@ -219,10 +240,12 @@ class Family:
     scoring: Scoring
     tokens_to_generate: int
     maker: Callable[..., Maker]
-    most_queries: Callable[[Any], tuple[int | None, str]]
-    explain: Callable[[Prediction, bool], dict[str, Any]]
+    most_queries: Callable[[Any], tuple[int | None, str]] = lambda knobs: (
+        1, "a context has one question",
+    )  # fmt: skip
+    explain: Callable[[Prediction, bool], dict[str, Any]] = explain_values
     beside: Mapping[str, Any] = field(default_factory=dict)
-    reads_texts: Callable[[Any], bool] = lambda knobs: False
+    reads_texts: Callable[[Any], bool] = lambda knobs: getattr(knobs, "haystack", "") == "essay"
     reasoning: Callable[[Any], int] = lambda knobs: 0
     stop: Callable[[Any], tuple[str, ...]] = lambda knobs: ()
     judged: Callable[[Any], Scoring | None] = lambda knobs: None

@@ -33,13 +33,12 @@ from operator import mul
 
 from rulerlib import draws
 from rulerlib.errors import is_number, require, whole_number
-from rulerlib.haystack import Filling, Pool, Sized, largest
+from rulerlib.filling import Take
+from rulerlib.haystack import Draft, Filling, Pool, Sized, largest, pool_of
 from rulerlib.parts import Column
 from rulerlib.scoring import LIST
 from rulerlib.tasks import mistakes
-from rulerlib.tasks.budget import Take
-from rulerlib.tasks.draft import Draft
-from rulerlib.tasks.family import AGGREGATION, Family, Maker, asked_once, later, listed
+from rulerlib.tasks.family import AGGREGATION, Family, Maker, asked_once, later
 
 NOISE = "..."
 
@@ -141,7 +140,7 @@ class CodedText(Maker):
         knobs = self.knobs
         wording = self.language.fill("frequent_words", "template", noise=NOISE).casefold()
         words = _coded(self._seed, POOL_FACTOR * knobs.vocab_size, knobs.coded_wordlen, wording)
-        return listed((NOISE, *words), self.budget.tokenizer)
+        return pool_of((NOISE, *words), self.budget.tokenizer)
 
     @cached_property
     def _weights(self) -> list[int]:

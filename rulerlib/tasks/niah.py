@@ -30,15 +30,24 @@ from operator import add, itemgetter
 from typing import Any
 
 from rulerlib.errors import DataError, is_number, one_of, require, whole_number
-from rulerlib.haystack import DEPTHS, Haystack, Pool, depth_of, depths_of, one_depth
+from rulerlib.filling import Take
+from rulerlib.haystack import (
+    DEPTHS,
+    Draft,
+    Haystack,
+    Needle,
+    Pool,
+    depth_of,
+    depths_of,
+    one_depth,
+    prose,
+)
 from rulerlib.languages import VALUE_TYPES
 from rulerlib.parts import Column
 from rulerlib.scoring import ABSENCE, LIST
 from rulerlib.tasks import absence, classics
-from rulerlib.tasks.budget import Take
 from rulerlib.tasks.distractors import TRIES, distractors, last_place, value_of
-from rulerlib.tasks.draft import Draft, Needle
-from rulerlib.tasks.family import RETRIEVAL, Family, Maker, later, prose
+from rulerlib.tasks.family import RETRIEVAL, Family, Maker, later
 
 HAYSTACKS = ("noise", "essay", "needle")
 

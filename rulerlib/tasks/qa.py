@@ -39,17 +39,15 @@ from functools import cached_property, lru_cache, partial
 from operator import add
 
 from rulerlib.errors import flag, require, whole_number
-from rulerlib.haystack import Filling, depth_of, depths_of, one_depth
+from rulerlib.filling import Shared, Take
+from rulerlib.haystack import Draft, Filling, Needle, depth_of, depths_of, one_depth
 from rulerlib.languages import Language
 from rulerlib.parts import Column
 from rulerlib.scoring import ANY
 from rulerlib.sources import Question, Rows, Source, open_source, source_file
 from rulerlib.sources.encyclopedia import Fiction
 from rulerlib.tasks import mistakes
-from rulerlib.tasks.budget import Counting, Take
-from rulerlib.tasks.composer import Shared
 from rulerlib.tasks.documents import Documents, Numbered
-from rulerlib.tasks.draft import Draft, Needle
 from rulerlib.tasks.family import QUESTIONS, Family, Maker, later
 
 
@@ -156,7 +154,7 @@ class Questions(Maker):
         return self.source.digest
 
     @cached_property
-    def haystack(self) -> Documents:
+    def haystack(self) -> Documents:  # type: ignore[override]  # Its units are documents.
         return Documents(self.source, self.label, self.budget, self._seed)
 
     @property
@@ -183,7 +181,7 @@ class Questions(Maker):
         questions = [question for _, question in asked]
         return self._drafts(questions, index, rng), partial(self._take, asked, rng)
 
-    def shared(self, counting: Counting, index: int, rng: random.Random, queries: int) -> Shared:
+    def shared(self, index: int, rng: random.Random, queries: int, whole: bool = False) -> Shared:
         """Return one context with ``queries`` questions; see `Maker.shared`.
 
         Raises
@@ -194,7 +192,7 @@ class Questions(Maker):
             If the source has not enough documents for the length: names the longest that works.
             Also as `plan`.
         """
-        shared = super().shared(counting, index, rng, queries)
+        shared = super().shared(index, rng, queries, whole)
         left = self.budget.length - shared.longest
         if self.knobs.context and self.wanted is None:
             allowed = (

@@ -32,15 +32,15 @@ from functools import cached_property, lru_cache, partial
 from typing import Any
 
 from rulerlib.errors import one_of, require
-from rulerlib.haystack import Haystack, depths_of
+from rulerlib.filling import Budget, Take
+from rulerlib.haystack import Draft, Haystack, Needle, depths_of, prose
 from rulerlib.languages import Language
+from rulerlib.parts import Part
 from rulerlib.samples import Prediction, Sample
 from rulerlib.scoring import MEMORY as SCORING
 from rulerlib.tasks import mistakes_taught
-from rulerlib.tasks.budget import Budget, Take
-from rulerlib.tasks.draft import Draft, Needle, Within
 from rulerlib.tasks.episodes import Episode, Episodes, Fact, Probe
-from rulerlib.tasks.family import MEMORY, Family, Maker, prose
+from rulerlib.tasks.family import MEMORY, Family, Maker
 from rulerlib.tasks.telling import fingerprint
 from rulerlib.texts import digest
 
@@ -195,7 +195,7 @@ def _answer(episode: Episode, probe: Probe) -> tuple[int, str] | None:
 def _needle(fact: Fact, depth: float, answer: tuple[int, str] | None) -> Needle:
     """Return the needle of a fact, all of whose values are parts; the answer is its own value."""
     name = answer[1] if answer and answer[0] == fact.number else None
-    within = [Within("value", *span, each) for each, span in fact.values.items() if each != name]
+    within = [Part("value", *span, each) for each, span in fact.values.items() if each != name]
     return Needle(fact.text, depth, fact.values[name] if name else None, name, within)
 
 

@@ -32,13 +32,12 @@ from dataclasses import dataclass
 from functools import cached_property, partial
 
 from rulerlib.errors import DataError, flag, one_of, require, whole_number
-from rulerlib.haystack import Filling, Haystack, depths_of
+from rulerlib.filling import Take
+from rulerlib.haystack import Draft, Filling, Haystack, Needle, depths_of, prose
 from rulerlib.parts import Column
 from rulerlib.scoring import LIST
 from rulerlib.tasks import mistakes
-from rulerlib.tasks.budget import Take
-from rulerlib.tasks.draft import Draft, Needle
-from rulerlib.tasks.family import TRACING, Family, Maker, later, prose
+from rulerlib.tasks.family import TRACING, Family, Maker, later
 
 HAYSTACKS = ("noise", "essay")
 

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from conftest import make_tokenizer
-from rulerlib import seams, tokens
+from rulerlib import filling, tokens
 from rulerlib.tokens import Words
 
 # Texts as prompts have them: words, numbers, marks, newlines, and a word longer than a seam sees.
@@ -21,8 +21,8 @@ TEXTS = st.lists(PIECES, max_size=40).map("".join)
 @pytest.mark.parametrize("kind", ["words", "bytelevel", "metaspace", "llama2", "lille"])
 def test_a_seam_costs_what_the_joined_text_says(kind):
     tokenizer = tokens.load("lille") if kind == "lille" else make_tokenizer(kind)
-    joins = seams.of(tokenizer)
-    assert seams.of(tokenizer) is joins, "all who ask share what was counted"
+    joins = filling.seams_of(tokenizer)
+    assert filling.seams_of(tokenizer) is joins, "all who ask share what was counted"
 
     @settings(max_examples=150)
     @given(TEXTS, TEXTS)
@@ -35,16 +35,16 @@ def test_a_seam_costs_what_the_joined_text_says(kind):
 
 @given(TEXTS)
 def test_what_decides_is_short_where_there_is_white_space(text):
-    near, after = seams.beginning(text), seams.ending(text)
+    near, after = filling.beginning(text), filling.ending(text)
     assert text.startswith(near)
     assert text.endswith(after)
-    assert len(near) >= min(len(text), seams.NEAR)
-    assert len(after) >= min(len(text), seams.NEAR)
+    assert len(near) >= min(len(text), filling.NEAR)
+    assert len(after) >= min(len(text), filling.NEAR)
 
 
 def test_a_long_text_is_looked_at_near_its_ends_alone():
-    assert len(seams.beginning("ord " * 100)) <= seams.NEAR + 4
-    assert len(seams.ending("ord " * 100)) <= seams.NEAR + 4
+    assert len(filling.beginning("ord " * 100)) <= filling.NEAR + 4
+    assert len(filling.ending("ord " * 100)) <= filling.NEAR + 4
 
 
 def test_long_texts_are_counted_once(monkeypatch):
@@ -54,7 +54,7 @@ def test_long_texts_are_counted_once(monkeypatch):
         monkeypatch.setattr(
             tokenizer, name, lambda texts, ours=ours: asked.extend(texts) or ours(texts)
         )
-    joins = seams.Seams(tokenizer)
+    joins = filling.Seams(tokenizer)
     long = "Himlen er blå. " * 1000
     for tail in ("Hvad?", "Hvor?", "Hvem?"):
         assert joins.count(long) + joins.cost(long, tail) + 2 == Words().count(long + tail)

@@ -23,7 +23,7 @@ help:
 	@echo "make book   the site, in _build/html; runs every notebook once"
 	@echo "make results   the book's own results, from nothing; takes long, and resumes; MODEL=smollm2"
 	@echo "make submitted   what a branch hands in of models, checked"
-	@echo "make sweep PLAN=... PROFILE=local   all that a plan asks; or PROFILE=slurm, kubernetes"
+	@echo "make sweep PLAN=... PROFILE=local   all that a plan asks; or PROFILE=slurm"
 	@echo "make test-long   what tries at random, for as long as that takes"
 	@echo "make test-seeds   what Hypothesis draws, with 20 other seeds"
 	@echo "make lint   ruff, mypy, notebooks without outputs; make format mends what it can"
@@ -67,16 +67,8 @@ SNAKEMAKE ?= .venv-sweep/bin/snakemake
 	.venv-sweep/bin/python -m pip install --quiet --no-compile --disable-pip-version-check -c workflow/constraints.txt -e '.[sweep]'
 	touch $@
 
-# Kubernetes has its own way to run many jobs; Snakemake would want the files in a bucket.
-ifeq ($(PROFILE),kubernetes)
-HAND = python -m rulerlib.sweep kubernetes $(PLAN) workflow/profiles/kubernetes.yaml > "$$folder/kubernetes.json" \
-	&& kubectl apply -f "$$folder/kubernetes.json" \
-	&& kubectl wait --for=condition=complete --timeout=-1s -f "$$folder/kubernetes.json"
-sweep: .venv/run.stamp
-else
 HAND = SNAKEMAKE=$(SNAKEMAKE) workflow/snakemake.sh "$$folder" $(PROFILE)
 sweep: .venv/run.stamp .venv-sweep/stamp
-endif
 # What failed and what is missing is said at the end, by the command that collects the rest.
 	@python -m rulerlib.sweep plan $(PLAN)
 	@folder=$$(python -m rulerlib.sweep folder $(PLAN)); \
@@ -134,7 +126,6 @@ test-vllm:
 	OMP_NUM_THREADS=1 $(VLLM)/bin/python -m pytest -s -p no:cacheprovider $(VLLM_TESTS) tests/test_vllm_engine.py
 
 test-sweep: .venv/test.stamp .venv-sweep/stamp
-	.venv-sweep/bin/python -m pip install --quiet --disable-pip-version-check kubernetes-validate==1.37.0
 	pytest -p no:cacheprovider tests/test_sweep_workflow.py
 
 # Debian's SLURM, installed and started on this machine alone; CELLS=200 takes some minutes.

@@ -674,10 +674,12 @@ def test_a_preset_that_was_edited_since_is_told(student, tmp_path):
     taught([job])
     about = job.file(METRICS)
     about.write_text(about.read_text("utf-8").replace('"k": 2', '"k": 4'), "utf-8")
-    with pytest.raises(RunMismatchError, match="was made with k = 4, and the preset now says 2"):
+    with pytest.raises(
+        RunMismatchError, match=r"made with settings\.k = 4, and now settings\.k = 2"
+    ):
         measuring.is_measured(job)
     (sentence,) = taught([job], "test")
-    assert "the preset now says 2" in sentence
+    assert "and now settings.k = 2 is asked for: remove" in sentence
 
 
 @pytest.mark.parametrize(

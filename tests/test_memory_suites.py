@@ -164,8 +164,8 @@ def test_what_stands_there_is_kept(made):
         ({"seed": 7}, "seed = 42, and now seed = 7 is"),
         ({"language": "en"}, "language = 'da', and now language = 'en' is"),
         ({"probes": 1}, "probes = 2, and now probes = 1 is"),
-        ({"changes": {"order": "date"}}, "order = None, and now order = 'date' is"),
-        ({"profile": "hard"}, "facts = 3, and now facts = 9 is"),
+        ({"changes": {"order": "date"}}, "knobs.order = None, and now knobs.order = 'date' is"),
+        ({"profile": "hard"}, "knobs.facts = 3, and now knobs.facts = 9 is"),
         ({"suite": "episodic"}, "suite = 'little', and now suite = 'episodic' is"),
     ],
 )

@@ -434,25 +434,21 @@ def test_two_writers_of_different_sizes_end_well(tmp_path):
     ],
 )
 def test_the_innermost_setting_that_differs_is_named(tmp_path, was, now, named):
-    path = tmp_path / "run" / "x.json"
-    files.write_object(path, was)
     with pytest.raises(RunMismatchError) as error:
-        questions.compare(path, now)
-    assert str(error.value).startswith(f"{path.parent} was made with ")
+        questions.compare(tmp_path, was, now)
+    assert str(error.value).startswith(f"{tmp_path} was made with ")
     assert named in str(error.value)
     assert str(error.value).endswith(
         " is asked for: choose another output folder, or delete this one."
     )
-    questions.compare(path, was)
-    questions.compare(path, now, ignore=tuple(now))
+    questions.compare(tmp_path, was, was)
+    questions.compare(tmp_path, was, now, ignore=tuple(now))
 
 
 def test_a_default_may_be_left_unsaid(tmp_path):
     said = {"queries_per_context": 1, "dataset": {"seed": 1, "queries_per_context": 1}}
-    files.write_object(tmp_path / "x.json", said)
-    questions.compare(tmp_path / "x.json", {"dataset": {"seed": 1}})
-    files.write_object(tmp_path / "x.json", {"dataset": {"seed": 1}})
-    questions.compare(tmp_path / "x.json", said)
+    questions.compare(tmp_path, said, {"dataset": {"seed": 1}})
+    questions.compare(tmp_path, {"dataset": {"seed": 1}}, said)
 
 
 def test_only_the_samples_that_are_needed_are_written(tmp_path):

@@ -312,5 +312,5 @@ def test_presets_are_added_and_those_of_the_project_do_not_change(student, tmp_p
     again = Plan.from_file(path)
     found = outline(again)
     found.packs["the preset rag"] = "other"
-    with pytest.raises(RunMismatchError, match=r"begun with the preset rag = .*'other'"):
+    with pytest.raises(RunMismatchError, match=r"made with the preset rag = .*'other'"):
         accept(again, found)

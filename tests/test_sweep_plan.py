@@ -325,7 +325,7 @@ CHANGED = [
     ({"models": {"one": {**ONE, "engine_options": {"other": True}}}}, "models.one.engine_options"),
     ({"format": {"answer_prefix": "none"}}, "format.answer_prefix = None, and now"),
     ({"decoding": {"tokens_to_generate": 9}}, "decoding.tokens_to_generate = None, and now"),
-    ({"num_samples": 1}, "num_samples = 2, and now num_samples = 1 is planned"),
+    ({"num_samples": 1}, "num_samples = 2, and now num_samples = 1 is asked for"),
 ]  # fmt: skip
 
 
@@ -335,7 +335,7 @@ def test_what_changed_is_refused_with_both_values(tmp_path, changed, said):
     before = (tmp_path / "sweep.json").read_bytes()
     with pytest.raises(RunMismatchError) as error:
         accept(*planned(tmp_path, **changed))
-    assert f"{tmp_path} was begun with " in str(error.value)
+    assert f"{tmp_path} was made with " in str(error.value)
     assert said in str(error.value)
     assert (tmp_path / "sweep.json").read_bytes() == before
     # What it needs of a machine may change.
@@ -349,7 +349,7 @@ def test_a_language_pack_that_changed_is_refused(tmp_path, monkeypatch):
     other = SimpleNamespace(fingerprint="another")
     plan, found = planned(tmp_path)
     monkeypatch.setitem(found.packs, "the language pack da", other.fingerprint)
-    with pytest.raises(RunMismatchError, match="begun with the language pack da = "):
+    with pytest.raises(RunMismatchError, match="made with the language pack da = "):
         accept(plan, found)
 
 

@@ -5,7 +5,6 @@ Skipped where there is no Snakemake; `make test-sweep` installs one.
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import shutil
@@ -237,73 +236,3 @@ def test_an_array_that_is_wrong_is_one_sentence(tmp_path, task, said):
     assert done.returncode != 0
     assert said in done.stderr
     assert done.stderr.count("\n") == 1
-
-
-# --- Kubernetes ---------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def manifests(tmp_path, capsys):
-    """What is handed to Kubernetes for a sweep of a model with GPUs and one with a server."""
-    served = {
-        "model": "served", "engine": "openai", "resources": {"gpus": 8},
-        "engine_options": {"max_model_len": 8192, "tokenizer": "words"},
-        "server": {"command": "serve --port {port}"},
-    }  # fmt: skip
-    pytest.importorskip("httpx2")
-    resources = {"gpus": 2, "cpus": 4, "memory_gb": 64}
-    gpus = {"model": "our/one", "engine": "instant", "resources": resources}
-    (tmp_path / "s").mkdir()
-    planned(tmp_path / "s", models={"gpus.1": gpus, "big": served}, cells_per_job=3)
-    capsys.readouterr()
-    profile = (WORKFLOW / "profiles" / "kubernetes.yaml").read_text("utf-8")
-    values = {**yaml.safe_load(profile), "mount": str(tmp_path)}
-    path = write(tmp_path / "kubernetes.yaml", values)
-    assert main(["kubernetes", str(tmp_path / "s"), str(path)]) == 0
-    return capsys.readouterr().out
-
-
-def test_a_pod_for_each_job(tmp_path, manifests):
-    first, asking, server = json.loads(manifests)["items"]
-    assert [each["spec"].get("completions") for each in (first, asking, server)] == [4, 4, None]
-    limits = [each["spec"]["template"]["spec"]["containers"][0]["resources"]["limits"]
-              for each in (first, asking, server)]  # fmt: skip
-    assert [each.get("nvidia.com/gpu") for each in limits] == [2, None, 8]
-    # Each index runs the job of its number: the shell is asked which.
-    names = [job.name for job in Sweep.load(tmp_path / "s").jobs if job.key[0] == "gpus.1"]
-    _, _, shell = first["spec"]["template"]["spec"]["containers"][0]["command"]
-    shell = shell.replace("exec python -m rulerlib.sweep run", "echo").partition(" >>")[0]
-    said = [
-        subprocess.run(["bash", "-c", shell], env={"JOB_COMPLETION_INDEX": str(index)},
-                       capture_output=True, text=True, check=True).stdout.strip()
-        for index in range(4)
-    ]  # fmt: skip
-    assert said == [f". {name}" for name in names]
-
-
-def test_manifests_are_what_kubernetes_takes(tmp_path, manifests):
-    """By the schema of Kubernetes itself, offline; nothing was run on a cluster."""
-    validate = installed("kubernetes-validate")
-    for number, item in enumerate(json.loads(manifests)["items"]):
-        path = write(tmp_path / f"{number}.yaml", item)
-        done = subprocess.run([validate, "--strict", str(path)], capture_output=True, text=True)
-        assert done.returncode == 0, done.stdout + done.stderr
-        del item["spec"]["template"]["spec"]["containers"][0]["image"]
-        item["spec"]["completionsMode"] = "Indexed"
-        done = subprocess.run([validate, "--strict", str(write(path, item))], capture_output=True)
-        assert done.returncode != 0
-
-
-@pytest.mark.parametrize(
-    ("changed", "said"),
-    [({"mount": "/elsewhere"}, "but must be a folder below /elsewhere, where the pods see the"),
-     ({"mount": "sweeps"}, "mount is 'sweeps', but must be a whole path"),
-     ({"image": None}, "image is None, but must be a text"),
-     ({"parallel": 3}, "(did you mean 'parallelism'?)")],
-)  # fmt: skip
-def test_a_bad_profile_is_one_sentence(tmp_path, capsys, changed, said):
-    planned(tmp_path)
-    values = {"image": "i", "claim": "c", "mount": str(tmp_path.parent), **changed}
-    path = write(tmp_path / "kubernetes.yaml", values)
-    assert main(["kubernetes", str(tmp_path), str(path)]) == 2
-    assert said in capsys.readouterr().err

@@ -23,6 +23,7 @@ from types import TracebackType
 from typing import Any, NamedTuple, Self
 
 from rulerlib.errors import BusyError, DataError, ParameterError, RunMismatchError, shortened
+from rulerlib.store.questions import compare
 from rulerlib.tasks.episodes import Fact
 
 # Of the tables below; a store of another one is refused.
@@ -156,13 +157,12 @@ class Store:
                 f"{path}: a store of version {shortened(version)}; this is version {VERSION}:"
                 " teach anew."
             )
-        for name, wanted in json.loads(json.dumps(dict(about))).items():
-            if known.get(name) != wanted:
-                database.close()
-                raise RunMismatchError(
-                    f"{path} was made with {name} = {shortened(known.get(name))}, and now"
-                    f" {name} = {shortened(wanted)} is asked for: teach anew in another folder."
-                )
+        try:
+            wanted = json.loads(json.dumps(dict(about)))
+            compare(path, known, wanted, remedy="teach anew in another folder")
+        except RunMismatchError:
+            database.close()
+            raise
         return cls(path, known, database)
 
     def __enter__(self) -> Self:

@@ -38,7 +38,6 @@ from rulerlib.errors import (
     dictionary,
     one_of,
     require,
-    shortened,
     whole_number,
 )
 from rulerlib.languages import Language
@@ -46,6 +45,7 @@ from rulerlib.memory.sets import Item, card_of, check, contents
 from rulerlib.progress import Progress
 from rulerlib.store import files
 from rulerlib.store.lock import alone
+from rulerlib.store.questions import compare
 from rulerlib.tasks import episodic, semantic, spatial
 from rulerlib.tasks.episodes import Episodes
 from rulerlib.tasks.telling import fingerprint
@@ -284,17 +284,7 @@ def _stands(path: Path, recipe: Recipe) -> bool:
             " it or choose another name."
         )
     card, wanted = samples.read_object(about), json.loads(json.dumps(recipe.to_dict()))
-    for name, new in wanted.items():
-        old = card.get(name)
-        if isinstance(old, dict) and isinstance(new, dict):
-            differs = [knob for knob in {**old, **new} if old.get(knob) != new.get(knob)]
-            if differs:
-                name, old, new = differs[0], old.get(differs[0]), new.get(differs[0])
-        if old != new:
-            raise RunMismatchError(
-                f"{path} was made with {name} = {shortened(old)}, and now {name} ="
-                f" {shortened(new)} is asked for: remove it or choose another name."
-            )
+    compare(path, card, wanted, remedy="remove it or choose another name")
     check(path)
     return True
 

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from rulerlib import samples
-from rulerlib.errors import DataError, RunMismatchError
+from rulerlib.errors import DataError
 from rulerlib.memory import guards, relation_teaching, sets, suites, work
 from rulerlib.memory.episodic_index import EpisodicIndex
 from rulerlib.memory.relation_graph import RelationGraph
@@ -30,7 +30,7 @@ from rulerlib.memory.system import Surprise, System
 from rulerlib.memory.work import Work
 from rulerlib.models import Model
 from rulerlib.samples import Record
-from rulerlib.store import files
+from rulerlib.store import files, questions
 from rulerlib.store.lock import alone
 from rulerlib.tasks.episodes import Episode
 
@@ -124,18 +124,9 @@ def check_preset(path: Path, was: Any, job: Work) -> None:
     RunMismatchError
         If not: names the first setting that differs.
     """
-    was, now = was if isinstance(was, dict) else {}, job.settings.to_dict()
-    for name, new in now.items():
-        old = was.get(name)
-        if isinstance(old, dict) and isinstance(new, dict):
-            differs = [each for each in {**old, **new} if old.get(each) != new.get(each)]
-            if differs:
-                name, old, new = differs[0], old.get(differs[0]), new.get(differs[0])
-        if old != new:
-            raise RunMismatchError(
-                f"{path} was made with {name} = {old!r}, and the preset now says {new!r}: remove"
-                f" {path.parent}, or choose another root."
-            )
+    remedy = f"remove {path.parent}, or choose another root"
+    was = was if isinstance(was, dict) else {}
+    questions.compare(path, was, job.settings.to_dict(), remedy=remedy)
 
 
 def opened(job: Work, path: Path | None = None) -> System:

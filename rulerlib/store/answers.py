@@ -116,7 +116,8 @@ class Answers:
             unsaid = {"cell", "defaults"} - before.keys()
             if "unknown" in (before.get("defaults"), self.settings.get("defaults")):
                 unsaid.add("defaults")
-            questions.compare(self.beside, self.settings, (*_ASIDE, *unsaid))
+            ignored = (*_ASIDE, *unsaid)
+            questions.compare(self.path.parent, before, self.settings, ignored)
         elif places:
             raise DataError(_unexplained(self.path))
         for number, ((index, repeat), said) in enumerate(zip(places, answered, strict=True), 1):

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any, Protocol
@@ -164,8 +164,8 @@ def _stand(path: Path, wanted: Mapping[str, Any], count: int) -> bool:
             f"{path} stands there without {METADATA}, so another tool made it: choose another"
             " output folder."
         )
-    compare(about, wanted, ignore=("tokenizer", "rulerlib"))
     said = read_object(about)
+    compare(path.parent, said, wanted, ignore=("tokenizer", "rulerlib"))
     stated = said.get("num_samples", 0)
     if type(stated) is not int or stated < 0:
         raise DataError(f"{about}: damaged (num_samples is {shortened(stated)}).")
@@ -208,44 +208,51 @@ def metadata(path: Path) -> dict[str, Any]:
     return read_object(about) if about.exists() else {}
 
 
-def compare(path: Path, wanted: Mapping[str, Any], ignore: tuple[str, ...] = ()) -> None:
-    """Check that settings on disk are those asked for now.
+def compare(
+    place: Path,
+    was: Mapping[str, Any],
+    now: Mapping[str, Any],
+    ignore: Sequence[str] = (),
+    remedy: str = "choose another output folder, or delete this one",
+) -> None:
+    """Check that what stands on disk was made with the settings that are asked for now.
 
     Parameters
     ----------
-    path
-        The file of settings.
-    wanted
-        Those asked for now.
+    place
+        What was made; the error names it.
+    was, now
+        The settings it was made with, and those asked for now, as plain data. Only those that
+        ``now`` has are compared.
     ignore
         Names of settings that may differ.
+    remedy
+        What to do, as the end of the error's sentence.
 
     Raises
     ------
     RunMismatchError
-        If they are not: names the first setting that differs, both values, and what to do.
-    DataError
-        If the file is damaged.
+        If they differ: names the first setting that does, and both values.
     """
-    was, now = _said(read_object(path)), _said(wanted)
+    was, now = _complete(was), _complete(now)
     for name, new in now.items():
         old = was.get(name)
-        if name not in ignore and old != new:
-            # The innermost setting that differs: dataset.seed, not all of the dataset.
-            while isinstance(old, dict) and isinstance(new, dict):
-                inner = [key for key in {**old, **new} if old.get(key) != new.get(key)]
-                if not inner:
-                    break
-                name, old, new = f"{name}.{inner[0]}", old.get(inner[0]), new.get(inner[0])
-            raise RunMismatchError(
-                f"{path.parent} was made with {shortened(name)[1:-1]} = {shortened(old)}, and now"
-                f" {name} = {shortened(new)} is asked for: choose another output folder, or delete"
-                " this one."
-            )
+        if name in ignore or old == new:
+            continue
+        # The innermost setting that differs: dataset.seed, not all of the dataset.
+        while isinstance(old, Mapping) and isinstance(new, Mapping):
+            inner = next((key for key in {**old, **new} if old.get(key) != new.get(key)), None)
+            if inner is None:
+                break
+            name, old, new = f"{name}.{inner}", old.get(inner), new.get(inner)
+        raise RunMismatchError(
+            f"{place} was made with {shortened(name)[1:-1]} = {shortened(old)}, and now {name} ="
+            f" {shortened(new)} is asked for: {remedy}."
+        )
 
 
-def _said(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Return settings with what they leave unsaid, those of the dataset as well."""
+def _complete(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Return settings with the defaults that they leave unsaid, those of the dataset as well."""
     said = {**UNSAID, **settings}
     if isinstance(said.get("dataset"), Mapping):
         said["dataset"] = {**UNSAID, **said["dataset"]}

@@ -7,7 +7,6 @@ the command cannot work.
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import sys
 import time
@@ -19,7 +18,6 @@ from rulerlib.errors import RulerError, one_of, require
 from rulerlib.progress import Progress
 from rulerlib.sweep import cells, run, servers, state
 from rulerlib.sweep.collect import Collected, collect
-from rulerlib.sweep.kubernetes import Cluster, manifests
 from rulerlib.sweep.plan import Plan
 from rulerlib.sweep.speeds import Speeds
 from rulerlib.sweep.status import status
@@ -130,12 +128,6 @@ def _serve(given: argparse.Namespace) -> int:
     return 0
 
 
-def _kubernetes(given: argparse.Namespace) -> int:
-    cluster = Cluster.from_file(given.profile)
-    print(json.dumps(manifests(Sweep.load(given.plan), cluster), ensure_ascii=False, indent=2))
-    return 0
-
-
 def _folder(given: argparse.Namespace) -> int:
     print(folder_of(given.plan))
     return 0
@@ -225,8 +217,6 @@ def _parser() -> argparse.ArgumentParser:
     of_run.add_argument("names", nargs="*", metavar="JOB", help="a job, or a cell")
     of_serve = command("serve", _serve, "Start the server of a model, until its jobs are done.")
     of_serve.add_argument("model", metavar="MODEL", help="what the plan calls the model")
-    of_kubernetes = command("kubernetes", _kubernetes, "Print the manifests for Kubernetes.")
-    of_kubernetes.add_argument("profile", metavar="PROFILE", help="what is known of the cluster")
     command("folder", _folder, "Say where a sweep stands.")
     of_status = command("status", _status, "Say what is done, running, failed and left.")
     of_status.add_argument("--follow", action="store_true", help="draw a bar until all is done")

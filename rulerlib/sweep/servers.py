@@ -27,9 +27,6 @@ from rulerlib import samples
 from rulerlib.errors import DataError, ServerError
 from rulerlib.store import files
 
-HOST = "RULERLIB_HOST"
-"""The environment variable that says how other machines reach this one, if not by its name."""
-
 # Seconds between two looks.
 PAUSE = 1.0
 
@@ -165,7 +162,7 @@ def _address(process: subprocess.Popen[bytes], port: int, log: Path, minutes: fl
     """Return the address at which a server answers, once it does."""
     until = time.monotonic() + 60 * minutes
     # By name for other machines; a server that listens to its own alone is good for that one.
-    hosts = (os.environ.get(HOST) or platform.node(), "127.0.0.1")
+    hosts = (platform.node(), "127.0.0.1")
     urls = [f"http://{host}:{port}/v1" for host in hosts]
     while time.monotonic() < until:
         if process.poll() is not None:

@@ -28,9 +28,10 @@ from typing import Any, Self
 
 import rulerlib
 from rulerlib import samples
-from rulerlib.errors import DataError, RunMismatchError, one_of, shortened
+from rulerlib.errors import DataError, one_of
 from rulerlib.store import files
 from rulerlib.store.lock import alone
+from rulerlib.store.questions import compare
 from rulerlib.sweep import state
 from rulerlib.sweep.cells import Outline, Planned, count, work
 from rulerlib.sweep.entries import Resources
@@ -305,37 +306,31 @@ def _begun(sweep: Sweep) -> bool:
 
 def _check_unchanged(before: Sweep, plan: Plan, outline: Outline, path: Path) -> None:
     """Refuse a plan that would ask otherwise than what is there was asked."""
-    old, new = before.plan.settings(), plan.settings()
-    known = samples.read_object(path)
-    for name in _ASKED:
-        _refuse(before.folder, name, old[name], new[name])
-    for name, pack in outline.packs.items():
-        _refuse(before.folder, name, known.get("packs", {}).get(name, pack), pack)
-    for name, entry in new["models"].items():
-        if name in old["models"]:
-            for key in entry:
-                if key not in _FREE:
-                    was = old["models"][name][key]
-                    _refuse(before.folder, f"models.{name}.{key}", was, entry[key])
-            for key in ("weights", "tokenizer"):
-                was, now = before.facts[name][key], outline.facts[name][key]
-                _refuse(before.folder, f"the {key} of models.{name}", was, now)
+    packs = samples.read_object(path).get("packs", {})
+    was = _binding(before.plan, packs, before.facts)
+    now = _binding(plan, outline.packs, outline.facts)
+    # What is new binds nobody yet.
+    now = {name: value for name, value in now.items() if name in was}
+    now["models"] = {name: value for name, value in now["models"].items() if name in was["models"]}
+    was["models"] = {name: value for name, value in was["models"].items() if name in now["models"]}
+    remedy = "take the change back, choose another output folder, or give the model another name"
+    compare(before.folder, was, now, remedy=remedy)
     if plan.num_samples < before.plan.num_samples:
-        _refuse(before.folder, "num_samples", before.plan.num_samples, plan.num_samples)
+        number = {"num_samples": before.plan.num_samples}
+        compare(before.folder, number, {"num_samples": plan.num_samples}, remedy=remedy)
 
 
-def _refuse(folder: Path, name: str, old: Any, new: Any) -> None:
-    while isinstance(old, Mapping) and isinstance(new, Mapping):
-        inner = [key for key in {**old, **new} if old.get(key) != new.get(key)]
-        if not inner:
-            return
-        name, old, new = f"{name}.{inner[0]}", old.get(inner[0]), new.get(inner[0])
-    if old != new:
-        raise RunMismatchError(
-            f"{folder} was begun with {name} = {shortened(old)}, and now {name} = {shortened(new)}"
-            " is planned: take the change back, choose another output folder, or give the model"
-            " another name."
-        )
+def _binding(
+    plan: Plan, packs: Mapping[str, str], facts: Mapping[str, Mapping[str, Any]]
+) -> dict[str, Any]:
+    """Return what decides the answers of a sweep."""
+    settings = plan.settings()
+    models = {
+        name: {key: value for key, value in entry.items() if key not in _FREE}
+        | {key: facts[name][key] for key in ("weights", "tokenizer")}
+        for name, entry in settings["models"].items()
+    }
+    return {**{name: settings[name] for name in _ASKED}, **packs, "models": models}
 
 
 def listed(names: list[str]) -> str:

@@ -1,0 +1,108 @@
+"""What may not change by moving the code of memories: sets of episodes, folders, and all figures.
+
+``golden_memory.json`` holds the first 16 digits of SHA-256 of each, as `tests.test_golden` does of
+all else. What is timed is left out, and the reader is `helpers_memory.Student`, which needs no
+weights::
+
+    python tests/test_golden_memory.py
+"""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import json
+import sys
+import tempfile
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("yaml")
+pytest.importorskip("numpy")
+
+from helpers_memory import Student, matrix, metrics, rows, taught
+
+from rulerlib import models
+from rulerlib.memory.presets import NAMES
+from rulerlib.memory.suites import PROFILES, SUITES, Recipe
+
+FILE = Path(__file__).with_name("golden_memory.json")
+
+# Each setting that a preset of the project turns, where it makes a difference.
+CHANGES: list[tuple[str, str, dict[str, Any]]] = [
+    ("rag", "episodic", {"words": False}),
+    ("rag", "episodic_cross", {"vectors": False, "k": 3}),
+    ("memory/hei_nw", "episodic_multi", {"gate": False, "surprise": "none"}),
+    ("memory/hei_nw", "semantic", {"sparse": False}),
+    ("memory/hei_nw", "semantic", {"completion": False, "replay": False, "gate": False}),
+    ("memory/hei_nw", "semantic", {"replay_steps": 80, "replay_consolidate": 1}),
+    ("memory/sgc_rss", "semantic", {"fast_track": False, "surprise": "reader"}),
+    ("memory/sgc_rss", "semantic", {"gate_threshold": 1.5, "schema_threshold": 0.9}),
+    ("memory/sgc_rss", "episodic_cross", {"completion": False, "replay": False, "resolve": False}),
+    ("memory/smpd", "spatial", {"astar": False, "macros": False}),
+]
+
+
+def digest(*values: Any) -> str:
+    text = json.dumps(values, ensure_ascii=False, sort_keys=True)
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+
+
+def suites() -> Iterator[tuple[str, str]]:
+    for suite, code, profile in itertools.product(SUITES, ("da", "en"), PROFILES):
+        recipe = Recipe(suite, 2, 7, code, profile)
+        yield f"{suite} {code} {profile}", digest([item.to_json() for item in recipe])
+
+
+def works(root: Path) -> Iterator[Any]:
+    """Some work of every suite and preset, by turns in Danish and in English."""
+    codes = itertools.cycle(("da", "en", "da"))
+    for suite, preset in itertools.product(SUITES, NAMES):
+        many = {"facts": 1_100} if (suite, preset[:6]) == ("episodic_capacity", "memory") else {}
+        yield from matrix(root, preset_names=[preset], suites=[suite], sizes=[3 - 2 * bool(many)],
+                          languages=[next(codes)], knobs=many)  # fmt: skip
+    for preset, suite, changes in CHANGES:
+        yield from matrix(root, preset_names=[preset], suites=[suite], sizes=[4],
+                          languages=["da"], changes=changes)  # fmt: skip
+    yield from matrix(root, preset_names=["longctx", "rag"], length=150, languages=["en"])
+
+
+def folders() -> Iterator[tuple[str, str]]:
+    for job in works(Path("runs")):
+        yield str(job), f"{job.questions_path} {job.answers_path}"
+
+
+def figures() -> Iterator[tuple[str, str]]:
+    load = models.load
+    for job in works(Path("runs")):
+        # A folder for each: the student knows the questions of all sets beside its own.
+        with tempfile.TemporaryDirectory() as folder:
+            student, job = Student(Path(folder)), replace(job, root=folder)
+            models.load = lambda *_, student=student, **__: student  # type: ignore[assignment]
+            try:
+                stopped = taught([job])
+            finally:
+                models.load = load
+            assert not stopped, stopped
+            table = [{**row, "latency_ms": ""} for row in rows(job)]
+            prompts = [json.loads(line) for line in job.questions_path.open(encoding="utf-8")]
+            asked = [[each["input"], each["outputs"], each["length"]] for each in prompts]
+            yield f"{job}, {job.budget}", digest(table, asked, metrics(job))
+
+
+PARTS = (suites, folders, figures)
+
+
+@pytest.mark.parametrize("part", PARTS, ids=lambda part: part.__name__)
+def test_all_is_that_of_before(part):
+    assert dict(part()) == json.loads(FILE.read_text("utf-8"))[part.__name__]
+
+
+if __name__ == "__main__":
+    whole = {part.__name__: dict(part()) for part in PARTS}
+    FILE.write_text(json.dumps(whole, indent=1, ensure_ascii=False) + "\n", "utf-8")
+    sys.exit(0)

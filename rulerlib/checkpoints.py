@@ -74,16 +74,17 @@ def checked(name: Any, engine: str) -> str:
     Parameters
     ----------
     engine
-        Behind ``"openai"`` stands a server, which alone knows what its names mean.
+        A server alone, or an engine from outside, knows what its names mean.
 
     Raises
     ------
     ParameterError
         If it is none: see `folder`; a name on a server is a text in one line.
     """
-    if engine == "openai":
+    if engine == "openai" or packages.is_outside(engine):
         plain = isinstance(name, str) and name.strip() and name.isprintable()
-        require(plain, "model", name, "the name of a model on the server, in one line")
+        place = "on the server" if engine == "openai" else "that the engine knows"
+        require(plain, "model", name, f"the name of a model {place}, in one line")
     else:
         folder(name)
         require(isinstance(name, str), "model", str(name), "the name of a model, as a text")
@@ -104,7 +105,7 @@ def short_weights(name: str, engine: str) -> str | None:
     Parameters
     ----------
     engine
-        Behind ``"openai"`` stands a server, which alone knows what its names mean.
+        A server alone, or an engine from outside, knows what its names mean.
     """
     if engine == "openai" or name in NAMES or not is_here(name):
         return None

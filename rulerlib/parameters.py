@@ -58,7 +58,7 @@ class Parameters:
     model
         ``"lille"`` (the model inside), a folder, or a hub name.
     engine
-        A name in `rulerlib.models.ENGINES`.
+        A name in `rulerlib.models.ENGINES`, or a class of your own, ``package.module:Engine``.
     engine_options
         Further arguments of the engine, such as ``{"dtype": "float32"}``.
     loaded
@@ -164,7 +164,7 @@ class Parameters:
         if self.family is not None:
             one_of("family", self.family, tasks.FAMILIES)
         set_(self, "tasks", tuple(tasks.names(self.tasks, self.family)))
-        one_of("engine", self.engine, models.ENGINES)
+        models.engine_class(self.engine)
         languages.load(self.language)
         self._check_question_language()
         checkpoints.checked(self.model, self.engine)

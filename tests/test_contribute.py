@@ -46,25 +46,3 @@ def test_the_whole_family_of_the_page_on_tasks():
         "print('done')\n"
     )
     assert done.stdout.endswith("done\n"), done.stderr
-
-
-def test_the_whole_engine_of_the_page_on_engines():
-    engine, *_ = blocks("engine.md", "python")
-    done = python(
-        f"exec({engine!r})\n"
-        "from rulerlib.prompts import Decoding\n"
-        "from rulerlib.models import Model, Request, in_order\n"
-        "model = Engine('parrot')\n"
-        "assert isinstance(model, Model)\n"
-        "said = in_order(model, [Request('a b c', True, 4), Request('d', True, 4)])\n"
-        "assert [each.tokens <= 4 for each in said] == [True, True]\n"
-        "assert model.decoding(Decoding()) == 'greedy'\n"
-        "try:\n"
-        "    model.log_likelihoods(['a b c'])\n"
-        "except ValueError as error:\n"
-        "    assert \"must be 'none'\" in str(error)\n"
-        "else:\n"
-        "    raise AssertionError\n"
-        "print('done')\n"
-    )
-    assert done.stdout == "done\n", done.stderr

@@ -18,7 +18,8 @@ from rulerlib import analysis, predict, samples, tasks, tokens
 from rulerlib.dataset import Dataset
 from rulerlib.errors import ParameterError
 from rulerlib.export import lm_eval
-from rulerlib.models import Generation, stopping
+from rulerlib.models import Generation
+from rulerlib.models.cutting import cut_answer
 from rulerlib.prompts import PLACES, Frame, PromptFormat
 from rulerlib.runs import Run
 from rulerlib.samples import Sample
@@ -337,7 +338,7 @@ def test_stop_strings_cut_where_the_engines_cut(pieces, stop, chat, begun):
     sample = Sample(0, "?", ["7", "8", "9"], task="niah_multivalue", language="da")
     said = "".join(pieces)
     request = predict.request(sample, frame, 64)
-    text, count, stopped = stopping.cut(
+    text, count, stopped = cut_answer(
         [*map(ord, said)], request, lambda ids, tags: "".join(map(chr, ids))
     )
     record = predict.record(sample, Generation(text, count, stopped), frame)

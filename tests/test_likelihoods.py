@@ -23,7 +23,8 @@ from rulerlib import models  # noqa: E402
 from rulerlib.errors import ParameterError  # noqa: E402
 from rulerlib.memory import surprise as module  # noqa: E402
 from rulerlib.memory.surprise import ranked, surprises  # noqa: E402
-from rulerlib.models import Likelihood, likelihoods, openai_echo, openai_transport  # noqa: E402
+from rulerlib.models import Likelihood, openai_transport  # noqa: E402
+from rulerlib.models import transformers as engines  # noqa: E402
 from rulerlib.models.transformers import Engine  # noqa: E402
 
 TEXTS = [
@@ -114,13 +115,11 @@ def save(folder, config):
 
 
 @pytest.mark.parametrize("kind", [llama, window, recurrent])
-@pytest.mark.parametrize("pieces", [False, True])
-def test_other_models_and_texts_in_pieces(tmp_path, monkeypatch, kind, pieces):
+@pytest.mark.parametrize("few", [False, True])
+def test_other_models_and_few_scores_at_a_time(tmp_path, monkeypatch, kind, few):
     kind(tmp_path)
-    if pieces:
-        # Nine tokens of seven texts at a time; five of them as float32.
-        monkeypatch.setattr(likelihoods, "PIECE", 600 * len(TEXTS) * 9)
-        monkeypatch.setattr(likelihoods, "AT_ONCE", 600 * 5)
+    if few:
+        monkeypatch.setattr(engines, "SCORES", 600 * 50)
     found = list(Engine(str(tmp_path), "float32", "cpu").log_likelihoods(TEXTS))
     check(found, str(tmp_path), rel=1e-4)
     assert max(each.tokens for each in found) > 100
@@ -151,16 +150,16 @@ def test_only_as_many_texts_are_read_as_are_needed(lille):
     assert next(taken) <= 4096
 
 
-def test_where_memory_is_short_fewer_are_read_together(lille, monkeypatch):
-    real = likelihoods.of
-
-    def poor(model, rows, *more):
-        if len(rows) > 3:
-            raise MemoryError
-        return real(model, rows, *more)
-
-    monkeypatch.setattr(likelihoods, "of", poor)
+def test_where_memory_is_short_fewer_are_read_together(monkeypatch):
     engine = Engine("lille", dtype="float32", device="cpu")
+    real = engine._model.forward
+
+    def poor(input_ids, **more):
+        if len(input_ids) > 3:
+            raise MemoryError
+        return real(input_ids=input_ids, **more)
+
+    monkeypatch.setattr(engine._model, "forward", poor)
     with pytest.warns(UserWarning, match="Out of memory with 7 prompts .* going on with 3"):
         check(engine.log_likelihoods(TEXTS), LILLE)
 
@@ -272,7 +271,7 @@ def test_other_refusals_keep_their_names(serve, fault, named):
 
 def test_the_examples_hold():
     flags = doctest.ELLIPSIS
-    for each in (module, models, openai_echo):
+    for each in (module, models):
         results = doctest.testmod(each, optionflags=flags)
         assert results.attempted
         assert not results.failed

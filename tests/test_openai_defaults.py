@@ -15,7 +15,7 @@ pytest.importorskip("httpx2")
 
 from rulerlib import checkpoints, models
 from rulerlib.errors import RunMismatchError
-from rulerlib.models.openai_defaults import changing
+from rulerlib.models.openai_answers import added_settings
 from rulerlib.predict import predict
 from rulerlib.prompts import Decoding
 from rulerlib.store.answers import read_predictions, read_settings
@@ -69,25 +69,13 @@ KINDS = {
                      {"source": "/props", "temperature": 0.8, "min_p": 0.05}),
     "vLLM": ({"owned_by": "vllm", "root": "OWN"}, {}, WANTED),
     "vLLM elsewhere": ({"owned_by": "vllm", "root": "owner/name"}, {}, "unknown"),
-    "SGLang": ({"owned_by": "sglang"}, {"get_server_info": {
-        "sampling_defaults": "model", "preferred_sampling_params": None, "model_path": "OWN",
-    }}, WANTED),
-    "SGLang, told": ({"owned_by": "sglang"}, {"get_server_info": {
-        "preferred_sampling_params": '{"top_p": 0.5}', "model_path": "OWN",
-    }}, {"source": "/get_server_info", "top_p": 0.5}),
-    "SGLang, plain": ({"owned_by": "sglang"}, {"get_server_info": {
-        "sampling_defaults": "openai", "model_path": "OWN",
-    }}, {"source": "/get_server_info"}),
-    "SGLang, silent": ({"owned_by": "sglang"}, {}, "unknown"),
+    "SGLang": ({"owned_by": "sglang", "root": "OWN"}, {}, "unknown"),
     "hosted": ({"owned_by": "somebody"}, {"props": PROPS}, "unknown"),
     "unnamed": ({}, {"props": PROPS}, "unknown"),
     "no list": (None, {"props": PROPS}, "unknown"),
     "nonsense": ({"owned_by": "llamacpp"}, {"props": ["?", {}]}, "unknown"),
     "more nonsense": ({"owned_by": "llamacpp"}, {"props": {
         "default_generation_settings": {"params": {"temperature": "hot", "top_k": [1]}},
-    }}, "unknown"),
-    "no text of JSON": ({"owned_by": "sglang"}, {"get_server_info": {
-        "preferred_sampling_params": "{", "model_path": "nowhere/at-all",
     }}, "unknown"),
 }  # fmt: skip
 
@@ -163,7 +151,7 @@ def test_a_server_with_other_defaults_is_another_run_and_a_silent_one_is_not(ser
 def test_what_requests_set_is_not_the_servers():
     defaults = {"source": "/props", "top_k": 40, "min_p": 0, "repeat_penalty": 1.1,
                 "presence_penalty": 0.0, "temperature": 0.8}  # fmt: skip
-    assert changing(defaults, {"temperature": 0}) == {"repeat_penalty": 1.1}
-    assert changing(defaults, {"temperature": 1}) == {"repeat_penalty": 1.1, "top_k": 40}
-    assert changing(defaults, {"temperature": 0, "repeat_penalty": 1}) == {}
-    assert changing("unknown", {"temperature": 0}) == {}
+    assert added_settings(defaults, {"temperature": 0}) == {"repeat_penalty": 1.1}
+    assert added_settings(defaults, {"temperature": 1}) == {"repeat_penalty": 1.1, "top_k": 40}
+    assert added_settings(defaults, {"temperature": 0, "repeat_penalty": 1}) == {}
+    assert added_settings("unknown", {"temperature": 0}) == {}

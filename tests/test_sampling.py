@@ -14,7 +14,7 @@ torch = pytest.importorskip("torch")
 
 from rulerlib import models  # noqa: E402
 from rulerlib.models import Request  # noqa: E402
-from rulerlib.models.sampling import Sampling, seed  # noqa: E402
+from rulerlib.models.local import Sampling, drawing_seed  # noqa: E402
 from rulerlib.predict import predict  # noqa: E402
 from rulerlib.prompts import Decoding  # noqa: E402
 
@@ -38,11 +38,11 @@ def shares(tokens):
 
 def test_each_answer_to_a_question_is_drawn_with_numbers_of_its_own():
     first = asked(temperature=1.0, seed=1, samples=50)
-    seeds = [seed(replace(first, repeat=repeat)) for repeat in range(50)]
+    seeds = [drawing_seed(replace(first, repeat=repeat)) for repeat in range(50)]
     assert len(set(seeds)) == 50
     # The first is what a single answer would have been.
-    assert seeds[0] == seed(asked(temperature=1.0, seed=1))
-    assert seeds == [seed(replace(first, repeat=repeat)) for repeat in range(50)]
+    assert seeds[0] == drawing_seed(asked(temperature=1.0, seed=1))
+    assert seeds == [drawing_seed(replace(first, repeat=repeat)) for repeat in range(50)]
 
 
 @pytest.mark.parametrize("temperature", [0.5, 1.0, 2.0])
@@ -81,11 +81,11 @@ def test_each_request_has_numbers_of_its_own():
 
 def test_seeds():
     one = asked(temperature=1.0, seed=1)
-    assert seed(one) == seed(one) != seed(asked(temperature=1.0, seed=2))
-    assert seed(one) != seed(asked("Hvem?", temperature=1.0, seed=1))
-    unseeded = [seed(asked(temperature=1.0)) for _ in range(50)]
+    assert drawing_seed(one) == drawing_seed(one) != drawing_seed(asked(temperature=1.0, seed=2))
+    assert drawing_seed(one) != drawing_seed(asked("Hvem?", temperature=1.0, seed=1))
+    unseeded = [drawing_seed(asked(temperature=1.0)) for _ in range(50)]
     assert len(set(unseeded)) == 50
-    assert all(0 <= number < 2**31 for number in [seed(one), *unseeded])
+    assert all(0 <= number < 2**31 for number in [drawing_seed(one), *unseeded])
 
 
 # --- The model inside -----------------------------------------------------------------------------

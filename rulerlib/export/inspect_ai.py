@@ -29,7 +29,8 @@ from typing import Any
 from rulerlib import given, samples, tasks, tokens
 from rulerlib.dataset import Dataset
 from rulerlib.errors import ParameterError, one_of, require
-from rulerlib.models import Request, stopping
+from rulerlib.models import Request
+from rulerlib.models.cutting import cut_answer
 from rulerlib.prompts import Frame, PromptFormat, split_thinking
 from rulerlib.samples import Sample
 from rulerlib.store.questions import metadata
@@ -404,7 +405,7 @@ def judge(said: str, target: Sequence[str], about: Mapping[str, Any]) -> dict[st
     scoring, language, golds = tasks.TASKS[about["task"]].scoring, about["language"], about["golds"]
     pred = split_thinking(said, begun=about["thinks"])[1] if about["chat"] else said
     request = Request("", False, 0, stop=tuple(about["stop"]))
-    pred, _, _ = stopping.cut([*map(ord, pred)], request, lambda ids, tags: "".join(map(chr, ids)))
+    pred, _, _ = cut_answer([*map(ord, pred)], request, lambda ids, tags: "".join(map(chr, ids)))
     values = scoring.score(pred, target, golds, language)
     return {
         "values": {scoring.primary: values.pop(scoring.primary), **values},

@@ -33,7 +33,8 @@ from rulerlib import paths, tasks, tokens
 from rulerlib.dataset import Dataset
 from rulerlib.errors import one_of, require
 from rulerlib.metrics import FAULTS
-from rulerlib.models import Request, stopping
+from rulerlib.models import Request
+from rulerlib.models.cutting import find_stop
 from rulerlib.prompts import Frame, PromptFormat
 from rulerlib.samples import Sample, read
 from rulerlib.store import files, questions
@@ -326,7 +327,7 @@ def process_results(document: Mapping[str, Any], results: Sequence[str]) -> dict
     frame, text = _frame(document["frame"]), results[0]
     tags = frame.format.thinking_tags if frame.chat else ()
     request = Request("", False, 0, tags=tags, stop=frame.format.stop)
-    place = stopping.find(text, request, frame.thinks)
+    place = find_stop(text, request, frame.thinks)
     _, said, _ = frame.split(text[: place[0]] if place else text)
     scoring = tasks.TASKS[document["task"]].scoring
     return scoring.score(said, document["outputs"], document["golds"], document["language"])

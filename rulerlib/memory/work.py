@@ -98,7 +98,7 @@ class Work:
         object.__setattr__(self, "changes", dict(self.settings.changes))
         whole_number("length", self.length, 1)
         check_length("length", self.length)
-        one_of("engine", self.engine, models.ENGINES)
+        models.engine_class(self.engine)
         checkpoints.checked(self.model, self.engine)
         options.checked("engine_options", self.engine_options)
         paths.named("root", self.root, "the name of a folder")

@@ -1,7 +1,8 @@
 """Engines: requests in, texts out, as they finish.
 
-Every engine is one module with a class ``Engine``; `load` makes one by name. Nothing is loaded
-before the first request, so that a mistake costs nothing and a finished run needs no model at all.
+Every engine is one module with a class ``Engine``; `load` makes one by name, and from outside of
+rulerlib by ``package.module:Engine`` (`rulerlib.models.outside`). Nothing is loaded before the
+first request, so that a mistake costs nothing and a finished run needs no model at all.
 
 >>> model = load("lille", dtype="float32")                            # doctest: +SKIP
 >>> request = Request("What is", special=True, max_new_tokens=16)
@@ -18,10 +19,11 @@ from dataclasses import dataclass, field
 from operator import itemgetter
 from typing import Any, NamedTuple, Protocol, TypeVar, runtime_checkable
 
-from rulerlib.errors import HALF, nearest, one_of, require
+from rulerlib import checkpoints, gguf, packages
+from rulerlib.errors import HALF, ParameterError, nearest, one_of, require
 from rulerlib.models.options import checked
 from rulerlib.prompts import Decoding
-from rulerlib.tokens import Tokenizer
+from rulerlib.tokens import Tokenizer, Words
 
 # Each is a module of this package.
 ENGINES = ("transformers", "vllm", "openai")
@@ -300,22 +302,67 @@ def load(name: str, engine: str = "transformers", /, **options: Any) -> Model:
     MissingExtraError
         If the engine's package is not installed; some engines say so with the first request.
     """
-    module = importlib.import_module(f"{__name__}.{one_of('engine', engine, ENGINES)}")
-    parameters = inspect.signature(module.Engine).parameters
+    kind = engine_class(engine)
+    parameters = inspect.signature(kind).parameters
     # An engine that hands further arguments on knows their names itself.
     open_ended = any(each.kind is each.VAR_KEYWORD for each in parameters.values())
-    known = [option for option in parameters if option != "name"]
+    names = [option for option in parameters if option != "name"]
+    if packages.is_outside(engine):
+        names.append("tokenizer")
     for option in options:
-        require(open_ended or option in known, "engine option", option, nearest(option, known))
+        require(open_ended or option in names, "engine option", option, nearest(option, names))
     # A server's address and key may be given here, by a program: they are neither shown nor stored.
     unseen = ("api_key", "base_url")
     checked("engine options", {name: options[name] for name in options if name not in unseen})
-    model: Model = module.Engine(name, **options)
+    if packages.is_outside(engine):
+        from rulerlib.models.outside import Outside
+
+        return Outside(name, engine, options)
+    model: Model = kind(name, **options)
     return model
 
 
+def engine_class(engine: str) -> Any:
+    """Return the class of an engine by its name, which imports it.
+
+    Raises
+    ------
+    ParameterError
+        If there is no such engine, or one from outside lacks something.
+    """
+    if packages.is_outside(engine):
+        from rulerlib.models.outside import outside_class
+
+        return outside_class(engine)
+    return importlib.import_module(f"{__name__}.{one_of('engine', engine, ENGINES)}").Engine
+
+
+def tokenizer_name(model: str, tokenizer: str | None) -> str:
+    """Return whose tokens fill the budget: those of the model where no tokenizer is given.
+
+    Raises
+    ------
+    ParameterError
+        If it is no tokenizer that can be found.
+    """
+    name = model if tokenizer is None else tokenizer
+    try:
+        if name != Words.name:
+            checkpoints.folder(name)
+    except ParameterError as error:
+        none = f"a folder or hub name whose tokens are counted, because {model[:99]!r} is none"
+        allowed = none if tokenizer is None and not gguf.is_gguf(name) else error.allowed
+        raise ParameterError("tokenizer", tokenizer, allowed) from None
+    return name
+
+
 def recorded(model: Model, options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return those of an engine's options that change answers, and so are part of a cell."""
+    """Return those of an engine's options that change answers, and so are part of a cell.
+
+    Of an engine from outside these are all of them, and a hash of its source.
+    """
+    if hasattr(model, "identity"):
+        return dict(model.identity)
     if not options:
         # Not asked without need: an engine looks for its device to answer, and imports torch.
         return {}

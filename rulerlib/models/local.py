@@ -1,21 +1,30 @@
-"""What the engines that load a model's weights themselves have in common."""
+"""What the engines that load a model's weights themselves have in common.
+
+transformers draws a whole batch with one generator, so that an answer depends on its neighbours.
+Here each request has random numbers of its own, which follow from the seed of its `Decoding`, its
+prompt, and which of several answers it asks for.
+"""
 
 from __future__ import annotations
 
+import hashlib
+import random
+import time
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from typing import Any, NamedTuple, cast
 
 from rulerlib import checkpoints, packages, tokens
 from rulerlib.errors import ParameterError, flag, one_of
-from rulerlib.models import Request, readable, truncation
+from rulerlib.models import Request, readable
+from rulerlib.models.cutting import Decode, begins_thinking, cut_tokens, find_stop, kept_tokens
 from rulerlib.prompts import Decoding
 
 DTYPES = ("auto", "float32", "bfloat16", "float16")
 
 
-class Prompt(NamedTuple):
+class ReadPrompt(NamedTuple):
     """A request as the model reads it.
 
     Attributes
@@ -94,29 +103,28 @@ class Local(ABC):
         """Return what is recorded: tokens are chosen as asked."""
         return wanted.settings()
 
-    def _prompts(self, requests: Iterable[Request]) -> Iterator[Prompt]:
+    def _prompts(self, requests: Iterable[Request]) -> Iterator[ReadPrompt]:
         """Yield what the model reads, cut where it is too long and may be."""
         for position, request in enumerate(requests):
             ids = self.tokenizer.encode(request.prompt, request.special)
-            kept = truncation.kept(request, len(ids), self.limit, self.name)
-            ids = ids if kept < 0 else truncation.tokens(ids, kept)
-            yield Prompt(position, request, ids, kept)
+            kept = kept_tokens(request, len(ids), self.limit, self.name)
+            yield ReadPrompt(position, request, ids if kept < 0 else cut_tokens(ids, kept), kept)
 
-    def _texts(self, texts: Iterable[str]) -> Iterator[Prompt]:
+    def _texts(self, texts: Iterable[str]) -> Iterator[ReadPrompt]:
         """Yield texts as the model reads them to say how likely they are.
 
-        All tokens but the first `_given` are predicted. Where there would be none at all, there is
+        All tokens but the first `_unpredicted` are predicted. Where a text has no token, there is
         one that stands for nothing, so that engines need not know of empty texts.
         """
         for position, text in enumerate(texts):
             request = Request(readable(text), special=True, max_new_tokens=1)
             ids = self.tokenizer.encode(request.prompt, False)
             ids = [*self.tokenizer.beginning, *ids] or [0]
-            kept = truncation.kept(request, len(ids), self.limit, self.name)
-            yield Prompt(position, request, ids, kept)
+            kept = kept_tokens(request, len(ids), self.limit, self.name)
+            yield ReadPrompt(position, request, ids, kept)
 
     @property
-    def _given(self) -> int:
+    def _unpredicted(self) -> int:
         """How many tokens of a text are not predicted: what it begins with, or its first one."""
         return len(self.tokenizer.beginning) or 1
 
@@ -136,13 +144,109 @@ def torch() -> Any:
     return packages.load("torch", "hf", "Running a model")
 
 
-def has(feature: str) -> bool:
-    """Return whether torch says that this processor has a feature, such as ``"avx512_bf16"``."""
-    return bool(getattr(torch().cpu, f"_is_{feature}_supported", lambda: False)())
-
-
 def fast_bfloat16(device: str) -> bool:
     """Return whether bfloat16 is computed in hardware; elsewhere it is emulated and slow."""
     if device == "cuda":
         return bool(torch().cuda.is_bf16_supported(including_emulation=False))
-    return device == "cpu" and (has("amx_tile") or has("avx512_bf16"))
+    features = ("_is_amx_tile_supported", "_is_avx512_bf16_supported")
+    supported = (getattr(torch().cpu, feature, lambda: False)() for feature in features)
+    return device == "cpu" and any(supported)
+
+
+def drawing_seed(request: Request) -> int:
+    """Return the seed with which an answer is drawn, 31 bits; a new one where none is set.
+
+    It depends on the prompt, so that two questions are not answered with the same luck, and on
+    which of several answers to one question is drawn.
+    """
+    if request.decoding.seed is None:
+        return random.SystemRandom().getrandbits(31)
+    repeat = f".{request.repeat}" if request.repeat else ""
+    digest = hashlib.sha256(f"{request.decoding.seed}{repeat} {request.prompt}".encode())
+    return int.from_bytes(digest.digest()[:4], "big") >> 1
+
+
+class Sampling:
+    """A processor of logits that draws the next token of each prompt that is not greedy.
+
+    transformers calls it before greedy decoding: of the scores of a prompt it leaves only that of
+    the drawn token above minus infinity.
+
+    Parameters
+    ----------
+    requests
+        For each row of the batch its request.
+    """
+
+    def __init__(self, requests: Sequence[Request]) -> None:
+        self._rows = [
+            (row, request.decoding, random.Random(drawing_seed(request)))
+            for row, request in enumerate(requests)
+            if not request.decoding.greedy
+        ]
+
+    def __call__(self, input_ids: Any, scores: Any) -> Any:
+        """Return the scores, of shape (prompts, vocabulary), after the drawing."""
+        scores = scores.clone()
+        for row, decoding, numbers in self._rows:
+            chances = (scores[row].float() / decoding.temperature).softmax(-1)
+            chances, order = chances.sort(descending=True, stable=True)
+            sums = chances.cumsum(-1)
+            # The fewest tokens that reach top_p together, one at least.
+            sums = sums[sums - chances < decoding.top_p]
+            drawn = int((sums <= numbers.random() * sums[-1]).sum())
+            scores[row] = float("-inf")
+            scores[row, order[min(drawn, len(sums) - 1)]] = 0
+        return scores
+
+
+class Stopping:
+    """A stopping criterion of transformers: which prompts of a batch have come to a stop string.
+
+    It also notes when the first token was there.
+
+    Parameters
+    ----------
+    requests
+        For each row of the batch its request.
+    start
+        The number of tokens before the generated ones, the same for all rows.
+    decode
+        Makes the text of tokens.
+    device
+        Where the model computes; a GPU is waited for, once.
+
+    Attributes
+    ----------
+    reading
+        Seconds from the making of this value until the first token.
+    """
+
+    def __init__(
+        self, requests: Sequence[Request], start: int, decode: Decode, device: str = "cpu"
+    ) -> None:
+        self._start, self._decode, self._device = start, decode, device
+        # A stop string of n bytes has n tokens at most. A few more are read: the token before them
+        # decides about a space, and tags of thinking, which are special tokens, may stand between.
+        self._rows = [
+            (row, request, max(len(stop.encode()) for stop in request.stop) + 4)
+            for row, request in enumerate(requests)
+            if request.stop
+        ]
+        self._begin, self.reading = time.perf_counter(), 0.0
+
+    def __call__(self, input_ids: Any, scores: Any, **_: Any) -> Any:
+        """Return for each row whether it is stopped: a tensor of truth values, (prompts,)."""
+        if not self.reading:
+            if self._device == "cuda":
+                torch().cuda.synchronize()
+            self.reading = time.perf_counter() - self._begin
+        stopped = [False] * len(input_ids)
+        for row, request, window in self._rows:
+            ids = input_ids[row, self._start :]
+            tail = self._decode(ids[-window:].tolist(), request.tags)
+            # All is read only where a stop string may stand: thinking can be long.
+            if any(stop in tail for stop in request.stop):
+                text = self._decode(ids.tolist(), request.tags)
+                stopped[row] = find_stop(text, request, begins_thinking(request)) is not None
+        return input_ids.new_tensor(stopped, dtype=torch().bool)

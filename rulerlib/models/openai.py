@@ -24,19 +24,29 @@ from functools import cached_property, partial
 from itertools import starmap
 from typing import Any
 
-from rulerlib import checkpoints, gguf, tokens
+from rulerlib import checkpoints, tokens
 from rulerlib.errors import ParameterError, ServerError, flag, one_of, require, whole_number
 from rulerlib.models import (
     Generation,
     Likelihood,
     Request,
     Result,
-    openai_defaults,
-    openai_echo,
     ordered,
     readable,
-    stopping,
-    truncation,
+    tokenizer_name,
+)
+from rulerlib.models.cutting import begins_thinking, cut_text, find_stop, kept_tokens
+from rulerlib.models.openai_answers import (
+    ECHO,
+    counted,
+    first_choice,
+    inner,
+    listed_limit,
+    listed_models,
+    no_likelihoods,
+    read_likelihood,
+    server_defaults,
+    warn_of_added,
 )
 from rulerlib.models.openai_transport import PassingFault, Refusal, Session, Transport, checked_body
 from rulerlib.prompts import Decoding, ends_thinking
@@ -122,7 +132,7 @@ class Engine:
         trust_remote_code: bool = False,
     ) -> None:
         self.name = checkpoints.checked(name, "openai")
-        self._tokenizer_name = _tokenizer_name(name, tokenizer)
+        self._tokenizer_name = tokenizer_name(name, tokenizer)
         address = base_url or os.environ.get("OPENAI_BASE_URL")
         key = api_key or os.environ.get("OPENAI_API_KEY") or ""
         self._transport = Transport(address, key, concurrency, timeout, retries)
@@ -158,12 +168,12 @@ class Engine:
         """
         if self._max_model_len is not None:
             return self._max_model_len
-        return openai_defaults.limit(self._listed, self.name)
+        return listed_limit(self._listed, self.name)
 
     @cached_property
     def _listed(self) -> list[dict[str, Any]]:
         """What the server lists of its models; empty where it lists none or is not there."""
-        return openai_defaults.listed(self._transport.get("models"))
+        return listed_models(self._transport.get("models"))
 
     @cached_property
     def defaults(self) -> dict[str, Any] | str:
@@ -175,7 +185,7 @@ class Engine:
             If the server refuses the key.
         """
         row = next((row for row in self._listed if row["id"] == self.name), {})
-        return openai_defaults.of_server(row, partial(self._transport.get, beside=True))
+        return server_defaults(row, partial(self._transport.get, beside=True))
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -185,7 +195,7 @@ class Engine:
     def decoding(self, wanted: Decoding) -> str | dict[str, Any]:
         """Return what the requests say; ``"the server's"`` where they leave it to the server."""
         fields = {**_fields(wanted, 0), **self._body}
-        openai_defaults.warn(self.defaults, fields)
+        warn_of_added(self.defaults, fields)
         if fields["temperature"] == 0:
             return "greedy"
         values = {name: fields.get(name) for name in ("temperature", "top_p", "seed")}
@@ -233,7 +243,7 @@ class Engine:
                     ahead = ahead or next(waiting, None)
                     if ahead is None:
                         break
-                    together = sum(each.tokens for each in (ahead, *flying.values()))
+                    together = sum(ready.tokens for ready in (ahead, *flying.values()))
                     if flying and together > self._tokens_in_flight:
                         break
                     future = session.start(ask(session, ahead))
@@ -271,28 +281,27 @@ class Engine:
         """Return a text as it goes over the line to come back."""
         request = Request(readable(text), special=True, max_new_tokens=1)
         count = self.tokenizer.count(request.prompt) + self.tokenizer.special
-        kept = truncation.kept(request, count, self.limit, self.name)
-        body = {
-            "model": self.name, "prompt": request.prompt, self._max_tokens_field: 1,
-            **openai_echo.FIELDS, **self._body,
-        }  # fmt: skip
-        body = {name: value for name, value in body.items() if value is not None}
-        return _Ready(position, request, body, count, count + 1, kept)
+        kept = kept_tokens(request, count, self.limit, self.name)
+        body = {"model": self.name, "prompt": request.prompt, self._max_tokens_field: 1, **ECHO}
+        return _Ready(position, request, self._with_own(body), count, count + 1, kept)
+
+    def _with_own(self, body: dict[str, Any]) -> dict[str, Any]:
+        """Return what is sent with the user's own fields before it, and nothing that is None."""
+        return {name: value for name, value in {**body, **self._body}.items() if value is not None}
 
     async def _likelihood(self, session: Session, ready: _Ready) -> Likelihood:
         """Return how likely the server says a text is, asked until that is there."""
         if not ready.request.prompt:
             # Servers refuse it.
             return Likelihood(0.0, 0)
-        given = len(self.tokenizer.beginning) or 1
-        read = partial(openai_echo.likelihood, given=given)
+        read = partial(read_likelihood, unpredicted=len(self.tokenizer.beginning) or 1)
         try:
             return await session.ask(ENDPOINTS["completions"], ready.body, read)
         except Refusal as refusal:
             error = self._refused(refusal, ready.tokens)
             if isinstance(error, ParameterError) and error.parameter in ("model", "length"):
                 raise error from None
-            raise openai_echo.ungiven(f"it says: {refusal.quoted}") from None
+            raise no_likelihoods(f"it says: {refusal.quoted}") from None
 
     def _refused(self, refusal: Refusal, length: int) -> ParameterError | ServerError:
         """Return the error that says what to change; ``length``: of the request, in tokens."""
@@ -317,14 +326,14 @@ class Engine:
         """Return a request as it goes over the line."""
         count = self.tokenizer.count(request.prompt)
         count += self.tokenizer.special if request.special else 0
-        kept = truncation.kept(request, count, self.limit, self.name)
+        kept = kept_tokens(request, count, self.limit, self.name)
         prompt, messages = request.prompt, [dict(turn) for turn in request.messages or ()]
         if self._endpoint == "chat" and not messages:
             messages = [{"role": "user", "content": prompt}]
         if kept >= 0:
-            prompt = truncation.text(prompt, count - kept, self.tokenizer)
+            prompt = cut_text(prompt, count - kept, self.tokenizer)
             longest = max(messages, key=lambda turn: len(turn["content"]), default={"content": ""})
-            longest["content"] = truncation.text(longest["content"], count - kept, self.tokenizer)
+            longest["content"] = cut_text(longest["content"], count - kept, self.tokenizer)
             count = kept
         body: dict[str, Any] = {
             "model": self.name,
@@ -344,31 +353,31 @@ class Engine:
                 body["chat_template_kwargs"] = dict(request.template)
         if self.tokenizer.all_special_tokens & {*request.tags}:
             body["skip_special_tokens"] = False
-        if request.stop and not stopping.begun(request):
+        if request.stop and not begins_thinking(request):
             body["stop"] = list(request.stop)
-        body = {name: value for name, value in {**body, **self._body}.items() if value is not None}
-        return _Ready(position, request, body, count, count + request.max_new_tokens, kept)
+        tokens = count + request.max_new_tokens
+        return _Ready(position, request, self._with_own(body), count, tokens, kept)
 
     def _generation(self, answer: dict[str, Any], ready: _Ready) -> Generation:
-        first, thought = openai_echo.choice(answer), ""
+        first, thought = first_choice(answer), ""
         if self._endpoint == "completions":
             text = first.get("text")
         else:
-            message = openai_defaults.inner(first, "message")
+            message = inner(first, "message")
             # A message without text is what a model leaves that was cut off while thinking.
             text = "" if message and message.get("content") is None else message.get("content")
             thought = message.get("reasoning_content") or message.get("reasoning") or ""
         if not isinstance(text, str) or not isinstance(thought, str):
             raise PassingFault("malformed", "an answer whose text is none")
         reason = first.get("finish_reason")
-        usage = openai_defaults.inner(answer, "usage")
-        read = openai_defaults.counted(usage.get("prompt_tokens")) or ready.prompt_tokens
-        details = openai_defaults.inner(usage, "prompt_tokens_details")
-        cached = openai_defaults.counted(details.get("cached_tokens"))
-        written = openai_defaults.counted(usage.get("completion_tokens"))
+        usage = inner(answer, "usage")
+        read = counted(usage.get("prompt_tokens")) or ready.prompt_tokens
+        details = inner(usage, "prompt_tokens_details")
+        cached = counted(details.get("cached_tokens"))
+        written = counted(usage.get("completion_tokens"))
         self._compare(read, ready)
-        thinks = stopping.begun(ready.request) and not thought
-        stop = stopping.find(text, ready.request, thinks)
+        thinks = begins_thinking(ready.request) and not thought
+        stop = find_stop(text, ready.request, thinks)
         if stop is not None or written is None:
             whole = thought + text[: stop[1] if stop else None]
             written = self.tokenizer.count(readable(whole))
@@ -435,16 +444,3 @@ def _still_thinking(generation: Generation, request: Request) -> bool:
     """Return whether an answer ended before the thinking did."""
     alone = generation.thinking and not generation.text
     return bool(generation.finished and (alone or ends_thinking(generation.text, request.tags)))
-
-
-def _tokenizer_name(model: str, tokenizer: str | None) -> str:
-    """Return whose tokens fill the budget: those of the model where no tokenizer is given."""
-    name = model if tokenizer is None else tokenizer
-    try:
-        if name != tokens.Words.name:
-            checkpoints.folder(name)
-    except ParameterError as error:
-        none = f"a folder or hub name whose tokens are counted, because {model[:99]!r} is none"
-        allowed = none if tokenizer is None and not gguf.is_gguf(name) else error.allowed
-        raise ParameterError("tokenizer", tokenizer, allowed) from None
-    return name

@@ -1,9 +1,7 @@
 """The way to a server and back: one POST of JSON, sent until it is answered or the fault is final.
 
-This is built on httpx2, the client below the ``openai`` package and the hub's. What counts here is
-which fault is final, how long to wait after which, and what half an answer looks like. The
-``openai`` package has retries, error types and environment variables of its own, which would stand
-in the way.
+This is built on httpx2, the client below the ``openai`` package and the hub's, whose own retries
+and error types would stand in the way.
 """
 
 from __future__ import annotations
@@ -111,10 +109,9 @@ class Transport:
                 response, content = session.start(asking).result()
         except PassingFault:
             return None
-        answer = parsed(content)
         if response.status_code in (401, 403):
-            self._refuse(response.status_code, answer, response, content)
-        return answer if response.status_code == 200 else None
+            self._refuse(response.status_code, parsed(content), response, content)
+        return parsed(content) if response.status_code == 200 else None
 
     async def post(self, client: Any, path: str, body: Mapping[str, Any]) -> dict[str, Any]:
         """Return the server's answer to one attempt.
@@ -123,12 +120,8 @@ class Transport:
         ------
         PassingFault
             If something failed that may pass.
-        ParameterError
-            If the server refuses the key.
-        ServerError
-            If the account is used up.
-        Refusal
-            If anything else failed that will fail again.
+        ParameterError, ServerError, Refusal
+            If the server refuses the key, the account is used up, or anything else will fail again.
         """
         address = f"{self._url}/{path}"
         response, content = await self._exchange(client, address, self.timeout, body)
@@ -147,13 +140,9 @@ class Transport:
     async def _exchange(
         self, client: Any, address: str, seconds: float, body: Mapping[str, Any] | None = None
     ) -> tuple[Any, bytes]:
-        """Return the response to one request, and what it holds; with a body it is a POST.
+        """Return the response to one request, and its content; with a body it is a POST.
 
-        Raises
-        ------
-        PassingFault
-            If the response is not there in time, breaks off, has no end, or is compressed: a few
-            bytes may then stand for very many, so the server is asked to send none of these.
+        A compressed answer is a fault: a few bytes may stand for very many.
         """
         httpx = _httpx()
         content = bytearray()
@@ -169,9 +158,8 @@ class Transport:
                 async for piece in response.aiter_raw():
                     content += piece
                     if len(content) > MOST_BYTES:
-                        raise PassingFault(
-                            "malformed", f"an answer of more than {MOST_BYTES:,} bytes"
-                        )
+                        many = f"an answer of more than {MOST_BYTES:,} bytes"
+                        raise PassingFault("malformed", many)
         except (TimeoutError, httpx.TimeoutException) as error:
             raise PassingFault("timeout", f"no answer within {seconds:g} seconds") from error
         except httpx.RequestError as error:

@@ -9,8 +9,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import copy
+import functools
 import gc
 import itertools
 import warnings
@@ -19,11 +19,11 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from rulerlib import checkpoints, packages
+from rulerlib import packages
 from rulerlib.errors import ParameterError, one_of, require, whole_number
-from rulerlib.models import Generation, Likelihood, Request, Result, stopping
-from rulerlib.models.local import Local, Prompt, torch
-from rulerlib.models.sampling import Sampling
+from rulerlib.models import Generation, Likelihood, Request, Result
+from rulerlib.models.cutting import cut_answer
+from rulerlib.models.local import Local, ReadPrompt, Sampling, Stopping, torch
 
 DEVICES = ("auto", "cpu", "cuda", "mps")
 
@@ -31,15 +31,9 @@ DEVICES = ("auto", "cpu", "cuda", "mps")
 BATCH_TOKENS = {"cpu": 4_096, "cuda": 65_536, "mps": 16_384}
 
 
-# Settings of transformers that choose tokens, beside `rulerlib.checkpoints.DECODING`.
-_CHOOSING = (
-    "bad_words_ids", "begin_suppress_tokens", "diversity_penalty", "dola_layers",
-    "encoder_no_repeat_ngram_size", "encoder_repetition_penalty", "epsilon_cutoff", "eta_cutoff",
-    "exponential_decay_length_penalty", "forced_bos_token_id", "forced_eos_token_id",
-    "guidance_scale", "length_penalty", "max_time", "min_length", "num_beam_groups",
-    "penalty_alpha", "renormalize_logits", "sequence_bias", "stop_strings", "suppress_tokens",
-    "token_healing", "top_h", "watermarking_config",
-)  # fmt: skip
+# Scores, one for each token of the vocabulary at each place of a text, that are held at a time
+# unless a single text has more.
+SCORES = 1 << 27
 
 
 class Engine(Local):
@@ -67,16 +61,12 @@ class Engine(Local):
 
     Notes
     -----
-    In bfloat16 on a processor that has AVX-512 but no AMX, long prompts are read by
-    `rulerlib.models.attention`. It rounds otherwise than torch's own attention, as another version
-    of torch may; with ``dtype="float32"`` nothing but torch's is used.
+    Each request is drawn with random numbers of its own, which follow from the seed and the prompt
+    alone (`rulerlib.models.local`), and the same request may stand among greedy ones. An answer
+    depends on its neighbours no more than a greedy one does: in the last digits of the
+    probabilities, which decide a draw only where it falls between two tokens.
 
-    Tokens are drawn by `rulerlib.models.sampling`: each request has random numbers of its own,
-    which follow from the seed and the prompt alone, and the same request may stand among greedy
-    ones. An answer depends on its neighbours no more than a greedy one does: in the last digits
-    of the probabilities, which decide a draw only where it falls between two tokens.
-
-    Stop strings are looked for in the text after each token, by `rulerlib.models.stopping`.
+    Stop strings are looked for in the text after each token.
     """
 
     engine = "transformers"
@@ -136,104 +126,104 @@ class Engine(Local):
     def log_likelihoods(self, texts: Iterable[str]) -> Iterator[Likelihood]:
         """See `rulerlib.models.Model`.
 
-        Texts are read together as prompts are, up to as many padded tokens. In bfloat16 the model's
-        own numbers depend on the other texts of a batch in their third digit.
+        In bfloat16 the model's own numbers depend on the other texts of a batch in their third
+        digit.
         """
         _ = self._model
-        from rulerlib.models import likelihoods
+        most, width = SCORES // self.tokenizer.vocabulary, 0
+        batch: list[ReadPrompt] = []
+        for text in self._texts(texts):
+            width = max(width, len(text.ids))
+            if batch and len(batch) >= min(most // width, self.batch_size(width)):
+                yield from self._likelihoods(batch)
+                batch, width = [], len(text.ids)
+            batch.append(text)
+        yield from self._likelihoods(batch)
 
-        most = max(1, likelihoods.PIECE // self.tokenizer.vocabulary)
-        for batch in self._batches(self._texts(texts), most):
-            for _, found in self._parts(batch, self._likelihoods):
-                yield from found
+    def _likelihoods(self, batch: list[ReadPrompt]) -> Iterator[Likelihood]:
+        """Read texts together, and yield how likely each is."""
 
-    def _batches(self, prompts: Iterable[Prompt], most: int) -> Iterator[list[Prompt]]:
-        """Yield neighbours that are read together, ``most`` at most."""
-        batch: list[Prompt] = []
-        width = 0
-        for prompt in prompts:
-            width = max(width, len(prompt.ids))
-            if batch and len(batch) >= min(most, self.batch_size(width)):
-                yield batch
-                batch, width = [], len(prompt.ids)
-            batch.append(prompt)
-        if batch:
-            yield batch
+        def read(part: Sequence[ReadPrompt]) -> list[Likelihood]:
+            width = _width(part)
+            # Padding stands behind a text, where nothing that counts looks at it.
+            rows = [[*text.ids, *[0] * (width - len(text.ids))] for text in part]
+            mask = [[1] * len(text.ids) + [0] * (width - len(text.ids)) for text in part]
+            ids = torch().tensor(rows, device=self.device)
+            mask = torch().tensor(mask, device=self.device)
+            entropy = torch().nn.functional.cross_entropy
+            likelihoods = []
+            with torch().inference_mode():
+                scores = self._model(input_ids=ids, attention_mask=mask, use_cache=False).logits
+                for text, row, targets in zip(part, scores, ids, strict=True):
+                    losses = entropy(row[:-1].float(), targets[1:], reduction="none")
+                    losses = losses[self._unpredicted - 1 : len(text.ids) - 1]
+                    likelihoods.append(Likelihood(float(losses.double().sum()), len(losses)))
+            return likelihoods
 
-    def _likelihoods(self, batch: Sequence[Prompt]) -> list[Likelihood]:
-        """Read texts as one batch, and return how likely each is."""
-        from transformers.cache_utils import DynamicLayer, DynamicSlidingWindowLayer
+        for _, likelihoods in self._parts(batch, read):
+            yield from likelihoods
 
-        from rulerlib.models import likelihoods
-
-        cache = self._empty_cache() if self._model._supports_default_dynamic_cache() else None
-        # A recurrent state goes through no mask that is longer than what is read.
-        kinds = {type(layer) for layer in cache.layers} if cache else set()
-        pieces = kinds and kinds <= {DynamicLayer, DynamicSlidingWindowLayer}
-        rows = [prompt.ids for prompt in batch]
-        return likelihoods.of(self._model, rows, self._given, cache if pieces else None)
-
-    def _batch(self, batch: list[Prompt], context: _Context) -> Iterator[tuple[int, Generation]]:
+    def _batch(
+        self, batch: list[ReadPrompt], context: _Context
+    ) -> Iterator[tuple[int, Generation]]:
         """Read prompts together, and yield what is generated for each."""
-
-        def read(part: Sequence[Prompt]) -> list[tuple[tuple[str, int, bool], float]]:
-            watch = stopping.Watch(self.device)
-            answers = self._together(part, context, watch)
-            return [(answer, watch.seconds / len(part)) for answer in answers]
-
-        for part, answers in self._parts(batch, read):
+        for part, answers in self._parts(batch, functools.partial(self._together, context=context)):
             split = len(part) if len(part) < len(batch) else 0
-            for prompt, (answer, reading) in zip(part, answers, strict=True):
+            for prompt, (text, count, ended, reading) in zip(part, answers, strict=True):
                 length = len(prompt.ids)
                 # The first answer bears what was read for all.
                 computed = length - len(context.ids) + context.computed
                 context.computed = 0
-                generation = Generation(
-                    *answer, prompt.kept, length, computed, split=split, reading=reading
-                )
-                yield prompt.position, generation
+                yield (
+                    prompt.position,
+                    Generation(
+                        text, count, ended, prompt.kept, length, computed, split=split,
+                        reading=reading,
+                    ),
+                )  # fmt: skip
 
     def _parts(
-        self, left: list[Prompt], read: Callable[[Sequence[Prompt]], list[Result]]
-    ) -> Iterator[tuple[list[Prompt], list[Result]]]:
-        """Yield prompts that were read together; where memory is short, fewer, said aloud."""
+        self, left: list[ReadPrompt], read: Callable[[Sequence[ReadPrompt]], list[Result]]
+    ) -> Iterator[tuple[list[ReadPrompt], list[Result]]]:
+        """Yield prompts that were read together; where memory is short, half as many, said aloud.
+
+        Raises
+        ------
+        ParameterError
+            If memory is too short for a single prompt.
+        """
         while left:
             width = _width(left)
             size = min(len(left), max(1, self._fits // width)) if self._fits else len(left)
-            part = left[:size]
             shortage: Exception | None = None
             try:
-                results = read(part)
+                results = read(left[:size])
             except (RuntimeError, MemoryError) as error:
                 if not _out_of_memory(error):
                     raise
+                # Without the traceback, which holds the tensors.
                 shortage = error.with_traceback(None)
-            if shortage is not None:
-                # Outside of the handler, whose traceback holds the tensors.
-                self._halve(size, width, shortage)
+            if shortage is None:
+                yield left[:size], results
+                left = left[size:]
                 continue
-            left = left[size:]
-            yield part, results
-
-    def _halve(self, size: int, width: int, shortage: BaseException) -> None:
-        """Remember that ``size`` prompts of ``width`` tokens do not fit; free what they held."""
-        if size == 1:
-            allowed = f"shorter, because a single prompt needs more memory than '{self.device}' has"
-            raise ParameterError("length", width, allowed) from shortage
-        self._fits = (size // 2) * width
-        gc.collect()
-        if self.device != "cpu":
-            getattr(torch(), self.device).empty_cache()
-        warnings.warn(
-            f"Out of memory with {size} prompts of {width} tokens together; going on with"
-            f" {size // 2}. Records of answers say so in others['split'].",
-            stacklevel=4,
-        )
+            if size == 1:
+                needs = f"a single prompt needs more memory than '{self.device}' has"
+                raise ParameterError("length", width, f"shorter, because {needs}") from shortage
+            self._fits = (size // 2) * width
+            gc.collect()
+            if self.device != "cpu":
+                getattr(torch(), self.device).empty_cache()
+            warnings.warn(
+                f"Out of memory with {size} prompts of {width} tokens together; going on with"
+                f" {size // 2}. Records of answers say so in others['split'].",
+                stacklevel=4,
+            )
 
     def _together(
-        self, batch: Sequence[Prompt], context: _Context, watch: stopping.Watch
-    ) -> list[tuple[str, int, bool]]:
-        """Read prompts as one batch; return each text, its tokens' number, and whether it ended."""
+        self, batch: Sequence[ReadPrompt], context: _Context
+    ) -> list[tuple[str, int, bool, float]]:
+        """Return each text, its tokens' number, whether it ended, and its share of reading."""
         requests = [prompt.request for prompt in batch]
         width = _width(batch)
         padding = self.tokenizer.pad_id or 0
@@ -247,10 +237,10 @@ class Engine(Local):
             seen.append([1] * len(context.ids) + [0] * fill + [1] * len(rest))
         padded, mask = torch().tensor(rows), torch().tensor(seen)
         decode = self.tokenizer.decode
-        stops = any(request.stop for request in requests)
-        criteria = [watch, stopping.Stopping(requests, width, decode)] if stops else [watch]
+        stopping = Stopping(requests, width, decode, self.device)
         greedy = all(request.decoding.greedy for request in requests)
-        with torch().inference_mode(), self._cached(context, len(batch)) as cache:
+        with torch().inference_mode():
+            more = {"past_key_values": self._copied(context, len(batch))} if context.ids else {}
             # transformers asks for the logits of the last position alone during prefill.
             output = self._model.generate(
                 input_ids=padded.to(self.device),
@@ -259,17 +249,17 @@ class Engine(Local):
                 do_sample=False,
                 num_beams=1,
                 pad_token_id=padding,
-                stopping_criteria=criteria,
+                stopping_criteria=[stopping],
                 logits_processor=None if greedy else [Sampling(requests)],
-                **({} if cache is None else {"past_key_values": cache}),
+                **more,
             )
         answers = []
         for request, row in zip(requests, output[:, width:].tolist(), strict=True):
             row = row[: request.max_new_tokens]
             length = next((at + 1 for at, token in enumerate(row) if token in self._ends), len(row))
             ended = length > 0 and row[length - 1] in self._ends
-            text, length, stopped = stopping.cut(row[:length], request, decode)
-            answers.append((text, length, ended or stopped))
+            text, length, stopped = cut_answer(row[:length], request, decode)
+            answers.append((text, length, ended or stopped, stopping.reading / len(batch)))
         return answers
 
     def _context(self, prompts: Sequence[list[int]]) -> _Context:
@@ -296,46 +286,22 @@ class Engine(Local):
 
         return DynamicCache(config=self._model.config.get_text_config(decoder=True))
 
-    @contextlib.contextmanager
-    def _cached(self, context: _Context, count: int) -> Iterator[Any]:
-        """Lend what the model keeps of a context to ``count`` prompts; None without a context.
-
-        A single prompt goes on in the cache itself, which is cut back afterwards. Several get
-        copies, and so does whatever cannot be cut back (a sliding window, a recurrent state).
-        """
-        if not context.ids:
-            yield None
-            return
-        try:
-            if context.cache is None:
-                context.cache = self._read(context.ids)
-                context.computed = len(context.ids)
-            kept = context.cache
-            if not context.padded:
-                yield copy.deepcopy(kept)
-            elif count == 1:
-                yield kept
-                kept.crop(len(context.ids) - kept.get_seq_length())
-            else:
-                # The layers replace their tensors and never write into them, so that the first
-                # ones stay as they are.
-                copied = copy.copy(kept)
-                copied.layers = [copy.copy(layer) for layer in kept.layers]
-                copied.batch_repeat_interleave(count)
-                yield copied
-        except BaseException:
-            # It may have grown, and where memory is short it is in the way.
-            context.cache = None
-            raise
-
-    def _read(self, ids: Sequence[int]) -> Any:
-        """Return the cache of keys and values after reading tokens."""
-        cache = self._empty_cache()
-        # The logits of a long context would need more memory than the model itself.
-        last = {"logits_to_keep": 1} if self._model._supports_logits_to_keep() else {}
-        read = torch().tensor([ids], device=self.device)
-        self._model(input_ids=read, past_key_values=cache, use_cache=True, **last)
-        return cache
+    def _copied(self, context: _Context, count: int) -> Any:
+        """Return a copy, for ``count`` prompts, of what the model keeps of a context."""
+        if context.cache is None:
+            context.cache = self._empty_cache()
+            # The logits of a long context would need more memory than the model itself.
+            last = {"logits_to_keep": 1} if self._model._supports_logits_to_keep() else {}
+            ids = torch().tensor([context.ids], device=self.device)
+            self._model(input_ids=ids, past_key_values=context.cache, use_cache=True, **last)
+            context.computed = len(context.ids)
+        if not context.padded:
+            return copy.deepcopy(context.cache)
+        # Layers replace their tensors and never write into them: the first ones stay as they are.
+        copied = copy.copy(context.cache)
+        copied.layers = [copy.copy(layer) for layer in context.cache.layers]
+        copied.batch_repeat_interleave(count)
+        return copied
 
     @cached_property
     def _ends(self) -> frozenset[int]:
@@ -349,8 +315,6 @@ class Engine(Local):
         transformers = packages.load("transformers", "hf", "Running a model")
         import safetensors
 
-        from rulerlib.models import attention
-
         # One line per weight file is no news to the reader of a notebook.
         transformers.utils.logging.disable_progress_bar()
         try:
@@ -359,16 +323,11 @@ class Engine(Local):
             )
         except (OSError, ValueError, RuntimeError, safetensors.SafetensorError) as error:
             raise self._unloadable(error) from error
-        config = model.generation_config
-        if attention.serves(self.device, self.dtype):
-            attention.use(model)
         # Requests say how tokens are chosen. Settings that came with the model would warn, or, as a
         # penalty for repetition, choose other tokens than the likeliest.
-        usual = transformers.GenerationConfig()
-        for name in (*checkpoints.DECODING, *_CHOOSING):
-            if hasattr(config, name):
-                setattr(config, name, getattr(usual, name, None))
-        config.do_sample, config.temperature, config.top_p, config.top_k = False, None, None, None
+        kept = ("bos_token_id", "eos_token_id", "pad_token_id")
+        kept_ids = {name: getattr(model.generation_config, name, None) for name in kept}
+        model.generation_config = transformers.GenerationConfig(**kept_ids)
         try:
             return model.to(self.device).eval()
         except RuntimeError as error:
@@ -401,7 +360,7 @@ class _Context:
     computed: int = 0
 
 
-def _width(batch: Sequence[Prompt]) -> int:
+def _width(batch: Sequence[ReadPrompt]) -> int:
     """Return the number of tokens of the longest prompt."""
     return max(len(prompt.ids) for prompt in batch)
 

@@ -23,29 +23,19 @@ from functools import cached_property
 from typing import Any
 
 from rulerlib.errors import MissingExtraError, flag, nearest, require, whole_number
-from rulerlib.models import Generation, Likelihood, Request, Result, ordered, sampling, stopping
-from rulerlib.models.local import Local, Prompt, torch
+from rulerlib.models import Generation, Likelihood, Request, Result, ordered
+from rulerlib.models.cutting import begins_thinking, cut_answer
+from rulerlib.models.local import Local, ReadPrompt, drawing_seed, torch
 from rulerlib.prompts import Decoding
 
 # Arguments of vLLM that change how fast it is, and no answer beyond its last digits: another
 # value may go on with a run that was begun.
 SPEED = {
-    "cpu_offload_gb",
-    "disable_custom_all_reduce",
-    "disable_log_stats",
-    "distributed_executor_backend",
-    "download_dir",
-    "enable_chunked_prefill",
-    "enforce_eager",
-    "gpu_memory_utilization",
-    "kv_cache_memory_bytes",
-    "load_format",
-    "max_num_batched_tokens",
-    "max_num_seqs",
-    "max_parallel_loading_workers",
-    "pipeline_parallel_size",
-    "use_tqdm_on_load",
-}
+    "cpu_offload_gb", "disable_custom_all_reduce", "disable_log_stats",
+    "distributed_executor_backend", "download_dir", "enable_chunked_prefill", "enforce_eager",
+    "gpu_memory_utilization", "kv_cache_memory_bytes", "load_format", "max_num_batched_tokens",
+    "max_num_seqs", "max_parallel_loading_workers", "pipeline_parallel_size", "use_tqdm_on_load",
+}  # fmt: skip
 
 # Requests that wait in vLLM's queue beyond those that it reads together.
 AHEAD = 8
@@ -165,21 +155,25 @@ class Engine(Local):
         _ = self._engine
 
     def generate(self, requests: Iterable[Request]) -> Iterator[tuple[int, Generation]]:
-        def first(prompt: Prompt) -> Any:
+        def first(prompt: ReadPrompt) -> Any:
             request = prompt.request
-            return _parameters(request, () if stopping.begun(request) else request.stop)
+            return _parameters(request, () if begins_thinking(request) else request.stop)
 
         return self._results(self._prompts(requests), first, self._generation)
 
     def log_likelihoods(self, texts: Iterable[str]) -> Iterator[Likelihood]:
+        def told(text: ReadPrompt) -> Any:
+            # To say how likely each token is, but of no other token than the text's own.
+            return _parameters(text.request, (), prompt_logprobs=0)
+
         self.reserve(min(LEAST, self.limit or LEAST))
-        yield from ordered(self._results(self._texts(texts), _echoing, self._likelihood))
+        yield from ordered(self._results(self._texts(texts), told, self._likelihood))
 
     def _results(
         self,
-        waiting: Iterator[Prompt],
-        first: Callable[[Prompt], Any],
-        read: Callable[[Any, Prompt], Result | None],
+        waiting: Iterator[ReadPrompt],
+        first: Callable[[ReadPrompt], Any],
+        read: Callable[[Any, ReadPrompt], Result | None],
     ) -> Iterator[tuple[int, Result]]:
         """Yield what is read of vLLM's outputs, with the positions of their prompts.
 
@@ -192,7 +186,7 @@ class Engine(Local):
         read
             Returns what an output says; None: vLLM is asked again, without stop strings.
         """
-        flying: dict[str, Prompt] = {}
+        flying: dict[str, ReadPrompt] = {}
         ahead = next(waiting, None)
         try:
             while ahead is not None or flying:
@@ -218,13 +212,13 @@ class Engine(Local):
             if flying:
                 self._loaded.abort_request(list(flying))
 
-    def _add(self, prompt: Prompt, parameters: Any) -> str:
+    def _add(self, prompt: ReadPrompt, parameters: Any) -> str:
         """Hand a prompt over to vLLM, and return the name that it has there."""
         self._asked += 1
         self._engine.add_request(str(self._asked), {"prompt_token_ids": prompt.ids}, parameters)
         return str(self._asked)
 
-    def _likelihood(self, output: Any, prompt: Prompt) -> Likelihood:
+    def _likelihood(self, output: Any, prompt: ReadPrompt) -> Likelihood:
         """Return how likely vLLM says a text is."""
         each = [
             row[token].logprob
@@ -232,15 +226,15 @@ class Engine(Local):
             if row is not None
         ]
         # Of the tokens that it begins with, all but the first are predicted by vLLM as well.
-        each = each[self._given - 1 :]
+        each = each[self._unpredicted - 1 :]
         return Likelihood(-math.fsum(each), len(each))
 
-    def _generation(self, output: Any, prompt: Prompt) -> Generation | None:
+    def _generation(self, output: Any, prompt: ReadPrompt) -> Generation | None:
         """Return what came back; None: vLLM stopped it while it was thinking."""
         answer = output.outputs[0]
         read = len(output.prompt_token_ids)
         # Decoded here, so that all engines leave out the same special tokens.
-        text, count, stopped = stopping.cut(answer.token_ids, prompt.request, self.tokenizer.decode)
+        text, count, stopped = cut_answer(answer.token_ids, prompt.request, self.tokenizer.decode)
         if isinstance(answer.stop_reason, str) and not stopped:
             return None
         finished = stopped or answer.finish_reason == "stop"
@@ -290,13 +284,13 @@ class Engine(Local):
             gc.collect()
 
 
-def _parameters(request: Request, stop: Sequence[str]) -> Any:
+def _parameters(request: Request, stop: Sequence[str], **told: Any) -> Any:
     """Return what vLLM is told about an answer, with the stop strings that it is to look for."""
     from vllm import SamplingParams
     from vllm.sampling_params import RequestOutputKind
 
     decoding = request.decoding
-    drawn = {} if decoding.greedy else {"top_p": decoding.top_p, "seed": sampling.seed(request)}
+    drawn = {} if decoding.greedy else {"top_p": decoding.top_p, "seed": drawing_seed(request)}
     return SamplingParams(
         temperature=float(decoding.temperature),
         max_tokens=request.max_new_tokens,
@@ -304,21 +298,7 @@ def _parameters(request: Request, stop: Sequence[str]) -> Any:
         detokenize=bool(stop),
         output_kind=RequestOutputKind.FINAL_ONLY,
         **drawn,
-    )
-
-
-def _echoing(_: Prompt) -> Any:
-    """Return what vLLM is told about a text: to say how likely each of its tokens is."""
-    from vllm import SamplingParams
-    from vllm.sampling_params import RequestOutputKind
-
-    return SamplingParams(
-        temperature=0.0,
-        max_tokens=1,
-        # Of no token but the text's own.
-        prompt_logprobs=0,
-        detokenize=False,
-        output_kind=RequestOutputKind.FINAL_ONLY,
+        **told,
     )
 
 

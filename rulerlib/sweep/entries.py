@@ -20,7 +20,6 @@ from rulerlib.errors import (
     is_number,
     is_text,
     nearest,
-    one_of,
     require,
     whole_number,
 )
@@ -151,7 +150,7 @@ class Entry:
         allowed = "a short name of a-z, 0-9, '.', '_' and '-'"
         named = isinstance(self.name, str) and _NAME.fullmatch(self.name)
         require(named, "name", self.name, allowed)
-        one_of("engine", self.engine, models.ENGINES)
+        models.engine_class(self.engine)
         checkpoints.checked(self.model, self.engine)
         options.checked("engine_options", self.engine_options)
         dictionary("format", self.format, '{"chat": false}')

@@ -428,7 +428,8 @@ class Run(Parameters):
     def _answered(self, cell: Cell, **more: Any) -> Iterator[tuple[dict[str, Any], Prediction]]:
         path = self.answers(cell)
         if "cell" in (before := answers.read_settings(path)):
-            questions.compare(path.parent, before, {"cell": cell.settings()})
+            made, asked_for = {"cell": before["cell"]}, {"cell": cell.settings()}
+            questions.compare(path.parent, made, asked_for)
         predictions, repeated = answers.evidence(path, self._most(cell))
         settings = {**cell.settings(), "name": cell.name, "label": cell.label, **more}
         settings |= {**answers.planned(path), **repeated}

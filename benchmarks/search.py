@@ -31,9 +31,9 @@ os.environ["TOKENIZERS_PARALLELISM"] = "false"
 from rulerlib import languages, tasks, tokens
 from rulerlib.dataset import Dataset
 from rulerlib.errors import RulerError
-from rulerlib.tasks.distractors import value_of
+from rulerlib.tasks.common_words import frequent
 from rulerlib.tasks.frequent_words import NOISE, counts_of, weights_of
-from rulerlib.tasks.word_list import frequent
+from rulerlib.tasks.niah import value_of
 
 TASKS = "niah_multikey_2,niah_multikey_3,cwe,fwe"
 

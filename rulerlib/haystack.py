@@ -70,10 +70,10 @@ def depths_of(count: int, rng: random.Random) -> list[float]:
     return sorted(rng.sample(DEPTHS * laps, count))
 
 
-def one_depth(value: Any) -> float:
+def one_depth(parameter: str, value: Any) -> float:
     """Return a depth that a user has set, or raise a ParameterError: a number from 0 to 100."""
     holds = is_number(value) and 0 <= value <= 100
-    require(holds, "depth", value, "a number from 0 (start) to 100 (end)")
+    require(holds, parameter, value, "a number from 0 (start) to 100 (end)")
     return float(value)
 
 

@@ -77,7 +77,7 @@ def test_who_is_there_goes_with_no_depth_and_with_the_seed():
 
 @pytest.mark.parametrize("kind", ["words", "numbers", "uuids"])
 def test_keys_differ_in_one_part(kind):
-    from rulerlib.tasks.distractors import value_of
+    from rulerlib.tasks.niah import value_of
 
     rng = random.Random(kind)
     for _ in range(5):

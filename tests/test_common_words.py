@@ -24,7 +24,7 @@ from rulerlib import languages
 from rulerlib.dataset import Dataset
 from rulerlib.errors import MissingExtraError, ParameterError
 from rulerlib.samples import Sample
-from rulerlib.tasks.word_list import frequent
+from rulerlib.tasks.common_words import frequent
 from rulerlib.texts import digest
 
 LANGUAGES = ("da", "en")

@@ -27,7 +27,7 @@ from rulerlib.prompts import PromptFormat
 from rulerlib.samples import Prediction, Sample, read
 from rulerlib.store.questions import write
 from rulerlib.tasks import RULER, TASKS, names, resolve
-from rulerlib.tasks.mistakes_reading import explain
+from rulerlib.tasks.mistakes import explain_reading as explain
 
 LANGUAGES, ROWS = ("da", "en"), ("drop_1", "drop_2", "drop_3")
 

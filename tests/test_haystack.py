@@ -56,7 +56,7 @@ def test_random_depths_rise_and_come_evenly(count, seed):
 
 @pytest.mark.parametrize("value", [0, 100, 0.5, 33])
 def test_a_depth_of_the_user_s_own_becomes_a_fraction(value):
-    depth = haystack.one_depth(value)
+    depth = haystack.one_depth("depth", value)
     assert depth == value
     assert isinstance(depth, float)
 
@@ -64,7 +64,7 @@ def test_a_depth_of_the_user_s_own_becomes_a_fraction(value):
 @pytest.mark.parametrize("value", [-0.1, 100.1, math.nan, True, "50", None, [50]])
 def test_a_depth_that_cannot_be_is_refused(value):
     with pytest.raises(ParameterError) as caught:
-        haystack.one_depth(value)
+        haystack.one_depth("depth", value)
     wanted = f"depth is {value!r}, but must be a number from 0 (start) to 100 (end)."
     assert str(caught.value) == wanted
 

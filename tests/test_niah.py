@@ -21,7 +21,7 @@ from rulerlib import haystack, languages
 from rulerlib.dataset import Dataset
 from rulerlib.errors import ParameterError
 from rulerlib.samples import Sample
-from rulerlib.tasks import distractors as pools
+from rulerlib.tasks import niah
 
 LANGUAGES = ("da", "en")
 TYPES = ("words", "numbers", "uuids")
@@ -597,7 +597,7 @@ def test_what_was_made_before_changes_no_byte(task, words, monkeypatch):
 
     def made(*lengths, kept=haystack.KEPT):
         monkeypatch.setattr(haystack, "KEPT", kept)
-        pools.distractors.cache_clear()
+        niah.distractors.cache_clear()
         haystack._counted.cache_clear()
         return {size: Dataset(task, size, "en", words, 3)[1].to_line() for size in lengths}
 

@@ -22,7 +22,7 @@ from rulerlib.parts import Part, Parts
 from rulerlib.runs import Run
 from rulerlib.samples import Prediction, Sample
 from rulerlib.sources.chronicle_questions import OPERATIONS
-from rulerlib.tasks.mistakes_reading import told
+from rulerlib.tasks.mistakes import operands_told
 
 pd = pytest.importorskip("pandas")
 np = pytest.importorskip("numpy")
@@ -190,15 +190,15 @@ def record(said="", language="en", text=TEXT, operands=("2,040", "1,900"), **mor
     ],
 )
 def test_operands_count_however_they_are_written(thought, share):
-    assert told(record(), thought) == share
+    assert operands_told(record(), thought) == share
 
 
 def test_operands_in_words_and_dates_count():
     other = {"text": "Der kom otte i juni og 2.040 den 14. marts.", "language": "da"}
     own = record(operands=("otte", "2.040", "14. marts"), **other)
-    assert told(own, "Den 14. marts: 2040 + 8") == 1
-    assert told(own, "Den 14. maj: 2040 + 18") == pytest.approx(1 / 3)
-    assert math.isnan(told(record(operands=()), "2,040"))
+    assert operands_told(own, "Den 14. marts: 2040 + 8") == 1
+    assert operands_told(own, "Den 14. maj: 2040 + 18") == pytest.approx(1 / 3)
+    assert math.isnan(operands_told(record(operands=()), "2,040"))
 
 
 def test_reasoning_of_right_and_of_wrong_answers():

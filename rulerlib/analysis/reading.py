@@ -38,7 +38,7 @@ from rulerlib.runs import Run
 from rulerlib.samples import OPTIONAL, Prediction, Sample
 from rulerlib.sources.chronicle_questions import OPERATIONS
 from rulerlib.tasks.drop import TRAINING, Reading
-from rulerlib.tasks.mistakes_reading import told
+from rulerlib.tasks.mistakes import operands_told
 
 # Questions of the training side whose answers are counted.
 COUNTED = 200
@@ -191,7 +191,7 @@ def _told(prediction: Prediction, knobs: Mapping[str, Any]) -> float:
     if knobs.get("reasoning", True):
         line = answer_line(prediction.pred, prediction.others.get("language") or "en")
         text += " " + (prediction.pred.rpartition(line)[0] if line else prediction.pred)
-    return told(prediction, text) if text else math.nan
+    return operands_told(prediction, text) if text else math.nan
 
 
 # --- Baselines --------------------------------------------------------------------------------

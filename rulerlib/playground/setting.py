@@ -107,7 +107,7 @@ class Setting:
         one_of("language", self.language, languages.available())
         one_of("haystack", self.haystack, HAYSTACKS)
         whole_number("length", self.length, 1)
-        object.__setattr__(self, "depth", one_depth(self.depth))
+        object.__setattr__(self, "depth", one_depth("depth", self.depth))
         whole_number("num_needles", self.num_needles, 1, len(DEPTHS))
         whole_number("num_distractors", self.num_distractors, 0, len(DEPTHS) - self.num_needles)
         whole_number("num_values", self.num_values, 1, len(DEPTHS) // self.num_keys)

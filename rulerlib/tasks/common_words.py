@@ -25,21 +25,23 @@ import bisect
 import itertools
 import random
 import re
+import unicodedata
 import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cache, cached_property, partial
 from operator import add
+from typing import NamedTuple
 
-from rulerlib import draws
-from rulerlib.errors import flag, one_of, require, whole_number
+from rulerlib import draws, packages
+from rulerlib.errors import ParameterError, flag, one_of, require, whole_number
 from rulerlib.filling import Take
 from rulerlib.haystack import Draft, Filling, Haystack, Pool, Sized, largest, pool_of
+from rulerlib.languages import Language
 from rulerlib.parts import Column
 from rulerlib.scoring import LIST
 from rulerlib.tasks import mistakes
-from rulerlib.tasks.family import AGGREGATION, Family, Maker, asked_once, later
-from rulerlib.tasks.word_list import LONGEST, SHORTEST, frequent, proper
+from rulerlib.tasks.family import AGGREGATION, Checked, Family, Maker, asked_once, knob
 from rulerlib.texts import digest
 from rulerlib.tokens import Tokenizer
 
@@ -60,19 +62,17 @@ SPARE = 0.05
 # How many numbers are counted at a time.
 CHUNK = 2048
 
+# Letters of a word.
+SHORTEST, LONGEST = 3, 14
 
-@dataclass(frozen=True)
-class Repeats:
+# Words asked of wordfreq: more than any language has.
+EVERY = 10**7
+
+
+class Repeats(NamedTuple):
     """A setting of RULER's: the times that words stand in the list and in the worked example.
 
-    Attributes
-    ----------
-    freq_cw, freq_ucw
-        How often each common and each uncommon word stands in the list.
-    example_cw, example_ucw
-        The same for the example.
-    example_uncommon
-        The number of uncommon words in the example, for each common one.
+    ``example_uncommon`` is the number of uncommon words in the example, for each common one.
     """
 
     freq_cw: int
@@ -87,7 +87,7 @@ LIGHT = Repeats(6, 1, example_cw=3, example_ucw=1, example_uncommon=1)
 
 
 @dataclass(frozen=True)
-class Knobs:
+class Knobs(Checked):
     """What can be set about common words.
 
     Attributes
@@ -108,30 +108,19 @@ class Knobs:
     paraphrase
         The wording of the question: 0, the language's own, or 1 to 3, one of the paraphrases that
         its pack has.
-
-    Raises
-    ------
-    ParameterError
-        If a value cannot work, alone or with the others: says what is allowed.
     """
 
-    num_cw: int = 10
-    freq_cw: int | None = None
-    freq_ucw: int | None = None
-    few_shot: bool = True
-    words: str = "wordfreq"
-    paraphrase: int = later(0)
+    num_cw: int = knob(10, whole_number, 1, 1000)
+    freq_cw: int | None = knob(None, whole_number, 1, 10_000)
+    freq_ucw: int | None = knob(None, whole_number, 1, 10_000)
+    few_shot: bool = knob(True, flag)
+    words: str = knob("wordfreq", one_of, SOURCES)
+    paraphrase: int = knob(0, whole_number, 0, later=True)
 
     def __post_init__(self) -> None:
-        whole_number("num_cw", self.num_cw, 1, 1000)
-        for name in ("freq_cw", "freq_ucw"):
-            if getattr(self, name) is not None:
-                whole_number(name, getattr(self, name), 1, 10_000)
+        super().__post_init__()
         common, uncommon = self.frequencies(HEAVY)
         require(common > uncommon, "freq_cw", common, f"more than freq_ucw ({uncommon})")
-        flag("few_shot", self.few_shot)
-        one_of("words", self.words, SOURCES)
-        whole_number("paraphrase", self.paraphrase, 0)
 
     @property
     def automatic(self) -> bool:
@@ -145,17 +134,11 @@ class Knobs:
         return self.freq_cw or HEAVY.freq_cw, self.freq_ucw or HEAVY.freq_ucw
 
 
-class Numbers:
+class ListNumbers:
     """The numbers of a list, ``"1."``, ``"2."``, ..., as far as they were needed.
 
-    Attributes
-    ----------
-    texts, costs
-        Their texts, and what each adds in tokens.
-    lengths
-        Their characters, with the spaces before and after them.
-    sums
-        The cost of the first 0, 1, 2, ... numbers together.
+    ``costs`` are what each adds in tokens, ``lengths`` their characters with the spaces before and
+    after them, ``sums`` the cost of the first 0, 1, 2, ... together.
     """
 
     def __init__(self, tokenizer: Tokenizer) -> None:
@@ -188,8 +171,7 @@ class Numbers:
         self.sums = list(itertools.accumulate(self.costs, initial=0))
 
 
-@dataclass
-class Choice:
+class Choice(NamedTuple):
     """The words of one sample, as positions in the pool.
 
     ``uncommon`` are as many as the smallest list has; a longer one takes more.
@@ -207,11 +189,7 @@ class Choice:
 
 
 class NumberedList(Maker):
-    """Makes the samples of one setting of the knobs.
-
-    ``texts`` are where the words are from, if not from `wordfreq`; ``seed`` is not used, as all
-    that this family draws belongs to a sample.
-    """
+    """Makes the samples of one setting of the knobs; all that is drawn belongs to a sample."""
 
     knobs: Knobs
 
@@ -223,15 +201,7 @@ class NumberedList(Maker):
 
     @cached_property
     def haystack(self) -> Pool:
-        """All words there are, counted once.
-
-        Raises
-        ------
-        ParameterError
-            If there are fewer words than the smallest list and its example need.
-        MissingExtraError
-            If `wordfreq` is needed and not installed.
-        """
+        """All words there are, counted once: enough for the smallest list and its example."""
         if self.knobs.words == "text":
             words = proper(re.findall(r"\w+", " ".join(self._texts)))
         else:
@@ -247,8 +217,8 @@ class NumberedList(Maker):
         return pool_of(words, self.budget.tokenizer)
 
     @cached_property
-    def _numbers(self) -> Numbers:
-        return Numbers(self.budget.tokenizer)
+    def _numbers(self) -> ListNumbers:
+        return ListNumbers(self.budget.tokenizer)
 
     @cached_property
     def setting(self) -> Repeats:
@@ -275,13 +245,7 @@ class NumberedList(Maker):
         return LIGHT
 
     def plan(self, index: int, rng: random.Random, queries: int) -> tuple[list[Draft], Take]:
-        """Return the draft of a question, with its example, and a function that fills the list.
-
-        Raises
-        ------
-        ParameterError
-            If there are not enough words for the length: names the longest that works.
-        """
+        """Return the draft of a question, with its example, and a function that fills the list."""
         allowed = (
             f"at most {self.longest}: there are {len(self.haystack.units)} words, and none"
             ' may come twice (more texts with words="text" or a higher freq_ucw go further)'
@@ -396,10 +360,7 @@ class NumberedList(Maker):
         )
 
     def _fill(self, choice: Choice, least: int, room: int, rng: random.Random) -> Filling:
-        """Return the longest list that ``room`` holds, in a fresh order.
-
-        ``least`` is what the smallest list costs.
-        """
+        """Return the longest list that ``room`` holds; the smallest one costs ``least``."""
         common, uncommon = self.knobs.frequencies(self.setting)
         numbers, pool = self._numbers, self.haystack
         entries, taken = self._entries(choice), set(choice.all)
@@ -420,6 +381,46 @@ class NumberedList(Maker):
             return self._listed(order), cost(count)
 
         return Sized(make, largest(cost, room, len(more)), " ")
+
+
+def proper(words: Iterable[str]) -> tuple[str, ...]:
+    """Return the words that the list may hold in lower case, each once, in their order.
+
+    >>> proper(["house", "House", "cat's", "of", "b12", "ant"])
+    ('house', 'ant')
+    """
+    lowered = dict.fromkeys(word.lower() for word in words)
+    return tuple(word for word in lowered if word.isalpha() and SHORTEST <= len(word) <= LONGEST)
+
+
+@cache
+def frequent(language: Language) -> tuple[str, ...]:
+    """Return all words of a language that `wordfreq` knows, the most frequent first.
+
+    Words in another script than the pack's noise are left out (the English list has Greek ones),
+    and so are the words that the pack calls foreign: wordfreq counts texts such as subtitles and
+    tweets, where English words stand among Danish ones.
+
+    >>> from rulerlib.languages import load
+    >>> frequent(load("da"))[:5]
+    ('det', 'til', 'jeg', 'har', 'for')
+    """
+    wordfreq = packages.load("wordfreq", "words", "Making a list of common words")
+    try:
+        # Its data are frozen (version 3.1 is the last), so the same words come every time.
+        every = wordfreq.top_n_list(language.code, EVERY)
+    except LookupError as error:
+        allowed = f"'text', as wordfreq has no {language.code}"
+        raise ParameterError("words", "wordfreq", allowed) from error
+    words = [word for word in proper(every) if word not in language.foreign]
+    scripts = {_script(letter) for letter in language.noise if letter.isalpha()}
+    strange = {letter for letter in set("".join(words)) if _script(letter) not in scripts}
+    return tuple(word for word in words if strange.isdisjoint(word))
+
+
+def _script(letter: str) -> str:
+    """Return the script of a letter, ``"LATIN"`` or ``"GREEK"``: the first word of its name."""
+    return unicodedata.name(letter, "").partition(" ")[0]
 
 
 FAMILY = Family(

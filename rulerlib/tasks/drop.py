@@ -56,7 +56,7 @@ from rulerlib.scoring import DROP
 from rulerlib.sources import Question, ReadingQuestion, Source, source_file
 from rulerlib.sources.chronicle import Chronicle
 from rulerlib.sources.chronicle_questions import OPERATIONS, ChronicleQuestion
-from rulerlib.tasks import mistakes_reading, qa
+from rulerlib.tasks import mistakes, qa
 from rulerlib.tasks.documents import Documents
 from rulerlib.tasks.family import READING, Family
 from rulerlib.texts import digest
@@ -145,7 +145,7 @@ class Knobs:
         allowed = "1, because every question of a data set is about one passage"
         require(self.source is None or self.passages == 1, "passages", self.passages, allowed)
         if self.depth is not None:
-            one_depth(self.depth)
+            one_depth("depth", self.depth)
             alone = self.passages > 1 or not self.distractors
             allowed = "None unless one passage stands among others"
             require(not alone, "depth", self.depth, allowed)
@@ -441,7 +441,7 @@ FAMILY = Family(
     maker=Reading,
     one_language="its questions come with their passages, in the language of these",
     most_queries=most_queries,
-    explain=mistakes_reading.explain,
+    explain=mistakes.explain_reading,
     reasoning=lambda knobs: REASONING if knobs.reasoning else 0,
     stop=lambda knobs: () if knobs.reasoning else ("\n",),
 )

@@ -30,6 +30,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from operator import mul
+from typing import Any
 
 from rulerlib import draws
 from rulerlib.errors import is_number, require, whole_number
@@ -37,8 +38,7 @@ from rulerlib.filling import Take
 from rulerlib.haystack import Draft, Filling, Pool, Sized, largest, pool_of
 from rulerlib.parts import Column
 from rulerlib.scoring import LIST
-from rulerlib.tasks import mistakes
-from rulerlib.tasks.family import AGGREGATION, Family, Maker, asked_once, later
+from rulerlib.tasks.family import AGGREGATION, Checked, Family, Maker, asked_once, knob
 
 NOISE = "..."
 
@@ -57,8 +57,13 @@ WEIGHT_BITS = 32
 SCALE_BITS = 8
 
 
+def _exponent(name: str, value: Any) -> None:
+    holds = is_number(value) and 0 < value <= 100
+    require(holds, name, value, "a number above 0 and at most 100")
+
+
 @dataclass(frozen=True)
-class Knobs:
+class Knobs(Checked):
     """What can be set about frequent words.
 
     Attributes
@@ -74,27 +79,18 @@ class Knobs:
     paraphrase
         The wording of the question: 0, the language's own, or 1 to 3, one of the paraphrases that
         its pack has.
-
-    Raises
-    ------
-    ParameterError
-        If a value cannot work, alone or with the others: says what is allowed.
     """
 
-    alpha: float = 2.0
-    coded_wordlen: int = 6
-    vocab_size: int = 2000
-    paraphrase: int = later(0)
+    alpha: float = knob(2.0, _exponent)
+    coded_wordlen: int = knob(6, whole_number, 2, 40)
+    vocab_size: int = knob(2000, whole_number, DISTINCT, 50_000)
+    paraphrase: int = knob(0, whole_number, 0, later=True)
 
     def __post_init__(self) -> None:
-        holds = is_number(self.alpha) and 0 < self.alpha <= 100
-        require(holds, "alpha", self.alpha, "a number above 0 and at most 100")
-        whole_number("coded_wordlen", self.coded_wordlen, 2, 40)
-        whole_number("vocab_size", self.vocab_size, DISTINCT, 50_000)
+        super().__post_init__()
         most = len(string.ascii_lowercase) ** self.coded_wordlen // (2 * POOL_FACTOR)
         allowed = f"at most {most} with coded words of {self.coded_wordlen} letters"
         require(self.vocab_size <= most, "vocab_size", self.vocab_size, allowed)
-        whole_number("paraphrase", self.paraphrase, 0)
 
 
 def weights_of(alpha: float, size: int) -> list[int]:
@@ -127,10 +123,7 @@ def counts_of(scale: int, weights: list[int]) -> list[int]:
 
 
 class CodedText(Maker):
-    """Makes the samples of one setting of the knobs.
-
-    ``texts`` are not used, as the text is coded; from ``seed`` the coded words are drawn.
-    """
+    """Makes the samples of one setting of the knobs; from ``seed`` the coded words are drawn."""
 
     knobs: Knobs
 
@@ -227,7 +220,6 @@ FAMILY = Family(
     maker=CodedText,
     one_language="a coded text has no language of its own (language sets that of the question)",
     most_queries=asked_once,
-    explain=mistakes.explain_values,
     beside={"fwe_2": Knobs(alpha=3.5)},
 )
 """RULER's setting: alpha 2, words of six letters; and one that it left out (figure 5 of its paper):

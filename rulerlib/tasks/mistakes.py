@@ -1,11 +1,10 @@
 """Mistakes: what kind of mistake a wrong answer is, as in section 5 of RULER's paper.
 
-Hsieh et al. 2024 read wrong answers and found that models take the values of distractors,
-leave out part of a list or of a UUID, copy the worked example or the beginning of the prompt, and
-answer from no context at all. Here each wrong answer gets one kind, from the answer and from the
-parts of the prompt: no second model judges it. Where a record has no parts, as those of NVIDIA's
-scripts, whatever in its prompt has the form of a value counts as one, and a worked example cannot
-be told from the context.
+Hsieh et al. 2024 found that models take the values of distractors, leave out part of a list or of
+a UUID, copy the worked example or the beginning of the prompt, and answer from no context at all.
+Here each wrong answer gets one kind, from the answer and from the parts of the prompt: no second
+model judges it. Where a record has no parts, as those of NVIDIA's scripts, whatever in its prompt
+has the form of a value counts as one, and a worked example cannot be told from the context.
 
 >>> prediction = Prediction(0, "Code of a: 1234567. Code of b: 7654321.", ["1234567"], "7654321")
 >>> mistake = explain_values(prediction, placed=True)
@@ -19,18 +18,16 @@ import functools
 import itertools
 import math
 import re
-import unicodedata
-from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Sequence
-from functools import cached_property
+from collections.abc import Iterable, Sequence
 from statistics import fmean
 from typing import Any
 
 from rulerlib import languages
-from rulerlib.metrics import clean, items, normalize, normalized
-from rulerlib.parts import Column
+from rulerlib.metrics import answer_line, clean, items, normalize, normalized, words
+from rulerlib.parts import Column, Part
 from rulerlib.samples import Prediction
+from rulerlib.scoring import one_form
 
 KINDS = {
     "empty": "nothing was said",
@@ -54,17 +51,22 @@ KINDS = {
     "incomplete": "right values only, but part of the list is missing",
     "other": "no value of the right form",
 }
-"""The kinds of mistakes; a wrong answer is of the first that fits.
+"""The kinds of mistakes; a wrong answer is of the first that fits."""
 
-An empty answer that the token limit ended is cut off.
-"""
-
-# The characters at the beginning of a prompt that may be copied, and the words in a row that are
-# taken for a copy.
+# Characters of a prompt's beginning that may be copied, and the words in a row that make a copy.
 BEGINNING, COPIED = 1000, 8
 
-# The characters of a UUID in a row that are taken for a part of it: its first group has as many.
+# The characters of a UUID in a row that are taken for a part of it.
 PIECE = 8
+
+# What stands around an answer that is looked for word for word.
+_AROUND = " .,;:!?\"'()»«“”"
+
+# Between the words and numbers of a reckoning: 2,040-1,900=140.
+_SIGNS = re.compile(r"[\s=+*/×÷()–−]|(?<=\d)-")
+
+# By these names turns of a conversation hold values.
+_SAID = ("value", "old", "aside")
 
 _DIGITS = re.compile(rf"[0-9a-f-]{{{PIECE},}}")
 
@@ -72,46 +74,26 @@ COUNTS = ("missing", "distractors", "invented", "from_example", "repeated")
 """The counts in the description of a mistake."""
 
 
-def mistake(error: str = "", **known: Any) -> dict[str, Any]:
+def mistake(error: str = "", **values: Any) -> dict[str, Any]:
     """Return the description of a mistake, in which what is not known is 0 or NaN.
 
-    Parameters
-    ----------
-    error
-        A name in ``KINDS``; ``""`` for a right answer.
-    known
-        Counts: ``missing`` references, ``distractors`` and ``invented`` values (not in the
-        context), values ``from_example``, ``repeated`` values. ``distance``: how far the nearest
-        of the distractors stood from the nearest right value, in percent of the prompt;
-        ``expected``: the same, on average, for a distractor taken at random. NaN where there is
-        none, or where a value stands in many places.
+    ``error`` is a name in ``KINDS``; ``""`` for a right answer. The values are `COUNTS`:
+    ``missing`` references, ``distractors`` and ``invented`` values (not in the context), values
+    ``from_example``, ``repeated`` values. And ``distance``: how far the nearest of the distractors
+    stood from the nearest right value, in percent of the prompt; ``expected``: the same, on
+    average, for a distractor taken at random. NaN where a value stands in many places.
     """
-    return {
-        "error": error, **dict.fromkeys(COUNTS, 0), "distance": math.nan, "expected": math.nan,
-        **known,
-    }  # fmt: skip
+    unknown = {**dict.fromkeys(COUNTS, 0), "distance": math.nan, "expected": math.nan}
+    return {"error": error, **unknown, **values}
 
 
 def explain_values(
     prediction: Prediction, cut_off: bool = False, *, placed: bool = False, listed: bool = False
 ) -> dict[str, Any]:
-    """Return the mistake of an answer that should consist of values.
+    """Return the mistake of a wrong answer that should consist of values, see `mistake`.
 
-    Parameters
-    ----------
-    prediction
-        A wrong answer, with its prompt.
-    cut_off
-        Whether the token limit ended it.
-    placed
-        Whether a value stands at one place, so that distances mean something.
-    listed
-        Whether the answer is a list of single words.
-
-    Returns
-    -------
-    dict
-        See `mistake`.
+    ``cut_off`` says whether the token limit ended it; ``placed``, whether a value stands at one
+    place, so that distances mean something; ``listed``, whether it is a list of single words.
     """
     text = clean(prediction.pred)
     form = items.WORD if listed else items.form(prediction.outputs)
@@ -124,18 +106,18 @@ def explain_values(
     # An answer that a model has long left behind for something else was not cut off.
     rest = text[stated[-1][1] :] if stated else ""
     going_on = cut_off and len(rest.strip()) <= max(map(len, prediction.outputs), default=0)
-    said = normalized(value for value, _ in stated)
-    said = [value for value in said if values.stands(value) or value not in values.keys]
+    given = normalized(value for value, _ in stated)
+    given = [value for value in given if values.stands(value) or value not in values.keys]
     answer = normalize(text)
     missing = [reference for reference in references if reference not in answer]
-    wrong = [value for value in dict.fromkeys(said) if value not in references]
+    wrong = [value for value in dict.fromkeys(given) if value not in references]
     distractors = [value for value in wrong if values.stands(value)]
     copied = [value for value in wrong if values.is_shown(value) and value not in distractors]
     invented = len(wrong) - len(distractors) - len(copied)
-    repeated = len(said) - len(set(said))
+    repeated = len(given) - len(set(given))
     if not text:
         error = "cut off" if cut_off else "empty"
-    elif len(set(said)) == invented and refused(text):
+    elif len(set(given)) == invented and refused(text):
         # The words of a refusal may have the form of a value, but stand in no haystack.
         error = "refused"
     elif copied and 2 * len(copied) >= len(wrong):
@@ -151,20 +133,12 @@ def explain_values(
     elif missing and _has_piece(form.sub(" ", text), missing):
         error = "part of a UUID"
     else:
-        error = "incomplete" if said else "other"
+        error = "incomplete" if given else "other"
     explained = mistake(
         error, missing=len(missing), distractors=len(distractors), invented=invented,
         from_example=len(copied), repeated=repeated,
     )  # fmt: skip
-    places = values.places() if placed and distractors else []
-    right = sorted(start for value, start in places if value in references)
-    if right:
-        away = dict[str, int]()
-        for value, start in places:
-            # Of a value that stands in several places, the nearest.
-            near = _nearest(right, start)
-            if away.setdefault(value, near) > near:
-                away[value] = near
+    if away := values.away(references) if placed and distractors else {}:
         others = [near for value, near in away.items() if value not in references]
         explained["distance"] = 100 * min(map(away.__getitem__, distractors)) / values.size
         explained["expected"] = 100 * fmean(others) / values.size
@@ -172,28 +146,12 @@ def explain_values(
 
 
 def explain_question(prediction: Prediction, cut_off: bool = False) -> dict[str, Any]:
-    """Return the mistake of an answer in free text, as questions about documents have it.
-
-    The first line of the answer is looked for, word for word, in the documents.
-
-    Parameters
-    ----------
-    prediction
-        A wrong answer, with its prompt.
-    cut_off
-        Whether the token limit ended it.
-
-    Returns
-    -------
-    dict
-        See `mistake`.
-    """
+    """Return the mistake of an answer in free text, whose first line is looked for in documents."""
     text = clean(prediction.pred)
     first, newline, _ = text.partition("\n")
-    answer = normalize(first).strip(" .,;:!?\"'()»«“”")
+    answer = normalize(first).strip(_AROUND)
     documents, right = _documents(prediction)
     pattern = re.compile(rf"(?<!\w){re.escape(answer)}(?!\w)")
-    # A search for plain text is much faster than one for whole words.
     near = [(start, text) for start, text in documents if answer and answer in text]
     taken = [start + hit.start() for start, text in near for hit in pattern.finditer(text)]
     if not text:
@@ -212,40 +170,181 @@ def explain_question(prediction: Prediction, cut_off: bool = False) -> dict[str,
     if error in ("distractor", "no context"):
         explained["distractors" if taken else "invented"] = 1
     if error == "distractor" and right:
-        size = max(1, len(prediction.input))
-        explained["distance"] = 100 * min(_nearest(right, start) for start in taken) / size
-        # The mean over the whole prompt: a quarter to a half of it, by where this one is.
-        at = right[0] / size
-        explained["expected"] = 50 * (at * at + (1 - at) * (1 - at))
+        explained |= _distance(prediction, right, taken)
     return explained
+
+
+def _distance(prediction: Prediction, right: Sequence[int], taken: Sequence[int]) -> dict[str, Any]:
+    """Return how far the nearest of some places is from the right ones, and from a random one."""
+    size = max(1, len(prediction.input))
+    distance = min(abs(at - start) for at in right for start in taken)
+    # The mean over the whole prompt: a quarter to a half of it, by where this one is.
+    at = right[0] / size
+    return {"distance": 100 * distance / size, "expected": 50 * (at * at + (1 - at) * (1 - at))}
+
+
+def explain_reading(prediction: Prediction, cut_off: bool = False) -> dict[str, Any]:
+    """Return the likely cause of a wrong answer to a question about a passage."""
+    language = prediction.others.get("language") or "en"
+    pred = one_form(prediction.pred)
+    line = answer_line(pred, language)
+    given = (pred if line is None else line).strip()
+    golds = prediction.golds or [[output] for output in prediction.outputs]
+    golds = [[one_form(span) for span in gold] for gold in golds]
+    if not given:
+        error = "cut off" if cut_off else "empty"
+    elif refused(given):
+        error = "refused"
+    elif cut_off and line is None:
+        error = "cut off"
+    else:
+        error = _cause(prediction, given, golds, language)
+    invented = error in ("wrong value", "wrong arithmetic", "no context")
+    taken = error == "wrong operand"
+    return mistake(error, missing=1, invented=int(invented), distractors=int(taken))
+
+
+def _cause(
+    prediction: Prediction, given: str, golds: Sequence[Sequence[str]], language: str
+) -> str:
+    """Return the cause of an answer that says something."""
+    answer, numbers = f" {words.normalized(given, language)} ", _numbers(given, language)
+    if any(_numbers(span, language) == numbers for gold in golds for span in gold if numbers):
+        # More words, or other ones, stand beside the number than beside any gold.
+        return "wrong unit"
+    for gold in golds:
+        spans = [f" {words.normalized(span, language)} " for span in gold]
+        if 0 < sum(span in answer for span in spans) < len(spans):
+            return "incomplete"
+    context = prediction.parts.of_role("context")
+    texts = [prediction.input[part.start : part.end] for part in context] or [prediction.input]
+    if any(_stands(form, text) for form in _forms(given, numbers) for text in texts):
+        return "wrong operand"
+    if not numbers:
+        return "no context"
+    thought = f"{prediction.others.get('thinking', '')} {prediction.pred}"
+    return "wrong arithmetic" if operands_told(prediction, thought) == 1 else "wrong value"
+
+
+def operands_told(prediction: Prediction, thought: str) -> float:
+    """Return the share, 0 to 1, of a question's operands that stand in what was thought about it.
+
+    A number counts however it is written, in words as well. NaN where the operands are unknown.
+    """
+    language = prediction.others.get("language") or "en"
+    text = f" {words.normalized(thought, language, _SIGNS)} "
+    operands = (
+        words.normalized(prediction.input[part.start : part.end], language, _SIGNS)
+        for part in prediction.parts.of_role("operand")
+    )
+    hits = [f" {operand} " in text for operand in operands]
+    return sum(hits) / len(hits) if hits else math.nan
+
+
+def _numbers(text: str, language: str) -> list[float]:
+    """Return the numbers of a text, as the measures of reading comprehension read them."""
+    values = map(words.finite, words.normalized(text, language).split())
+    return [value for value in values if value is not None]
+
+
+def _forms(given: str, numbers: Sequence[float]) -> Iterable[str]:
+    """Yield an answer as it is written, and its number in the forms that texts have."""
+    yield given.partition("\n")[0].strip(_AROUND + "\n")
+    if len(numbers) == 1:
+        for form in (f"{numbers[0]:,.15g}", f"{numbers[0]:.15g}"):
+            yield form
+            # As in Danish.
+            yield form.translate(str.maketrans(",.", ".,"))
+
+
+def _stands(form: str, text: str) -> bool:
+    """Return whether a text has these words or this number, in any case."""
+    pattern = rf"(?<![\w.,-]){re.escape(form)}(?![\w-]|[.,]\d)"
+    return bool(form) and re.search(pattern, text, re.IGNORECASE) is not None
+
+
+def explain_taught(prediction: Prediction, cut_off: bool = False) -> dict[str, Any]:
+    """Return the mistake of an answer about an episode: whose value its first line is."""
+    language = prediction.others.get("language") or "en"
+    text = clean(prediction.pred)
+    first, newline, _ = text.partition("\n")
+    answer = words.normalized(first, language)
+    taken = list[Part]()
+    if not text:
+        error = "cut off" if cut_off else "empty"
+    elif refused(first) or answer in _unknown(language):
+        error = "refused"
+    elif not any(letter.isalnum() for letter in first):
+        error = "other"
+    elif any(_holds(answer, output, language) for output in prediction.outputs):
+        error = "more words"
+    else:
+        error, taken = _whose(prediction, answer, language)
+        if error == "no context" and cut_off and not newline:
+            error = "cut off"
+    invented = int(error in ("wrong value", "no context"))
+    explained = mistake(error, missing=1, distractors=int(bool(taken)), invented=invented)
+    right = [part for part in prediction.parts.of_role("needle") if part.value is not None]
+    if taken and right:
+        explained |= _distance(prediction, [right[0].start], [part.start for part in taken])
+    return explained
+
+
+def _whose(prediction: Prediction, answer: str, language: str) -> tuple[str, list[Part]]:
+    """Return the kind of an answer that says something, and the values of other facts in it."""
+    prompt, parts = prediction.input, prediction.parts
+    needed = parts.of_role("needle")
+    near, far = dict[str, set[str | None]](), list[Part]()
+    for part in parts.of_role("value"):
+        value = prompt[part.start : part.end]
+        if _holds(answer, value, language):
+            if any(fact.start <= part.start < fact.end for fact in needed):
+                near.setdefault(value, set()).add(part.key)
+            else:
+                far.append(part)
+    # What a needed fact says as well is no other fact's value.
+    taken = [part for part in far if prompt[part.start : part.end] not in near]
+    wrong = prediction.others.get("facts", {}).get("wrong")
+    disagrees = isinstance(wrong, str) and _holds(answer, wrong, language)
+    if disagrees or any(not keys.isdisjoint(_SAID) for keys in near.values()):
+        return "overruled", []
+    if taken or near:
+        return ("distractor", taken) if taken else ("halfway", [])
+    context = parts.of_role("context")
+    texts = [prompt[part.start : part.end] for part in context] or [prompt]
+    if any(_holds(words.normalized(text, language), answer, language) for text in texts):
+        return "other", []
+    return "wrong value" if any(map(str.isdigit, answer)) else "no context", []
+
+
+def _holds(text: str, value: str, language: str) -> bool:
+    """Return whether the words of a value stand in a text that is `normalized` already."""
+    plain = words.normalized(value, language)
+    return bool(plain) and f" {plain} " in f" {text} "
+
+
+@functools.cache
+def _unknown(language: str) -> frozenset[str]:
+    """Return what is said in a language where something was never taught."""
+    table = languages.load(language).templates.get("episodic", {})
+    unknown = table.get("events", {}).get("unknown", [])
+    return frozenset(words.normalized(word, language) for word in unknown)
 
 
 def copies_beginning(prediction: Prediction, text: str) -> bool:
     """Return whether an answer repeats the beginning of its prompt, ``COPIED`` words in a row.
 
     Needles, distractors and documents do not count: whoever quotes one of them was looking for it.
-
-    Parameters
-    ----------
-    prediction
-        The answer, with its prompt.
-    text
-        What is looked at of it.
-
-    >>> copies_beginning(Prediction(0, "1. a 2. b 3. c 4. d 5. e", ["e"]), "3. c 4. d 5. e 1. a")
-    False
-    >>> copies_beginning(Prediction(0, "1. a 2. b 3. c 4. d 5. e", ["e"]), "1. a 2. b 3. c 4. d")
-    True
     """
     if len(text.split()) < COPIED:
         return False
-    words = normalize(text).split()
-    runs = [f" {' '.join(words[at : at + COPIED])} " for at in range(len(words) - COPIED + 1)]
+    plain = normalize(text).split()
+    runs = [f" {' '.join(plain[at : at + COPIED])} " for at in range(len(plain) - COPIED + 1)]
     beginning = prediction.input[:BEGINNING]
     if not _holds_any(beginning, runs):
         return False
     for part in prediction.parts_of("needle", "distractor", "hop", "document"):
-        # What takes its place is as long, so that the next one stands where it stood.
+        # The replacement has the same length, so later positions stay valid.
         size = max(0, min(part.end, len(beginning)) - part.start)
         beginning = beginning[: part.start] + "\0" * size + beginning[part.start + size :]
     return _holds_any(beginning, runs)
@@ -253,8 +352,8 @@ def copies_beginning(prediction: Prediction, text: str) -> bool:
 
 def _holds_any(text: str, runs: Sequence[str]) -> bool:
     """Return whether any of these words in a row, with a space at both ends, stand in a text."""
-    words = f" {' '.join(normalize(text).split())} " if runs else ""
-    return any(run in words for run in runs)
+    plain = f" {' '.join(normalize(text).split())} " if runs else ""
+    return any(run in plain for run in runs)
 
 
 def _has_piece(text: str, missing: Sequence[str]) -> bool:
@@ -270,13 +369,9 @@ def _has_piece(text: str, missing: Sequence[str]) -> bool:
 
 
 def refused(text: str) -> bool:
-    """Return whether an answer holds one of the phrases by which models decline, in any language.
-
-    >>> refused("I'm sorry, but I cannot find that.")
-    True
-    """
-    said = " ".join(normalize(text).replace("’", "'").split())
-    return any(phrase in said for phrase in _refusals())
+    """Return whether it holds one of the phrases by which models decline, in any language."""
+    plain = " ".join(normalize(text).replace("’", "'").split())
+    return any(phrase in plain for phrase in _refusals())
 
 
 @functools.cache
@@ -287,88 +382,53 @@ def _refusals() -> tuple[str, ...]:
 
 
 class _Values:
-    """The values of a prompt, normalized: tens of thousands, of which few are ever asked for.
+    """The values of a prompt, normalized, with where they start.
 
-    Attributes
-    ----------
-    size
-        The characters of the prompt without the worked example.
+    ``size`` are the characters of the prompt after the worked example, which ends at ``begin``.
     """
 
     def __init__(self, prediction: Prediction, form: re.Pattern[str]) -> None:
-        self._prompt, self._form, self._columns = prediction.input, form, tuple[Column, ...]()
-        self._has_parts = bool(prediction.others.get("parts"))
-        if self._has_parts:
+        prompt, columns = prediction.input, tuple[Column, ...]()
+        if prediction.others.get("parts"):
             roles = "example", "needle", "distractor", "value", "word"
-            self._columns = prediction.columns_of(*roles)
-        examples = (column.end for column in self._columns if column.role == "example")
-        self._begin = max(itertools.chain.from_iterable(examples), default=0)
-        self.size = max(1, len(self._prompt) - self._begin)
+            columns = prediction.columns_of(*roles)
+            places = [
+                (start, end)
+                for column in columns
+                if column.role in ("value", "word")
+                for start, end in zip(column.start, column.end, strict=True)
+            ]
+        else:
+            places = [hit.span() for hit in form.finditer(prompt)]
+        examples = (column.end for column in columns if column.role == "example")
+        self.begin = max(itertools.chain.from_iterable(examples), default=0)
+        self.size = max(1, len(prompt) - self.begin)
+        self.starts = defaultdict[str, list[int]](list)
+        texts = normalized(prompt[start:end] for start, end in places)
+        for value, (start, _) in zip(texts, places, strict=True):
+            self.starts[value].append(start)
+        hidden = (column for column in columns if column.role in ("needle", "distractor"))
+        keys = itertools.chain.from_iterable(column.more.get("key", ()) for column in hidden)
+        self.keys = {*normalized(filter(None, keys))}
 
     def stands(self, value: str) -> bool:
         """Return whether it is a value of the context."""
-        return self._is_value(value, self._begin, len(self._prompt))
+        return any(start >= self.begin for start in self.starts.get(value, ()))
 
     def is_shown(self, value: str) -> bool:
         """Return whether it is a value of the worked example."""
-        return self._is_value(value, 0, self._begin)
+        return any(start < self.begin for start in self.starts.get(value, ()))
 
-    @cached_property
-    def keys(self) -> set[str]:
-        """The keys of needles and distractors."""
-        named = (column for column in self._columns if column.role in ("needle", "distractor"))
-        keys = itertools.chain.from_iterable(column.more.get("key", ()) for column in named)
-        return {*normalized(filter(None, keys))}
-
-    def places(self) -> list[tuple[str, int]]:
-        """Return each value of the context with where it starts."""
-        return [(value, start) for value, start in self._all if start >= self._begin]
-
-    def _is_value(self, value: str, first: int, last: int) -> bool:
-        """Return whether one of the values that start at characters [first, last) is this."""
-        if self._text is None:
-            return any(first <= start < last for start in self._starts.get(value, ()))
-        end = last + len(value) - 1
-        start = self._text.find(value, first, end)
-        while start >= 0 and self._ends.get(start) != start + len(value):
-            start = self._text.find(value, start + 1, end)
-        return start >= 0
-
-    @cached_property
-    def _text(self) -> str | None:
-        """The prompt normalized, each character where it was; None where it cannot be."""
-        prompt = self._prompt
-        # Most prompts are plain letters, which are folded much faster than all others.
-        text = prompt.lower() if prompt.isascii() else prompt.casefold()
-        holds = self._has_parts and len(text) == len(prompt)
-        return text if holds and _is_normal(prompt) and _is_normal(text) else None
-
-    @cached_property
-    def _ends(self) -> dict[int, int]:
-        """Where each value ends, by where it starts."""
-        listed = (column for column in self._columns if column.role in ("value", "word"))
-        pairs = (zip(column.start, column.end, strict=True) for column in listed)
-        return dict(itertools.chain.from_iterable(pairs))
-
-    @cached_property
-    def _all(self) -> list[tuple[str, int]]:
-        """Each value, those of the worked example too, with where it starts."""
-        if not self._has_parts:
-            hits = self._form.finditer(self._prompt)
-            return [(normalize(hit[0]), hit.start()) for hit in hits]
-        texts = map(self._prompt.__getitem__, map(slice, self._ends, self._ends.values()))
-        return [*zip(normalized(texts), self._ends, strict=True)]
-
-    @cached_property
-    def _starts(self) -> dict[str, list[int]]:
-        """Where each value starts, by its text."""
-        starts: dict[str, list[int]] = defaultdict(list)
-        for value, start in self._all:
-            starts[value].append(start)
-        return starts
-
-
-_is_normal = functools.partial(unicodedata.is_normalized, "NFKC")
+    def away(self, references: Sequence[str]) -> dict[str, int]:
+        """Return how far each value of the context stands from the nearest right one."""
+        right = [at for value in {*references} for at in self.starts.get(value, ())]
+        right = [start for start in right if start >= self.begin]
+        away = dict[str, int]()
+        for value, starts in self.starts.items():
+            near = [abs(at - start) for start in starts if start >= self.begin for at in right]
+            if near:
+                away[value] = min(near)
+        return away
 
 
 def _documents(prediction: Prediction) -> tuple[list[tuple[int, str]], list[int]]:
@@ -386,11 +446,3 @@ def _documents(prediction: Prediction) -> tuple[list[tuple[int, str]], list[int]
         for part in parts.of_role("document", "distractor")
     ]
     return documents, [part.start for part in parts.of_role("value")]
-
-
-def _nearest(starts: Sequence[int], start: int) -> int:
-    """Return the characters from ``start`` to the nearest of ``starts``, which rise."""
-    if len(starts) == 1:
-        return abs(starts[0] - start)
-    at = bisect_left(starts, start)
-    return min(abs(other - start) for other in starts[max(0, at - 1) : at + 1])

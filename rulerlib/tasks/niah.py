@@ -10,19 +10,21 @@ An example of ``niah_single_1`` (Danish, shortened)::
 
     outputs: ["4821093"]
 
-Eight variants are settings of six knobs (Hsieh et al. 2024, "RULER: What's the
-Real Context Size of Your Long-Context Language Models?", appendix B). Of the 18
-settings from which RULER's thirteen tasks were chosen, three more are needles:
-the labels of figure 5 in appendix C name two values, two queries, and words as
-values. That there are two keys where two are asked for is ours to say. The two
-tests that came before RULER are `rulerlib.tasks.classics`.
+Eight variants are settings of six knobs (Hsieh et al. 2024, "RULER: What's the Real Context Size
+of Your Long-Context Language Models?", appendix B). Of the 18 settings from which RULER's thirteen
+tasks were chosen, three more are needles (figure 5 in appendix C): two values, two queries, and
+words as values. `Classic` makes the two tests that came before RULER.
 """
 
 from __future__ import annotations
 
 import bisect
+import functools
 import itertools
+import json
 import random
+import threading
+import uuid
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property, partial
@@ -31,23 +33,13 @@ from typing import Any
 
 from rulerlib.errors import DataError, is_number, one_of, require, whole_number
 from rulerlib.filling import Take
-from rulerlib.haystack import (
-    DEPTHS,
-    Draft,
-    Haystack,
-    Needle,
-    Pool,
-    depth_of,
-    depths_of,
-    one_depth,
-    prose,
-)
-from rulerlib.languages import VALUE_TYPES
+from rulerlib.haystack import DEPTHS, Draft, Haystack, Needle, Pool, depth_of, depths_of, one_depth
+from rulerlib.languages import VALUE_TYPES, Language
 from rulerlib.parts import Column
 from rulerlib.scoring import ABSENCE, LIST
-from rulerlib.tasks import absence, classics
-from rulerlib.tasks.distractors import TRIES, distractors, last_place, value_of
-from rulerlib.tasks.family import RETRIEVAL, Family, Maker, later
+from rulerlib.tasks import absence
+from rulerlib.tasks.family import RETRIEVAL, Checked, Family, Maker, knob
+from rulerlib.texts import digest
 
 HAYSTACKS = ("noise", "essay", "needle")
 
@@ -56,9 +48,17 @@ NEEDLES = ("magic", "passkey", "sentence")
 # A pool holds this many times the distractors of one prompt, so that two prompts differ.
 POOL_FACTOR = 2
 
+# How often something is drawn anew that stands in the text by chance, or twice.
+TRIES = 1000
+
+
+def _share(name: str, value: Any) -> None:
+    holds = is_number(value) and 0 <= value <= 1
+    require(holds, name, value, "a share of the questions, from 0 to 1")
+
 
 @dataclass(frozen=True)
-class Knobs:
+class Knobs(Checked):
     """What can be set about a needle-in-a-haystack task.
 
     Attributes
@@ -77,7 +77,7 @@ class Knobs:
         others stay where they would be without it.
     needle
         ``"magic"``: RULER's sentence with a key and a value; ``"passkey"`` and ``"sentence"``:
-        one needle of the tests before RULER, in noise or essays, see `rulerlib.tasks.classics`.
+        one needle of the tests before RULER, in noise or essays, see `Classic`.
     paraphrase
         The wording of the question: 0, the language's own, or 1 to 3, one of the paraphrases that
         its pack has.
@@ -86,52 +86,35 @@ class Knobs:
         the answer that there is none, and the keys of a context differ in one part alone; those of
         the other questions do not stand there, neither one nor all of them. See
         `rulerlib.tasks.absence`.
-
-    Raises
-    ------
-    ParameterError
-        If a value cannot work, alone or with the others: says what is allowed.
     """
 
-    haystack: str = "essay"
-    type_needle_k: str = "words"
-    type_needle_v: str = "numbers"
-    num_needle_k: int = 1
-    num_needle_v: int = 1
-    num_needle_q: int = 1
-    depth: float | None = None
-    needle: str = later("magic")
-    paraphrase: int = later(0)
-    present: float = later(1.0)
+    haystack: str = knob("essay", one_of, HAYSTACKS)
+    type_needle_k: str = knob("words", one_of, VALUE_TYPES)
+    type_needle_v: str = knob("numbers", one_of, VALUE_TYPES)
+    num_needle_k: int = knob(1, whole_number, 1, len(DEPTHS))
+    num_needle_v: int = knob(1, whole_number, 1, len(DEPTHS))
+    num_needle_q: int = knob(1, whole_number, 1, len(DEPTHS))
+    depth: float | None = knob(None, one_depth)
+    needle: str = knob("magic", one_of, NEEDLES, later=True)
+    paraphrase: int = knob(0, whole_number, 0, later=True)
+    present: float = knob(1.0, _share, later=True)
 
     def __post_init__(self) -> None:
-        one_of("haystack", self.haystack, HAYSTACKS)
-        one_of("type_needle_k", self.type_needle_k, VALUE_TYPES)
-        one_of("type_needle_v", self.type_needle_v, VALUE_TYPES)
-        for name in ("num_needle_k", "num_needle_v", "num_needle_q"):
-            whole_number(name, getattr(self, name), 1, len(DEPTHS))
+        super().__post_init__()
         if self.num_needle_q > self.num_needle_k:
             object.__setattr__(self, "num_needle_k", self.num_needle_q)
-        count = self.num_needles
-        allowed = f"at most {len(DEPTHS)}, the number of depths"
-        require(count <= len(DEPTHS), "num_needle_k * num_needle_v", count, allowed)
-        if self.depth is not None:
-            one_depth(self.depth)
-        whole_number("paraphrase", self.paraphrase, 0)
-        share = is_number(self.present) and 0 <= self.present <= 1
-        require(share, "present", self.present, "a share of the questions, from 0 to 1")
-        if one_of("needle", self.needle, NEEDLES) != "magic":
-            self._check_classic()
-
-    def _check_classic(self) -> None:
-        """Check that nothing is set of which a needle from before RULER knows nothing."""
-        usual = {item.name: item.default for item in fields(self)}
-        only = dict.fromkeys(("haystack", "depth", "needle"))
-        for name in [name for name in usual if name not in only]:
-            allowed = f"{usual[name]!r} where needle is {self.needle!r}"
-            require(getattr(self, name) == usual[name], name, getattr(self, name), allowed)
+        count, most = self.num_needles, f"at most {len(DEPTHS)}, the number of depths"
+        require(count <= len(DEPTHS), "num_needle_k * num_needle_v", count, most)
+        if self.needle == "magic":
+            return
+        # A needle from before RULER knows nothing of the other knobs.
         allowed = f"'noise' or 'essay' where needle is {self.needle!r}"
         require(self.haystack != "needle", "haystack", self.haystack, allowed)
+        for item in fields(self):
+            value, usual = getattr(self, item.name), item.default
+            allowed = f"{usual!r} where needle is {self.needle!r}"
+            free = item.name in ("haystack", "depth", "needle")
+            require(free or value == usual, item.name, value, allowed)
 
     @property
     def num_needles(self) -> int:
@@ -145,14 +128,11 @@ class Knobs:
 
 
 def most_queries(knobs: Knobs) -> tuple[int | None, str]:
-    """Return how many questions one context can be asked (None: any number), and what decides it.
-
-    One more needle changes nothing in a haystack of needles, where it stands among distractors of
-    its own form. In prose or noise it makes another task.
-    """
+    """Return how many questions one context can be asked (None: any number), and why."""
     if knobs.depth is not None:
         return 1, "a depth that is set holds for one needle alone"
     if knobs.haystack == "needle" and knobs.num_needle_v == 1:
+        # One more needle stands among distractors of its own form, and changes nothing.
         return None, ""
     if knobs.num_needles == 1:
         return 1, (
@@ -164,106 +144,80 @@ def most_queries(knobs: Knobs) -> tuple[int | None, str]:
 
 
 class Needles(Maker):
-    """Makes the samples of one setting of the knobs.
-
-    ``texts`` are prose for the essay haystack; from ``seed`` the pool of distractors is drawn.
-    """
+    """Makes the samples of one setting; from ``seed`` the pool of distractors is drawn."""
 
     knobs: Knobs
 
     @cached_property
     def haystack(self) -> Haystack:
-        """The line of noise, the sentences of the texts, or distractors, counted once.
-
-        Raises
-        ------
-        ParameterError
-            If there are too few different keys for distractors of the length.
-        """
-        tokenizer = self.budget.tokenizer
-        if self.knobs.haystack == "noise":
-            return Haystack([self.language.noise], "\n", tokenizer)
-        if self.knobs.haystack == "essay":
-            return prose(self._texts, tokenizer)
-        return Pool([*self._hidden], "\n", tokenizer)
+        """The line of noise, the sentences of the texts, or distractors, counted once."""
+        if self.knobs.haystack == "needle":
+            return Pool([*self._hidden], "\n", self.budget.tokenizer)
+        return super().haystack
 
     @property
     def alike(self) -> bool:
-        """See `Maker`; not where some questions ask for what is not there."""
         return self.knobs.present == 1
 
     def plan(self, index: int, rng: random.Random, queries: int) -> tuple[list[Draft], Take]:
         """Return ``queries`` drafts about the keys of one context, and a function that fills it.
 
         No key is asked for twice. In a haystack of needles each question brings its keys.
-
-        Raises
-        ------
-        DataError
-            If no keys and values were found that do not stand in the haystack already.
         """
         knobs = self.knobs
-        asked_for = queries * knobs.num_needle_q
+        count = queries * knobs.num_needle_q
         draw: Callable[[], str] = partial(value_of, knobs.type_needle_k, self.language, rng)
         draw = draw if knobs.present == 1 else absence.alike(draw, rng)
-        drawn = self._draw(rng, max(knobs.num_needle_k, asked_for), draw)
-        asked = rng.sample(range(len(drawn)), asked_for)
-        keys = [[*drawn][number] for number in asked]
+        drawn = self._draw(rng, max(knobs.num_needle_k, count), draw)
+        numbers = rng.sample(range(len(drawn)), count)
+        keys = [[*drawn][number] for number in numbers]
         pairs = [(key, value) for key, values in drawn.items() for value in values]
-        if len(pairs) == 1:
-            depths = [depth_of(index) if knobs.depth is None else knobs.depth]
-        elif knobs.num_needles == 1:
+        if knobs.num_needles == 1 and len(pairs) > 1:
             # Each needle where it would be if it were alone, in the order of the text.
-            placed = sorted((depth_of(index * queries + at), key) for at, key in enumerate(asked))
-            pairs, depths = [pairs[key] for _, key in placed], [depth for depth, _ in placed]
+            placed = sorted((depth_of(index * queries + at), key) for at, key in enumerate(numbers))
+            pairs = [pairs[key] for _, key in placed]
+            depths: list[float] = [depth for depth, _ in placed]
         else:
-            rng.shuffle(pairs)
-            depths = depths_of(len(pairs), rng)
-            if knobs.depth is not None:
-                number = next(at for at, (key, _) in enumerate(pairs) if key == keys[0])
-                moved = pairs.pop(number)
-                del depths[number]
-                number = bisect.bisect_left(depths, knobs.depth)
-                pairs.insert(number, moved)
-                depths.insert(number, knobs.depth)
+            depths = self._depths(pairs, keys[0], index, rng)
         needles = []
         for (key, value), depth in zip(pairs, depths, strict=True):
             text = self._needle(key, value)
             needles.append(Needle(text, depth, last_place(value, text), key))
-        firsts = range(0, asked_for, knobs.num_needle_q)
-        queried = [keys[first : first + knobs.num_needle_q] for first in firsts]
-        if knobs.present == 1:
-            drafts = [self._ask(some, pairs, needles) for some in queried]
-        else:
-            drafts = self._ask_some(queried, pairs, needles, draw, index * queries, rng)
+        taken, drafts = [*itertools.chain(*pairs)], []
+        for number in range(queries):
+            wanted = keys[number * knobs.num_needle_q : (number + 1) * knobs.num_needle_q]
+            place = index * queries + number
+            there = knobs.present == 1 or absence.is_there(place, knobs.present, self._seed)
+            if not there:
+                for _ in wanted:
+                    taken += self._draw_some(rng, 1, taken, draw)
+                wanted = taken[-len(wanted) :]
+            draft = self._ask(wanted, pairs, needles)
+            if knobs.present < 1:
+                absence.allow_none(draft, there, self.wording, self._form, self._names(wanted))
+            drafts.append(draft)
         return drafts, partial(self.haystack.draw, rng=rng)
 
-    def _ask_some(
-        self,
-        queried: list[list[str]],
-        pairs: list[tuple[str, str]],
-        needles: list[Needle],
-        draw: Callable[[], str],
-        first: int,
-        rng: random.Random,
-    ) -> list[Draft]:
-        """Return the questions about a context, of which some ask for keys that it does not have.
+    def _depths(
+        self, pairs: list[tuple[str, str]], first: str, index: int, rng: random.Random
+    ) -> list[float]:
+        """Bring the needles of a context into any order, and return their depths.
 
-        ``draw`` draws their keys, and ``first`` is the place of the first question among all.
+        Where a depth is set, one needle of the key ``first`` moves there.
         """
-        taken = [*itertools.chain(*pairs)]
-        drafts = []
-        for number, keys in enumerate(queried, first):
-            there = absence.is_there(number, self.knobs.present, self._seed)
-            if not there:
-                known = len(taken)
-                for _ in keys:
-                    taken += self._draw_some(rng, 1, taken, draw)
-                keys = taken[known:]
-            draft = self._ask(keys, pairs, needles)
-            absence.allow_none(draft, there, self.wording, self._form, self._names(keys))
-            drafts.append(draft)
-        return drafts
+        depth = self.knobs.depth
+        if len(pairs) == 1:
+            return [depth_of(index) if depth is None else depth]
+        rng.shuffle(pairs)
+        depths = depths_of(len(pairs), rng)
+        if depth is not None:
+            number = next(at for at, (key, _) in enumerate(pairs) if key == first)
+            moved = pairs.pop(number)
+            del depths[number]
+            number = bisect.bisect_left(depths, depth)
+            pairs.insert(number, moved)
+            depths.insert(number, depth)
+        return depths
 
     @property
     def _form(self) -> str:
@@ -308,14 +262,8 @@ class Needles(Maker):
     @cached_property
     def _sentence(self) -> str:
         """The sentence of a needle, in which its key and its value are left open."""
-        return self.language.fill(
-            "niah", "needle", self.language.label(self.knobs.type_needle_v, 2)
-        )
-
-    @cached_property
-    def _wording(self) -> str:
-        """The words of every needle."""
-        return self._needle("", "").casefold()
+        label = self.language.label(self.knobs.type_needle_v, 2)
+        return self.language.fill("niah", "needle", label)
 
     def _draw(
         self, rng: random.Random, count: int, draw: Callable[[], str]
@@ -336,7 +284,7 @@ class Needles(Maker):
     ) -> dict[str, list[str]]:
         """Return values by key; none of them stands in any of ``taken`` or holds one of these."""
         knobs, language = self.knobs, self.language
-        wording = self._wording
+        wording = self._needle("", "").casefold()
         for _ in range(TRIES):
             keys = [draw() for _ in range(count)]
             size = count * knobs.num_needle_v
@@ -348,8 +296,8 @@ class Needles(Maker):
                 for other in (*names[:at], *names[at + 1 :], *taken, wording)
             ) and not any(old in name for old in taken for name in names)
             if alone and not any(self.haystack.contains(name) for name in names):
-                each = iter(values)
-                return {key: [*itertools.islice(each, knobs.num_needle_v)] for key in keys}
+                rest = iter(values)
+                return {key: [*itertools.islice(rest, knobs.num_needle_v)] for key in keys}
         raise DataError(
             f"No {knobs.type_needle_k} and {knobs.type_needle_v} were found in {TRIES} tries that"
             " do not stand in the haystack's text already."
@@ -360,7 +308,7 @@ class Needles(Maker):
         """Distractors by text, twice those of a prompt: key, and start and end of the value."""
         knobs = self.knobs
         kinds = knobs.type_needle_k, knobs.type_needle_v
-        pool = distractors(f"{self._seed} pool", *kinds, self.language, self._sentence)
+        pool = distractors(f"{self._seed} pool", kinds, self.language, self._sentence)
         cheapest = Pool([*pool.first(64)], "\n", self.budget.tokenizer).cheapest
         count = max(64, POOL_FACTOR * self.budget.length // cheapest)
         units = pool.first(count)
@@ -372,9 +320,102 @@ class Needles(Maker):
         return units
 
 
+class Classic(Maker):
+    """Makes the samples of one needle as it was before RULER: a pass key, or a sentence.
+
+    ``passkey`` is the test of Mohtashami and Jaggi (2023, "Landmark Attention"), a number said
+    twice; ``niah_vanilla`` that of Kamradt (2023, "Needle In A Haystack"), what is best to do in a
+    town. The sentences are our own, in every language.
+    """
+
+    @property
+    def digest(self) -> str:
+        """A short hash of the section of the language pack that these tests are made of."""
+        section = self.language.section("classics")
+        return digest([json.dumps(section[self.knobs.needle], sort_keys=True)])
+
+    def plan(self, index: int, rng: random.Random, queries: int) -> tuple[list[Draft], Take]:
+        """Return the draft of one needle, and a function that fills a token budget."""
+        knobs, path = self.knobs, ("classics", self.knobs.needle)
+        for _ in range(TRIES):
+            key, value = self._draw(rng)
+            if not self.haystack.contains(value):
+                break
+        else:
+            raise DataError(
+                f"No {knobs.needle} was found in {TRIES} tries that does not stand in the haystack"
+                " already."
+            )
+        text = self.language.fill(*path, "needle", key=key, value=value)
+        start = text.index(value)
+        depth = depth_of(index) if knobs.depth is None else knobs.depth
+        needle = Needle(text, depth, (start, start + len(value)), key or None)
+        question = self.wording.question(*path, query=key)
+        draft = Draft(*question, [value], [needle], [0], asked=1)
+        return [draft], partial(self.haystack.draw, rng=rng)
+
+    def _draw(self, rng: random.Random) -> tuple[str, str]:
+        """Return no key and a number of 7 digits, or a town and what can be done there."""
+        if self.knobs.needle == "passkey":
+            return "", value_of("numbers", self.language, rng)
+        lists = self.language.section("classics")["sentence"]["lists"]
+        drawn = {name: rng.choice(words) for name, words in lists.items()}
+        return drawn["town"], self.language.fill("classics", "sentence", "value", **drawn)
+
+
+def value_of(kind: str, language: Language, rng: random.Random) -> str:
+    """Return a random key or value: a word pair, a 7-digit number or a version 4 UUID."""
+    if kind == "numbers":
+        return str(rng.randrange(1_000_000, 10_000_000))
+    if kind == "uuids":
+        return str(uuid.UUID(int=rng.getrandbits(128), version=4))
+    return f"{rng.choice(language.adjectives)}-{rng.choice(language.nouns)}"
+
+
+class Distractors:
+    """Needles that nobody asks for, all different, drawn as far as they were needed.
+
+    ``kinds`` are what their keys and values are; ``sentence`` has ``{key}`` and ``{value}``.
+    """
+
+    def __init__(
+        self, seed: str, kinds: tuple[str, str], language: Language, sentence: str
+    ) -> None:
+        self._rng, self._kinds, self._language = random.Random(seed), kinds, language
+        self._sentence, self._names = sentence, set[str]()
+        self._units: dict[str, tuple[str, int, int]] = {}
+        self._lock = threading.Lock()
+
+    def first(self, count: int) -> dict[str, tuple[str, int, int]]:
+        """Return the first ``count``, or all there are, by text: key, and the value's place."""
+        misses = 0
+        # Another thread may make another length of the same task.
+        with self._lock:
+            while len(self._units) < count and misses < TRIES:
+                key, value = (value_of(kind, self._language, self._rng) for kind in self._kinds)
+                if key == value or key in self._names or value in self._names:
+                    misses += 1
+                    continue
+                misses = 0
+                self._names.update((key, value))
+                text = self._sentence.replace("{key}", key).replace("{value}", value)
+                self._units[text] = key, *last_place(value, text)
+            return dict(itertools.islice(self._units.items(), count))
+
+
+# The next length has the same ones, and more.
+distractors = functools.lru_cache(4)(Distractors)
+
+
+def last_place(value: str, text: str) -> tuple[int, int]:
+    """Return where the last occurrence of a value in a text begins and ends."""
+    start = text.rindex(value)
+    return start, start + len(value)
+
+
 def _maker(knobs: Knobs, *rest: Any) -> Maker:
     """Return what makes the samples of a kind of needle, given the arguments of `Maker`."""
-    return (Needles if knobs.needle == "magic" else classics.Classic)(knobs, *rest)
+    return (Needles if knobs.needle == "magic" else Classic)(knobs, *rest)
 
 
 FAMILY = Family(
@@ -403,7 +444,6 @@ FAMILY = Family(
         "niah_vanilla": Knobs(haystack="essay", needle="sentence"),
     },
     explain=absence.explain,
-    reads_texts=lambda knobs: knobs.haystack == "essay",
     judged=lambda knobs: ABSENCE if knobs.present < 1 else None,
 )
 """RULER's eight settings; three that it left out; and the two tests that came before it."""

@@ -95,7 +95,7 @@ class Knobs:
             whole_number("num_documents", self.num_documents, self.hops)
         flag("context", self.context)
         if self.depth is not None:
-            one_depth(self.depth)
+            one_depth("depth", self.depth)
             allowed = "None where an answer needs 2 documents"
             require(self.hops == 1, "depth", self.depth, allowed)
         whole_number("paraphrase", self.paraphrase, 0)

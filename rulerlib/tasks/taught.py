@@ -38,7 +38,7 @@ from rulerlib.languages import Language
 from rulerlib.parts import Part
 from rulerlib.samples import Prediction, Sample
 from rulerlib.scoring import MEMORY as SCORING
-from rulerlib.tasks import mistakes_taught
+from rulerlib.tasks import mistakes
 from rulerlib.tasks.episodes import Episode, Episodes, Fact, Probe
 from rulerlib.tasks.family import MEMORY, Family, Maker
 from rulerlib.tasks.telling import fingerprint
@@ -250,7 +250,7 @@ def family(name: str, make: Make, variants: Mapping[str, Any]) -> Family:
         maker=partial(Taught, make, name),
         one_language="an episode is told and asked about in one language",
         most_queries=lambda knobs: (knobs.most_probes, "an episode has no more questions"),
-        explain=mistakes_taught.explain,
+        explain=mistakes.explain_taught,
         reads_texts=lambda knobs: knobs.haystack == "essay",
         # An answer is one line, as in the shortest form that is asked for.
         stop=lambda knobs: ("\n",),

@@ -29,15 +29,16 @@ import random
 import string
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import partial
+from typing import NamedTuple
 
 from rulerlib.errors import DataError, flag, one_of, require, whole_number
 from rulerlib.filling import Take
-from rulerlib.haystack import Draft, Filling, Haystack, Needle, depths_of, prose
+from rulerlib.haystack import Draft, Filling, Needle, depths_of
 from rulerlib.parts import Column
 from rulerlib.scoring import LIST
 from rulerlib.tasks import mistakes
-from rulerlib.tasks.family import TRACING, Family, Maker, later
+from rulerlib.tasks.family import TRACING, Checked, Family, Maker, knob
 
 HAYSTACKS = ("noise", "essay")
 
@@ -57,7 +58,7 @@ TRIES = 1000
 
 
 @dataclass(frozen=True)
-class Knobs:
+class Knobs(Checked):
     """What can be set about variable tracking.
 
     Attributes
@@ -75,27 +76,17 @@ class Knobs:
     paraphrase
         The wording of the question: 0, the language's own, or 1 to 3, one of the paraphrases that
         its pack has.
-
-    Raises
-    ------
-    ParameterError
-        If a value cannot work, alone or with the others: says what is allowed.
     """
 
-    haystack: str = "noise"
-    num_chains: int = 1
-    num_hops: int = 4
-    few_shot: bool = True
-    name_length: int = later(5)
-    paraphrase: int = later(0)
+    haystack: str = knob("noise", one_of, HAYSTACKS)
+    num_chains: int = knob(1, whole_number, 1, MOST_ASSIGNMENTS)
+    num_hops: int = knob(4, whole_number, 1, MOST_ASSIGNMENTS)
+    few_shot: bool = knob(True, flag)
+    name_length: int = knob(5, whole_number, SHORTEST, LONGEST, later=True)
+    paraphrase: int = knob(0, whole_number, 0, later=True)
 
     def __post_init__(self) -> None:
-        one_of("haystack", self.haystack, HAYSTACKS)
-        for name in ("num_chains", "num_hops"):
-            whole_number(name, getattr(self, name), 1, MOST_ASSIGNMENTS)
-        flag("few_shot", self.few_shot)
-        whole_number("name_length", self.name_length, SHORTEST, LONGEST)
-        whole_number("paraphrase", self.paraphrase, 0)
+        super().__post_init__()
         assignments = self.num_chains * (self.num_hops + 1)
         allowed = f"at most {MOST_ASSIGNMENTS}, the number of assignments"
         holds = assignments <= MOST_ASSIGNMENTS
@@ -107,8 +98,7 @@ def most_queries(knobs: Knobs) -> tuple[int | None, str]:
     return knobs.num_chains, "each chain is asked for once, and num_chains sets how many there are"
 
 
-@dataclass
-class Chain:
+class Variables(NamedTuple):
     """Variables that all have one value."""
 
     names: list[str]
@@ -116,31 +106,14 @@ class Chain:
 
 
 class Chains(Maker):
-    """Makes the samples of one setting of the knobs.
-
-    ``texts`` are prose for the essay haystack; ``seed`` is not used, as all that this family draws
-    belongs to a sample.
-    """
+    """Makes the samples of one setting of the knobs; all that is drawn belongs to a sample."""
 
     knobs: Knobs
-
-    @cached_property
-    def haystack(self) -> Haystack:
-        """The line of noise, or the sentences of the texts, counted once."""
-        tokenizer = self.budget.tokenizer
-        if self.knobs.haystack == "noise":
-            return Haystack([self.language.noise], "\n", tokenizer)
-        return prose(self._texts, tokenizer)
 
     def plan(self, index: int, rng: random.Random, queries: int) -> tuple[list[Draft], Take]:
         """Return a draft for each of the first ``queries`` chains, and a function that fills up.
 
         The worked example comes before the context, and is one and the same for all of them.
-
-        Raises
-        ------
-        DataError
-            If no name or value was found that does not stand in the haystack already.
         """
         knobs = self.knobs
         examples = min(knobs.num_chains, EXAMPLE_CHAINS) if knobs.few_shot else 0
@@ -148,11 +121,11 @@ class Chains(Maker):
         sizes += [min(knobs.num_hops, EXAMPLE_HOPS) + 1] * examples
         # Drawn together, so that nothing in the example stands in the question.
         chains = self._chains(sizes, rng)
-        asked, shown = chains[: knobs.num_chains], chains[knobs.num_chains :]
-        needles, turns = self._scatter(asked, rng)
+        hidden, shown = chains[: knobs.num_chains], chains[knobs.num_chains :]
+        needles, turns = self._scatter(hidden, rng)
         example, parts = self._example(shown, rng) if shown else ("", [])
         drafts = []
-        for number, chain in enumerate(asked[:queries]):
+        for number, chain in enumerate(hidden[:queries]):
             # Its own assignments first; sorting keeps their order.
             order = sorted(range(len(turns)), key=lambda at: turns[at] != number)
             head, tail, prefix = self._question(chain)
@@ -161,7 +134,7 @@ class Chains(Maker):
             drafts.append(draft)
         return drafts, partial(self.haystack.draw, rng=rng)
 
-    def _chains(self, sizes: list[int], rng: random.Random) -> list[Chain]:
+    def _chains(self, sizes: list[int], rng: random.Random) -> list[Variables]:
         """Return a chain of each size, in variables; names and values stand nowhere else.
 
         Names are of one length, and so are values: none can stand in another.
@@ -178,17 +151,19 @@ class Chains(Maker):
                     text = "".join(rng.choices(string.ascii_uppercase, k=self.knobs.name_length))
                 else:
                     text = str(rng.randrange(10_000, 100_000))
-                known = text in taken or text.casefold() in wording
-                if not known and not self.haystack.contains(text):
+                used = text in taken or text.casefold() in wording
+                if not used and not self.haystack.contains(text):
                     taken.add(text)
                     return text
             raise DataError(
                 f"No {draw} was found in {TRIES} tries that does not stand in the haystack already."
             )
 
-        return [Chain([fresh("name") for _ in range(size)], fresh("value")) for size in sizes]
+        return [Variables([fresh("name") for _ in range(size)], fresh("value")) for size in sizes]
 
-    def _scatter(self, chains: list[Chain], rng: random.Random) -> tuple[list[Needle], list[int]]:
+    def _scatter(
+        self, chains: list[Variables], rng: random.Random
+    ) -> tuple[list[Needle], list[int]]:
         """Return assignments at random depths, and for each the number of its chain.
 
         The chains interleave at random; each keeps its own order.
@@ -203,18 +178,18 @@ class Chains(Maker):
             needles.append(Needle(text, depth, (start, start + len(name))))
         return needles, turns
 
-    def _assignments(self, chain: Chain) -> Iterator[tuple[str, str]]:
+    def _assignments(self, chain: Variables) -> Iterator[tuple[str, str]]:
         """Yield each variable of a chain, with its assignment."""
         first, fill = chain.names[0], self.language.fill
         yield first, fill("variable_tracking", "assignment", name=first, value=chain.value)
         for other, name in itertools.pairwise(chain.names):
             yield name, fill("variable_tracking", "alias", name=name, other=other)
 
-    def _question(self, chain: Chain) -> tuple[str, str, str]:
+    def _question(self, chain: Variables) -> tuple[str, str, str]:
         """Return what stands before the context, after it, and before the answer."""
         return self.wording.question("variable_tracking", query=chain.value, count=len(chain.names))
 
-    def _example(self, chains: list[Chain], rng: random.Random) -> tuple[str, list[Column]]:
+    def _example(self, chains: list[Variables], rng: random.Random) -> tuple[str, list[Column]]:
         """Return a short prompt with its answer, built as the real one is, and its parts."""
         units = self.haystack.units
         start = rng.randrange(len(units))
@@ -247,7 +222,6 @@ FAMILY = Family(
     most_queries=most_queries,
     explain=partial(mistakes.explain_values, placed=True),
     beside={"vt_2": Knobs(num_chains=2, num_hops=2)},
-    reads_texts=lambda knobs: knobs.haystack == "essay",
 )
 """RULER's setting: noise, one chain, four hops; and one that it left out (figure 5 of its paper):
 two chains of two hops."""

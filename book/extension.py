@@ -212,7 +212,7 @@ class Example(Generated):
         "length": directives.nonnegative_int,
         "index": directives.nonnegative_int,
     }
-    files = ("rulerlib/tasks/*.py", "rulerlib/languages/*.toml")
+    files = ("rulerlib/tasks/*.py", "rulerlib/languages/*/*.toml")
 
     def lines(self) -> Iterator[str]:
         yield "`````````{tab-set}"
@@ -288,7 +288,7 @@ class Prompts(Generated):
     """Every template of a language pack, under the name that the pack gives it."""
 
     required_arguments = 1
-    files = ("rulerlib/languages/*.toml",)
+    files = ("rulerlib/languages/*/*.toml",)
 
     def lines(self) -> Iterator[str]:
         language = languages.load(self.arguments[0])
@@ -351,7 +351,7 @@ class Needle(Generated):
         "rulerlib/*.py",
         "rulerlib/playground/*.py",
         "rulerlib/tasks/*.py",
-        "rulerlib/languages/*.toml",
+        "rulerlib/languages/*/*.toml",
         "rulerlib/languages/*/essays/*.txt",
         "rulerlib/models/lille/*",
     )

@@ -64,7 +64,7 @@ class Parameters:
     loaded
         The engine itself, if it is made already: several runs can share one.
     language
-        ``"da"``, ``"en"``, or any other pack.
+        ``"da"``, ``"en"``, or the folder of a pack of your own, see `rulerlib.languages`.
     question_language
         The language of template, question and answer prefix, for tasks whose questions can be
         asked in another one than that of their contexts; None: ``language``.
@@ -165,7 +165,7 @@ class Parameters:
             one_of("family", self.family, tasks.FAMILIES)
         set_(self, "tasks", tuple(tasks.names(self.tasks, self.family)))
         models.engine_class(self.engine)
-        languages.load(self.language)
+        set_(self, "language", languages.load(self.language).code)
         self._check_question_language()
         checkpoints.checked(self.model, self.engine)
         for name, least in (
@@ -204,12 +204,11 @@ class Parameters:
     def _check_question_language(self) -> None:
         if self.question_language is None:
             return
-        languages.load(self.question_language, "question_language")
+        other = languages.load(self.question_language, "question_language").code
         made = self.data is None
         allowed = "None, because the questions of 'data' are there already"
         require(made, "question_language", self.question_language, allowed)
-        if self.question_language == self.language:
-            object.__setattr__(self, "question_language", None)
+        object.__setattr__(self, "question_language", None if other == self.language else other)
 
     def _check_primary(self, asked: Sequence[Task]) -> None:
         """Check that at least one task has the measure; the others report their own."""

@@ -93,16 +93,14 @@ def test_the_same_bytes_in_every_process():
 
 def test_a_dataset_cites_the_sentences(tmp_path, words):
     """They stand in a file of their own, which the fingerprint of the pack leaves out."""
-    folder = tmp_path / "en"
+    pack = folder = tmp_path / "en"
     source = languages.load("en").folder
     folder.symlink_to(source)
-    pack = tmp_path / "en.toml"
-    pack.write_text(source.with_suffix(".toml").read_text("utf-8"), "utf-8")
     cited = Dataset("passkey", 700, languages.read_pack(pack), words).metadata
     assert cited["source"] == Dataset("passkey", 700, "en", words).metadata["source"]
     folder.unlink()
     folder.mkdir()
-    for name in ("nouns.txt", "adjectives.txt", "essays"):
+    for name in ("language.toml", "nouns.txt", "adjectives.txt", "essays"):
         (folder / name).symlink_to(source / name)
     with pytest.raises(DataError, match=r"classics\.toml: \[classics\.passkey\.needle\] is"):
         Dataset("passkey", 700, languages.read_pack(pack), words)

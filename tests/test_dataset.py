@@ -212,14 +212,14 @@ def test_metadata_says_how_many_share_where_they_do(tmp_path):
 
 def test_a_language_that_asks_before_the_context_cannot_share(tmp_path):
     """Nothing is the same then: the question stands in the first line."""
-    table = (ROOT / "rulerlib" / "languages" / "en.toml").read_text("utf-8")
+    table = (ROOT / "rulerlib" / "languages" / "en" / "language.toml").read_text("utf-8")
     asked = table.replace(
         "A special magic {type} is hidden in", "The special magic {type} for {query} is hidden in"
     )
     assert asked != table
-    (tmp_path / "en.toml").write_text(asked, encoding="utf-8")
     shutil.copytree(ROOT / "rulerlib" / "languages" / "en", tmp_path / "en")
-    pack = languages.read_pack(tmp_path / "en.toml")
+    (tmp_path / "en" / "language.toml").write_text(asked, encoding="utf-8")
+    pack = languages.read_pack(tmp_path / "en")
     assert " for " in made("niah_multikey_2", language=pack)[0].input.partition("\n")[0]
     with pytest.raises(ParameterError) as caught:
         shared(language=pack)

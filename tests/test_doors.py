@@ -7,14 +7,17 @@ import re
 import pytest
 
 from conftest import ROOT, python
-from rulerlib import models, packages
-from rulerlib.errors import ParameterError
+from rulerlib import languages, models, packages
+from rulerlib.dataset import Dataset
+from rulerlib.errors import DataError, ParameterError, RulerError
 from rulerlib.models import Request, in_order
 from rulerlib.runs import Run
 from rulerlib.store.answers import read_predictions, read_settings
+from rulerlib.tasks import TASKS
 
 OUTSIDE = ROOT / "tests" / "outside"
 ENGINE = "outside.engine:Engine"
+LANGUAGE = str(OUTSIDE / "language")
 
 
 @pytest.fixture
@@ -138,3 +141,89 @@ def test_an_answer_that_is_none_is_one_sentence(module):
     model = models.load("m", f"{name}:Engine", tokenizer="words")
     with pytest.raises(ParameterError, match="yields texts or Generations, not int"):
         in_order(model, [Request("a", True, 4)])
+
+
+# --- A language ------------------------------------------------------------------------------
+
+
+@pytest.fixture(autouse=True)
+def unknown(monkeypatch):
+    """No test knows the languages of another one."""
+    monkeypatch.setenv(languages.FOLDERS, "")
+
+
+def test_a_folder_with_a_wording_and_a_text_is_a_language():
+    assert {path.name for path in (OUTSIDE / "language").iterdir()} == {
+        "language.toml", "essays.txt",
+    }  # fmt: skip
+    assert len((OUTSIDE / "language" / "language.toml").read_text("utf-8").splitlines()) <= 60
+
+
+NEEDLES = [name for name in TASKS if name.startswith("niah") and name != "niah_vanilla"]
+
+
+@pytest.mark.filterwarnings("ignore:.* repeats its texts")
+@pytest.mark.parametrize("task", [*NEEDLES, "vt", "vt_2", "fwe", "fwe_2"])
+def test_needles_chains_and_coded_words_need_its_wording_alone(task):
+    for sample in Dataset(task, 1500, LANGUAGE, "words", num_samples=3):
+        assert sample.language == "nb"
+        assert sample.length <= 1500
+        assert all(output in sample.input for output in sample.outputs)
+        assert not re.search(r"\{\w+\}", sample.input + sample.answer_prefix)
+
+
+def test_a_run_in_a_language_from_outside(tmp_path):
+    run = Run("niah_single_1", "last", ENGINE, {"tokenizer": "words"}, language=LANGUAGE,
+              length=400, num_samples=3, output=str(tmp_path))  # fmt: skip
+    (path,) = run.predict()
+    assert run.language == run.cells[0].language == "nb"
+    assert {answer.others["language"] for answer in read_predictions(path)} == {"nb"}
+    # Its wording, its words and its texts are part of what the answers were made with.
+    pack = languages.load(LANGUAGE).fingerprint
+    assert read_settings(path)["dataset"]["language_pack"] == pack
+    # Known by its code from now on, in this process and in those that it starts.
+    assert languages.load("nb") is languages.load(LANGUAGE)
+    assert languages.available() == ["da", "en"]
+    told = python("from rulerlib import languages; print(languages.load('nb').name)").stdout
+    assert told == "Norsk bokmål\n"
+
+
+@pytest.mark.parametrize(
+    ("task", "words"),
+    [
+        ("qa_1", r"encyclopedia\.toml is missing, which questions about .*\(qa"),
+        ("drop_1", r"encyclopedia\.toml is missing, which .*drop"),
+        ("cwe", r"language\.toml: \[common_words\.template\] is missing, which lists of words"),
+        ("passkey", r"classics\.toml: .* is missing, which needle tests from before RULER"),
+        ("semantic", r" is missing, which "),
+    ],
+)
+def test_a_task_that_it_lacks_says_what_to_add(task, words):
+    with pytest.raises(DataError, match=words) as error:
+        Dataset(task, 3000, LANGUAGE, "words")
+    assert re.search(r"need: translate that of .*en/\w+\.toml\.$", str(error.value))
+    assert "\n" not in str(error.value)
+
+
+def test_other_texts_and_other_folders(tmp_path):
+    for name, words in [("nowhere/at/all", "a folder with a language.toml"),
+                        (str(tmp_path), "a folder with a language.toml"),
+                        ("dk", "did you mean 'da'")]:  # fmt: skip
+        with pytest.raises(ParameterError, match=words):
+            languages.load(name)
+    text = (OUTSIDE / "language" / "language.toml").read_text("utf-8")
+    for change, words in [
+        (('code = "nb"', 'code = "da"'), "a pack with a code of its own, not 'da'"),
+        (('code = "nb"', "code = 3"), "'code' is no text"),
+        (("niah", "needles"), "'niah' is missing"),
+        (("adjectives = [", "adjectives = [3,"), "no words"),
+        (("nouns", "names"), r"nouns\.txt: cannot be read"),
+        (("", ""), r"essays: no essays"),
+    ]:
+        folder = tmp_path / str(abs(hash(words)))
+        folder.mkdir()
+        if change != ("", ""):
+            (folder / "essays.txt").symlink_to(OUTSIDE / "language" / "essays.txt")
+        (folder / "language.toml").write_text(text.replace(*change), encoding="utf-8")
+        with pytest.raises(RulerError, match=words):
+            Dataset("niah_single_2", 900, str(folder), "words")

@@ -9,6 +9,7 @@ from __future__ import annotations
 import doctest
 import itertools
 import re
+import shutil
 import tomllib
 from collections import Counter
 from pathlib import Path
@@ -137,12 +138,12 @@ def test_no_name_can_stand_inside_another(code: str) -> None:
 
 def test_a_damaged_wording_is_named(tmp_path: Path) -> None:
     source = HERE / "en"
-    (tmp_path / "xx.toml").write_text((HERE / "en.toml").read_text(encoding="utf-8"), "utf-8")
-    language = languages.read_pack(tmp_path / "xx.toml")
+    (tmp_path / "xx").mkdir()
+    shutil.copy(source / "language.toml", tmp_path / "xx")
+    language = languages.read_pack(tmp_path / "xx")
     with pytest.raises(DataError, match=r"xx.*encyclopedia\.toml"):
         World(language)
     text = (source / "encyclopedia.toml").read_text(encoding="utf-8")
-    (tmp_path / "xx").mkdir()
     file = tmp_path / "xx" / "encyclopedia.toml"
     for old, new, message in [
         ("[kinds.river.facts.source]", "[kinds.river.facts.spring]", "'source'"),
@@ -160,10 +161,10 @@ def test_a_damaged_wording_is_named(tmp_path: Path) -> None:
 
 def test_a_new_language_needs_no_python(tmp_path: Path) -> None:
     (tmp_path / "xx").mkdir()
-    (tmp_path / "xx.toml").write_text((HERE / "da.toml").read_text(encoding="utf-8"), "utf-8")
+    shutil.copy(HERE / "da" / "language.toml", tmp_path / "xx")
     text = (HERE / "da" / "encyclopedia.toml").read_text(encoding="utf-8")
     (tmp_path / "xx" / "encyclopedia.toml").write_text(text.replace("marts", "tordmåned"), "utf-8")
-    world = World(languages.read_pack(tmp_path / "xx.toml"), seed=4, num_entries=200)
+    world = World(languages.read_pack(tmp_path / "xx"), seed=4, num_entries=200)
     texts = [world.entry(index).text for index in range(200)]
     assert any("tordmåned" in text for text in texts)
     assert not any("marts" in text for text in texts)

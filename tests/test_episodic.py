@@ -384,11 +384,10 @@ def test_packs_have_the_same_keys():
 def pack(tmp_path) -> Path:
     """A copy of the Danish pack."""
     here = Path(languages.__file__).parent
-    shutil.copy(here / "da.toml", tmp_path)
     (tmp_path / "da").mkdir()
-    for name in ("episodic.toml", "encyclopedia.toml"):
+    for name in ("language.toml", "episodic.toml", "encyclopedia.toml"):
         shutil.copy(here / "da" / name, tmp_path / "da")
-    return tmp_path / "da.toml"
+    return tmp_path / "da"
 
 
 @pytest.mark.parametrize(
@@ -401,7 +400,7 @@ def pack(tmp_path) -> Path:
     ],
 )
 def test_damaged_wording_is_named(old, new, sentence, pack):
-    file = pack.parent / "da" / "episodic.toml"
+    file = pack / "episodic.toml"
     text = file.read_text(encoding="utf-8")
     assert old in text
     file.write_text(text.replace(old, new), encoding="utf-8")
@@ -412,8 +411,8 @@ def test_damaged_wording_is_named(old, new, sentence, pack):
 
 
 def test_a_language_without_wording_is_named(pack):
-    (pack.parent / "da" / "episodic.toml").unlink()
-    with pytest.raises(DataError, match=r"episodic\.toml: \[episodic\] is missing\.$"):
+    (pack / "episodic.toml").unlink()
+    with pytest.raises(DataError, match=r"episodic\.toml: \[episodic\] is missing, which"):
         episodic.make(Knobs(), languages.read_pack(pack), "1")
 
 

@@ -132,10 +132,7 @@ def make_workplace(folder: Path) -> None:
     (folder / "hotpot.json").write_text(json.dumps([hops, hops]))
     smoke = (ROOT / "params" / "smoke.yaml").read_text()
     (folder / "params.yaml").write_text(smoke.replace("tasks: ruler", "tasks: vt,niah_single_1"))
-    for code in ("xx.toml", "xx"):
-        known = ROOT / "rulerlib" / "languages" / code.replace("xx", "da")
-        copy = shutil.copytree if known.is_dir() else shutil.copy
-        copy(known, folder / code)
+    shutil.copytree(ROOT / "rulerlib" / "languages" / "da", folder / "xx")
     data = Dataset("niah_multikey_1", 600, "da", "words", num_samples=6)
     path = questions.write(data, folder / "runs" / "m" / "da" / "600" / "data" / "niah_multikey_1")
     about = {"model": "m", "language": "da", "task": "niah_multikey_1", "length": 600}
@@ -355,7 +352,7 @@ def tokenize(path: Path) -> None:
 def speak(path: Path) -> None:
     """Every family in a language whose pack is damaged."""
     read_wording.cache_clear()
-    pack = languages.read_pack(path if path.stem == "xx" else path.parent.with_suffix(".toml"))
+    pack = languages.read_pack(path.parent)
     knobs = {"cwe": {"words": "text"}}
     for task in ("niah_multiquery", "vt", "cwe", "fwe", "qa_2", "qa_1"):
         _ = Dataset(task, 1500, pack, "words", num_samples=1, knobs=knobs.get(task, {}))[0]
@@ -363,7 +360,7 @@ def speak(path: Path) -> None:
 
 def imagine(path: Path) -> None:
     read_wording.cache_clear()
-    world = World(languages.read_pack(path.parent.with_suffix(".toml")), seed=1, num_entries=200)
+    world = World(languages.read_pack(path.parent), seed=1, num_entries=200)
     for index in range(40):
         _ = world.question(index), world.entry(5 * index).text
 
@@ -408,7 +405,7 @@ READERS: list[tuple[str, Callable[[Path], None]]] = [
     ("theirs/m/synthetic/600/pred/vt.jsonl", lambda path: look(path.parents[4])),
     ("model/tokenizer.json", tokenize), ("model/tokenizer_config.json", tokenize),
     ("model/config.json", tokenize), ("model/chat_template.jinja", tokenize),
-    ("xx.toml", speak), ("xx/encyclopedia.toml", imagine), ("xx/nouns.txt", speak),
+    ("xx/language.toml", speak), ("xx/encyclopedia.toml", imagine), ("xx/nouns.txt", speak),
     ("squad.json", search), ("rows.jsonl", search), ("hotpot.json", search),
     ("params.yaml", set_up), ("own.txt", borrow), ("own.json", borrow), ("own.jsonl", borrow),
 ]  # fmt: skip

@@ -68,7 +68,7 @@ def german(tmp_path) -> Path:
     """A language of one TOML file and three kinds of texts."""
     folder = tmp_path / "de"
     (folder / "essays").mkdir(parents=True)
-    (tmp_path / "de.toml").write_text(GERMAN, encoding="utf-8")
+    (folder / "language.toml").write_text(GERMAN, encoding="utf-8")
     adjectives = ["rot", "blau", "grün", "alt", "neu", "groß", "klein", "hell", "rund", "flach"]
     nouns = [
         "baum",
@@ -91,7 +91,7 @@ def german(tmp_path) -> Path:
     for number in range(3):
         prose = " ".join(f"Im Jahr {number}{i} fiel viel Schnee." for i in range(40))
         (folder / "essays" / f"{number}.txt").write_text(f"Titel\n\n{prose}\n", encoding="utf-8")
-    return tmp_path / "de.toml"
+    return folder
 
 
 def shape(table: dict, path: tuple[str, ...] = ()) -> set[tuple[str, ...]]:
@@ -105,7 +105,7 @@ def shape(table: dict, path: tuple[str, ...] = ()) -> set[tuple[str, ...]]:
 
 
 def table(code: str) -> dict:
-    return tomllib.loads((HERE / f"{code}.toml").read_text(encoding="utf-8"))
+    return tomllib.loads((HERE / code / "language.toml").read_text(encoding="utf-8"))
 
 
 # --- Templates ------------------------------------------------------------------------------
@@ -272,7 +272,7 @@ def test_no_word_of_the_packs_own_prose_is_foreign(code):
 def test_a_pack_may_say_which_words_are_foreign(german):
     plain = languages.read_pack(german)
     assert plain.foreign == frozenset()
-    (german.parent / "de" / "foreign.txt").write_text("night\nsilver\n", encoding="utf-8")
+    (german / "foreign.txt").write_text("night\nsilver\n", encoding="utf-8")
     other = languages.read_pack(german)
     assert other.foreign == {"night", "silver"}
     # They decide one task alone; the others stay what they are.
@@ -322,26 +322,28 @@ def test_a_language_is_loaded_once():
     ],
 )
 def test_an_incomplete_pack_is_named(change, sentence, german):
-    german.write_text(GERMAN.replace(*change), encoding="utf-8")
+    (german / "language.toml").write_text(GERMAN.replace(*change), encoding="utf-8")
     with pytest.raises(DataError) as caught:
         languages.read_pack(german)
-    assert str(caught.value).startswith(f"{german}: ")
+    assert str(caught.value).startswith(f"{german / 'language.toml'}: ")
     assert sentence in str(caught.value)
 
 
 def test_a_missing_template_is_named(german, words):
-    german.write_text(GERMAN.replace("[niah.many]", "[niah.lots]"), encoding="utf-8")
+    (german / "language.toml").write_text(
+        GERMAN.replace("[niah.many]", "[niah.lots]"), encoding="utf-8"
+    )
     pack = languages.read_pack(german)
     assert Dataset("niah_single_1", 600, pack, words)[0].outputs
-    with pytest.raises(DataError, match=r"de\.toml: \[niah\.many\.template\] is missing\."):
+    with pytest.raises(DataError, match=r"language\.toml: \[niah\.many\.template\] is missing\."):
         Dataset("niah_multivalue", 600, pack, words)
 
 
 @pytest.mark.parametrize("section", languages.SECTIONS)
 def test_a_section_may_stand_in_a_file_of_its_own(section, german):
-    plain, file = languages.read_pack(german), german.parent / "de" / f"{section}.toml"
+    plain, file = languages.read_pack(german), german / f"{section}.toml"
     for read in (plain.section, lambda name: plain.text(name, "ask")):
-        with pytest.raises(DataError, match=rf"{section}\.toml: \[{section}[\w.]*\] is missing\."):
+        with pytest.raises(DataError, match=rf"{section}\.toml: \[{section}[\w.]*\] is missing,"):
             read(section)
     file.write_text('ask = "Wer war in {town}?"\nnames = ["Ada"]', encoding="utf-8")
     pack = languages.read_pack(german)
@@ -355,13 +357,13 @@ def test_a_section_may_stand_in_a_file_of_its_own(section, german):
 
 
 def test_a_section_that_no_pack_has_is_named(german):
-    with pytest.raises(DataError, match=r"de\.toml: \[nowhere\] is missing\."):
+    with pytest.raises(DataError, match=r"language\.toml: \[nowhere\] is missing\."):
         languages.read_pack(german).section("nowhere")
 
 
 @pytest.mark.parametrize("missing", ["nouns.txt", "adjectives.txt", "essays/*.txt"])
 def test_a_missing_text_is_named(missing, german, words):
-    for path in (german.parent / "de").glob(missing):
+    for path in german.glob(missing):
         path.unlink()
     with pytest.raises(DataError, match=re.escape(missing.split("/")[0])):
         Dataset("niah_single_2", 600, languages.read_pack(german), words)
@@ -369,7 +371,7 @@ def test_a_missing_text_is_named(missing, german, words):
 
 @pytest.mark.parametrize("name", ["nouns.txt", "adjectives.txt", "refusals.txt", "essays/1.txt"])
 def test_a_text_that_is_not_utf_8_is_named(name, german):
-    path = german.parent / "de" / name
+    path = german / name
     path.write_bytes("Tür".encode("latin-1"))
     with pytest.raises(DataError) as caught:
         getattr(languages.read_pack(german), name.partition(".")[0].partition("/")[0])
@@ -378,8 +380,8 @@ def test_a_text_that_is_not_utf_8_is_named(name, german):
 
 def test_a_pack_that_is_not_utf_8_or_nested_too_deep_is_named(german):
     for content in (GERMAN.encode("latin-1"), b"code = " + b"[" * 100_000):
-        german.write_bytes(content)
-        with pytest.raises(DataError, match=r"de\.toml: cannot be read as a language pack"):
+        (german / "language.toml").write_bytes(content)
+        with pytest.raises(DataError, match=r"language\.toml: cannot be read as a language pack"):
             languages.read_pack(german)
 
 

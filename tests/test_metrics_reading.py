@@ -527,11 +527,11 @@ def test_an_unknown_language_is_named():
 def test_damaged_numbers_are_named(change, said, tmp_path):
     pack = languages.load("da")
     (tmp_path / "da").mkdir()
-    (tmp_path / "da.toml").write_bytes(pack.folder.with_suffix(".toml").read_bytes())
+    (tmp_path / "da" / "language.toml").symlink_to(pack.folder / "language.toml")
     content = (pack.folder / "numbers.toml").read_text("utf-8")
     (tmp_path / "da" / "numbers.toml").write_text(content.replace(*change), encoding="utf-8")
     with pytest.raises(DataError, match=said) as caught:
-        languages.read_pack(tmp_path / "da.toml").numbers  # noqa: B018
+        languages.read_pack(tmp_path / "da").numbers  # noqa: B018
     assert str(tmp_path / "da" / "numbers.toml") in str(caught.value)
 
 

@@ -141,10 +141,9 @@ def test_a_wording_that_is_not_there_is_one_sentence(tmp_path, words):
             Dataset("fwe", 1024, "da", words, knobs={"paraphrase": bad})
     folder = languages.load("en").folder
     (tmp_path / "en").mkdir()
-    for name in ("nouns.txt", "adjectives.txt", "essays"):
+    for name in ("language.toml", "nouns.txt", "adjectives.txt", "essays"):
         (tmp_path / "en" / name).symlink_to(folder / name)
-    pack = tmp_path / "en.toml"
-    pack.write_text(folder.with_suffix(".toml").read_text("utf-8"), "utf-8")
+    pack = tmp_path / "en"
     with pytest.raises(ParameterError, match="paraphrase is 1, but must be at most 0, as many as"):
         Dataset("vt", 1024, languages.read_pack(pack), words, knobs={"paraphrase": 1})
     # Tasks of our own have no other wording, and say so.

@@ -1,19 +1,21 @@
-"""A language is data: one TOML file and a folder of texts beside it.
+"""A language is data: a folder, in the package or anywhere, with its wording and a text.
 
-``da.toml`` holds every sentence that a task says in Danish, and ``da/`` the
-adjectives, the nouns and the essays. To add a language, add ``xx.toml`` and
-``xx/adjectives.txt``, ``xx/nouns.txt`` (one word a line) and ``xx/essays/*.txt``;
-no Python changes. Further files are optional: ``xx/foreign.txt``, words that are left
-out of common words; ``xx/refusals.txt``, phrases by which models decline to answer, one a
-line; ``xx/numbers.toml``, where numbers are written otherwise than in English
-(`rulerlib.languages.numbers`); the sections in files of their own (`SECTIONS`), of which
-``xx/reading.toml`` says how questions about passages are asked, and ``xx/episodic.toml``,
-``xx/semantic.toml`` and ``xx/spatial.toml`` what the suites on memory teach and ask, and
-``xx/memory.toml`` how what a memory recalls is put into a prompt, and how an episode is asked
-about that stands in one, ``xx/classics.toml`` the needle tests that came before RULER,
-``xx/paraphrases.toml`` other wordings of RULER's questions, and ``xx/absent.toml`` how a question
-says that a needle may not be there; and the wording of fictional documents,
-``xx/encyclopedia.toml`` and ``xx/chronicle.toml`` (`rulerlib.sources`).
+``language.toml`` holds every sentence that a task says in the language. Beside it stand the words
+of keys, ``adjectives.txt`` and ``nouns.txt`` (one word a line; or lists of these names in
+``language.toml``), and the prose of haystacks, ``essays/*.txt`` (or ``essays.txt``), each with a
+title in its first line. That is enough for needles, chains and coded words. All else is optional,
+and a task that needs it says so:
+
+- files of sections (`SECTIONS`): ``reading.toml``, questions about passages; ``episodic.toml``,
+  ``semantic.toml`` and ``spatial.toml``, what the suites on memory teach and ask; ``memory.toml``,
+  how what a memory recalls is put into a prompt; ``classics.toml``, needle tests from before RULER;
+  ``paraphrases.toml``, other wordings of RULER's questions; ``absent.toml``, needles that may not
+  be there;
+- the wording of fictional documents, ``encyclopedia.toml`` and ``chronicle.toml``
+  (`rulerlib.sources`);
+- ``foreign.txt``, words that are left out of common words; ``refusals.txt``, phrases by which
+  models decline to answer, one a line; ``numbers.toml``, where numbers are written otherwise than
+  in English (`rulerlib.languages.numbers`).
 
 >>> danish = load("da")
 >>> danish.join(["a", "b", "c"])
@@ -48,6 +50,7 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import os
 import re
 import tomllib
 from collections.abc import Sequence
@@ -57,7 +60,7 @@ from string import Formatter
 from typing import Any
 
 from rulerlib import paths
-from rulerlib.errors import DataError, one_of, require
+from rulerlib.errors import DataError, is_text, one_of, require
 from rulerlib.languages.numbers import Numbers
 
 _HERE = Path(__file__).parent
@@ -65,8 +68,34 @@ _HERE = Path(__file__).parent
 SECTIONS = (
     "reading", "episodic", "semantic", "spatial", "memory", "classics", "paraphrases", "absent",
 )  # fmt: skip
-"""The sections of a pack that stand in files of their own: ``xx/reading.toml`` is read as the
-section ``reading``. A pack may do without any of them."""
+"""The sections of a pack that stand in files of their own: ``reading.toml`` is read as the section
+``reading``."""
+
+FILE = "language.toml"
+"""The file of a pack that says all that no other file of it does."""
+
+FOLDERS = "RULERLIB_LANGUAGES"
+"""The environment variable with the folders of packs that are known by their codes, as ``PATH`` has
+its folders. A pack that is loaded from its folder is known to all processes that are started
+afterwards."""
+
+NEEDED_BY = {
+    "variable_tracking": "chains (vt)",
+    "common_words": "lists of words (cwe)",
+    "frequent_words": "coded words (fwe)",
+    "question_answering": "questions about documents (qa)",
+    "reading": "questions with arithmetic (drop)",
+    "encyclopedia": "questions about the fictional encyclopedia (qa, drop) and suites on memory",
+    "chronicle": "questions about the fictional chronicle (drop)",
+    "episodic": "questions of the suite 'episodic'",
+    "semantic": "questions of the suite 'semantic'",
+    "spatial": "questions of the suite 'spatial'",
+    "memory": "memories",
+    "classics": "needle tests from before RULER",
+    "paraphrases": "questions in other wordings",
+    "absent": "needles that may not be there",
+}
+"""What needs a section of a pack that a pack may do without."""
 
 VALUE_TYPES = ("numbers", "words", "uuids")
 """The types of keys and values."""
@@ -87,7 +116,7 @@ class Language:
     templates
         The tables of the TOML file as they stand.
     folder
-        The folder of its texts.
+        Where it stands.
     """
 
     code: str
@@ -114,12 +143,12 @@ class Language:
         Raises
         ------
         DataError
-            If the pack has no such text: names the file and what is missing.
+            If the pack has no such text: names the file, what is missing, and what needs it.
         """
         table: Any = self.templates
         for step in path:
             if not isinstance(table, dict) or step not in table:
-                raise DataError(f"{self._file(path[0])}: [{'.'.join(path)}] is missing.")
+                raise DataError(self._lacks(*path))
             table = table[step]
         return str(table)
 
@@ -129,12 +158,18 @@ class Language:
         Raises
         ------
         DataError
-            If the pack has no such section: names the file that is missing.
+            If the pack has no such section: names the file that is missing, and what needs it.
         """
         table = self.templates.get(name)
         if not isinstance(table, dict):
-            raise DataError(f"{self._file(name)}: [{name}] is missing.")
+            raise DataError(self._lacks(name))
         return table
+
+    def _lacks(self, section: str, *path: str) -> str:
+        """Return the sentence that says what the pack lacks."""
+        file = f"{section}.toml" if section in SECTIONS else FILE
+        name = ".".join((section, *path))
+        return f"{self.folder / file}: [{name}] is missing{_needed_by(section, file)}."
 
     @property
     def paraphrases(self) -> int:
@@ -158,12 +193,6 @@ class Language:
         require(number <= self.paraphrases, "paraphrase", number, allowed)
         return _paraphrased(self, number)
 
-    def _file(self, section: str) -> Path:
-        """Return where a section stands."""
-        if section in SECTIONS:
-            return self.folder / f"{section}.toml"
-        return self.folder.with_suffix(".toml")
-
     def fill(self, *path: str | dict[str, str], **names: Any) -> str:
         """Return a template with its names filled in.
 
@@ -180,7 +209,7 @@ class Language:
         steps = [step for step in path if isinstance(step, str)]
         names = {**label, **names}
         # Not str.format: an unknown name must survive, and a value with braces is only text.
-        pieces = _pieces(self.text(*steps))
+        pieces = [*_pieces(self.text(*steps))]
         pieces[1::2] = [str(names.get(name, f"{{{name}}}")) for name in pieces[1::2]]
         return "".join(pieces)
 
@@ -219,7 +248,7 @@ class Language:
         DataError
             If they are missing or cannot be read.
         """
-        return _words(self.folder / "adjectives.txt")
+        return self._words("adjectives")
 
     @functools.cached_property
     def nouns(self) -> tuple[str, ...]:
@@ -230,7 +259,14 @@ class Language:
         DataError
             If they are missing or cannot be read.
         """
-        return _words(self.folder / "nouns.txt")
+        return self._words("nouns")
+
+    def _words(self, name: str) -> tuple[str, ...]:
+        path = self.folder / f"{name}.txt"
+        words = self.templates.get(name) or _read_text(path).split()
+        if not words or not all(is_text(word) for word in words):
+            raise DataError(f"{path}: no words.")
+        return tuple(words)
 
     @functools.cached_property
     def foreign(self) -> frozenset[str]:
@@ -293,21 +329,18 @@ class Language:
         DataError
             If there are none, or one cannot be read.
         """
-        files = sorted((self.folder / "essays").glob("*.txt"))
-        if not files:
+        alone = self.folder / "essays.txt"
+        files = sorted((self.folder / "essays").glob("*.txt")) or [alone]
+        if files == [alone] and not alone.exists():
             raise DataError(f"{self.folder / 'essays'}: no essays (*.txt) found.")
         # The first line of a file is its title, which is no sentence.
         return tuple(_read_text(file).partition("\n")[2].strip() for file in files)
 
 
-def _pieces(template: str) -> list[str]:
-    """Return a template cut at its names: texts and names in turn."""
-    return [*_cut(template)]
-
-
 # Every draft fills the same few.
 @functools.lru_cache(1024)
-def _cut(template: str) -> tuple[str, ...]:
+def _pieces(template: str) -> tuple[str, ...]:
+    """Return a template cut at its names: texts and names in turn."""
     return tuple(re.split(r"\{(\w+)\}", template))
 
 
@@ -329,13 +362,6 @@ def _laid_over(table: dict[str, Any], upper: dict[str, Any]) -> dict[str, Any]:
     return laid
 
 
-def _words(path: Path) -> tuple[str, ...]:
-    words = tuple(_read_text(path).split())
-    if not words:
-        raise DataError(f"{path}: no words.")
-    return words
-
-
 def _read_text(path: Path) -> str:
     try:
         return paths.read_text(path)
@@ -344,13 +370,20 @@ def _read_text(path: Path) -> str:
         raise DataError(f"{path}: cannot be read ({reason}).") from error
 
 
+def _needed_by(section: str, file: str) -> str:
+    """Return the part of a sentence that says what needs a section, and what to do."""
+    if section not in NEEDED_BY:
+        return ""
+    return f", which {NEEDED_BY[section]} need: translate that of {_HERE / 'en' / file}"
+
+
 def available() -> list[str]:
     """Return the codes of all languages in the package."""
-    return sorted(path.stem for path in _HERE.glob("*.toml"))
+    return sorted(path.parent.name for path in _HERE.glob(f"*/{FILE}"))
 
 
 def load(code: str, parameter: str = "language") -> Language:
-    """Return the language of a code.
+    """Return the language of a code, or of the folder of a pack anywhere.
 
     Parameters
     ----------
@@ -360,44 +393,75 @@ def load(code: str, parameter: str = "language") -> Language:
     Raises
     ------
     ParameterError
-        If there is no such language; names the nearest.
+        If there is no such language: names the nearest. If a pack from outside has the code of one
+        in the package.
     DataError
-        If its TOML file is damaged or incomplete.
+        If its ``language.toml`` is damaged or incomplete.
     """
-    return _load(one_of(parameter, code, available()))
+    inside = available()
+    if isinstance(code, str) and code not in inside:
+        folders = {language.code: folder for folder, language in _brought().items()}
+        if code in folders:
+            return _load(folders[code])
+        if "/" in code or os.sep in code or os.path.isdir(code):
+            return _bring(code, parameter)
+    return _load(_HERE / one_of(parameter, code, inside))
+
+
+def _brought() -> dict[Path, Language]:
+    """Return the packs of the folders in the environment variable `FOLDERS`."""
+    named = filter(None, os.environ.get(FOLDERS, "").split(os.pathsep))
+    return {folder: _load(folder) for folder in map(Path, named)}
+
+
+def _bring(name: str, parameter: str) -> Language:
+    """Return the language of a folder, which is known by its code from now on."""
+    folder = paths.named(parameter, name, "the folder of a language pack").absolute()
+    there = (folder / FILE).is_file()
+    allowed = f"one of {', '.join(available())}, or a folder with a {FILE}"
+    require(there, parameter, name, allowed)
+    language = _load(folder)
+    own = language.code not in available()
+    require(own, parameter, name, f"a pack with a code of its own, not '{language.code}'")
+    known = [path for path, other in _brought().items() if other.code != language.code]
+    os.environ[FOLDERS] = os.pathsep.join(map(str, [*known, folder]))
+    return language
 
 
 @functools.cache
-def _load(code: str) -> Language:
-    return read_pack(_HERE / f"{code}.toml")
+def _load(folder: Path) -> Language:
+    return read_pack(folder)
 
 
-def read_pack(path: str | Path) -> Language:
-    """Return the language of a TOML file anywhere; its texts stand in the folder beside it.
+def read_pack(folder: str | Path) -> Language:
+    """Return the language of a folder.
 
     Raises
     ------
     DataError
-        If the file cannot be read or lacks what every pack has: names the file and what.
+        If a file cannot be read or lacks what every pack has: names the file and what.
     """
-    path = Path(path)
+    folder = Path(folder)
+    path = folder / FILE
     table = read_toml(path, "a language pack")
     for needed in ("code", "name", "noise", "articles", "list", "types", "niah"):
         if needed not in table:
             raise DataError(f"{path}: '{needed}' is missing.")
+    for text in ("code", "name", "noise"):
+        if not is_text(table[text]):
+            raise DataError(f"{path}: '{text}' is no text.")
     for value_type in VALUE_TYPES:
         types = table["types"] if isinstance(table["types"], dict) else {}
         if set(types.get(value_type, {})) != {"one", "many"}:
             raise DataError(f"{path}: [types.{value_type}] needs 'one' and 'many'.")
-    code, name, noise = table["code"], table["name"], table["noise"]
-    folder = path.with_suffix("")
     for section in SECTIONS:
         if (file := folder / f"{section}.toml").exists():
             table[section] = read_toml(file, f"the section '{section}' of a language pack")
     wordings = table.get("paraphrases", {}).get("wordings", [])
-    if not isinstance(wordings, list) or not all(isinstance(each, dict) for each in wordings):
+    if not isinstance(wordings, list) or not all(isinstance(row, dict) for row in wordings):
         raise DataError(f"{folder / 'paraphrases.toml'}: [[wordings]] is no list of tables.")
-    return Language(code, name, noise, tuple(table["articles"]), templates=table, folder=folder)
+    articles = tuple(table["articles"])
+    return Language(table["code"], table["name"], table["noise"], articles, table, folder)
 
 
 def read_toml(path: Path, what: str) -> dict[str, Any]:
@@ -408,6 +472,8 @@ def read_toml(path: Path, what: str) -> dict[str, Any]:
     DataError
         If it cannot be read: names the file, and ``what`` it should have been.
     """
+    if not path.exists() and path.stem in NEEDED_BY:
+        raise DataError(f"{path} is missing{_needed_by(path.stem, path.name)}.")
     try:
         return tomllib.loads(paths.read_text(path))
     except (OSError, ValueError, RecursionError) as error:

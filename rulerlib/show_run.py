@@ -1,8 +1,5 @@
-"""What a notebook shows of a run as a whole: two lines on what is asked, and what a figure says.
+"""What a notebook shows of a run as a whole: two lines on what is asked of which model, and how.
 
->>> finding("vt falls clearly.", "Each line is a task.")
-What it shows: vt falls clearly.
-How to read it: Each line is a task.
 >>> lines("lille is asked vt.", "Greedy decoding.")
 lille is asked vt.
 Greedy decoding.
@@ -16,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 from rulerlib import languages, tasks
 from rulerlib.analysis.tables import thousands
 from rulerlib.escaping import markup, spoken
-from rulerlib.findings.wording import listed, said_count
 from rulerlib.show import Html
 from rulerlib.store import questions
+from rulerlib.wording import listed, said_count
 
 if TYPE_CHECKING:
     # By its whole name: another class is called a report, too.
@@ -26,26 +23,6 @@ if TYPE_CHECKING:
     from rulerlib.analysis.memory_report import MemoryReport
     from rulerlib.runs import Run
     from rulerlib.store.cell import Cell
-
-
-def finding(said: str, guide: str) -> Html:
-    """Return what a figure shows of this run, and folded away how such a figure is read.
-
-    Parameters
-    ----------
-    said, guide
-        From `rulerlib.findings`; of several lines each is an item of a list.
-    """
-    first, *others = said.split("\n")
-    if others:
-        items = "".join(f"<li>{markup(each)}</li>" for each in (first, *others))
-        shown = f"<p><b>What it shows</b></p><ul>{items}</ul>"
-    else:
-        shown = f"<p><b>What it shows.</b> {markup(first)}</p>"
-    return Html(
-        f"{shown}<details><summary>How to read it</summary><p>{markup(guide)}</p></details>",
-        f"What it shows: {said}\nHow to read it: {guide}",
-    )
 
 
 def lines(*said: str, codes: Iterable[str] = ()) -> Html:

@@ -19,17 +19,17 @@ pd = pytest.importorskip("pandas")
 pytest.importorskip("matplotlib")
 stats = pytest.importorskip("scipy.stats")
 
-from rulerlib import analysis, findings, plots  # noqa: E402
+from rulerlib import analysis, plots  # noqa: E402
 from rulerlib.analysis import memory  # noqa: E402
 from rulerlib.analysis.correlations import Correlation  # noqa: E402
 from rulerlib.analysis.tables import thousands, tokens  # noqa: E402
-from rulerlib.findings.courses import Course  # noqa: E402
-from rulerlib.findings.depths import band_of  # noqa: E402
-from rulerlib.findings.settings import clear_pairs  # noqa: E402
-from rulerlib.findings.wording import percent  # noqa: E402
+from rulerlib.plots.base import guide_of  # noqa: E402
+from rulerlib.plots.cells import band_of  # noqa: E402
+from rulerlib.plots.curves import Course, clear_pairs  # noqa: E402
 from rulerlib.samples import Prediction  # noqa: E402
 from rulerlib.tasks import RULER  # noqa: E402
 from rulerlib.tasks.mistakes import KINDS  # noqa: E402
+from rulerlib.wording import percent  # noqa: E402
 
 LENGTHS = (512, 1000, 1024, 2048, 4096, 8192)
 
@@ -179,7 +179,7 @@ def test_the_sentence_on_curves_is_true_of_each_line(parts):
     table = pd.DataFrame([
         row for number, line in enumerate(parts) for row in rows_of(line, task=f"t{number}")
     ])  # fmt: skip
-    said = findings.curves(table)
+    said = plots.curves_in_words(table)
     if len(parts) <= 4:
         clauses = re.findall(r"(t\d) (.+?) \(n = (\d+)(?: to (\d+))?\)\.(?:\n|$)", said)
         assert [name for name, *_ in clauses] == [f"t{number}" for number in range(len(parts))]
@@ -255,7 +255,7 @@ def ordered(line):
 def test_the_sentence_on_averages_names_every_side_of_the_threshold(line, threshold):
     table = pd.DataFrame(rows_of(line, model="m")).rename(columns={"mean": "average"})
     table[["average", "low", "high"]] *= 100
-    said = findings.models(table, threshold)
+    said = plots.models_in_words(table, threshold)
     check_course(re.match(r"m (.+?) \(n = ", said)[1], line)
     for length, count in line.items():
         low, high = interval(*count)
@@ -288,7 +288,7 @@ def depths_of(found, task="t"):
 @given(cells)
 @settings(deadline=None)
 def test_the_sentence_on_depths_counts_rightly(found):
-    said = findings.heatmap(depths_of(found))
+    said = plots.heatmap_in_words(depths_of(found))
     n, right = (sum(each) for each in zip(*found.values(), strict=True))
     # What was not measured is not said to be found, or not to be.
     whole = len({length for length, _ in found}) * len({depth for _, depth in found}) == len(found)
@@ -323,22 +323,24 @@ def test_misses_in_the_middle_are_a_finding_and_few_of_them_are_none():
     middle = {
         (512, depth): (2, 2 * (place not in (4, 5, 6, 7))) for place, depth in enumerate(DEPTHS)
     }
-    assert findings.heatmap(depths_of(middle)).endswith(
+    assert plots.heatmap_in_words(depths_of(middle)).endswith(
         "the 8 misses lie between 44 and 78 % of the depth, so close together as hardly comes by"
         " chance."
     )
     single = {(512, depth): (1, int(place != 4)) for place, depth in enumerate(DEPTHS)}
-    assert "the 1 miss lies at 44 % of the depth, which may be chance." in findings.heatmap(
+    assert "the 1 miss lies at 44 % of the depth, which may be chance." in plots.heatmap_in_words(
         depths_of(single)
     )
     # Three of ten rows side by side: 8 of 120 draws of three rows do as well, more than 1 in 20.
     three = {(512, depth): (2, 2 * (place not in (4, 5, 6))) for place, depth in enumerate(DEPTHS)}
-    assert findings.heatmap(depths_of(three)).endswith("67 % of the depth, which may be chance.")
+    assert plots.heatmap_in_words(depths_of(three)).endswith(
+        "67 % of the depth, which may be chance."
+    )
     many = pd.concat([depths_of(middle, f"t{number}") for number in range(6)])
-    assert "more than by chance" in findings.heatmap(many)
+    assert "more than by chance" in plots.heatmap_in_words(many)
     assert band_of(depths_of({(512, 0): (1, 1)})) is None
     ends = {(512, depth): (1, int(place in (4, 5))) for place, depth in enumerate(DEPTHS)}
-    assert findings.heatmap(depths_of(ends)).endswith(
+    assert plots.heatmap_in_words(depths_of(ends)).endswith(
         "the 8 misses lie between 0 and 100 % of the depth, so that no band of depths stands out."
     )
 
@@ -349,7 +351,7 @@ def test_misses_in_the_middle_are_a_finding_and_few_of_them_are_none():
      ("niah_single_1", "needles")],
 )  # fmt: skip
 def test_what_stands_at_a_depth_has_its_name(task, noun):
-    assert f"all 2 {noun} are found" in findings.heatmap(depths_of({(512, 0): (2, 2)}, task))
+    assert f"all 2 {noun} are found" in plots.heatmap_in_words(depths_of({(512, 0): (2, 2)}, task))
 
 
 @given(st.lists(st.integers(1, 6).flatmap(lambda n: st.tuples(st.just(n), st.integers(0, n))),
@@ -358,7 +360,7 @@ def test_what_stands_at_a_depth_has_its_name(task, noun):
 def test_of_many_tasks_only_what_differs_is_ranked(counts_of_tasks):
     named = {f"t{number}": count for number, count in enumerate(counts_of_tasks)}
     tables = [depths_of({(512, 0): count}, name) for name, count in named.items()]
-    said = findings.heatmap(pd.concat(tables)).splitlines()
+    said = plots.heatmap_in_words(pd.concat(tables)).splitlines()
     shares = {name: Fraction(right, n) for name, (n, right) in named.items()}
     if len({*shares.values()}) == 1:
         assert said == [f"The same share is found of each task: {percent(float(shares['t0']))}."]
@@ -388,7 +390,7 @@ def test_the_sentence_on_a_study_is_true(values, by_length):
         # At a longer length one setting is missing, so the shorter one is read.
         table = pd.concat([table, table.tail(len(table) - 1).assign(length=1024, mean=0.5)])
         table = table if len(values) > 1 else table.head(1)
-    said = findings.study(table)
+    said = plots.study_in_words(table)
     assert said.startswith("g, at 512: " if by_length and len(values) > 1 else "At 512: ")
     shares = [right / n for n, right in values]
     pairs = [
@@ -440,7 +442,7 @@ def test_the_sentence_on_mistakes_counts_rightly(cells):
     table = table[table["n"] > 0]
     if table.empty:
         return
-    said = findings.errors(table)
+    said = plots.errors_in_words(table)
     known = dict(tuple(table.groupby("task")))
     for name, part in known.items() if len(known) <= 3 else [("All tasks together", table)]:
         clause = re.search(rf"{name}: (.+?)\.(?:\n|$)", said)[1]
@@ -479,7 +481,7 @@ def test_the_sentence_on_effective_lengths_counts_rightly(models):
     lengths = (512, 1000, 1024, 2048)
     table = pd.DataFrame(models, columns=["effective", "claimed"])
     table["model"] = [f"m{number}" for number in range(len(models))]
-    said = findings.effective(table, lengths)
+    said = plots.effective_in_words(table, lengths)
     claims = [(text, 1024 * int(claim[:-1])) for text, claim in models if claim.endswith("K")]
     short = [text for text, claim in claims if REACH[text] < claim]
     opened = sum(text.startswith("≥") for text in short)
@@ -528,16 +530,16 @@ def test_the_sentence_on_words_names_the_narrowest_gap():
     rows = [("a", "asked for", 30), ("a", "not asked for", 3), ("a", "noise", 99),
             ("b", "asked for", 8), ("b", "asked for", 12), ("b", "not asked for", 6)]  # fmt: skip
     table = pd.DataFrame(rows, columns=["text", "kind", "count"])
-    said = findings.frequencies(table)
+    said = plots.frequencies_in_words(table)
     least, most = said.split("\nThey stand out most ")
     assert least == (
         "The words that are asked for stand out least in 'b', where the rarest word that is asked"
         " for stands 8 times and the most frequent other one 6 times."
     )
     assert most.startswith("in 'a', where the rarest word that is asked for stands 30 times")
-    alone = findings.frequencies(table[table["text"] == "a"])
+    alone = plots.frequencies_in_words(table[table["text"] == "a"])
     assert alone.startswith("The words that are asked for stand out in 'a', where")
-    assert "No text" in findings.frequencies(table[table["kind"] == "noise"])
+    assert "No text" in plots.frequencies_in_words(table[table["kind"] == "noise"])
 
 
 # --- Many models, and memories ---------------------------------------------------------------
@@ -547,14 +549,14 @@ def test_the_sentence_on_correlations_names_the_ends_and_how_little_was_seen():
     names = ["a", "b", "c"]
     matrix = pd.DataFrame([[1, 0.9, -0.2], [0.9, 1, 0.3], [-0.2, 0.3, 1]], names, names)
     correlated = Correlation(matrix, None, tuple(names), {"d": "always 0.0"}, 4, 2)
-    said = findings.correlation(correlated)
+    said = plots.correlation_in_words(correlated)
     assert said.startswith("a and b move together most (0.90), a and c least (-0.20)")
     assert "4 cells of 2 models, too few to rely on" in said
     assert "Left out: d" in said
 
     def other(*rows):
         matrix = pd.DataFrame(rows, names[: len(rows)], names[: len(rows)])
-        return findings.correlation(Correlation(matrix, None, tuple(matrix), {}, 4, 2))
+        return plots.correlation_in_words(Correlation(matrix, None, tuple(matrix), {}, 4, 2))
 
     assert other((1, 1, 1), (1, 1, 1), (1, 1, 1)).startswith(
         "All 3 pairs of tasks have a correlation of 1.00"
@@ -565,11 +567,11 @@ def test_the_sentence_on_correlations_names_the_ends_and_how_little_was_seen():
 
 
 def test_facts_of_few_models_say_so():
-    assert "Too few models differ" in findings.facts({}, {})
-    said = findings.facts({("Avg.", "parameters"): (0.5, 4)}, {"parameters": "parameters"})
+    assert "Too few models differ" in plots.facts_in_words({})
+    said = plots.facts_in_words({("Avg.", "parameters"): (0.5, 4)})
     assert said == (
-        "Rank correlations (1: rise together; 0: not related): 'Avg.' with parameters 0.50 over 4"
-        " models, too few to rely on."
+        "Rank correlations (1: rise together; 0: not related): 'Avg.' with parameters (billions)"
+        " 0.50 over 4 models, too few to rely on."
     )
 
 
@@ -589,16 +591,17 @@ def test_the_sentence_on_memories_names_those_above_the_floor(right, floor):
     table = memory_table({("episodic", preset): count for preset, count in right.items()})
     floors = pd.DataFrame([{"model": "m", "language": "da", "suite": "episodic", "n": 40,
                             "constant": floor, "chance": floor / 2}])  # fmt: skip
-    said = findings.matrix(table, floors)
+    said = plots.matrix_in_words(table, floors)
     named = set(
         re.split(", | and ", re.search(r"(?:: |; )([\w, ]+) (?:is|are) clearly above", said)[1])
     )
     above = {preset for preset, count in right.items() if interval(40, count)[0] > floor}
     assert named == (above or {"no preset"})
     assert ("with the facts given" in said) == ("oracle" in right)
-    check_ranked(findings.matrix(table).split("; ")[-1].split(": ")[-1].replace("oracle", "o1")
-                 .replace("rag", "r1").replace("core", "c1"),
-                 {f"{preset[0]}1": count / 40 for preset, count in right.items()})  # fmt: skip
+    clause = plots.matrix_in_words(table).split("; ")[-1].split(": ")[-1]
+    for preset in ("oracle", "rag", "core"):
+        clause = clause.replace(preset, f"{preset[0]}1")
+    check_ranked(clause, {f"{preset[0]}1": count / 40 for preset, count in right.items()})
 
 
 def test_the_sentence_on_stores_names_where_most_was_lost():
@@ -608,7 +611,7 @@ def test_the_sentence_on_stores_names_where_most_was_lost():
         for preset, own in fates.items()
         for fate, count in zip(memory.FATES, own, strict=True)
     ])  # fmt: skip
-    said = findings.stores(table)
+    said = plots.stores_in_words(table)
     assert "Most is lost as read wrongly: rag (20 of 31 questions)." in said
     assert "Most is lost as not recalled: core (30 of 31 questions)." in said
     assert "Nothing is lost: oracle." in said
@@ -624,7 +627,7 @@ def test_the_sentence_on_capacity_says_what_falls():
                 f"{name}{end}": value for name in ("em_norm", "recall_at_5")
                 for end, value in values.items()
             })  # fmt: skip
-    said = findings.capacity(pd.DataFrame(rows))
+    said = plots.capacity_in_words(pd.DataFrame(rows))
     assert "Recall at 5 of span_short falls clearly, from 100 % at 10 facts to 5 % at 1,000" in said
     assert "That of rag does not fall clearly." in said
 
@@ -749,27 +752,27 @@ def test_no_sentence_contradicts_its_table(seed):
     """Over drawn scores, each sentence held against counts that nothing of ours has touched."""
     _, cells = drawn_runs(seed)
     own, averages = averages_of(cells), by_length_of(cells, averages_of(cells))
-    check_models(findings.models(averages, 85.6), cells, own)
+    check_models(plots.models_in_words(averages, 85.6), cells, own)
     chart = pd.DataFrame(
         [(model, "da", effective_of(own[model]) if model in own else None)
          for model in dict.fromkeys(model for model, _, _ in cells)],
         columns=["model", "language", "effective"],
     )  # fmt: skip
     if own:
-        check_reach(findings.effective(chart, analysis.averaged(averages)), own)
+        check_reach(plots.effective_in_words(chart, analysis.averaged(averages)), own)
     for model in chart["model"]:
         alone = {key[1:]: count for key, count in cells.items() if key[0] == model}
         rows = [
             row for (task, length), (right, n) in alone.items()
             for row in rows_of({length: (n, right)}, task=task)
         ]  # fmt: skip
-        check_tasks(findings.curves(pd.DataFrame(rows)), alone)
+        check_tasks(plots.curves_in_words(pd.DataFrame(rows)), alone)
         wrong = [
             {"task": task, "length": length, "error": kind, "n": n,
              "count": (n - right) * (kind == "empty")}
             for (task, length), (right, n) in alone.items() for kind in ("empty", "other")
         ]  # fmt: skip
-        check_mistakes(findings.errors(pd.DataFrame(wrong)), alone)
+        check_mistakes(plots.errors_in_words(pd.DataFrame(wrong)), alone)
 
 
 @pytest.mark.parametrize("seed", range(12))
@@ -826,8 +829,9 @@ def check_mistakes(said, cells):
 
 
 def test_every_figure_has_its_guide():
-    figures = {name for name, each in vars(plots).items() if callable(each) and name != "shade"}
-    assert set(findings.GUIDES) == figures == {name for name in figures if hasattr(findings, name)}
-    for guide in findings.GUIDES.values():
-        assert 40 < len(guide) < 600
-        assert guide.endswith(".")
+    words = {name for name in vars(plots) if name.endswith("_in_words")} | {"shade"}
+    for name, draw in vars(plots).items():
+        if callable(draw) and name not in words:
+            guide = guide_of(draw)
+            assert 40 < len(guide) < 600, name
+            assert guide.endswith(".")

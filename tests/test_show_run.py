@@ -20,6 +20,7 @@ pytest.importorskip("tokenizers")
 
 from rulerlib.analysis.memory_report import MemoryReport
 from rulerlib.analysis.report import Report
+from rulerlib.plots.base import finding
 
 
 @pytest.fixture(autouse=True)
@@ -161,10 +162,10 @@ def test_memories_say_how_many_questions_each_preset_is_asked():
 
 def test_a_finding_of_several_lines_is_a_list_and_names_are_text():
     guide = "Each line is a task."
-    several = show_run.finding("<b> falls.\nvt rises.", guide).markup
+    several = finding("<b> falls.\nvt rises.", guide).markup
     assert re.findall(r"<li>(.+?)</li>", several) == ["&lt;b&gt; falls.", "vt rises."]
     assert several.endswith(f"<summary>How to read it</summary><p>{guide}</p></details>")
-    alone = show_run.finding("<b> falls.", guide)
+    alone = finding("<b> falls.", guide)
     assert "<p><b>What it shows.</b> &lt;b&gt; falls.</p>" in alone.markup
     assert "<li>" not in alone.markup
     assert alone.text.splitlines() == ["What it shows: <b> falls.", f"How to read it: {guide}"]

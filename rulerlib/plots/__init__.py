@@ -1,4 +1,4 @@
-"""Figures, one module for each kind of figure.
+"""Figures: what is drawn, what it shows of the run at hand in sentences, and how it is read.
 
 `heatmap` shows the share of needles found by depth and length, `curves` the accuracy against
 length with its interval, `models` several models' averages, `effective` how long a context is
@@ -7,24 +7,49 @@ the settings of a study, as curves where it has several lengths. `facts` sets sc
 size, the training length and the architecture of models, and `frequencies` shows how often the
 words of a text stand there. Of memories, `matrix` shows all presets by suite, `capacity` how much
 they hold, and `stores` where answers were lost. These take what `rulerlib.analysis` returns.
-`places` and `links` draw what the prompt of one sample tells: a map, and a web of names. All make a
-matplotlib figure whose ``alt`` says in words what it is: a notebook stores it beside the picture,
-for readers who do not see it. Below the picture a notebook says what it shows of the run at hand
-(`rulerlib.findings`) and how it is read. Where matplotlib is not installed, all raise
-`rulerlib.errors.MissingExtraError`.
+`places` and `links` draw what the prompt of one sample tells: a map, and a web of names. Where
+matplotlib is not installed, all raise `rulerlib.errors.MissingExtraError`.
 
-Nothing is told by colour alone: lines have markers, bars have hatches, cells have numbers, and
-lightness rises with the value.
+Below the picture a notebook says what it shows and how it is read; the same sentences are its text
+(``alt``) for readers who do not see it. They hold for any model and any run, a line for each task,
+group or suite: what can be counted is counted; that something falls, rises or differs is said only
+where intervals do not overlap, and otherwise that nobody can tell. Nothing is told by colour alone:
+lines have markers, bars have hatches, cells have numbers, and lightness rises with the value.
+
+>>> import pandas as pd
+>>> rows = [("vt", 512, 40, 1.0, 0.91, 1.0), ("vt", 1024, 40, 0.25, 0.14, 0.4)]
+>>> table = pd.DataFrame(rows, columns=["task", "length", "n", "mean", "low", "high"])
+>>> curves_in_words(table)
+'vt falls clearly, from 100 % at 512 to 25 % at 1K (n = 40).'
 """
 
-from rulerlib.plots.correlation import correlation
-from rulerlib.plots.curves import curves, models
-from rulerlib.plots.effective import effective
-from rulerlib.plots.errors import errors
-from rulerlib.plots.facts import facts
-from rulerlib.plots.frequencies import frequencies
-from rulerlib.plots.heatmap import COLOURS, UNMEASURED, heatmap, shade
-from rulerlib.plots.links import links
-from rulerlib.plots.memory import capacity, matrix, stores
-from rulerlib.plots.places import places
-from rulerlib.plots.study import study
+from rulerlib.plots.cells import (
+    COLOURS,
+    UNMEASURED,
+    errors,
+    errors_in_words,
+    frequencies,
+    frequencies_in_words,
+    heatmap,
+    heatmap_in_words,
+    shade,
+)
+from rulerlib.plots.correlation import correlation, correlation_in_words
+from rulerlib.plots.curves import (
+    curves,
+    curves_in_words,
+    models,
+    models_in_words,
+    study,
+    study_in_words,
+)
+from rulerlib.plots.drawings import links, places
+from rulerlib.plots.lengths import effective, effective_in_words, facts, facts_in_words
+from rulerlib.plots.memory import (
+    capacity,
+    capacity_in_words,
+    matrix,
+    matrix_in_words,
+    stores,
+    stores_in_words,
+)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 import textwrap
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
@@ -12,31 +13,28 @@ import pandas as pd
 from rulerlib import packages
 from rulerlib.analysis.tables import thousands
 from rulerlib.errors import require
-from rulerlib.findings.guides import GUIDES
-from rulerlib.findings.wording import labels as labels
-from rulerlib.findings.wording import measured as measured
-from rulerlib.findings.wording import said_count as said_count
-from rulerlib.findings.wording import said_n as said_n
+from rulerlib.escaping import markup
 from rulerlib.plots.pictures import picture
-from rulerlib.show_run import finding
+from rulerlib.show import Html
+from rulerlib.wording import said_count as said_count
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes as Axes
     from matplotlib.figure import Figure as Figure
-
-Numbers = Sequence[float] | pd.Series
 
 # Okabe and Ito's colours, told apart by all readers, with a marker for each.
 COLOURS = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#999999"]
 MARKERS = "os^Dv<>p"
 DASHES = ["-", "--", ":", "-."]
 
+# What is asked for in a drawing of one sample.
+ASKED = "#fde68a"
+
 # Entries of a legend, and characters of each, that leave room for the lines within the axes.
-WITHIN, NARROW = 8, 34
-# Entries of a legend below the axes; further ones are counted.
-MOST = 36
-# Characters of an entry; longer ones are cut.
-WIDEST = 60
+WITHIN, _NARROW = 8, 34
+# Entries of a legend below the axes, of which further ones are counted; and characters of each, of
+# which longer ones are cut.
+_MOST, _WIDEST = 36, 60
 # Letters of a legend in an inch; and in inches the height of its lines, and how far below the axes
 # it begins.
 _LETTERS, _LINE, _UNDER = 15, 0.17, 0.5
@@ -70,6 +68,9 @@ def check(table: pd.DataFrame, holds: str) -> None:
     """
     pyplot()
     require(not table.empty, "table", "empty", f"a table with at least one {holds}")
+
+
+# --- Panels -----------------------------------------------------------------------------------
 
 
 def subplots(rows: int, columns: int, size: tuple[float, float], **options: Any) -> tuple[Any, Any]:
@@ -117,41 +118,20 @@ def task_panels(
     table: pd.DataFrame, label: str, size: tuple[float, float], room: tuple[float, float]
 ) -> tuple[Any, list[tuple[Any, pd.DataFrame]]]:
     """Return a figure with a panel for each task, and each panel with its rows; see `panels`."""
-    names = list(dict.fromkeys(table["task"]))
+    tasks = by_name(table, "task")
     # Three side by side can still be read on a page.
-    figure, drawn = panels(len(names), 3, label, size, room)
-    for axes, name in zip(drawn, names, strict=True):
+    figure, drawn = panels(len(tasks), 3, label, size, room)
+    for axes, name in zip(drawn, tasks, strict=True):
         # The knobs of a task would reach into the next panel.
         lines = textwrap.wrap(name.replace("+", " +"), int(_LETTERS * size[0] / 2))
         axes.set_title("\n".join(lines).replace(" +", "+"), fontsize=10)
-    parts = [table[table["task"] == name] for name in names]
-    return figure, list(zip(drawn, parts, strict=True))
-
-
-def dots(
-    names: Sequence[str], values: Numbers, lows: Numbers, highs: Numbers, height: float
-) -> tuple[Any, Any]:
-    """Return a figure and its panel: a row for each name, a dot at its value, and its interval.
-
-    Parameters
-    ----------
-    height
-        Of the figure, in inches.
-    """
-    figure, grid = subplots(1, 1, (7, height))
-    axes, rows = grid[0, 0], range(len(names))
-    axes.hlines(rows, lows, highs, color=COLOURS[0], linewidth=5, alpha=0.3)
-    axes.plot(values, rows, "o", color=COLOURS[0], zorder=3)
-    axes.set_yticks(rows, names, fontsize=8)
-    axes.set_ylim(len(names) - 0.4, -0.6)
-    axes.grid(alpha=0.3, axis="x")
-    return figure, axes
+    return figure, list(zip(drawn, tasks.values(), strict=True))
 
 
 def done(
     figure: Any,
-    what: str,
-    said: tuple[str, str],
+    draw: Callable[..., Figure],
+    says: str,
     title: str | None = None,
     axes: Axes | None = None,
 ) -> Figure:
@@ -159,18 +139,17 @@ def done(
 
     Parameters
     ----------
-    what
-        What kind of figure it is, and of what. For readers who do not see it, this and what it
-        shows are its text.
-    said
-        The name of its function here, and what it shows of this run, from `rulerlib.findings`.
+    draw
+        The function that draws such figures, whose docstring says how they are read.
+    says
+        What it shows of this run, which is also its text for readers who do not see it; of several
+        lines each is an item of a list.
     title, axes
         A title, and what it stands above; None: the whole figure.
     """
-    name, words = said
-    stated = (text.removesuffix(".") for text in (title, what, *words.split("\n")) if text)
+    stated = (text.removesuffix(".") for text in (title, *says.split("\n")) if text)
     figure.alt = ". ".join([*stated, ""]).rstrip()
-    figure.says = finding(words, GUIDES[name])
+    figure.says = finding(says, guide_of(draw))
     if title and axes is not None:
         axes.set_title(title, fontsize=11, pad=14)
     elif title:
@@ -178,6 +157,69 @@ def done(
     pyplot().close(figure)
     drawn: Figure = figure
     return drawn
+
+
+def guide_of(draw: Callable[..., Any]) -> str:
+    """Return how a figure is read: the lines below ``Notes`` in the docstring of its function."""
+    _, _, notes = (inspect.getdoc(draw) or "").partition("\nNotes\n-----\n")
+    return " ".join(notes.partition("\n\n")[0].split()).replace("``", "")
+
+
+def finding(says: str, guide: str) -> Html:
+    """Return what a figure shows of this run, and folded away how such a figure is read.
+
+    >>> finding("vt falls clearly.", "Each line is a task.")
+    What it shows: vt falls clearly.
+    How to read it: Each line is a task.
+    """
+    first, *others = says.split("\n")
+    shown = f"<p><b>What it shows.</b> {markup(first)}</p>"
+    if others:
+        items = "".join(f"<li>{markup(line)}</li>" for line in (first, *others))
+        shown = f"<p><b>What it shows</b></p><ul>{items}</ul>"
+    return Html(
+        f"{shown}<details><summary>How to read it</summary><p>{markup(guide)}</p></details>",
+        f"What it shows: {says}\nHow to read it: {guide}",
+    )
+
+
+# --- What stands in a panel -------------------------------------------------------------------
+
+
+def look(number: int) -> dict[str, Any]:
+    """Return colour, marker and dashes of a line, which differ for each of 32 lines."""
+    return {
+        "color": COLOURS[number % len(COLOURS)], "marker": MARKERS[number % len(MARKERS)],
+        "linestyle": DASHES[number // len(COLOURS) % len(DASHES)],
+    }  # fmt: skip
+
+
+def dots(axes: Axes, places: Any, values: Any, lows: Any, highs: Any) -> None:
+    """Draw in each of some rows a dot at its value, and its interval."""
+    axes.hlines(places, lows, highs, color=COLOURS[0], linewidth=5, alpha=0.3)
+    axes.plot(values, places, "o", color=COLOURS[0], zorder=3)
+
+
+def name_rows(axes: Axes, names: Sequence[str], shown: bool = True) -> None:
+    """Name the rows of a panel, from above; where names are not shown they stand beside it."""
+    axes.set_yticks(range(len(names)), names if shown else [""] * len(names), fontsize=8)
+    axes.set_ylim(len(names) - 0.4, -0.6)
+    axes.grid(alpha=0.3, axis="x")
+
+
+def stacked(
+    axes: Axes, shares: pd.DataFrame, looks: Mapping[str, tuple[str, str]], across: bool = False
+) -> None:
+    """Draw a bar for each row, made of its columns, each of which has a colour and a hatch."""
+    before = shares.cumsum(axis=1) - shares
+    draw: Any = axes.barh if across else axes.bar
+    start = "left" if across else "bottom"
+    for name in map(str, shares):
+        colour, hatch = looks[name]
+        draw(range(len(shares)), shares[name], color=colour, hatch=hatch, edgecolor="#333333",
+             linewidth=0.5, label=name, **{start: before[name]})  # fmt: skip
+    axes.grid(alpha=0.3, axis="x" if across else "y")
+    axes.set_axisbelow(True)
 
 
 def lines(
@@ -203,30 +245,26 @@ def lines(
     trained
         A length to be marked where it lies on the axis: how far the model was trained.
     """
-    known = sorted(set(lengths))
+    rising = sorted(set(lengths))
     for number, (name, part) in enumerate(parts.items()):
-        colour = COLOURS[number % len(COLOURS)]
-        # Without its dashes a ninth line would look like the first.
-        dashes = DASHES[number // len(COLOURS) % len(DASHES)]
         # At one length alone there are no lines: dots stand side by side, each with a bar.
-        beside = 2 ** ((number - (len(parts) - 1) / 2) / len(parts)) if len(known) == 1 else 1
-        at = part["length"] * beside
-        axes.plot(at, part[value], label=f"{name} ({said_n(part)})", color=colour,
-                  linestyle=dashes, marker=MARKERS[number % len(MARKERS)])  # fmt: skip
+        beside = 2 ** ((number - (len(parts) - 1) / 2) / len(parts)) if len(rising) == 1 else 1
+        at, colour = part["length"] * beside, look(number)["color"]
+        axes.plot(at, part[value], label=f"{name} ({said_n(part)})", **look(number))
         if len(part) == 1:
             # A band of one length has no width.
             axes.vlines(at, part["low"], part["high"], color=colour, linewidth=5, alpha=0.3)
         else:
             axes.fill_between(at, part["low"], part["high"], color=colour, alpha=0.15)
-    if len(known) == 1:
-        axes.set_xlim(known[0] / 2, known[0] * 2)
+    if len(rising) == 1:
+        axes.set_xlim(rising[0] / 2, rising[0] * 2)
     axes.set_xscale("log", base=2)
-    axes.set_xticks(known, [thousands(length) for length in known])
+    axes.set_xticks(rising, [thousands(length) for length in rising])
     axes.minorticks_off()
     axes.set_xlabel("length (tokens)")
     axes.grid(alpha=0.3)
     axes.set_ylim(-0.03 * whole, 1.03 * whole)
-    if trained is not None and known[0] <= trained <= known[-1]:
+    if trained is not None and rising[0] <= trained <= rising[-1]:
         axes.axvline(trained, color="#777777", linestyle=":", linewidth=1)
         axes.text(trained, 0.02, " trained length", fontsize=8, color="#555555", va="bottom",
                   transform=axes.get_xaxis_transform())  # fmt: skip
@@ -238,28 +276,53 @@ def legends(figure: Any, drawn: Sequence[Any]) -> None:
 
     below = 0.0
     for axes in drawn:
-        handles, labels = axes.get_legend_handles_labels()
-        if len(labels) <= WITHIN and max(map(len, labels)) <= NARROW:
+        handles, names = axes.get_legend_handles_labels()
+        if len(names) <= WITHIN and max(map(len, names)) <= _NARROW:
             axes.legend(fontsize=8)
             continue
-        left = len(labels) - MOST
-        labels = [cut(label) for label in labels[:MOST]]
+        left = len(names) - _MOST
+        # A long name is cut before its end, where names differ.
+        names = [
+            name if len(name) <= _WIDEST else f"{name[: _WIDEST - 25]} … {name[-22:]}"
+            for name in names[:_MOST]
+        ]
         if left > 0:
-            labels[-1] += f"; and {left} more, in the table"
+            names[-1] += f"; and {left} more, in the table"
         width = figure.get_figwidth() / axes.get_gridspec().ncols
-        columns = max(1, int(_LETTERS * width / (max(map(len, labels)) + 8)))
+        columns = max(1, int(_LETTERS * width / (max(map(len, names)) + 8)))
         # Below the words under the axis, whatever the height of the axes will be.
         under = axes.transAxes + ScaledTranslation(0, -_UNDER, figure.dpi_scale_trans)
-        axes.legend(handles[:MOST], labels, fontsize=7, ncols=columns, borderaxespad=0,
+        axes.legend(handles[:_MOST], names, fontsize=7, ncols=columns, borderaxespad=0,
                     loc="upper center", bbox_to_anchor=(0.5, 0), bbox_transform=under)  # fmt: skip
-        below = max(below, _LINE * math.ceil(len(labels) / columns) + 0.3)
+        below = max(below, _LINE * math.ceil(len(names) / columns) + 0.3)
     if below:
         rows = drawn[0].get_gridspec().nrows
         figure.set_figheight(figure.get_figheight() + rows * below)
 
 
-def cut(label: str) -> str:
-    """Return a label of at most ``WIDEST`` characters, cut before its end, where labels differ."""
-    if len(label) <= WIDEST:
-        return label
-    return f"{label[: WIDEST - 25]} … {label[-22:]}"
+# --- What a table says of itself --------------------------------------------------------------
+
+
+def by_name(table: pd.DataFrame, column: str) -> dict[str, pd.DataFrame]:
+    """Return the rows of each name in a column, in the order of the table."""
+    return {str(name): part for name, part in table.groupby(column, sort=False)}
+
+
+def labels(table: pd.DataFrame) -> pd.Series:
+    """Return what each row is called: its model, with the language where there are several."""
+    several = "language" in table and table["language"].nunique() > 1
+    return table["model"] + ", " + table["language"] if several else table["model"]
+
+
+def measured(table: pd.DataFrame) -> str:
+    """Return the names of the measures whose means a table of accuracy has, as one text."""
+    names = dict.fromkeys(name for text in table["measure"] for name in text.split(", "))
+    return ", ".join(name.replace("_", "-") for name in names)
+
+
+def said_n(part: pd.DataFrame) -> str:
+    """Return how many answers the means of a line rest on, in words."""
+    n = sorted(set(part["n"]))
+    if not n:
+        return "not measured"
+    return f"n = {n[0]}" if len(n) == 1 else f"n = {n[0]} to {n[-1]}"

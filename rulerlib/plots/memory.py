@@ -10,13 +10,12 @@ from typing import Any
 
 import pandas as pd
 
-from rulerlib import findings
 from rulerlib.analysis.memory import FATES, ORACLE
 from rulerlib.errors import require
-from rulerlib.findings.memories import levels, named, panels
 from rulerlib.plots import base
+from rulerlib.plots.curves import Course
+from rulerlib.wording import listed, percent, ranked
 
-# A colour and a hatch for each fate, the same in every figure.
 LOOKS = {
     "right": ("#0072B2", ""),
     "right without the facts": ("#56B4E9", "//"),
@@ -24,8 +23,10 @@ LOOKS = {
     "no room in the prompt": ("#F0E442", ".."),
     "not recalled": ("#999999", "xx"),
 }
+"""A colour and a hatch for each fate, the same in every figure."""
 
 # Lines at what can be had for nothing, and at the ceiling: their dashes and their words.
+_FLOORS = ("constant", "chance")
 _LINES = {
     "constant": ("#555555", "--", "always the most frequent answer"),
     "chance": ("#555555", ":", "chance"),
@@ -33,6 +34,60 @@ _LINES = {
 }
 
 _WHAT = {"em_norm": "exact match, normalized", "em_raw": "exact match, raw", "f1": "F1 of words"}
+
+# Panels of a figure of capacity, and how its sentences begin.
+_CAPACITY = {"em_norm": "answered rightly", "recall_at_5": "recall at 5"}
+_OF_CAPACITY = {"recall_at_5": "Recall at 5", "em_norm": "The share of right answers"}
+
+
+def _named(table: pd.DataFrame) -> pd.DataFrame:
+    """Return the table with what each row is called, and in which panel it stands.
+
+    A row is called by its preset, with the settings that were changed; a panel by its suite, with
+    what else is averaged separately.
+    """
+    name, panel = table["preset"], table.get("suite", pd.Series("", table.index))
+    if "changes" in table:
+        name = name + [f", {changes}" if changes else "" for changes in table["changes"]]
+    for column in ("size", "profile", "knobs"):
+        if column in table and table[column].nunique() > 1:
+            prefix = "size " if column == "size" else ""
+            values = table[column].astype(str).replace("default", "")
+            panel = panel + [f", {prefix}{value}" if value else "" for value in values]
+    return table.assign(name=name, panel=panel)
+
+
+def _with_ends(measure: str) -> tuple[str, str, str]:
+    return measure, f"{measure} low", f"{measure} high"
+
+
+def _panels(
+    table: pd.DataFrame, names: Sequence[str]
+) -> tuple[Any, list[tuple[Any, str, pd.DataFrame]]]:
+    """Return a figure with a panel for each suite, in which each name has a row."""
+    parts = base.by_name(table, "panel")
+    figure, drawn = base.panels(len(parts), 3, "", (2.6, 0.9 + 0.24 * len(names)), (1.2, 0.5))
+    for axes in drawn:
+        base.name_rows(axes, names, shown=axes.get_subplotspec().is_first_col())
+    return figure, [
+        (axes, suite, part) for axes, (suite, part) in zip(drawn, parts.items(), strict=True)
+    ]
+
+
+def _below(figure: Any, drawn: Sequence[Any], words: str) -> None:
+    """Say below the panels what is measured, and below the figure what its marks are."""
+    entries: dict[str, Any] = {}
+    for axes in drawn:
+        handles, labels = axes.get_legend_handles_labels()
+        entries |= dict(zip(labels, handles, strict=True))
+    columns = drawn[0].get_gridspec().ncols
+    for axes in drawn[-columns:]:
+        axes.set_xlabel(words, fontsize=8)
+    if entries:
+        figure.legend(entries.values(), entries, loc="outside lower center", ncols=3, fontsize=8)
+
+
+# --- All presets by suite ---------------------------------------------------------------------
 
 
 def matrix(
@@ -58,99 +113,76 @@ def matrix(
     ------
     ParameterError
         If the table is empty, or a preset has two rows for one suite.
+
+    Notes
+    -----
+    Each dot is a preset's share of right answers in a suite, the bar its 95 % interval. A
+    preset whose bar does not lie beyond the grey lines has not been shown to remember; the
+    green line is what the model does with the facts before it.
     """
     base.check(table, "measured preset")
-    names = list(dict.fromkeys(named(table)))
-    suites = list(dict.fromkeys(panels(table)))
-    table = table.assign(name=named(table), panel=panels(table))
-    alone = not table.duplicated(["name", "panel"]).any()
+    rows = _named(table)
+    alone = not rows.duplicated(["name", "panel"]).any()
     require(alone, "table", "of several kinds", "of one model, language and size")
-    size = (2.6, 0.9 + 0.24 * len(names))
-    figure, drawn = base.panels(len(suites), 3, "", size, (1.2, 0.5))
-    for axes, suite in zip(drawn, suites, strict=True):
-        part = table[table["panel"] == suite].set_index("name")
-        places = [names.index(name) for name in part.index]
-        ends = (part[f"{measure} {end}"] for end in ("low", "high"))
-        axes.hlines(places, *ends, color=base.COLOURS[0], linewidth=5, alpha=0.3)
-        axes.plot(part[measure], places, "o", color=base.COLOURS[0], zorder=3)
-        for name, level in levels(part, floors, suite, measure).items():
+    names = list(dict.fromkeys(rows["name"]))
+    figure, drawn = _panels(rows, names)
+    for axes, suite, part in drawn:
+        places = [names.index(name) for name in part["name"]]
+        base.dots(axes, places, *(part[column] for column in _with_ends(measure)))
+        for name, level in _levels(part, floors, suite, measure).items():
             colour, dashes, words = _LINES[name]
             axes.axvline(level, color=colour, linestyle=dashes, linewidth=1, label=words)
-        counts = sorted({*part["n"]})
-        n = f"n = {counts[0]}" if len(counts) == 1 else f"n = {counts[0]} to {counts[-1]}"
-        axes.set_title(f"{suite}\n{n}", fontsize=9)
-        first = axes.get_subplotspec().is_first_col()
-        axes.set_yticks(range(len(names)), names if first else [""] * len(names), fontsize=8)
-        axes.set_ylim(len(names) - 0.4, -0.6)
+        axes.set_title(f"{suite}\n{base.said_n(part)}", fontsize=9)
         axes.set_xlim(-0.03, 1.03)
-        axes.grid(alpha=0.3, axis="x")
-    _below(figure, drawn, f"{_WHAT.get(measure, measure)} (bar: 95 % interval)")
-    what = f"Dots of {_WHAT.get(measure, measure)} by preset and suite"
-    said = "matrix", findings.matrix(table, floors, measure)
-    return base.done(figure, what, said, title)
+    what = _WHAT.get(measure, measure)
+    _below(figure, [axes for axes, *_ in drawn], f"{what} (bar: 95 % interval)")
+    return base.done(figure, matrix, matrix_in_words(table, floors, measure), title)
 
 
-def _below(figure: Any, drawn: Sequence[Any], words: str) -> None:
-    """Say below the panels what is measured, and below the figure what its marks are."""
-    entries: dict[str, Any] = {}
-    for axes in drawn:
-        handles, labels = axes.get_legend_handles_labels()
-        entries |= dict(zip(labels, handles, strict=True))
-    columns = drawn[0].get_gridspec().ncols
-    for axes in drawn[-columns:]:
-        axes.set_xlabel(words, fontsize=8)
-    if entries:
-        figure.legend(entries.values(), entries, loc="outside lower center", ncols=3, fontsize=8)
+def _levels(
+    part: pd.DataFrame, floors: pd.DataFrame | None, suite: str, measure: str
+) -> dict[str, float]:
+    """Return where lines stand in the panel of a suite, by their names in `_LINES`."""
+    levels = {}
+    if floors is not None and len(floors):
+        own = _named(floors.assign(preset=""))
+        own = own[own["panel"] == suite]
+        for name in ("model", "language"):
+            own = own[own[name].isin(part[name])] if name in own and name in part else own
+        levels = {name: float(own[name].mean()) for name in _FLOORS if own[name].notna().any()}
+    oracle = part[part["name"] == ORACLE]
+    return levels | ({ORACLE: float(oracle[measure].mean())} if len(oracle) else {})
 
 
-def capacity(table: pd.DataFrame, title: str | None = None) -> base.Figure:
-    """Return a figure of accuracy and recall by the number of facts taught, a line for each preset.
-
-    Parameters
-    ----------
-    table
-        From `rulerlib.analysis.memory.capacity`, of one model and one language.
-
-    Raises
-    ------
-    ParameterError
-        If the table is empty.
-    """
-    base.check(table, "measured number of facts")
-    figure, drawn = base.panels(2, 2, "share (bar: 95 % interval)", (4.6, 3.6), (0, 0.6))
-    table = table.assign(name=named(table))
-    names, known = list(dict.fromkeys(table["name"])), sorted({*table["facts"]})
-    what = {"em_norm": "answered rightly", "recall_at_5": "recall at 5"}
-    for axes, (measure, words) in zip(drawn, what.items(), strict=True):
-        for name, part in _lines(table, measure).items():
-            number = names.index(name)
-            colour = base.COLOURS[number % len(base.COLOURS)]
-            # Side by side, so that each bar is seen.
-            at = part["facts"] * 1.05 ** (number - (len(names) - 1) / 2)
-            axes.vlines(at, part[f"{measure} low"], part[f"{measure} high"], color=colour,
-                        linewidth=2, alpha=0.35)  # fmt: skip
-            axes.plot(at, part[measure], label=name, color=colour, linewidth=1.2,
-                      linestyle=base.DASHES[number // len(base.COLOURS) % len(base.DASHES)],
-                      marker=base.MARKERS[number % len(base.MARKERS)])  # fmt: skip
-        axes.set_xscale("log")
-        axes.set_xlim(known[0] / 1.6, known[-1] * 1.6)
-        axes.set_xticks(known, [f"{number:,}" for number in known], fontsize=8)
-        axes.minorticks_off()
-        axes.set_ylim(-0.03, 1.03)
-        axes.grid(alpha=0.3)
-        axes.set_title(words, fontsize=10)
-    _below(figure, drawn, "facts taught (logarithmic)")
-    said = "capacity", findings.capacity(table)
-    return base.done(figure, "Line charts by the number of facts taught", said, title)
+def matrix_in_words(
+    table: pd.DataFrame, floors: pd.DataFrame | None = None, measure: str = "em_norm"
+) -> str:
+    """Return which presets are clearly above what can be had for nothing, suite by suite."""
+    said = []
+    for suite, part in base.by_name(_named(table), "panel").items():
+        part = part[part[measure].notna()]
+        if part.empty:
+            said.append(f"{suite}: not measured.")
+            continue
+        levels = _levels(part, floors, suite, measure)
+        ceiling = f"with the facts given {percent(levels[ORACLE])}; " if ORACLE in levels else ""
+        free = [levels[name] for name in _FLOORS if name in levels]
+        if not free:
+            shares = dict(zip(part["name"], part[measure], strict=True))
+            said.append(f"{suite}: {ceiling}{ranked(shares, 'presets')}.")
+            continue
+        above = part.loc[part[f"{measure} low"] > max(free), "name"].tolist()
+        which = (
+            f"{listed(above, 8)} are" if len(above) > 1 else f"{''.join(above) or 'no preset'} is"
+        )
+        said.append(
+            f"{suite}: {ceiling}{which} clearly above {percent(max(free))}, which can be had for"
+            " nothing."
+        )
+    return "\n".join(said)
 
 
-def _lines(table: pd.DataFrame, measure: str) -> dict[str, pd.DataFrame]:
-    """Return the rows of each preset that has values, by its name."""
-    return {
-        str(name): part
-        for name, part in table.groupby("name", sort=False)
-        if part[measure].notna().any()
-    }
+# --- Where answers were lost ------------------------------------------------------------------
 
 
 def stores(table: pd.DataFrame, title: str | None = None) -> base.Figure:
@@ -165,29 +197,113 @@ def stores(table: pd.DataFrame, title: str | None = None) -> base.Figure:
     ------
     ParameterError
         If the table is empty.
+
+    Notes
+    -----
+    Each bar is all questions of a suite. Blue was right, orange lost by the model, yellow by
+    want of room in the prompt, grey by the memory.
     """
     base.check(table, "question")
-    table = table.assign(name=named(table), panel=panels(table))
-    names = list(dict.fromkeys(table["name"]))
-    suites = list(dict.fromkeys(table["panel"]))
-    size = (2.6, 0.9 + 0.24 * len(names))
-    figure, drawn = base.panels(len(suites), 3, "", size, (1.2, 0.5))
-    for axes, suite in zip(drawn, suites, strict=True):
-        part = table[table["panel"] == suite]
+    rows = _named(table)
+    names = list(dict.fromkeys(rows["name"]))
+    figure, drawn = _panels(rows, names)
+    for axes, suite, part in drawn:
         shares = part.pivot_table(index="name", columns="fate", values="share")
-        shares = shares.reindex(index=names, columns=list(FATES))
-        left = shares.cumsum(axis=1) - shares
-        for fate in FATES:
-            colour, hatch = LOOKS[fate]
-            axes.barh(range(len(names)), shares[fate], left=left[fate], color=colour, hatch=hatch,
-                      edgecolor="#333333", linewidth=0.5, label=fate)  # fmt: skip
+        base.stacked(axes, shares.reindex(index=names, columns=list(FATES)), LOOKS, across=True)
         axes.set_title(suite, fontsize=9)
-        first = axes.get_subplotspec().is_first_col()
-        axes.set_yticks(range(len(names)), names if first else [""] * len(names), fontsize=8)
-        axes.set_ylim(len(names) - 0.4, -0.6)
         axes.set_xlim(0, 1)
-        axes.grid(alpha=0.3, axis="x")
-        axes.set_axisbelow(True)
-    _below(figure, drawn, "share of the questions")
-    said = "stores", findings.stores(table)
-    return base.done(figure, "Stacked bars of what became of each question", said, title)
+    _below(figure, [axes for axes, *_ in drawn], "share of the questions")
+    return base.done(figure, stores, stores_in_words(table), title)
+
+
+def stores_in_words(table: pd.DataFrame) -> str:
+    """Return where each preset lost most of the answers that it lost."""
+    said: dict[str, list[str]] = {}
+    for name, part in base.by_name(_named(table), "name").items():
+        counts = part.groupby("fate", sort=False)["count"].sum()
+        lost = counts[~counts.index.str.startswith("right")]
+        if not lost.sum():
+            said.setdefault("Nothing is lost", []).append(name)
+            continue
+        most = [str(fate) for fate in lost.index if lost[fate] == lost.max()]
+        said.setdefault(f"Most is lost as {listed(most)}", []).append(
+            f"{name} ({lost.max()} of {counts.sum()} questions{' each' if len(most) > 1 else ''})"
+        )
+    return "\n".join(f"{where}: {listed(names, 12)}." for where, names in said.items())
+
+
+# --- How much is held -------------------------------------------------------------------------
+
+
+def capacity(table: pd.DataFrame, title: str | None = None) -> base.Figure:
+    """Return a figure of accuracy and recall by the number of facts taught, a line for each preset.
+
+    Parameters
+    ----------
+    table
+        From `rulerlib.analysis.memory.capacity`, of one model and one language.
+
+    Raises
+    ------
+    ParameterError
+        If the table is empty.
+
+    Notes
+    -----
+    From left to right more is taught, from point to point a multiple. Left, what was answered;
+    right, what the store found, which needs no model. Bars are 95 % intervals. Two means are
+    called clearly different where their intervals do not overlap: that is rarely chance, even
+    where one has looked at several.
+    """
+    base.check(table, "measured number of facts")
+    figure, drawn = base.panels(2, 2, "share (bar: 95 % interval)", (4.6, 3.6), (0, 0.6))
+    parts, known = base.by_name(_named(table), "name"), sorted({*table["facts"]})
+    for axes, (measure, words) in zip(drawn, _CAPACITY.items(), strict=True):
+        for number, (name, part) in enumerate(parts.items()):
+            if part[measure].isna().all():
+                continue
+            # Side by side, so that each bar is seen.
+            at = part["facts"] * 1.05 ** (number - (len(parts) - 1) / 2)
+            look, (mean, low, high) = (
+                base.look(number),
+                (part[name] for name in _with_ends(measure)),
+            )
+            axes.vlines(at, low, high, color=look["color"], linewidth=2, alpha=0.35)
+            axes.plot(at, mean, label=name, linewidth=1.2, **look)
+        axes.set_xscale("log")
+        axes.set_xlim(known[0] / 1.6, known[-1] * 1.6)
+        axes.set_xticks(known, [f"{facts:,}" for facts in known], fontsize=8)
+        axes.minorticks_off()
+        axes.set_ylim(-0.03, 1.03)
+        axes.grid(alpha=0.3)
+        axes.set_title(words, fontsize=10)
+    _below(figure, drawn, "facts taught (logarithmic)")
+    return base.done(figure, capacity, capacity_in_words(table), title)
+
+
+def capacity_in_words(table: pd.DataFrame) -> str:
+    """Return what becomes of recall and of right answers as more facts are taught."""
+    said = []
+    for measure, words in _OF_CAPACITY.items():
+        courses = {}
+        for name, part in base.by_name(_named(table), "name").items():
+            part = part[part[measure].notna()].sort_values("facts")
+            if len(part):
+                columns = (part[column].tolist() for column in _with_ends(measure))
+                facts = [f"{number:,} facts" for number in part["facts"]]
+                courses[name] = Course(facts, *columns)
+        falling = [name for name, course in courses.items() if course.fall]
+        alone = [name for name, course in courses.items() if len(course.names) == 1]
+        rest = [name for name in courses if name not in falling and name not in alone]
+        if alone:
+            said.append(
+                f"{words} of {listed(alone, 12)} was measured at one number of facts alone."
+            )
+        if falling:
+            clauses = [f"of {name} {courses[name]}" for name in falling]
+            said.append(f"{words} {'; '.join(clauses)}.")
+        if rest and falling:
+            said.append(f"That of {listed(rest, 12)} does not fall clearly.")
+        elif rest:
+            said.append(f"{words} falls clearly for none of {listed(rest, 12)}.")
+    return "\n".join(said) or "Nothing was measured."

@@ -1,16 +1,14 @@
-"""How findings and figures say numbers, names and lists.
+"""How sentences about numbers say shares, counts and lists.
 
->>> said_count(1, "task"), said_count(2, "task"), said_some(["a", "b", "c"], most=2)
-('1 task', '2 tasks', 'a; b; and 1 more, in the table')
->>> percent(0.996), percent(0.001), percent(1.0), listed(["a", "b", "c"])
-('99.6 %', '0.1 %', '100 %', 'a, b and c')
+>>> said_count(1, "task"), said_count(2, "task"), listed(["a", "b", "c"])
+('1 task', '2 tasks', 'a, b and c')
+>>> percent(0.996), percent(0.001), percent(1.0)
+('99.6 %', '0.1 %', '100 %')
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-
-import pandas as pd
 
 
 def percent(share: float, decimals: int = 0) -> str:
@@ -40,34 +38,25 @@ def ranked(shares: Mapping[str, float], things: str, verb: str = "") -> str:
     ('a and c highest with 90 %, b lowest with 50 %', 'both tasks have 50 %')
     """
     shown = {name: percent(share, 1) for name, share in shares.items()}
-    ends = max(shares, key=shares.__getitem__), min(shares, key=shares.__getitem__)
+    most, least = (end(shares, key=shares.__getitem__) for end in (max, min))
     after = f" {verb}" if verb else ""
-    if shown[ends[0]] == shown[ends[1]]:
-        share = percent(shares[ends[0]])
+    if shown[most] == shown[least]:
+        has = f"have {percent(shares[most])}{after}"
         if len(shares) == 1:
-            return f"{ends[0]} has {share}{after}"
-        return (
-            f"{'both' if len(shares) == 2 else f'all {len(shares)}'} {things} have {share}{after}"
-        )
+            return f"{most} has{has[4:]}"
+        return f"{'both' if len(shares) == 2 else f'all {len(shares)}'} {things} {has}"
     # As many decimals as tell them apart.
-    decimals = int(percent(shares[ends[0]]) == percent(shares[ends[1]]))
-    clauses = (
+    decimals = int(percent(shares[most]) == percent(shares[least]))
+    return ", ".join(
         f"{listed([name for name in shown if shown[name] == shown[end]], 4)} {side} with"
         f" {percent(shares[end], decimals)}{after}"
-        for side, end in zip(("highest", "lowest"), ends, strict=True)
+        for side, end in (("highest", most), ("lowest", least))
     )
-    return ", ".join(clauses)
 
 
 def said_count(number: int, what: str) -> str:
     """Return a number with what is counted: ``1 task``, ``2 tasks``."""
     return f"{number:,} {what}" if number == 1 else f"{number:,} {what}s"
-
-
-def said_some(parts: Sequence[str], most: int = 12) -> str:
-    """Return the first ``most`` parts of a sentence as one text: screen readers skip nothing."""
-    left = len(parts) - most
-    return "; ".join([*parts[:most], *([f"and {left} more, in the table"] if left > 0 else [])])
 
 
 def listed(names: Sequence[str], most: int = 6) -> str:
@@ -76,26 +65,6 @@ def listed(names: Sequence[str], most: int = 6) -> str:
     return " and ".join([", ".join(shown[:-1]), shown[-1]] if len(shown) > 1 else shown)
 
 
-def has(names: Sequence[str]) -> str:
+def have(names: Sequence[str]) -> str:
     """Return the verb behind some names: ``has`` or ``have``."""
     return "has" if len(names) == 1 else "have"
-
-
-def labels(table: pd.DataFrame) -> pd.Series:
-    """Return what each row is called: its model, with the language where there are several."""
-    several = "language" in table and table["language"].nunique() > 1
-    return table["model"] + ", " + table["language"] if several else table["model"]
-
-
-def measured(table: pd.DataFrame) -> str:
-    """Return the names of the measures whose means a table of accuracy has, as one text."""
-    names = dict.fromkeys(name for each in table["measure"] for name in each.split(", "))
-    return ", ".join(name.replace("_", "-") for name in names)
-
-
-def said_n(part: pd.DataFrame) -> str:
-    """Return how many answers the means of a line rest on, in words."""
-    n = sorted(set(part["n"]))
-    if not n:
-        return "not measured"
-    return f"n = {n[0]}" if len(n) == 1 else f"n = {n[0]} to {n[-1]}"

@@ -1,0 +1,422 @@
+"""Cells and bars by length: what was found at which depth, kinds of mistakes, and words by rank."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import Any
+
+import pandas as pd
+
+from rulerlib.analysis.labels import base as task_of
+from rulerlib.analysis.tables import thousands
+from rulerlib.analysis.word_counts import ASKED, OTHER, WORD_KINDS
+from rulerlib.errors import one_of
+from rulerlib.plots import base
+from rulerlib.plots.pictures import INK_ON_COLOUR, WHITE_ON_COLOUR
+from rulerlib.tasks import TASKS
+from rulerlib.tasks.mistakes import KINDS
+from rulerlib.wording import listed, percent, ranked, said_count
+
+COLOURS = {
+    # Blue low, yellow high: readable with every kind of colour blindness.
+    "blue-yellow": "cividis",
+    # Red low, green high; lightness rises with it, so that it also reads without red and green.
+    "red-green": ["#7f1d1d", "#c2410c", "#eab308", "#a3d65c", "#d9f7be"],
+}
+UNMEASURED = "#d4d4d4"
+
+LOOKS = {
+    "empty": ("#999999", ""),
+    "said none though present": ("#F0E442", "--"),
+    "answered though absent": ("#CC79A7", "\\\\"),
+    "refused": ("#56B4E9", "//"),
+    "copied example": ("#CC79A7", "xx"),
+    "copied beginning": ("#CC79A7", ""),
+    "distractor": ("#D55E00", ""),
+    "more words": ("#009E73", "//"),
+    "overruled": ("#CC79A7", "--"),
+    "halfway": ("#56B4E9", "\\\\"),
+    "wrong unit": ("#56B4E9", ".."),
+    "wrong operand": ("#D55E00", "xx"),
+    "wrong arithmetic": ("#0072B2", "//"),
+    "wrong value": ("#E69F00", "\\\\"),
+    "no context": ("#F0E442", ".."),
+    "duplicates": ("#0072B2", "--"),
+    "cut off": ("#000000", ""),
+    "part of a UUID": ("#009E73", ".."),
+    "incomplete": ("#009E73", ""),
+    "other": ("#FFFFFF", "++"),
+}
+"""A colour and a hatch for each kind of mistake, the same in every figure."""
+
+# A marker and a colour for each kind of word.
+_WORDS = dict(zip(WORD_KINDS, (("s", "#D55E00"), ("o", "#0072B2"), ("^", "#777777")), strict=True))
+
+# So many tasks have a sentence each on depths, or on mistakes.
+_FEW_DEPTHS, _FEW_MISTAKES = 4, 3
+
+# What stands at a depth, by the family of a task; elsewhere it is a needle.
+_NOUNS = {"variable_tracking": "hop", "qa": "document", "drop": "passage"}
+
+# A band this rare among misses that fall anywhere is taken for one.
+_RARE = 0.05
+
+
+# --- Depths -----------------------------------------------------------------------------------
+
+
+def heatmap(
+    table: pd.DataFrame, colours: str = "blue-yellow", title: str | None = None
+) -> base.Figure:
+    """Return a figure of the share that was found, by depth and length, a panel for each task.
+
+    Parameters
+    ----------
+    table
+        From `rulerlib.analysis.by_depth`, of one model and one language.
+    colours
+        ``"blue-yellow"``, which all readers can tell apart, or ``"red-green"``.
+
+    Returns
+    -------
+    Figure
+        Each cell carries its n; grey cells were not measured, and neither was a grey row.
+
+    Raises
+    ------
+    ParameterError
+        If the table is empty, or there are no such colours.
+
+    Notes
+    -----
+    From top to bottom what is asked for moves from the start of the text to its end; from left
+    to right the text grows. The number in a cell is its n; grey cells were not measured. A cell
+    with an n of 1 can only be right or wrong: look at rows, columns and corners.
+    plots.heatmap(table, colours='red-green') draws it in red and green.
+    """
+    one_of("colours", colours, COLOURS)
+    base.check(table, "measured cell")
+    shades = _shades(colours)
+    lengths, depths = sorted(table["length"].unique()), _depths(table)
+    size = max(2.6, 1.2 + 0.45 * len(lengths)), 3.3
+    figure, panels = base.task_panels(table, "depth (%): 0 start, 100 end", size, (0.9, 0))
+    for axes, part in panels:
+        grid = part.pivot(index="depth", columns="length", values="found")
+        grid = grid.reindex(index=depths, columns=lengths)
+        image = axes.imshow(
+            grid.to_numpy(), cmap=shades, vmin=0, vmax=1, aspect="auto", interpolation="none"
+        )
+        for cell in part.to_dict("records"):
+            at = lengths.index(cell["length"]), depths.index(cell["depth"])
+            # Inks that a dark page leaves as they are.
+            white = _ink(shades(cell["found"])) == "white"
+            axes.text(*at, f"{cell['n']}", ha="center", va="center", fontsize=8,
+                      color=WHITE_ON_COLOUR if white else INK_ON_COLOUR)  # fmt: skip
+        axes.set_xticks(range(len(lengths)), [thousands(length) for length in lengths])
+        axes.set_yticks(range(len(depths)), [f"{depth:.0f}" for depth in depths])
+        axes.set_xlabel("length (tokens)")
+    drawn = [axes for axes, _ in panels]
+    rows = drawn[0].get_gridspec().nrows
+    # As thin beside several rows of panels as beside one.
+    bar = figure.colorbar(image, ax=drawn, shrink=0.9, aspect=20 * rows)
+    bar.solids.set_rasterized(True)
+    bar.set_label("share found (n in each cell)")
+    return base.done(figure, heatmap, heatmap_in_words(table), title)
+
+
+def shade(value: float, colours: str = "blue-yellow") -> tuple[str, str]:
+    """Return the colour of a cell of `heatmap`, and of what is written on it, as ``#rrggbb``.
+
+    Parameters
+    ----------
+    value
+        From 0 to 1; NaN: not measured.
+
+    Raises
+    ------
+    ParameterError
+        If there are no such colours.
+    """
+    one_of("colours", colours, COLOURS)
+    if math.isnan(value):
+        return UNMEASURED, "black"
+    colour = _shades(colours)(value)
+    red, green, blue = (round(255 * part) for part in colour[:3])
+    return f"#{red:02x}{green:02x}{blue:02x}", _ink(colour)
+
+
+def _shades(colours: str) -> Any:
+    plt = base.pyplot()
+    from matplotlib.colors import LinearSegmentedColormap
+
+    chosen = COLOURS[colours]
+    if isinstance(chosen, str):
+        return plt.get_cmap(chosen).with_extremes(bad=UNMEASURED)
+    return LinearSegmentedColormap.from_list(colours, chosen).with_extremes(bad=UNMEASURED)
+
+
+def _ink(colour: Sequence[float]) -> str:
+    """Return what stands out more, black or white: a contrast of at least 4.5, as WCAG 2 asks."""
+    red, green, blue = (
+        part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in colour[:3]
+    )
+    # Where the contrasts to both are the same: (1.05 / (l + .05)) = ((l + .05) / .05).
+    return "black" if 0.2126 * red + 0.7152 * green + 0.0722 * blue > 0.179 else "white"
+
+
+def _depths(table: pd.DataFrame) -> list[float]:
+    """Return all depths of a table of `rulerlib.analysis.by_depth`, those without a needle too."""
+    return sorted({*table.attrs.get("depths", ()), *table["depth"]})
+
+
+def heatmap_in_words(table: pd.DataFrame) -> str:
+    """Return how much was found, and between which depths the misses lie."""
+    parts = base.by_name(table, "task")
+    cells = len(_depths(table)) * table["length"].nunique()
+    if len(parts) <= _FEW_DEPTHS:
+        return "\n".join(f"{name}: {_found(name, part, cells)}." for name, part in parts.items())
+    counts = {name: _needles(part) for name, part in parts.items()}
+    shares = {name: Fraction(right, n) for name, (right, n) in counts.items()}
+    most, least = max(shares.values()), min(shares.values())
+    best, worst = (
+        listed([f"{name} ({right} of {n})" for name, (right, n) in counts.items()
+                if shares[name] == share])
+        for share in (most, least)
+    )  # fmt: skip
+    if most == least:
+        said = [f"The same share is found of each task: {percent(float(most))}."]
+    else:
+        said = [f"{'Everything' if most == 1 else 'Most'} is found of {best}."]
+        said += [f"{'Least' if least else 'Nothing'} is found of {worst}."]
+    bands = [name for name, part in parts.items() if (band := band_of(part)) and band[2] < _RARE]
+    if bands:
+        said.append(f"Misses keep to a band of depths in {listed(bands)}, more than by chance.")
+    return "\n".join(said)
+
+
+def _needles(part: pd.DataFrame) -> tuple[int, int]:
+    """Return how many needles were found, and of how many."""
+    return round((part["found"] * part["n"]).sum()), int(part["n"].sum())
+
+
+def _found(name: str, part: pd.DataFrame, cells: int) -> str:
+    """Return what is said of one task, whose panel has a number of cells."""
+    right, n = _needles(part)
+    task, measured = TASKS.get(task_of(name)), int((part["n"] > 0).sum())
+    usual = "fact" if task and task.category == "memory" else "needle"
+    asked = said_count(n, _NOUNS.get(task.family.name if task else "", usual))
+    if right == n:
+        whole = measured == cells
+        where = "at every depth and length" if whole else f"in all {measured} cells with an n"
+        return f"all {asked} are found, {where}" if n > 1 else f"{asked} is found, of 1"
+    if not right:
+        whole = measured == cells
+        where = "at any depth or length" if whole else f"in any of {measured} cells with an n"
+        return f"none of {asked} is found, {where}"
+    said = f"{right} of {asked} {'is' if right == 1 else 'are'} found ({percent(right / n)})"
+    if part["depth"].nunique() == 1:
+        return f"{said}; all stood at the same depth"
+    low, high, chance = band_of(part) or (0.0, 0.0, 1.0)
+    missed = "1 miss lies" if n - right == 1 else f"{n - right} misses lie"
+    where = f"at {low:.0f} %" if low == high else f"between {low:.0f} and {high:.0f} %"
+    said += f"; the {missed} {where} of the depth"
+    if (low, high) == (part["depth"].min(), part["depth"].max()):
+        return f"{said}, so that no band of depths stands out"
+    if chance < _RARE:
+        return f"{said}, so close together as hardly comes by chance"
+    return f"{said}, which may be chance"
+
+
+def band_of(part: pd.DataFrame) -> tuple[float, float, float] | None:
+    """Return the depths between which the misses of a task lie, and how often chance does as much.
+
+    If depth made no difference, the rows of the heatmap that have a miss would be any of its rows.
+    The chance is that of so many rows, drawn at random, lying within so few neighbouring ones,
+    anywhere. It is 1 where rows do not hold about as many needles each, for they cannot be
+    exchanged.
+
+    Parameters
+    ----------
+    part
+        The rows of one task.
+
+    Returns
+    -------
+    tuple or None
+        The least depth and the greatest one in percent, and the chance; None without a miss.
+    """
+    part = part[part["n"] > 0]
+    counts = part.groupby("depth")["n"].sum().sort_index()
+    misses = ((1 - part["found"]) * part["n"]).round().groupby(part["depth"]).sum().sort_index()
+    places = [place for place, missed in enumerate(misses) if missed > 0]
+    if not places:
+        return None
+    rows, hit, width = len(misses), len(places), places[-1] - places[0] + 1
+    ends = float(misses.index[places[0]]), float(misses.index[places[-1]])
+    if counts.max() > 1.5 * counts.min():
+        return (*ends, 1.0)
+    # Of windows that slide over the rows: an upper bound, for several windows may hold the same.
+    windows = (rows - width + 1) * math.comb(width, hit) / math.comb(rows, hit)
+    return (*ends, min(1.0, windows))
+
+
+# --- Mistakes ---------------------------------------------------------------------------------
+
+
+def errors(table: pd.DataFrame, title: str | None = None) -> base.Figure:
+    """Return a figure of the kinds of mistakes by length, one panel for each task.
+
+    Parameters
+    ----------
+    table
+        From `rulerlib.analysis.errors`, of one model and one language.
+
+    Raises
+    ------
+    ParameterError
+        If the table is empty.
+
+    Notes
+    -----
+    Each bar is a length, as high as the share of wrong answers there; its parts are the kinds
+    of mistakes. What is missing to the top was right. The kinds are told from the answer and
+    the prompt alone; no second model judges them.
+    """
+    base.check(table, "mistake")
+    lengths = sorted(table["length"].unique())
+    kinds = [kind for kind in LOOKS if (table["error"] == kind).any()]
+    width = max(2.4, 0.9 + 0.4 * len(lengths))
+    figure, panels = base.task_panels(table, "share of all answers", (width, 2.7), (1.6, 0.3))
+    for axes, part in panels:
+        shares = part.pivot(index="length", columns="error", values="share")
+        base.stacked(axes, shares.reindex(index=lengths, columns=kinds).fillna(0), LOOKS)
+        counts = part.groupby("length")["n"].first()
+        names = [
+            f"{thousands(length)}\n" + (f"n={counts[length]}" if length in counts else "–")
+            for length in lengths
+        ]
+        axes.set_xticks(range(len(lengths)), names, fontsize=8)
+        axes.set_ylim(0, 1)
+    handles, labels = panels[0][0].get_legend_handles_labels()
+    figure.legend(handles[::-1], labels[::-1], loc="outside right upper", fontsize=8)
+    return base.done(figure, errors, errors_in_words(table), title)
+
+
+def errors_in_words(table: pd.DataFrame) -> str:
+    """Return how many answers are wrong, and which kinds of mistakes most of them are."""
+    parts = base.by_name(table, "task")
+    shown = parts if len(parts) <= _FEW_MISTAKES else {"All tasks together": table}
+    said = [f"{name}: {_wrong(part)}." for name, part in shown.items()]
+    if len(parts) > len(shown):
+        counts = {name: _mistakes(part) for name, part in parts.items()}
+        if any(wrong for wrong, _ in counts.values()):
+            rates = {name: wrong / n for name, (wrong, n) in counts.items()}
+            said.append(f"By task: {ranked(rates, 'tasks', 'wrong')}.")
+    named = dict.fromkeys(kind for part in shown.values() for kind in _most_frequent(part))
+    # What the first kinds that are named mean.
+    said += [f"'{kind}' means: {KINDS[kind]}." for kind in list(named)[:2]]
+    return "\n".join(said)
+
+
+def _mistakes(part: pd.DataFrame) -> tuple[int, int]:
+    """Return how many answers are wrong, and of how many."""
+    cells = part.drop_duplicates([name for name in ("task", "length") if name in part])
+    return int(part["count"].sum()), int(cells["n"].sum())
+
+
+def _most_frequent(part: pd.DataFrame) -> dict[str, int]:
+    """Return the kinds of mistakes of which there are most, with how many these are."""
+    counts = part.groupby("error", sort=False)["count"].sum()
+    return {str(kind): count for kind, count in counts.items() if count == counts.max() > 0}
+
+
+def _wrong(part: pd.DataFrame) -> str:
+    wrong, n = _mistakes(part)
+    if not wrong:
+        return f"none of {said_count(n, 'answer')} is wrong"
+    kinds = _most_frequent(part)
+    count = max(kinds.values())
+    be = "is" if wrong == 1 else "are"
+    said = f"{wrong} of {said_count(n, 'answer')} {be} wrong ({percent(wrong / n)})"
+    named = listed([f"'{kind}'" for kind in kinds])
+    if len(kinds) == 1 and count == wrong:
+        return f"{said}, {'a' if wrong == 1 else 'all of them'} {named}"
+    return f"{said}, most often {named} ({count} of {wrong}{' each' * (len(kinds) > 1)})"
+
+
+# --- Words ------------------------------------------------------------------------------------
+
+
+def frequencies(table: pd.DataFrame, title: str | None = None) -> base.Figure:
+    """Return a figure of the count of each word by its rank, one panel for each text.
+
+    Both axes are logarithmic, so that the counts of a zeta distribution lie on a straight line.
+
+    Parameters
+    ----------
+    table
+        From `rulerlib.analysis.word_counts`.
+
+    Raises
+    ------
+    ParameterError
+        If the table is empty.
+
+    Notes
+    -----
+    Each mark is a word: the further right, the rarer; the higher, the more often it stands
+    there. Both axes are logarithmic. What matters is the gap between the words that are asked
+    for and the next ones.
+    """
+    base.check(table, "counted word")
+    texts = base.by_name(table, "text")
+    figure, panels = base.panels(len(texts), 3, "times in the text", (4, 3.2))
+    for axes, (text, words) in zip(panels, texts.items(), strict=True):
+        for kind, (marker, colour) in _WORDS.items():
+            of_kind = words[words["kind"] == kind]
+            if len(of_kind):
+                axes.plot(of_kind["rank"], of_kind["count"], marker, color=colour, markersize=4,
+                          label=f"{kind} ({len(of_kind):,})")  # fmt: skip
+        # The same axes everywhere: how steep a text falls is to be compared.
+        for axis, most in ((axes.xaxis, table["rank"].max()), (axes.yaxis, table["count"].max())):
+            scale = {f"{axis.axis_name}scale": "log", f"{axis.axis_name}lim": (0.8, 1.4 * most)}
+            axes.set(**scale)
+            axis.set_major_formatter(lambda value, _: f"{value:,.0f}")
+            axis.set_minor_formatter("")
+        axes.set_xlabel("rank of the word")
+        axes.set_title(text, fontsize=10)
+        axes.grid(alpha=0.3)
+        axes.legend(fontsize=8)
+    return base.done(figure, frequencies, frequencies_in_words(table), title)
+
+
+def frequencies_in_words(table: pd.DataFrame) -> str:
+    """Return by how much the words that are asked for stand out from those that are not."""
+    gaps: dict[str, float] = {}
+    said: dict[str, str] = {}
+    for text, part in base.by_name(table, "text").items():
+        asked, others = (part[part["kind"] == kind]["count"] for kind in (ASKED, OTHER))
+        if len(asked) and len(others):
+            rarest, most = int(asked.min()), int(others.max())
+            gaps[text] = rarest / most
+            said[text] = (
+                f"in '{text}', where the rarest word that is asked for stands {_times(rarest)} and"
+                f" the most frequent other one {_times(most)}"
+            )
+    if not gaps:
+        return "No text here has both words that are asked for and others."
+    least, most_of_all = (
+        "; ".join(said[text] for text, gap in gaps.items() if gap == end(gaps.values()))
+        for end in (min, max)
+    )
+    if least == most_of_all:
+        return f"The words that are asked for stand out {least}."
+    return (
+        f"The words that are asked for stand out least {least}.\nThey stand out most {most_of_all}."
+    )
+
+
+def _times(number: int) -> str:
+    return "once" if number == 1 else f"{number:,} times"

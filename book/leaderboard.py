@@ -21,7 +21,7 @@ from rulerlib.analysis.effective_length import READINGS, Effective, effective
 from rulerlib.analysis.summary import ranks
 from rulerlib.analysis.tables import thousands, tokens
 from rulerlib.errors import DataError
-from rulerlib.explore import board
+from rulerlib.explore import cells
 from rulerlib.sequential import THRESHOLD
 
 LENGTHS = (4096, 8192, 16384, 32768, 65536, 131072)
@@ -284,7 +284,7 @@ def rows(
             )
         }  # fmt: skip
         made.append(
-            board.blank(
+            cells.board_row(
                 "published", row["model"], "en", row["longest"],
                 {length: float(own[length]) for length in LENGTHS},
                 claimed=tokens(row["claimed"]), tasks=13, printed=row["printed"],

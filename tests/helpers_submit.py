@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gzip
 import json
+import os
 import re
 from collections.abc import Callable
 from dataclasses import replace
@@ -11,7 +13,9 @@ from typing import Any
 
 from helpers_model import Knowing, Parrot
 
+import rulerlib
 from rulerlib.runs import Run
+from rulerlib.submit.folder import ANSWERS, SETTINGS
 
 LENGTH, SAMPLES = 900, 6
 
@@ -20,185 +24,165 @@ Fault = Callable[[Path], object]
 
 def write_run(root: Path, language: str, tasks: str = "ruler", **options: Any) -> Run:
     """Ask an engine that knows the answers, without any weights, and return the run."""
-    own = {"length": LENGTH, "num_samples": SAMPLES, "loaded": Parrot(), **options}
-    made = Run(tasks, output=str(root), language=language, **own)
-    made = replace(made, loaded=Knowing(made.dataset(cell) for cell in made.cells))
-    made.predict()
-    return made
+    chosen = {"length": LENGTH, "num_samples": SAMPLES, "loaded": Parrot(), **options}
+    run = Run(tasks, output=str(root), language=language, **chosen)
+    run = replace(run, loaded=Knowing(run.dataset(cell) for cell in run.cells))
+    run.predict()
+    return run
 
 
 # --- Faults: what is done to a folder ----------------------------------------------------------
 
 
-def edit(name: str, change: Callable[[str], str]) -> Fault:
-    """A file whose text is changed."""
+def about(change: Callable[[dict[str, Any]], object]) -> Fault:
+    """Settings that are changed."""
 
     def fault(path: Path) -> None:
-        text = (path / name).read_text("utf-8")
-        assert change(text) != text
-        (path / name).write_text(change(text), "utf-8")
+        values = json.loads((path / SETTINGS).read_text("utf-8"))
+        change(values)
+        (path / SETTINGS).write_text(json.dumps(values), "utf-8")
 
     return fault
 
 
-def sub(name: str, pattern: str, by: str) -> Fault:
-    """A file in which the first place of a pattern is replaced."""
-    return edit(name, lambda text: re.sub(pattern, by, text, count=1, flags=re.MULTILINE))
+def of_cells(*path: str, **values: Any) -> Fault:
+    """Other settings of all cells, in an inner part of them; None: without these."""
 
-
-def lines(name: str, change: Callable[[list[str]], list[str]]) -> Fault:
-    """A file whose lines are changed."""
-    return edit(name, lambda text: "".join(change(text.splitlines(keepends=True))))
-
-
-def answer(**values: Any) -> Fault:
-    """A first answer with other values."""
-    return lines(
-        "answers.jsonl",
-        lambda all_: [json.dumps({**json.loads(all_[0]), **values}) + "\n", *all_[1:]],
-    )
-
-
-def about(change: Callable[[dict[str, Any]], object]) -> Fault:
-    """Settings that are changed, and written as the command writes them."""
-
-    def changed(text: str) -> str:
-        values = json.loads(text)
-        change(values)
-        return json.dumps(values, indent=1, sort_keys=True) + "\n"
-
-    return edit("settings.json", changed)
-
-
-def cell(**values: Any) -> Fault:
-    """Other settings of all cells."""
-    return about(lambda values_: values_["settings"]["cell"].update(values))
-
-
-def data(**values: Any) -> Fault:
-    """Other settings of all questions."""
-    return about(lambda values_: values_["settings"]["dataset"].update(values))
-
-
-def without(*path: str) -> Fault:
-    """Settings of which one is left out."""
-
-    def change(values: dict[str, Any]) -> None:
-        *outer, name = path
-        for each in outer:
-            values = values[each]
-        del values[name]
+    def change(settings: dict[str, Any]) -> None:
+        for part in settings["cells"]:
+            for name in path:
+                part = part[name]
+            part.update(values)
+            for name in [name for name in values if values[name] is None]:
+                del part[name]
 
     return about(change)
 
 
-def _linked(path: Path) -> None:
-    (path / "scores.csv").rename(path.parent / "scores.csv")
-    (path / "scores.csv").symlink_to(path.parent / "scores.csv")
+def lines(change: Callable[[list[str]], list[str]]) -> Fault:
+    """Answers whose lines are changed."""
+
+    def fault(path: Path) -> None:
+        text = gzip.decompress((path / ANSWERS).read_bytes()).decode()
+        changed = "".join(change(text.splitlines(keepends=True)))
+        assert changed != text
+        (path / ANSWERS).write_bytes(gzip.compress(changed.encode(), mtime=0))
+
+    return fault
 
 
-_SINGLE = "da, niah_single_1, 900"
-_OTHERS = "which does not follow from settings.json, scores.csv and hashes.csv"
+def answer(others: dict[str, Any] | None = None, **values: Any) -> Fault:
+    """A first answer with other values."""
+
+    def change(all_: list[str]) -> list[str]:
+        first = json.loads(all_[0]) | values
+        first["others"] |= others or {}
+        return [json.dumps(first) + "\n", *all_[1:]]
+
+    return lines(change)
+
+
+def forged(path: Path) -> None:
+    """More is found than was asked for."""
+    answer(outputs=[])(path)
+
+
+def linked(path: Path) -> None:
+    (path / ANSWERS).rename(path.parent / ANSWERS)
+    (path / ANSWERS).symlink_to(path.parent / ANSWERS)
+
+
+FIRST = "da, niah_single_1, 900"
+_LINE = f"{ANSWERS}, line 1: "
+_PROMPT = f"{ANSWERS}: {FIRST}, sample 0: its prompt is not the one that rulerlib makes"
 
 FAULTS: dict[str, tuple[Fault, str]] = {
-    "a flipped score": (
-        sub("scores.csv", "^(da,niah_single_1,900,1,)1", r"\g<1>0"),
-        f"accuracy.csv: mean of {_SINGLE} is '0.6667', but 0.5 follows from scores.csv",
+    "a forged reference": (answer(outputs=["1"]), f"{FIRST}, sample 0: the references are ['"),
+    "a prompt of another sample": (answer({"prompt": "0" * 16}), _PROMPT),
+    "no prompt": (answer({"prompt": None}), f"{_LINE}the hash of the prompt is missing"),
+    "no references": (forged, f"{_LINE}there are no references"),
+    "half a character": (answer(pred="\ud800"), f"{_LINE}there are no references, or there is hal"),
+    "a number as a text": (answer(index="0"), f"{_LINE}the field 'index' is '0'"),
+    "a cut-off in numbers": (answer({"cut_off": ""}), "or 'cut_off' is no word"),
+    "a dropped answer": (lines(lambda all_: all_[1:]), f"{FIRST}, sample 0 is missing, or stands"),
+    "an answer twice": (lines(lambda all_: [all_[0], *all_]), f"{FIRST}, sample 1 is missing"),
+    "answers in another order": (lines(lambda all_: all_[::-1]), f"{FIRST}, sample 0 is missing"),
+    "a sample six times": (
+        lines(lambda all_: [*(re.sub(r'"prompt": "\w+', '"prompt": "0', line) for line in all_)]),
+        "samples 0 and 1 are one and the same",
     ),
-    "a flipped cut-off": (sub("scores.csv", "1$", "0"), _OTHERS),
-    "a mean edited": (
-        sub("accuracy.csv", "0.6667", "0.7667"), "is '0.7667', but 0.6667 follows from scores.csv"
+    "an answer to another cell": (
+        answer({"cell": "da, vt, 950"}), f"{_LINE}the cell 'da, vt, 950' is none of settings.json"
     ),
-    "an interval edited": (
-        sub("averages.csv", r"\d\d\.\d+,,?\d", "99.9,1"), "averages.csv"
+    "no JSON": (lines(lambda all_: ["{", *all_]), f"{_LINE}not valid JSON"),
+    "no answers to a cell": (
+        lines(lambda all_: all_[:-SAMPLES]), f"{ANSWERS}: the cell en, qa_2, 900 is missing"
     ),
-    "an effective length edited": (
-        sub("summary.csv", "<900", "≥900"), "is '≥900', but <900 follows from scores.csv"
-    ),
-    "a row of a table left out": (
-        lines("accuracy.csv", lambda all_: all_[:-1]), "25 rows, where 26 follow from scores.csv"
-    ),
-    "a column of a table renamed": (
-        sub("accuracy.csv", "mean", "score"), "accuracy.csv: its columns are not language, task"
-    ),
-    "an answer edited": (
-        answer(answer=" 1234567."), "the answer is not the one whose hash stands in hashes.csv"
-    ),
-    "a gold edited": (answer(gold=["1234567"]), "the gold answer is ["),
-    "a prompt edited": (answer(prompt="0" * 64), "its prompt is not the one that rulerlib makes"),
-    "an answer that was cut off": (answer(cut_off="answer"), "'cut_off' is 0, unlike in answers"),
-    "another field of an answer": (answer(score=1), "line 1: its fields are not language, task"),
-    "a number as a text": (answer(index="0"), "line 1: 'index' is '0'"),
-    "a dropped sample": (
-        lines("answers.jsonl", lambda all_: all_[1:]), f"answers.jsonl: {_SINGLE}, sample"
-    ),
-    "a duplicated sample": (
-        lines("answers.jsonl", lambda all_: [all_[0], *all_]), "stands there 2 times"
-    ),
-    "samples in another order": (
-        lines("answers.jsonl", lambda all_: all_[::-1]), "not in the order of the cells"
-    ),
-    "a sample of another cell": (answer(length=950), _OTHERS),
-    "no JSON": (sub("answers.jsonl", "^{", "{{"), "answers.jsonl, line 1: not valid JSON"),
-    "a hash edited": (sub("hashes.csv", r"\w{16}$", "0" * 16), _OTHERS),
-    "a hash left out": (sub("hashes.csv", r"\w{16}$", ""), "5 hashes of 6 answers"),
-    "half a hash": (sub("hashes.csv", r"\w{8}$", ""), "not hashes of 16 hexadecimal digits"),
     "a task left out of the settings": (
-        about(lambda values: values["cells"].pop(8)), "vt, 900 is none of settings.json"
-    ),
-    "a task left out of the scores": (
-        lines("scores.csv", lambda all_: all_[:-1]), "the cell en, qa_2, 900 is missing"
-    ),
-    "a task twice": (
-        lines("scores.csv", lambda all_: [*all_, all_[-1]]), "en, qa_2, 900 stands there twice"
+        about(lambda values: values["cells"].pop(8)), "the cell 'da, vt, 900' is none of settings"
     ),
     "a cell twice": (
-        about(lambda values: values["cells"].append(values["cells"][0])), "stands there twice"
+        about(lambda values: values["cells"].append(values["cells"][0])), f"{FIRST} stands there t"
     ),
-    "more than all": (
-        sub("scores.csv", "^(da,niah_single_1,900,1,)1", r"\g<1>2"),
-        "'found' has digits other than 0 to 1",
+    "no cells": (about(lambda values: values.update(cells={})), "the 'cells' are missing"),
+    "another seed": (of_cells("cell", seed=7), "'dataset.seed' is 42, but 7 follows from the"),
+    "another seed everywhere": (
+        about(lambda values: [part[name].update(seed=7) for part in values["cells"]
+                              for name in ("cell", "dataset")]), _PROMPT
     ),
-    "a score left out": (
-        sub("scores.csv", "^(da,vt,900,5,).", r"\1"), "'cut_off' is not a 0 or 1 for each answer"
+    "a seed in words": (of_cells("cell", seed="7"), "are no settings of a cell (Parameter"),
+    "an unknown setting": (of_cells("cell", colour="red"), "are no settings of a cell (TypeErr"),
+    "another tokenizer": (
+        of_cells("dataset", tokenizer="lille"), "'dataset.tokenizer_fingerprint' is '"
     ),
-    "no references": (sub("scores.csv", "^(da,vt,900,)5", r"\g<1>0"), "not a number of references"),
-    "another seed": (
-        about(lambda values: [values["settings"][part].update(seed=7)
-                              for part in ("cell", "dataset")]), _OTHERS
+    "an unknown tokenizer": (
+        of_cells("dataset", tokenizer="/none"), "cannot be made again. model is '/none"
     ),
-    "two seeds": (cell(seed=7), "'dataset.seed' is 42, not 7"),
-    "another knob": (cell(knobs={"depth": 50}), "'knobs' is {'depth': 50}; a table of models"),
-    "cut prompts": (cell(allow_truncation=True), "'allow_truncation' is True; a table of models"),
-    "no engine": (without("settings", "engine"), "'engine' is missing"),
-    "no decoding": (without("settings", "decoding"), "'decoding' is missing"),
-    "no versions": (without("settings", "versions"), "'versions' is missing"),
-    "no version": (without("settings", "versions", "rulerlib"), "'versions.rulerlib' is missing"),
-    "no tokenizer": (without("settings", "dataset", "tokenizer"), "'dataset.tokenizer' is missing"),
-    "no seed": (without("settings", "cell", "seed"), "'cell.seed' is missing"),
-    "a sequential plan": (
-        about(lambda values: values["settings"].update(sequential={})), "a sequential plan decided"
+    "another version": (
+        of_cells("dataset", rulerlib="0.0.1", language_pack="0"),
+        f"(made with rulerlib '0.0.1'; this is {rulerlib.__version__})",
     ),
-    "settings in other words": (
-        edit("settings.json", lambda text: text + " "), "not written as the command writes it"
+    "another room": (of_cells(tokens_to_generate=7), "'tokens_to_generate' is not 128"),
+    "another knob": (
+        of_cells("cell", knobs={"depth": 50}), "'knobs' is {'depth': 50}; a table of models"
     ),
-    "another layout": (about(lambda values: values.update(submission=2)), "the layout is 2, not 1"),
-    "no name": (without("name"), "the 'name' of the model is missing"),
+    "cut prompts": (of_cells("cell", allow_truncation=True), "'allow_truncation' is True; a table"),
+    "two models": (
+        about(lambda values: values["cells"][0]["cell"].update(model="b")),
+        "answers of several models (b, lille)",
+    ),
+    "no engine": (of_cells(engine=None), "'engine' is missing"),
+    "no versions": (of_cells(versions=None), "'versions' is missing"),
+    "no version": (of_cells("versions", rulerlib=None), "'versions.rulerlib' is missing"),
+    "no tokenizer": (of_cells("dataset", tokenizer=None), "'dataset.tokenizer' is missing"),
+    "no seed": (of_cells("cell", seed=None), "'cell.seed' is missing"),
+    "a sequential plan": (of_cells(sequential={}), "a sequential plan decided"),
+    "another layout": (about(lambda values: values.update(submission=1)), "not of the layout 2"),
+    "no name": (about(lambda values: values.pop("name")), "the 'name' of the model is missing"),
     "another name": (
         about(lambda values: values.update(name="gpt-9")), "The folder has to be called gpt-9"
     ),
     "a claim in words": (about(lambda values: values.update(claimed="1M")), "'claimed' is '1M'"),
-    "a file left out": (lambda path: (path / "hashes.csv").unlink(), "hashes.csv is missing"),
-    "a file too many": (
-        lambda path: (path / "more.bin").write_bytes(b""), "'more.bin' is none of the files"
+    "a file left out": (lambda path: (path / ANSWERS).unlink(), f"{ANSWERS} is missing"),
+    "a forged table": (
+        lambda path: (path / "summary.csv").write_text("model,effective\nlille,≥128K\n", "utf-8"),
+        "'summary.csv' is none of the files of a submission",
     ),
     "a huge file": (
-        lambda path: (path / "answers.jsonl").write_bytes(b" " * 16_000_001),
-        "answers.jsonl: larger than 16,000,000 bytes",
+        lambda path: (path / SETTINGS).write_bytes(b" " * 16_000_001),
+        f"{SETTINGS}: larger than 16,000,000 bytes",
+    ),
+    "answers that unpack to a huge file": (
+        lambda path: (path / ANSWERS).write_bytes(gzip.compress(b" " * 200_000_001, 1)),
+        f"{ANSWERS}: larger than 200,000,000 bytes, unpacked",
+    ),
+    "not packed": (lambda path: (path / ANSWERS).write_bytes(b"{}"), f"{ANSWERS}: cannot be read"),
+    "cut off": (
+        lambda path: os.truncate(path / ANSWERS, 1000), f"{ANSWERS}: cannot be read"
     ),
     "not UTF-8": (
-        lambda path: (path / "scores.csv").write_bytes(b"\xff"), "scores.csv: cannot be read"
+        lambda path: (path / SETTINGS).write_bytes(b"\xff"), f"{SETTINGS}: cannot be read"
     ),
-    "a link": (_linked, "scores.csv is missing"),
+    "a link": (linked, f"{ANSWERS} is missing"),
 }  # fmt: skip
 """What is done to an honest folder, and a part of the sentence that tells it."""

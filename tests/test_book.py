@@ -23,7 +23,7 @@ import pytest
 
 import rulerlib
 from rulerlib.errors import DataError
-from rulerlib.submit import packing
+from rulerlib.submit.folder import FOLDER
 from rulerlib.tasks import TASKS
 
 yaml = pytest.importorskip("yaml")
@@ -137,7 +137,7 @@ def test_workflows_do_what_the_makefile_does(name, wanted):
         # What strangers hand in is only read, and by no one who may write.
         assert triggers.keys() == {"pull_request"}
         assert workflow["permissions"] == {"contents": "read"}
-        assert triggers["pull_request"]["paths"] == [f"{packing.FOLDER}/**"]
+        assert triggers["pull_request"]["paths"] == [f"{FOLDER}/**"]
     if name == "book":
         assert triggers["push"]["branches"] == ["main"]
         needed = {use.partition("@")[0] for step in steps if (use := step.get("uses"))}

@@ -27,7 +27,7 @@ from rulerlib.predict import predict
 from rulerlib.store import questions
 from rulerlib.store.answers import settings_path
 from rulerlib.store.cell import Cell
-from rulerlib.submit.packing import pack
+from rulerlib.submit import folder, pack
 
 CELLS = [
     Cell(model, task, language, length)
@@ -81,8 +81,8 @@ def packed(root: Path) -> str:
     """Return the scores of both models as they are handed in."""
     out = root.parent / "packed"
     shutil.rmtree(out, ignore_errors=True)
-    folders = [pack(root / model, out) for model in ("one", "other")]
-    return "".join((folder / "scores.csv").read_text("utf-8") for folder in folders)
+    submissions = [folder.read(pack(root / model, out)) for model in ("one", "other")]
+    return "".join(one.table()["value"].to_csv() for one in submissions)
 
 
 # --- Damages -------------------------------------------------------------------------------------

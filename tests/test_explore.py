@@ -27,7 +27,7 @@ from rulerlib import analysis, submit
 from rulerlib.analysis.tables import BY
 from rulerlib.errors import BusyError, DataError, ParameterError
 from rulerlib.escaping import visible
-from rulerlib.explore import __main__, answers, board, cells, folding, site
+from rulerlib.explore import __main__, answers, cells, site
 from rulerlib.intervals import wilson
 from rulerlib.parts import Part, Parts
 from rulerlib.prompts import Decoding, PromptFormat
@@ -90,7 +90,7 @@ def test_what_the_page_rounds_was_not_rounded_before(tmp_path):
     predictions = [(about, Prediction(index, "", ["A"], "A")) for index in range(10)]
     shown = cells.columns(analysis.scores(predictions))
     assert shown["columns"]["low"] == pytest.approx([low], abs=1e-9)
-    row = board.blank("run", "m", "da", "4K", {4096: 100 * low}, avg=100 * low)
+    row = cells.board_row("run", "m", "da", "4K", {4096: 100 * low}, avg=100 * low)
     assert [row["averages"][4096], row["avg"]] == pytest.approx([100 * low] * 2, abs=1e-9)
 
 
@@ -178,8 +178,8 @@ def test_the_command_takes_nothing_of_a_file_for_code(value, tmp_path, monkeypat
 def test_a_folded_prompt_shows_its_parts_and_leaves_out_only_what_is_between(size, spans):
     text = "".join(chr(0x1F300 + at % 500) for at in range(size))
     places = [(min(at, size), min(at + width, size)) for at, width in spans]
-    parts = folding.shown_parts(Parts.of([Part("needle", *place) for place in places]))
-    pieces = folding.fold(text, parts)
+    parts = answers.shown_parts(Parts.of([Part("needle", *place) for place in places]))
+    pieces = answers.fold(text, parts)
     shown = {at for start, piece in pieces for at in range(start, start + len(piece))}
     assert all(text[start : start + len(piece)] == piece for start, piece in pieces)
     assert {at for part in parts for at in range(part.start, part.end)} <= shown
@@ -414,7 +414,7 @@ def handed_in(tmp_path_factory):
     run = helpers_submit.write_run(place / "runs", "en")
     submit.pack(place / "runs" / "lille", place / "submitted", claimed=4096)
     with pytest.MonkeyPatch.context() as patch:
-        few = (None, helpers_submit.SAMPLES, True)
+        few = (None, helpers_submit.SAMPLES, 5)
         patch.setattr(submit.check, "__defaults__", few)
         patch.setattr(explorer.execute, "runs", lambda: place / "runs")
         written = explorer.write(place, place / "submitted")
@@ -472,12 +472,11 @@ def test_a_submission_that_does_not_hold_is_not_published(handed_in, monkeypatch
     """The book looks at each again, by whatever way it came there."""
     run, _, out = handed_in
     place = out.parent / "again"
-    monkeypatch.setattr(submit.check, "__defaults__", (None, helpers_submit.SAMPLES, True))
+    monkeypatch.setattr(submit.check, "__defaults__", (None, helpers_submit.SAMPLES, 5))
     monkeypatch.setattr(explorer.execute, "runs", lambda: run.output)
     for number, (change, sentence) in enumerate([
-        (helpers_submit.sub("scores.csv", "^(en,niah_single_1,900,1,)1", r"\g<1>2"),
-         "lille: scores.csv: en, niah_single_1, 900: 'found' has digits other than"),
-        (helpers_submit.FAULTS["a mean edited"][0], "is '0.7667', but 0.6667 follows"),
+        (helpers_submit.forged, "lille: answers.jsonl.gz, line 1: there are no references"),
+        (helpers_submit.FAULTS["a forged table"][0], "lille: 'summary.csv' is none of the files"),
         (lambda path: path.rename(path.with_name("modèl")), "has to be called lille"),
         (lambda path: (path.parent / "more").mkdir(), "more: settings.json is missing"),
         (lambda path: (path.parent / "more").symlink_to(path), "more: A link, not a folder"),

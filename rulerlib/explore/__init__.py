@@ -4,15 +4,9 @@
     python -m http.server --directory explorer
 
 ``cells``
-    what the table, the charts and the comparisons of the page show, as columns;
+    what the tables, the charts and the comparisons of the pages show;
 ``answers``
     the samples of a cell, in files that the page loads when a cell is opened;
-``submitted``
-    models that were handed in (`rulerlib.submit`), beside them;
-``board``
-    the leaderboard: a row for each model, as RULER's table has it;
-``folding``
-    a long prompt without what nobody asks for, its parts at their places;
 ``site``
     the folder: `write` makes all of its files.
 

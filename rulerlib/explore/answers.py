@@ -10,19 +10,37 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rulerlib import tasks
 from rulerlib.analysis import labels
 from rulerlib.errors import HALF
 from rulerlib.escaping import visible
-from rulerlib.explore.folding import fold, shown_parts
+from rulerlib.parts import Part, Parts
 from rulerlib.prompts import PromptFormat
 from rulerlib.samples import Prediction
 
 LONGEST = 20_000
 """Characters of an answer, or of the thinking before it, that are shown."""
+
+END = 400
+"""Characters at either end of a prompt that are shown."""
+
+AROUND = 100
+"""Characters on either side of a part that are shown."""
+
+LONGEST_PART = 1500
+"""Characters of a part that are shown; a question always stands in full."""
+
+MOST_PARTS = 60
+"""Parts that are shown: a list of words has thousands of them."""
+
+# Less than this is shown rather than left out.
+_GAP = 80
+
+SHOWN = ("needle", "distractor", "hop", "document", "value", "operand", "word", "question")
+"""The roles of the parts that are marked."""
 
 # What of a prediction's `others` the page shows.
 _KNOWN = ("depths", "prompt_tokens", "tokens_generated", "finished", "cut_off", "facts")
@@ -54,11 +72,12 @@ def record(prediction: Prediction, judged: Mapping[str, Any]) -> dict[str, Any]:
     prompt = _plain(prediction.input)
     parts = shown_parts(prediction.parts)
     others = prediction.others
-    made = {
+    shown = {
         "index": prediction.index,
         "repeat": prediction.repeat,
         "characters": len(prompt),
-        "pieces": [[*piece] for piece in fold(prompt, parts)],
+        # What was handed in comes without its prompts.
+        "pieces": [[*piece] for piece in fold(prompt, parts)] if prompt else [],
         "parts": [[part.role, part.start, part.end] for part in parts],
         "prefix": _plain(others.get("answer_prefix") or ""),
         "gold": [_plain(output) for output in prediction.outputs],
@@ -69,10 +88,10 @@ def record(prediction: Prediction, judged: Mapping[str, Any]) -> dict[str, Any]:
         **judged,
     }
     if prediction.truncation >= 0:
-        made["known"]["prompt_cut_to"] = prediction.truncation
+        shown["known"]["prompt_cut_to"] = prediction.truncation
     if others.get("thinking"):
-        made["thinking"] = _shown(str(others["thinking"]))
-    return made
+        shown["thinking"] = _shown(str(others["thinking"]))
+    return shown
 
 
 def _plain(text: str) -> str:
@@ -150,3 +169,41 @@ def _literal(value: Any) -> str:
     text = repr(value)
     plain = isinstance(value, str) and text[0] == "'" and '"' not in text
     return f'"{text[1:-1]}"' if plain else text
+
+
+# --- A long prompt without what nobody asks for ----------------------------------------------
+
+
+def shown_parts(parts: Parts) -> list[Part]:
+    """Return the parts that the page marks, by rising start: of each role the first ones."""
+    chosen = [part for role in SHOWN for part in parts.of_role(role)[:MOST_PARTS]]
+    # Outer parts come before those within them.
+    return sorted(chosen, key=lambda part: (part.start, -part.end))
+
+
+def fold(text: str, parts: Sequence[Part]) -> list[tuple[int, str]]:
+    """Return the pieces of a text that are shown, each with the place where it begins.
+
+    >>> text = "x" * 5000 + "The code is 7." + "y" * 5000
+    >>> pieces = fold(text, [Part("needle", 5000, 5014)])
+    >>> [(start, len(piece)) for start, piece in pieces]
+    [(0, 400), (4900, 214), (9614, 400)]
+
+    Parameters
+    ----------
+    text
+        The prompt.
+    parts
+        What has to be seen of it, with some text around.
+    """
+    wanted = [(0, END), (len(text) - END, len(text))]
+    for part in parts:
+        end = part.end if part.role == "question" else min(part.end, part.start + LONGEST_PART)
+        wanted.append((part.start - AROUND, end + AROUND))
+    merged: list[tuple[int, int]] = []
+    for start, end in sorted((max(0, start), min(len(text), end)) for start, end in wanted):
+        if merged and start <= merged[-1][1] + _GAP:
+            merged[-1] = merged[-1][0], max(merged[-1][1], end)
+        else:
+            merged.append((start, end))
+    return [(start, text[start:end]) for start, end in merged]

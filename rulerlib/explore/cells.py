@@ -1,4 +1,4 @@
-"""What the table of the explorer shows: every cell with its means and intervals, as columns.
+"""What the tables of the explorer show: every cell as columns, comparisons, and the leaderboard.
 
 A file of columns is a third of the size of one of rows, and the page must be there in a second.
 
@@ -19,11 +19,13 @@ from typing import Any
 import pandas as pd
 
 from rulerlib import analysis
+from rulerlib.analysis.averages import AVERAGES
 from rulerlib.analysis.pairs import holm
-from rulerlib.analysis.tables import BY
+from rulerlib.analysis.tables import BY, thousands, tokens
 from rulerlib.errors import one_of
 from rulerlib.intervals import recovered
 from rulerlib.samples import Prediction as Prediction
+from rulerlib.tasks import RULER
 
 NAMES = ("model", "language", "task")
 """The columns of names, which stand once under ``names`` and as numbers in their column."""
@@ -173,11 +175,100 @@ def _rows(rows: pd.DataFrame) -> list[dict[str, Any]]:
     """Return rows as plain data; what is not known is None."""
     wanted = ["language", "task", "length", "n", "first", "second", "difference", "low", "high",
               "p_holm"]  # fmt: skip
-    return [{str(name): _value(value) for name, value in row.items()}
+    return [{str(name): _plain(value) for name, value in row.items()}
             for row in rows[wanted].to_dict("records")]  # fmt: skip
 
 
-def _value(value: Any) -> Any:
+def _plain(value: Any) -> Any:
+    """Return a number without the digits that arithmetic adds; None where there is none."""
+    if hasattr(value, "item"):
+        value = value.item()
     if not isinstance(value, float):
         return value
     return None if math.isnan(value) else round(value, 9)
+
+
+# --- The leaderboard -------------------------------------------------------------------------
+
+
+def board_row(
+    kind: str,
+    model: str,
+    language: str = "en",
+    effective: str = "",
+    averages: Mapping[int, float] | None = None,
+    **values: Any,
+) -> dict[str, Any]:
+    """Return a row of the leaderboard with what is known of a model, as plain data.
+
+    >>> row = board_row("published", "GPT-4", effective="64K", averages={4096: 96.6})
+    >>> row["reach"], row["averages"]
+    (65536, {4096: 96.6})
+
+    Parameters
+    ----------
+    kind
+        Where its numbers come from: ``"run"`` (runs that are shown here), ``"handed in"`` (a
+        submission), or ``"published"`` (another table).
+    model, language
+        Whose numbers these are.
+    effective
+        The effective length as text, ``"64K"``, ``"≥128K"`` or ``"<4K"``.
+    averages
+        In percent, by length in tokens.
+    values
+        Further columns: ``claimed`` in tokens, ``tasks``, ``avg``, ``inc``, ``dec``, ...
+
+    Returns
+    -------
+    dict
+        All of these, and ``reach``: the effective length in tokens, 0 below the shortest.
+    """
+    reach = 0 if effective.startswith("<") else tokens(effective.lstrip("≥"))
+    plain = {name: _plain(value) for name, value in values.items()}
+    return {
+        "kind": kind, "model": model, "language": language, "effective": effective,
+        "reach": reach, "averages": {int(length): _plain(mean) for length, mean in
+                                     (averages or {}).items() if not math.isnan(mean)},
+        **{name: value for name, value in plain.items() if value not in (None, "", [])},
+    }  # fmt: skip
+
+
+def board_rows(
+    table: pd.DataFrame, claimed: Mapping[str, int | None], kinds: Mapping[str, str]
+) -> list[dict[str, Any]]:
+    """Return the leaderboard: a row for each model and language that was asked tasks of RULER's.
+
+    Parameters
+    ----------
+    table
+        From `rulerlib.analysis.scores`.
+    claimed
+        The length that a model claims, in tokens, where somebody says so.
+    kinds
+        Of each model that is no run of one's own its kind.
+
+    Returns
+    -------
+    list of dict
+        Of `board_row`; models without an average at any length are left out.
+    """
+    table = table[table["task"].isin(RULER)]
+    if table.empty:
+        return []
+    lengths = sorted(table["length"].unique().tolist())
+    board = []
+    for row in analysis.summary(table).to_dict("records"):
+        if not row.get("lengths") or not isinstance(row.get("effective"), str):
+            continue
+        averages = dict(zip(("avg", "inc", "dec"), map(row.get, AVERAGES.values()), strict=True))
+        board.append(
+            board_row(
+                kinds.get(row["model"], "run"), row["model"], row["language"], row["effective"],
+                {length: row[thousands(length)] for length in lengths},
+                claimed=claimed.get(row["model"]), tasks=row["tasks"],
+                low=row["effective low"], high=row["effective high"],
+                strict=row["effective strict"], unbroken=row.get("unbroken", ""), **averages,
+            )
+        )  # fmt: skip
+    return board

@@ -20,7 +20,8 @@ import json
 import os
 import secrets
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -32,10 +33,12 @@ from rulerlib import analysis, paths
 from rulerlib.analysis.tables import BY
 from rulerlib.errors import HALF, DataError, require
 from rulerlib.escaping import visible
-from rulerlib.explore import answers, board, cells, submitted
+from rulerlib.explore import answers, cells
 from rulerlib.samples import Prediction
 from rulerlib.store import files
 from rulerlib.store.lock import alone
+from rulerlib.submit import check
+from rulerlib.submit.folder import Submission, read
 
 CHUNK = 50
 """Samples in one file."""
@@ -59,7 +62,7 @@ def write(
 ) -> tuple[int, int]:
     """Write the explorer of some runs into a folder.
 
-    Answers are read twice, one at a time, so that long prompts need no memory.
+    Answers are read twice, a file at a time, and kept without what is not shown of their prompts.
 
     Parameters
     ----------
@@ -75,7 +78,7 @@ def write(
     against
         The model that all others are compared with, see `rulerlib.explore.cells.pairs`.
     published
-        Further rows of the leaderboard, from `rulerlib.explore.board.blank`.
+        Further rows of the leaderboard, from `rulerlib.explore.cells.board_row`.
     home
         The address of the page that leads here, from ``out``; None: there is none.
 
@@ -96,14 +99,14 @@ def write(
     """
     place = paths.named("out", out, "a folder that does not exist yet")
     with _replacing(place.resolve(), str(out)) as target:
-        own = analysis.scores(_predictions(folders))
-        require(not own.empty, "runs", str(folders), "a folder in which there are answers")
-        own = _named_by_study(own)
-        others = submitted.renamed(submitted.read(handed_in), {*own["model"]})
-        table = submitted.together(own, others)
+        ours = analysis.scores(_predictions(folders))
+        require(not ours.empty, "runs", str(folders), "a folder in which there are answers")
+        ours = _named_by_study(ours)
+        others = _submissions(handed_in, {*ours["model"]})
+        table = pd.concat([ours, *(one.table() for one in others)], ignore_index=True)
         for name in {*table["model"], *table["language"], *table["task"]}:
-            allowed = "a folder in which all names can be seen"
-            require(visible(name) == name, "runs", str(folders), f"{allowed}, unlike {name!r}")
+            shown_names = f"a folder in which all names can be seen, unlike {name!r}"
+            require(visible(name) == name, "runs", str(folders), shown_names)
         shown = {"rulerlib": rulerlib.__version__, **cells.columns(table), "prompts": prompts}
         shown["home"] = home
         numbers = {key: number for number, key in enumerate(cells.keys(table))}
@@ -114,12 +117,12 @@ def write(
         for number, pair in enumerate(cells.comparisons(table, against)):
             shown["pairs"].append({name: pair[name] for name in ("kind", "first", "second")})
             _save(target / "pairs" / f"{number}.json", pair)
-        samples = _write_answers(own, numbers, _predictions(folders), target, prompts)
+        samples = _write_answers(ours, numbers, _predictions(folders), target, prompts)
         for one in others:
-            samples += _write_handed_in(one, numbers, target)
-        claimed = {one.submission.name: one.submission.claimed for one in others}
+            samples += _write_answers(one.table(), numbers, one.predictions(), target, False)
+        claimed = {one.name: one.claimed for one in others}
         kinds = dict.fromkeys(claimed, "handed in")
-        rows = [*board.rows(table, claimed, kinds), *published]
+        rows = [*cells.board_rows(table, claimed, kinds), *published]
         _save(target / "leaderboard.json", {"home": home, "rows": rows})
         for path in STATIC.iterdir():
             if path.is_file():
@@ -211,6 +214,25 @@ def _predictions(
         yield about, prediction
 
 
+def _submissions(folder: str | Path | None, taken: Collection[str]) -> list[Submission]:
+    """Return the submissions in a folder by name, none of which is that of a model run here.
+
+    Their questions are not made again: this version of rulerlib may make others.
+    """
+    if folder is None:
+        return []
+    top = paths.named("submitted", folder, "a folder that exists")
+    require(top.is_dir(), "submitted", str(folder), "a folder that exists")
+    submissions = []
+    for path in sorted(path for path in top.iterdir() if not path.name.startswith(".")):
+        if sentences := check(path, drawn=0):
+            raise DataError(f"{path}: {sentences[0]}")
+        one = read(path)
+        name = f"{one.name}, handed in" if one.name in taken else one.name
+        submissions.append(replace(one, name=name))
+    return submissions
+
+
 def _named_by_study(table: pd.DataFrame) -> pd.DataFrame:
     """Return the table with the study before the names of its tasks, which others have as well."""
     if "group" not in table:
@@ -226,79 +248,49 @@ def _write_answers(
     target: Path,
     prompts: bool,
 ) -> int:
-    """Write the samples of all cells of runs, and return how many there are."""
-    judged = _judged(table)
-    count = 0
+    """Write the samples of all cells of runs or a submission, and return how many there are."""
+    judged, count = _judged(table), 0
     # The predictions of one file come in a row, and share their settings.
-    for _, run in groupby(predictions, key=lambda each: id(each[0])):
-        folder = None
-        chunk: list[dict[str, Any]] = []
-        listed: list[list[Any]] = []
+    for _, run in groupby(predictions, key=lambda pair: id(pair[0])):
+        records = []
         for about, prediction in run:
-            key, judgement = next(judged, (None, {}))
-            same = key is not None and judgement.pop("asked") == (
-                prediction.index, prediction.repeat,
-            )  # fmt: skip
-            if key is None or not same:
+            key, place, judgement = next(judged, ((), (), {}))
+            if place != (prediction.index, prediction.repeat):
                 raise DataError("The runs were written while they were read: try again.")
-            folder = target / "answers" / str(numbers[key])
-            if not listed:
-                known = about
-            made = answers.record(prediction, judgement)
-            made["command"] = answers.command(about, prediction.index)
-            listed.append([made["index"], made["repeat"], made["score"], made["error"]])
-            chunk.append(made)
+            record = answers.record(prediction, judgement)
+            records.append({**record, "command": answers.command(about, prediction.index)})
             if prompts:
-                text = HALF.sub("\ufffd", prediction.input)
                 whole = target / "prompts" / str(numbers[key]) / f"{prediction.index}.txt"
-                _save_text(whole, text)
-            if len(chunk) == CHUNK:
-                _save(folder / f"{(len(listed) - 1) // CHUNK}.json", chunk)
-                chunk = []
-        if folder is None:
-            continue
-        if chunk:
-            _save(folder / f"{(len(listed) - 1) // CHUNK}.json", chunk)
-        about = {"settings": answers.settings(known), "chunk": CHUNK, "samples": listed}
-        _save(folder / "cell.json", about)
-        count += len(listed)
+                _save_text(whole, HALF.sub("\ufffd", prediction.input))
+        folder = target / "answers" / str(numbers[key])
+        for number, start in enumerate(range(0, len(records), CHUNK)):
+            _save(folder / f"{number}.json", records[start : start + CHUNK])
+        names = ("index", "repeat", "score", "error")
+        listed = [[record[name] for name in names] for record in records]
+        settings = answers.settings(about)
+        _save(folder / "cell.json", {"settings": settings, "chunk": CHUNK, "samples": listed})
+        count += len(records)
     return count
 
 
-def _write_handed_in(
-    one: submitted.HandedIn, numbers: Mapping[tuple[Any, ...], int], target: Path
-) -> int:
-    """Write the samples that a submission shows, and return how many answers it has."""
-    for place, settings, records in submitted.cells(one):
-        folder = target / "answers" / str(numbers[place])
-        listed = [[each["index"], each["repeat"], each["score"], each["error"]] for each in records]
-        # There are fewer of them than a file holds.
-        _save(folder / "0.json", records)
-        _save(folder / "cell.json", {"settings": settings, "chunk": CHUNK, "samples": listed})
-    return sum(entry.n for entry in one.submission.entries)
-
-
-def _judged(table: pd.DataFrame) -> Iterator[tuple[tuple[Any, ...], dict[str, Any]]]:
-    """Yield the cell of each answer and what was judged of it, in the order of the predictions."""
+def _judged(
+    table: pd.DataFrame,
+) -> Iterator[tuple[tuple[Any, ...], tuple[int, int], dict[str, Any]]]:
+    """Yield of each answer its cell, index and repeat, and its judgement, in the order asked."""
     names = [*BY, "index", "repeat", "measure", "value", "primary", "error"]
-    asked: tuple[Any, ...] | None = None
-    measures: dict[str, float] = {}
-    judgement: dict[str, Any] = {}
-    for *cell, index, repeat, measure, value, primary, error in zip(
-        *(table[name] for name in names), strict=True
-    ):
-        now = (*cell, index, repeat)
+    place: tuple[Any, ...] = ()
+    judgement: dict[str, Any] = {"measures": {}}
+    for *now, measure, value, primary, error in zip(*(table[name] for name in names), strict=True):
         # Of one answer each measure stands once, so that a second one belongs to the next answer.
-        if now != asked or measure in measures:
-            if asked is not None:
-                yield asked[:4], {**judgement, "measures": measures}
-            asked, measures = now, {}
-            judgement = {"asked": (index, repeat), "error": error, "score": 0.0}
-        measures[measure] = round(float(value), 4)
+        if (*now,) != place or measure in judgement["measures"]:
+            if place:
+                yield place[:4], place[4:], judgement
+            place, judgement = (*now,), {"error": error, "score": 0.0, "measures": {}}
+        judgement["measures"][measure] = round(float(value), 4)
         if primary:
-            judgement["score"] = measures[measure]
-    if asked is not None:
-        yield asked[:4], {**judgement, "measures": measures}
+            judgement["score"] = judgement["measures"][measure]
+    if place:
+        yield place[:4], place[4:], judgement
 
 
 def _save(path: Path, values: Any) -> None:

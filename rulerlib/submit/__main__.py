@@ -5,13 +5,15 @@ be packed, or not be looked at.
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from pathlib import Path
 
-from rulerlib import commands
+from rulerlib import analysis, commands
+from rulerlib.analysis.tables import thousands
 from rulerlib.errors import RulerError
 from rulerlib.escaping import visible
-from rulerlib.submit import again, changed, check, pack
-from rulerlib.submit.packing import FOLDER
+from rulerlib.submit.checking import DRAWN, again, changed, check
+from rulerlib.submit.folder import FOLDER, named, pack, read
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -22,8 +24,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "Pack a model's run into a small folder for a pull request, or check one.",
         "runs/mine --claimed 131072",
     )
-    said = "the run, runs/<model>; with --check or --again: submissions; with --changed: none"
-    parser.add_argument("folders", nargs="*", metavar="folder", help=said)
+    about = "the run, runs/<model>; with --check or --again: submissions; with --changed: none"
+    parser.add_argument("folders", nargs="*", metavar="folder", help=about)
     does = parser.add_mutually_exclusive_group()
     does.add_argument("--check", action="store_true", help="say what speaks against submissions")
     does.add_argument("--again", action="store_true", help="ask the model some questions again")
@@ -31,34 +33,41 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--out", default=FOLDER, help=f"where submissions stand ({FOLDER})")
     parser.add_argument("--claimed", type=int, help="the context length that its makers claim")
     parser.add_argument("--tokenizer", help="with --check: a folder in which the tokenizer stands")
+    parser.add_argument("--all", action="store_true", help="with --check: make all questions again")
     parser.add_argument("--count", type=int, default=20, help="with --again: how many answers")
     given = parser.parse_args(arguments)
     if bool(given.folders) == (given.changed is not None):
         parser.error("it needs folders, or --changed and none")
+    folders, stray = given.folders, list[str]()
     try:
+        if given.again:
+            return max(_again(folder, given.count) for folder in folders)
         if given.changed is not None:
             folders, stray = changed(given.changed, given.out)
-            for sentence in stray:
+            for sentence in stray or ([] if folders else ["No model was handed in."]):
                 _print(sentence)
-            if not folders:
-                print("No model was handed in.")
-            return max([bool(stray), *(_check(str(each), given.tokenizer) for each in folders)])
-        if given.again:
-            return max(_again(folder, given.count) for folder in given.folders)
-        if given.check:
-            return max(_check(folder, given.tokenizer) for folder in given.folders)
-        packed = [pack(run, given.out, given.claimed) for run in given.folders]
-        return max(_check(str(folder), given.tokenizer) for folder in packed)
+        elif not given.check:
+            folders = [pack(run, given.out, given.claimed) for run in folders]
+        faults = list(stray)
+        for folder in folders:
+            sentences = check(folder, given.tokenizer, drawn=None if given.all else DRAWN)
+            faults += sentences
+            for sentence in sentences or _averages(folder):
+                _print(f"{folder}: {sentence}")
     except RulerError as error:
         print(error, file=sys.stderr)
         return 2
+    return 1 if faults else 0
 
 
-def _check(folder: str, tokenizer: str | None) -> int:
-    found = check(folder, tokenizer)
-    for sentence in found or ["complete, and all of it follows from its answers."]:
-        _print(f"{folder}: {sentence}")
-    return 1 if found else 0
+def _averages(folder: str | Path) -> Iterator[str]:
+    """Yield what follows from a folder that holds: RULER's averages in each language."""
+    table = read(named(folder)).table()
+    lengths = [thousands(length) for length in sorted(table["length"].unique().tolist())]
+    for row in analysis.summary(table).to_dict("records"):
+        means = ", ".join(f"{row[length]:.1f} % at {length}" for length in lengths)
+        yield f"{row['language']}: {means}; effective length {row['effective']}."
+    yield "complete, and its questions are those that follow from its settings."
 
 
 def _print(sentence: str) -> None:
@@ -67,13 +76,13 @@ def _print(sentence: str) -> None:
 
 
 def _again(folder: str, count: int) -> int:
-    asked = []
-    for each in again(folder, count):
-        print(each, flush=True)
-        asked.append(each)
-    same, alike = sum(each.same for each in asked), sum(each.was == each.now for each in asked)
-    print(f"{folder}: of {len(asked)} answers {same} are the same, and {alike} score the same.")
-    return 0 if alike == len(asked) else 1
+    answers = []
+    for answer in again(folder, count):
+        print(answer, flush=True)
+        answers.append(answer)
+    same, alike = sum(one.same for one in answers), sum(one.was == one.now for one in answers)
+    print(f"{folder}: of {len(answers)} answers {same} are the same, and {alike} score the same.")
+    return 0 if alike == len(answers) else 1
 
 
 if __name__ == "__main__":

@@ -1,161 +1,92 @@
-"""The folder of a submission: its files, and which of all answers are shown in full.
+"""The folder of a submission: how it is packed from a run, written, and read.
 
 ``settings.json``
-    how each cell was asked: what all cells have in common once, the rest by cell;
-``scores.csv``
-    for each cell a digit an answer: how many of ``of`` references it has, from 0 to 9 and on with
-    a, b, ...; and whether the limit cut the answer off (1) or not (0);
-``hashes.csv``
-    for each cell 16 hexadecimal digits an answer, of its prompt and of what the model said;
-``answers.jsonl``
-    the answers that are shown, `SHOWN` of each cell;
-``accuracy.csv``, ``averages.csv``, ``summary.csv``
-    the tables that follow from the scores (`rulerlib.submit.scored`).
+    the model's name, the length that its makers claim, and how each cell was asked, a cell a line;
+``answers.jsonl.gz``
+    every answer, a line each: its cell, the sample's index, the references, what the model said,
+    a hash of the prompt (which can be made again), and how many tokens were read and written.
 
-Answers are numbered through, those to sample 0 first. The same run gives the same bytes.
-
->>> hashed("What is it?", " 7.")
-'046d6df004bb3bac'
+Neither scores nor tables are part of the folder, because they follow from the answers. RULER's
+thirteen tasks are packed, as they stand in the table of tasks. What else a run was asked (other
+tasks, other knobs, the user's own texts) is left out: it cannot be compared with others. The same
+run gives the same bytes.
 """
 
 from __future__ import annotations
 
-import csv
+import gzip
 import hashlib
-import io
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
-from functools import cached_property
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from rulerlib.errors import DataError
-from rulerlib.store import files
+import pandas as pd
+
+from rulerlib import analysis, paths
+from rulerlib.errors import HALF, DataError, is_text, require, shortened, whole_number
+from rulerlib.prompts import Decoding, PromptFormat
+from rulerlib.samples import Prediction
+from rulerlib.store import answers, files
+from rulerlib.store.cell import Cell
 from rulerlib.tasks import RULER
 
-VERSION = 1
+FOLDER = "book/results/submitted"
+"""Where submissions stand in the repository, each in a folder with the name of its model."""
+
+VERSION = 2
 """The version of this layout."""
 
-SHOWN = 5
-"""Answers of each cell that are shown in full."""
+SETTINGS, ANSWERS = "settings.json", "answers.jsonl.gz"
 
-SETTINGS, SCORES, HASHES, ANSWERS = "settings.json", "scores.csv", "hashes.csv", "answers.jsonl"
-
-TABLES = ("accuracy", "averages", "summary")
-
-NAMES = (SETTINGS, SCORES, HASHES, ANSWERS, *(f"{name}.csv" for name in TABLES))
+NAMES = (SETTINGS, ANSWERS)
 """All files of the folder."""
 
-DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
+LARGEST, UNPACKED = 16_000_000, 200_000_000
+"""Bytes of a file that is read, and of the answers when they are unpacked."""
 
-CELL = ("language", "task", "length")
-SCORE_COLUMNS = (*CELL, "of", "found", "cut_off")
-HASH_COLUMNS = (*CELL, "hashes")
+# What is packed of `Prediction.others`, beside the hash of the prompt.
+_KEPT = ("language", "repeat", "prompt_tokens", "tokens_generated", "finished", "cut_off")
 
-# Hexadecimal digits of a hash.
-WIDTH = 16
+Key = tuple[str, str, int]
+"""Language, task and length of a cell."""
 
 
 @dataclass(frozen=True)
-class Entry:
-    """A cell of a submission, with what is known of all of its answers.
+class AnsweredCell:
+    """A cell of a submission: how it was asked, and all answers.
 
     Attributes
     ----------
-    language, task, length
-        What was asked.
+    cell
+        What was asked, and how.
     settings
-        How: what stands beside the answers of the run.
-    of
-        The references of each question, or 1 where any one of them suffices.
-    found
-        A digit an answer: how many of these it has.
-    cut_off
-        A digit an answer: 1 where the limit cut it off.
-    hashes
-        A hash of each answer and its prompt, see `hashed`.
+        All that stands beside the answers of the run.
+    answers
+        By index and repeat, without their prompts, whose hashes stand in ``others``.
     """
 
-    language: str
-    task: str
-    length: int
+    cell: Cell
     settings: Mapping[str, Any]
-    of: int
-    found: str
-    cut_off: str
-    hashes: tuple[str, ...]
+    answers: list[Prediction]
 
     @property
-    def key(self) -> tuple[str, str, int]:
+    def key(self) -> Key:
         """Language, task and length."""
-        return self.language, self.task, self.length
+        return self.cell.language, self.cell.task, self.cell.length
 
     def __str__(self) -> str:
-        return f"{self.language}, {self.task}, {self.length}"
+        return ", ".join(map(str, self.key))
 
-    @property
-    def cell(self) -> Mapping[str, Any]:
-        """The settings of the cell; empty where none are stated."""
-        cell = self.settings.get("cell")
-        return cell if isinstance(cell, Mapping) else {}
-
-    @property
-    def repeats(self) -> int:
-        """How many answers there are to each question."""
-        decoding = self.cell.get("decoding")
-        repeats = decoding.get("samples", 1) if isinstance(decoding, Mapping) else 1
-        return repeats if isinstance(repeats, int) and repeats > 0 else 1
-
-    @property
-    def n(self) -> int:
-        """How many answers there are."""
-        return len(self.found)
-
-    @property
-    def values(self) -> list[float]:
-        """The score of each answer by RULER's own measure, from 0 to 1."""
-        return [DIGITS.index(digit) / self.of for digit in self.found]
-
-
-@dataclass(frozen=True)
-class Answer:
-    """An answer that is shown in full.
-
-    Attributes
-    ----------
-    language, task, length, index, repeat
-        Which one it is.
-    prompt
-        The SHA-256 hash of the prompt, which is not shown because it can be made again.
-    gold, answer
-        The references, and what the model said.
-    prompt_tokens, tokens_generated
-        How many tokens the model read and wrote.
-    cut_off
-        Where the limit struck: ``"answer"``, ``"thinking"``, or ``""``.
-    """
-
-    language: str
-    task: str
-    length: int
-    index: int
-    repeat: int
-    prompt: str
-    gold: tuple[str, ...]
-    answer: str
-    prompt_tokens: int
-    tokens_generated: int
-    cut_off: str
-
-    @property
-    def place(self) -> tuple[str, str, int, int, int]:
-        """Language, task, length, index and repeat."""
-        return self.language, self.task, self.length, self.index, self.repeat
-
-    def __str__(self) -> str:
-        repeat = f", answer {self.repeat}" if self.repeat else ""
-        return f"{self.language}, {self.task}, {self.length}, sample {self.index}{repeat}"
+    def misplaced(self) -> int | None:
+        """Return the index of the first sample that is missing or out of order; None: of none."""
+        repeats = self.cell.decoding.samples
+        for number, answer in enumerate(self.answers):
+            if (answer.index, answer.repeat) != divmod(number, repeats):
+                return number // repeats
+        return len(self.answers) // repeats if len(self.answers) % repeats else None
 
 
 @dataclass(frozen=True)
@@ -168,146 +99,226 @@ class Submission:
         The name of the run's folder, which tells its settings.
     claimed
         The context length that its makers claim, in tokens; None where nobody says.
-    entries
-        The cells, in the order of language, length and RULER's tasks.
+    cells
+        In the order of language, length and RULER's tasks.
     """
 
     name: str
     claimed: int | None
-    entries: tuple[Entry, ...]
+    cells: Sequence[AnsweredCell]
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "entries", tuple(sorted(self.entries, key=_position)))
+        object.__setattr__(self, "cells", tuple(sorted(self.cells, key=_position)))
 
-    @cached_property
-    def texts(self) -> dict[str, str]:
-        """The texts of the three files that say all there is: settings, scores and hashes."""
-        common, rests = _common([entry.settings for entry in self.entries])
-        cells = [
-            {**dict(zip(CELL, entry.key, strict=True)), "settings": rest}
-            for entry, rest in zip(self.entries, rests, strict=True)
-        ]
-        about = {
-            "submission": VERSION, "name": self.name, "claimed": self.claimed,
-            "settings": common, "cells": cells,
-        }  # fmt: skip
-        scores = [(*each.key, each.of, each.found, each.cut_off) for each in self.entries]
-        hashes = [(*each.key, "".join(each.hashes)) for each in self.entries]
-        return {
-            SETTINGS: json.dumps(about, indent=1, sort_keys=True) + "\n",
-            SCORES: _csv(SCORE_COLUMNS, scores),
-            HASHES: _csv(HASH_COLUMNS, hashes),
-        }
+    def predictions(self) -> Iterator[tuple[dict[str, Any], Prediction]]:
+        """Yield every answer with the settings of its cell."""
+        for part in self.cells:
+            about = {**part.cell.settings(), "name": self.name}
+            yield from ((about, answer) for answer in part.answers)
 
-    @cached_property
-    def hash(self) -> str:
-        """A hash of all settings, scores and hashes."""
-        return hashlib.sha256("".join(self.texts.values()).encode()).hexdigest()
+    def table(self) -> pd.DataFrame:
+        """Return the long table of scores, see `rulerlib.analysis.scores`.
 
-    def shown(self, entry: Entry) -> list[int]:
-        """Return the numbers of the answers of a cell that are to be shown.
-
-        They follow from the settings, scores and hashes of all answers, so that whoever changes
-        one of these has to show others.
+        The model is named as the submission, whatever settings differ from cell to cell.
         """
-        return sorted(
-            sorted(range(entry.n), key=lambda number: _lot(f"{self.hash} {entry} {number}"))[:SHOWN]
-        )
+        tables = []
+        for part in self.cells:
+            about = {**part.cell.settings(), "model": self.name}
+            tables.append(analysis.scores((about, answer) for answer in part.answers))
+        return pd.concat(tables, ignore_index=True)
 
 
-def _position(entry: Entry) -> tuple[Any, ...]:
-    known = RULER.index(entry.task) if entry.task in RULER else len(RULER)
-    return entry.language, entry.length, known, entry.task
+def _position(cell: AnsweredCell) -> tuple[Any, ...]:
+    language, task, length = cell.key
+    return language, length, RULER.index(task) if task in RULER else len(RULER), task
 
 
-def _lot(text: str) -> bytes:
-    return hashlib.sha256(text.encode()).digest()
+def hashed(prompt: str) -> str:
+    """Return the hash by which a prompt is known.
+
+    >>> hashed("What is it?")
+    '60adaf9a05fe6a14'
+    """
+    return hashlib.sha256(prompt.encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
-def hashed(prompt: str, said: str) -> str:
-    """Return the hash of an answer and its prompt."""
-    return hashlib.sha256(json.dumps([prompt, said]).encode()).hexdigest()[:WIDTH]
+# --- Packed and written ----------------------------------------------------------------------
 
 
-def of_prompt(prompt: str) -> str:
-    """Return the hash of a prompt."""
-    return hashlib.sha256(prompt.encode("utf-8", "surrogatepass")).hexdigest()
-
-
-# --- Settings that cells have in common ------------------------------------------------------
-
-
-def _common(
-    settings: Sequence[Mapping[str, Any]],
-) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    """Return what settings have in common, and for each of them the rest."""
-    first, *others = settings
-    common: dict[str, Any] = {}
-    rests: list[dict[str, Any]] = [dict(each) for each in settings]
-    for name, value in first.items():
-        if not all(name in each for each in others):
-            continue
-        values = [each[name] for each in settings]
-        if all(_same(each, value) for each in values):
-            common[name] = value
-            for rest in rests:
-                del rest[name]
-        elif all(isinstance(each, Mapping) and each for each in values):
-            shared, own = _common(values)
-            if shared:
-                common[name] = shared
-                for rest, each in zip(rests, own, strict=True):
-                    rest[name] = each
-    return common, rests
-
-
-def _same(one: Any, other: Any) -> bool:
-    """Return whether two values are written alike: 1 and 1.0, or True, are not."""
-    return json.dumps(one, sort_keys=True) == json.dumps(other, sort_keys=True)
-
-
-def merged(common: Mapping[str, Any], rest: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the settings of which `_common` returned these two."""
-    whole = {**common, **rest}
-    for name in common.keys() & rest.keys():
-        if not isinstance(common[name], dict) or not isinstance(rest[name], dict):
-            raise DataError(f"{SETTINGS}: '{name}' stands there twice.")
-        whole[name] = merged(common[name], rest[name])
-    return whole
-
-
-# --- Written ---------------------------------------------------------------------------------
-
-
-def _csv(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
-    file = io.StringIO()
-    csv.writer(file, lineterminator="\n").writerows([columns, *rows])
-    return file.getvalue()
-
-
-def line(answer: Answer) -> str:
-    """Return the line of an answer in its file."""
-    return json.dumps(asdict(answer), ensure_ascii=True) + "\n"
-
-
-def write(
-    folder: Path, submission: Submission, answers: Sequence[Answer], tables: Mapping[str, str]
-) -> None:
-    """Write the files of a submission; those that stand there are replaced.
+def pack(run: str | Path, out: str | Path = FOLDER, claimed: int | None = None) -> Path:
+    """Pack the answers of a model into a small folder.
 
     Parameters
     ----------
-    tables
-        The text of each table by its name.
+    run
+        The folder of the model within that of the runs, ``runs/<model>``.
+    out
+        The folder in which that of the submission is written, with the name of the model.
+    claimed
+        The context length that the makers of the model claim, in tokens; None: not said.
+
+    Returns
+    -------
+    Path
+        The folder of the submission.
+
+    Raises
+    ------
+    ParameterError
+        If there is no run, it holds none of RULER's tasks, or the folder cannot be written.
+    DataError
+        If a file is damaged, or its answers are not all there.
+    """
+    folder = paths.named("run", run, "the folder of a model's run").resolve()
+    require(folder.is_dir(), "run", str(run), "the folder of a model's run, runs/<model>")
+    if claimed is not None:
+        whole_number("claimed", claimed, 1)
+    cells: dict[Key, AnsweredCell] = {}
+    for path in sorted(folder.glob("*/*/pred/*.jsonl")):
+        settings = answers.read_settings(path)
+        cell = settings.get("cell") or {}
+        changed = any(cell.get(name) for name in ("knobs", "texts", "memory", "study"))
+        if path.name.startswith(".") or cell.get("task") not in RULER or changed:
+            continue
+        part = AnsweredCell(_cell(settings), settings, [])
+        for answer in answers.read_predictions(path):
+            others = {"cell": str(part), "prompt": hashed(answer.input)}
+            part.answers.append(_packed(answer, others))
+        if not part.answers:
+            raise DataError(f"{path}: no answers.")
+        if (index := part.misplaced()) is not None:
+            raise DataError(f"{path}: sample {index} is missing; finish the run first.")
+        if cells.setdefault(part.key, part) is not part:
+            raise DataError(f"{path}: a second file of answers to {part}; move one of them away.")
+    layout = "a folder with <language>/<length>/pred/<task>.jsonl of RULER's tasks as they are"
+    require(cells, "run", str(run), layout)
+    submission = Submission(folder.name, claimed, [*cells.values()])
+    target = paths.named("out", out, "a folder") / submission.name
+    more = {path.name for path in target.iterdir()} - {*NAMES} if target.is_dir() else ()
+    require(not more, "out", str(target), f"a folder without {', '.join(sorted(more))}")
+    files.check_writable(target)
+    write(target, submission)
+    return target
+
+
+def _packed(answer: Prediction, others: Mapping[str, Any]) -> Prediction:
+    """Return an answer as it is packed; as in the table of scores it has no half characters."""
+    kept = {name: answer.others[name] for name in _KEPT if name in answer.others}
+    pred = HALF.sub("\ufffd", answer.pred)
+    return Prediction(answer.index, "", answer.outputs, pred, {**kept, **others})
+
+
+def write(folder: Path, submission: Submission) -> None:
+    """Write the files of a submission; those that stand there are replaced.
 
     Raises
     ------
     ParameterError
         If the folder cannot be written.
     """
-    texts = dict(submission.texts)
-    texts[ANSWERS] = "".join(map(line, answers))
-    texts |= {f"{name}.csv": text for name, text in tables.items()}
-    for name, text in texts.items():
-        with files.replacing(folder / name) as file:
-            file.write(text)
+    about = {"submission": VERSION, "name": submission.name, "claimed": submission.claimed}
+    cells = ",\n".join(json.dumps(part.settings, sort_keys=True) for part in submission.cells)
+    lines = [answer.to_json() + "\n" for part in submission.cells for answer in part.answers]
+    with files.replacing(folder / SETTINGS) as file:
+        file.write(json.dumps(about)[:-1] + f', "cells": [\n{cells}\n]}}\n')
+    with files.replacing(folder / ANSWERS) as file:
+        file.buffer.write(gzip.compress("".join(lines).encode(), mtime=0))
+
+
+# --- Read ------------------------------------------------------------------------------------
+
+
+def named(value: str | Path) -> Path:
+    """Return the folder of a submission.
+
+    Raises
+    ------
+    ParameterError
+        If there is none.
+    """
+    folder = paths.named("folder", value, "a folder that exists")
+    require(folder.is_dir(), "folder", str(value), "a folder that exists")
+    return folder
+
+
+def read(folder: Path) -> Submission:
+    """Return a submission as it was handed in.
+
+    Raises
+    ------
+    DataError
+        If a file is missing, cannot be read, or does not hold what it should: names the file.
+    """
+    texts = {name: _text(folder, name) for name in NAMES}
+    try:
+        about = json.loads(texts[SETTINGS])
+    except (ValueError, RecursionError) as error:
+        raise DataError(f"{SETTINGS}: not valid JSON ({error}).") from error
+    if not isinstance(about, dict) or about.get("submission") != VERSION:
+        raise DataError(
+            f"{SETTINGS}: not of the layout {VERSION}: pack the run again with this version of"
+            " rulerlib."
+        )
+    name, claimed, listed = (about.get(key) for key in ("name", "claimed", "cells"))
+    if not isinstance(name, str) or not is_text(name):
+        raise DataError(f"{SETTINGS}: the 'name' of the model is missing.")
+    if claimed is not None and (type(claimed) is not int or claimed < 1):
+        raise DataError(f"{SETTINGS}: 'claimed' is {shortened(claimed)}, not a number of tokens.")
+    if not isinstance(listed, list) or not listed:
+        raise DataError(f"{SETTINGS}: the 'cells' are missing.")
+    parts: dict[str, AnsweredCell] = {}
+    for settings in listed:
+        part = AnsweredCell(_cell(settings), settings, [])
+        if parts.setdefault(str(part), part) is not part:
+            raise DataError(f"{SETTINGS}: the cell {part} stands there twice.")
+    # Not splitlines: an answer may hold other characters that end a line for it.
+    for number, line in enumerate(texts[ANSWERS].split("\n")[:-1], 1):
+        try:
+            answer = Prediction.from_json(line)
+            cell, prompt, cut_off = map(answer.others.get, ("cell", "prompt", "cut_off"))
+            if not isinstance(cell, str) or cell not in parts:
+                raise DataError(f"the cell {shortened(cell)} is none of {SETTINGS}")
+            if not is_text(prompt) or not (cut_off is None or is_text(cut_off)):
+                raise DataError("the hash of the prompt is missing, or 'cut_off' is no word")
+            if not answer.outputs or HALF.search(answer.pred):
+                raise DataError("there are no references, or there is half a character")
+        except DataError as error:
+            raise DataError(f"{ANSWERS}, line {number}: {str(error).rstrip('.')}.") from error
+        language = parts[cell].cell.language
+        others = {"cell": cell, "prompt": prompt, "language": language, "repeat": answer.repeat}
+        parts[cell].answers.append(_packed(answer, others))
+    if missing := [name for name, part in parts.items() if not part.answers]:
+        raise DataError(f"{ANSWERS}: the cell {missing[0]} is missing.")
+    return Submission(name, claimed, [*parts.values()])
+
+
+def _text(folder: Path, name: str) -> str:
+    path = folder / name
+    if not path.is_file() or path.is_symlink():
+        raise DataError(f"{name} is missing.")
+    if path.stat().st_size > LARGEST:
+        raise DataError(f"{name}: larger than {LARGEST:,} bytes.")
+    try:
+        data = path.read_bytes()
+        if name == ANSWERS:
+            with gzip.open(path) as file:
+                data = file.read(UNPACKED + 1)
+            if len(data) > UNPACKED:
+                raise DataError(f"{name}: larger than {UNPACKED:,} bytes, unpacked.")
+        return data.decode()
+    except (OSError, EOFError, UnicodeDecodeError, zlib.error) as error:
+        raise DataError(f"{name}: cannot be read ({error}).") from error
+
+
+def _cell(settings: Any) -> Cell:
+    """Return the cell of which settings were recorded."""
+    try:
+        about = dict(settings["cell"])
+        room, drawn = about.pop("tokens_to_generate"), about.pop("decoding")
+        drawn = {} if drawn == "greedy" else drawn
+        about["decoding"] = Decoding(**drawn, tokens_to_generate=room)
+        about["format"] = PromptFormat.from_settings(about["format"])
+        return Cell(**about)
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        shown = shortened(settings)
+        raise DataError(f"{SETTINGS}: {shown} are no settings of a cell ({error!r}).") from error

@@ -29,8 +29,7 @@ export async function show(values, rows, shown) {
   if (fresh) {
     at("cell-title").textContent = `${row.task}, ${row.length.toLocaleString("en")} tokens`;
     at("cell-said").textContent = `${row.model}, ${row.language}: ${row.measure} ${percent(row.mean)} %`
-      + ` (${percent(row.low)} to ${percent(row.high)}), n = ${row.n}`
-      + (samples.length < row.n ? `; ${samples.length} answers were handed in with their words` : "");
+      + ` (${percent(row.low)} to ${percent(row.high)}), n = ${row.n}`;
     at("settings").replaceChildren(...pairs(settings));
   }
   at("wrong").checked = Boolean(values.get("wrong"));

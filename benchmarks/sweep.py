@@ -30,8 +30,7 @@ from rulerlib import models, tokens
 from rulerlib.models import Generation, Request
 from rulerlib.runs import Run
 from rulerlib.samples import Prediction
-from rulerlib.sweep.jobs import Job
-from rulerlib.sweep.sweep import Sweep
+from rulerlib.sweep.sweep import Job, Sweep
 
 COLUMNS = ("command", "cells", "seconds", "processor (s)", "processor ms/cell", "peak MB")
 
@@ -130,7 +129,7 @@ def main() -> None:
 
 
 def _is_done(folder: Path) -> bool:
-    return bool(list((folder / "sweep" / "jobs").glob("*.done")))
+    return bool(list((folder / "sweep" / "runs").rglob("*.cost.json")))
 
 
 def lay(folder: Path, jobs: Iterable[Job]) -> None:
@@ -142,11 +141,11 @@ def lay(folder: Path, jobs: Iterable[Job]) -> None:
     cost = json.dumps({"asked": 1, "answers": 1, "bytes": len(line.encode()), "seconds": seconds})
     for job in jobs:
         for cell in job.cells:
-            path = cell.answers(sweep.root)
+            path = sweep.answers(cell)
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(line, "utf-8")
             path.with_suffix(".settings.json").write_text("{}", "utf-8")
-            path.with_suffix(".cost.json").write_text(cost, "utf-8")
+            sweep.cost_path(cell).write_text(cost, "utf-8")
 
 
 def alone(path: Path, cells: int) -> int:

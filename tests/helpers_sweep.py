@@ -21,6 +21,9 @@ from rulerlib import models, tokens
 from rulerlib.errors import whole_number
 from rulerlib.models import Generation, Request
 from rulerlib.prompts import Decoding
+from rulerlib.sweep.cells import outline
+from rulerlib.sweep.plan import Plan
+from rulerlib.sweep.sweep import Sweep, accept
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -90,6 +93,13 @@ def settings(output: Path, **changed: Any) -> dict[str, Any]:
         "models": {"one": {"model": "our/one", "engine": "instant"}},
         "tasks": "niah_single_1,vt", "num_samples": 2, "seeds": [42, 43], **changed,
     }  # fmt: skip
+
+
+def planned(folder: Path, **changed: Any) -> Sweep:
+    """The sweep of a plan that was accepted."""
+    plan = Plan.from_settings(settings(folder, **changed))
+    sweep, _ = accept(plan, outline(plan)[0])
+    return sweep
 
 
 def write(path: Path, values: dict[str, Any]) -> Path:

@@ -15,7 +15,7 @@ from rulerlib.errors import ParameterError
 from rulerlib.memory.work import Work
 from rulerlib.parameters import Parameters
 from rulerlib.store.cell import Cell
-from rulerlib.sweep.entries import entry_of
+from rulerlib.sweep.models import PlannedModel
 
 
 @pytest.mark.parametrize(
@@ -183,7 +183,7 @@ def test_any_name_of_a_model_is_one_sentence_or_the_name_of_a_folder(engine, nam
     for make in (
         lambda: Parameters("niah_single_2", model=name, **given),
         lambda: Work("episodic", "oracle", 2, model=name, **given),
-        lambda: entry_of("m", {"model": name, **given}),
+        lambda: PlannedModel.from_settings("m", {"model": name, **given}),
         lambda: models.load(name, engine, **given["engine_options"]),
     ):
         try:

@@ -14,7 +14,7 @@ from rulerlib.memory import bench
 from rulerlib.models.options import checked, hidden, is_key
 from rulerlib.parameters import Parameters, notebook_parameters
 from rulerlib.playground import Playground
-from rulerlib.sweep.entries import entry_of
+from rulerlib.sweep.models import PlannedModel
 
 KEY = "sk-n0body-may-see-this-key"
 
@@ -48,7 +48,9 @@ def test_a_key_is_refused_wherever_options_are_written_down(options):
     makers = {
         "run": lambda: Parameters(tasks="vt", engine_options=options),
         "memory": lambda: MemoryReport(suites="spatial", presets="rag", engine_options=options),
-        "plan": lambda: entry_of("one", {"model": "lille", "engine_options": options}),
+        "plan": lambda: PlannedModel.from_settings(
+            "one", {"model": "lille", "engine_options": options}
+        ),
         "page": lambda: Playground(engine_options=options),
     }
     for name, make in makers.items():
@@ -90,10 +92,13 @@ def test_a_command_line_and_a_server_of_a_plan_hold_no_key(capsys, tmp_path):
     served = {"model": "m", "engine": "openai", "engine_options": {"max_model_len": 512}}
     for command in (f"serve --port {{port}} --api-key {KEY}", f"API_KEY={KEY} serve {{port}}"):
         with pytest.raises(ParameterError, match=r"models\.one\.server.*'command'") as error:
-            entry_of("one", {**served, "server": {"command": command}})
+            PlannedModel.from_settings("one", {**served, "server": {"command": command}})
         assert KEY not in str(error.value)
     kept = """sh -c 'serve --port {port} --api-key "$OPENAI_API_KEY"'"""
-    assert entry_of("one", {**served, "server": {"command": kept}}).server.command == kept
+    assert (
+        PlannedModel.from_settings("one", {**served, "server": {"command": kept}}).server.command
+        == kept
+    )
 
 
 def test_a_program_may_give_the_key_itself_and_no_other_place_holds_it():

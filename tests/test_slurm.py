@@ -189,7 +189,7 @@ def test_nothing_is_lost(tmp_path, slurm, undisturbed, capsys):
         next_one = time.monotonic() + 1
     hold.unlink(missing_ok=True)
     assert now.wait(1800) == 0, told(tmp_path)
-    assert status(sweep).finished
+    assert not status(sweep).unfinished
     assert answers(tmp_path) == undisturbed
     with capsys.disabled():
         kills = ", ".join(f"{kind} {name}" for kind, name in killer.account)
@@ -223,7 +223,7 @@ def test_an_array_that_is_killed_and_submitted_again(tmp_path, slurm, undisturbe
     hold.unlink()
     first.communicate(timeout=1800)
     assert first.returncode != 0
-    assert not status(sweep).finished
+    assert status(sweep).unfinished
     subprocess.run(words, env=env, check=True, timeout=1800, capture_output=True)
     assert answers(tmp_path) == undisturbed
 
@@ -235,7 +235,7 @@ def test_a_server_is_a_job_of_its_own_for_all_lengths(tmp_path, slurm):
     assert main(["plan", str(plan)]) == 0
     sweep = Sweep.load(tmp_path)
     assert head(tmp_path, slurm).wait(1800) == 0, told(tmp_path)
-    assert status(sweep).finished
+    assert not status(sweep).unfinished
     assert (tmp_path / "servers" / "big.done").exists()
     assert not sweep.address("big").exists()
     # Nothing is left in the queue, and nobody listens any more.

@@ -19,7 +19,6 @@ import pytest
 from helpers_sweep import settings, write
 
 from rulerlib import models
-from rulerlib.sweep import state
 from rulerlib.sweep.__main__ import main
 from rulerlib.sweep.status import status
 from rulerlib.sweep.sweep import Sweep
@@ -106,13 +105,13 @@ def test_it_runs_all_jobs_and_then_has_nothing_to_do(tmp_path):
     process = snakemake(tmp_path)
     said, _ = process.communicate(timeout=120)
     assert process.returncode == 0, said
-    assert status(sweep).finished
+    assert not status(sweep).unfinished
     assert all("0 failed" in sweep.log(job).read_text("utf-8") for job in sweep.jobs)
     again = snakemake(tmp_path, "--dry-run", "--quiet", "host")
     said, _ = again.communicate(timeout=120)
     assert "Nothing to be done" in said
     # A file that is deleted below a finished job is found by the plan, and made again.
-    first = next(sweep.cells).answers(sweep.root)
+    first = sweep.answers(next(sweep.cells))
     first.unlink()
     planned(tmp_path)
     again = snakemake(tmp_path, "--dry-run", "--quiet", "host")
@@ -128,7 +127,7 @@ def test_a_cell_that_fails_three_times_leaves_the_others(tmp_path):
     assert process.returncode != 0
     now = status(sweep)
     assert (len(now.cells["done"]), len(now.cells["failed"])) == (2, 2)
-    tries = [state.read_failure(cell.answers(sweep.root))["tries"] for cell in now.cells["failed"]]
+    tries = [sweep.cost(cell)["tries"] for cell in now.cells["failed"]]
     assert tries == [3, 3]
 
 
@@ -153,7 +152,7 @@ def test_a_head_that_is_killed_leaves_jobs_that_the_next_one_waits_for(tmp_path)
     hold.unlink()
     said, _ = second.communicate(timeout=120)
     assert second.returncode == 0, said
-    asked = [state.read_cost(cell.answers(sweep.root))["asked"] for cell in job.cells]
+    asked = [sweep.cost(cell)["asked"] for cell in job.cells]
     assert asked == [2] * 4
     first.communicate(timeout=60)
 

@@ -7,9 +7,9 @@ A plan, a file such as ``params/sweeps/small.yaml``, becomes jobs, and a job bec
     python -m rulerlib.sweep status params/sweeps/small.yaml    # done, running, failed, left
     python -m rulerlib.sweep collect params/sweeps/small.yaml   # tables and executed notebooks
 
-`rulerlib.sweep.plan` reads and checks the file, `rulerlib.sweep.memories` knows what it asks of
-memories, `rulerlib.sweep.cells` has its cells, `rulerlib.sweep.jobs` cuts them into jobs,
-`rulerlib.sweep.sweep` is what was accepted and how it may be edited, `rulerlib.sweep.run` runs a
-job and `rulerlib.sweep.state` says what is done. `workflow/` has what hands the jobs to a cluster;
+`rulerlib.sweep.plan` and `rulerlib.sweep.models` read and check the file, `rulerlib.sweep.memories`
+knows what it asks of memories, `rulerlib.sweep.cells` has its cells, `rulerlib.sweep.sweep` cuts
+them into jobs, `rulerlib.sweep.run` runs a job, each of whose cells is a `rulerlib.runs.Run`, and
+`rulerlib.sweep.status` says what is done. `workflow/` has what hands the jobs to a cluster;
 nothing here knows of it.
 """

@@ -11,16 +11,15 @@ import os
 import sys
 import time
 from collections.abc import Sequence
-from pathlib import Path
 
 from rulerlib import commands
 from rulerlib.errors import RulerError, one_of, require
 from rulerlib.progress import Progress
-from rulerlib.sweep import cells, run, servers, state
-from rulerlib.sweep.collect import Collected, collect
+from rulerlib.sweep import run, servers
+from rulerlib.sweep.cells import disk_needed, outline
+from rulerlib.sweep.collect import collect, reports
 from rulerlib.sweep.plan import Plan
-from rulerlib.sweep.speeds import Speeds
-from rulerlib.sweep.status import status
+from rulerlib.sweep.status import is_running, status
 from rulerlib.sweep.sweep import Sweep, accept, folder_of, listed
 
 FAILED, WRONG = 1, 2
@@ -44,87 +43,67 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _plan(given: argparse.Namespace) -> int:
     plan = Plan.from_file(given.plan)
-    outline = cells.outline(plan)
-    sweep, gone = accept(plan, outline)
-    prompts, tokens = outline.size(plan)
-    needed = cells.disk_needed(plan, outline)
-    size = f"{needed / 1e9:,.1f} GB" if needed >= 1e8 else f"{needed / 1e6:,.1f} MB"
+    cells, left_out = outline(plan)
+    sweep, gone = accept(plan, cells)
+    prompts = sum(cell.answers for cell in cells)
+    tokens = sum(cell.length * cell.answers for cell in cells)
+    needed = disk_needed(plan, cells) / 1e6
     print(
-        f"{sweep.folder}: {len(outline.cells)} cells in {len(sweep.jobs)} jobs; {prompts:,} prompts"
-        f" of {tokens:,} tokens at most, about {size} on disk."
+        f"{sweep.folder}: {len(cells)} cells in {len(sweep.jobs)} jobs; {prompts:,} prompts"
+        f" of {tokens:,} tokens at most, about {needed:,.1f} MB on disk."
     )
-    if outline.left_out:
-        few = "; ".join(outline.left_out[:6])
-        more = len(outline.left_out) - 6
-        print(f"Left out: {few}{f'; and {more} more' if more > 0 else ''}.")
+    if left_out:
+        print(f"Left out: {listed(left_out, '; ')}.")
     if gone:
         print(f"No longer planned, and left as they are: {listed(gone)}.")
-    print(_estimate(sweep))
+    if left := (now := status(sweep)).unfinished:
+        print(now.time(left))
     return 0
-
-
-def _estimate(sweep: Sweep) -> str:
-    """Return how long a sweep takes, as a sentence."""
-    speeds, hours = Speeds.of(sweep), 0.0
-    gpu_hours, unknown = 0.0, []
-    for job in sweep.jobs:
-        model, _, _ = job.key
-        known = speeds.together(sweep.plan, job.cells)
-        if known is None:
-            unknown.append(model)
-        else:
-            hours += known
-            gpu_hours += known * sweep.plan.models[model].resources.gpus
-    names = ", ".join(dict.fromkeys(unknown))
-    said = f"By the speeds measured so far: {hours:.1f} hours, {gpu_hours:.1f} of them GPU hours."
-    none = f"No speed was measured yet of {names}: how long it takes is not known."
-    return " ".join([*([said] if hours else []), *([none] if names else [])])
 
 
 def _run(given: argparse.Namespace) -> int:
     sweep = Sweep.load(given.plan)
-    jobs = [sweep.job(name) for name in given.names] or [*sweep.jobs]
-    if not jobs:
-        return 0
+    by_name = {job.name: job for job in sweep.jobs}
+    jobs = [by_name[one_of("job", name, by_name)] for name in given.names or by_name]
     # Before torch is loaded: more threads than processors wait for each other.
-    cpus = max(sweep.plan.models[job.key[0]].resources.cpus for job in jobs)
+    cpus = max((sweep.plan.models[job.model].resources.cpus for job in jobs), default=1)
     os.environ.setdefault("OMP_NUM_THREADS", str(cpus))
-    failures: list[run.Failure] = []
-    work = sum(sweep.work(cell) for job in jobs for cell in job.cells)
-    stopped = None
+    failures: list[str] = []
+    stopped = False
+    work = sum(cell.work for job in jobs for cell in job.cells)
     with Progress(work, f"{len(jobs)} jobs" if len(jobs) > 1 else jobs[0].name) as bar:
         for job in jobs:
             try:
-                done = run.run(sweep, job, lambda cell: bar.advance(sweep.work(cell)))
+                done = run.run(sweep, job, lambda cell: bar.advance(cell.work))
             except RulerError as error:
-                # Another model may work; but a job that is asked for alone says it.
+                # Another model may work.
                 print(f"{job.name}: {error}", file=sys.stderr, flush=True)
-                stopped = job
+                stopped = True
                 continue
             failures += done.failures
             counted = f"{done.answered} answered, {done.skipped} were done"
             print(f"{job.name}: {counted}, {len(done.failures)} failed", flush=True)
     for failure in failures:
-        times = "once" if failure.tries == 1 else f"{failure.tries} times"
-        print(f"{failure.cell} failed {times}: {failure.error}", file=sys.stderr)
+        print(failure, file=sys.stderr)
     return FAILED if failures or stopped else 0
 
 
 def _serve(given: argparse.Namespace) -> int:
     sweep = Sweep.load(given.plan)
-    entry = sweep.plan.models[one_of("model", given.model, sweep.plan.models)]
-    server = entry.server
+    server = sweep.plan.models[one_of("model", given.model, sweep.plan.models)].server
     command = None if server is None else server.command
-    require(command, "model", entry.name, "one whose server the plan starts by a command")
+    require(command, "model", given.model, "one whose server the plan starts by a command")
     assert server is not None
     assert command is not None
-    jobs = [job for job in sweep.jobs if job.key[0] == entry.name]
-    place = sweep.address(entry.name)
-    servers.serve(
-        command, place, sweep.folder / "logs" / f"server-{entry.name}.log", server.wait_minutes,
-        finished=lambda: all(sweep.mark(job).exists() for job in jobs),
-        busy=lambda: any(state.holder(sweep.lock(job)) for job in jobs),
-    )  # fmt: skip
+    jobs = [job for job in sweep.jobs if job.model == given.model]
+
+    def needed() -> bool | None:
+        if all(sweep.is_done(cell) for job in jobs for cell in job.cells):
+            return None
+        return any(is_running(sweep, job) for job in jobs)
+
+    log = sweep.folder / "logs" / f"server-{given.model}.log"
+    servers.serve(command, sweep.address(given.model), log, server.wait_minutes, needed)
     return 0
 
 
@@ -135,65 +114,35 @@ def _folder(given: argparse.Namespace) -> int:
 
 def _status(given: argparse.Namespace) -> int:
     sweep = Sweep.load(given.plan)
-    parent = os.getppid()
-    if given.follow and not sys.stderr.isatty():
-        # A bar that is drawn again and again makes no sense in a file.
-        return 0
-    while True:
+    if not given.follow:
         now = status(sweep)
-        if not given.follow:
-            print(now)
-            return FAILED if now.cells["failed"] else 0
+        print(now)
+        return FAILED if now.cells["failed"] else 0
+    parent = os.getppid()
+    # A bar that is drawn again and again makes no sense in a file. It ends with the command that
+    # it was started for.
+    while sys.stderr.isatty() and os.getppid() == parent:
+        now = status(sweep)
         line, *_ = str(now).splitlines()
         print(f"\r{line}\x1b[K", end="", file=sys.stderr, flush=True)
-        # It ends with the command that it was started for.
-        if now.finished or os.getppid() != parent:
-            print(file=sys.stderr)
-            return 0
+        if not now.unfinished:
+            break
         time.sleep(_PAUSE)
+    return 0
 
 
 def _collect(given: argparse.Namespace) -> int:
     sweep = Sweep.load(given.plan)
-    found = collect(sweep)
-    made: list[Path] = []
-    failed: list[str] = []
-    if not given.no_reports:
-        from rulerlib.sweep.reports import reports
-
-        made, failed = reports(sweep, found.rows)
-    print(_table(found))
+    collected = collect(sweep)
+    made, failed = ([], []) if given.no_reports else reports(sweep, collected.cells)
     print(f"{sweep.folder}: scores.csv, cells.csv, costs.csv" + (
         f", and {len(made)} executed notebooks in reports/" if made else ""
     ))  # fmt: skip
-    now = status(sweep)
-    for sentence in [*now.failures, *failed]:
+    for sentence in [*status(sweep).failures, *failed]:
         print(sentence, file=sys.stderr)
-    if found.missing:
-        print(f"Missing: {listed(found.missing)}", file=sys.stderr)
-    return FAILED if found.missing or failed else 0
-
-
-def _table(found: Collected) -> str:
-    """Return where the time went, as a table for a terminal."""
-    columns = ["model", "length", "cells", "mean", "hours", "gpu_hours", "answers_per_hour",
-               "cached", "slowest"]  # fmt: skip
-    if any(row["memory"] for row in found.costs):
-        columns.insert(1, "memory")
-    rows = [[_cell(row[name]) for name in columns] for row in found.costs]
-    rows.insert(0, [name.replace("_", " ") for name in columns])
-    widths = [max(len(row[at]) for row in rows) for at in range(len(columns))]
-    lines = ("  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True))
-             for row in rows)  # fmt: skip
-    return "\n".join(line.rstrip() for line in lines)
-
-
-def _cell(value: object) -> str:
-    if value is None:
-        return "-"
-    return f"{value:.3g}" if isinstance(value, float) and value < 1000 else (
-        f"{value:,.0f}" if isinstance(value, float) else str(value)
-    )  # fmt: skip
+    if collected.missing:
+        print(f"Missing: {listed(collected.missing)}", file=sys.stderr)
+    return FAILED if collected.missing or failed else 0
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -214,7 +163,7 @@ def _parser() -> argparse.ArgumentParser:
 
     command("plan", _plan, "Check a plan and write its jobs.")
     of_run = command("run", _run, "Run jobs: those that are named, or all.")
-    of_run.add_argument("names", nargs="*", metavar="JOB", help="a job, or a cell")
+    of_run.add_argument("names", nargs="*", metavar="JOB", help="a job")
     of_serve = command("serve", _serve, "Start the server of a model, until its jobs are done.")
     of_serve.add_argument("model", metavar="MODEL", help="what the plan calls the model")
     command("folder", _folder, "Say where a sweep stands.")

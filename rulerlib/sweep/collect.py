@@ -1,4 +1,4 @@
-"""The tables of a sweep: every planned cell is looked at, and what is missing is named.
+"""What is collected of a sweep: tables, and notebooks that are executed with its answers.
 
 ``scores.csv``
     the long table: a row for each answer and measure
@@ -6,57 +6,46 @@
     a row for each cell: its score with n and interval, and what it cost
 ``costs.csv``
     a row for each model, memory and length: where the time went, and what an hour bought
+``reports/``
+    ``notebooks/analysis.ipynb``, executed for each model and length, and once for everything;
+    ``notebooks/memory.ipynb`` for each model and length whose memories have all answered
 
-Answers are read one cell at a time, so that a sweep of thousands needs no more memory than one.
+Every planned cell is looked at, and what is missing is named. Answers are read one cell at a time,
+so that a sweep of thousands needs no more memory than one.
 """
 
 from __future__ import annotations
 
 import csv
 import hashlib
-import json
-from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from rulerlib import tasks
+import rulerlib
+from rulerlib import packages, tasks
 from rulerlib.errors import DataError
 from rulerlib.intervals import clustered
 from rulerlib.metering import PHASES
 from rulerlib.progress import Progress
 from rulerlib.samples import Prediction
-from rulerlib.scoring import MEMORY, Scoring
+from rulerlib.scoring import MEMORY
 from rulerlib.store import answers, files
-from rulerlib.sweep import state
-from rulerlib.sweep.cells import Planned
+from rulerlib.sweep.cells import PlannedCell
+from rulerlib.sweep.memories import FOLDER
 from rulerlib.sweep.sweep import Sweep
 
 SCORES, CELLS, COSTS = "scores.csv", "cells.csv", "costs.csv"
 
+_PACKAGE = Path(rulerlib.__file__).parent
+# A wheel has the notebooks within the package, a checkout beside it.
+_FOLDERS = (_PACKAGE / "notebooks", _PACKAGE.parent / "notebooks")
+NOTEBOOKS = next(filter(Path.is_dir, _FOLDERS), _PACKAGE)
+
 _CELL = ("model", "memory", "language", "length", "task", "seed", "label")
-
-_SCORES = (
-    *_CELL, "index", "repeat", "context_id", "measure", "value", "primary", "ruler", "finished",
-    "cut_off", "truncation", "prompt_tokens", "tokens_generated",
-)  # fmt: skip
-
 _TOKENS = ("prompt", "computed", "generated")
-
-_CELLS = (
-    *_CELL, "n", "measure", "mean", "low", "high", "ruler", "cut_off", "truncated", "asked",
-    *(f"{phase}_seconds" for phase in PHASES), "processor_seconds",
-    *(f"{kind}_tokens" for kind in _TOKENS), "peak_memory_bytes", "peak_gpu_memory_bytes",
-    "pred_sha256",
-)  # fmt: skip
-
-_COSTS = (
-    "model", "memory", "length", "cells", "answers", "asked", "mean", "ruler",
-    *(f"{phase}_hours" for phase in PHASES), "hours", "processor_hours", "gpu_hours",
-    *(f"{kind}_tokens" for kind in _TOKENS), "cached", "answers_per_hour", "answers_per_gpu_hour",
-    "prompt_tokens_per_second", "peak_memory_bytes", "peak_gpu_memory_bytes", "slowest",
-)  # fmt: skip
+_PEAKS = ("peak_memory_bytes", "peak_gpu_memory_bytes")
 
 
 @dataclass
@@ -65,86 +54,76 @@ class Collected:
 
     Attributes
     ----------
+    cells
+        The cells that are done.
     rows
-        Those of ``cells.csv``.
-    costs
-        Those of ``costs.csv``.
+        Those of ``cells.csv``, in the same order.
     missing
         A sentence for each cell that is not done.
     """
 
+    cells: list[PlannedCell] = field(default_factory=list)
     rows: list[dict[str, Any]] = field(default_factory=list)
-    costs: list[dict[str, Any]] = field(default_factory=list)
     missing: list[str] = field(default_factory=list)
 
 
-def collect(sweep: Sweep, quiet: bool = False) -> Collected:
+def collect(sweep: Sweep) -> Collected:
     """Write the tables of a sweep, each whole or not at all.
-
-    Parameters
-    ----------
-    quiet
-        Whether to draw no bar.
 
     Raises
     ------
     ParameterError
         If the disk is full.
     """
-    found = Collected()
-    cells = list(sweep.cells)
-    with (
-        files.replacing(sweep.folder / SCORES) as file,
-        Progress(len(cells), "collecting", quiet) as bar,
-    ):
-        scores = csv.DictWriter(file, _SCORES, lineterminator="\n")
-        scores.writeheader()
+    table, cells = Collected(), [*sweep.cells]
+
+    def scores() -> Iterator[dict[str, Any]]:
         for cell in cells:
             try:
-                records, cost = _answered(sweep, cell)
+                records = _answered(sweep, cell)
             except DataError as error:
-                found.missing.append(f"{cell.name}: {error}")
+                table.missing.append(f"{cell.name}: {error}")
             else:
-                rows = [row for record in records for row in _rows(cell, record)]
-                scores.writerows(rows)
-                found.rows.append(_row(sweep, cell, rows, cost))
+                rows = [row for record in records for row in _scores(cell, record)]
+                yield from rows
+                table.cells.append(cell)
+                table.rows.append(_row(sweep, cell, rows))
             bar.advance(1)
-    found.costs = costs(sweep, found.rows)
-    _write(sweep.folder / CELLS, _CELLS, found.rows)
-    _write(sweep.folder / COSTS, _COSTS, found.costs)
-    return found
+
+    with Progress(len(cells), "collecting") as bar:
+        _write(sweep.folder / SCORES, scores())
+    groups: dict[tuple[str, str | None, int], list[dict[str, Any]]] = {}
+    for row in table.rows:
+        groups.setdefault((row["model"], row["memory"], row["length"]), []).append(row)
+    _write(sweep.folder / CELLS, table.rows)
+    _write(sweep.folder / COSTS, (_cost(sweep, group) for group in groups.values()))
+    return table
 
 
-def _answered(sweep: Sweep, cell: Planned) -> tuple[list[Prediction], dict[str, Any]]:
-    """Return the answers of a cell that is done, and what they cost.
-
-    Raises
-    ------
-    DataError
-        If it is not done, or damaged.
-    """
-    path = cell.answers(sweep.root)
+def _answered(sweep: Sweep, cell: PlannedCell) -> list[Prediction]:
+    """Return the answers of a cell, which must be done."""
+    path, count = sweep.answers(cell), cell.answers
     if not path.exists():
         raise DataError("it has no answers.")
-    cost, count = state.read_cost(path), sweep.count(cell)
-    if not state.is_done(path, count, cost):
+    if not sweep.is_done(cell):
         raise DataError(f"not all of its {count} answers are there, or they were changed.")
     # Of a memory all that there are.
-    asked = None if cell.memory else sweep.plan.num_samples
-    records = answers.read_predictions(path, asked)
+    records = answers.read_predictions(path, None if cell.memory else sweep.plan.num_samples)
     if len(records) != count:
         raise DataError(f"it has {len(records)} answers instead of {count}.")
-    return answers.evidence(path, asked)[0], cost
+    return answers.evidence(path, None if cell.memory else sweep.plan.num_samples)[0]
 
 
-def _rows(cell: Planned, record: Prediction) -> Iterator[dict[str, Any]]:
+def _scores(cell: PlannedCell, record: Prediction) -> Iterator[dict[str, Any]]:
     """Yield a row for each measure of an answer."""
-    scoring, others = _scoring(cell), record.others
+    scoring = MEMORY if cell.memory else tasks.resolve(cell.task, **cell.knobs).scoring
+    others = record.others
     language = others.get("language") or cell.language
     values = scoring.score(record.pred, record.outputs, record.golds, language)
     for measure, value in values.items():
         yield {
-            **_of(cell), "index": record.index, "repeat": record.repeat,
+            **{name: getattr(cell, name) for name in _CELL},
+            "index": record.index, "repeat": record.repeat,
             "context_id": others.get("cluster") or others.get("context_id"),
             "measure": measure, "value": value, "primary": measure == scoring.primary,
             "ruler": measure == scoring.ruler, "finished": others.get("finished"),
@@ -154,91 +133,66 @@ def _rows(cell: Planned, record: Prediction) -> Iterator[dict[str, Any]]:
         }  # fmt: skip
 
 
-def _scoring(cell: Planned) -> Scoring:
-    return MEMORY if cell.memory else tasks.resolve(cell.task, **cell.knobs).scoring
-
-
-def _of(cell: Planned) -> dict[str, Any]:
-    return {name: getattr(cell, name) for name in _CELL}
-
-
-def _row(
-    sweep: Sweep, cell: Planned, rows: Sequence[Mapping[str, Any]], cost: Mapping[str, Any]
-) -> dict[str, Any]:
+def _row(sweep: Sweep, cell: PlannedCell, rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Return the row of a cell."""
+    cost = sweep.cost(cell)
     primary = [row for row in rows if row["primary"]]
     ruler = [row["value"] for row in rows if row["ruler"]]
-    mean = clustered([row["value"] for row in primary], [_cluster(row) for row in primary])
-    seconds, tokens = cost.get("seconds") or {}, cost.get("tokens") or {}
+    # Answers on one context depend on each other; one without a context stands alone.
+    contexts = [("", row["index"]) if row["context_id"] is None else row["context_id"]
+                for row in primary]  # fmt: skip
+    mean = clustered([row["value"] for row in primary], contexts)
+    with sweep.answers(cell).open("rb") as file:
+        sha256 = hashlib.file_digest(file, "sha256").hexdigest()
     return {
-        **_of(cell), "n": mean.n, "measure": primary[0]["measure"], "mean": mean.mean,
+        **{name: getattr(cell, name) for name in _CELL},
+        "n": mean.n, "measure": primary[0]["measure"], "mean": mean.mean,
         "low": mean.low, "high": mean.high, "ruler": sum(ruler) / len(ruler),
         "cut_off": sum(row["cut_off"] != "" and row["value"] < 1 for row in primary),
         "truncated": sum(row["truncation"] != -1 for row in primary),
         "asked": cost.get("asked", 0),
-        **{f"{phase}_seconds": seconds.get(phase, 0) for phase in PHASES},
-        "processor_seconds": round(sum((cost.get("processor_seconds") or {}).values()), 6),
-        **{f"{kind}_tokens": tokens.get(kind, 0) for kind in _TOKENS},
-        "peak_memory_bytes": cost.get("peak_memory_bytes", 0),
-        "peak_gpu_memory_bytes": cost.get("peak_gpu_memory_bytes", 0),
-        "pred_sha256": _sha256(cell.answers(sweep.root)),
+        **{f"{phase}_seconds": cost.get("seconds", {}).get(phase, 0) for phase in PHASES},
+        "processor_seconds": round(sum(cost.get("processor_seconds", {}).values()), 6),
+        **{f"{kind}_tokens": cost.get("tokens", {}).get(kind, 0) for kind in _TOKENS},
+        **{name: cost.get(name, 0) for name in _PEAKS},
+        "pred_sha256": sha256,
     }  # fmt: skip
 
 
-def _cluster(row: Mapping[str, Any]) -> tuple[str, Any]:
-    context = row["context_id"]
-    return ("alone", row["index"]) if context is None else ("context", context)
-
-
-def _sha256(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-def costs(sweep: Sweep, rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Return a row for each model, memory and length: where time went, what an hour bought.
+def _cost(sweep: Sweep, rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return the row of a model, memory and length.
 
     Hours are those of jobs, one after another; GPU hours those of a job times its GPUs. Of a
     server that several jobs ask at once they are more than the server ran.
-
-    Parameters
-    ----------
-    rows
-        Those of ``cells.csv``.
     """
-    groups: dict[tuple[str, str | None, int], list[Mapping[str, Any]]] = defaultdict(list)
-    for row in rows:
-        groups[row["model"], row["memory"], row["length"]].append(row)
-    return [_cost(sweep, *key, group) for key, group in groups.items()]
-
-
-def _cost(
-    sweep: Sweep, model: str, memory: str | None, length: int, rows: Sequence[Mapping[str, Any]]
-) -> dict[str, Any]:
-    phases = {phase: sum(row[f"{phase}_seconds"] for row in rows) / 3600 for phase in PHASES}
-    hours = sum(phases.values())
-    gpu_hours = hours * sweep.plan.models[model].resources.gpus
-    tokens = {kind: sum(row[f"{kind}_tokens"] for row in rows) for kind in _TOKENS}
-    asked = sum(row["asked"] for row in rows)
+    model = rows[0]["model"]
+    hours = {f"{phase}_hours": _sum(rows, f"{phase}_seconds") / 3600 for phase in PHASES}
+    whole = sum(hours.values())
+    gpu_hours = whole * sweep.plan.models[model].resources.gpus
+    tokens = {f"{kind}_tokens": _sum(rows, f"{kind}_tokens") for kind in _TOKENS}
+    read, computed, asked = tokens["prompt_tokens"], tokens["computed_tokens"], _sum(rows, "asked")
     slowest = max(rows, key=_seconds)
-    # Where an engine cannot tell, it says 0.
-    cached = 1 - tokens["computed"] / tokens["prompt"] if tokens["computed"] else None
-    return {
-        "model": model, "memory": memory, "length": length, "cells": len(rows),
-        "answers": sum(row["n"] for row in rows), "asked": asked,
-        **{name: sum(row[name] for row in rows) / len(rows) for name in ("mean", "ruler")},
-        **{f"{phase}_hours": _short(value) for phase, value in phases.items()},
-        "hours": _short(hours),
-        "processor_hours": _short(sum(row["processor_seconds"] for row in rows) / 3600),
-        "gpu_hours": _short(gpu_hours),
-        **{f"{kind}_tokens": value for kind, value in tokens.items()},
-        "cached": _short(cached), "answers_per_hour": _short(_ratio(asked, hours)),
-        "answers_per_gpu_hour": _short(_ratio(asked, gpu_hours)),
-        "prompt_tokens_per_second": _short(_ratio(tokens["prompt"], 3600 * hours)),
-        "peak_memory_bytes": max(row["peak_memory_bytes"] for row in rows),
-        "peak_gpu_memory_bytes": max(row["peak_gpu_memory_bytes"] for row in rows),
+    values = {
+        **{name: rows[0][name] for name in ("model", "memory", "length")},
+        "cells": len(rows), "answers": _sum(rows, "n"), "asked": asked,
+        **{name: _sum(rows, name) / len(rows) for name in ("mean", "ruler")},
+        **hours, "hours": whole, "processor_hours": _sum(rows, "processor_seconds") / 3600,
+        "gpu_hours": gpu_hours, **tokens,
+        # Where an engine cannot tell, it says 0.
+        "cached": 1 - computed / read if computed else None,
+        "answers_per_hour": asked / whole if whole else None,
+        "answers_per_gpu_hour": asked / gpu_hours if gpu_hours else None,
+        "prompt_tokens_per_second": read / whole / 3600 if whole else None,
+        **{name: max(row[name] for row in rows) for name in _PEAKS},
         "slowest": f"{slowest['language']}/{slowest['label']} {_seconds(slowest):.1f} s",
     }  # fmt: skip
+    # Five digits that count.
+    return {name: float(f"{value:.5g}") if isinstance(value, float) else value
+            for name, value in values.items()}  # fmt: skip
+
+
+def _sum(rows: Sequence[Mapping[str, Any]], name: str) -> Any:
+    return sum(row[name] for row in rows)
 
 
 def _seconds(row: Mapping[str, Any]) -> float:
@@ -246,24 +200,104 @@ def _seconds(row: Mapping[str, Any]) -> float:
     return float(sum(row[f"{phase}_seconds"] for phase in PHASES if phase != "loading"))
 
 
-def _ratio(value: float, by: float) -> float | None:
-    return value / by if by else None
-
-
-def _short(value: float | None) -> float | None:
-    """Return a number with five digits that count."""
-    return None if value is None else float(f"{value:.5g}")
-
-
-def _write(path: Path, columns: Sequence[str], rows: Iterable[Mapping[str, Any]]) -> None:
+def _write(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
     with files.replacing(path) as file:
-        writer = csv.DictWriter(file, columns, lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(rows)
+        writer = None
+        for row in rows:
+            if writer is None:
+                writer = csv.DictWriter(file, [*row], lineterminator="\n")
+                writer.writeheader()
+            writer.writerow(row)
 
 
-def fingerprint(rows: Iterable[Mapping[str, Any]]) -> str:
-    """Return a hash of the answers of some cells, by their rows."""
-    names = ("model", "memory", "language", "length", "label", "pred_sha256")
-    said = [[row[name] for name in names] for row in rows]
-    return hashlib.sha256(json.dumps(said).encode()).hexdigest()[:16]
+# --- Reports -------------------------------------------------------------------------------------
+
+
+def reports(sweep: Sweep, cells: Sequence[PlannedCell]) -> tuple[list[Path], list[str]]:
+    """Execute the notebooks of a sweep; one that is younger than its answers is left.
+
+    Nothing is asked of a model: what stands on disk is read.
+
+    Parameters
+    ----------
+    cells
+        Those that are done.
+
+    Returns
+    -------
+    list of Path
+        The executed notebooks.
+    list of str
+        A sentence for each that could not be executed.
+
+    Raises
+    ------
+    DataError
+        If the notebooks are not there, because rulerlib does not stand in the project's folder.
+    MissingExtraError
+        If `papermill` is not installed.
+    """
+    papermill = packages.load("papermill", "notebook", "Executing a report")
+    wanted = [*_analyses(sweep, cells), *_memories(sweep, cells)]
+    made: list[Path] = []
+    failed: list[str] = []
+    with Progress(len(wanted), "reports") as bar:
+        for name, place, parameters, shown in wanted:
+            notebook, path = NOTEBOOKS / name, sweep.folder / "reports" / place
+            if not notebook.exists():
+                raise DataError(f"{notebook} is missing: run this in the project's folder.")
+            changed = max(sweep.cost_path(cell).stat().st_mtime for cell in shown)
+            try:
+                if not path.exists() or path.stat().st_mtime < changed:
+                    path.parent.mkdir(parents=True, exist_ok=True)
+                    # It takes its place when it is whole, so that a kill leaves the old one.
+                    trial = path.with_suffix(".unfinished.ipynb")
+                    papermill.execute_notebook(
+                        notebook, trial, parameters=parameters, progress_bar=False,
+                        cwd=notebook.parent,
+                    )  # fmt: skip
+                    trial.replace(path)
+                made.append(path)
+            except papermill.exceptions.PapermillExecutionError as error:
+                failed.append(f"{path}: {error.ename}: {error.evalue}")
+            bar.advance(1)
+    return made, failed
+
+
+Report = tuple[str, str, dict[str, Any], list[PlannedCell]]
+"""The notebook, where it goes when it was executed, its parameters, and the cells that it shows."""
+
+
+def _analyses(sweep: Sweep, cells: Sequence[PlannedCell]) -> Iterator[Report]:
+    """Yield the reports of tasks, for each model and length, and for everything."""
+    groups: dict[tuple[str, ...], list[PlannedCell]] = {}
+    for cell in cells:
+        if cell.memory is None:
+            groups.setdefault((cell.model, str(cell.length)), []).append(cell)
+            groups.setdefault(("all",), []).append(cell)
+    for names, shown in groups.items():
+        folders = dict.fromkeys(cell.folder.partition("/")[0] for cell in shown)
+        lengths = {} if names == ("all",) else {"lengths": [shown[0].length]}
+        parameters = {"runs": str(sweep.root), "models": [*folders], **lengths}
+        yield "analysis.ipynb", f"{'/'.join(names)}.ipynb", parameters, shown
+
+
+def _memories(sweep: Sweep, cells: Sequence[PlannedCell]) -> Iterator[Report]:
+    """Yield the reports of memories: the notebook would ask what is missing."""
+    plan, done = sweep.plan, {cell.name for cell in cells}
+    for model, entry in plan.models.items():
+        shown = [cell for cell in sweep.cells if cell.memory and cell.model == model]
+        if plan.memory is None or not shown or any(cell.name not in done for cell in shown):
+            continue
+        names = ("presets", "suites", "sizes", "probes", "knobs", "changes")
+        same = {
+            **{name: getattr(plan.memory, name) for name in names},
+            "model": entry.model, "engine": entry.engine, "engine_options": entry.options(),
+            "language": list(plan.languages), "seeds": list(plan.seeds), "facts": [],
+            "output": str(sweep.root / FOLDER),
+        }  # fmt: skip
+        for length in sorted({*plan.lengths} & {cell.length for cell in shown}):
+            for profile in plan.memory.profiles:
+                which = "" if len(plan.memory.profiles) == 1 else f"-{profile}"
+                parameters = {**same, "length": length, "profile": profile}
+                yield "memory.ipynb", f"{model}/memory-{length}{which}.ipynb", parameters, shown

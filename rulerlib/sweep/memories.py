@@ -1,8 +1,8 @@
 """The memories of a plan: presets that are taught suites of episodes and asked about them.
 
->>> from rulerlib.sweep.entries import entry_of
+>>> from rulerlib.sweep.models import PlannedModel
 >>> memories = Memories(presets=["rag", "oracle"], suites=["episodic"], sizes=[2])
->>> entry = entry_of("lille", {"model": "lille"})
+>>> entry = PlannedModel("lille", "lille")
 >>> for work in memories.works(entry, ["da"], [1024], [7]):
 ...     print(work.preset, work.language, work.budget, work.cell.label)
 rag da 1024 episodic+size=2+seed=7
@@ -18,9 +18,9 @@ import contextlib
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rulerlib import samples
 from rulerlib.errors import RulerError, dictionary, one_of, require, whole_number
@@ -28,8 +28,10 @@ from rulerlib.memory import presets
 from rulerlib.memory.suites import PROFILES, SUITES
 from rulerlib.memory.work import COST, METRICS, STOPPED, Work, expand
 from rulerlib.progress import Progress
-from rulerlib.sweep.entries import Entry, check_names
 from rulerlib.tasks import listed
+
+if TYPE_CHECKING:
+    from rulerlib.sweep.models import PlannedModel
 
 FOLDER = "memory"
 """Where the runs of memories stand, below the folder of all runs."""
@@ -95,19 +97,9 @@ class Memories:
         dictionary("knobs", self.knobs, '{"facts": 50}')
         dictionary("changes", self.changes, '{"gate": false}')
 
-    def settings(self) -> dict[str, Any]:
-        """Return all fields as plain data."""
-        return {item.name: getattr(self, item.name) for item in fields(self)}
-
-    @property
-    def digests(self) -> dict[str, Any]:
-        """What each preset says, by its name."""
-        loaded = [presets.load(name) for name in self.presets]
-        return {preset.name: preset.to_dict() for preset in loaded}
-
     def works(
-        self, entry: Entry, languages: Sequence[str], lengths: Sequence[int], seeds: Sequence[int],
-        root: Path | None = None, address: str | None = None,
+        self, entry: PlannedModel, languages: Sequence[str], lengths: Sequence[int],
+        seeds: Sequence[int], root: Path | None = None, address: str | None = None,
     ) -> list[Work]:  # fmt: skip
         """Return the work of one model, by language and by length.
 
@@ -139,20 +131,6 @@ class Memories:
             (work.cell.name, work.language, work.budget, work.cell.label): work for work in every
         }
         return sorted(own.values(), key=lambda work: (languages.index(work.language), work.budget))
-
-
-def memories_of(values: Any) -> Memories:
-    """Return the memories of a plan from plain data.
-
-    Raises
-    ------
-    ParameterError
-        If a name in it is unknown, or a value cannot work.
-    """
-    given = dictionary("memory", values, '{"presets": ["rag", "oracle"], "sizes": [50]}')
-    check_names("memory", given, [item.name for item in fields(Memories)])
-    require("presets" in given, "memory", given, "given with 'presets'")
-    return Memories(**{name: value for name, value in given.items() if value is not None})
 
 
 def answer(works: Sequence[Work], finished: Callable[[Work], object]) -> dict[Path, str]:

@@ -1,47 +1,37 @@
-"""A plan: what a sweep asks, read from a YAML file and checked by its own rules.
+"""A plan: what a sweep asks, read from a YAML file.
 
 >>> plan = Plan.from_settings({"models": {"lille": {"model": "lille"}}, "languages": ["da", "en"],
 ...                            "lengths": [1024, 2048], "tasks": "vt,qa_1", "seeds": [42, 43]})
 >>> len(plan.asked), plan.models["lille"].engine, plan.output
 (2, 'transformers', 'runs/sweep')
 
-What depends on the models (their limits, how long a prompt must be at least) is checked by
-`rulerlib.sweep.cells`.
+What is particular to sweeps is checked here. What every run has (a language, a format, a model's
+limit) is checked by `rulerlib.runs.Run` when `rulerlib.sweep.sweep` makes the cells.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
-from functools import cached_property
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
 
-from rulerlib import languages, packages, paths, tasks
+from rulerlib import packages, paths, tasks
 from rulerlib.dataset import check_length
-from rulerlib.errors import (
-    DataError,
-    ParameterError,
-    dictionary,
-    flag,
-    is_number,
-    require,
-    shortened,
-    whole_number,
-)
+from rulerlib.errors import DataError, dictionary, require, whole_number
 from rulerlib.parameters import home
 from rulerlib.prompts import Decoding, PromptFormat
 from rulerlib.runs import Run
-from rulerlib.sweep.entries import Entry, check_names, entry_of
-from rulerlib.sweep.memories import Memories, memories_of
+from rulerlib.sweep.memories import Memories
+from rulerlib.sweep.models import PlannedModel, built, positive
 
-Asked = tuple[str, dict[str, Any]]
+TaskKnobs = tuple[str, dict[str, Any]]
 """A task and its knobs."""
 
 
 @dataclass(frozen=True)
 class Plan:
-    """What a sweep asks, checked when it is made; no model is looked at.
+    """What a sweep asks; no model is looked at.
 
     Attributes
     ----------
@@ -74,7 +64,7 @@ class Plan:
         If a value cannot work.
     """
 
-    models: Mapping[str, Entry]
+    models: Mapping[str, PlannedModel]
     languages: Sequence[str]
     lengths: Sequence[int]
     tasks: str | Sequence[str | Mapping[str, Any]] = "ruler"
@@ -94,35 +84,25 @@ class Plan:
 
     def __post_init__(self) -> None:
         for name in ("languages", "lengths", "seeds"):
-            _several(name, getattr(self, name))
-        for code in self.languages:
-            languages.load(code)
+            values = getattr(self, name)
+            several = isinstance(values, (list, tuple)) and len(values) > 0
+            require(several, name, values, "a list with at least one entry")
+            for number, value in enumerate(values):
+                require(value not in values[:number], name, value, "given once")
         for length in self.lengths:
             check_length("lengths", whole_number("lengths", length, 1))
         for seed in self.seeds:
             whole_number("seeds", seed, 0)
         whole_number("num_samples", self.num_samples, 1)
         whole_number("cells_per_job", self.cells_per_job, 1)
-        holds = is_number(self.hours_per_job) and self.hours_per_job > 0
-        require(holds, "hours_per_job", self.hours_per_job, "a number above 0")
-        flag("allow_truncation", self.allow_truncation)
-        if self.question_language is not None:
-            languages.load(self.question_language, "question_language")
+        positive("hours_per_job", self.hours_per_job)
+        paths.named("output", self.output, "the name of a folder")
+        object.__setattr__(self, "lengths", tuple(sorted(self.lengths)))
         if self.texts is not None:
             path = paths.named("texts", self.texts, "the name of a file or folder")
             # Jobs run in another folder.
             object.__setattr__(self, "texts", str(path.resolve()))
-        paths.named("output", self.output, "the name of a folder")
         require(self.models, "models", dict(self.models), "at least one model by name")
-        object.__setattr__(self, "lengths", tuple(sorted(self.lengths)))
-        seen: dict[str, str] = {}
-        for entry in self.models.values():
-            self.format_of(entry)
-            self.decoding_of(entry)
-            same = shortened(sorted(_identity(entry).items()), 10_000)
-            allowed = f"left out, because it is the same model as '{seen.get(same)}'"
-            require(same not in seen, "models", entry.name, allowed)
-            seen[same] = entry.name
         _ = self.asked
 
     @classmethod
@@ -149,27 +129,18 @@ class Plan:
         ParameterError
             If a name is unknown, or a value cannot work.
         """
-        check_names("the plan", settings, [item.name for item in fields(cls)])
-        for name in ("models", "languages", "lengths"):
-            require(name in settings, name, None, "given: a plan needs it")
-        entries = dictionary("models", settings["models"], '{"lille": {"model": "lille"}}')
-        values = {name: value for name, value in settings.items() if value is not None}
-        values["models"] = {name: entry_of(name, given) for name, given in entries.items()}
-        if "memory" in values:
-            values["memory"] = memories_of(values["memory"])
-        return cls(**values)
-
-    def settings(self) -> dict[str, Any]:
-        """Return all fields as plain data."""
-        entries = {name: entry.settings() for name, entry in self.models.items()}
-        for entry in entries.values():
-            del entry["name"]
-        plain = {item.name: getattr(self, item.name) for item in fields(self)}
-        memory = None if self.memory is None else self.memory.settings()
-        return {**plain, "models": entries, "memory": memory}
+        parts = dict(settings)
+        if parts.get("models") is not None:
+            entries = dictionary("models", parts["models"], '{"lille": {"model": "lille"}}')
+            parts["models"] = {
+                name: PlannedModel.from_settings(name, entry) for name, entry in entries.items()
+            }
+        if parts.get("memory") is not None:
+            parts["memory"] = built(Memories, "memory", parts["memory"])
+        return built(cls, "", parts)
 
     @property
-    def asked(self) -> list[Asked]:
+    def asked(self) -> list[TaskKnobs]:
         """The tasks, each with the knobs in which it differs from its row, in their order.
 
         Raises
@@ -177,10 +148,9 @@ class Plan:
         ParameterError
             If a task or a knob is unknown, or one is given twice.
         """
-        given = self.tasks
-        rows = [given] if isinstance(given, str) else given
+        rows = [self.tasks] if isinstance(self.tasks, str) else self.tasks
         require(isinstance(rows, (list, tuple)), "tasks", rows, "names, or a list of tasks")
-        asked: list[Asked] = []
+        asked: list[TaskKnobs] = []
         for row in rows:
             if isinstance(row, Mapping):
                 knobs = dictionary("tasks", row, '{"task": "vt", "num_hops": 8}')
@@ -188,67 +158,37 @@ class Plan:
                 asked.append((knobs.pop("task"), knobs))
             else:
                 asked += [(name, {}) for name in tasks.names(row)]
-        require(asked or self.memory, "tasks", given, "at least one task")
+        require(asked or self.memory, "tasks", self.tasks, "at least one task")
         for number, (name, knobs) in enumerate(asked):
-            task = tasks.resolve(name, **knobs)
-            task.check_queries(self.queries_per_context)
-            if self.question_language is not None:
-                task.check_question_language(self.question_language)
+            tasks.resolve(name, **knobs)
             require((name, knobs) not in asked[:number], "tasks", name, "given once")
         return asked
 
-    def format_of(self, entry: Entry) -> PromptFormat:
-        """Return how questions are put to a model.
+    def format_of(self, entry: PlannedModel) -> PromptFormat:
+        """Return how questions are put to a model."""
+        return built(PromptFormat, "format", {**self.format, **entry.format})
 
-        Raises
-        ------
-        ParameterError
-            If a name is unknown, or a value cannot work.
-        """
-        values = {**self.format, **entry.format}
-        check_names("format", values, [item.name for item in fields(PromptFormat)])
-        return PromptFormat.from_settings(values)
-
-    def decoding_of(self, entry: Entry) -> Decoding:
-        """Return how a model chooses its tokens.
-
-        Raises
-        ------
-        ParameterError
-            If a name is unknown, or a value cannot work.
-        """
-        values = {**self.decoding, **entry.decoding}
-        check_names("decoding", values, [item.name for item in fields(Decoding)])
-        return Decoding(**values)
-
-    @cached_property
-    def samples(self) -> dict[str, int]:
-        """How many answers each model gives to a question."""
-        return {name: self.decoding_of(entry).samples for name, entry in self.models.items()}
+    def decoding_of(self, entry: PlannedModel) -> Decoding:
+        """Return how a model chooses its tokens."""
+        return built(Decoding, "decoding", {**self.decoding, **entry.decoding})
 
     @property
     def folder(self) -> Path:
         """The folder of the sweep."""
         return home() / Path(self.output).expanduser()
 
-    def run(self, entry: Entry, **more: Any) -> Run:
-        """Return a run of one model of this plan, with what is particular to it."""
-        if "tasks" not in more:
-            # A run has a task, also where only memories are asked.
-            names = [name for name, _ in self.asked] or [tasks.names("ruler")[0]]
-            more["tasks"] = [*dict.fromkeys(names)]
-        names = more["tasks"]
-        knobs = more.get("knobs", {})
-        if self.texts is not None and any(tasks.resolve(n, **knobs).reads_texts for n in names):
-            more |= {"texts": self.texts, "clean_texts": self.clean_texts}
-        return Run(**{
-            "model": entry.model, "engine": entry.engine,
-            "engine_options": entry.engine_options, "num_samples": self.num_samples,
-            "format": self.format_of(entry), "decoding": self.decoding_of(entry),
-            "queries_per_context": self.queries_per_context,
-            "allow_truncation": self.allow_truncation,
-            "question_language": self.question_language, **more,
-        })  # fmt: skip
+    def run(self, entry: PlannedModel, asked: Sequence[TaskKnobs], **particular: Any) -> Run:
+        """Return a run of one model, which asks some tasks and has what is particular to it."""
+        # A run has a task, also where only memories are asked.
+        names = [*dict.fromkeys(name for name, _ in asked)] or [tasks.names("ruler")[0]]
+        if self.texts is not None and any(tasks.resolve(n, **k).reads_texts for n, k in asked):
+            particular |= {"texts": self.texts, "clean_texts": self.clean_texts}
+        same = ("num_samples", "queries_per_context", "allow_truncation", "question_language")
+        return Run(
+            names, entry.model, entry.engine, entry.engine_options,
+            format=self.format_of(entry), decoding=self.decoding_of(entry),
+            **{name: getattr(self, name) for name in same}, **particular,
+        )  # fmt: skip
 
 
 def read_settings(path: str | Path) -> dict[str, Any]:
@@ -267,25 +207,6 @@ def read_settings(path: str | Path) -> dict[str, Any]:
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
         reason = " ".join(str(error).split())
         raise DataError(f"{path}: cannot be read ({reason}).") from error
-    holds = isinstance(settings, dict) and all(isinstance(name, str) for name in settings)
-    if not holds:
+    if not isinstance(settings, dict) or not all(isinstance(name, str) for name in settings):
         raise DataError(f"{path}: not a plan, which is a list of settings by name.")
-    return dict(settings)
-
-
-def _several(name: str, values: Any) -> None:
-    listed = isinstance(values, (list, tuple)) and len(values) > 0
-    require(listed, name, values, "a list with at least one entry")
-    for number, value in enumerate(values):
-        if value in values[:number]:
-            raise ParameterError(name, value, "given once")
-
-
-def _identity(entry: Entry) -> dict[str, Any]:
-    """Return what makes an entry of a plan another model than the others."""
-    settings = entry.settings()
-    return {
-        name: value
-        for name, value in settings.items()
-        if name not in ("name", "resources", "server")
-    }
+    return settings

@@ -8,7 +8,6 @@ stands in a file that the jobs read. A key, where the server wants one, comes fr
 from __future__ import annotations
 
 import contextlib
-import datetime
 import os
 import platform
 import shlex
@@ -21,7 +20,6 @@ import urllib.error
 import urllib.request
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 from rulerlib import samples
 from rulerlib.errors import DataError, ServerError
@@ -32,17 +30,6 @@ PAUSE = 1.0
 
 # Seconds that a server has to end by itself before it is killed.
 GRACE = 20.0
-
-
-def healthy(url: str) -> bool:
-    """Return whether a server answers: that it wants a key is an answer too."""
-    try:
-        with urllib.request.urlopen(f"{url.rstrip('/')}/models", timeout=10) as answer:
-            return bool(answer.status < 500)
-    except urllib.error.HTTPError as error:
-        return error.code in (401, 403, 404)
-    except (OSError, ValueError):
-        return False
 
 
 def wait(place: Path, model: str, minutes: float) -> str:
@@ -62,30 +49,23 @@ def wait(place: Path, model: str, minutes: float) -> str:
     ServerError
         If it is not there by then.
     """
-    until, told = time.monotonic() + 60 * minutes, False
+    print(f"Waiting for the server of '{model}'.", file=sys.stderr, flush=True)
+    until = time.monotonic() + 60 * minutes
     while True:
         with contextlib.suppress(DataError):
             url = str(samples.read_object(place).get("url", "")) if place.exists() else ""
-            if url and healthy(url):
+            if url and _healthy(url):
                 return url
         if time.monotonic() > until:
             raise ServerError(
                 f"The server of '{model}' was not there after {minutes:g} minutes: start it with"
                 f" `python -m rulerlib.sweep serve PLAN {model}`, or see its log."
             )
-        if not told:
-            print(f"Waiting for the server of '{model}'.", file=sys.stderr, flush=True)
-        told = True
         time.sleep(PAUSE)
 
 
 def serve(
-    command: str,
-    place: Path,
-    log: Path,
-    minutes: float,
-    finished: Callable[[], bool],
-    busy: Callable[[], bool],
+    command: str, place: Path, log: Path, minutes: float, needed: Callable[[], bool | None]
 ) -> None:
     """Start a server, write down its address, and stop it when nobody needs it any more.
 
@@ -99,49 +79,71 @@ def serve(
         What it prints goes there.
     minutes
         How long it may take until it answers, and how long it waits while no job asks.
-    finished
-        Returns whether all that it was started for is done.
-    busy
-        Returns whether a job of its model is running.
+    needed
+        Returns whether a job of its model is running; None: all of them are done.
 
     Raises
     ------
     ServerError
         If it ends by itself, or does not answer in time.
     """
-    port = _free_port()
-    words = shlex.split(command.replace("{port}", str(port)))
+    with socket.socket() as probe:
+        probe.bind(("", 0))
+        port = probe.getsockname()[1]
     log.parent.mkdir(parents=True, exist_ok=True)
-    with log.open("ab") as told:
+    with log.open("ab") as printed:
         try:
             process = subprocess.Popen(
-                words, stdout=told, stderr=subprocess.STDOUT, start_new_session=True
-            )
+                shlex.split(command.replace("{port}", str(port))),
+                stdout=printed, stderr=subprocess.STDOUT, start_new_session=True,
+            )  # fmt: skip
         except OSError as error:
             raise ServerError(f"The server cannot be started: {error}.") from error
-    before = signal.signal(signal.SIGTERM, _exit)
+    before = signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     try:
-        url = _address(process, port, log, minutes)
-        since = datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
-        about: dict[str, Any] = {"url": url, "host": platform.node(), "since": since}
-        files.write_object(place, about)
-        asked = time.monotonic()
-        while not finished():
+        since = time.monotonic()
+        # By name for other machines; a server that listens to its own alone is good for that one.
+        urls = [f"http://{host}:{port}/v1" for host in (platform.node(), "127.0.0.1")]
+        while True:
             if process.poll() is not None:
-                raise _ended(process, log)
-            if busy():
-                asked = time.monotonic()
-            if time.monotonic() - asked > 60 * minutes:
+                status = process.returncode
+                raise ServerError(f"The server ended by itself with status {status}: see {log}.")
+            late = time.monotonic() - since > 60 * minutes
+            if not place.exists():
+                url = next(filter(_healthy, urls), None)
+                if url is not None:
+                    files.write_object(place, {"url": url})
+                    since = time.monotonic()
+                elif late:
+                    raise ServerError(
+                        f"The server did not answer within {minutes:g} minutes: see {log}."
+                    )
+            elif (running := needed()) is None:
+                return
+            elif running:
+                since = time.monotonic()
+            elif late:
                 print(f"No job asked for {minutes:g} minutes: the server is stopped.")
                 return
             time.sleep(PAUSE)
     finally:
         place.unlink(missing_ok=True)
-        stop(process)
+        _stop(process)
         signal.signal(signal.SIGTERM, before)
 
 
-def stop(process: subprocess.Popen[bytes]) -> None:
+def _healthy(url: str) -> bool:
+    """Return whether a server answers: that it wants a key is an answer too."""
+    try:
+        with urllib.request.urlopen(f"{url.rstrip('/')}/models", timeout=10) as answer:
+            return bool(answer.status < 500)
+    except urllib.error.HTTPError as error:
+        return error.code in (401, 403, 404)
+    except (OSError, ValueError):
+        return False
+
+
+def _stop(process: subprocess.Popen[bytes]) -> None:
     """End a process and all that it has started."""
     for how in (signal.SIGTERM, signal.SIGKILL):
         with contextlib.suppress(ProcessLookupError):
@@ -152,33 +154,3 @@ def stop(process: subprocess.Popen[bytes]) -> None:
     # Its children may have outlived it.
     with contextlib.suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
-
-
-def _exit(*_: object) -> None:
-    sys.exit(143)
-
-
-def _address(process: subprocess.Popen[bytes], port: int, log: Path, minutes: float) -> str:
-    """Return the address at which a server answers, once it does."""
-    until = time.monotonic() + 60 * minutes
-    # By name for other machines; a server that listens to its own alone is good for that one.
-    hosts = (platform.node(), "127.0.0.1")
-    urls = [f"http://{host}:{port}/v1" for host in hosts]
-    while time.monotonic() < until:
-        if process.poll() is not None:
-            raise _ended(process, log)
-        for url in urls:
-            if healthy(url):
-                return url
-        time.sleep(min(PAUSE, 0.2))
-    raise ServerError(f"The server did not answer within {minutes:g} minutes: see {log}.")
-
-
-def _ended(process: subprocess.Popen[bytes], log: Path) -> ServerError:
-    return ServerError(f"The server ended by itself with status {process.returncode}: see {log}.")
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("", 0))
-        return int(probe.getsockname()[1])

@@ -1,13 +1,17 @@
-"""A sweep: a plan that was accepted, with its jobs, in the folder that the plan names.
+"""A sweep: a plan that was accepted, its jobs, and the folder in which they stand.
+
+A job has cells of one model, language and length, so that a model is loaded once; it is cut into
+parts where it would have too many cells or take too long. Cells with a memory are jobs of their
+own. `accept` makes the jobs of the cells and writes them into the folder that the plan names:
 
 ``sweep.json``
-    the plan, what is known of its models, and the jobs; only `accept` writes it
+    the plan and the jobs; only `accept` writes it
 ``jobs.tsv``, ``servers.tsv``
     a line for each job and each server with what it needs of a machine, for `workflow/`
 ``runs/``
-    questions and answers, in RULER's layout; ``questions/``: those that models share
+    questions and answers, in RULER's layout, and beside them what each cell cost
 ``jobs/``, ``logs/``, ``servers/``
-    a lock and a mark for each job, what it printed, and the addresses of servers
+    a mark for each job that is done, what it printed, and the addresses of servers
 ``scores.csv``, ``cells.csv``, ``costs.csv``, ``reports/``
     what `rulerlib.sweep.collect` makes of the answers
 
@@ -21,39 +25,51 @@ import json
 import math
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import rulerlib
 from rulerlib import samples
-from rulerlib.errors import DataError, one_of
+from rulerlib.errors import DataError
 from rulerlib.store import files
 from rulerlib.store.lock import alone
 from rulerlib.store.questions import compare
-from rulerlib.sweep import state
-from rulerlib.sweep.cells import Outline, Planned, count, work
-from rulerlib.sweep.entries import Resources
-from rulerlib.sweep.jobs import Job, Key, job_of, split
-from rulerlib.sweep.plan import Plan, read_settings
-from rulerlib.sweep.speeds import Speeds
+from rulerlib.sweep.cells import PlannedCell
+from rulerlib.sweep.models import Resources
+from rulerlib.sweep.plan import Plan
 
 SWEEP, JOBS, SERVERS = "sweep.json", "jobs.tsv", "servers.tsv"
 
-COLUMNS = ("name", "gpus", "cpus", "memory_mb", "minutes", "partition")
+# What a job needs that asks a server and has no model of its own.
+_ASKING = Resources(cpus=1, memory_gb=4)
 
-ASKING = Resources(cpus=1, memory_gb=4)
-"""What a job needs that asks a server and has no model of its own."""
+# A job that is stopped by its time limit goes on later; so the limit may be near.
+_LEAST_MINUTES = 15
 
-# Of a model these may change at any time, since no answer depends on them.
-_FREE = ("resources", "server")
 
-# Of the plan these decide how every model answers.
-_ASKED = ("queries_per_context", "allow_truncation", "question_language", "format", "decoding")
+class Job(NamedTuple):
+    """Some cells of one model, language and length.
 
-# The number of names that a sentence lists.
-_NAMED = 5
+    Attributes
+    ----------
+    name
+        ``lille-da-1024``; the second part of the same is ``lille-da-1024-2``.
+    minutes
+        What it may take.
+    cells
+        At least one.
+    """
+
+    name: str
+    minutes: int
+    cells: tuple[PlannedCell, ...]
+
+    @property
+    def model(self) -> str:
+        """What the plan calls its model."""
+        return self.cells[0].model
 
 
 @dataclass(frozen=True)
@@ -68,14 +84,11 @@ class Sweep:
         The plan as it was accepted.
     jobs
         In the order of the plan.
-    facts
-        See `rulerlib.sweep.cells.Outline`.
     """
 
     folder: Path
     plan: Plan
     jobs: tuple[Job, ...]
-    facts: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
     @classmethod
     def load(cls, place: str | Path) -> Self:
@@ -95,12 +108,14 @@ class Sweep:
                 f"{folder} holds no {SWEEP}: run `python -m rulerlib.sweep plan` with the file of"
                 " the plan first."
             )
-        known = samples.read_object(about)
+        values = samples.read_object(about)
         try:
-            plan = Plan.from_settings(known["plan"])
-            jobs = tuple(job_of(row) for row in known["jobs"])
-            return cls(folder, plan, jobs, known["models"])
-        except (KeyError, TypeError, IndexError) as error:
+            jobs = tuple(
+                Job(name, minutes, tuple(PlannedCell(*cell) for cell in cells))
+                for name, minutes, cells in values["jobs"]
+            )
+            return cls(folder, Plan.from_settings(values["plan"]), jobs)
+        except (KeyError, TypeError, ValueError) as error:
             reason = f"{type(error).__name__}: {error}"
             raise DataError(f"{about}: damaged ({reason}).") from error
 
@@ -109,15 +124,26 @@ class Sweep:
     @cached_property
     def root(self) -> Path:
         """The folder of all runs."""
-        return self.folder / "runs"
+        return (self.folder / "runs").absolute()
 
-    @property
-    def common(self) -> Path:
-        """The folder of questions that several models share."""
-        return self.folder / "questions"
+    def answers(self, cell: PlannedCell) -> Path:
+        """Return the file of a cell's answers."""
+        return Path(self._place(cell, "jsonl"))
+
+    def cost_path(self, cell: PlannedCell) -> Path:
+        """Return the file that says what a cell cost, or how it failed."""
+        return Path(self._place(cell, "cost.json"))
+
+    def _place(self, cell: PlannedCell, ending: str) -> str:
+        # As a text: a sweep has thousands, and paths take several times as long.
+        return f"{self._root}/{cell.folder}/pred/{cell.label}.{ending}"
+
+    @cached_property
+    def _root(self) -> str:
+        return str(self.root)
 
     def mark(self, job: Job) -> Path:
-        """Return the file that says that all of a job is done, also to `workflow/`."""
+        """Return the file that says to `workflow/` that all of a job is done."""
         return self.folder / "jobs" / f"{job.name}.done"
 
     def lock(self, job: Job) -> Path:
@@ -135,42 +161,32 @@ class Sweep:
     # --- What there is to do -------------------------------------------------------------------
 
     @property
-    def cells(self) -> Iterator[Planned]:
+    def cells(self) -> Iterator[PlannedCell]:
         """All cells, job by job."""
         return (cell for job in self.jobs for cell in job.cells)
 
-    @cached_property
-    def _by_name(self) -> dict[str, Job]:
-        return {job.name: job for job in self.jobs}
+    def cost(self, cell: PlannedCell) -> dict[str, Any]:
+        """Return what a cell cost so far; empty where that is not known, or the file is damaged.
 
-    def job(self, name: str) -> Job:
-        """Return a job by its name, or a job of one cell by that of the cell.
-
-        Raises
-        ------
-        ParameterError
-            If there is none.
+        ``answers`` and ``bytes`` stand there where it was done, ``error`` and ``tries`` where it
+        failed.
         """
-        if name in self._by_name:
-            return self._by_name[name]
-        for job in self.jobs:
-            for cell in job.cells:
-                if cell.name == name:
-                    return Job(job.name, (cell,), job.minutes)
-        one_of("job", name, self._by_name)
-        raise AssertionError("one_of has raised")
+        # A third of the time of `read_object`.
+        try:
+            with open(self._place(cell, "cost.json"), "rb", buffering=0) as file:
+                values = json.loads(file.read())
+        except (OSError, ValueError, RecursionError):
+            return {}
+        return values if isinstance(values, dict) else {}
 
-    def count(self, cell: Planned) -> int:
-        """Return how many answers a cell has when it is done."""
-        return count(self.plan, cell)
-
-    def is_done(self, cell: Planned) -> bool:
-        """Return whether all answers of a cell stand there."""
-        return state.is_done(cell.place(str(self.root)), self.count(cell))
-
-    def work(self, cell: Planned) -> float:
-        """Return what the answers of a cell cost together, see `rulerlib.sweep.cells.work`."""
-        return work(self.plan, cell)
+    def is_done(self, cell: PlannedCell, cost: Mapping[str, Any] | None = None) -> bool:
+        """Return whether a cell has all its answers, so that nothing cut or deleted is done."""
+        cost = self.cost(cell) if cost is None else cost
+        try:
+            whole = int(cost.get("answers", 0)) >= cell.answers
+            return whole and os.stat(self._place(cell, "jsonl")).st_size == cost["bytes"]
+        except (OSError, TypeError, ValueError, KeyError):
+            return False
 
 
 def folder_of(place: str | Path) -> Path:
@@ -179,19 +195,16 @@ def folder_of(place: str | Path) -> Path:
     Raises
     ------
     DataError, ParameterError, MissingExtraError
-        As `rulerlib.sweep.plan.read_settings`.
+        As `rulerlib.sweep.plan.Plan.from_file`.
     """
-    path = Path(place)
-    if path.is_dir():
-        return path
-    settings = read_settings(path)
-    given = {name: settings[name] for name in ("output",) if name in settings}
-    few = {"models": {"lille": {"model": "lille"}}, "languages": ["da"], "lengths": [512]}
-    return Plan.from_settings({**few, **given}).folder
+    return Path(place) if Path(place).is_dir() else Plan.from_file(place).folder
 
 
-def accept(plan: Plan, outline: Outline) -> tuple[Sweep, list[str]]:
-    """Take a plan as that of its folder: write its jobs, those that were there already as well.
+# --- A plan becomes jobs -------------------------------------------------------------------------
+
+
+def accept(plan: Plan, cells: Sequence[PlannedCell]) -> tuple[Sweep, list[str]]:
+    """Take a plan as that of its folder: write its jobs, and mark those that are done.
 
     Returns
     -------
@@ -203,7 +216,7 @@ def accept(plan: Plan, outline: Outline) -> tuple[Sweep, list[str]]:
     Raises
     ------
     RunMismatchError
-        If there are answers already, and the plan changed in what decides them.
+        If there are answers already, and the plan changed in how a model answers.
     BusyError
         If another process accepts a plan there at this moment.
     ParameterError
@@ -212,132 +225,103 @@ def accept(plan: Plan, outline: Outline) -> tuple[Sweep, list[str]]:
     folder = plan.folder
     files.check_writable(folder)
     with alone(folder / SWEEP):
-        before = Sweep.load(folder) if (folder / SWEEP).exists() else None
-        if before is not None and _begun(before):
-            _check_unchanged(before, plan, outline, folder / SWEEP)
-        speeds = Speeds.none() if before is None else Speeds.of(before)
-        sizes = _sizes(outline)
-
-        def hours(cells: Sequence[Planned]) -> float | None:
-            first = cells[0]
-            stated = plan.models[first.model].resources.hours_at(first.length)
-            # What a plan states of a model is meant for its tasks.
-            if stated is not None and first.memory is None:
-                whole = sizes[first.model, first.language, first.length]
-                return stated * len(cells) / max(len(cells), whole)
-            measured = speeds.together(plan, cells)
-            # A job that waits for a disk or a neighbour is not stopped at once.
-            return None if measured is None else 2 * measured
-
-        jobs = split(
-            outline.cells, before.jobs if before else (), plan.cells_per_job, hours,
-            plan.hours_per_job,
-        )  # fmt: skip
-        sweep = Sweep(folder, plan, tuple(jobs), outline.facts)
-        now = {cell.name for cell in outline.cells}
-        gone = [cell.name for cell in before.cells if cell.name not in now] if before else []
-        _write(sweep, outline)
-        _unmark(sweep)
+        sweep, gone = Sweep(folder, plan, tuple(split(plan, cells))), []
+        if (folder / SWEEP).exists():
+            before, names = Sweep.load(folder), {cell.name for cell in cells}
+            if any(before.answers(cell).exists() for cell in before.cells):
+                _check_unchanged(before, sweep)
+            gone = [cell.name for cell in before.cells if cell.name not in names]
+        _write(sweep)
     return sweep, gone
 
 
-def _sizes(outline: Outline) -> dict[Key, int]:
-    sizes: dict[Key, int] = {}
-    for cell in outline.cells:
-        if cell.memory is None:
-            key = (cell.model, cell.language, cell.length)
-            sizes[key] = sizes.get(key, 0) + 1
-    return sizes
+def split(plan: Plan, cells: Iterable[PlannedCell]) -> list[Job]:
+    """Return the jobs of all cells of a plan."""
+    groups: dict[tuple[str, str, int, bool], list[PlannedCell]] = {}
+    for cell in cells:
+        key = (cell.model, cell.language, cell.length, cell.memory is not None)
+        groups.setdefault(key, []).append(cell)
+    jobs: list[Job] = []
+    for (model, language, length, remembers), group in groups.items():
+        name = f"{model}-{language}-{length}{'-memory' if remembers else ''}"
+        # What a plan states of a model is meant for its tasks.
+        hours = None if remembers else plan.models[model].resources.hours_at(length)
+        fitting = int(len(group) * plan.hours_per_job / hours) if hours else len(group)
+        parts = math.ceil(len(group) / max(1, min(plan.cells_per_job, fitting)))
+        minutes = math.ceil(60 * min(plan.hours_per_job, (hours or math.inf) / parts))
+        for part in range(parts):
+            some = group[len(group) * part // parts : len(group) * (part + 1) // parts]
+            ending = f"-{part + 1}" if part else ""
+            jobs.append(Job(name + ending, max(_LEAST_MINUTES, minutes), tuple(some)))
+    return jobs
 
 
-def _write(sweep: Sweep, outline: Outline) -> None:
-    about = {
-        "rulerlib": rulerlib.__version__,
-        "plan": sweep.plan.settings(),
-        "models": outline.facts,
-        "packs": outline.packs,
-    }
+def _write(sweep: Sweep) -> None:
+    """Write a sweep, what its jobs and servers need, and which jobs are done."""
+    about = {"rulerlib": rulerlib.__version__, "plan": asdict(sweep.plan)}
     with files.replacing(sweep.folder / SWEEP) as file:
         # A line for each job, for people to read and for `diff`.
         head = json.dumps(about, ensure_ascii=False, indent=2)
-        lines = ",\n".join(json.dumps(job.row(), ensure_ascii=False) for job in sweep.jobs)
+        lines = ",\n".join(json.dumps(job, ensure_ascii=False) for job in sweep.jobs)
         file.write(f'{head[:-2]},\n  "jobs": [\n{lines}\n]}}\n')
-    models = sweep.plan.models
-    served = [name for name, entry in models.items() if entry.server and entry.server.command]
-    needs = [
-        (job.name, ASKING if job.key[0] in served else models[job.key[0]].resources, job.minutes)
-        for job in sweep.jobs
-    ]
-    _write_needs(sweep.folder / JOBS, needs)
-    # It is stopped when its jobs are done; stopped by the queue, it is started again.
-    longest = math.ceil(60 * sweep.plan.hours_per_job)
-    servers = [(name, models[name].resources, longest) for name in served]
-    _write_needs(sweep.folder / SERVERS, servers)
     for name in ("jobs", "logs", "servers"):
         (sweep.folder / name).mkdir(exist_ok=True)
+    models = sweep.plan.models
+    _write_needs(sweep.folder / JOBS, (
+        (job.name, _ASKING if models[job.model].is_started else models[job.model].resources,
+         job.minutes)
+        for job in sweep.jobs
+    ))  # fmt: skip
+    # It is stopped when its jobs are done; stopped by the queue, it is started again.
+    longest = math.ceil(60 * sweep.plan.hours_per_job)
+    started = [
+        (name, entry.resources, longest) for name, entry in models.items() if entry.is_started
+    ]
+    _write_needs(sweep.folder / SERVERS, started)
+    for job in sweep.jobs:
+        if all(sweep.is_done(cell) for cell in job.cells):
+            sweep.mark(job).touch()
+        else:
+            # It grew, or files were deleted: it runs again, and its server is needed.
+            for mark in (sweep.mark(job), sweep.address(job.model).with_suffix(".done")):
+                mark.unlink(missing_ok=True)
 
 
 def _write_needs(path: Path, rows: Iterable[tuple[str, Resources, int]]) -> None:
     """Write what jobs or servers need of a machine."""
     with files.replacing(path) as file:
-        file.write("\t".join(COLUMNS) + "\n")
+        file.write("name\tgpus\tcpus\tmemory_mb\tminutes\tpartition\n")
         for name, needed, minutes in rows:
             memory = round(1000 * needed.memory_gb)
             row = [name, needed.gpus, needed.cpus, memory, minutes, needed.partition or ""]
             file.write("\t".join(map(str, row)) + "\n")
 
 
-def _unmark(sweep: Sweep) -> None:
-    """Remove the marks of jobs that are not done any more: they grew, or files were deleted."""
-    marked = {path.name for path in (sweep.folder / "jobs").glob("*.done")}
-    for job in sweep.jobs:
-        done = sweep.mark(job)
-        if done.name in marked and all(sweep.is_done(cell) for cell in job.cells):
-            continue
-        done.unlink(missing_ok=True)
-        # Its server is needed again.
-        sweep.address(job.key[0]).with_suffix(".done").unlink(missing_ok=True)
-
-
-def _begun(sweep: Sweep) -> bool:
-    """Return whether there are any answers."""
-    return any(os.path.exists(cell.place(str(sweep.root))) for cell in sweep.cells)
-
-
-def _check_unchanged(before: Sweep, plan: Plan, outline: Outline, path: Path) -> None:
-    """Refuse a plan that would ask otherwise than what is there was asked."""
-    packs = samples.read_object(path).get("packs", {})
-    was = _binding(before.plan, packs, before.facts)
-    now = _binding(plan, outline.packs, outline.facts)
+def _check_unchanged(before: Sweep, sweep: Sweep) -> None:
+    """Refuse a plan by which a model would answer otherwise than it did."""
+    was, now = _folders(before), _folders(sweep)
     # What is new binds nobody yet.
-    now = {name: value for name, value in now.items() if name in was}
-    now["models"] = {name: value for name, value in now["models"].items() if name in was["models"]}
-    was["models"] = {name: value for name, value in was["models"].items() if name in now["models"]}
+    now = {name: folder for name, folder in now.items() if name in was}
+    fewest = max(sweep.plan.num_samples, before.plan.num_samples)
+    was["num_samples"], now["num_samples"] = fewest, sweep.plan.num_samples
     remedy = "take the change back, choose another output folder, or give the model another name"
     compare(before.folder, was, now, remedy=remedy)
-    if plan.num_samples < before.plan.num_samples:
-        number = {"num_samples": before.plan.num_samples}
-        compare(before.folder, number, {"num_samples": plan.num_samples}, remedy=remedy)
 
 
-def _binding(
-    plan: Plan, packs: Mapping[str, str], facts: Mapping[str, Mapping[str, Any]]
-) -> dict[str, Any]:
-    """Return what decides the answers of a sweep."""
-    settings = plan.settings()
-    models = {
-        name: {key: value for key, value in entry.items() if key not in _FREE}
-        | {key: facts[name][key] for key in ("weights", "tokenizer")}
-        for name, entry in settings["models"].items()
+def _folders(sweep: Sweep) -> dict[str, Any]:
+    """Return the names of the folders of each model, which tell how it is asked."""
+    return {
+        f"models.{cell.model} in {cell.language}": cell.folder.partition("/")[0]
+        for cell in sweep.cells
+        if cell.memory is None
     }
-    return {**{name: settings[name] for name in _ASKED}, **packs, "models": models}
 
 
-def listed(names: list[str]) -> str:
+def listed(names: Sequence[str], comma: str = ", ") -> str:
     """Return some names, and how many more there are.
 
     >>> listed(["a", "b", "c", "d", "e", "f", "g"])
     'a, b, c, d, e and 2 more'
     """
-    more = len(names) - _NAMED
-    return ", ".join(names[:_NAMED]) + (f" and {more} more" if more > 0 else "")
+    more = len(names) - 5
+    return comma.join(names[:5]) + (f" and {more} more" if more > 0 else "")

@@ -1,17 +1,18 @@
-"""What a plan says of one of its models: the engine, what it needs of a machine, its server.
+"""A model of a plan: the engine, what it needs of a machine, and its server.
 
->>> entry = entry_of("big", {"model": "owner/name", "resources": {"gpus": 8, "hours": {4096: 2}}})
->>> entry.resources.gpus, entry.resources.hours_at(16384)
-(8, 20.0)
+>>> model = PlannedModel.from_settings("big", {"model": "owner/name", "resources": {"gpus": 8}})
+>>> model.engine, model.resources.gpus
+('transformers', 8)
 """
 
 from __future__ import annotations
 
+import contextlib
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from collections.abc import Iterator, Mapping
+from dataclasses import MISSING, dataclass, field, fields
 from pathlib import Path
-from typing import Any
+from typing import Any, Self, TypeVar
 
 from rulerlib import checkpoints, models, predict
 from rulerlib.errors import (
@@ -26,6 +27,8 @@ from rulerlib.errors import (
 from rulerlib.models import options
 
 _NAME = re.compile(r"[a-z0-9](?:[a-z0-9._-]{,38}[a-z0-9])?")
+
+Part = TypeVar("Part")
 
 
 @dataclass(frozen=True)
@@ -57,25 +60,30 @@ class Resources:
     def __post_init__(self) -> None:
         whole_number("gpus", self.gpus, 0)
         whole_number("cpus", self.cpus, 1)
-        _positive("memory_gb", self.memory_gb)
-        if isinstance(self.hours, Mapping):
+        positive("memory_gb", self.memory_gb)
+        hours: Any = self.hours
+        if isinstance(hours, Mapping):
             # JSON has no keys that are numbers.
-            hours = {_length(name): value for name, value in self.hours.items()}
+            hours = {int(key) if str(key).isdecimal() else key: hours[key] for key in hours}
             require(hours, "hours", self.hours, "a number of hours for each length")
+            for length in hours:
+                whole_number("hours", length, 1)
             object.__setattr__(self, "hours", hours)
-            for value in hours.values():
-                _positive("hours", value)
-        elif self.hours is not None:
-            _positive("hours", self.hours)
+        for value in hours.values() if isinstance(hours, dict) else [hours]:
+            positive("hours", 1 if hours is None else value)
         holds = self.partition is None or is_text(self.partition)
         require(holds, "partition", self.partition, "the name of a queue, or None")
 
     def hours_at(self, length: int) -> float | None:
-        """Return how long all tasks and seeds in one language take at a length; None: unknown."""
+        """Return how long all tasks and seeds in one language take at a length; None: unknown.
+
+        >>> Resources(hours={4096: 2}).hours_at(16384)
+        20.0
+        """
         if not isinstance(self.hours, Mapping):
             return self.hours
         # The nearest length that was given, the longer of two that are equally far.
-        near = min(self.hours, key=lambda known: (abs(known - length), -known))
+        near = min(self.hours, key=lambda given: (abs(given - length), -given))
         return self.hours[near] * predict.cost(length) / predict.cost(near)
 
 
@@ -109,17 +117,15 @@ class Server:
         require(is_text(given[0]), "server", given[0], "an address or a command")
         holds = self.command is None or "{port}" in self.command
         require(holds, "command", self.command, "a command that names its port as {port}")
-        _positive("wait_minutes", self.wait_minutes)
+        positive("wait_minutes", self.wait_minutes)
 
 
 @dataclass(frozen=True)
-class Entry:
+class PlannedModel:
     """A model of a plan.
 
     Attributes
     ----------
-    name
-        What the plan calls it; part of the names of jobs.
     model, engine, engine_options
         As in `rulerlib.parameters.Parameters`. A folder is known by its whole path, so that jobs
         find it from anywhere.
@@ -137,7 +143,6 @@ class Entry:
         If a value cannot work.
     """
 
-    name: str
     model: str
     engine: str = "transformers"
     engine_options: Mapping[str, Any] = field(default_factory=dict)
@@ -147,26 +152,43 @@ class Entry:
     decoding: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        allowed = "a short name of a-z, 0-9, '.', '_' and '-'"
-        named = isinstance(self.name, str) and _NAME.fullmatch(self.name)
-        require(named, "name", self.name, allowed)
         models.engine_class(self.engine)
         checkpoints.checked(self.model, self.engine)
         options.checked("engine_options", self.engine_options)
         dictionary("format", self.format, '{"chat": false}')
         dictionary("decoding", self.decoding, '{"temperature": 0.7}')
-        served = self.server is not None
-        require(
-            not served or self.engine == "openai", "engine", self.engine, "'openai', for a server"
-        )
+        if self.server is not None:
+            require(self.engine == "openai", "engine", self.engine, "'openai', for a server")
         local = self.engine != "openai" and self.model not in checkpoints.NAMES
         if local and checkpoints.is_here(self.model):
-            path = Path(self.model).expanduser().resolve()
-            object.__setattr__(self, "model", str(path))
-        if self.server is not None and self.server.command is not None:
+            object.__setattr__(self, "model", str(Path(self.model).expanduser().resolve()))
+        if self.is_started:
             length = self.engine_options.get("max_model_len")
-            allowed = "given, because the server is not there yet when the plan is checked"
-            require(length is not None, "max_model_len", length, allowed)
+            reason = "given, because the server is not there yet when the plan is checked"
+            require(length is not None, "max_model_len", length, reason)
+
+    @classmethod
+    def from_settings(cls, name: str, settings: Any) -> Self:
+        """Return the model that a plan has under a name.
+
+        Raises
+        ------
+        ParameterError
+            If a name in it is unknown, or a value cannot work; names model and setting.
+        """
+        place = f"models.{name}"
+        named = isinstance(name, str) and _NAME.fullmatch(name)
+        require(named, place, name, "a short name of a-z, 0-9, '.', '_' and '-'")
+        parts = dictionary(place, settings, '{"model": "lille"}')
+        for part, kind in (("resources", Resources), ("server", Server)):
+            if parts.get(part) is not None:
+                parts[part] = built(kind, f"{place}.{part}", parts[part])
+        return built(cls, place, parts)
+
+    @property
+    def is_started(self) -> bool:
+        """Whether the sweep starts its server."""
+        return self.server is not None and self.server.command is not None
 
     def options(self, address: str | None = None) -> dict[str, Any]:
         """Return what the engine is made with.
@@ -179,66 +201,48 @@ class Entry:
         if self.server is None:
             return dict(self.engine_options)
         # Nobody asks this address: the plan says how long the prompts may be.
-        return {
-            **self.engine_options, "base_url": address or self.server.url or "http://localhost:1/v1"
-        }  # fmt: skip
-
-    def settings(self) -> dict[str, Any]:
-        """Return all fields as plain data."""
-        return {
-            **{item.name: getattr(self, item.name) for item in fields(self)},
-            "resources": _plain(self.resources),
-            "server": None if self.server is None else _plain(self.server),
-        }
+        url = address or self.server.url or "http://localhost:1/v1"
+        return {**self.engine_options, "base_url": url}
 
 
-def entry_of(name: str, values: Any) -> Entry:
-    """Return the entry that a plan has under a name.
+def built(kind: type[Part], place: str, settings: Any) -> Part:
+    """Return a part of a plan from plain data, in which None stands for what is not given.
+
+    Parameters
+    ----------
+    kind
+        Its dataclass.
+    place
+        Where it stands in the plan; empty for the plan itself.
 
     Raises
     ------
     ParameterError
-        If a name in it is unknown, or a value cannot work; names model and setting.
+        If a name is unknown, one that is needed is missing, or a value cannot work.
     """
-    given = dictionary(f"models.{name}", values, '{"model": "lille"}')
-    known = [item.name for item in fields(Entry) if item.name != "name"]
-    check_names(f"models.{name}", given, known)
-    require(given.get("model") is not None, f"models.{name}", given, "given with 'model'")
-    with_parts = dict(given)
-    try:
-        for part, kind in (("resources", Resources), ("server", Server)):
-            if with_parts.get(part) is not None:
-                inner = dictionary(part, with_parts[part], '{"gpus": 1}')
-                check_names(part, inner, [item.name for item in fields(kind)])
-                with_parts[part] = kind(**inner)
-        with_parts = {key: value for key, value in with_parts.items() if value is not None}
-        return Entry(name=name, **with_parts)
-    except ParameterError as error:
-        place = f"models.{name}.{error.parameter}"
-        raise ParameterError(place, error.value, error.allowed) from error
-
-
-def check_names(where: str, values: Mapping[str, Any], known: list[str]) -> None:
-    """Check that all names in a part of a plan are known.
-
-    Raises
-    ------
-    ParameterError
-        If one is not: says where it stands and which was probably meant.
-    """
+    values = dictionary(place, settings, "{name: value}")
+    own = {item.name: item for item in fields(kind)}  # type: ignore[arg-type]
     for name in values:
-        if name not in known:
-            raise ParameterError(f"a name in {where}", name, nearest(name, known))
+        if name not in own:
+            raise ParameterError(f"a name in {place or 'the plan'}", name, nearest(name, own))
+    values = {name: value for name, value in values.items() if value is not None}
+    with within(place):
+        for name, item in own.items():
+            needed = item.default is MISSING and item.default_factory is MISSING
+            require(name in values or not needed, name, None, "given")
+        return kind(**values)
 
 
-def _plain(value: Any) -> dict[str, Any]:
-    return {item.name: getattr(value, item.name) for item in fields(value)}
+@contextlib.contextmanager
+def within(place: str) -> Iterator[None]:
+    """Let errors say in which part of a plan a parameter stands."""
+    try:
+        yield
+    except ParameterError as error:
+        name = f"{place}.{error.parameter}" if place else error.parameter
+        raise ParameterError(name, error.value, error.allowed) from error
 
 
-def _positive(parameter: str, value: Any) -> None:
+def positive(parameter: str, value: Any) -> None:
+    """Check that a value is a number above 0."""
     require(is_number(value) and 0 < value < 1e9, parameter, value, "a number above 0")
-
-
-def _length(value: Any) -> int:
-    text = value if isinstance(value, str) else ""
-    return whole_number("hours", int(text) if text.isdecimal() else value, 1)

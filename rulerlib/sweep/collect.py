@@ -248,7 +248,7 @@ def reports(sweep: Sweep, cells: Sequence[PlannedCell]) -> tuple[list[Path], lis
                 raise DataError(f"{notebook} is missing: run this in the project's folder.")
             changed = max(sweep.cost_path(cell).stat().st_mtime for cell in shown)
             try:
-                if not path.exists() or path.stat().st_mtime < changed:
+                if not path.exists() or path.stat().st_mtime <= changed:
                     path.parent.mkdir(parents=True, exist_ok=True)
                     # It takes its place when it is whole, so that a kill leaves the old one.
                     trial = path.with_suffix(".unfinished.ipynb")

@@ -24,10 +24,9 @@ from pathlib import Path
 from typing import Any
 
 import rulerlib
-from rulerlib import languages, tasks, tokens
-from rulerlib.errors import ParameterError, dictionary, require, whole_number
+from rulerlib import fields, languages, tasks, tokens
+from rulerlib.errors import ParameterError, require, whole_number
 from rulerlib.filling import Budget, Shared, TooLongError
-from rulerlib.filling import check_length as check_length
 from rulerlib.haystack import Draft, Haystack
 from rulerlib.prompts import Frame, PromptFormat
 from rulerlib.samples import Sample
@@ -119,15 +118,12 @@ class Dataset:
     question_language: str | languages.Language | None = None
 
     def __post_init__(self) -> None:
-        check_length("length", whole_number("length", self.length, 1))
-        whole_number("num_samples", self.num_samples, 1)
-        whole_number("seed", self.seed, 0)
+        fields.check(length=self.length, num_samples=self.num_samples, seed=self.seed)
         if self.room is not None:
             whole_number("tokens_to_generate", self.room, 1)
             allowed = f"less than {self.length}, the length of prompt and answer together"
             require(self.room < self.length, "tokens_to_generate", self.room, allowed)
-        dictionary("knobs", self.knobs, '{"num_hops": 2}')
-        require(isinstance(self.format, PromptFormat), "format", self.format, "a PromptFormat")
+        fields.check(knobs=self.knobs, format=self.format)
         self.row.check_queries(self.queries_per_context)
         set_ = object.__setattr__
         if self.texts is not None:

@@ -20,7 +20,6 @@ stands:
 from __future__ import annotations
 
 import bisect
-import os
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -28,7 +27,7 @@ from functools import cached_property, lru_cache, partial
 from itertools import compress
 from typing import Protocol
 
-from rulerlib.errors import RulerError, require
+from rulerlib.errors import RulerError
 from rulerlib.haystack import ANCHOR, Context, Draft, Filling
 from rulerlib.parts import Column, Part, Parts
 from rulerlib.prompts import Frame
@@ -39,10 +38,6 @@ from rulerlib.tokens import Tokenizer
 # the seam between two units makes their text shorter than the sum of their costs.
 SLACK = 64
 
-# Bytes that making a prompt takes at most for each of its tokens: 280 (noise) to 470 (common words)
-# with "words", 830 with a BPE, measured at a million tokens.
-MEMORY_PER_TOKEN = 1024
-
 
 class TooLongError(RulerError):
     """What must stand in the prompt, with its answer, needs more tokens than it may have."""
@@ -50,26 +45,6 @@ class TooLongError(RulerError):
     def __init__(self, needed: int, length: int) -> None:
         super().__init__(f"The fixed part of the prompt needs {needed} tokens of {length}.")
         self.needed = needed
-
-
-def check_length(parameter: str, length: int) -> None:
-    """Check that this machine has the memory to make a prompt of a length, in tokens.
-
-    Raises
-    ------
-    ParameterError
-        If it has not: names the longest length that fits.
-    """
-    try:
-        memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    except (AttributeError, OSError, ValueError):
-        memory = 2**36  # A system that does not say.
-    most = memory // MEMORY_PER_TOKEN
-    allowed = (
-        f"at most {most}: making a prompt takes up to {MEMORY_PER_TOKEN} bytes a token, and this"
-        f" machine has {memory / 1e9:.0f} GB of memory"
-    )
-    require(length <= most, parameter, length, allowed)
 
 
 Take = Callable[[int], Filling]

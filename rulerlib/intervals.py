@@ -18,9 +18,9 @@ import math
 from collections import defaultdict
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from statistics import NormalDist
 
+from rulerlib import packages
 from rulerlib.errors import require
 
 
@@ -241,52 +241,7 @@ def recovered(
 
 
 def student(probability: float, freedom: float) -> float:
-    """Return the quantile of Student's t at a probability above 1/2.
-
-    Parameters
-    ----------
-    freedom
-        Degrees of freedom, at least 1; broken numbers lie between their neighbours, by 1 / freedom.
-    """
-    if freedom > 10_000:
-        # The difference is in the fifth digit.
-        return NormalDist().inv_cdf(probability)
-    below = math.floor(freedom)
-    own = _student(probability, below)
-    if below == freedom:
-        return own
-    share = (1 / below - 1 / freedom) * below * (below + 1)
-    return own + share * (_student(probability, below + 1) - own)
-
-
-@lru_cache(maxsize=1024)
-def _student(probability: float, freedom: int) -> float:
-    """Return the quantile for whole ``freedom``."""
-    normal = NormalDist().inv_cdf(probability)
-    if freedom > 10_000:
-        return normal
-    # The angle of the quantile: the distribution is a finite sum in it.
-    low, high = math.atan(normal / math.sqrt(freedom)), math.pi / 2
-    while high - low > 1e-15:
-        middle = (low + high) / 2
-        if middle in (low, high):
-            break
-        if _within(middle, freedom) < 2 * probability - 1:
-            low = middle
-        else:
-            high = middle
-    return math.sqrt(freedom) * math.tan(low)
-
-
-def _within(angle: float, freedom: int) -> float:
-    """Return the probability that Student's t is nearer to 0 than ``sqrt(freedom) * tan(angle)``.
-
-    Abramowitz and Stegun 1964, "Handbook of Mathematical Functions", 26.7.3 and 26.7.4.
-    """
-    sine, cosine = math.sin(angle), math.cos(angle)
-    odd = freedom % 2
-    term, total = (cosine, 0.0) if odd else (1.0, 0.0)
-    for step in range(2 + odd, freedom + 1, 2):
-        total += term
-        term *= (step - 1) / step * cosine * cosine
-    return 2 / math.pi * (angle + sine * total) if odd else sine * total
+    """Return the quantile of Student's t at a probability; ``freedom``: degrees, at least 1."""
+    return float(
+        packages.load("scipy.special", "notebook", "An interval").stdtrit(freedom, probability)
+    )

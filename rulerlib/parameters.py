@@ -6,45 +6,18 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any, cast
 
-from rulerlib import checkpoints, commands, given, languages, models, paths, synthetic, tasks
-from rulerlib.dataset import check_length
-from rulerlib.errors import (
-    ParameterError,
-    dictionary,
-    flag,
-    is_text,
-    nearest,
-    one_of,
-    require,
-    whole_number,
-)
+from rulerlib import checkpoints, fields, given, languages, models, synthetic, tasks
+from rulerlib.errors import dictionary, is_text, one_of, require
 from rulerlib.given import Given
-from rulerlib.models import options
 from rulerlib.prompts import Decoding, PromptFormat
-from rulerlib.sequential import THRESHOLD, check_threshold
-from rulerlib.tasks import Task
+from rulerlib.sequential import THRESHOLD
 from rulerlib.texts import read_texts
-
-HOME = "RULERLIB_HOME"
-"""The environment variable that names the folder of relative outputs."""
-
-# Names that IPython itself puts beside the parameters of a notebook.
-_IPYTHON = {"In", "Out", "get_ipython", "exit", "quit", "open"}
-
-# Parameters of the notebooks that may be a list or a dictionary, which papermill's -p hands over
-# as text. Of all others a text that begins with a bracket is a text.
-_COLLECTIONS = {
-    "changes", "claimed", "compare", "engine_options", "facts", "knobs", "language", "languages",
-    "lengths", "models", "presets", "runs", "seeds", "sizes", "stop", "study", "study_length",
-    "suites", "tasks", "thinking_tags",
-}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -164,83 +137,45 @@ class Parameters:
         if self.family is not None:
             one_of("family", self.family, tasks.FAMILIES)
         set_(self, "tasks", tuple(tasks.names(self.tasks, self.family)))
-        models.engine_class(self.engine)
-        set_(self, "language", languages.load(self.language).code)
-        self._check_question_language()
+        fields.check_fields(self)
         checkpoints.checked(self.model, self.engine)
-        for name, least in (
-            ("length", 1), ("num_lengths", 1), ("num_samples", 1), ("seed", 0),
-            ("study_samples", 1),
-        ):  # fmt: skip
-            whole_number(name, getattr(self, name), least)
-        check_length("length", self.length)
-        for length in self._given_study_lengths():
-            whole_number("study_length", length, 1)
-            check_length("study_length", length)
-        flag("allow_truncation", self.allow_truncation)
-        flag("clean_texts", self.clean_texts)
-        flag("sequential", self.sequential)
-        check_threshold(self.threshold)
-        paths.named("output", self.output, "the name of a folder")
-        for name, kind in (("format", PromptFormat), ("decoding", Decoding)):
-            holds = isinstance(getattr(self, name), kind)
-            require(holds, name, getattr(self, name), f"a {kind.__name__}")
-        set_(self, "knobs", dictionary("knobs", self.knobs, '{"num_hops": 2}'))
-        options.checked("engine_options", self.engine_options)
+        set_(self, "knobs", dict(self.knobs))
+        set_(self, "language", languages.load(self.language).code)
+        if self.question_language is not None:
+            other = languages.load(self.question_language).code
+            allowed = "None, because the questions of 'data' are there already"
+            require(self.data is None, "question_language", self.question_language, allowed)
+            set_(self, "question_language", None if other == self.language else other)
         set_(self, "study", self._checked_study())
-        asked = [tasks.resolve(name, **self.knobs) for name in self.tasks]
-        self._check_primary(asked)
-        asked += [tasks.resolve(name, **knobs) for name, knobs in self.rows]
-        if self.texts is not None and not isinstance(self.texts, str):
-            raise ParameterError("texts", self.texts, "the name of a file or folder")
-        if self.own_texts is not None and not any(task.reads_texts for task in asked):
-            raise ParameterError(
-                "texts", self.texts, "left out, because none of the tasks reads texts as it is set"
-            )
+        chosen = [tasks.resolve(name, **self.knobs) for name in self.tasks]
+        # At least one task has the measure; the others report their own.
+        measures = sorted({name for task in chosen for name in task.scoring.scores})
+        if self.primary is not None:
+            one_of("primary", self.primary, measures)
+        chosen += [tasks.resolve(name, **knobs) for name, knobs in self.rows]
+        named = self.texts is None or isinstance(self.texts, str)
+        require(named, "texts", self.texts, "the name of a file or folder")
+        read = self.own_texts is None or any(task.reads_texts for task in chosen)
+        allowed = "left out, because none of the tasks reads texts as it is set"
+        require(read, "texts", self.texts, allowed)
         if self.given:
             set_(self, "language", given.language(self.data, self.given))
             set_(self, "length", max(length for _, length in self.given))
 
-    def _check_question_language(self) -> None:
-        if self.question_language is None:
-            return
-        other = languages.load(self.question_language, "question_language").code
-        made = self.data is None
-        allowed = "None, because the questions of 'data' are there already"
-        require(made, "question_language", self.question_language, allowed)
-        object.__setattr__(self, "question_language", None if other == self.language else other)
-
-    def _check_primary(self, asked: Sequence[Task]) -> None:
-        """Check that at least one task has the measure; the others report their own."""
-        measures = sorted({name for task in asked for name in task.scoring.scores})
-        if self.primary is not None and self.primary not in measures:
-            raise ParameterError("primary", self.primary, nearest(self.primary, measures))
-
     def _checked_study(self) -> tuple[Mapping[str, Any], ...]:
         rows = () if self.study is None else self.study
         if isinstance(rows, str) and rows.endswith((".yaml", ".yml")):
-            rows = self._of_family(synthetic.read(Path(rows).expanduser()))
-        listed = isinstance(rows, (list, tuple))
-        require(listed, "study", rows, "a list of settings, each {knob: value}")
+            # Of a file the settings of this run's family.
+            names = tasks.names("all", self.family)
+            rows = [row for row in synthetic.read(rows) if row["task"] in names]
+            require(rows, "study", self.study, f"a file with settings of {self.family}")
+        sequence = isinstance(rows, (list, tuple))
+        require(sequence, "study", rows, "a list of settings, each {knob: value}")
         rows = [dictionary("study", row, '{"num_hops": 2}') for row in rows]
         for row in rows:
             named = is_text(row.get("group", "named"))
             require(named, "study", row, "a row whose group, if it has one, is a text")
         return tuple(rows)
-
-    def _given_study_lengths(self) -> Sequence[Any]:
-        """Return what ``study_length`` says as a list, not yet checked."""
-        if not isinstance(self.study_length, (list, tuple)):
-            return [self.study_length]
-        require(self.study_length, "study_length", self.study_length, "at least one length")
-        return self.study_length
-
-    def _of_family(self, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-        """Return the rows of a file whose tasks are of this run's family."""
-        allowed = tasks.names("all", self.family)
-        chosen = [row for row in rows if row["task"] in allowed]
-        require(chosen, "study", self.study, f"a file with settings of {self.family}")
-        return chosen
 
     @property
     def lengths(self) -> tuple[int, ...]:
@@ -250,7 +185,8 @@ class Parameters:
     @property
     def study_lengths(self) -> tuple[int, ...]:
         """The lengths of the study, rising, in tokens."""
-        return tuple(sorted({*self._given_study_lengths()}))
+        lengths = self.study_length
+        return tuple(sorted({*lengths} if isinstance(lengths, (list, tuple)) else {lengths}))
 
     @property
     def name(self) -> str:
@@ -260,7 +196,7 @@ class Parameters:
     @property
     def root(self) -> Path:
         """The folder of all runs."""
-        return home() / Path(self.output).expanduser()
+        return fields.home() / Path(self.output).expanduser()
 
     @property
     def settings_of_study(self) -> tuple[Mapping[str, Any], ...]:
@@ -294,55 +230,6 @@ def halves(length: int, num_lengths: int) -> tuple[int, ...]:
     """
     steps = range(min(num_lengths, length.bit_length()))
     return tuple(sorted({length >> step for step in steps} - {0}))
-
-
-def notebook_parameters(namespace: Mapping[str, Any], known: Sequence[str]) -> dict[str, Any]:
-    """Return the parameters that stand in a notebook, by name.
-
-    Texts such as ``"none"``, ``"true"`` and ``"[1, 2]"``, which papermill does not convert, become
-    the values that they mean; lists and dictionaries are read as YAML.
-
-    Parameters
-    ----------
-    namespace
-        ``globals()``, before anything but parameters was set.
-    known
-        The names that the notebook has.
-
-    Raises
-    ------
-    ParameterError
-        If there is a name that is not known; papermill only warns of it.
-    """
-    values = {
-        name: value
-        for name, value in namespace.items()
-        if not name.startswith("_") and name not in _IPYTHON and _is_data(value)
-    }
-    for name, value in values.items():
-        if name not in known:
-            if options.is_key(name):
-                raise ParameterError("the parameter name", name, f"left out, {options.INSTEAD}")
-            renamed = name == "variants" and "tasks" in known
-            raise ParameterError(
-                "the parameter name", name, "'tasks'" if renamed else nearest(name, known)
-            )
-        # Of an answer prefix "none" is a value.
-        typed = commands.TYPED if name != "answer_prefix" else {"": None, "null": None}
-        if isinstance(value, str) and value.strip().lower() in typed:
-            values[name] = typed[value.strip().lower()]
-        elif isinstance(value, str) and name in _COLLECTIONS:
-            values[name] = commands.collection(value)
-    return values
-
-
-def home() -> Path:
-    """Return the folder in which relative outputs stand, see `HOME`."""
-    return Path(os.environ.get(HOME, ".")).expanduser()
-
-
-def _is_data(value: Any) -> bool:
-    return value is None or isinstance(value, (str, int, float, bool, list, tuple, dict))
 
 
 def named(setting: Mapping[str, Any]) -> dict[str, str]:

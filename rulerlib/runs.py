@@ -21,7 +21,8 @@ from rulerlib import checkpoints, given, making, metering, models, rounds, sampl
 from rulerlib import predict as prediction
 from rulerlib.dataset import Dataset
 from rulerlib.errors import ParameterError, require
-from rulerlib.parameters import Parameters, named, notebook_parameters
+from rulerlib.fields import notebook_parameters
+from rulerlib.parameters import Parameters, named
 from rulerlib.progress import Progress
 from rulerlib.prompts import Decoding, PromptFormat
 from rulerlib.samples import Prediction, Sample

@@ -35,9 +35,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Iterator, Sequence
-from typing import Any
 
-from rulerlib.errors import is_number, require
+from rulerlib.errors import require
 
 THRESHOLD = 85.6
 """What an average has to exceed for its length to be effective, in percent: RULER's choice, the
@@ -95,18 +94,6 @@ def tally(values: Sequence[float], clusters: Sequence[Hashable]) -> Tally:
     for value, cluster in zip(values, clusters, strict=True):
         drawn.setdefault(cluster, []).append(value)
     return math.fsum(math.fsum(own) / len(own) for own in drawn.values()), len(drawn)
-
-
-def check_threshold(value: Any) -> None:
-    """Check that a threshold is a percentage that an average could exceed.
-
-    Raises
-    ------
-    ParameterError
-        If it is not.
-    """
-    holds = is_number(value) and 0 <= value < 100
-    require(holds, "threshold", value, "a number from 0 to below 100, in percent")
 
 
 def side(tallies: Sequence[Tally], threshold: float, confidence: float = 0.95) -> str | None:

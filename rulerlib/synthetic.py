@@ -175,7 +175,7 @@ def read(path: str | Path) -> list[dict[str, Any]]:
         As `rows`, and if the file cannot be read.
     """
     try:
-        text = paths.read_text(Path(path))
+        text = paths.read_text(Path(path).expanduser())
     except (OSError, UnicodeDecodeError) as error:
         raise DataError(f"{path}: cannot be read ({error}).") from error
     try:

@@ -13,7 +13,7 @@ import pytest
 from helpers_model import ROOT
 
 import rulerlib
-from rulerlib import commands, synthetic
+from rulerlib import commands, fields, synthetic
 from rulerlib.memory import bench, suites
 
 
@@ -113,8 +113,8 @@ def test_an_example_of_help_is_what_the_command_takes(tmp_path, monkeypatch, cap
 )  # fmt: skip
 def test_a_shell_can_give_every_kind_of_value(text, wanted):
     """To the suites and the bench alike; capitals stay what they are."""
-    assert commands.value(text) == wanted
-    assert commands.settings("set", [f"name = {text}"], "k=3") == {"name": wanted}
+    assert fields.value(text) == wanted
+    assert fields.settings("set", [f"name = {text}"], "k=3") == {"name": wanted}
 
 
 def test_other_errors_and_exit_codes_stay_what_they_are():

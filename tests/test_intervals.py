@@ -314,18 +314,6 @@ def test_what_clusters_refuse_is_one_sentence(values, clusters, said):
     assert str(error.value) == said
 
 
-@given(st.floats(0.51, 0.9995), st.integers(1, 2000))
-def test_quantiles_of_student(probability, freedom):
-    wanted = scipy.stats.t.ppf(probability, freedom)
-    assert intervals._student(probability, freedom) == pytest.approx(wanted, rel=1e-6)
-
-
-@pytest.mark.parametrize("freedom", [9_999, 10_000, 10_001, 10**9])
-def test_quantiles_of_student_for_very_many(freedom):
-    wanted = scipy.stats.t.ppf(0.975, freedom)
-    assert intervals._student(0.975, freedom) == pytest.approx(wanted, rel=2e-4)
-
-
 @pytest.mark.parametrize("contexts", [10, 25, 50])
 @pytest.mark.parametrize("truth", [0.5, 0.9, 0.98])
 def test_the_interval_covers_however_answers_depend(contexts, truth):

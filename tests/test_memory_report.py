@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rulerlib import parameters, show_memory
+from rulerlib import fields, show_memory
 from rulerlib.errors import ParameterError
 from rulerlib.memory import presets, running
 from rulerlib.memory.suites import SUITES
@@ -20,7 +20,7 @@ from rulerlib.analysis.memory_report import MemoryReport
 
 @pytest.fixture(autouse=True)
 def place(tmp_path, monkeypatch):
-    monkeypatch.setenv(parameters.HOME, str(tmp_path))
+    monkeypatch.setenv(fields.HOME, str(tmp_path))
 
 
 def test_the_whole_matrix_is_what_a_notebook_asks_for():

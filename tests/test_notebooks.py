@@ -14,7 +14,7 @@ from helpers_model import ROOT, bare_environment, papermill, tiny_model, tree
 
 from book import execute
 from book.tables import NONE_YET
-from rulerlib.parameters import HOME
+from rulerlib.fields import HOME
 from rulerlib.samples import Prediction
 from rulerlib.store import files
 

@@ -10,9 +10,10 @@ from helpers_fuzz import within
 from rulerlib import models
 from rulerlib.analysis.memory_report import MemoryReport
 from rulerlib.errors import ParameterError
+from rulerlib.fields import notebook_parameters
 from rulerlib.memory import bench
 from rulerlib.models.options import checked, hidden, is_key
-from rulerlib.parameters import Parameters, notebook_parameters
+from rulerlib.parameters import Parameters
 from rulerlib.playground import Playground
 from rulerlib.sweep.models import PlannedModel
 

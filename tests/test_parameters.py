@@ -7,7 +7,8 @@ from helpers_fuzz import nested, within
 
 from rulerlib import tasks
 from rulerlib.errors import ParameterError
-from rulerlib.parameters import Parameters, halves, home, notebook_parameters
+from rulerlib.fields import home, notebook_parameters
+from rulerlib.parameters import Parameters, halves
 
 
 def test_parameters_are_checked_without_a_model():

@@ -18,8 +18,8 @@ from helpers_commands import ROOT, accepted, checked, defaults
 
 from rulerlib import models, tasks
 from rulerlib.errors import ParameterError
+from rulerlib.fields import notebook_parameters
 from rulerlib.models import openai, transformers, vllm
-from rulerlib.parameters import notebook_parameters
 from rulerlib.runs import Run
 
 nbformat = pytest.importorskip("nbformat")

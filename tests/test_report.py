@@ -12,7 +12,7 @@ from rulerlib import analysis, intervals, plots, samples, show
 from rulerlib.analysis import labels, tables
 from rulerlib.analysis.report import Report
 from rulerlib.errors import DataError, ParameterError
-from rulerlib.parameters import HOME
+from rulerlib.fields import HOME
 from rulerlib.prompts import Decoding, PromptFormat
 from rulerlib.samples import Prediction
 from rulerlib.scoring import LIST

@@ -12,7 +12,7 @@ from helpers_model import ROOT, tiny_model, tree
 from book import tables as results
 from book.memory_tables import MemoryTables
 from book.tables import Plan, Tables
-from rulerlib import metrics, models, parameters, tasks
+from rulerlib import fields, metrics, models, tasks
 from rulerlib.errors import DataError, ParameterError
 from rulerlib.samples import Prediction, read
 
@@ -64,7 +64,7 @@ CHANGED = {("cwe", "da")}
 
 def test_a_sample_of_the_committed_cells_is_answered_again(committed, tmp_path, monkeypatch):
     """Other samples of other cells each time that the tables change."""
-    monkeypatch.setenv(parameters.HOME, str(tmp_path))
+    monkeypatch.setenv(fields.HOME, str(tmp_path))
     plan, table = committed.plan, committed.accuracy
     version = committed.about.set_index("name")["value"]["rulerlib"]
     cells = table[(table["length"] <= LONGEST) & (table["n"] >= SAMPLES)].to_dict("records")
@@ -139,7 +139,7 @@ studies:
 """
     (folder / "plan.yaml").write_text(text, encoding="utf-8")
     patch = pytest.MonkeyPatch()
-    patch.setenv(parameters.HOME, str(folder / "home"))
+    patch.setenv(fields.HOME, str(folder / "home"))
     plan = Plan.from_file(folder / "plan.yaml")
     results.make(plan, folder / "tables", quiet=True)
     yield plan, folder

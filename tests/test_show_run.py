@@ -8,7 +8,7 @@ import re
 import pytest
 
 from conftest import shared
-from rulerlib import parameters, show_run
+from rulerlib import fields, show_run
 from rulerlib.dataset import Dataset
 from rulerlib.prompts import Decoding
 from rulerlib.runs import Run
@@ -25,7 +25,7 @@ from rulerlib.plots.base import finding
 
 @pytest.fixture(autouse=True)
 def place(tmp_path, monkeypatch):
-    monkeypatch.setenv(parameters.HOME, str(tmp_path))
+    monkeypatch.setenv(fields.HOME, str(tmp_path))
 
 
 def numbers(text):

@@ -26,7 +26,8 @@ from rulerlib.analysis.combined import Array
 from rulerlib.analysis.scores import of_measure
 from rulerlib.analysis.tables import even, groups_of, nothing, thousands
 from rulerlib.errors import one_of, require
-from rulerlib.sequential import THRESHOLD, check_threshold, confidence_sequence, side
+from rulerlib.fields import check
+from rulerlib.sequential import THRESHOLD, confidence_sequence, side
 
 READINGS = ("longest", "unbroken")
 """``longest``: the longest length above the threshold; ``unbroken``: the longest with no failure
@@ -147,7 +148,7 @@ def effective_lengths(
         If the threshold is no percentage below 100, the table is empty, or another parameter
         cannot work.
     """
-    check_threshold(threshold)
+    check(threshold=threshold)
     rows = [
         {**one.names, **row}
         for one in averages(table, measure, **options)
@@ -349,7 +350,7 @@ def samples_used(table: pd.DataFrame, threshold: float = THRESHOLD) -> pd.DataFr
     ParameterError
         If the threshold is no percentage below 100.
     """
-    check_threshold(threshold)
+    check(threshold=threshold)
     if "planned" not in table or table["planned"].isna().all():
         return nothing(ALL_ASKED, [*BY, "length", "n", "planned"])
     rows = []

@@ -14,11 +14,12 @@ from typing import Any, Self
 
 import pandas as pd
 
-from rulerlib import languages, parameters, show_memory
+from rulerlib import languages, show_memory
 from rulerlib.analysis import memory_rows
 from rulerlib.analysis.memory import CAPACITY
 from rulerlib.analysis.scores import Names, wanted
 from rulerlib.errors import dictionary, one_of, require, whole_number
+from rulerlib.fields import home, listed, notebook_parameters
 from rulerlib.memory import measuring, presets, running, work
 from rulerlib.memory.running import Outcome
 from rulerlib.memory.suites import SUITES
@@ -98,7 +99,7 @@ class MemoryReport:
             If a parameter is unknown or cannot work.
         """
         known = [item.name for item in fields(cls)]
-        values = parameters.notebook_parameters(namespace, known)
+        values = notebook_parameters(namespace, known)
         return cls(**{name: value for name, value in values.items() if value is not None})
 
     @cached_property
@@ -142,7 +143,7 @@ class MemoryReport:
             length=self.length,
             profile=self.profile,
             probes=self.probes,
-            root=str(parameters.home() / self.output),
+            root=str(home() / self.output),
         )
 
     def example(self, suite: str | None = None, index: int = 0) -> Html:
@@ -228,7 +229,6 @@ def _all(parameter: str, names: Names, known: Sequence[str]) -> list[str]:
 def _numbers(parameter: str, given: Numbers) -> list[int]:
     """Return whole numbers as a list, also those of a text such as ``"50, 200"``."""
     if isinstance(given, str):
-        parts = [part.strip() for part in given.strip("[] ").split(",")]
-        given = [int(part) if part.isascii() and part.isdigit() else part for part in parts]  # type: ignore[misc]
-    listed = list(given) if isinstance(given, (list, tuple)) else [given]
-    return [whole_number(parameter, value, 0) for value in listed]
+        given = [int(part) if part.isdecimal() else part for part in listed(given)]  # type: ignore[misc]
+    numbers = list(given) if isinstance(given, (list, tuple)) else [given]
+    return [whole_number(parameter, number, 0) for number in numbers]

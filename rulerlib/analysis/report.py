@@ -14,14 +14,15 @@ from typing import Any, Self
 
 import pandas as pd
 
-from rulerlib import parameters, paths
+from rulerlib import paths
 from rulerlib.analysis.correlations import read_facts
 from rulerlib.analysis.equivalence import MARGIN
 from rulerlib.analysis.scores import MARKED, Names, read_predictions, scores, wanted
 from rulerlib.analysis.tables import RESAMPLES
 from rulerlib.errors import flag, is_number, one_of, require, whole_number
+from rulerlib.fields import check, home, notebook_parameters
 from rulerlib.metrics import MEASURES
-from rulerlib.sequential import THRESHOLD, check_threshold
+from rulerlib.sequential import THRESHOLD
 
 
 @dataclass(frozen=True)
@@ -93,7 +94,7 @@ class Report:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        check_threshold(self.threshold)
+        check(threshold=self.threshold)
         flag("studies", self.studies)
         holds = is_number(self.margin) and 0 < self.margin < 100
         require(holds, "margin", self.margin, "a number of points above 0 and below 100")
@@ -127,7 +128,7 @@ class Report:
             If a parameter is unknown or cannot work.
         """
         known = [item.name for item in fields(cls)]
-        return cls(**parameters.notebook_parameters(namespace, known))
+        return cls(**notebook_parameters(namespace, known))
 
     @cached_property
     def model_facts(self) -> pd.DataFrame | None:
@@ -141,7 +142,7 @@ class Report:
         if self.facts is None:
             return None
         file = paths.named("facts", self.facts, "a CSV file with facts about models")
-        return read_facts(parameters.home() / file)
+        return read_facts(home() / file)
 
     @property
     def _lengths(self) -> list[int] | None:
@@ -167,7 +168,7 @@ class Report:
             If a file is damaged.
         """
         named = wanted("runs", self.runs) or []
-        folders = [parameters.home() / Path(name).expanduser() for name in named]
+        folders = [home() / Path(name).expanduser() for name in named]
         predictions = read_predictions(
             folders, self.models, self.languages, self.tasks, self.studies, self._lengths
         )

@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from rulerlib import metrics, paths, tasks
+from rulerlib import fields, metrics, paths, tasks
 from rulerlib.analysis import labels
 from rulerlib.analysis.tables import nothing
 from rulerlib.errors import (
@@ -117,9 +117,9 @@ def wanted(parameter: str, names: Names) -> list[str] | None:
         If they are neither names nor None.
     """
     if isinstance(names, str):
-        names = [name for name in tasks.listed(names) if name]
-    listed = isinstance(names, (list, tuple)) and all(isinstance(name, str) for name in names)
-    require(names is None or listed, parameter, names, "names, or None")
+        names = fields.listed(names)
+    several = isinstance(names, (list, tuple)) and all(isinstance(name, str) for name in names)
+    require(names is None or several, parameter, names, "names, or None")
     return list(names or ()) or None
 
 

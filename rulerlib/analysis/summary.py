@@ -36,7 +36,8 @@ from rulerlib.analysis.combined import Array
 from rulerlib.analysis.effective_length import readings
 from rulerlib.analysis.labels import base
 from rulerlib.analysis.tables import RESAMPLES, even, nothing, thousands
-from rulerlib.sequential import THRESHOLD, check_threshold
+from rulerlib.fields import check
+from rulerlib.sequential import THRESHOLD
 from rulerlib.tasks import RULER
 
 SIMPLE = ("passkey", "niah_vanilla", "niah_single_1", "niah_single_2")
@@ -88,7 +89,7 @@ def summary(
     ParameterError
         If the table is empty or a parameter cannot work.
     """
-    check_threshold(threshold)
+    check(threshold=threshold)
     rows: list[dict[str, Any]] = []
     # The lengths and the tasks that a model's averages are over, and draws of these averages.
     over: list[dict[str, None]] = []

@@ -32,6 +32,7 @@ import rulerlib
 from rulerlib import paths, tasks, tokens
 from rulerlib.dataset import Dataset
 from rulerlib.errors import one_of, require
+from rulerlib.fields import listed
 from rulerlib.metrics import FAULTS
 from rulerlib.models import Request
 from rulerlib.models.cutting import find_stop
@@ -135,7 +136,7 @@ def write(
     folder = paths.named("folder", folder, allowed)
     empty = not any(folder.iterdir()) if folder.is_dir() else not folder.exists()
     require(empty, "folder", str(folder), allowed)
-    codes = tasks.listed(languages) if isinstance(languages, str) else languages
+    codes = listed(languages) if isinstance(languages, str) else languages
     for option in options:
         one_of("option", option, _OPTIONS)
     loaded = tokens.load(tokenizer) if isinstance(tokenizer, str) else tokenizer

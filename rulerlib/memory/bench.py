@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from rulerlib import commands, languages
+from rulerlib import commands, fields, languages
 from rulerlib.errors import ParameterError, RulerError, require
 from rulerlib.memory import planning, presets, running
 from rulerlib.memory.suites import PROFILES, SUITES
@@ -30,7 +30,7 @@ def listed(parameter: str, text: str, names: Sequence[str] = ()) -> list[Any]:
         return [*names]
     found = [part.strip() for part in text.split(",") if part.strip()]
     require(found, parameter, text, "one or several, with commas between them")
-    return found if names else [commands.value(part) for part in found]
+    return found if names else [fields.value(part) for part in found]
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -82,14 +82,14 @@ def works_of(given: argparse.Namespace) -> list[Work]:
         listed("sizes", given.sizes),
         listed("seeds", given.seeds),
         listed("language", given.language, languages.available()),
-        commands.settings("knob", given.knob, "facts=50"),
-        commands.settings("set", given.set, "k=3"),
+        fields.settings("knob", given.knob, "facts=50"),
+        fields.settings("set", given.set, "k=3"),
         model=given.model,
         engine=given.engine,
-        engine_options=commands.settings("engine-option", given.engine_option, "dtype=float32"),
-        length=commands.value(given.length),
+        engine_options=fields.settings("engine-option", given.engine_option, "dtype=float32"),
+        length=fields.value(given.length),
         profile=given.profile,
-        probes=commands.value(given.probes),
+        probes=fields.value(given.probes),
         root=given.root,
     )
 

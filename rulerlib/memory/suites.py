@@ -29,7 +29,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, TextIO
 
 import rulerlib
-from rulerlib import commands, languages, paths, samples
+from rulerlib import commands, fields, languages, paths, samples
 from rulerlib.errors import (
     BusyError,
     ParameterError,
@@ -313,15 +313,13 @@ def _parser() -> argparse.ArgumentParser:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Write the set that a command line asks for, and return the exit code: 2 for an error."""
     given = _parser().parse_args(arguments)
-    numbers = {name: commands.value(getattr(given, name)) for name in ("size", "seed", "probes")}
+    numbers = {name: fields.value(getattr(given, name)) for name in ("size", "seed", "probes")}
     names = {name: getattr(given, name) for name in ("suite", "language", "profile")}
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")
         try:
             path = write(
-                Recipe(
-                    **names, **numbers, changes=commands.settings("knob", given.knob, "facts=50")
-                ),
+                Recipe(**names, **numbers, changes=fields.settings("knob", given.knob, "facts=50")),
                 given.out,
             )
         except RulerError as error:

@@ -21,13 +21,12 @@ from pathlib import Path
 from typing import Any, Self
 
 from rulerlib import checkpoints, languages, models, paths
-from rulerlib.dataset import check_length
-from rulerlib.errors import dictionary, one_of, require, whole_number
+from rulerlib.errors import dictionary, one_of, require
+from rulerlib.fields import check_fields
 from rulerlib.languages import Language
 from rulerlib.memory import presets
 from rulerlib.memory.presets import Preset
 from rulerlib.memory.suites import PROFILES, SUITES, Recipe
-from rulerlib.models import options
 from rulerlib.prompts import Frame
 from rulerlib.store.cell import Cell
 
@@ -96,11 +95,8 @@ class Work:
         _ = self.recipe
         # As they are meant: what the preset has already is no change.
         object.__setattr__(self, "changes", dict(self.settings.changes))
-        whole_number("length", self.length, 1)
-        check_length("length", self.length)
-        models.engine_class(self.engine)
+        check_fields(self)
         checkpoints.checked(self.model, self.engine)
-        options.checked("engine_options", self.engine_options)
         paths.named("root", self.root, "the name of a folder")
 
     @cached_property

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any, Self
 
 from rulerlib import models, predict
 from rulerlib.errors import ParameterError, flag, one_of, require, whole_number
+from rulerlib.fields import notebook_parameters
 from rulerlib.models import options
-from rulerlib.parameters import halves, notebook_parameters
+from rulerlib.parameters import halves
 from rulerlib.playground.answer import Answer, sources
 from rulerlib.playground.prompt import TASK, Prompt, Samples
 from rulerlib.playground.setting import ROWS, RULES, Setting

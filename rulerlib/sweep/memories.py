@@ -24,11 +24,11 @@ from typing import TYPE_CHECKING, Any
 
 from rulerlib import samples
 from rulerlib.errors import RulerError, dictionary, one_of, require, whole_number
+from rulerlib.fields import listed
 from rulerlib.memory import presets
 from rulerlib.memory.suites import PROFILES, SUITES
 from rulerlib.memory.work import COST, METRICS, STOPPED, Work, expand
 from rulerlib.progress import Progress
-from rulerlib.tasks import listed
 
 if TYPE_CHECKING:
     from rulerlib.sweep.models import PlannedModel

@@ -17,9 +17,8 @@ from pathlib import Path
 from typing import Any, Self
 
 from rulerlib import packages, paths, tasks
-from rulerlib.dataset import check_length
 from rulerlib.errors import DataError, dictionary, require, whole_number
-from rulerlib.parameters import home
+from rulerlib.fields import check_length, home
 from rulerlib.prompts import Decoding, PromptFormat
 from rulerlib.runs import Run
 from rulerlib.sweep.memories import Memories
@@ -54,7 +53,7 @@ class Plan:
     format, decoding
         How all models are asked that say nothing else.
     output
-        The folder of the sweep; relative to the folder of `rulerlib.parameters.home`.
+        The folder of the sweep; relative to the folder of `rulerlib.fields.home`.
     cells_per_job, hours_per_job
         A job is split where it would have more cells than this, or take longer.
 
@@ -90,7 +89,7 @@ class Plan:
             for number, value in enumerate(values):
                 require(value not in values[:number], name, value, "given once")
         for length in self.lengths:
-            check_length("lengths", whole_number("lengths", length, 1))
+            check_length("lengths", length)
         for seed in self.seeds:
             whole_number("seeds", seed, 0)
         whole_number("num_samples", self.num_samples, 1)

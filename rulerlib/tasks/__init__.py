@@ -12,6 +12,7 @@ from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from rulerlib.errors import one_of, require, whole_number
+from rulerlib.fields import listed
 from rulerlib.scoring import Scoring
 from rulerlib.tasks import (
     common_words,
@@ -181,15 +182,6 @@ def resolve(name: str, **knobs: Any) -> Task:
     for knob in knobs:
         one_of("knob", knob, allowed)
     return replace(task, knobs=replace(task.knobs, **knobs))
-
-
-def listed(text: str) -> list[str]:
-    """Return the names in a text with commas, as papermill's ``-p x [a,b]`` hands over a list.
-
-    >>> listed("a"), listed("['a', 'b']")
-    (['a'], ['a', 'b'])
-    """
-    return [part.strip(" '\"") for part in text.strip("[] ").split(",")]
 
 
 def names(chosen: str | Sequence[str], family: str | None = None) -> list[str]:

@@ -9,9 +9,10 @@ model made of it, `fates` where each question was lost.
 >>> [fate(row) for row in rows.to_dict("records")]
 ['right', 'read wrongly', 'no room in the prompt', 'not recalled']
 
-All tables take what `rulerlib.analysis.memory_rows.read` returns. Intervals are at 95 % and
-clustered by episode, for several questions may be asked about one; see
-`rulerlib.intervals.clustered`. Shares run from 0 to 1.
+All tables take what `rulerlib.analysis.memory_rows.read` returns, and as ``by`` what is averaged
+separately (None: `rulerlib.analysis.memory_rows.by_of`). Intervals are at 95 % and clustered by
+episode, for several questions may be asked about one; see `rulerlib.intervals.clustered`. Shares
+run from 0 to 1.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ RECALLS = ("recall_at_1", "recall_at_5", "recall_at_10")
 """The share of the needed facts among the first texts that were recalled."""
 
 PERCENT = (
-    "em", *MEASURES, *DIAGNOSTICS, *RECALLS, "in_prompt", "reader", "oracle", "leaked", "constant",
+    *MEASURES, *DIAGNOSTICS, *RECALLS, "in_prompt", "reader", "oracle", "leaked", "constant",
     "chance", "baseline", "difference", "valid", "success", "value", "target",
 )  # fmt: skip
 """Columns of these tables that are shares, for `rulerlib.show.table`."""
@@ -62,40 +63,26 @@ _NEAR_ZERO = 0.1
 def table(rows: pd.DataFrame, by: Sequence[str] | None = None) -> pd.DataFrame:
     """Return how often questions were answered, with the form of the answers.
 
-    Parameters
-    ----------
-    by
-        What is averaged separately; None: `rulerlib.analysis.memory_rows.by_of`.
-
     Returns
     -------
     DataFrame
         ``by``; ``n`` and ``episodes``, as counts; the mean and the interval of each of `MEASURES`,
-        ``"em_norm low"`` and ``"em_norm high"``; the shares of `DIAGNOSTICS`. Where there are older
-        runs, of which only a mean is known, ``em`` has it, and their ``n`` is 0. An empty table
-        says why.
+        ``"em_norm low"`` and ``"em_norm high"``; the shares of `DIAGNOSTICS`. An empty table says
+        why.
     """
     if rows.empty:
         return rows
-    by, found = by_of(rows, by), []
-    for names, part in groups(rows, by):
-        asked = part[~part["legacy"].astype(bool)]
-        row = {**names, "n": len(asked), "episodes": asked["unit"].nunique()}
+    found = []
+    for names, part in groups(rows, by_of(rows, by)):
+        row = {**names, "n": len(part), "episodes": part["unit"].nunique()}
         for name in MEASURES:
-            row |= mean(asked, name)
-        row |= {name: asked[name].mean() for name in DIAGNOSTICS}
-        found.append({**row, "em": part.loc[part["legacy"].astype(bool), "em"].mean()})
-    made = pd.DataFrame(found)
-    return made if rows["legacy"].any() else made.drop(columns="em")
+            row |= mean(part, name)
+        found.append({**row, **{name: part[name].mean() for name in DIAGNOSTICS}})
+    return pd.DataFrame(found)
 
 
 def store_table(rows: pd.DataFrame, by: Sequence[str] | None = None) -> pd.DataFrame:
     """Return what the memory delivered for questions that can be answered, and what was made of it.
-
-    Parameters
-    ----------
-    by
-        As in `table`.
 
     Returns
     -------
@@ -133,12 +120,12 @@ def store_table(rows: pd.DataFrame, by: Sequence[str] | None = None) -> pd.DataF
 def _answerable(rows: pd.DataFrame) -> pd.DataFrame:
     """Return the rows of questions that can be answered; an empty table says why."""
     able = rows[rows["answerable"] == 1] if len(rows) else rows
-    if able.empty:
-        return nothing(rows.attrs.get("why", "No question here can be answered."))
-    return able
+    return able if len(able) else nothing(
+        rows.attrs.get("why", "No question here can be answered.")
+    )  # fmt: skip
 
 
-def fate(row: Mapping[str, Any]) -> str:
+def fate(row: Mapping[Any, Any]) -> str:
     """Return what became of a question that can be answered: one of `FATES`.
 
     All needed facts were recalled if they are among the first ten texts. A preset that recalls
@@ -157,11 +144,6 @@ def fate(row: Mapping[str, Any]) -> str:
 def fates(rows: pd.DataFrame, by: Sequence[str] | None = None) -> pd.DataFrame:
     """Return what became of the questions that can be answered.
 
-    Parameters
-    ----------
-    by
-        As in `table`.
-
     Returns
     -------
     DataFrame
@@ -170,31 +152,24 @@ def fates(rows: pd.DataFrame, by: Sequence[str] | None = None) -> pd.DataFrame:
     able = _answerable(rows)
     if able.empty:
         return able
-    known = zip(*(able[name] for name in _OF_FATES), strict=True)
-    able = able.assign(fate=[fate(dict(zip(_OF_FATES, row, strict=True))) for row in known])
-    found = []
-    for names, part in groups(able, by_of(rows, by)):
-        counts = part["fate"].value_counts()
-        for each in FATES:
-            count = int(counts.get(each, 0))
-            found.append({**names, "n": len(part), "fate": each, "count": count,
-                          "share": count / len(part)})  # fmt: skip
-    return pd.DataFrame(found)
+    able = able.assign(fate=[fate(row) for row in able[[*_OF_FATES]].to_dict("records")])
+    return pd.DataFrame([
+        {**names, "n": len(part), "fate": name, "count": count, "share": count / len(part)}
+        for names, part in groups(able, by_of(rows, by))
+        for name in FATES
+        for count in [int((part["fate"] == name).sum())]
+    ])  # fmt: skip
 
 
-def capacity(rows: pd.DataFrame, by: Sequence[str] = ("model", "language")) -> pd.DataFrame:
+def capacity(rows: pd.DataFrame) -> pd.DataFrame:
     """Return accuracy and recall by the number of facts that an episode taught.
-
-    Parameters
-    ----------
-    by
-        What is averaged separately, beside the preset and the number of facts.
 
     Returns
     -------
     DataFrame
-        ``by``, ``preset``, ``facts``, ``n``, and with intervals ``em_norm``, ``recall_at_5`` and
-        ``in_prompt``. An empty table says that the suite `CAPACITY` was not asked.
+        ``model``, ``language``, ``preset``, ``facts``, ``n``, and with intervals ``em_norm``,
+        ``recall_at_5`` and ``in_prompt``. An empty table says that the suite `CAPACITY` was not
+        asked.
     """
     asked = rows[(rows["suite"] == CAPACITY) & (rows["answerable"] == 1)] if len(rows) else rows
     if asked.empty:
@@ -204,17 +179,12 @@ def capacity(rows: pd.DataFrame, by: Sequence[str] = ("model", "language")) -> p
     return pd.DataFrame([
         {**names, "n": len(part), **mean(part, "em_norm"), **mean(part, "recall_at_5"),
          **mean(part, "in_prompt")}
-        for names, part in groups(asked, [*by, "preset", *changes, "facts"])
+        for names, part in groups(asked, ["model", "language", "preset", *changes, "facts"])
     ])  # fmt: skip
 
 
 def routes(rows: pd.DataFrame, by: Sequence[str] | None = None) -> pd.DataFrame:
     """Return how well ways were found, for questions about a route or its length.
-
-    Parameters
-    ----------
-    by
-        As in `table`.
 
     Returns
     -------
@@ -243,13 +213,11 @@ def reader_ceiling(rows: pd.DataFrame) -> str:
         )
     said = []
     for names, part in groups(oracle, by_of(rows)[:-1]):
-        found = mean(part, "em_norm")
-        if found["em_norm"] < _NEAR_ZERO:
-            right = int(part["em_norm"].sum())
-            said.append(
-                f"{names['suite']} ({names['language']}, {right} of {len(part)} right, interval up"
-                f" to {100 * found['em_norm high']:.0f} %)"
-            )
+        share = mean(part, "em_norm")
+        if share["em_norm"] < _NEAR_ZERO:
+            right, high = int(part["em_norm"].sum()), 100 * share["em_norm high"]
+            count = f"{right} of {len(part)} right, interval up to {high:.0f} %"
+            said.append(f"{names['suite']} ({names['language']}, {count})")
     if not said:
         return (
             "With the needed facts given, the model answers at least one in ten questions of each"

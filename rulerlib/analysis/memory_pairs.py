@@ -4,10 +4,8 @@ All presets are asked the same questions, so they are compared question by quest
 in `rulerlib.analysis.pairs`. That needs far fewer questions: at n = 200 the standard error of one
 mean is up to 3.5 points, and of the difference of two separate means up to 5.
 
->>> verdict(0.02, 0.07, 0.08), verdict(0.09, 0.2, 0.08), verdict(0.02, 0.2, 0.08)
-('not reached', 'reached', 'cannot be told yet')
-
-All tables take what `rulerlib.analysis.memory_rows.read` returns.
+All tables take what `rulerlib.analysis.memory_rows.read` returns, and as ``by`` what is compared
+separately, see `rulerlib.analysis.memory`.
 """
 
 from __future__ import annotations
@@ -21,11 +19,8 @@ import numpy as np
 import pandas as pd
 
 from rulerlib.analysis import pairs
-from rulerlib.analysis.memory import MEASURES
 from rulerlib.analysis.memory_rows import QUESTION, by_of, groups, mean
 from rulerlib.analysis.tables import RESAMPLES, groups_of, nothing
-from rulerlib.errors import one_of, whole_number
-from rulerlib.memory.presets import NAMES
 
 BASELINE = "span_short"
 """The preset that others are compared with: the same decoding and no memory."""
@@ -43,59 +38,39 @@ _MEMORIES = ("memory/hei_nw", "memory/sgc_rss", "memory/smpd")
 _ROW = ["measure", "n", "mean", "baseline", "difference", "low", "high", "method", "p", "p_holm",
         "needed", "left_out", "note"]  # fmt: skip
 
-REACHED, MISSED, OPEN = "reached", "not reached", "cannot be told yet"
+_REACHED, _MISSED, _OPEN = "reached", "not reached", "cannot be told yet"
 
 
 def floors(rows: pd.DataFrame, by: Sequence[str] | None = None) -> pd.DataFrame:
     """Return what can be had for nothing, whatever the preset.
 
-    Parameters
-    ----------
-    by
-        What is averaged separately; None: as the tables of `rulerlib.analysis.memory`, without the
-        preset.
-
     Returns
     -------
     DataFrame
-        ``by``; ``n``, the questions; ``constant``, how many of them the answer that is right most
-        often in its set gets right; ``chance``, how many a value does that is drawn among those of
-        its kind that were taught; NaN where neither can be said. An empty table says why.
+        ``by``, without the preset; ``n``, the questions; ``constant``, how many of them the answer
+        that is right most often in its set gets right; ``chance``, how many a value does that is
+        drawn among those of its kind that were taught; NaN where neither can be said. An empty
+        table says why.
     """
     if rows.empty:
         return rows
-    by = [name for name in by_of(rows, by) if name not in ("preset", "changes")]
     found = []
-    for names, part in groups(rows, by):
-        part = part[~part.duplicated([*QUESTION, "size"]) & ~part["legacy"].astype(bool)]
+    for names, part in groups(rows, _without_preset(by_of(rows, by))):
+        part = part[~part.duplicated([*QUESTION, "size"])]
         found.append({**names, "n": len(part), "constant": part["constant"].mean(),
                       "chance": part["chance"].mean()})  # fmt: skip
     return pd.DataFrame(found)
 
 
-def compared(
-    rows: pd.DataFrame,
-    baseline: str = BASELINE,
-    measure: str = "em_norm",
-    by: Sequence[str] | None = None,
-    resamples: int = RESAMPLES,
-    seed: int = 0,
-) -> pd.DataFrame:
-    """Return the difference between each preset and a baseline, on the questions both were asked.
+def _without_preset(by: Sequence[str]) -> list[str]:
+    return [name for name in by if name not in ("preset", "changes")]
 
-    Presets that were asked with another format or decoding, as `core` is, are not compared: their
-    row has only a note.
 
-    Parameters
-    ----------
-    baseline
-        A preset. A positive difference is in favour of the other one.
-    measure
-        One of `rulerlib.analysis.memory.MEASURES`.
-    by
-        What is compared separately; see `rulerlib.analysis.memory.table`.
-    resamples, seed
-        See `rulerlib.analysis.pairs.paired`.
+def compared(rows: pd.DataFrame, by: Sequence[str] | None = None) -> pd.DataFrame:
+    """Return the difference in em_norm between each preset and `BASELINE`.
+
+    It is taken on the questions both were asked. Presets that were asked with another format or
+    decoding, as `core` is, are not compared: their row has only a note.
 
     Returns
     -------
@@ -109,93 +84,57 @@ def compared(
 
     Raises
     ------
-    ParameterError
-        If there is no such preset or measure, or a number cannot work.
     MissingExtraError
         If `scipy` is not installed.
     """
     if rows.empty:
         return rows
-    one_of("measure", measure, MEASURES)
-    one_of("baseline", baseline, dict.fromkeys((*rows["preset"], *NAMES)))
-    if baseline not in {*rows["preset"]}:
-        return nothing(f"{baseline} was not asked, so there is nothing to compare with.")
-    whole_number("resamples", resamples, 1)
-    whole_number("seed", seed, 0)
-    rng = np.random.default_rng(seed)
-    by, found = by_of(rows, by), []
-    others = [name for name in by if name not in ("preset", "changes")]
-    plain = rows[~rows["legacy"].astype(bool)]
-    asked = plain[(plain["preset"] == baseline) & (plain["changes"] == "")]
-    first = {tuple(names.values()): part for names, part in groups(asked, others)}
-    for names, part in groups(plain, by):
-        if names["preset"] == baseline and (part["changes"] == "").all():
-            continue
-        other = first.get(tuple(names[name] for name in others))
-        found.append({**names, "measure": measure, **_row(part, other, measure, resamples, rng)})
+    rng, by, found = np.random.default_rng(0), by_of(rows, by), []
+    others = _without_preset(by)
+    is_baseline = (rows["preset"] == BASELINE) & (rows["changes"] == "")
+    first = {tuple(names.values()): part for names, part in groups(rows[is_baseline], others)}
+    if not first:
+        return nothing(f"{BASELINE} was not asked, so there is nothing to compare with.")
+    for names, part in groups(rows, by):
+        if names["preset"] != BASELINE or (part["changes"] != "").any():
+            other = first.get(tuple(names[name] for name in others))
+            found.append({**names, "measure": "em_norm", **_difference(part, other, rng)[0]})
     if not found:
-        return nothing(f"There is no preset here but {baseline}, and a comparison needs two.")
+        return nothing(f"There is no preset here but {BASELINE}, and a comparison needs two.")
     family = pd.DataFrame(found, columns=[*by, *_ROW])
     family["p_holm"] = pairs.holm(family["p"].tolist())
     # Whole numbers that may be missing.
     return family.astype({"n": "Int64", "left_out": "Int64"})
 
 
-def _row(
-    part: pd.DataFrame,
-    other: pd.DataFrame | None,
-    measure: str,
-    resamples: int,
-    rng: np.random.Generator,
-) -> dict[str, Any]:
-    """Return the comparison of one preset with the baseline, or a note why there is none."""
-    if other is None:
-        return {"note": "the baseline was not asked"}
-    differs = _differing(part, other)
-    if differs:
-        return {"note": f"asked with another {', '.join(differs)}"}
-    both = joined(part, other, measure)
-    if both.empty:
-        return {"note": "no question in common"}
-    row = pairs.compared(both, resamples, rng)
-    left_out = len(part) + len(other) - 2 * len(both)
-    means = {"mean": row["first"], "baseline": row["second"]}
-    return {**{name: row[name] for name in row if name in _ROW}, **means, "left_out": left_out,
-            "note": ""}  # fmt: skip
+def _difference(
+    part: pd.DataFrame, other: pd.DataFrame | None, rng: np.random.Generator
+) -> tuple[dict[str, Any], float]:
+    """Return the comparison of a preset with the baseline, or a note why there is none.
 
-
-def joined(part: pd.DataFrame, other: pd.DataFrame, measure: str) -> pd.DataFrame:
-    """Return the questions that two presets were both asked, with both values and their episode.
-
-    Parameters
-    ----------
-    part, other
-        The rows of one preset each, of the same model.
-    measure
-        The column of values.
-
-    Returns
-    -------
-    DataFrame
-        ``task`` (the suite), ``value``, ``value_other``, ``unit`` and ``difference``.
+    Beside it stands the variance of the differences, question by question.
     """
-    keys = [*QUESTION, "gold"]
-    columns = [*keys, measure]
-    both = part[[*columns, "unit"]].merge(other[columns], on=keys, suffixes=("", "_other"))
-    both = both.rename(
-        columns={measure: "value", f"{measure}_other": "value_other", "suite": "task"}
-    )
-    return both.assign(difference=both["value"] - both["value_other"])
+    if other is None:
+        return {"note": "the baseline was not asked"}, math.nan
+    if differs := _differing(part, other):
+        return {"note": f"asked with another {', '.join(differs)}"}, math.nan
+    columns = [*QUESTION, "gold", "em_norm"]
+    both = part[[*columns, "unit"]].merge(other[columns], on=columns[:-1], suffixes=("", "_other"))
+    if both.empty:
+        return {"note": "no question in common"}, math.nan
+    names = {"em_norm": "value", "em_norm_other": "value_other", "suite": "task"}
+    row = pairs.compared(both.rename(columns=names), RESAMPLES, rng)
+    return {
+        **{name: value for name, value in row.items() if name in _ROW},
+        "mean": row["first"], "baseline": row["second"],
+        "left_out": len(part) + len(other) - 2 * len(both), "note": "",
+    }, row["variance"]  # fmt: skip
 
 
 def _differing(part: pd.DataFrame, other: pd.DataFrame) -> list[str]:
     """Return in what the questions were put otherwise: the names of settings, in words."""
-    differs: dict[str, None] = {}
-    ours, theirs = ([json.loads(each) for each in {*rows["asked"]}] for rows in (part, other))
-    for one in ours:
-        for two in theirs:
-            differs |= dict.fromkeys(_names(one, two))
-    return list(differs)
+    ours, theirs = ([json.loads(text) for text in {*rows["asked"]}] for rows in (part, other))
+    return list(dict.fromkeys(name for one in ours for two in theirs for name in _names(one, two)))
 
 
 def _names(one: dict[str, Any], two: dict[str, Any]) -> Iterator[str]:
@@ -207,27 +146,15 @@ def _names(one: dict[str, Any], two: dict[str, Any]) -> Iterator[str]:
             yield name.replace("_", " ")
 
 
-# ------------------------------------------------------------- targets
+# --- Targets ----------------------------------------------------------------------------------
 
 
-def verdict(low: float, high: float, target: float) -> str:
-    """Return whether a value lies above a target, as its interval says."""
-    if low > target:
-        return REACHED
-    return MISSED if high <= target else OPEN
-
-
-def targets(rows: pd.DataFrame, resamples: int = RESAMPLES, seed: int = 0) -> pd.DataFrame:
+def targets(rows: pd.DataFrame) -> pd.DataFrame:
     """Return whether the two targets are reached: by each baseline, and by each memory.
 
     No baseline may answer more than `SATURATED` of `episodic` to the letter; else the suite is
     saturated, and its hard profile is to be run. And a memory is to be better than the baseline
     `BASELINE` on `episodic_multi` by `BETTER` at the size `AT`.
-
-    Parameters
-    ----------
-    resamples, seed
-        See `compared`.
 
     Returns
     -------
@@ -239,20 +166,18 @@ def targets(rows: pd.DataFrame, resamples: int = RESAMPLES, seed: int = 0) -> pd
 
     Raises
     ------
-    ParameterError, MissingExtraError
-        As `compared`.
+    MissingExtraError
+        If `scipy` is not installed.
     """
     if rows.empty:
         return rows
-    plain = rows[(rows["changes"] == "") & ~rows["legacy"].astype(bool)]
-    plain = plain[plain["profile"].isin(["default", ""])]
+    plain = rows[(rows["changes"] == "") & rows["profile"].isin(["default", ""])]
     found = []
     for names, part in groups_of(plain, ("model", "language")):
         for preset in _BASELINES:
             found.append({**names, "preset": preset, **_unsaturated(part, preset)})
         for preset in _MEMORIES:
-            row = _better(part, preset, resamples, np.random.default_rng(seed))
-            found.append({**names, "preset": preset, **row})
+            found.append({**names, "preset": preset, **_better(part, preset)})
     if not found:
         return nothing("There are no answers of whole presets in the default profile.")
     columns = ["model", "language", "preset", "goal", "n", "value", "low", "high", "target",
@@ -260,56 +185,57 @@ def targets(rows: pd.DataFrame, resamples: int = RESAMPLES, seed: int = 0) -> pd
     return pd.DataFrame(found, columns=columns)
 
 
+def _verdict(low: float, high: float, target: float) -> str:
+    """Return whether a value lies above a target, as its interval says."""
+    return _REACHED if low > target else _MISSED if high <= target else _OPEN
+
+
 def _unsaturated(rows: pd.DataFrame, preset: str) -> dict[str, Any]:
     """Return whether a baseline stays below the line; sizes and seeds are put together."""
     goal = f"at most {100 * SATURATED:.0f} % raw on episodic"
-    own = rows[(rows["suite"] == "episodic") & (rows["preset"] == preset)]
-    row = {"goal": goal, "target": SATURATED}
-    for _, part in groups(own, ("model",)):
-        found = mean(part, "em_raw")
-        low, high = found["em_raw low"], found["em_raw high"]
-        above = verdict(low, high, SATURATED)
-        told = {REACHED: MISSED, MISSED: REACHED}.get(above, above)
-        spread = pairs.variance(part.assign(difference=part["em_raw"]))
-        note = "saturated: run the profile hard" if told == MISSED else ""
-        value = found["em_raw"]
-        return {
-            **row, "n": len(part), "value": value, "low": low, "high": high, "verdict": told,
-            "needed": pairs.samples_needed(value - SATURATED, spread), "note": note,
-        }  # fmt: skip
-    return {**row, **_unknown(f"{preset} was not asked episodic")}
-
-
-def _better(
-    rows: pd.DataFrame, preset: str, resamples: int, rng: np.random.Generator
-) -> dict[str, Any]:
-    """Return whether a memory is better than the baseline by as much as it should be."""
-    goal = f"{100 * BETTER:.0f} points better than {BASELINE} on episodic_multi at n = {AT}"
-    row = {"goal": goal, "target": BETTER}
-    asked = rows[rows["suite"] == "episodic_multi"]
-    there = asked[asked["size"] == AT]
-    sized = there if {preset, BASELINE} <= {*there["preset"]} else asked
-    own, other = (
-        [part for _, part in groups(sized[sized["preset"] == name], ("model",))]
-        for name in (preset, BASELINE)
-    )
-    if not own or not other:
-        asked_for = ((preset, own), (BASELINE, other))
-        missing = " and ".join(name for name, parts in asked_for if not parts)
-        return {**row, **_unknown(f"not asked episodic_multi: {missing}")}
-    found = _row(own[0], other[0], "em_norm", resamples, rng)
-    if found["note"]:
-        return {**row, **_unknown(found["note"])}
-    both = joined(own[0], other[0], "em_norm")
-    value, low, high = (found[name] for name in ("difference", "low", "high"))
+    asked = rows[(rows["suite"] == "episodic") & (rows["preset"] == preset)]
+    if asked.empty:
+        return _unknown(goal, SATURATED, f"{preset} was not asked episodic")
+    ((_, part),) = groups(asked, ("model",))
+    value, low, high = mean(part, "em_raw").values()
+    above = _verdict(low, high, SATURATED)
+    verdict = {_REACHED: _MISSED, _MISSED: _REACHED}.get(above, above)
+    spread = pairs.variance(part.assign(difference=part["em_raw"]))
     return {
-        **row, "n": found["n"], "value": value, "low": low, "high": high,
-        "verdict": verdict(low, high, BETTER) if sized is there else OPEN,
-        "needed": pairs.samples_needed(value - BETTER, pairs.variance(both)),
-        "note": "" if sized is there else f"not both were asked at n = {AT}",
+        "goal": goal, "n": len(part), "value": value, "low": low, "high": high,
+        "target": SATURATED, "verdict": verdict,
+        "needed": pairs.samples_needed(value - SATURATED, spread),
+        "note": "saturated: run the profile hard" if verdict == _MISSED else "",
     }  # fmt: skip
 
 
-def _unknown(why: str) -> dict[str, Any]:
-    return {"n": 0, "value": math.nan, "low": math.nan, "high": math.nan, "verdict": OPEN,
-            "needed": math.nan, "note": why}  # fmt: skip
+def _better(rows: pd.DataFrame, preset: str) -> dict[str, Any]:
+    """Return whether a memory is better than the baseline by as much as it should be."""
+    goal = f"{100 * BETTER:.0f} points better than {BASELINE} on episodic_multi at n = {AT}"
+    asked = rows[rows["suite"] == "episodic_multi"]
+    there = asked[asked["size"] == AT]
+    whole = {preset, BASELINE} <= {*there["preset"]}
+    sized = there if whole else asked
+    parts = {
+        name: part
+        for name in (preset, BASELINE)
+        for _, part in groups(sized[sized["preset"] == name], ("model",))
+    }
+    if len(parts) < 2:
+        missing = " and ".join(name for name in (preset, BASELINE) if name not in parts)
+        return _unknown(goal, BETTER, f"not asked episodic_multi: {missing}")
+    row, spread = _difference(parts[preset], parts[BASELINE], np.random.default_rng(0))
+    if row["note"]:
+        return _unknown(goal, BETTER, row["note"])
+    value, low, high = (row[name] for name in ("difference", "low", "high"))
+    return {
+        "goal": goal, "n": row["n"], "value": value, "low": low, "high": high, "target": BETTER,
+        "verdict": _verdict(low, high, BETTER) if whole else _OPEN,
+        "needed": pairs.samples_needed(value - BETTER, spread),
+        "note": "" if whole else f"not both were asked at n = {AT}",
+    }  # fmt: skip
+
+
+def _unknown(goal: str, target: float, why: str) -> dict[str, Any]:
+    unknown = dict.fromkeys(("value", "low", "high", "needed"), math.nan)
+    return {"goal": goal, "n": 0, **unknown, "target": target, "verdict": _OPEN, "note": why}

@@ -15,9 +15,9 @@ import math
 import re
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -49,6 +49,8 @@ MARKED = ("primary", "ruler", "strict")
 LAYOUT = "<model>/<language>/<length>/pred/<task>.jsonl"
 
 _WORDS = re.compile(r"[^\W\d_]{3,}")
+
+_Run = tuple[Path, dict[str, Any]]
 
 
 def read_predictions(
@@ -88,15 +90,16 @@ def read_predictions(
     """
     runs = _runs(folders, studies)
     for parameter, names in (("models", models), ("languages", languages), ("tasks", task_names)):
-        chosen = wanted(parameter, names)
-        known = sorted({name for run in runs for name in _names(*run)[parameter]})
-        for name in chosen or ():
-            one_of(parameter, name, known)
-        runs = [run for run in runs if not chosen or _names(*run)[parameter] & {*chosen}]
+        if chosen := wanted(parameter, names):
+            named = [(_names(*run)[parameter], run) for run in runs]
+            choices = sorted({name for names_of_run, _ in named for name in names_of_run})
+            for name in chosen:
+                one_of(parameter, name, choices)
+            runs = [run for names_of_run, run in named if names_of_run & {*chosen}]
     if lengths is not None:
         measured = sorted({about["length"] for _, about in runs})
-        allowed = f"among those that were run: {', '.join(map(str, measured))}"
-        require(set(lengths) <= {*measured}, "lengths", [*lengths], allowed)
+        among = f"among those that were run: {', '.join(map(str, measured))}"
+        require(set(lengths) <= {*measured}, "lengths", [*lengths], among)
         runs = [run for run in runs if run[1]["length"] in lengths]
     for path, about in runs:
         predictions, repeated = answers.evidence(path)
@@ -132,11 +135,9 @@ def _names(path: Path, about: Mapping[str, Any]) -> dict[str, set[str]]:
     }
 
 
-def _runs(
-    folders: str | Path | Sequence[str | Path], studies: bool
-) -> list[tuple[Path, dict[str, Any]]]:
+def _runs(folders: str | Path | Sequence[str | Path], studies: bool) -> list[_Run]:
     """Return every file of predictions with its settings, by rising length and RULER's order."""
-    runs: dict[str, tuple[Path, dict[str, Any]]] = {}
+    runs: dict[str, _Run] = {}
     for folder in [folders] if isinstance(folders, (str, Path)) else folders:
         top = paths.named("runs", folder, "a folder that exists").resolve()
         require(top.is_dir(), "runs", str(folder), "a folder that exists")
@@ -154,7 +155,7 @@ def _runs(
     return sorted(runs.values(), key=_position)
 
 
-def _position(run: tuple[Path, dict[str, Any]]) -> tuple[Any, ...]:
+def _position(run: _Run) -> tuple[Any, ...]:
     """Return what files of predictions are sorted by."""
     path, about = run
     label, names = labels.task(about), [*tasks.TASKS]
@@ -170,29 +171,29 @@ def _position(run: tuple[Path, dict[str, Any]]) -> tuple[Any, ...]:
 def _about(path: Path) -> dict[str, Any]:
     """Return what the predictions of a file belong to."""
     settings = answers.read_settings(path)
-    about, dataset = (settings.get(name) or {} for name in ("cell", "dataset"))
-    objects = [about, dataset]
-    if isinstance(about, dict):
-        objects += [about.get(name) or {} for name in ("knobs", "format", "options")]
-    if isinstance(dataset, dict):
-        objects.append(dataset.get("knobs") or {})
-    holds = all(isinstance(each, dict) for each in objects)
-    if holds and about:
-        names: list[Any] = [about.get(name) for name in ("model", "language", "task")]
-        length: Any = about.get("length")
-        holds = all(is_text(name) and len(name) < 1000 for name in names)
+    cell, dataset = settings.get("cell") or {}, settings.get("dataset") or {}
+    holds = isinstance(cell, dict) and isinstance(dataset, dict)
+    holds = holds and all(
+        isinstance(values.get(name) or {}, dict)
+        for values, names in ((cell, ("knobs", "format", "options")), (dataset, ("knobs",)))
+        for name in names
+    )
+    if holds and cell:
+        texts: list[Any] = [cell.get(name) for name in ("model", "language", "task")]
+        length: Any = cell.get("length")
+        holds = all(is_text(text) and len(text) < 1000 for text in texts)
         holds = holds and is_number(length) and 0 < length <= LARGEST
     if not holds:
         reason = "it does not say which model, language, task and length these are"
         raise DataError(f"{answers.settings_path(path)}: damaged ({reason}).")
-    if about:
-        return {**about, **answers.planned(path)}
-    known = {name: dataset[name] for name in ("seed", "texts", "knobs") if name in dataset}
-    *_, model, language, length, _, _ = path.parts
-    if not length.isdecimal():
-        raise DataError(f"{path}: the folder '{length}' should be a length in tokens.")
-    cell = {"model": model, "language": language, "task": path.stem, "length": int(length)}
-    return known | cell
+    if cell:
+        return {**cell, **answers.planned(path)}
+    # A run of NVIDIA's scripts, or of an edition whose settings had no cell.
+    *_, model, language, folder, _, _ = path.parts
+    if not folder.isdecimal():
+        raise DataError(f"{path}: the folder '{folder}' should be a length in tokens.")
+    names = {"model": model, "language": language, "task": path.stem, "length": int(folder)}
+    return {name: dataset[name] for name in ("seed", "texts", "knobs") if name in dataset} | names
 
 
 def scores(
@@ -238,24 +239,24 @@ def scores(
     ParameterError
         If no task has the measure ``primary``.
     """
-    runs: dict[str, _Asked] = {}
-    run: _Asked | None = None
+    runs: dict[str, _Judging] = {}
+    judging: _Judging | None = None
+    last: Mapping[str, Any] | None = None
     # For each prediction the number of its run and what is known of it, and its measures.
     numbers, answered, sizes = list[int](), list[dict[str, Any]](), list[int]()
     measured: dict[str, list[Any]] = {name: [] for name in ("measure", "value", *MARKED)}
     for about, prediction in predictions:
         # The predictions of one file come in a row.
-        if run is None or run.about is not about:
-            name = json.dumps(about, sort_keys=True, default=str)
-            run = runs.setdefault(name, _Asked.of(about, len(runs), primary))
-            run = replace(run, about=about)
-        values, known = _answer(prediction, run.task, run.scoring)
-        numbers.append(run.number)
+        if judging is None or last is not about:
+            last, key = about, json.dumps(about, sort_keys=True, default=str)
+            judging = runs.setdefault(key, _judging(about, len(runs), primary))
+        values, known = _answer(prediction, judging)
+        numbers.append(judging.number)
         answered.append(known)
         sizes.append(len(values))
         measured["measure"] += values
         measured["value"] += values.values()
-        for name, marked in run.marks.items():
+        for name, marked in zip(MARKED, judging.marks, strict=True):
             measured[name] += marked
     if not answered:
         # With all columns, so that every table that is made of it is an empty one.
@@ -263,48 +264,42 @@ def scores(
         row = scores([(any_run, Prediction(0, outputs=[""]))])
         return nothing("There are no predictions.", list(row.columns))
     if primary is not None:
-        one_of("primary", primary, sorted({name for run in runs.values() for name in run.offered}))
+        offered = {name for run in runs.values() for name in run.scoring.scores}
+        one_of("primary", primary, sorted(offered))
     # One row a prediction is made, and repeated for each of its measures.
-    own = pd.DataFrame(map(_whole, _columns([run.about for run in runs.values()])))
-    rows = np.repeat(np.arange(len(answered)), sizes)
+    own = pd.DataFrame(_columns([run.about for run in runs.values()]))
     parts = (
         own.take(np.repeat(numbers, sizes)),
         pd.DataFrame(measured),
-        pd.DataFrame(answered).take(rows),
+        pd.DataFrame(answered).take(np.repeat(np.arange(len(answered)), sizes)),
     )
     return pd.concat([part.reset_index(drop=True) for part in parts], axis=1)
 
 
-@dataclass(frozen=True)
-class _Asked:
-    """What the predictions of one run have in common: its settings, number, task and scoring.
-
-    ``marks`` say of each of ``MARKED`` which measure it is, in the order of the measures.
-    """
+class _Judging(NamedTuple):
+    """How the predictions of one run are judged; ``marks``: which measures are `MARKED`."""
 
     about: Mapping[str, Any]
     number: int
     task: tasks.Task | None
     scoring: Scoring
-    marks: Mapping[str, list[bool]]
-    offered: tuple[str, ...]
+    marks: list[list[bool]]
 
-    @classmethod
-    def of(cls, about: Mapping[str, Any], number: int, primary: str | None) -> _Asked:
-        task = tasks.TASKS.get(labels.base(about["task"]))
-        if task and about.get("knobs"):
-            # Knobs may decide how answers are judged; those of others may be none of ours.
-            with contextlib.suppress(ParameterError), warnings.catch_warnings():
-                warnings.simplefilter("ignore")
-                task = tasks.resolve(task.name, **about["knobs"])
-        scoring = task.scoring if task else LIST
-        offered, strict = scoring.scores, scoring.primary
-        if primary is not None and primary in offered:
-            scoring = replace(scoring, primary=primary)
-        named = (scoring.primary, scoring.ruler, strict)
-        marks = {mark: [name == one for name in scoring.measures]
-                 for mark, one in zip(MARKED, named, strict=True)}  # fmt: skip
-        return cls(about, number, task, scoring, marks, offered)
+
+def _judging(about: Mapping[str, Any], number: int, primary: str | None) -> _Judging:
+    task = tasks.TASKS.get(labels.base(about["task"]))
+    if task and about.get("knobs"):
+        # Knobs may decide how answers are judged; those of others may be none of ours.
+        with contextlib.suppress(ParameterError), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            task = tasks.resolve(task.name, **about["knobs"])
+    scoring = task.scoring if task else LIST
+    strict = scoring.primary
+    if primary is not None and primary in scoring.scores:
+        scoring = replace(scoring, primary=primary)
+    named = (scoring.primary, scoring.ruler, strict)
+    marks = [[name == mark for name in scoring.measures] for mark in named]
+    return _Judging(about, number, task, scoring, marks)
 
 
 def _written(text: Any) -> Any:
@@ -314,41 +309,32 @@ def _written(text: Any) -> Any:
     return HALF.sub(lambda half: f"\\u{ord(half[0]):04x}", text)
 
 
-def _whole(row: dict[str, Any]) -> dict[str, Any]:
-    """Return a row whose half characters are written out."""
-    return {name: _written(value) for name, value in row.items()}
-
-
 def _columns(runs: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """Return for each run what its predictions belong to, told apart from other runs."""
     differ = dict.fromkeys(name for names in labels.differing(runs).values() for name in names)
     columns = []
     for about, model in zip(runs, labels.models(runs), strict=True):
         task, settings = tasks.TASKS.get(labels.base(about["task"])), labels.settings(about)
-        cell = {"language": about["language"], "task": labels.task(about)}
-        own: dict[str, Any] = {"model": model, **cell, "length": about["length"]}
-        own |= {"questions": labels.questions(about)}
-        own |= {name: settings.get(name) for name in differ}
-        own |= {
-            name: about[name]
-            for name in ("group", "setting", "planned", "asked_again")
-            if name in about
-        }
-        own |= {"knobs": labels.knobs(about), "category": task.category if task else "other"}
-        columns.append(own)
+        row = {
+            "model": model, "language": about["language"], "task": labels.task(about),
+            "length": about["length"], "questions": labels.questions(about),
+            **{name: settings.get(name) for name in differ},
+            **{name: about[name] for name in ("group", "setting", "planned", "asked_again")
+               if name in about},
+            "knobs": labels.knobs(about), "category": task.category if task else "other",
+        }  # fmt: skip
+        columns.append({name: _written(value) for name, value in row.items()})
     return columns
 
 
-def _answer(
-    prediction: Prediction, task: tasks.Task | None, scoring: Scoring
-) -> tuple[dict[str, float], dict[str, Any]]:
+def _answer(prediction: Prediction, judging: _Judging) -> tuple[dict[str, float], dict[str, Any]]:
     """Return the measures of one prediction, and what else its rows say."""
     # Tables of Arrow's texts hold no half characters, which a server may have sent.
     pred, outputs, others = prediction.pred, prediction.outputs, prediction.others
     if not pred.isascii():
         pred = HALF.sub("\ufffd", pred)
+    task, scoring, golds = judging.task, judging.scoring, prediction.golds
     language = others.get("language") or "en"
-    golds = prediction.golds
     values = scoring.score(pred, outputs, golds, language)
     facts = dict(others.get("facts", {}))
     if golds:
@@ -356,22 +342,22 @@ def _answer(
     finished, depths = others.get("finished", True), others.get("depths", [])
     # Records that were written before it was known where the limit struck.
     cut_off = others.get("cut_off", None if finished else "answer") or ""
-    found: Sequence[bool] = metrics.appear(pred, outputs)
+    right = values[scoring.primary] == 1
+    appearing: Sequence[bool] = metrics.appear(pred, outputs)
     if "recall" not in scoring.measures:
         # Where any one reference suffices, the needle is the document with the answer. A gold
         # number may stand in the reasoning, or within another number.
-        found = [values[scoring.primary] == 1 if golds else any(found)]
+        appearing = [right if golds else any(appearing)]
     known = mistakes.mistake()
-    if values[scoring.primary] < 1:
+    if not right:
         explain = task.family.explain if task else mistakes.explain_values
         known = explain(prediction, bool(cut_off))
-    asked = zip(depths, map(float, found), strict=False)
     known |= {
         "index": prediction.index, "repeat": prediction.repeat,
         "context_id": _written(others.get("cluster") or others.get("context_id")),
         "pred": pred, "outputs": outputs, "facts": facts,
         "depths": depths, "finished": finished, "cut_off": _written(cut_off),
-        "needles": list(asked),
+        "needles": list(zip(depths, map(float, appearing), strict=False)),
         "truncation": prediction.truncation, "copied": copied(prediction),
     }  # fmt: skip
     return values, known

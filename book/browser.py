@@ -37,10 +37,16 @@ from rulerlib import errors, haystack, languages, models, plots, show, texts
 from rulerlib.analysis import depth_bin
 from rulerlib.errors import DataError
 from rulerlib.playground import ROWS, Playground, Setting
-from rulerlib.playground.answer import VERDICTS
-from rulerlib.playground.labels import HAYSTACK_NAMES, LABELS, TIPS
-from rulerlib.playground.prompt import PARTS
-from rulerlib.playground.setting import BRACES, RULES, WHERE
+from rulerlib.playground.labels import (
+    HAYSTACK_NAMES,
+    LABELS,
+    PARTS,
+    RULES,
+    TIPS,
+    VERDICTS,
+    WHERE,
+)
+from rulerlib.playground.setting import BRACES
 
 SOURCES = Path(__file__).parent / "_static" / "needle"
 LILLE = Path(models.__file__).parent / "lille"

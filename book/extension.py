@@ -350,6 +350,7 @@ class Needle(Generated):
         "book/_static/needle/*",
         "rulerlib/*.py",
         "rulerlib/playground/*.py",
+        "rulerlib/playground/static/*",
         "rulerlib/tasks/*.py",
         "rulerlib/languages/*/*.toml",
         "rulerlib/languages/*/essays/*.txt",

@@ -13,8 +13,7 @@ from typing import Any
 
 from rulerlib import languages
 from rulerlib.errors import MUST, DataError
-from rulerlib.playground.labels import HINT, LABELS
-from rulerlib.playground.setting import RULES
+from rulerlib.playground.labels import HINT, LABELS, RULES
 from rulerlib.texts import CONTROL
 
 WORDS = {

@@ -42,9 +42,8 @@ from rulerlib import languages, metrics, models, texts  # noqa: E402
 from rulerlib.analysis import depth_bin  # noqa: E402
 from rulerlib.errors import DataError, ParameterError  # noqa: E402
 from rulerlib.playground import ROWS, Playground, Setting  # noqa: E402
-from rulerlib.playground.answer import ending, verdict  # noqa: E402
-from rulerlib.playground.labels import LABELS  # noqa: E402
-from rulerlib.playground.setting import RULES  # noqa: E402
+from rulerlib.playground.labels import LABELS, RULES  # noqa: E402
+from rulerlib.playground.prompt import ending, verdict  # noqa: E402
 
 expect = playwright.expect
 

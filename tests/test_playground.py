@@ -26,8 +26,8 @@ from rulerlib.errors import DataError, ParameterError, RulerError  # noqa: E402
 from rulerlib.models import Generation  # noqa: E402
 from rulerlib.parts import ROLES  # noqa: E402
 from rulerlib.playground import ROWS, Page, Playground, Setting  # noqa: E402
-from rulerlib.playground.answer import SOURCES, copied  # noqa: E402
-from rulerlib.playground.prompt import PARTS  # noqa: E402
+from rulerlib.playground.labels import PARTS, SOURCES  # noqa: E402
+from rulerlib.playground.prompt import copied  # noqa: E402
 from rulerlib.prompts import PromptFormat  # noqa: E402
 
 EVIL = "<script>alert(1)</script><img src=x onerror='alert(2)'>&lt;b&gt;"
@@ -324,7 +324,7 @@ def test_a_part_of_the_values_is_not_all():
 
 def test_all_values_of_a_key_are_wanted_and_one_of_them_is_moved():
     play = make(num_values=4, depth=0)
-    assert "4 values each" in play.setting.label()
+    assert "num_values 4" in play.setting.label()
     found = {}
     for depth in (0, 100):
         play.set(depth=depth)

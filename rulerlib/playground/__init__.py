@@ -3,9 +3,8 @@
 ``setting``
     where the controls stand;
 ``prompt``
-    the prompt of a setting, and what each of its tokens belongs to;
-``answer``
-    what the model said, how right it is, and where its words come from;
+    the prompt of a setting and what each of its tokens belongs to; what the model said, how right
+    it is, and where its words come from;
 ``state``
     `Playground`: all of it together, without any widget;
 ``page``, ``labels``
@@ -20,10 +19,9 @@
     Page(play)                    # as the last line of a cell
 """
 
-from rulerlib.playground.answer import Answer
 from rulerlib.playground.page import Page
-from rulerlib.playground.prompt import Prompt
+from rulerlib.playground.prompt import Answer, MarkedPrompt
 from rulerlib.playground.setting import ROWS, Setting
 from rulerlib.playground.state import Playground
 
-__all__ = ["ROWS", "Answer", "Page", "Playground", "Prompt", "Setting"]
+__all__ = ["ROWS", "Answer", "MarkedPrompt", "Page", "Playground", "Setting"]

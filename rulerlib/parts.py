@@ -9,7 +9,6 @@
 from __future__ import annotations
 
 import itertools
-import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -97,13 +96,6 @@ class Column:
     def __iter__(self) -> Iterator[Part]:
         more = (self.more.get(name, itertools.repeat(None)) for name in _MORE)
         return map(Part, itertools.repeat(self.role), self.start, self.end, *more)
-
-    def to_json(self) -> str:
-        """Return an object of `Parts.to_data` as JSON."""
-        more = json.dumps(dict(self.more), ensure_ascii=False)[1:-1]
-        # Python writes a list of whole numbers as JSON does.
-        known = [f'"role": {json.dumps(self.role)}, "start": {self.start}, "end": {self.end}']
-        return f"{{{', '.join([*known, more] if more else known)}}}"
 
     @classmethod
     def from_dict(cls, values: Any, size: int) -> Self:
@@ -212,12 +204,9 @@ class Parts(Sequence[Part]):
         """Return the parts as plain data: an object of lists for each role and its known fields."""
         full = (column for column in self.columns if column.start)
         return [
-            {"role": each.role, "start": each.start, "end": each.end, **each.more} for each in full
+            {"role": column.role, "start": column.start, "end": column.end, **column.more}
+            for column in full
         ]
-
-    def to_json(self) -> str:
-        """Return the same as JSON, faster than by way of plain data."""
-        return f"[{', '.join(column.to_json() for column in self.columns if column.start)}]"
 
     @classmethod
     def from_data(cls, values: Any, size: int) -> Self:

@@ -87,9 +87,7 @@ NEEDED_BY = {
     "reading": "questions with arithmetic (drop)",
     "encyclopedia": "questions about the fictional encyclopedia (qa, drop) and suites on memory",
     "chronicle": "questions about the fictional chronicle (drop)",
-    "episodic": "questions of the suite 'episodic'",
-    "semantic": "questions of the suite 'semantic'",
-    "spatial": "questions of the suite 'spatial'",
+    **{name: f"questions of the suite '{name}'" for name in ("episodic", "semantic", "spatial")},
     "memory": "memories",
     "classics": "needle tests from before RULER",
     "paraphrases": "questions in other wordings",
@@ -229,11 +227,7 @@ class Language:
         """A short hash of the wording, the words and the essays.
 
         The sections in files of their own are left out: what is made with one cites it itself.
-
-        Raises
-        ------
-        DataError
-            If the words or the essays are missing or cannot be read.
+        Raises a DataError where the words or the essays are missing or cannot be read.
         """
         wording = {name: self.templates[name] for name in self.templates if name not in SECTIONS}
         parts = [repr(wording), *self.adjectives, *self.nouns, *self.essays]
@@ -241,24 +235,12 @@ class Language:
 
     @functools.cached_property
     def adjectives(self) -> tuple[str, ...]:
-        """The first words of keys.
-
-        Raises
-        ------
-        DataError
-            If they are missing or cannot be read.
-        """
+        """The first words of keys; raises a DataError where they are missing or cannot be read."""
         return self._words("adjectives")
 
     @functools.cached_property
     def nouns(self) -> tuple[str, ...]:
-        """The second words of keys.
-
-        Raises
-        ------
-        DataError
-            If they are missing or cannot be read.
-        """
+        """The second words of keys; raises a DataError where they are missing or cannot be read."""
         return self._words("nouns")
 
     def _words(self, name: str) -> tuple[str, ...]:
@@ -273,12 +255,7 @@ class Language:
         """Words of other languages that lists of frequent words count as this one's.
 
         A pack may do without them. One task alone depends on them and records them itself, so they
-        are no part of `fingerprint`.
-
-        Raises
-        ------
-        DataError
-            If they are there and cannot be read.
+        are no part of `fingerprint`. Raises a DataError where they cannot be read.
         """
         path = self.folder / "foreign.txt"
         return frozenset(_read_text(path).split() if path.exists() else ())
@@ -287,12 +264,8 @@ class Language:
     def refusals(self) -> tuple[str, ...]:
         """Phrases by which models decline to answer, one a line; a pack may do without them.
 
-        They stand in no prompt, so they are no part of `fingerprint`.
-
-        Raises
-        ------
-        DataError
-            If they are there and cannot be read.
+        They stand in no prompt, so they are no part of `fingerprint`. Raises a DataError where they
+        cannot be read.
         """
         path = self.folder / "refusals.txt"
         lines = _read_text(path).splitlines() if path.exists() else []
@@ -303,11 +276,7 @@ class Language:
         """The form of numbers and dates; None: as in English.
 
         They are read in answers and stand in no prompt, so they are no part of `fingerprint`.
-
-        Raises
-        ------
-        DataError
-            If the pack's ``numbers.toml`` is damaged or incomplete.
+        Raises a DataError where the pack's ``numbers.toml`` is damaged or incomplete.
         """
         path = self.folder / "numbers.toml"
         if not path.exists():
@@ -324,10 +293,7 @@ class Language:
     def essays(self) -> tuple[str, ...]:
         """The texts of the essay haystack, in the order of their file names, without titles.
 
-        Raises
-        ------
-        DataError
-            If there are none, or one cannot be read.
+        Raises a DataError where there are none, or one cannot be read.
         """
         alone = self.folder / "essays.txt"
         files = sorted((self.folder / "essays").glob("*.txt")) or [alone]

@@ -434,4 +434,6 @@ class Dataset:
         if self.question_language is not None:
             metadata["question_language"] = self._wording.code
             metadata["question_pack"] = self._wording.fingerprint
+        if self.row.family.origin:
+            metadata["family"] = self.row.family.origin
         return metadata

@@ -188,6 +188,7 @@ class Run(Parameters):
             allow_truncation=self.allow_truncation and length > (self._longest or length),
             texts=None if own is None else f"{Path(str(self.texts)).name}-{digest(own)[:8]}",
             question_language=self.question_language,
+            family=row.family.origin or None,
         )
 
     def _given_cell(self, task: str, length: int) -> Cell:

@@ -18,8 +18,8 @@ from __future__ import annotations
 import html
 import re
 import unicodedata
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from rulerlib import metrics
@@ -73,6 +73,8 @@ class Scoring:
     any_one
         Whether any one of the references suffices, as where they are spellings of one answer.
         Else every one of them must be said.
+    own
+        Further measures by name, those of a family alone: each takes an answer and its references.
 
     Raises
     ------
@@ -85,10 +87,13 @@ class Scoring:
     ruler: str
     extract: Extract | None = None
     any_one: bool = False
+    own: Mapping[str, Callable[[str, Sequence[str]], float]] = field(
+        default_factory=dict, hash=False
+    )
 
     def __post_init__(self) -> None:
         for name in self.measures:
-            one_of("measure", name, MEASURES)
+            one_of("measure", name, {**MEASURES, **self.own})
         for name in ("primary", "ruler"):
             one_of(name, getattr(self, name), self.scores)
 
@@ -136,7 +141,7 @@ class Scoring:
         return {
             name: OF_GOLDS[name](answer, accepted, language)
             if name in OF_GOLDS
-            else MEASURES[name](answer, references)
+            else {**MEASURES, **self.own}[name](answer, references)
             for name in self.measures
         }
 

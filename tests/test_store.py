@@ -239,8 +239,8 @@ def test_settings_are_plain_data():
     assert values["format"]["stop"] == ["\n"]
     assert values["decoding"]["temperature"] == 0.5
     names = {item.name for item in dataclasses.fields(Cell)}
-    assert set(values) == (names | {"tokens_to_generate"}) - {"question_language"}
-    other = dataclasses.replace(cell, question_language="en")
+    assert set(values) == (names | {"tokens_to_generate"}) - {"question_language", "family"}
+    other = dataclasses.replace(cell, question_language="en", family="a:B@1")
     assert set(other.settings()) == names | {"tokens_to_generate"}
     assert other.folder("runs") != cell.folder("runs")
 

@@ -72,7 +72,7 @@ def test_settings_beside_the_thirteen_are_those_of_the_nearest():
 @pytest.mark.parametrize("name", SETTINGS)
 def test_the_knobs_that_differ_come_back(name, tmp_path, monkeypatch):
     changed = tasks.resolve(name, **SETTINGS[name])
-    monkeypatch.setitem(tasks.TASKS, name, changed)
+    monkeypatch.setitem(tasks.TASKS.outside, name, changed)
     text = synthetic.written([name])
     monkeypatch.undo()
     (row,) = synthetic.rows(text)

@@ -35,7 +35,7 @@ _WITHIN = ("format", "options")
 _OF_QUESTIONS = ("seed", "texts", "queries_per_context")
 
 # A task that does not have such a setting differs by it from one that has, within the same run.
-_OF_TASKS = ("texts", "queries_per_context", "study")
+_OF_TASKS = ("texts", "queries_per_context", "study", "family")
 
 _SHORT = {
     ("chat", True): "chat", ("chat", False): "plain",
@@ -59,7 +59,8 @@ _USUAL = settings(Cell("model", "task", "da", 1).settings())
 def questions(about: Mapping[str, Any]) -> str:
     """Return what decides the questions of a run beside task, language and length, as one text."""
     own = settings(about)
-    return _text([own.get(name, _USUAL.get(name)) for name in _OF_QUESTIONS])
+    values = [own.get(name, _USUAL.get(name)) for name in _OF_QUESTIONS]
+    return _text([*values, own["family"]] if own.get("family") else values)
 
 
 def differing(runs: Sequence[Mapping[str, Any]]) -> dict[str, list[str]]:

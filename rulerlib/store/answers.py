@@ -32,6 +32,7 @@ from rulerlib.errors import LARGEST, DataError, shortened
 from rulerlib.samples import Prediction, Sample, question, read, read_object, read_placed
 from rulerlib.store import files, questions
 from rulerlib.store.lock import alone
+from rulerlib.tasks import outside
 
 PLAN = "sequential"
 """The setting that says which plan ends a run before all questions are asked: no answer depends on
@@ -215,6 +216,10 @@ def read_settings(path: str | Path) -> dict[str, Any]:
     stated = settings.pop(SEAL, None)
     if stated not in (None, _hash(settings)):
         raise DataError(f"{beside}: changed after it was written, because its hash is another.")
+    cell = settings.get("cell")
+    if isinstance(cell, dict) and cell.get("family"):
+        # Whoever reads these answers can judge them as their family does.
+        outside.recall(cell["family"])
     return settings
 
 

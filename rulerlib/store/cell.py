@@ -76,6 +76,8 @@ class Cell:
     question_language
         The language of the questions, where it is not that of their contexts. It belongs to the
         model's side, as the format does: the questions are the same in other words.
+    family
+        The family of the task with a hash of its source, where it is from outside of rulerlib.
 
     Raises
     ------
@@ -100,13 +102,14 @@ class Cell:
     memory: str | None = None
     study: str | None = None
     question_language: str | None = None
+    family: str | None = None
 
     def __post_init__(self) -> None:
         allowed = "a short name of a-z, 0-9, '.', '_' and '-'"
         require(
             isinstance(self.task, str) and _TASK.fullmatch(self.task), "task", self.task, allowed
         )
-        optional_names = ("weights", "texts", "memory", "study", "question_language")
+        optional_names = ("weights", "texts", "memory", "study", "question_language", "family")
         for name in ("model", "language", "engine", *optional_names):
             value, optional = getattr(self, name), name in optional_names
             holds = (isinstance(value, str) and value) or (optional and value is None)
@@ -161,19 +164,20 @@ class Cell:
 
         The task itself stands before the first ``+``.
         """
-        names = ("queries_per_context", "seed", "texts")
+        names = ("queries_per_context", "seed", "texts", "family")
         settings = {name: getattr(self, name) for name in names}
         return _joined(self.task, "knobs", self.knobs, settings)
 
     def settings(self) -> dict[str, Any]:
         """Return all fields as plain data, as they are written beside the answers.
 
-        The language of the questions is among them only where it is another than the context's:
-        cells that were written before there was a choice stay what they are.
+        Another language of the questions and a family from outside are among them only where there
+        is one: cells that were written before there was a choice stay what they are.
         """
         own = {item.name: getattr(self, item.name) for item in fields(self)}
-        if self.question_language is None:
-            del own["question_language"]
+        for name in ("question_language", "family"):
+            if own[name] is None:
+                del own[name]
         return {
             **own,
             "knobs": _plain("knobs", self.knobs),

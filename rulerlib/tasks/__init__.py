@@ -7,34 +7,81 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import functools
+import importlib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import Any
+from typing import Any, Generic, TypeVar
 
+from rulerlib import packages
 from rulerlib.errors import one_of, require, whole_number
 from rulerlib.fields import listed
 from rulerlib.scoring import Scoring
-from rulerlib.tasks import (
-    common_words,
-    drop,
-    episodic,
-    frequent_words,
-    niah,
-    qa,
-    semantic,
-    spatial,
-    variable_tracking,
-)
 from rulerlib.tasks.family import BESIDE, Family
 
 MOST_QUERIES = 1000
 """The most questions that can be asked about one context, where nothing else sets a limit."""
 
-_RULER = (niah, variable_tracking, common_words, frequent_words, qa)
-_OWN = (drop, episodic, semantic, spatial)
+# The tasks of each family, so that it is imported when one of them is named: RULER's families with
+# RULER's settings and with further ones, and our own.
+_RULER = {
+    "niah": "niah_single_1 niah_single_2 niah_single_3 niah_multikey_1 niah_multikey_2"
+            " niah_multikey_3 niah_multivalue niah_multiquery",
+    "variable_tracking": "vt",
+    "common_words": "cwe",
+    "frequent_words": "fwe",
+    "qa": "qa_1 qa_2",
+}  # fmt: skip
+_BESIDE = {
+    "niah": "niah_single_4 niah_multivalue_2 niah_multiquery_2 passkey niah_vanilla",
+    "variable_tracking": "vt_2",
+    "frequent_words": "fwe_2",
+}
+_OWN = {
+    "drop": "drop_1 drop_2 drop_3",
+    "episodic": "episodic episodic_cross episodic_multi",
+    "semantic": "semantic",
+    "spatial": "spatial",
+}
 
-FAMILIES: dict[str, Family] = {module.FAMILY.name: module.FAMILY for module in (*_RULER, *_OWN)}
-"""The families by name."""
+T = TypeVar("T")
+
+
+class Table(Mapping[str, T], Generic[T]):
+    """Values by name, each made when it is first asked for; ``outside`` came in by a door."""
+
+    def __init__(self, names: Iterable[str], load: Callable[[str], T]) -> None:
+        self._names, self._load = dict.fromkeys(names), functools.cache(load)
+        self.outside: dict[str, T] = {}
+
+    def add(self, name: str, value: T) -> None:
+        """Add a value from outside."""
+        self.outside[name] = value
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._names or name in self.outside
+
+    def __getitem__(self, name: str) -> T:
+        if name in self.outside:
+            return self.outside[name]
+        if name not in self._names:
+            raise KeyError(name)
+        return self._load(name)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names | self.outside)
+
+    def __len__(self) -> int:
+        return len(self._names | self.outside)
+
+
+def _family(name: str) -> Family:
+    family: Family = importlib.import_module(f"rulerlib.tasks.{name}").FAMILY
+    return family
+
+
+FAMILIES = Table((*_RULER, *_OWN), _family)
+"""The families of rulerlib by name."""
 
 
 @dataclass(frozen=True)
@@ -93,7 +140,7 @@ class Task:
     def stated(self) -> dict[str, Any]:
         """Return the knobs that a dataset states: all but later ones that are not used.
 
-        See `rulerlib.tasks.family.later`.
+        See `rulerlib.tasks.family.knob`.
         """
         settings = self.settings()
         for item in fields(self.knobs):
@@ -144,26 +191,26 @@ class Task:
         require(holds, "queries_per_context", queries_per_context, allowed)
 
 
-RULER = tuple(name for module in _RULER for name in module.FAMILY.variants)
+_FAMILY_OF = {
+    name: family
+    for rows in (_RULER, _BESIDE, _OWN)
+    for family, names in rows.items()
+    for name in names.split()
+}
+
+
+def _task(name: str) -> Task:
+    family = FAMILIES[_FAMILY_OF[name]]
+    return Task(name, family, {**family.variants, **family.beside}[name])
+
+
+RULER = tuple(name for names in _RULER.values() for name in names.split())
 """The names of RULER's thirteen tasks."""
 
-TASKS: dict[str, Task] = {
-    name: Task(name, module.FAMILY, knobs)
-    for module, rows in (
-        *((module, module.FAMILY.variants) for module in _RULER),
-        *((module, module.FAMILY.beside) for module in _RULER),
-        *((module, module.FAMILY.variants) for module in _OWN),
-    )
-    for name, knobs in rows.items()
-}
+TASKS = Table(_FAMILY_OF, _task)
 """The tasks by name: RULER's thirteen, further settings of its families, and our own families."""
 
-
-COMMON = tuple(
-    item.name
-    for item in fields(TASKS[RULER[0]].knobs)
-    if all(hasattr(TASKS[name].knobs, item.name) for name in RULER)
-)
+COMMON = ("paraphrase",)
 """The knobs that all of RULER's tasks have."""
 
 
@@ -191,7 +238,8 @@ def names(chosen: str | Sequence[str], family: str | None = None) -> list[str]:
     ----------
     chosen
         A name, several with commas between them, a list of names, ``"ruler"`` (the thirteen),
-        or ``"all"`` (every row of the table).
+        or ``"all"`` (every row of the table). ``package.module:FAMILY`` among them means all tasks
+        of a family from outside, see `rulerlib.tasks.outside`.
     family
         Only tasks of this family are allowed.
 
@@ -200,18 +248,26 @@ def names(chosen: str | Sequence[str], family: str | None = None) -> list[str]:
     ParameterError
         If a name is unknown or of another family, given twice, or none is given.
     """
-    allowed = [name for name, task in TASKS.items() if family in (None, task.family.name)]
+    ours = [name for name, of in _FAMILY_OF.items() if family in (None, of)]
     if chosen == "all":
-        return allowed
+        return ours
     if chosen == "ruler":
-        allowed = [name for name in allowed if name in RULER]
-        require(allowed, "tasks", chosen, f"'all': the family {family} is not RULER's")
-        return allowed
+        ours = [name for name in ours if name in RULER]
+        require(ours, "tasks", chosen, f"'all': the family {family} is not RULER's")
+        return ours
     if isinstance(chosen, str):
         chosen = listed(chosen)
     sequence = isinstance(chosen, (list, tuple))
     require(sequence, "tasks", chosen, "a name, several with commas between, or 'all'")
-    named = [one_of("tasks", name, allowed) for name in chosen]
+    named = list[str]()
+    for name in chosen:
+        if family is None and packages.is_outside(name):
+            from rulerlib.tasks.outside import admit
+
+            named += admit(name)
+        else:
+            others = () if family else TASKS.outside
+            named.append(one_of("tasks", name, [*ours, *others]))
     require(named, "tasks", chosen, "at least one name, or 'all'")
     require(len(set(named)) == len(named), "tasks", chosen, "names that differ")
     return named

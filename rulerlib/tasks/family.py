@@ -40,11 +40,6 @@ MEMORY = "memory"
 """The category of questions about an episode: what was taught, fact after fact."""
 
 
-def later(default: Any) -> Any:
-    """Return the field of a knob that came after the first datasets were written."""
-    return field(default=default, metadata={"later": True})
-
-
 def knob(default: Any, check: Callable[..., Any], *limits: Any, later: bool = False) -> Any:
     """Return the field of a knob.
 
@@ -231,6 +226,8 @@ class Family:
     one_language
         Why its questions cannot be asked in another language than that of the context; ``""``:
         they can.
+    origin
+        Where a family from outside stands, see `rulerlib.tasks.outside`; ``""``: it is our own.
     """
 
     name: str
@@ -250,6 +247,7 @@ class Family:
     stop: Callable[[Any], tuple[str, ...]] = lambda knobs: ()
     judged: Callable[[Any], Scoring | None] = lambda knobs: None
     one_language: str = ""
+    origin: str = ""
 
 
 def asked_once(knobs: Any) -> tuple[int | None, str]:

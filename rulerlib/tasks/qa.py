@@ -37,6 +37,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache, partial
 from operator import add
+from typing import Any
 
 from rulerlib.errors import flag, require, whole_number
 from rulerlib.filling import Shared, Take
@@ -48,11 +49,16 @@ from rulerlib.sources import Question, Rows, Source, open_source, source_file
 from rulerlib.sources.encyclopedia import Fiction
 from rulerlib.tasks import mistakes
 from rulerlib.tasks.documents import Documents, Numbered
-from rulerlib.tasks.family import QUESTIONS, Family, Maker, later
+from rulerlib.tasks.family import QUESTIONS, Checked, Family, Maker, knob
+
+
+def source_name(name: str, value: Any) -> None:
+    """Check that a knob could name a file or a data set."""
+    require(isinstance(value, str) and value, name, value, "None, a file, or a hub name")
 
 
 @dataclass(frozen=True)
-class Knobs:
+class Knobs(Checked):
     """What can be set about question answering.
 
     Attributes
@@ -73,32 +79,21 @@ class Knobs:
     paraphrase
         The wording of the question: 0, the language's own, or 1 to 3, one of the paraphrases that
         its pack has.
-
-    Raises
-    ------
-    ParameterError
-        If a value cannot work, alone or with the others: says what is allowed.
     """
 
-    hops: int = 1
-    source: str | None = None
-    num_documents: int | None = None
-    context: bool = True
-    depth: float | None = None
-    paraphrase: int = later(0)
+    hops: int = knob(1, whole_number, 1, 2)
+    source: str | None = knob(None, source_name)
+    num_documents: int | None = knob(None, whole_number, 1)
+    context: bool = knob(True, flag)
+    depth: float | None = knob(None, one_depth)
+    paraphrase: int = knob(0, whole_number, 0, later=True)
 
     def __post_init__(self) -> None:
-        whole_number("hops", self.hops, 1, 2)
-        named = isinstance(self.source, str) and self.source
-        require(self.source is None or named, "source", self.source, "None, a file, or a hub name")
+        super().__post_init__()
         if self.num_documents is not None:
             whole_number("num_documents", self.num_documents, self.hops)
-        flag("context", self.context)
-        if self.depth is not None:
-            one_depth("depth", self.depth)
-            allowed = "None where an answer needs 2 documents"
-            require(self.hops == 1, "depth", self.depth, allowed)
-        whole_number("paraphrase", self.paraphrase, 0)
+        allowed = "None where an answer needs 2 documents"
+        require(self.depth is None or self.hops == 1, "depth", self.depth, allowed)
 
 
 def most_queries(knobs: Knobs) -> tuple[int | None, str]:

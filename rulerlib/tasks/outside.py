@@ -1,0 +1,173 @@
+"""A family from outside of rulerlib: a file that somebody else wrote, named where it stands.
+
+``-p tasks package.module:FAMILY`` names it, alone or beside other names, and means all of its
+variants. Its wording stands beside it, in ``module.toml``: a table for each language, which its
+maker finds in the language pack as the section of the family's name. It may use everything that
+our own families use (`rulerlib.tasks.family`).
+
+A dataset, a cell and every answer record the family as ``package.module:FAMILY@hash``, with a hash
+of the two files: with another source the answers stand in another folder. Who reads stored answers
+(`recall`) has the family imported if its files are the very ones that the answers were made with.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import itertools
+import re
+import sys
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, is_dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from rulerlib import packages, tasks
+from rulerlib.errors import DataError, ParameterError, RulerError, require, shortened
+from rulerlib.languages import Language, placeholders, read_toml
+from rulerlib.tasks.family import Family, Maker
+
+_WANTED = "a rulerlib.tasks.family.Family"
+
+_NAME = re.compile(r"[a-z0-9][a-z0-9._-]{,59}")
+
+
+@dataclass(frozen=True)
+class _Worded:
+    """Makes the samples of a family whose wording stands in a file of its own."""
+
+    family: Family
+    path: Path
+
+    def __call__(
+        self, knobs: Any, language: Language, budget: Any, texts: Any, seed: str,
+        wording: Language | None = None,
+    ) -> Maker:  # fmt: skip
+        own = _worded(language, self.family.name, self.path, "language")
+        if wording not in (None, language):
+            wording = _worded(wording, self.family.name, self.path, "question_language")
+        else:
+            wording = own
+        return self.family.maker(knobs, own, budget, texts, seed, wording)
+
+
+# One object for each, so that what is made of a language is found again.
+@functools.lru_cache(16)
+def _worded(language: Language, family: str, path: Path, parameter: str) -> Language:
+    """Return a language with a family's wording among its sections."""
+    tables = _wording(path)
+    if family in language.templates:
+        return language
+    if language.code not in tables:
+        there = f"one of {', '.join(tables)}" if tables else "one with such a section"
+        allowed = f"{there}, because {path} has the wording of {family}"
+        raise ParameterError(parameter, language.code, allowed)
+    return replace(language, templates={**language.templates, family: tables[language.code]})
+
+
+def _wording(path: Path) -> dict[str, Any]:
+    """Return the tables of a family's wording by language, checked; none where there is no file."""
+    tables = read_toml(path, "the wording of a family") if path.exists() else {}
+    for code, table in tables.items():
+        for name, needed in (("template", {"context"}), ("answer_prefix", set[str]())):
+            text = table.get(name) if isinstance(table, dict) else None
+            try:
+                holds = isinstance(text, str) and needed <= placeholders(text)
+            except ValueError:
+                holds = False
+            if not holds:
+                what = " with {context} in it" if needed else ""
+                raise DataError(f"{path}: [{code}] needs a text '{name}'{what}.")
+    return tables
+
+
+def admit(name: str, parameter: str = "tasks") -> list[str]:
+    """Return the names of the tasks of a family from outside, which are then among all others.
+
+    Raises
+    ------
+    ParameterError
+        If it cannot be imported, is no family, or lacks something: says what.
+    DataError
+        If the file of its wording is damaged.
+    """
+    family: Any = packages.outside(parameter, name, _WANTED)
+
+    def check(holds: object, what: str) -> None:
+        require(holds, parameter, name, f"{_WANTED}{what}")
+
+    check(isinstance(family, Family), f", not {type(family).__name__}")
+    check(isinstance(family.name, str) and _NAME.fullmatch(family.name), " with a short name")
+    check(isinstance(family.variants, Mapping) and family.variants, " with a variant at least")
+    for variant, knobs in family.variants.items():
+        holds = isinstance(variant, str) and _NAME.fullmatch(variant)
+        check(holds, f" whose variants have names of a-z, 0-9, '.', '_' and '-', not {variant!r}")
+        check(is_dataclass(knobs), f" whose variant {variant} is a dataclass of knobs")
+        check(not set(_plain(knobs)), f" whose knobs are plain data, not {_plain(knobs)}")
+        there = tasks.TASKS.get(variant)
+        other = there and there.family.origin.partition("@")[0]
+        taken = there is not None and other != name
+        check(not taken, f" whose variants have names of their own, not {variant!r}")
+    check(callable(family.maker), " whose maker can be called")
+    generate = family.tokens_to_generate
+    check(isinstance(generate, int) and generate > 0, " with tokens_to_generate above 0")
+    path = Path(str(sys.modules[name.partition(":")[0]].__file__)).with_suffix(".toml")
+    _wording(path)
+    origin = f"{name}@{_hash(path.with_suffix('.py'), path)}"
+    family = replace(family, maker=_Worded(family, path), origin=origin)
+    for variant, knobs in family.variants.items():
+        tasks.TASKS.add(variant, tasks.Task(variant, family, knobs))
+    return [*family.variants]
+
+
+def _plain(knobs: Any) -> list[str]:
+    """Return the knobs whose values are no plain data."""
+    values = {item.name: getattr(knobs, item.name) for item in fields(knobs)}
+    kinds = (str, int, float, bool, list, tuple, dict, type(None))
+    return [name for name, value in values.items() if not isinstance(value, kinds)]
+
+
+def _hash(*paths: Path) -> str:
+    """Return a hash of what files hold, those of them that there are."""
+    content = b"".join(path.read_bytes() for path in paths if path.exists())
+    return hashlib.sha256(content).hexdigest()[:8]
+
+
+def recall(origin: Any) -> None:
+    """Import a family that stored answers name, if its files are those that they were made with.
+
+    Otherwise nothing of it is run, and a warning says how its answers are then judged.
+    """
+    if not isinstance(origin, str) or not packages.is_outside(origin):
+        return
+    name, _, wanted = origin.partition("@")
+    if any(task.family.origin == origin for task in tasks.TASKS.outside.values()):
+        return
+    path = _file(name.partition(":")[0])
+    if path is not None and _hash(path, path.with_suffix(".toml")) == wanted:
+        try:
+            admit(name)
+            return
+        except RulerError as error:
+            why = str(error)
+    else:
+        why = "its files are not here as they were then"
+    warnings.warn(
+        f"The family {shortened(name)[1:-1]} that asked for some answers cannot be used, because"
+        f" {why}: they are judged as those of tasks that nobody knows.",
+        stacklevel=3,
+    )
+
+
+def _file(module: str) -> Path | None:
+    """Return the file of a module that Python would import, without running anything of it."""
+    places = None
+    for name in itertools.accumulate(module.split("."), "{}.{}".format):
+        finders = (getattr(finder, "find_spec", None) for finder in sys.meta_path)
+        specs = (find(name, places) for find in finders if find)
+        spec = next((spec for spec in specs if spec), None)
+        if spec is None:
+            return None
+        places = spec.submodule_search_locations
+    return Path(spec.origin) if spec and spec.origin else None

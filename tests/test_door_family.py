@@ -1,0 +1,186 @@
+"""A task family from outside the package, by its door: ``-p tasks package.module:FAMILY``."""
+
+from __future__ import annotations
+
+import re
+import warnings
+
+import pytest
+from helpers_tasks import check_lengths
+
+from conftest import ROOT, python
+from rulerlib import analysis, tasks
+from rulerlib.dataset import Dataset
+from rulerlib.errors import DataError, ParameterError
+from rulerlib.runs import Run
+from rulerlib.samples import Prediction
+from rulerlib.store.answers import read_settings
+
+OUTSIDE = ROOT / "tests" / "outside"
+FAMILY = "outside.family:FAMILY"
+SOURCE, WORDING = (OUTSIDE / f"family.{kind}" for kind in ("py", "toml"))
+
+CODE = {
+    "en": re.compile(r"The entry code is now: (\d{7})\."),
+    "da": re.compile(r"Adgangskoden er nu: (\d{7})\."),
+}
+
+
+@pytest.fixture(autouse=True)
+def table(monkeypatch):
+    """What comes in by the door is there for one test."""
+    monkeypatch.setattr(tasks.TASKS, "outside", {})
+
+
+@pytest.fixture
+def module(tmp_path, monkeypatch):
+    """Write a family's two files, and return the name of its module, a new one each time."""
+    monkeypatch.syspath_prepend(tmp_path)
+
+    def write(source=None, wording=None):
+        source = SOURCE.read_text("utf-8") if source is None else source
+        name = f"family_{abs(hash(source + str(wording)))}"
+        (tmp_path / f"{name}.py").write_text(source, "utf-8")
+        wording = WORDING.read_text("utf-8") if wording is None else wording
+        (tmp_path / f"{name}.toml").write_text(wording, "utf-8")
+        return name
+
+    return write
+
+
+def run_of(output, chosen=FAMILY, **more):
+    """A run whose model is the engine from outside: it says the last numbers of a prompt."""
+    return Run(chosen, "last", "outside.engine:Engine", {"tokenizer": "words", "count": 2},
+               language="en", length=300, num_samples=3, output=str(output), **more)  # fmt: skip
+
+
+@pytest.mark.parametrize("language", CODE)
+@pytest.mark.parametrize("length", [420, 4096])
+def test_the_reader_finds_the_answer(language, length):
+    assert len((SOURCE.read_text("utf-8") + WORDING.read_text("utf-8")).splitlines()) <= 100
+    assert tasks.names(f"vt,{FAMILY}") == ["vt", "updates", "updates_16"]
+    for task, count in (("updates", 4), ("updates_16", 16)):
+        data = Dataset(task, length, language, "words", 3)
+        for sample in data:
+            codes = CODE[language].findall(sample.input)
+            assert (len(codes), codes[-1:]) == (count, sample.outputs)
+            values = [sample.input[part.start : part.end] for part in sample.parts.of_role("value")]
+            assert values == codes
+            assert check_lengths(data, sample) >= length - data.maker.haystack.longest
+            wrong = Prediction(0, sample.input, sample.outputs, codes[0], {
+                "parts": sample.parts.to_data()})  # fmt: skip
+            assert tasks.TASKS[task].family.explain(wrong, False)["error"] == "distractor"
+    assert data.row.category == "multi-hop tracing"
+
+
+def test_settings_and_source_are_part_of_the_cell(module, tmp_path):
+    name = module()
+    first = run_of(tmp_path, f"{name}:FAMILY", knobs={"num_updates": 5}).cells[0]
+    assert first.knobs == {"num_updates": 5}
+    assert re.fullmatch(rf"{name}:FAMILY@[0-9a-f]{{8}}", first.family)
+    assert "+family=" in first.label
+    data = Dataset("updates", 300, "en", "words")
+    assert data.metadata["family"] == first.family
+    other = module(wording=WORDING.read_text("utf-8").replace("is now", "now is"))
+    tasks.TASKS.outside.clear()
+    second = run_of(tmp_path, f"{other}:FAMILY", knobs={"num_updates": 5}).cells[0]
+    assert second.label != first.label
+    changed = Dataset("updates", 300, "en", "words").metadata
+    assert changed["language_pack"] != data.metadata["language_pack"]
+
+
+def test_stored_answers_are_judged_by_the_family_in_any_process(module, tmp_path, monkeypatch):
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    name = module()
+    run = run_of(tmp_path / "runs", f"{name}:FAMILY")
+    paths = run.predict()
+    assert read_settings(paths[0])["cell"]["family"] == run.cells[0].family
+    code = (
+        "from rulerlib import analysis\n"
+        "from rulerlib.explore import site\n"
+        f"scores = analysis.scores(analysis.read_predictions({str(tmp_path / 'runs')!r}))\n"
+        "main = analysis.of_measure(scores)\n"
+        "print(*main['measure'].unique(), *main['category'].unique(), main['value'].mean())\n"
+        f"site.write({str(tmp_path / 'runs')!r}, {str(tmp_path / 'site')!r})\n"
+    )
+    # The last of two numbers is the code; both hold it.
+    done = python(code)
+    assert done.stdout.splitlines()[:1] == ["last_number multi-hop tracing 1.0"], done.stderr
+    assert any("updates" in path.read_text("utf-8") for path in tmp_path.glob("site/**/*.json"))
+    # Its files are no longer those that it was asked with: nothing of them is run.
+    (tmp_path / f"{name}.py").write_text("raise SystemExit('run')", "utf-8")
+    done = python(code)
+    assert done.stdout.startswith("all_match other"), done.stderr
+    assert "because its files are not here as they were then" in done.stderr
+
+
+def test_a_family_need_not_be_here_to_look_at_its_answers(module, tmp_path):
+    run_of(tmp_path, f"{module()}:FAMILY").predict()
+    tasks.TASKS.outside.clear()
+    for path in tmp_path.glob("family_*"):
+        path.unlink()
+    with pytest.warns(UserWarning, match="they are judged as those of tasks that nobody knows"):
+        table = analysis.scores(analysis.read_predictions(tmp_path))
+    assert set(table["category"]) == {"other"}
+
+
+def test_a_language_without_wording_is_one_sentence(module):
+    name = module(wording=WORDING.read_text("utf-8").partition("[da]")[0])
+    tasks.names(f"{name}:FAMILY")
+    with pytest.raises(ParameterError, match=r"language is 'da', but must be one of en, because"):
+        Dataset("updates", 300, "da", "words")
+    with pytest.raises(ParameterError, match=r"question_language is 'da', but must be one of en"):
+        Dataset("updates", 300, "en", "words", question_language="da")
+
+
+START = "from outside.family import *\nfrom dataclasses import replace\n"
+BAD = {
+    "FAMILY = 3": "not int",
+    "x = 1": "has no FAMILY",
+    "1 / 0": "ZeroDivisionError: division by zero",
+    START + "FAMILY = replace(FAMILY, variants={})": "with a variant at least",
+    START + "FAMILY = replace(FAMILY, variants={'A b': Knobs()})": "not 'A b'",
+    START + "FAMILY = replace(FAMILY, variants={'vt': Knobs()})": "names of their own, not 'vt'",
+    START + "FAMILY = replace(FAMILY, variants={'new': 4})": "variant new is a dataclass of knobs",
+    START + "FAMILY = replace(FAMILY, name='')": "with a short name",
+    START + "FAMILY = replace(FAMILY, maker=None)": "whose maker can be called",
+    START + "FAMILY = replace(FAMILY, tokens_to_generate=0)": "with tokens_to_generate above 0",
+}
+
+
+@pytest.mark.parametrize("source", BAD)
+def test_a_family_of_the_wrong_form_is_one_sentence(module, source):
+    name = f"{module(source)}:FAMILY"
+    with pytest.raises(ParameterError, match=rf"tasks is '{name}'.*{BAD[source]}") as caught:
+        tasks.names(name)
+    assert "\n" not in str(caught.value)
+    assert not tasks.TASKS.outside
+
+
+@pytest.mark.parametrize(
+    ("wording", "said"),
+    [
+        ('[en]\ntemplate = "{context}"', "[en] needs a text 'answer_prefix'."),
+        (
+            '[en]\ntemplate = "?"\nanswer_prefix = ""',
+            "a text 'template' with {context} in it",
+        ),
+        ("en = 1", "[en] needs a text 'template'"),
+        ("[", "cannot be read as the wording of a family"),
+    ],
+)
+def test_a_damaged_wording_names_its_file(module, wording, said):
+    name = module(wording=wording)
+    with pytest.raises(DataError, match=re.escape(said)) as caught:
+        tasks.names(f"{name}:FAMILY")
+    assert f"{name}.toml" in str(caught.value)
+
+
+def test_two_families_cannot_have_tasks_of_one_name(module):
+    tasks.names(f"{module()}:FAMILY")
+    # The same one again is no other.
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        tasks.names(f"{module()}:FAMILY")
+    with pytest.raises(ParameterError, match="names of their own, not 'updates'"):
+        tasks.names(f"{module(wording=WORDING.read_text('utf-8') + chr(10))}:FAMILY")

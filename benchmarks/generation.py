@@ -8,7 +8,7 @@ sample, and the peak memory of a process that makes ``--samples`` samples and of
 four times as many, which should be the same. One thread, one process at a time; the table is
 Markdown and goes to standard output, progress to standard error.
 
-    python benchmarks/generation.py --suite --samples 500 --jobs 2
+    python benchmarks/generation.py --suite --samples 500
 
 writes RULER's thirteen tasks at six lengths to a folder that is removed afterwards, and says how
 long that took from the first dataset to the last file, in seconds and in those of a processor.
@@ -36,7 +36,7 @@ os.environ["TOKENIZERS_PARALLELISM"] = "false"
 from rulerlib import tasks, tokens
 from rulerlib.dataset import Dataset
 from rulerlib.errors import RulerError
-from rulerlib.making import write_all
+from rulerlib.store import questions
 
 # Memory is measured with ``--samples`` samples, and again with this many times as many.
 TIMES = 4
@@ -142,7 +142,7 @@ def measure(
 
 
 def write_suite(
-    chosen: Sequence[str], count: int, tokenizer: tokens.Tokenizer, language: str, jobs: int
+    chosen: Sequence[str], count: int, tokenizer: tokens.Tokenizer, language: str
 ) -> str:
     """Return a sentence that says how long it took to write all tasks at all lengths."""
     with tempfile.TemporaryDirectory() as name:
@@ -152,13 +152,12 @@ def write_suite(
             for task in chosen
             for length in SUITE
         ]
-        paths = write_all(made, jobs)
+        paths = [questions.write(data, folder) for data, folder in made]
         took, worked = time.perf_counter() - began, processor() - worked
         size = sum(path.stat().st_size for path in paths)
     return (
         f"{len(chosen)} tasks at {len(SUITE)} lengths up to {SUITE[-1]:,} tokens, {count} samples"
-        f" each, {size / 1e9:.2f} GB written by {jobs} processes: {took:.1f} s, and {worked:.1f} s"
-        " of a processor."
+        f" each, {size / 1e9:.2f} GB written: {took:.1f} s, and {worked:.1f} s of a processor."
     )
 
 
@@ -189,13 +188,12 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--samples", type=int, default=40, help="samples a cell (default: 40)")
     parser.add_argument("--language", default="da")
     parser.add_argument("--suite", action="store_true", help="write RULER's tasks at six lengths")
-    parser.add_argument("--jobs", type=int, default=2, help="processes of the suite (default: 2)")
     options = parser.parse_args(arguments)
     try:
         chosen = tasks.names("ruler" if options.suite else options.tasks)
         tokenizer = tokens.load(options.tokenizer)
         if options.suite:
-            print(write_suite(chosen, options.samples, tokenizer, options.language, options.jobs))
+            print(write_suite(chosen, options.samples, tokenizer, options.language))
             return
     except RulerError as error:
         parser.error(str(error))

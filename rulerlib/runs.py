@@ -17,7 +17,7 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, Self
 
-from rulerlib import checkpoints, given, making, metering, models, rounds, samples, tasks
+from rulerlib import checkpoints, given, metering, models, rounds, samples, tasks
 from rulerlib import predict as prediction
 from rulerlib.dataset import Dataset
 from rulerlib.errors import ParameterError, require
@@ -330,21 +330,21 @@ class Run(Parameters):
         """Return the file of a cell's answers."""
         return cell.answers(self.root)
 
-    def make_data(self, cells: Sequence[Cell] | None = None, jobs: int = 1) -> list[Path]:
+    def make_data(self, cells: Sequence[Cell] | None = None) -> list[Path]:
         """Write the questions of some cells, or reuse those that are there, and return the files.
 
-        Where ``cells`` is None, those of all cells but the study's; ``jobs`` is the number of
-        processes.
+        Where ``cells`` is None, those of all cells but the study's.
 
         Raises
         ------
         RunMismatchError, DataError, BusyError, ParameterError
-            As `dataset` and `rulerlib.making.write_all`.
+            As `dataset` and `rulerlib.store.questions.write`.
         """
         cells = self.cells if cells is None else cells
-        own = [cell for cell in cells if not self._is_given(cell)]
         # All cells are checked before the first is written.
-        making.write_all([(self.dataset(cell), self.questions(cell).parent) for cell in own], jobs)
+        made = {cell: self.dataset(cell) for cell in cells if not self._is_given(cell)}
+        for cell, data in made.items():
+            questions.write(data, self.questions(cell).parent)
         return [self.questions(cell) for cell in cells]
 
     def predict(self, progress: Progress | None = None) -> list[Path]:

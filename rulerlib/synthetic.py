@@ -1,32 +1,23 @@
-"""RULER's ``synthetic.yaml``: the settings of tasks, read and written in the form of its scripts.
+"""RULER's ``synthetic.yaml``: the settings of tasks in the form of its scripts.
 
->>> print(written(["vt"]), end="")
-vt:
-  task: variable_tracking
-  args:
-    type_haystack: noise
-    num_chains: 1
-    num_hops: 4
->>> rows(written(["niah_multikey_2", "qa_2"]))
-[{'task': 'niah_multikey_2'}, {'task': 'qa_2'}]
 >>> rows("two: {task: niah, args: {type_haystack: repeat, num_needle_v: 2}}")
 [{'task': 'niah_single_1', 'num_needle_v': 2}]
+>>> rows("{a: {task: niah, args: {type_haystack: needle}}, b: {task: qa, args: {dataset: squad}}}")
+[{'task': 'niah_multikey_2'}, {'task': 'qa_1'}]
 
-``python -m rulerlib.synthetic niah_single_2 vt`` prints the settings of tasks, without a name those
-of RULER's thirteen. A study takes such a file: ``-p study synthetic.yaml`` asks each of its
-settings that belong to the notebook's family.
+A study takes such a file: ``-p study synthetic.yaml`` asks each of its settings that belong to the
+notebook's family.
 """
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from rulerlib import commands, packages, paths, tasks
-from rulerlib.errors import DataError, ParameterError, RulerError, one_of, shortened
+from rulerlib import packages, paths, tasks
+from rulerlib.errors import DataError, ParameterError, one_of, shortened
 from rulerlib.tasks import Task
 
 
@@ -83,9 +74,6 @@ FORMS: dict[str, Form] = {
 }  # fmt: skip
 """The families of RULER by our names."""
 
-# Arguments that RULER's own file leaves to its script.
-_UNSAID = ("coded_wordlen", "vocab_size")
-
 # What RULER's script takes where neither is set, whatever the length.
 _FREQUENCIES = {"freq_cw": 30, "freq_ucw": 3}
 
@@ -129,8 +117,8 @@ def _row(name: str, entry: Any) -> dict[str, Any]:
     holds = isinstance(entry, dict) and isinstance(entry.get("args") or {}, dict)
     if not holds or "task" not in entry:
         raise DataError(f"{name}: {shortened(entry)}, not a task with its args.")
-    known = {form.task: family for family, form in FORMS.items()}
-    family = known[one_of(f"task of {name}", entry["task"], known)]
+    families = {form.task: family for family, form in FORMS.items()}
+    family = families[one_of(f"task of {name}", entry["task"], families)]
     form, knobs = FORMS[family], {}
     for argument, value in (entry.get("args") or {}).items():
         knob = form.names[one_of(f"argument of {name}", argument, form.names)]
@@ -147,7 +135,7 @@ def _row(name: str, entry: Any) -> dict[str, Any]:
     if all(wanted.get(knob) == value for knob, value in _FREQUENCIES.items()):
         wanted |= dict.fromkeys(_FREQUENCIES)
     task, differs = min(
-        ((task, _differing(task, wanted)) for task in candidates), key=lambda each: len(each[1])
+        ((task, _differing(task, wanted)) for task in candidates), key=lambda pair: len(pair[1])
     )
     return {"task": task.name, **differs}
 
@@ -156,14 +144,6 @@ def _differing(task: Task, wanted: Mapping[str, Any]) -> dict[str, Any]:
     """Return the knobs that are not as the row of a task has them."""
     row = task.settings()
     return {knob: value for knob, value in wanted.items() if row[knob] != value}
-
-
-def _has_form(task: Task) -> bool:
-    """Return whether RULER's file can say what a task asks."""
-    if task.family.name not in FORMS:
-        return False
-    said, usual = FORMS[task.family.name].names.values(), asdict(task.family.knobs())
-    return all(value == usual[knob] for knob, value in task.settings().items() if knob not in said)
 
 
 def read(path: str | Path) -> list[dict[str, Any]]:
@@ -182,65 +162,3 @@ def read(path: str | Path) -> list[dict[str, Any]]:
         return rows(text)
     except DataError as error:
         raise DataError(f"{path}: {error}") from error
-
-
-def written(names: str | Iterable[str] = "ruler") -> str:
-    """Return the settings of tasks in the form of RULER's file.
-
-    Parameters
-    ----------
-    names
-        See `rulerlib.tasks.names`.
-
-    Raises
-    ------
-    ParameterError
-        If a task is unknown, or RULER's file has no words for it.
-    MissingExtraError
-        If `pyyaml` is not installed.
-    """
-    yaml = packages.load("yaml", "notebook", "Writing a synthetic.yaml")
-    chosen = tasks.names(names if isinstance(names, str) else [*names])
-    allowed = [name for name, task in tasks.TASKS.items() if _has_form(task)]
-    entries = {}
-    for name in chosen:
-        task = tasks.TASKS[one_of("tasks", name, allowed)]
-        form, settings = FORMS[task.family.name], task.settings()
-        args = {}
-        usual = asdict(task.family.knobs())
-        for argument, knob in form.names.items():
-            value = settings[knob]
-            if argument in _UNSAID and value == usual[knob]:
-                continue
-            if value is None:
-                value = _FREQUENCIES[knob]
-            values = form.values.get(argument, {})
-            args[argument] = next((their for their in values if values[their] == value), value)
-        entries[name] = {"task": form.task, "args": args}
-    text: str = yaml.safe_dump(entries, sort_keys=False)
-    return text
-
-
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Print the settings of the tasks that a command line names, and return the exit code."""
-    parser = commands.parser(
-        "rulerlib.synthetic",
-        "[TASK ...]",
-        "Print the settings of tasks in the form of RULER's synthetic.yaml.",
-        "niah_single_2 vt > synthetic.yaml",
-    )
-    of_ruler = [name for name, task in tasks.TASKS.items() if _has_form(task)]
-    parser.add_argument(
-        "tasks", nargs="*", metavar="TASK", help=f"{', '.join(of_ruler)}; none: RULER's thirteen"
-    )
-    given = parser.parse_args(arguments)
-    try:
-        print(written(given.tasks or "ruler"), end="")
-    except RulerError as error:
-        print(error, file=sys.stderr)
-        return 2
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(commands.run(main))

@@ -61,7 +61,7 @@ class Finding:
 
 
 @dataclass(frozen=True)
-class Report:
+class PortReport:
     """What `check` found.
 
     Attributes
@@ -90,24 +90,24 @@ class Report:
     def __str__(self) -> str:
         """Return the report for people to read."""
         files = f"{self.files} file{'s' if self.files > 1 else ''}"
-        told = [f"{self.folder}: {self.records:,} records in {files}, in {self.layout}'s layout."]
-        for each in self.findings:
-            length = f" at {each.length:,} tokens" if each.length else ""
-            told.append(
-                f"\n{each.fault}: {each.task}{length}, {each.records} of {each.checked} records\n"
-                f"    First in {each.first}.\n    {each.evidence}\n    {each.ruler}"
+        lines = [f"{self.folder}: {self.records:,} records in {files}, in {self.layout}'s layout."]
+        for one in self.findings:
+            length = f" at {one.length:,} tokens" if one.length else ""
+            lines.append(
+                f"\n{one.fault}: {one.task}{length}, {one.records} of {one.checked} records\n"
+                f"    First in {one.first}.\n    {one.evidence}\n    {one.ruler}"
             )
         if not self.findings:
-            told.append("Nothing differs from RULER in what was checked.")
+            lines.append("Nothing differs from RULER in what was checked.")
         if self.unchecked:
-            told.append("\nNot checked:")
-            told += [f"    {fault}: {why}" for fault, why in self.unchecked.items()]
-        return "\n".join(told)
+            lines.append("\nNot checked:")
+            lines += [f"    {fault}: {why}" for fault, why in self.unchecked.items()]
+        return "\n".join(lines)
 
 
 def check(
     folder: str | Path, tokenizer: str | Tokenizer | None = None, length: int | None = None
-) -> Report:
+) -> PortReport:
     """Return what the files of a folder do otherwise than RULER.
 
     Parameters
@@ -138,21 +138,20 @@ def check(
         tokenizer = tokens.load(tokenizer)
     files, records = set[Path](), 0
     findings: list[Finding] = []
-    checked = dict.fromkeys((fault.name for fault in FAULTS), 0)
-    for group in layouts.read(layout, paths):
-        group = replace(group, length=group.length or length)
-        files.add(group.path)
-        records += len(group.entries)
+    judged = dict.fromkeys((fault.name for fault in FAULTS), 0)
+    for file in layouts.read(layout, paths):
+        file = replace(file, length=file.length or length)
+        files.add(file.path)
+        records += len(file.answers)
         for fault in FAULTS:
-            outcome = fault.look(group, tokenizer)
-            checked[fault.name] += outcome.checked
-            if outcome.shown:
+            checked, shown, evidence = fault.look(file, tokenizer)
+            judged[fault.name] += checked
+            if shown:
                 findings.append(Finding(
-                    fault.name, str(group.path), group.task.name, group.length,
-                    len(outcome.shown), outcome.checked, outcome.shown[0].where,
-                    outcome.evidence, fault.ruler,
+                    fault.name, str(file.path), file.task.name, file.length, len(shown), checked,
+                    shown[0].where, evidence, fault.ruler,
                 ))  # fmt: skip
     if not records:
         raise DataError(f"{folder}: no records of a task of RULER's, as file and folder names say.")
-    unchecked = {fault.name: fault.needs for fault in FAULTS if not checked[fault.name]}
-    return Report(str(folder), layout, len(files), records, findings, unchecked)
+    unchecked = {fault.name: fault.needs for fault in FAULTS if not judged[fault.name]}
+    return PortReport(str(folder), layout, len(files), records, findings, unchecked)

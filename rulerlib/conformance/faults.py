@@ -2,16 +2,17 @@
 
 >>> from pathlib import Path
 >>> from rulerlib import tasks
->>> from rulerlib.conformance.records import Entry, Group
->>> entries = [Entry("record 1", "Who? Answer:", ("Ada", "Ada L."), pred=" Ada", score=0.5)]
->>> group = Group(Path("qa_1.jsonl"), tasks.TASKS["qa_1"], 4096, entries)
->>> [fault.name for fault in FAULTS if fault.look(group, None).shown]
+>>> from rulerlib.conformance.layouts import PortAnswer, PortFile
+>>> answers = [PortAnswer("record 1", "Who? Answer:", ("Ada", "Ada L."), pred=" Ada", score=0.5)]
+>>> file = PortFile(Path("qa_1.jsonl"), tasks.TASKS["qa_1"], 4096, answers)
+>>> [fault.name for fault in FAULTS if fault.look(file, None)[1]]
 ['gold not readable', 'part-match averaged']
 """
 
 from __future__ import annotations
 
 import functools
+import itertools
 import math
 import re
 from collections.abc import Callable, Sequence
@@ -19,7 +20,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from rulerlib import languages
-from rulerlib.conformance.records import Entry, Group
+from rulerlib.conformance.layouts import PortAnswer, PortFile
 from rulerlib.metrics import clean, normalize
 from rulerlib.tokens import Tokenizer
 
@@ -51,23 +52,10 @@ _SPECIAL = (
 """Special tokens as the templates of many models write them."""
 
 
-@dataclass(frozen=True)
-class Outcome:
-    """What a look at a group gave.
+Evidence = tuple[int, Sequence[PortAnswer], str]
+"""How many records could be judged, those that show a fault, and the numbers behind it."""
 
-    Attributes
-    ----------
-    checked
-        How many records it could judge.
-    shown
-        The records that show the fault.
-    evidence
-        The numbers behind it, as a sentence.
-    """
-
-    checked: int
-    shown: Sequence[Entry] = ()
-    evidence: str = ""
+_NOTHING: Evidence = (0, (), "")
 
 
 @dataclass(frozen=True)
@@ -79,7 +67,7 @@ class Fault:
     name
         What it is called in reports.
     look
-        Returns what a group shows of it, given the tokenizer, if there is one.
+        Returns what a file shows of it, given the tokenizer, if there is one.
     ruler
         What RULER does.
     needs
@@ -87,7 +75,7 @@ class Fault:
     """
 
     name: str
-    look: Callable[[Group, Tokenizer | None], Outcome]
+    look: Callable[[PortFile, Tokenizer | None], Evidence]
     ruler: str
     needs: str
 
@@ -101,8 +89,7 @@ def _ending(family: str) -> re.Pattern[str]:
     section, ruler = _SECTIONS[family]
     packs = [languages.load(code) for code in languages.available()]
     worded = [pack.paraphrased(at) for pack in packs for at in range(pack.paraphrases + 1)]
-    tables = (pack.templates.get(section) for pack in worded)
-    texts = [text.strip() for table in tables for text in _prefixes(table)]
+    texts = [text.strip() for pack in worded for text in _prefixes(pack.templates.get(section))]
     ours = [re.sub(r"\\\{\w+\\\}", ".{1,999}?", re.escape(text)) for text in texts]
     return re.compile(rf"(?:{'|'.join([ruler, *ours])})\s*\Z")
 
@@ -115,70 +102,62 @@ def _prefixes(table: Any) -> list[str]:
     return [*inner, *([table["answer_prefix"]] if "answer_prefix" in table else [])]
 
 
-def _prefix_lost(group: Group, tokenizer: Tokenizer | None) -> Outcome:
-    known = _ending(group.task.family.name)
-
-    def ends(entry: Entry) -> bool:
-        if entry.prefix and entry.prefix.strip():
-            return entry.prompt.rstrip().endswith(entry.prefix.strip())
-        return bool(known.search(entry.prompt[-2000:]))
-
-    # Of a prompt that is not whole, only the presence of a prefix says something.
-    judged = [(entry, ends(entry)) for entry in group.entries]
-    judged = [(entry, holds) for entry, holds in judged if holds or entry.whole]
-    lost = [entry for entry, holds in judged if not holds]
-    evidence = f"Its prompt ends in {lost[0].prompt[-40:]!r}." if lost else ""
-    return Outcome(len(judged), lost, evidence)
+def _prefix_lost(file: PortFile, tokenizer: Tokenizer | None) -> Evidence:
+    usual, judged, lost = _ending(file.task.family.name), 0, list[PortAnswer]()
+    for answer in file.answers:
+        if prefix := (answer.prefix or "").strip():
+            ends = answer.prompt.rstrip().endswith(prefix)
+        else:
+            ends = bool(usual.search(answer.prompt[-2000:]))
+        # Of a prompt that is not whole, only the presence of a prefix says something.
+        judged += ends or answer.whole
+        lost += [] if ends or not answer.whole else [answer]
+    return judged, lost, f"Its prompt ends in {lost[0].prompt[-40:]!r}." if lost else ""
 
 
-def _over_budget(group: Group, tokenizer: Tokenizer | None) -> Outcome:
-    if group.length is None:
-        return Outcome(0)
-    room = group.task.tokens_to_generate
+def _over_budget(file: PortFile, tokenizer: Tokenizer | None) -> Evidence:
+    if file.length is None:
+        return _NOTHING
+    room = file.task.tokens_to_generate
     # NVIDIA's script for frequent words fills the whole length with the prompt.
-    most = group.length + (room if group.task.family.name == "frequent_words" else 0)
+    most = file.length + (room if file.task.family.name == "frequent_words" else 0)
     sizes = [
-        max(entry.length or 0, tokenizer.count(entry.prompt) + room if tokenizer else 0)
-        for entry in group.entries
+        max(answer.length or 0, tokenizer.count(answer.prompt) + room if tokenizer else 0)
+        for answer in file.answers
     ]
-    over = [entry for entry, size in zip(group.entries, sizes, strict=True) if size > most]
-    evidence = f"Prompt and answer take up to {max(sizes, default=0):,} tokens of {group.length:,}."
-    return Outcome(sum(size > 0 for size in sizes), over, evidence)
+    over = [answer for answer, size in zip(file.answers, sizes, strict=True) if size > most]
+    evidence = f"Prompt and answer take up to {max(sizes, default=0):,} tokens of {file.length:,}."
+    return sum(size > 0 for size in sizes), over, evidence
 
 
-def _unreadable(group: Group, tokenizer: Tokenizer | None) -> Outcome:
-    any_one = group.task.scoring.ruler == "part_match"
+def _unreadable(file: PortFile, tokenizer: Tokenizer | None) -> Evidence:
+    any_one = file.task.scoring.ruler == "part_match"
 
-    def readable(entry: Entry) -> bool:
+    def readable(answer: PortAnswer) -> bool:
         folded = ""
-        for reference in entry.outputs:
-            stands = reference in entry.prompt
+        for reference in answer.outputs:
+            stands = reference in answer.prompt
             if not stands:
-                folded = folded or _plain(entry.prompt)
+                folded = folded or _plain(answer.prompt)
                 stands = _plain(reference) in folded
             if stands == any_one:
                 return any_one
         return not any_one
 
     # HotpotQA asks some questions whose answer is a word that need not stand anywhere.
-    asked = [
-        entry for entry in group.entries if not (any_one and _YES_NO.issuperset(entry.outputs))
-    ]
-    missing = [entry for entry in asked if not readable(entry)]
-    if any_one and len(missing) <= SHARE * len(asked):
+    judged = [one for one in file.answers if not (any_one and {*one.outputs} <= {"yes", "no"})]
+    missing = [answer for answer in judged if not readable(answer)]
+    if any_one and len(missing) <= SHARE * len(judged):
         missing = []
     evidence = f"Its references are {', '.join(missing[0].outputs[:4])!r}." if missing else ""
-    return Outcome(len(asked), missing, evidence)
-
-
-_YES_NO = frozenset({"yes", "no"})
+    return len(judged), missing, evidence
 
 
 def _plain(text: str) -> str:
     return " ".join(normalize(text).split())
 
 
-def _depths(group: Group, tokenizer: Tokenizer | None) -> Outcome:
+def _depths(file: PortFile, tokenizer: Tokenizer | None) -> Evidence:
     """Hold the depths of needles against the uniform distribution.
 
     Of each record one needle counts, in turn the first, second, ... reference's, so that the
@@ -187,14 +166,14 @@ def _depths(group: Group, tokenizer: Tokenizer | None) -> Outcome:
     above sqrt(ln(2 / ERROR_RATE) / 2n) at most in ERROR_RATE of all cases, whatever n. Beside it,
     RULER's own depths may be off uniform by one unit of the haystack, and by ``UNEVEN``.
     """
-    if group.task.family.name != "niah":
-        return Outcome(0)
-    found: list[tuple[float, Entry]] = []
+    if file.task.family.name != "niah":
+        return _NOTHING
+    needles: list[tuple[float, PortAnswer]] = []
     fewest = math.inf
-    for number, entry in enumerate(group.entries):
-        value = entry.outputs[number % len(entry.outputs)] if entry.outputs else ""
-        start, end = entry.prompt.find("\n") + 1, entry.prompt.rfind("\n")
-        context = entry.prompt[start : end if end > start else None]
+    for number, answer in enumerate(file.answers):
+        value = answer.outputs[number % len(answer.outputs)] if answer.outputs else ""
+        start, end = answer.prompt.find("\n") + 1, answer.prompt.rfind("\n")
+        context = answer.prompt[start : end if end > start else None]
         at = context.find(value)
         if not value or at < 0:
             continue
@@ -202,15 +181,15 @@ def _depths(group: Group, tokenizer: Tokenizer | None) -> Outcome:
         begin = max(context.rfind(mark, 0, at) + len(mark) for mark in ("\n", ". "))
         begin = begin if begin > 1 else 0
         rest = len(context) - (at + len(value) - begin)
-        found.append((min(1.0, begin / max(1, rest)), entry))
+        needles.append((min(1.0, begin / max(1, rest)), answer))
         lines = context.count("\n")
         fewest = min(fewest, lines if lines > 3 else context.count(". "))
-    size = len(found)
+    size = len(needles)
     bound = math.sqrt(math.log(2 / ERROR_RATE) / (2 * size)) if size else math.inf
     bound += UNEVEN + 1 / max(1, fewest)
     if bound >= 1:
-        return Outcome(0)
-    depths = sorted(depth for depth, _ in found)
+        return _NOTHING
+    depths = sorted(depth for depth, _ in needles)
     distance = max(
         max((at + 1) / size - depth, depth - at / size) for at, depth in enumerate(depths)
     )
@@ -219,137 +198,114 @@ def _depths(group: Group, tokenizer: Tokenizer | None) -> Outcome:
         f" 100 (end), and their distribution is {distance:.2f} away from uniform; chance would"
         f" allow {bound:.2f} (all but once in {1 / ERROR_RATE:,.0f} files)."
     )
-    return Outcome(size, [entry for _, entry in found] if distance > bound else (), evidence)
+    return size, [answer for _, answer in needles] if distance > bound else (), evidence
 
 
-def _twice(group: Group, tokenizer: Tokenizer | None) -> Outcome:
+def _twice(file: PortFile, tokenizer: Tokenizer | None) -> Evidence:
     own = sorted(map(re.escape, tokenizer.all_special_tokens)) if tokenizer else []
     special = re.compile("|".join([*own, _SPECIAL]))
 
-    def begins_twice(entry: Entry) -> bool:
-        if len(entry.ids) > 1 and entry.ids[0] == entry.ids[1]:
+    def begins_twice(answer: PortAnswer) -> bool:
+        if len(answer.ids) > 1 and answer.ids[0] == answer.ids[1]:
             return True
-        head = "".join(entry.prompt[:1000].split())
+        head = "".join(answer.prompt[:1000].split())
         return any(
             head.startswith(head[:size], size) and special.search(head[:size])
             for size in range(3, len(head) // 2 + 1)
         )
 
-    shown = [entry for entry in group.entries if begins_twice(entry)]
+    shown = [answer for answer in file.answers if begins_twice(answer)]
     evidence = f"Its prompt begins {shown[0].prompt[:60]!r}." if shown else ""
-    return Outcome(len(group.entries), shown, evidence)
+    return len(file.answers), shown, evidence
 
 
 # --- Answers ------------------------------------------------------------------------------------
 
 
-def _truncated(group: Group, tokenizer: Tokenizer | None) -> Outcome:
-    room = group.task.tokens_to_generate
-    limited = [entry for entry in group.entries if entry.room is not None]
-    short = [entry for entry in limited if (entry.room or 0) < room]
+def _truncated(file: PortFile, tokenizer: Tokenizer | None) -> Evidence:
+    room = file.task.tokens_to_generate
+    limits = [answer.room for answer in file.answers if answer.room is not None]
+    short = [answer for answer in file.answers if (answer.room or room) < room]
     if short:
-        least = min(entry.room or 0 for entry in short)
-        return Outcome(
-            len(limited), short, f"The model may write {least} tokens, and RULER's {room}."
-        )
-    judged, cut = len(limited), list[Entry]()
-    for entry in group.entries:
-        if entry.room is None and entry.pred is not None and (entry.generated or tokenizer):
+        return len(limits), short, f"The model may write {min(limits)} tokens, and RULER's {room}."
+    judged, cut = len(limits), list[PortAnswer]()
+    for answer in file.answers:
+        if answer.room is None and answer.pred is not None and (answer.generated or tokenizer):
             judged += 1
-            size = entry.generated or (tokenizer.count(entry.pred) if tokenizer else 0)
-            if size < room and _ends_within(entry.pred, entry.outputs):
-                cut.append(entry)
+            size = answer.generated or (tokenizer.count(answer.pred) if tokenizer else 0)
+            if size < room and _ends_within(answer.pred, answer.outputs):
+                cut.append(answer)
     evidence = f"Its answer ends within a reference, {(cut[0].pred or '')[-40:]!r}." if cut else ""
     enough = len(cut) > 1 and len(cut) > SHARE * judged
-    return Outcome(judged, cut if enough else (), evidence)
+    return judged, cut if enough else (), evidence
 
 
 def _ends_within(pred: str, outputs: Sequence[str]) -> bool:
     """Return whether an answer ends with the beginning of a reference that it does not hold."""
     text = normalize(clean(pred))
     return any(
-        reference not in text and text.endswith(tuple(map(reference.__getitem__, _BEGINNINGS)))
+        reference not in text and text.endswith(tuple(reference[:size] for size in range(4, 40)))
         for reference in map(normalize, outputs)
         if len(reference) > 4
     )
 
 
-_BEGINNINGS = [slice(size) for size in range(4, 40)]
-
-
-# How recorded scores are explained: what is made of upper and lower case, and which rule counts.
-_FOLDS: dict[str, tuple[Callable[[str], str], ...]] = {
-    "": (normalize, str.lower),
-    " with upper and lower case told apart": (str,),
-}
-_RULES: dict[str, Callable[[list[bool]], float]] = {
-    "recall": lambda hits: sum(hits) / len(hits),
-    "part_match": lambda hits: float(any(hits)),
-    "all_match": lambda hits: float(all(hits)),
-}
-_WORDS = {
-    "recall": "the share of the references that appear",
-    "part_match": "1 if any one reference appears",
-    "all_match": "1 if all references appear",
+# The rules that may explain recorded scores.
+_RULES: dict[str, tuple[Callable[[list[bool]], float], str]] = {
+    "recall": (lambda hits: sum(hits) / len(hits), "the share of the references that appear"),
+    "all_match": (lambda hits: float(all(hits)), "1 if all references appear"),
+    "part_match": (lambda hits: float(any(hits)), "1 if any one reference appears"),
 }
 
 
-def _scored(fault: str, group: Group, tokenizer: Tokenizer | None) -> Outcome:
+def _scored(fault: str, file: PortFile, tokenizer: Tokenizer | None) -> Evidence:
     """Find out by which rule answers were scored, and whether that shows a fault.
 
     A rule explains the scores if it gives each recorded one, or the mean that is reported where
     there are no others.
     """
-    answered = [entry for entry in group.entries if entry.pred is not None and entry.outputs]
-    ruler = group.task.scoring.ruler
+    answered = [answer for answer in file.answers if answer.pred is not None and answer.outputs]
+    ruler = file.task.scoring.ruler
 
     def values(rule: str, fold: Callable[[str], str]) -> list[float]:
-        return [
-            _RULES[rule]([fold(each) in fold(clean(entry.pred or "")) for each in entry.outputs])
-            for entry in answered
-        ]
+        texts = [fold(clean(answer.pred or "")) for answer in answered]
+        pairs = zip(answered, texts, strict=True)
+        return [_RULES[rule][0]([fold(one) in text for one in a.outputs]) for a, text in pairs]
 
-    def differing(numbers: Sequence[float]) -> list[Entry]:
+    def differing(numbers: Sequence[float]) -> list[PortAnswer]:
         pairs = zip(answered, numbers, strict=True)
-        wrong = [entry for entry, number in pairs if entry.score is not None
-                 and abs(entry.score - number) > 1e-6]  # fmt: skip
+        wrong = [a for a, number in pairs if a.score is not None and abs(a.score - number) > 1e-6]
         mean = sum(numbers) / len(numbers) if numbers else 0.0
         # NVIDIA's script rounds to hundredths of a percent.
-        apart = group.mean is not None and abs(group.mean - mean) > 6e-5
+        apart = file.mean is not None and abs(file.mean - mean) > 6e-5
         return wrong or (answered if apart else [])
 
-    checked = len(answered) if group.mean is not None else sum(
-        entry.score is not None for entry in answered
-    )  # fmt: skip
-    expected = [values(ruler, fold) for fold in _FOLDS[""]]
-    shown = min(map(differing, expected), key=len)
-    if not checked or not shown:
-        return Outcome(checked)
-    explained = next(
-        (
-            (rule, words)
-            for words, folds in _FOLDS.items()
-            for rule in sorted(_RULES, key=lambda rule: rule == "part_match")
-            for fold in folds
-            if not differing(values(rule, fold))
-        ),
-        None,
-    )
-    name = _SCORE_FAULTS.get((ruler, *explained) if explained else (), "score differs")
-    if name != fault:
-        return Outcome(checked)
-    right = expected[0][next(at for at, entry in enumerate(answered) if entry is shown[0])]
-    said = f"Recorded is {shown[0].score}, and RULER's rule gives {right:.4g}"
-    if shown[0].score in (None, right):
-        mean = sum(expected[0]) / len(answered)
-        said = f"Reported is a mean of {group.mean:.4f}, and RULER's rule gives {mean:.4f}"
-    how = f": the scores are {_WORDS[explained[0]]}{explained[1]}" if explained else ""
-    return Outcome(checked, shown, f"{said}{how}.")
+    scores = [answer for answer in answered if answer.score is not None or file.mean is not None]
+    expected = values(ruler, normalize)
+    shown = min(differing(expected), differing(values(ruler, str.lower)), key=len)
+    if not scores or not shown:
+        return len(scores), (), ""
+    explained, how = "", ""
+    folds: tuple[Callable[[str], str], ...] = (normalize, str.lower, str)
+    for fold, (rule, (_, words)) in itertools.product(folds, _RULES.items()):
+        if not explained and not differing(values(rule, fold)):
+            explained = rule if fold is not str else "case"
+            case = " with upper and lower case told apart" if fold is str else ""
+            how = f": the scores are {words}{case}"
+    if _SCORE_FAULTS.get((ruler, explained), "score differs") != fault:
+        return len(scores), (), ""
+    recorded = shown[0].score
+    right = expected[next(at for at, answer in enumerate(answered) if answer is shown[0])]
+    evidence = f"Recorded is {recorded}, and RULER's rule gives {right:.4g}"
+    if recorded in (None, right):
+        mean = sum(expected) / len(answered)
+        evidence = f"Reported is a mean of {file.mean:.4f}, and RULER's rule gives {mean:.4f}"
+    return len(scores), shown, f"{evidence}{how}."
 
 
-_SCORE_FAULTS: dict[tuple[str, ...], str] = {
-    ("part_match", "recall", ""): "part-match averaged",
-    ("recall", "all_match", ""): "list all or nothing",
+_SCORE_FAULTS = {
+    ("part_match", "recall"): "part-match averaged",
+    ("recall", "all_match"): "list all or nothing",
 }
 
 _SCORES = "the files hold no scores"

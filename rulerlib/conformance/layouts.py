@@ -9,25 +9,23 @@ runs, lm-eval (``--log_samples``), NeMo-Skills, and the details of lighteval.
 >>> line = '{"index": 0, "input": "Who? Answer:", "outputs": ["Ada"], "pred": " Ada."}'
 >>> _ = (folder / "qa_1.jsonl").write_text(line)
 >>> layout, paths = find(folder)
->>> group, = read(layout, paths)
->>> layout, group.task.name, group.length, group.entries[0].pred
+>>> file, = read(layout, paths)
+>>> layout, file.task.name, file.length, file.answers[0].pred
 ('NVIDIA', 'qa_1', 4096, ' Ada.')
 """
 
 from __future__ import annotations
 
 import csv
-import itertools
 import json
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Self, TypeVar
+from typing import Any, Self
 
 from rulerlib import packages, tasks
-from rulerlib.conformance.records import Entry, Group
 from rulerlib.errors import DataError, shortened
 from rulerlib.paths import named
 from rulerlib.samples import Prediction, Record, Sample, read_object
@@ -53,7 +51,70 @@ _TASK = re.compile(rf"(?<![a-z0-9])(?:{'|'.join(_LONGEST_FIRST)})(?![a-z0-9])")
 _PREFIXES = ("answer_prefix", "gen_prefix")
 
 
-T = TypeVar("T")
+@dataclass(frozen=True)
+class PortAnswer:
+    """One question as a port asked it, and what came of it; None: the files do not say.
+
+    Attributes
+    ----------
+    where
+        The file and the number of the record in it.
+    prompt
+        What the model was fed, as far as the record has it.
+    outputs
+        The references.
+    prefix
+        The answer prefix that the record states.
+    whole
+        Whether ``prompt`` is all that the model was fed; a record may leave out the answer prefix.
+    length
+        Tokens of the prompt and of the room for an answer, as the record states them.
+    pred, score
+        What the model wrote, and how the port scored it, from 0 to 1.
+    room
+        The tokens that the model might generate.
+    generated
+        The tokens that it generated.
+    ids
+        The ids of the prompt's tokens.
+    """
+
+    where: str
+    prompt: str
+    outputs: tuple[str, ...]
+    prefix: str | None = None
+    whole: bool = True
+    length: int | None = None
+    pred: str | None = None
+    score: float | None = None
+    room: int | None = None
+    generated: int | None = None
+    ids: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class PortFile:
+    """The questions of one task at one length in one file.
+
+    Attributes
+    ----------
+    path
+        The file of the answers, or of the questions where there are no answers.
+    task
+        Which of RULER's tasks they are of; its knobs are RULER's.
+    length
+        The context length that the files' names or records say; None: they do not.
+    answers
+        The questions, with what came of them.
+    mean
+        The mean score, from 0 to 1, that the port reports; None: none.
+    """
+
+    path: Path
+    task: tasks.Task
+    length: int | None
+    answers: list[PortAnswer]
+    mean: float | None = None
 
 
 @dataclass(slots=True)
@@ -83,20 +144,20 @@ def find(folder: str | Path) -> tuple[str, list[Path]]:
     if not top.is_dir():
         raise DataError(f"{top}: no such folder.")
     files = sorted({path for pattern in PATTERNS for path in top.rglob(pattern)})
-    found: dict[str, Path] = {}
+    layouts: dict[str, Path] = {}
     for path in files:
-        found.setdefault(_layout(path), path)
-    if not found:
+        layouts.setdefault(_layout(path), path)
+    if not layouts:
         raise DataError(f"{top}: no files of prompts or answers ({', '.join(PATTERNS)}) in it.")
-    if len(found) > 1:
-        both = " and ".join(f"{name} ({path.relative_to(top)})" for name, path in found.items())
+    if len(layouts) > 1:
+        both = " and ".join(f"{name} ({path.relative_to(top)})" for name, path in layouts.items())
         raise DataError(f"{top}: holds files of different layouts, {both}; name one's folder.")
-    return next(iter(found)), files
+    return next(iter(layouts)), files
 
 
 def _layout(path: Path) -> str:
     """Return the layout of a file, told by its first record."""
-    where, row = next(iter(_first(path)), (str(path), {}))
+    where, row = next(_rows(path), (str(path), {}))
     keys = row.keys()
     if keys >= {"doc", "arguments"}:
         return LM_EVAL
@@ -106,7 +167,7 @@ def _layout(path: Path) -> str:
         return NEMO
     if keys >= {"input", "outputs"}:
         beside = path.with_name("metadata.json"), answers.settings_path(path)
-        return OWN if any(each.exists() for each in beside) else NVIDIA
+        return OWN if any(file.exists() for file in beside) else NVIDIA
     raise DataError(f"{where}: no record of a known layout, but one of {shortened(sorted(keys))}.")
 
 
@@ -126,8 +187,8 @@ def length_of(path: Path) -> int | None:
     return int(numbers[0]) if numbers else None
 
 
-def read(layout: str, files: Sequence[Path]) -> Iterator[Group]:
-    """Yield the questions of files of one layout, those of RULER's tasks, group by group.
+def read(layout: str, files: Sequence[Path]) -> Iterator[PortFile]:
+    """Yield the questions of files of one layout, those of RULER's tasks, for each length.
 
     Raises
     ------
@@ -136,14 +197,21 @@ def read(layout: str, files: Sequence[Path]) -> Iterator[Group]:
     MissingExtraError
         If a file is Parquet and `pyarrow` is not installed.
     """
-    known = [path for path in files if task_of(path)]
-    if layout in (NVIDIA, OWN):
-        yield from _ruler(known)
-    elif layout == NEMO:
-        yield from _nemo(known)
-    else:
-        for path in known:
-            yield from _harness(path, _lm_eval if layout == LM_EVAL else _lighteval)
+    by_task = {path: task for path in files if (task := task_of(path))}
+    readers = {NEMO: _nemo, LM_EVAL: _lm_eval, LIGHTEVAL: _lighteval}
+    reader: Reader = readers.get(layout, _ruler)
+    for path, length, questions, mean in reader(by_task):
+        yield PortFile(path, by_task[path], length or length_of(path), questions, mean)
+
+
+Reader = Callable[
+    [Mapping[Path, tasks.Task]],
+    Iterator[tuple[Path, int | None, list[PortAnswer], float | None]],
+]
+"""Yields of files with their tasks: the file, the length, the questions, and their mean score."""
+
+
+# --- Records and their fields -------------------------------------------------------------------
 
 
 def _rows(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -165,17 +233,13 @@ def _parquet(path: Path) -> Iterator[dict[str, Any]]:
         raise DataError(f"{path}: cannot be read as Parquet ({error}).") from error
 
 
-def _made(path: Path, entry: Callable[[str, dict[str, Any]], T]) -> Iterator[T]:
-    """Yield what a function makes of the records of a file.
-
-    Raises
-    ------
-    DataError
-        If a record is not as it should be: names its place.
-    """
+def _answers(
+    path: Path, answer: Callable[[str, dict[str, Any]], PortAnswer]
+) -> Iterator[tuple[dict[str, Any], PortAnswer]]:
+    """Yield the records of a file, each with what a function makes of it."""
     for where, row in _rows(path):
         try:
-            yield entry(where, row)
+            yield row, answer(where, row)
         except DataError:
             raise
         except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
@@ -183,19 +247,8 @@ def _made(path: Path, entry: Callable[[str, dict[str, Any]], T]) -> Iterator[T]:
             raise DataError(f"{where}: a field is not of the layout's type ({reason}).") from error
 
 
-def _first(path: Path) -> list[tuple[str, dict[str, Any]]]:
-    """Return the first record of a file and its place; empty where there is none."""
-    return list(itertools.islice(_rows(path), 1))
-
-
 def _field(where: str, row: Mapping[str, Any], name: str, *kinds: type) -> Any:
-    """Return a field of a record.
-
-    Raises
-    ------
-    DataError
-        If it is missing or of another type.
-    """
+    """Return a field of a record, which has to be of one of these types."""
     if not isinstance(row.get(name), kinds):
         wanted = " or ".join(kind.__name__ for kind in kinds)
         raise DataError(f"{where}: the field '{name}' is {shortened(row.get(name))}, not {wanted}.")
@@ -230,60 +283,48 @@ def _text(value: Any) -> str:
     return value if isinstance(value, str) else ""
 
 
-def _known(path: Path) -> tasks.Task:
-    task = task_of(path)
-    assert task is not None, "the other files were left out"
-    return task
-
-
-def _group(path: Path, entries: list[Entry], length: int | None = None, **more: Any) -> Group:
-    return Group(path, _known(path), length or length_of(path), entries, **more)
-
-
 # --- NVIDIA's scripts, and the runs of this project, which are laid out alike -------------------
 
 
-def _ruler(files: Sequence[Path]) -> Iterator[Group]:
+def _ruler(files: Mapping[Path, tasks.Task]) -> Iterator[Any]:
     """Yield the answers of each file ``pred/<task>.jsonl``, and the questions that have none."""
-    predicted = [path for path in files if path.stem not in ("validation", "test")]
-    asked = [path for path in files if path not in predicted]
-    for path in predicted:
+    open_ = [path for path in files if path.stem in ("validation", "test")]
+    for path in [path for path in files if path not in open_]:
         folder = path.parent.parent / "data" / path.stem
-        own = [each for each in asked if each.parent == folder]
-        asked = [each for each in asked if each not in own]
+        beside = [question for question in open_ if question.parent == folder]
+        open_ = [question for question in open_ if question not in beside]
         prefixes = {
             tuple(sample.outputs): sample.answer_prefix
-            for each in own
-            for sample in read_records(each, Sample)
+            for question in beside
+            for sample in read_records(question, Sample)
         }
-        yield _group(path, list(_answered(path, prefixes)), mean=_summary(path))
-    for path in asked:
-        samples = enumerate(read_records(path, Sample), 1)
-        entries = [
-            Entry(
+        yield path, None, [*_answered(path, prefixes)], _summary(path)
+    for path in open_:
+        questions = [
+            PortAnswer(
                 f"{path}, record {number}", sample.input + sample.answer_prefix,
                 tuple(sample.outputs), sample.answer_prefix or None, length=_whole(sample.length),
             )
-            for number, sample in samples
+            for number, sample in enumerate(read_records(path, Sample), 1)
         ]  # fmt: skip
-        yield _group(path, entries)
+        yield path, None, questions, None
 
 
-def _answered(path: Path, prefixes: Mapping[tuple[str, ...], str]) -> Iterator[Entry]:
+def _answered(path: Path, prefixes: Mapping[tuple[str, ...], str]) -> Iterator[PortAnswer]:
     settings = answers.read_settings(path)
     # Ours have the prompt without what stands around it; NVIDIA's have it as it was sent.
     fed = bool(settings) and settings.get("answer_prefix") != "none"
     predictions = read_records(path, Prediction, unfinished=bool(settings))
-    for number, each in enumerate(predictions, 1):
-        if each.repeat:
+    for number, record in enumerate(predictions, 1):
+        if record.repeat:
             continue
-        outputs = tuple(each.outputs)
-        prefix = each.others.get("answer_prefix") or prefixes.get(outputs)
-        yield Entry(
-            f"{path}, record {number}", each.input + (prefix or "" if fed else ""), outputs,
-            prefix or None, length=_whole(each.length), pred=each.pred,
+        outputs = tuple(record.outputs)
+        prefix = record.others.get("answer_prefix") or prefixes.get(outputs)
+        yield PortAnswer(
+            f"{path}, record {number}", record.input + (prefix or "" if fed else ""), outputs,
+            prefix or None, length=_whole(record.length), pred=record.pred,
             room=_whole(settings.get("tokens_to_generate")),
-            generated=_whole(each.others.get("tokens_generated")),
+            generated=_whole(record.others.get("tokens_generated")),
         )  # fmt: skip
 
 
@@ -304,100 +345,94 @@ def _summary(path: Path) -> float | None:
 # --- NeMo-Skills --------------------------------------------------------------------------------
 
 
-def _nemo(files: Sequence[Path]) -> Iterator[Group]:
+def _nemo(files: Mapping[Path, tasks.Task]) -> Iterator[Any]:
     """Yield the answers of each ``output*.jsonl``, and the questions that have none.
 
     A question's answer prefix stands in the field in which the answer comes to stand, so that
     records of answers do not have it; it is taken from the questions, where they are there.
     """
     done = {"num_generated_tokens", "is_correct", "predicted_answer"}
-    asked = [path for path in files if not any(done & row.keys() for _, row in _first(path))]
-    # Hashes, because the questions of all files together are long.
-    prefixes: dict[int, str] = {}
-    answered: set[int] = set()
+    open_ = [path for path in files if not done & next(_rows(path), ("", {}))[1].keys()]
+    prefixes: dict[str, str | None] = {}
 
-    def prefix(where: str, row: dict[str, Any]) -> None:
-        prefixes[hash(_field(where, row, "question", str))] = row.get("generation") or ""
-
-    def asked_for(where: str, row: dict[str, Any]) -> Entry:
-        question = _field(where, row, "question", str)
-        stated = prefixes.get(hash(question))
-        return Entry(
-            where, f"{question} {stated}" if stated else question,
-            _references(where, row, "expected_answer"), stated or None, whole=stated is not None,
+    def question(where: str, row: dict[str, Any]) -> PortAnswer:
+        text = _field(where, row, "question", str)
+        prefix = prefixes.get(text)
+        return PortAnswer(
+            where, f"{text} {prefix}" if prefix else text,
+            _references(where, row, "expected_answer"), prefix, whole=text in prefixes,
             length=_whole(row.get("length")),
         )  # fmt: skip
 
-    def answer(where: str, row: dict[str, Any]) -> Entry:
-        answered.add(hash(row["question"]))
+    def answer(where: str, row: dict[str, Any]) -> PortAnswer:
         return replace(
-            asked_for(where, row), pred=_field(where, row, "generation", str),
+            question(where, row), pred=_field(where, row, "generation", str),
             score=_number(row.get("is_correct")), generated=_whole(row.get("num_generated_tokens")),
         )  # fmt: skip
 
-    for path in asked:
-        for _ in _made(path, prefix):
-            pass
-    for path in files:
-        if path not in asked:
-            yield _group(path, list(_made(path, answer)))
-    for path in asked:
-        open_ = [
-            asked_for(where, row)
-            for where, row in _rows(path)
-            if hash(row["question"]) not in answered
-        ]
-        if open_:
-            yield _group(path, open_)
+    for path in open_:
+        for where, row in _rows(path):
+            prefixes[_field(where, row, "question", str)] = row.get("generation") or None
+    answered = set[str]()
+    for path in (path for path in files if path not in open_):
+        pairs = [*_answers(path, answer)]
+        answered |= {row["question"] for row, _ in pairs}
+        yield path, None, [one for _, one in pairs], None
+    for path in open_:
+        left = [one for row, one in _answers(path, question) if row["question"] not in answered]
+        if left:
+            yield path, None, left, None
 
 
 # --- lm-eval and lighteval: a file for each task, of records that hold everything ---------------
 
-Reader = Callable[[str, dict[str, Any], str], tuple[int | None, Entry]]
-"""Returns the length and the entry of a record, given the name of RULER's measure."""
+
+def _lm_eval(files: Mapping[Path, tasks.Task]) -> Iterator[Any]:
+    for path, task in files.items():
+        measure = task.scoring.ruler
+
+        def answer(where: str, row: dict[str, Any], measure: str = measure) -> PortAnswer:
+            doc = _field(where, row, "doc", dict)
+            arguments = _field(where, _field(where, row, "arguments", dict), "gen_args_0", dict)
+            # Ours by their measure's name; lm-eval's own by the length.
+            scores = [_number(row.get(name)) for name in (measure, str(doc.get("max_length")))]
+            return PortAnswer(
+                where, _text(arguments["arg_0"]), _references(where, doc, "outputs"), _prefix(doc),
+                length=_whole(doc.get("length")),
+                pred=_text(_field(where, row, "filtered_resps", list)),
+                score=next((score for score in scores if score is not None), None),
+                room=_whole(arguments["arg_1"].get("max_gen_toks")),
+            )  # fmt: skip
+
+        lengths: dict[int | None, list[PortAnswer]] = defaultdict(list)
+        for row, one in _answers(path, answer):
+            lengths[_whole(row["doc"].get("max_length"))].append(one)
+        for length, questions in lengths.items():
+            yield path, length, questions, _result(path, measure, str(length))
 
 
-def _harness(path: Path, reader: Reader) -> Iterator[Group]:
-    """Yield the records of a file for each of their lengths."""
-    lengths: dict[int | None, list[Entry]] = defaultdict(list)
-    measure = _known(path).scoring.ruler
-    for length, entry in _made(path, lambda where, row: reader(where, row, measure)):
-        lengths[length].append(entry)
-    for length, entries in lengths.items():
-        yield _group(path, entries, length, mean=_result(path, measure, str(length)))
+def _lighteval(files: Mapping[Path, tasks.Task]) -> Iterator[Any]:
+    for path, task in files.items():
+        # Where there are several measures, the one for tasks of this kind.
+        kind = "any" if task.scoring.ruler == "part_match" else "all"
 
+        def answer(where: str, row: dict[str, Any], kind: str = kind) -> PortAnswer:
+            doc, response = (_field(where, row, name, dict) for name in ("doc", "model_response"))
+            scores = {name: _number(value) for name, value in (row.get("metric") or {}).items()}
+            scores = {name: score for name, score in scores.items() if score is not None}
+            wanted = [scores[name] for name in scores if len(scores) == 1 or name.endswith(kind)]
+            choices, gold = _references(where, doc, "choices"), doc["gold_index"]
+            texts = response.get("text_post_processed") or response.get("text") or [""]
+            tokens = response.get("output_tokens") or [[]]
+            return PortAnswer(
+                where, _text(response.get("input")) or _field(where, doc, "query", str),
+                tuple(choices[at] for at in (gold if isinstance(gold, list) else [gold])),
+                _prefix(doc.get("specific") or {}), pred=_text(texts[0]),
+                score=next(iter(wanted), None), room=_whole(doc.get("generation_size")),
+                generated=_whole(len(tokens[0])), ids=tuple(response.get("input_tokens") or [])[:2],
+            )  # fmt: skip
 
-def _lm_eval(where: str, row: dict[str, Any], measure: str) -> tuple[int | None, Entry]:
-    doc = _field(where, row, "doc", dict)
-    arguments = _field(where, _field(where, row, "arguments", dict), "gen_args_0", dict)
-    length = _whole(doc.get("max_length"))
-    # Ours by their measure's name; lm-eval's own by the length.
-    scores = [_number(row.get(name)) for name in (measure, str(length))]
-    return length, Entry(
-        where, _text(arguments["arg_0"]), _references(where, doc, "outputs"), _prefix(doc),
-        length=_whole(doc.get("length")), pred=_text(_field(where, row, "filtered_resps", list)),
-        score=next((score for score in scores if score is not None), None),
-        room=_whole(arguments["arg_1"].get("max_gen_toks")),
-    )  # fmt: skip
-
-
-def _lighteval(where: str, row: dict[str, Any], measure: str) -> tuple[int | None, Entry]:
-    doc, said = (_field(where, row, name, dict) for name in ("doc", "model_response"))
-    numbers = {name: _number(value) for name, value in (row.get("metric") or {}).items()}
-    scores = {name: number for name, number in numbers.items() if number is not None}
-    # Where there are several, the one for tasks of this kind.
-    kind = "any" if measure == "part_match" else "all"
-    wanted = [score for name, score in scores.items() if len(scores) == 1 or name.endswith(kind)]
-    choices, gold = _references(where, doc, "choices"), doc["gold_index"]
-    texts = said.get("text_post_processed") or said.get("text") or [""]
-    tokens, ids = said.get("output_tokens") or [[]], said.get("input_tokens") or []
-    return None, Entry(
-        where, _text(said.get("input")) or _field(where, doc, "query", str),
-        tuple(choices[at] for at in (gold if isinstance(gold, list) else [gold])),
-        _prefix(doc.get("specific") or {}), pred=_text(texts[0]),
-        score=wanted[0] if wanted else None, room=_whole(doc.get("generation_size")),
-        generated=_whole(len(tokens[0])), ids=tuple(ids[:2]),
-    )  # fmt: skip
+        yield path, None, [one for _, one in _answers(path, answer)], None
 
 
 def _prefix(row: Mapping[str, Any]) -> str | None:

@@ -268,6 +268,11 @@ def fit(lengths: Array, shares: Array, sizes: Array) -> Array:
     sides of each average, which keeps the slope finite where all are 0 or 1. All rows are fitted
     at once, which no fit of a package does: there is one for each draw.
 
+    >>> curve = fit(np.array([4096, 8192, 16384, 32768]), np.array([[0.98, 0.9, 0.5, 0.1]]),
+    ...             np.full(4, 100.0))
+    >>> np.round(crossing(curve)).tolist()
+    [16279.0]
+
     Parameters
     ----------
     lengths
@@ -276,11 +281,6 @@ def fit(lengths: Array, shares: Array, sizes: Array) -> Array:
         Rows x lengths: averages, 0 to 1.
     sizes
         To how many answers each length is worth.
-
-    >>> curve = fit(np.array([4096, 8192, 16384, 32768]), np.array([[0.98, 0.9, 0.5, 0.1]]),
-    ...             np.full(4, 100.0))
-    >>> np.round(crossing(curve)).tolist()
-    [16279.0]
     """
     places = np.log2(np.asarray(lengths, dtype=float))
     centre = places.mean()

@@ -30,7 +30,7 @@ import pandas as pd
 from rulerlib import samples
 from rulerlib.analysis.accuracy import accuracy, means
 from rulerlib.analysis.scores import of_measure, scores
-from rulerlib.analysis.tables import BY, groups_of, nothing
+from rulerlib.analysis.tables import BY, nothing, rows_of
 from rulerlib.dataset import Dataset
 from rulerlib.errors import ParameterError
 from rulerlib.metrics import answer_line
@@ -43,9 +43,7 @@ from rulerlib.tasks.mistakes import operands_told
 # Questions of the training side whose answers are counted.
 COUNTED = 200
 
-NO_PASSAGE, FREQUENT, NEAREST = BASELINES = (
-    "no passage", "most frequent answer", "nearest number or name",
-)  # fmt: skip
+NO_PASSAGE, FREQUENT, NEAREST = "no passage", "most frequent answer", "nearest number or name"
 """The names of the baselines. The first is the model itself, asked without passages."""
 
 # What a prediction of a study says beside what others say.
@@ -66,96 +64,74 @@ _BEGINNING = re.compile(r"(?:^|[.!?:]\s|\n)$")
 # --- Tables -----------------------------------------------------------------------------------
 
 
-def by_operation(
-    table: pd.DataFrame,
-    measure: str = "primary",
-    by: Sequence[str] = ("model", "language", "length"),
-) -> pd.DataFrame:
+def by_operation(table: pd.DataFrame) -> pd.DataFrame:
     """Return means by operation, with their intervals, which are clustered by passage.
 
     Parameters
     ----------
     table
         From `rulerlib.analysis.scores`.
-    measure
-        See `rulerlib.analysis.of_measure`.
-    by
-        What is averaged separately, beside the operation. Answers to one question at two lengths
-        are not independent, so ``length`` belongs to it, unless there is one.
 
     Returns
     -------
     DataFrame
-        As `rulerlib.analysis.accuracy`, with the ``operation``: a key of
+        As `rulerlib.analysis.accuracy`, by model, language and length (answers to one question at
+        two lengths are not independent) and ``operation``: a key of
         `rulerlib.sources.chronicle_questions.OPERATIONS`, in its order; or, as nothing else is
         known of the questions of DROP, the kind of their answer. An empty table says that neither
         is known.
-
-    Raises
-    ------
-    ParameterError
-        If no row has this measure.
     """
     kinds = [facts.get("operation", facts.get("answer_kind")) for facts in table["facts"]]
     rows = table.assign(operation=kinds).dropna(subset="operation")
+    by = ("model", "language", "length", "operation")
     if rows.empty:
-        why = table.attrs.get("why", "No question says which operation it asks for.")
-        return nothing(why, [*by, "operation"])
+        return nothing(table.attrs.get("why", "No question says which operation it asks for."), by)
     order = {name: number for number, name in enumerate(OPERATIONS)}
     rows = rows.sort_values(
         "operation", key=lambda names: names.map(order).fillna(len(order)), kind="stable"
     )
-    return accuracy(rows, measure, (*by, "operation"))
+    return accuracy(rows, by=by)
 
 
-def form(table: pd.DataFrame, by: Sequence[str] = BY) -> pd.DataFrame:
+def form(table: pd.DataFrame) -> pd.DataFrame:
     """Return how many answers do not have the form that was asked for.
 
     Parameters
     ----------
     table
         From `rulerlib.analysis.scores`.
-    by
-        What is counted separately.
 
     Returns
     -------
     DataFrame
-        ``by``, ``n``, and as shares of all answers, 0 to 1: ``no_answer_line``, NaN where a task
-        asks for none; ``overlong``, of more words than every accepted answer; ``format_violation``,
-        and each way of it, see `rulerlib.metrics.format_violation`. An empty table says that there
-        are no short answers.
+        `rulerlib.analysis.tables.BY`, ``n``, and as shares of all answers, 0 to 1:
+        ``no_answer_line``, NaN where a task asks for none; ``overlong``, of more words than every
+        accepted answer; ``format_violation``, and each way of it, see
+        `rulerlib.metrics.format_violation`. An empty table says that there are no short answers.
     """
     rows = of_measure(table)
     rows = rows[["format_violation" in facts for facts in rows["facts"]]]
-    columns = [*by, "n", "no_answer_line", "overlong", "format_violation", *_WAYS]
     if rows.empty:
+        columns = [*BY, "n", "no_answer_line", "overlong", "format_violation", *_WAYS]
         return nothing("There are no short answers whose form is known.", columns)
-    shares = []
-    for names, part in groups_of(rows, by):
-        facts = part["facts"].tolist()
-        lines = [
-            float(each["no_answer_line"])
-            for each, knobs in zip(facts, part["knobs"], strict=True)
-            if knobs.get("reasoning", True)
-        ]
-        ways = [each["format_violation"] for each in facts]
-        shares.append([
-            *names.values(), len(part), _mean(lines),
-            _mean([each["overlong"] for each in facts]), _mean([bool(way) for way in ways]),
-            *(_mean([way in each for each in ways]) for way in _WAYS),
-        ])  # fmt: skip
-    return pd.DataFrame(shares, columns=columns)
 
+    def row(part: pd.DataFrame) -> dict[str, float]:
+        facts = pd.DataFrame(part["facts"].tolist())
+        reasoned = [knobs.get("reasoning", True) for knobs in part["knobs"]]
+        ways = facts["format_violation"]
+        return {
+            "n": len(part),
+            "no_answer_line": facts["no_answer_line"][reasoned].astype(float).mean(),
+            "overlong": facts["overlong"].astype(float).mean(),
+            "format_violation": ways.map(bool).mean(),
+            **{way: ways.map(lambda found, way=way: way in found).mean() for way in _WAYS},
+        }
 
-def _mean(values: Sequence[float]) -> float:
-    return sum(values) / len(values) if values else math.nan
+    return rows_of(rows, BY, row)
 
 
 def reasoning(
-    predictions: Iterable[tuple[Mapping[str, Any], Prediction]],
-    primary: str | None = None,
-    by: Sequence[str] = BY,
+    predictions: Iterable[tuple[Mapping[str, Any], Prediction]], primary: str | None = None
 ) -> pd.DataFrame:
     """Return how much of what an answer is computed from stands in the reasoning before it.
 
@@ -163,16 +139,15 @@ def reasoning(
     ----------
     predictions, primary
         See `rulerlib.analysis.scores`.
-    by
-        What is averaged separately.
 
     Returns
     -------
     DataFrame
-        ``by``; ``answer``, ``"right"`` or ``"wrong"``; ``n``; ``operands``, the mean share of the
-        operands, 0 to 1, that stand in what was thought or written before the answer line;
-        ``low`` and ``high``, its 95 % interval, clustered by passage. Questions whose operands
-        are unknown do not count, and neither do answers without reasoning. An empty table says why.
+        `rulerlib.analysis.tables.BY`; ``answer``, ``"right"`` or ``"wrong"``; ``n``; ``operands``,
+        the mean share of the operands, 0 to 1, that stand in what was thought or written before
+        the answer line; ``low`` and ``high``, its 95 % interval, clustered by passage. Questions
+        whose operands are unknown do not count, and neither do answers without reasoning. An empty
+        table says why.
     """
     predictions = list(predictions)
     rows = of_measure(scores(predictions, primary))
@@ -182,7 +157,7 @@ def reasoning(
     rows = rows.assign(operands=shares, answer=answers)
     if rows["operands"].isna().all():
         return nothing("No answer has reasoning before it that could hold known operands.")
-    return means(rows, "operands", (*by, "answer"))
+    return means(rows, "operands", (*BY, "answer"))
 
 
 def _told(prediction: Prediction, knobs: Mapping[str, Any]) -> float:
@@ -212,7 +187,7 @@ def without_passages(run: Run) -> Run:
     )  # fmt: skip
 
 
-def most_frequent(data: Dataset, asked: Sequence[Sample]) -> list[Prediction]:
+def most_frequent(data: Dataset, questions: Sequence[Sample]) -> list[Prediction]:
     """Return for every sample the first gold that ``COUNTED`` training questions have most often.
 
     Of equally frequent ones it is the one that was drawn first. The questions are drawn at random,
@@ -231,10 +206,10 @@ def most_frequent(data: Dataset, asked: Sequence[Sample]) -> list[Prediction]:
     numbers = rng.sample(range(total), min(COUNTED, total))
     golds = Counter(training.question(number).answers[0] for number in numbers)
     ((answer, _),) = golds.most_common(1)
-    return [_said(sample, answer) for sample in asked]
+    return [_answered(sample, answer) for sample in questions]
 
 
-def nearest(asked: Sequence[Sample]) -> list[Prediction]:
+def nearest(questions: Sequence[Sample]) -> list[Prediction]:
     """Return for every sample the number or name that stands nearest to what is asked about.
 
     What is asked about is the word of the question that stands least often in the passages, but
@@ -245,7 +220,7 @@ def nearest(asked: Sequence[Sample]) -> list[Prediction]:
     distance the earlier one is taken. What stands in the question itself is no answer, and without
     anything to take, the answer is empty.
     """
-    return [_said(sample, _nearest(sample)) for sample in asked]
+    return [_answered(sample, _nearest(sample)) for sample in questions]
 
 
 def baselines(run: Run, blind: Run) -> Iterator[tuple[dict[str, Any], Prediction]]:
@@ -269,25 +244,24 @@ def baselines(run: Run, blind: Run) -> Iterator[tuple[dict[str, Any], Prediction
     DataError
         If a file of questions or answers is missing or damaged.
     """
-    answered = [each for each in run.predictions() if each[0]["length"] == run.length]
-    yield from answered
+    yield from [pair for pair in run.predictions() if pair[0]["length"] == run.length]
     for about, record in blind.study_predictions():
         knobs = {name: value for name, value in about["knobs"].items() if name != "context"}
-        own = {name: value for name, value in about.items() if name not in _OF_STUDY}
-        yield {**own, "model": NO_PASSAGE, "knobs": knobs}, record
+        plain = {name: value for name, value in about.items() if name not in _OF_STUDY}
+        yield {**plain, "model": NO_PASSAGE, "knobs": knobs}, record
     for cell in run.cells:
         if cell.length == run.length:
-            asked = list(samples.read(run.questions(cell), Sample))[: run.num_samples]
-            answers = {NEAREST: nearest(asked)}
+            questions = list(samples.read(run.questions(cell), Sample))[: run.num_samples]
+            answers = {FREQUENT: list[Prediction](), NEAREST: nearest(questions)}
             with contextlib.suppress(ParameterError):
                 if not run.given:
-                    answers[FREQUENT] = most_frequent(run.dataset(cell), asked)
-            for name in BASELINES:
+                    answers[FREQUENT] = most_frequent(run.dataset(cell), questions)
+            for name, records in answers.items():
                 about = {**cell.settings(), "model": name}
-                yield from ((about, record) for record in answers.get(name, ()))
+                yield from ((about, record) for record in records)
 
 
-def _said(sample: Sample, answer: str) -> Prediction:
+def _answered(sample: Sample, answer: str) -> Prediction:
     """Return the prediction that a baseline makes for a sample."""
     names = ("task", "language", "depths", *OPTIONAL)
     others = {name: value for name in names if (value := getattr(sample, name))}
@@ -303,21 +277,20 @@ def _nearest(sample: Sample) -> str:
     # The line of the question, without the word that announces it, and nothing that follows.
     question = question.strip().partition("\n")[0].partition(":")[2]
     words = [(word.group().casefold(), word.span()) for word in _WORD.finditer(context)]
-    counts, wanted = Counter(word for word, _ in words), _WORD.findall(question.casefold())
-    known = [word for word in wanted if counts[word]]
+    counts, asked_about = Counter(word for word, _ in words), _WORD.findall(question.casefold())
+    in_context = [word for word in asked_about if counts[word]]
     pattern = _PATTERNS.get(sample.facts.get("answer_kind", ""), _NUMBER)
-    said = {*pattern.findall(question)}
-    candidates = [each for each in pattern.finditer(context) if each.group() not in said]
-    if pattern is _NAME:
-        before = (context[max(0, each.start() - 2) : each.start()] for each in candidates)
-        candidates = [
-            each
-            for each, text in zip(candidates, before, strict=True)
-            if not _BEGINNING.search(text)
-        ]
-    if not known or not candidates:
+    in_question = {*pattern.findall(question)}
+    candidates = [
+        match
+        for match in pattern.finditer(context)
+        if match.group() not in in_question
+        # A word that begins a sentence may be no name.
+        and not (pattern is _NAME and _BEGINNING.search(context, match.start() - 2, match.start()))
+    ]
+    if not in_context or not candidates:
         return ""
-    rarest = min(known, key=counts.__getitem__)
+    rarest = min(in_context, key=counts.__getitem__)
     places = [span for word, span in words if word == rarest]
 
     def distance(candidate: re.Match[str]) -> int:

@@ -19,8 +19,8 @@ from rulerlib.analysis.correlations import read_facts
 from rulerlib.analysis.equivalence import MARGIN
 from rulerlib.analysis.scores import MARKED, Names, read_predictions, scores, wanted
 from rulerlib.analysis.tables import RESAMPLES
-from rulerlib.errors import flag, is_number, one_of, require, whole_number
-from rulerlib.fields import check, home, notebook_parameters
+from rulerlib.errors import is_number, one_of, require, whole_number
+from rulerlib.fields import check_fields, home, notebook_parameters
 from rulerlib.metrics import MEASURES
 from rulerlib.sequential import THRESHOLD
 
@@ -94,14 +94,13 @@ class Report:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        check(threshold=self.threshold)
-        flag("studies", self.studies)
+        check_fields(self)
         holds = is_number(self.margin) and 0 < self.margin < 100
         require(holds, "margin", self.margin, "a number of points above 0 and below 100")
         one_of("measure", self.measure, [*MARKED, *MEASURES])
         if self.primary is not None:
             one_of("primary", self.primary, MEASURES)
-        for name, least in (("bins", 1), ("examples", 1), ("resamples", 100), ("seed", 0)):
+        for name, least in (("bins", 1), ("examples", 1), ("resamples", 100)):
             whole_number(name, getattr(self, name), least)
         holds = isinstance(self.claimed, Mapping)
         require(holds, "claimed", self.claimed, 'a dictionary such as {"m": "128K"}')

@@ -4,9 +4,10 @@
 >>> sample = Dataset("spatial", 2048, "en", "words")[1]
 >>> others = {"parts": sample.to_dict()["parts"], "facts": sample.facts, "language": "en"}
 >>> about = {"model": "lille", "language": "en", "task": "spatial", "length": 2048}
->>> said = [sample.outputs[0], "nowhere"]
->>> rows = [(about, Prediction(0, sample.input, sample.outputs, each, others)) for each in said]
->>> table = routes(rows)
+>>> table = routes([
+...     (about, Prediction(0, sample.input, sample.outputs, answer, others))
+...     for answer in (sample.outputs[0], "nowhere")
+... ])
 >>> table[["n", "valid", "success", "steps over"]].to_dict("split")["data"]
 [[2, 0.5, 0.5, 0.0]]
 """
@@ -14,59 +15,57 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import pandas as pd
 
 from rulerlib import languages
-from rulerlib.analysis.tables import BY, groups_of, nothing
+from rulerlib.analysis.tables import BY, nothing, rows_of
 from rulerlib.metrics import clean
 from rulerlib.samples import Prediction
 from rulerlib.tasks import spatial, taught
 
+_MEANS = ("valid", "success", "steps over")
 
-def routes(
-    predictions: Iterable[tuple[Mapping[str, Any], Prediction]], by: Sequence[str] = BY
-) -> pd.DataFrame:
+
+def routes(predictions: Iterable[tuple[Mapping[str, Any], Prediction]]) -> pd.DataFrame:
     """Return what became of the routes that a model wrote.
 
     Parameters
     ----------
     predictions
         See `rulerlib.analysis.scores`. Only questions for a route count.
-    by
-        What is counted separately.
 
     Returns
     -------
     DataFrame
-        ``by``; ``n``; ``valid``, the share of routes whose steps are all free; ``success``, the
-        share of those that arrive besides; ``steps over``, how many steps more than the shortest
-        way these have, on average. An empty table says that no question asked for a route.
+        `rulerlib.analysis.tables.BY`; ``n``; ``valid``, the share of routes whose steps are all
+        free; ``success``, the share of those that arrive besides; ``steps over``, how many steps
+        more than the shortest way these have, on average. An empty table says that no question
+        asked for a route.
     """
     rows = []
     for about, record in predictions:
         facts = record.others.get("facts", {})
         if facts.get("kind") == "route" and facts.get("goal"):
-            rows.append({**{name: about[name] for name in by}, **_walked(record, facts)})
+            walked = dict(zip(_MEANS, _walked(record, facts), strict=True))
+            rows.append({**{name: about[name] for name in BY}, **walked})
     if not rows:
-        columns = [*by, "n", "valid", "success", "steps over"]
-        return nothing("No question asked for a route.", columns)
-    table = pd.DataFrame(rows)
-    return pd.DataFrame([
-        {**names, "n": len(part), "valid": part["valid"].mean(),
-         "success": part["success"].mean(), "steps over": part["over"].mean()}
-        for names, part in groups_of(table, by)
-    ])  # fmt: skip
+        return nothing("No question asked for a route.", [*BY, "n", *_MEANS])
+    return rows_of(
+        pd.DataFrame(rows),
+        BY,
+        lambda part: {"n": len(part), **{name: part[name].mean() for name in _MEANS}},
+    )
 
 
-def _walked(record: Prediction, facts: Mapping[str, Any]) -> dict[str, float]:
-    """Return what became of the route in the first line of an answer."""
+def _walked(record: Prediction, facts: Mapping[str, Any]) -> tuple[float, float, float]:
+    """Return whether the route in the first line of an answer is free, arrives, and its excess."""
     language = languages.load(record.others.get("language") or "en")
     steps = spatial.observed(taught.facts_of(record), language)
     route = spatial.written(clean(record.pred).partition("\n")[0], language)
     if route is None:
-        return {"valid": 0.0, "success": 0.0, "over": math.nan}
+        return 0.0, 0.0, math.nan
     gone = spatial.walk(steps, facts["start"], facts["goal"], route)
-    return {"valid": float(gone.valid), "success": float(gone.arrives), "over": gone.excess}
+    return float(gone.valid), float(gone.arrives), gone.excess

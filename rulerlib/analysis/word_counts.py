@@ -44,23 +44,21 @@ def word_counts(predictions: Iterable[tuple[Mapping[str, Any], Prediction]]) -> 
         ``WORD_KINDS``; ``count``; ``rank``, from 1, the most frequent word first. An empty table
         says that no sample has listed words.
     """
-    first: dict[str, tuple[int, Prediction]] = {}
+    longest: dict[str, tuple[int, Prediction]] = {}
     for about, record in predictions:
         label, length = labels.task(about), int(about["length"])
-        if label not in first or first[label][0] < length:
-            first[label] = length, record
-    rows: list[dict[str, Any]] = []
-    for label, (length, record) in first.items():
-        text = f"{label}, {thousands(length)} tokens"
-        counted = _counts(record).most_common()
-        rows += [
-            {"text": text, "word": word, "kind": _kind(word, record), "count": count, "rank": rank}
-            for rank, (word, count) in enumerate(counted, 1)
-        ]
-    columns = ["text", "word", "kind", "count", "rank"]
+        if label not in longest or longest[label][0] < length:
+            longest[label] = length, record
+    rows = [
+        {"text": f"{label}, {thousands(length)} tokens", "word": word, "kind": _kind(word, record),
+         "count": count, "rank": rank}
+        for label, (length, record) in longest.items()
+        for rank, (word, count) in enumerate(_counts(record).most_common(), 1)
+    ]  # fmt: skip
     if not rows:
+        columns = ["text", "word", "kind", "count", "rank"]
         return nothing("No sample here has words that are to be counted.", columns)
-    return pd.DataFrame(rows, columns=columns)
+    return pd.DataFrame(rows)
 
 
 def _counts(record: Prediction) -> Counter[str]:

@@ -267,8 +267,8 @@ def test_who_knows_knows():
 
 
 def test_the_interval_is_newcombe_s_for_two_samples():
-    """Against statsmodels, which has it for independent proportions."""
-    proportion = pytest.importorskip("statsmodels.stats.proportion")
+    """Of independent proportions: Wilson's intervals of both, squared and added."""
+    stats = pytest.importorskip("scipy.stats")
     for missed, claimed in ((0, 3), (5, 0), (7, 11), (20, 0)):
         table = scored(
             lambda index, there, value, missed=missed, claimed=claimed:
@@ -276,9 +276,12 @@ def test_the_interval_is_newcombe_s_for_two_samples():
             else ("7654321" if index < 20 + claimed else "findes ikke")
         )  # fmt: skip
         (row,) = analysis.absence(table).to_dict("records")
-        low, high = proportion.confint_proportions_2indep(
-            20 - claimed, 20, missed, 20, method="newcomb", compare="diff"
+        (p, one), (q, two) = (
+            (k / 20, stats.binomtest(k, 20).proportion_ci(method="wilson"))
+            for k in (20 - claimed, missed)
         )
+        low = p - q - ((p - one.low) ** 2 + (two.high - q) ** 2) ** 0.5
+        high = p - q + ((one.high - p) ** 2 + (q - two.low) ** 2) ** 0.5
         assert (row["youden low"], row["youden high"]) == pytest.approx((low, high), abs=1e-6)
 
 

@@ -142,27 +142,6 @@ def test_a_mean_of_several_measures_names_them():
     assert other["all_match"].tolist()[0] == 0
 
 
-def test_no_predictions_are_an_empty_table():
-    table = analysis.scores([])
-    assert table.empty
-    assert table.attrs["why"].endswith(".")
-
-
-def test_accuracy_by_hand():
-    said = ["12", "no", "12", "12", "no"]
-    rows = [(about(length=1024), answer(i, ["12"], text)) for i, text in enumerate(said)]
-    rows += [(about(length=512), answer(0, ["12", "34"], "12"))]
-    table = analysis.accuracy(analysis.scores(rows))
-    assert table["length"].tolist() == [512, 1024]
-    assert table["n"].tolist() == [1, 5]
-    assert table["measure"].tolist() == ["all_match"] * 2
-    assert table["mean"].tolist() == [0, pytest.approx(3 / 5)]
-    assert table["recall"].tolist() == [0.5, pytest.approx(3 / 5)]
-    # Wilson for 0 of 1 and 3 of 5, from Brown, Cai and DasGupta's formula by hand.
-    assert table["low"].tolist() == pytest.approx([0, 0.23072], abs=1e-5)
-    assert table["high"].tolist() == pytest.approx([0.79345, 0.88238], abs=1e-5)
-
-
 @pytest.mark.parametrize("measure", ["all_match", "recall"])
 @pytest.mark.parametrize("by", [analysis.BY, ("length",), ("task", "length"), ("model",)])
 def test_accuracy_is_a_plain_grouping(measure, by):
@@ -183,16 +162,6 @@ def test_accuracy_is_a_plain_grouping(measure, by):
             wilson = intervals.wilson(sum(values), len(values))
             assert (row["low"], row["high"]) == pytest.approx(wilson)
     assert table["n"].sum() == len(rows)
-
-
-def test_every_table_says_n_and_has_an_interval():
-    scores = analysis.scores(random_run(6))
-    for table, mean in (
-        (analysis.accuracy(scores), "mean"), (analysis.by_depth(scores), "found"),
-    ):  # fmt: skip
-        assert {"n", "low", "high"} <= set(table)
-        assert (table["n"] > 0).all()
-        assert ((table["low"] <= table[mean]) & (table[mean] <= table["high"])).all()
 
 
 def row_of(depth, bins):
@@ -237,13 +206,6 @@ def test_the_ends_of_the_bins(depth, bins, row):
     assert analysis.depth_bin(depth, bins) == row
 
 
-def test_ten_rows_share_rulers_forty_depths():
-    depths = [round(100 * step / 39) for step in range(40)]
-    rows = [(about(), answer(i, ["12"], "12", (depth,))) for i, depth in enumerate(depths)]
-    table = analysis.by_depth(analysis.scores(rows), bins=10)
-    assert table["n"].tolist() == [3, 4, 4, 5, 4, 4, 5, 4, 4, 3], "the ends have a half"
-
-
 def test_needles_of_one_sample_are_a_cluster():
     """Four needles at one depth, all found or none of them, say as much as one."""
     said = [["12 34 56 78", ""][i % 3 == 0] for i in range(30)]
@@ -274,13 +236,6 @@ def test_samples_without_depths_have_no_needles():
     assert {"depth", "n", "found", "low", "high"} <= set(analysis.by_depth(table))
 
 
-def test_tables_are_left_as_they_are():
-    scores = analysis.scores(random_run(9, 40))
-    before = scores.copy(deep=True)
-    analysis.accuracy(scores), analysis.by_depth(scores), analysis.wrong(scores)
-    pd.testing.assert_frame_equal(scores, before)
-
-
 def test_wrong_answers_come_from_different_lengths_first():
     rows = [
         (about(length), answer(index, ["77"], "77" if right else f"no {length} {index}"))
@@ -290,11 +245,6 @@ def test_wrong_answers_come_from_different_lengths_first():
     table = analysis.scores(rows)
     wrong = analysis.wrong(table)
     assert wrong["pred"].tolist() == ["no 1024 1", "no 512 1", "no 2048 1"]
-
-
-def test_nothing_wrong_is_an_empty_table():
-    table = analysis.scores([(about(), answer(0, ["12"], "12"))])
-    assert analysis.wrong(table).empty
 
 
 def test_means_of_any_column():

@@ -317,17 +317,6 @@ def test_a_difference_and_its_interval_are_those_of_clusters(seed, episodes, pro
     assert found["low"] <= found["difference"] <= found["high"]
 
 
-def test_one_question_an_episode_is_judged_by_newcombe_and_mcnemar():
-    stats = pytest.importorskip("statsmodels.stats.contingency_tables")
-    rows = drawn(3, 80, 1, 0.2)
-    found = only(memory_pairs.compared(rows), preset="rag")
-    assert found["method"] == "newcombe"
-    wide = rows.pivot(index="episode", columns="preset", values="em_norm")
-    table = pd.crosstab(wide["rag"], wide["span_short"]).reindex([1, 0], axis=0, fill_value=0)
-    table = table.reindex([1, 0], axis=1, fill_value=0).to_numpy()
-    assert found["p"] == pytest.approx(stats.mcnemar(table, exact=True).pvalue)
-
-
 def test_pairing_needs_the_same_questions_and_seeds_are_not_mixed(tmp_path):
     runs(tmp_path, presets=("span_short", "rag"), suites=("episodic",), size=10, seeds=(1, 2))
     runs(tmp_path, presets=("rag",), suites=("episodic",), size=10, seeds=(3,))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import math
 import random
-from collections import defaultdict
 from fractions import Fraction
 
 import pytest
@@ -129,11 +128,6 @@ def test_weights_are_numpys(values):
     assert both / 2 == pytest.approx(np.mean(values))
 
 
-def test_weights_over_the_lengths_measured():
-    assert averages.weighted([90, None, 60], "inc") == pytest.approx((90 + 2 * 60) / 3)
-    assert math.isnan(averages.weighted([None, math.nan]))
-
-
 READ = [
     # averages at 4K to 32K, longest, unbroken
     ([95, 90, 86, 85.7], "≥32K", "≥32K"),
@@ -179,40 +173,6 @@ def test_effective_lengths_by_their_definition(values):
         assert all(value is not None and value > 85.6 for value in before)
     if not unbroken.open and unbroken.length is not None:
         assert known[unbroken.length * 2] <= 85.6
-
-
-def slow_bootstrap(scores, resamples, seed):
-    """Averages of resampled tables, one after another, with Python's own random numbers."""
-    rng = random.Random(seed)
-    cells = defaultdict(lambda: defaultdict(dict))
-    for row in analysis.of_measure(scores, "ruler").to_dict("records"):
-        cells[row["task"]][row["index"]][row["length"]] = row["value"]
-    found = []
-    for _ in range(resamples):
-        means = defaultdict(list)
-        for samples in cells.values():
-            drawn = rng.choices(list(samples.values()), k=len(samples))
-            for length in LENGTHS:
-                means[length].append(sum(one[length] for one in drawn) / len(drawn))
-        found.append([100 * sum(means[length]) / len(means[length]) for length in LENGTHS])
-    return np.array(found)
-
-
-def test_with_many_samples_it_is_the_bootstrap():
-    """Which nobody doubts there; with few it has no width where all answers are alike."""
-    scores = analysis.scores(run([0.95, 0.9, 0.8, 0.5], count=120))
-    slow = slow_bootstrap(scores, 400, 7)
-    fast = averages.by_length(scores)
-    low, high = np.quantile(slow, [0.025, 0.975], axis=0)
-    assert fast["low"].to_numpy() == pytest.approx(low, abs=1.3)
-    assert fast["high"].to_numpy() == pytest.approx(high, abs=1.3)
-    effective = analysis.effective_lengths(scores, threshold=80)
-    shares = effective.set_index("reading").loc["longest", "shares"]
-    slowly = defaultdict(int)
-    for row in slow:
-        slowly[str(analysis.effective(dict(zip(LENGTHS, row, strict=True)), 80))] += 1
-    for name in {*shares, *slowly}:
-        assert shares.get(name, 0) == pytest.approx(slowly[name] / 400, abs=0.08)
 
 
 def test_one_task_has_the_interval_of_its_accuracy():
@@ -265,32 +225,6 @@ def test_the_spread_is_that_of_theory():
         assert one.resampled.std(axis=0) / 100 == pytest.approx(
             np.sqrt(p * (1 - p) / 400), rel=0.06
         )
-
-
-def test_the_same_sample_is_drawn_at_all_lengths():
-    """If a sample is right at all lengths or none, the averages drawn are all but equal."""
-    rows = []
-    for length in LENGTHS:
-        about = {"model": "m", "language": "da", "task": "niah_single_1", "length": length}
-        rows += [(about, Prediction(i, "", ["12"], "12" if i % 3 else "")) for i in range(30)]
-    one = averages.averages(analysis.scores(rows), resamples=200, seed=3)[0]
-    assert np.ptp(one.resampled, axis=1) == pytest.approx(0, abs=1e-5)
-    assert one.resampled.std() > 5
-
-
-def test_shared_contexts_are_drawn_as_a_whole():
-    """Ten equal answers to each of 20 contexts tell as much as 20 answers, not as 200."""
-    rows = []
-    for where, record in run([0.7] * 4, count=20, tasks=("niah_single_1",), seed=2):
-        for copy in range(10):
-            index, others = 10 * record.index + copy, {"context_id": record.index}
-            rows.append((where, Prediction(index, "", record.outputs, record.pred, others)))
-    one = averages.averages(analysis.scores(rows), resamples=4000, seed=1)[0]
-    p = one.averages / 100
-    assert ((p > 0) & (p < 1)).all()
-    # A little more, for Student's t with 19 degrees of freedom.
-    theory = np.sqrt(p * (1 - p) / 20)
-    assert one.resampled.std(axis=0) / 100 == pytest.approx(theory, rel=0.15)
 
 
 def test_a_seed_gives_the_same_numbers_whoever_else_is_in_the_table():
@@ -391,12 +325,6 @@ def test_ranks_drawn_are_those_counted_one_by_one():
 
 def test_equal_values_share_the_better_rank():
     assert ranks(pd.Series([0.1 + 0.2, 0.3, 0.5, math.nan])).tolist() == [2, 2, 1, pd.NA]
-
-
-@pytest.mark.parametrize("value", [-1, 100, "85.6", True, None])
-def test_a_threshold_is_a_percentage(value):
-    with pytest.raises(ParameterError, match="threshold"):
-        analysis.effective_lengths(analysis.scores(run([1] * 4)), threshold=value)
 
 
 def test_nothing_to_average_is_said():

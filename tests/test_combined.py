@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rulerlib.analysis import combined
-from rulerlib.intervals import clustered, wilson
+from rulerlib.intervals import wilson
 
 
 @given(st.integers(1, 2000).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n))))
@@ -125,14 +125,6 @@ def test_draws_lie_in_the_intervals():
             ends = combined.draws(*grid, np.array([-z, z]), freedom=freedom)
             wanted = combined.interval(*grid, freedom=freedom, confidence=confidence)
             assert ends == pytest.approx(wanted, abs=3e-4)
-
-
-def test_what_a_mean_is_worth():
-    assert combined.size_of(clustered([1, 0, 1], range(3))) == (3, math.inf)
-    assert combined.size_of(clustered([1, 0, 1], ["a"] * 3)) == (1, 1)
-    worth, freedom = combined.size_of(clustered([1, 1, 0, 0], [0, 0, 1, 1]))
-    assert freedom == 1
-    assert worth == pytest.approx(2, rel=0.35)
 
 
 def test_dependence_is_estimated_and_admitted_where_it_cannot_be():

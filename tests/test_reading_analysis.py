@@ -79,24 +79,6 @@ def test_by_operation_is_what_a_groupby_gives():
             assert row[name] == pytest.approx(wanted[name, "mean"])
 
 
-def test_its_intervals_are_clustered_by_passage():
-    """The design effect is that of a regression on a constant, by another package."""
-    statsmodels = pytest.importorskip("statsmodels.api")
-    scores = analysis.scores(answered(lengths=(4096,)))
-    table = reading.by_operation(scores).set_index("operation")
-    rows = analysis.of_measure(scores)
-    for name, part in rows.groupby(rows["facts"].map(lambda facts: facts["operation"])):
-        passages, values = part["context_id"], part["value"].to_numpy()
-        assert table.loc[name, "contexts"] == passages.nunique() < len(part)
-        groups = pd.factorize(passages)[0]
-        model = statsmodels.OLS(values, np.ones(len(values)))
-        robust = model.fit(cov_type="cluster", cov_kwds={"groups": groups}).bse[0]
-        plain = model.fit().bse[0]
-        assert table.loc[name, "design_effect"] == pytest.approx((robust / plain) ** 2)
-        mean = clustered(values.tolist(), passages.tolist())
-        assert table.loc[name, ["low", "high"]].tolist() == [mean.low, mean.high]
-
-
 def test_one_passage_gives_no_standard_error_and_says_so():
     scores = analysis.scores(answered(count=20, clusters=1, lengths=(4096,)))
     table = reading.by_operation(scores)

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-import math
 import shutil
 
 import pytest
 
 from rulerlib import analysis, intervals, plots, samples, show
-from rulerlib.analysis import labels, tables
+from rulerlib.analysis import labels
 from rulerlib.analysis.report import Report
 from rulerlib.errors import DataError, ParameterError
 from rulerlib.fields import HOME
@@ -177,12 +176,6 @@ def test_other_settings_have_words_of_their_own(tmp_path):
     }  # fmt: skip
 
 
-def test_texts_of_one_task_do_not_part_a_run_from_its_other_tasks(tmp_path):
-    lay(tmp_path, "m", [1], "niah_single_2", texts="book-1234")
-    lay(tmp_path, "m", [1], "vt")
-    assert set(scores(tmp_path)["model"]) == {"m"}
-
-
 def test_a_task_is_named_by_the_knobs_in_which_it_differs_from_its_row(tmp_path):
     lay(tmp_path, "m", [1], "vt", knobs={"num_hops": 8})
     long = "https://example.org/somewhere/dev set.json"
@@ -311,15 +304,6 @@ def test_a_notebooks_parameters(folder, monkeypatch):
         Report.from_notebook({"runs": "runs", "treshold": 80})
 
 
-def test_accuracy_by_anything(folder):
-    scores = Report(runs=str(folder), models="a", languages="da").scores
-    table = analysis.accuracy(scores, by=("category", "length")).set_index("length")
-    assert table.loc[512, "n"] == 40
-    assert table.loc[2048, "mean"] == pytest.approx(9 / 20)
-    assert {"n", "low", "high", "recall"} <= set(table)
-    assert list(analysis.accuracy(scores).columns[:4]) == list(analysis.BY)
-
-
 def test_accuracy_by_knob(folder):
     table = analysis.by_knob(Report(runs=str(folder)).scores)
     one = table[(table["model"] == "a") & (table["language"] == "da") if "language" in table
@@ -342,18 +326,6 @@ def test_rows_without_a_knob_are_left_out(folder):
     assert table["task"].unique().tolist() == ["vt"]
     with pytest.raises(ParameterError, match="did you mean 'num_hops'"):
         analysis.with_knobs(table, "num_hop")
-
-
-def test_models_are_compared_two_by_two(folder):
-    scores = Report(runs=str(folder)).scores
-    table = analysis.two_by_two(scores)
-    row = table.set_index(["language", "task", "length"]).loc[("da", "niah_single_2", 1024)]
-    assert row["models"] == "a − b"
-    assert row["difference"] == pytest.approx(6 / 20)
-    assert row["only_first"] == 6
-    whole = analysis.two_by_two(scores, by=("language", "length"))
-    assert len(whole) == 6
-    assert (whole["method"] == "recovered").all()
 
 
 def test_one_model_gets_sentences_where_two_are_needed(folder):
@@ -429,21 +401,3 @@ def test_shared_contexts_are_said_and_widen_the_interval(tmp_path):
     )
     assert "design_effect" not in alone
     assert row["high"] - row["low"] > alone.iloc[0]["high"] - alone.iloc[0]["low"]
-
-
-def test_contexts_of_other_tasks_are_others():
-    rows = []
-    for task in ("niah_single_2", "vt"):
-        about = {"model": "m", "language": "da", "task": task, "length": 512}
-        rows += [(about, Prediction(i, "", ["A"], "A", {"context_id": i // 2})) for i in range(4)]
-    names = analysis.clusters(analysis.of_measure(analysis.scores(rows)))
-    assert names.nunique() == 4
-    assert not math.isnan(len(names))
-
-
-def test_a_table_is_cut_by_model_and_language(folder):
-    accuracy = analysis.accuracy(Report(runs=str(folder)).scores)
-    parts = dict(analysis.parts(accuracy, "model", "language"))
-    assert list(parts) == ["a, da", "a, en", "b, da", "b, en"]
-    empty = tables.nothing("Why.")
-    assert [title for title, _ in analysis.parts(empty, "model")] == [""]

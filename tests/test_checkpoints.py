@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import re
 from pathlib import Path
 
 import pytest
 
-from conftest import ROOT, python
+from conftest import python
 from rulerlib import checkpoints, models, paths
 from rulerlib.errors import ParameterError
 from rulerlib.memory.work import Work
@@ -33,17 +32,6 @@ def test_unknown_models_are_refused(name, allowed):
         with pytest.raises(ParameterError) as caught:
             read(name)
         assert str(caught.value).startswith(f"model is {name!r}, but must be {allowed}")
-
-
-def test_the_folder_of_a_name(tmp_path, monkeypatch):
-    assert checkpoints.folder("lille") == str(ROOT / "rulerlib" / "models" / "lille")
-    assert checkpoints.folder("owner/name") == "owner/name"
-    with pytest.raises(ParameterError, match=r"must be a folder with config\.json and tokenizer"):
-        checkpoints.folder(str(tmp_path))
-    (tmp_path / "config.json").write_text("{}", encoding="utf-8")
-    assert checkpoints.folder(str(tmp_path)) == str(tmp_path)
-    monkeypatch.setenv("HOME", str(tmp_path.parent))
-    assert checkpoints.folder(f"~/{tmp_path.name}") == str(tmp_path)
 
 
 def test_the_limit_of_a_model_is_read_from_its_configuration(tmp_path):
@@ -90,14 +78,6 @@ def test_a_fingerprint_decides_on_the_weights(tmp_path, monkeypatch):
     weights.write_bytes(content + b"1")
     seen.add(checkpoints.fingerprint(str(tmp_path)))
     assert len(seen) == 5
-
-
-def test_the_fingerprint_of_lille_is_that_of_its_files():
-    digest = hashlib.sha256()
-    for name in ("config.json", "model.safetensors"):
-        content = (ROOT / "rulerlib" / "models" / "lille" / name).read_bytes()
-        digest.update(name.encode() + b"\0" + hashlib.sha256(content).digest())
-    assert checkpoints.fingerprint("lille") == digest.hexdigest()[:16]
 
 
 @pytest.fixture

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import json
-import os
 
 import pytest
-from helpers_fuzz import within
 
 from rulerlib import given
-from rulerlib.errors import DataError, ParameterError
+from rulerlib.errors import ParameterError
 
 
 def put(path, *samples):
@@ -43,12 +41,6 @@ def test_folders_of_other_knobs_count_where_they_are_asked_for(tmp_path):
         given.find(str(tmp_path), ["vt"])
 
 
-def test_short_lengths_come_first(tmp_path):
-    for length in (8192, 512, 1024):
-        put(tmp_path / str(length) / "vt" / "validation.jsonl", {})
-    assert [length for _, length in given.find(str(tmp_path), ["vt"])] == [512, 1024, 8192]
-
-
 def test_two_files_of_one_task_and_length_are_refused(tmp_path):
     for name in ("one", "other"):
         put(tmp_path / name / "512" / "vt" / "validation.jsonl", {})
@@ -60,28 +52,6 @@ def test_two_files_of_one_task_and_length_are_refused(tmp_path):
 def test_data_that_is_not_there_is_named(data):
     with pytest.raises(ParameterError, match=r"data is .*validation\.jsonl"):
         given.find(data, ["vt"])
-
-
-def test_a_damaged_file_is_named(tmp_path):
-    path = put(tmp_path / "vt" / "validation.jsonl")
-    path.write_text("{", encoding="utf-8")
-    with pytest.raises(DataError, match="line 1"):
-        given.find(str(path), ["vt"])
-
-
-def test_a_pipe_among_them_is_not_waited_for(tmp_path):
-    (tmp_path / "vt").mkdir()
-    os.mkfifo(tmp_path / "vt" / "validation.jsonl")
-    with within(20), pytest.raises(DataError, match="a pipe or a device, not a file"):
-        given.find(str(tmp_path), ["vt"])
-    with within(20), pytest.raises(ParameterError, match=r"data is .*validation\.jsonl"):
-        given.find(str(tmp_path / "vt" / "validation.jsonl"), ["vt"])
-
-
-def test_the_user_s_own_folder_is_known(tmp_path, monkeypatch):
-    monkeypatch.setenv("HOME", str(tmp_path))
-    path = put(tmp_path / "own" / "vt" / "validation.jsonl", {"length": 7})
-    assert given.find("~/own", ["vt"]) == {("vt", 7): path}
 
 
 def test_the_language_is_the_one_that_the_samples_name(tmp_path):

@@ -16,7 +16,6 @@ import pytest
 from rulerlib import languages
 from rulerlib.dataset import Dataset
 from rulerlib.errors import DataError, ParameterError
-from rulerlib.tasks import TASKS
 from rulerlib.texts import sentences
 
 CODES = languages.available()
@@ -308,11 +307,6 @@ def test_unknown_languages_are_refused(code, hint):
     assert str(caught.value) == expected
 
 
-def test_a_language_is_loaded_once():
-    assert languages.load("da") is languages.load("da")
-    assert languages.load("da").fingerprint != languages.load("en").fingerprint
-
-
 @pytest.mark.parametrize(
     ("change", "sentence"),
     [
@@ -356,19 +350,6 @@ def test_a_section_may_stand_in_a_file_of_its_own(section, german):
         languages.read_pack(german)
 
 
-def test_a_section_that_no_pack_has_is_named(german):
-    with pytest.raises(DataError, match=r"language\.toml: \[nowhere\] is missing\."):
-        languages.read_pack(german).section("nowhere")
-
-
-@pytest.mark.parametrize("missing", ["nouns.txt", "adjectives.txt", "essays/*.txt"])
-def test_a_missing_text_is_named(missing, german, words):
-    for path in german.glob(missing):
-        path.unlink()
-    with pytest.raises(DataError, match=re.escape(missing.split("/")[0])):
-        Dataset("niah_single_2", 600, languages.read_pack(german), words)
-
-
 @pytest.mark.parametrize("name", ["nouns.txt", "adjectives.txt", "refusals.txt", "essays/1.txt"])
 def test_a_text_that_is_not_utf_8_is_named(name, german):
     path = german / name
@@ -386,51 +367,3 @@ def test_a_pack_that_is_not_utf_8_or_nested_too_deep_is_named(german):
 
 
 # --- A third language -----------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    "task", [name for name, row in TASKS.items() if getattr(row.knobs, "needle", "") == "magic"]
-)
-def test_a_third_language_is_only_data(task, german, words):
-    data = Dataset(task, 700, languages.read_pack(german), words, num_samples=40)
-    several = TASKS[task].knobs.num_values
-    for sample in data:
-        found = {value: key for key, value in re.findall(r": (\S+) hat (\S+)\.", sample.input)}
-        verb = "haben" if several > 1 else "hat"
-        asked = re.search(rf" {verb} ([^\n]+) im Text\?$", sample.input)[1]
-        keys = re.split(", | und ", asked)
-        assert {found[value] for value in sample.outputs} == set(keys)
-        assert len(sample.outputs) == several
-        assert sample.length <= 700
-        assert sample.language == "de"
-        assert sample.answer_prefix == f" {asked} {verb}:"
-
-
-def test_gender_comes_from_the_labels(german, words):
-    pack = languages.read_pack(german)
-    questions = {
-        (kind, keys): Dataset(
-            "niah_multikey_1",
-            700,
-            pack,
-            words,
-            knobs={"type_needle_v": kind, "num_needle_q": keys},
-        )[0].input
-        for kind in ("numbers", "words")
-        for keys in (1, 2)
-    }
-    assert questions["numbers", 1].startswith("Eine magische Zahl steht")
-    assert "\nWelche magische Zahl hat" in questions["numbers", 1]
-    assert questions["words", 1].startswith("Ein magisches Wort steht")
-    assert "Merke es dir" in questions["words", 1]
-    assert "\nWelche magischen Wörter haben" in questions["words", 2]
-
-
-def test_a_pack_put_into_the_package_is_found_by_its_code(german, monkeypatch, words):
-    monkeypatch.setattr(languages, "_HERE", german.parent)
-    languages._load.cache_clear()
-    try:
-        assert languages.available() == ["de"]
-        assert Dataset("niah_single_2", 600, "de", words)[0].language == "de"
-    finally:
-        languages._load.cache_clear()

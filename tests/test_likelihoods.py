@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-import doctest
 import functools
-import itertools
 import math
 import ssl
 
@@ -21,7 +19,6 @@ scipy_stats = pytest.importorskip("scipy.stats")
 
 from rulerlib import models  # noqa: E402
 from rulerlib.errors import ParameterError  # noqa: E402
-from rulerlib.memory import surprise as module  # noqa: E402
 from rulerlib.memory.surprise import ranked, surprises  # noqa: E402
 from rulerlib.models import Likelihood, openai_transport  # noqa: E402
 from rulerlib.models import transformers as engines  # noqa: E402
@@ -138,18 +135,6 @@ def test_without_a_beginning_all_but_the_first_are_predicted(tmp_path):
     assert found[0].tokens == engine.tokenizer.count(TEXTS[0]) - 1
 
 
-def test_bfloat16_is_near(lille):
-    near = models.load("lille", dtype="bfloat16", device="cpu").log_likelihoods(TEXTS[:3])
-    check(near, LILLE, TEXTS[:3], rel=0.01)
-
-
-def test_only_as_many_texts_are_read_as_are_needed(lille):
-    taken = itertools.count()
-    endless = (f"Tal {next(taken)}." for _ in itertools.repeat(None))
-    assert next(lille.log_likelihoods(endless)).tokens > 3
-    assert next(taken) <= 4096
-
-
 def test_where_memory_is_short_fewer_are_read_together(monkeypatch):
     engine = Engine("lille", dtype="float32", device="cpu")
     real = engine._model.forward
@@ -210,11 +195,6 @@ def test_a_server_says_what_transformers_says(serve):
     assert "add_special_tokens" not in body
 
 
-def test_a_server_need_not_count(serve):
-    _, model = serve(functools.partial(echoed, usage=False))
-    check(model.log_likelihoods(TEXTS), LILLE)
-
-
 def without(prompt, each):
     return {"choices": [{"text": " x", "logprobs": each}], "usage": {"prompt_tokens": 9}}
 
@@ -267,14 +247,6 @@ def test_other_refusals_keep_their_names(serve, fault, named):
 
 
 # --- surprise --------------------------------------------------------------------------------
-
-
-def test_the_examples_hold():
-    flags = doctest.ELLIPSIS
-    for each in (module, models):
-        results = doctest.testmod(each, optionflags=flags)
-        assert results.attempted
-        assert not results.failed
 
 
 @given(st.lists(st.tuples(st.integers(0, 40), st.integers(0, 4)), max_size=30))

@@ -23,7 +23,6 @@ import pytest
 from helpers_fuzz import within
 from helpers_model import (
     check_part,
-    shoot_at_random,
     shot_at_every_step,
     some_samples,
     write_dataset,
@@ -32,7 +31,6 @@ from helpers_server import KEY, PASSING, Server, faulty, said
 
 pytest.importorskip("httpx2")
 
-from conftest import tries
 from rulerlib import models
 from rulerlib.errors import ParameterError, ServerError
 from rulerlib.models import Request, in_order, openai_transport
@@ -114,14 +112,6 @@ def test_each_fault_alone_is_tried_again(serve, fault):
     assert answer.text == said(asked(1)[0].prompt)
     assert server.done == {fault: 2, "answered": 1}
     assert sum(model.faults.values()) == 2
-
-
-def test_answers_come_as_they_finish(serve):
-    """A slow request holds nobody back."""
-    server = serve(lambda prompt, attempt: "hang" if " 0:" in prompt and attempt == 0 else None,
-                   hang=4.0)  # fmt: skip
-    first = next(position for position, _ in load(server, timeout=2.0).generate(asked(5)))
-    assert first != 0
 
 
 def test_retry_after_is_honoured_by_everybody(serve):
@@ -244,13 +234,6 @@ def test_a_wrong_key_is_known_before_anything_is_asked(serve):
         assert "sk-wrong" not in one_sentence(error)
     assert load(server, api_key=KEY).limit is None
     assert server.attempts == {}
-
-
-def test_a_wrong_key_ends_the_run(serve):
-    server = serve(key=KEY)
-    with pytest.raises(ParameterError, match="status 401") as error:
-        list(load(server, api_key="sk-wrong-1", max_model_len=512).generate(asked(9)))
-    assert "sk-wrong-1" not in one_sentence(error)
 
 
 # --- Bounds ----------------------------------------------------------------------------------
@@ -491,15 +474,6 @@ def test_what_was_stopped_while_it_thought_is_asked_again(serve, endpoint, thoug
     assert again.text == made.text
 
 
-def test_an_answer_that_ended_is_not_asked_again(serve):
-    server = serve()
-    in_order(load(server, concurrency=1), [
-        Request("x", False, 16, tags=("<think>", "</think>"), stop=(".",)),
-        Request("y", False, 16, stop=(".",)),
-    ])  # fmt: skip
-    assert len(server.bodies) == 2
-
-
 DRAWN = Decoding(temperature=0.7, top_p=0.9, seed=3)
 
 
@@ -640,14 +614,6 @@ def test_bad_options_are_named(options, named):
     one_sentence(error)
 
 
-def test_settings_decide_the_answers_and_are_plain(serve):
-    model = load(serve(), endpoint="chat", body={"top_k": 1})
-    assert json.loads(json.dumps(model.settings)) == {
-        "engine": "openai", "endpoint": "chat", "body": {"top_k": 1},
-    }  # fmt: skip
-    assert isinstance(model, models.Model)
-
-
 # --- Through prediction ----------------------------------------------------------------------
 
 
@@ -656,15 +622,6 @@ def whole(serve, tmp_path):
     """The bytes of a run in which nothing failed."""
     dataset = write_dataset(tmp_path / "data", some_samples(COUNT))
     return dataset, predict(dataset, load(serve()), tmp_path / "whole.jsonl").read_bytes()
-
-
-def test_faults_leave_no_trace_in_the_file(serve, whole, tmp_path):
-    dataset, wanted = whole
-    server = serve(faulty(0.4, seed=3), hang=2.0)
-    model = load(server, timeout=1.0, retries=30)
-    assert predict(dataset, model, tmp_path / "out.jsonl").read_bytes() == wanted
-    for record in read_predictions(tmp_path / "out.jsonl"):
-        assert server.answered[record.input + " Svaret er:"] >= 1
 
 
 def silent_after(count):
@@ -717,15 +674,6 @@ def test_shot_at_every_step_it_ends_with_the_same_bytes(serve, tmp_path, sent):
         assert output.read_bytes() == wanted
         steps += 1
     assert steps > 12
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("sent", [signal.SIGKILL, signal.SIGINT])
-def test_shot_at_random_it_ends_with_the_same_bytes(serve, tmp_path, sent):
-    dataset = write_dataset(tmp_path / "data", some_samples(80, size=3_000))
-    wanted = predict(dataset, load(serve()), tmp_path / "whole.jsonl").read_bytes()
-    make = functools.partial(asking, serve(faulty(0.25, seed=5), seconds=0.01, hang=1.5).url)
-    shoot_at_random(make, dataset, tmp_path, wanted, tries(100), sent)
 
 
 # --- Malformed answers -----------------------------------------------------------------------

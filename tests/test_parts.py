@@ -7,8 +7,6 @@ from the tasks: what it finds must be what the parts say, and the other way roun
 from __future__ import annotations
 
 import bisect
-import copy
-import pickle
 import re
 from collections import Counter
 
@@ -236,11 +234,6 @@ def test_a_tokenizer_that_merges_across_seams(nasty):
             check_all(sample, nasty)
 
 
-def test_without_a_context_there_is_a_question_alone(words):
-    sample = Dataset("qa_1", 400, "en", words, knobs={"context": False})[0]
-    assert [part.role for part in sample.parts] == ["question"]
-
-
 # --- The values -----------------------------------------------------------------------------
 
 parts = st.lists(
@@ -288,10 +281,6 @@ def test_damaged_parts_are_one_sentence(data, sentence):
         Parts.from_data(data, 9)
 
 
-def test_fields_of_a_later_version_are_left_out():
-    assert Column.from_dict({"role": "needle", "start": [0], "end": [2], "new": [1]}, 9).more == {}
-
-
 def test_a_part_may_end_with_the_prompt_and_fields_may_hold_all_that_is_allowed():
     values = {
         "role": "needle", "start": [0, 1, 9], "end": [9, 1, 9], "key": ["a", None, "b"],
@@ -301,35 +290,6 @@ def test_a_part_may_end_with_the_prompt_and_fields_may_hold_all_that_is_allowed(
     assert whole == values
     with pytest.raises(DataError, match="does not lie within 8 characters"):
         Parts.from_data([values], 8)
-
-
-@pytest.mark.parametrize(
-    ("data", "sentence"),
-    [
-        ("abc", "the parts 'abc' are no list"),
-        ([[7]], "the parts [7] are no object with role, start and end"),
-        (
-            [{"role": "hop", "start": [1], "end": []}],
-            "the parts {'role': 'hop', 'start': [1], 'end': []} have fields of unequal length",
-        ),
-        (
-            [{"role": "hop", "start": [1], "end": [2], "key": [3]}],
-            "the parts 'hop' have a key that cannot be",
-        ),
-        (
-            [{"role": "hop", "start": [0.5], "end": [2]}],
-            "the parts 'hop' begin and end at other than whole numbers",
-        ),
-        (
-            [{"role": "hop", "start": [1], "end": [10]}],
-            "a part 'hop' does not lie within 9 characters",
-        ),
-    ],
-)
-def test_a_damaged_part_is_shown(data, sentence):
-    with pytest.raises(DataError) as error:
-        Parts.from_data(data, 9)
-    assert str(error.value) == sentence
 
 
 def test_parts_are_worked_out_when_somebody_looks_and_once():
@@ -344,14 +304,3 @@ def test_parts_are_worked_out_when_somebody_looks_and_once():
     assert [part.role for part in parts] == ["context", "word"]
     assert (len(parts), parts.of_role("word")) == (2, [Part("word", 4, 7)])
     assert asked == ["asked"]
-
-
-def test_a_copy_of_a_sample_has_its_parts_and_not_who_made_them():
-    """A maker holds all words there are; and it has made other samples when the copy is read."""
-    data = Dataset("fwe", 700, "en", "words", num_samples=2)
-    sample, again = data[0], data[0]
-    sent = pickle.dumps(sample)
-    assert b"rulerlib.tasks" not in sent
-    _ = data[1].parts[0]
-    assert pickle.loads(sent) == copy.deepcopy(again) == sample
-    assert sample.parts.of_role("word") == again.parts.of_role("word") != []

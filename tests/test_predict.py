@@ -8,24 +8,18 @@ import hashlib
 import itertools
 import json
 import os
-import platform
-import random
 import shutil
 import signal
 import subprocess
-import sys
 import time
 from dataclasses import replace
 
 import pytest
 from helpers_model import (
-    PROCESSES,
     ROOT,
     Flock,
     Parrot,
     Unloadable,
-    predicting,
-    shoot_at_random,
     shot_at_every_step,
     some_samples,
     tiny_model,
@@ -34,17 +28,15 @@ from helpers_model import (
 from helpers_sharing import same_beginning
 from helpers_store import unhashed
 
-from conftest import tries
 from rulerlib import models, samples, tokens
 from rulerlib.dataset import Dataset
-from rulerlib.errors import BusyError, DataError, ParameterError, RulerError, RunMismatchError
+from rulerlib.errors import DataError, ParameterError, RulerError, RunMismatchError
 from rulerlib.parts import Part, Parts
-from rulerlib.predict import cost, predict
+from rulerlib.predict import predict
 from rulerlib.prompts import Decoding, PromptFormat
 from rulerlib.samples import Sample
 from rulerlib.store import questions
 from rulerlib.store.answers import read_predictions
-from rulerlib.store.lock import alone
 
 COUNT = 24
 
@@ -89,13 +81,6 @@ def test_every_sample_is_answered_in_its_place(dataset, output):
         assert record.others["depths"] == sample.depths
         assert record.others["finished"] is True
     assert len({record.pred for record in made}) == COUNT
-
-
-def test_fields_are_rulers(dataset, output):
-    predict(dataset, Parrot(), output)
-    fields = set(json.loads(output.read_text(encoding="utf-8").split("\n")[0]))
-    rulers = {"index", "input", "outputs", "pred", "others", "truncation", "length"}
-    assert fields == {*rulers, "crc32"}
 
 
 def test_settings_stand_beside(dataset, output):
@@ -178,24 +163,6 @@ def test_half_of_an_emoji_is_written_as_what_utf_8_can_say(dataset, output, said
         assert (record.pred, record.others["thinking"]) == (kept, kept)
 
 
-def test_the_questions_are_read_twice_at_most(dataset, output):
-    opened = []
-    on = True
-
-    def watch(event, arguments):
-        if on and event == "open" and str(arguments[0]) == str(dataset):
-            opened.append(arguments)
-
-    sys.addaudithook(watch)
-    try:
-        for times, model in ((2, Parrot()), (1, Unloadable())):
-            opened.clear()
-            predict(dataset, model, output)
-            assert len(opened) == times
-    finally:
-        on = False
-
-
 def test_a_finished_run_needs_no_model(dataset, output, whole):
     predict(dataset, Parrot(), output)
     before = output.stat()
@@ -256,23 +223,6 @@ ENGINES = {
 }
 
 
-@pytest.mark.long
-@pytest.mark.parametrize(
-    ("kind", "count", "size", "times"),
-    # Stand-ins answer records that are long enough to be torn apart.
-    [("in batches", 40, 30_000, 500), ("in any order", 40, 30_000, 500),
-     ("transformers", 12, 300, 200)],
-    ids=ENGINES,
-)  # fmt: skip
-def test_killed_at_random_it_ends_with_the_same_bytes(tmp_path, request, kind, count, size, times):
-    """kill -9 at random moments, again and again."""
-    real = kind == "transformers"
-    make = ENGINES[kind](request.getfixturevalue("tiny") if real else None)
-    dataset = write_dataset(tmp_path / "data", some_samples(count, size=size))
-    whole = predict(dataset, make(), tmp_path / "whole.jsonl").read_bytes()
-    shoot_at_random(make, dataset, tmp_path, whole, tries(times))
-
-
 @pytest.mark.parametrize("kind", ENGINES)
 def test_killed_at_every_step_it_ends_with_the_same_bytes(tmp_path, request, kind):
     """Before each single opening, cutting, renaming and removing of a file, in turn."""
@@ -309,16 +259,6 @@ def test_interrupted_at_every_step_it_goes_on(tmp_path, kind):
             "shot.jsonl", "shot.settings.json"
         }  # fmt: skip
     assert step > 12
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("kind", ["in batches", "in any order"])
-def test_interrupted_at_random_it_goes_on(tmp_path, kind):
-    """Ctrl-C: KeyboardInterrupt wherever it strikes."""
-    make = ENGINES[kind](None)
-    dataset = write_dataset(tmp_path / "data", some_samples(30, size=30_000))
-    whole = predict(dataset, Parrot(), tmp_path / "whole.jsonl").read_bytes()
-    shoot_at_random(make, dataset, tmp_path, whole, tries(100), signal.SIGINT)
 
 
 def test_interrupted_in_a_notebook_the_same_kernel_goes_on(tmp_path):
@@ -372,13 +312,6 @@ def test_a_stream_is_asked_for_nothing_twice(dataset, output, whole):
     assert output.read_bytes() == whole
 
 
-def test_a_finished_file_out_of_order_is_put_in_order_without_a_model(dataset, output, whole):
-    predict(dataset, Parrot(), output)
-    output.write_bytes(b"".join(reversed(whole.splitlines(keepends=True))))
-    predict(dataset, Unloadable(), output)
-    assert output.read_bytes() == whole
-
-
 def test_an_engine_that_is_asked_for_nothing_is_not_asked(dataset, output, whole):
     predict(dataset, Flock(), output)
     output.write_bytes(b"".join(reversed(whole.splitlines(keepends=True))))
@@ -386,13 +319,6 @@ def test_an_engine_that_is_asked_for_nothing_is_not_asked(dataset, output, whole
     model.generate = Unloadable().generate
     predict(dataset, model, output)
     assert output.read_bytes() == whole
-
-
-def test_a_doubled_record_is_named(dataset, output, whole):
-    predict(dataset, Parrot(), output)
-    output.write_bytes(whole + whole.splitlines(keepends=True)[2])
-    with pytest.raises(DataError, match=rf"line {COUNT + 1}: sample 2 stands there twice"):
-        predict(dataset, Unloadable(), output)
 
 
 def test_an_engine_that_forgets_a_request_is_no_success(dataset, output):
@@ -425,100 +351,7 @@ def test_an_engine_is_closed_at_once_when_something_fails(dataset, output, monke
 # --- Two at one output -----------------------------------------------------------------------
 
 
-def test_the_second_process_says_who_is_at_it_and_stops(tmp_path, dataset, output, whole):
-    ready = PROCESSES.Event()
-    make = functools.partial(Parrot, seconds=0.5)
-    first = PROCESSES.Process(target=predicting, args=(make, dataset, output, 0, ready))
-    first.start()
-    until = time.monotonic() + 60
-    while not output.exists():
-        assert time.monotonic() < until
-        time.sleep(0.01)
-    with pytest.raises(BusyError) as error:
-        predict(dataset, Unloadable(), output)
-    text = one_sentence(error)
-    assert f"process {first.pid} on {platform.node()} since 20" in text
-    assert str(output) in text
-    # A killed holder holds nothing.
-    first.kill()
-    first.join()
-    assert (output.parent / f".{output.name}.lock").exists()
-    predict(dataset, Parrot(), output)
-    assert output.read_bytes() == whole
-    assert sorted(path.name for path in output.parent.iterdir()) == [
-        output.name, output.with_suffix(".settings.json").name,
-    ]  # fmt: skip
-
-
-def test_a_finished_output_needs_no_lock(dataset, output):
-    predict(dataset, Parrot(), output)
-    with alone(output):
-        predict(dataset, Unloadable(), output)
-
-
-def test_cut_off_anywhere_it_ends_with_the_same_bytes(dataset, output, whole):
-    rng = random.Random(3)
-    lines = [at + 1 for at, byte in enumerate(whole) if byte == 10]
-    ends = [0, 1, lines[0] - 1, lines[0], lines[0] + 1, len(whole) - 1, len(whole)]
-    # A cut within a letter of several bytes leaves what is not even UTF-8.
-    letter = whole.index("ø".encode())
-    for size in ends + [letter + 1] + [rng.randrange(len(whole)) for _ in range(40)]:
-        predict(dataset, Parrot(), output, num_samples=1)
-        output.write_bytes(whole[:size])
-        model = Parrot(batch=1)
-        model.batch_size = lambda _: 4
-        predict(dataset, model, output)
-        assert output.read_bytes() == whole, size
-        # No more is asked again than the batch that was begun.
-        done = whole[:size].count(b"\n")
-        assert len(model.asked) == (COUNT - done // 4 * 4 if done < COUNT else 0)
-        output.unlink()
-        output.with_suffix(".settings.json").unlink()
-
-
-def test_an_engine_that_fails_leaves_what_it_answered(dataset, output, whole):
-    class Failing(Parrot):
-        def generate(self, requests):
-            for number, answer in super().generate(requests):
-                if len(self.asked) == 7 and number == 2:
-                    raise RuntimeError("no answer")
-                yield number, answer
-
-    with pytest.raises(RuntimeError, match="no answer"):
-        predict(dataset, Failing(), output)
-    assert whole.startswith(output.read_bytes())
-    assert output.read_bytes().count(b"\n") == 6
-    predict(dataset, Parrot(), output)
-    assert output.read_bytes() == whole
-
-
 # --- Other settings --------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("named", "model", "options", "changed"),
-    [
-        ("dtype", Parrot(dtype="bfloat16"), {}, {}),
-        ("weights", Parrot(weights="another"), {}, {}),
-        ("batch_size", Parrot(batch=2), {}, {}),
-        ("tokens_to_generate", Parrot(), {"decoding": Decoding(tokens_to_generate=17)}, {}),
-        ("allow_truncation", Parrot(), {"allow_truncation": True}, {}),
-        ("dataset.seed", Parrot(), {}, {"seed": 43}),
-        ("dataset.knobs.depth", Parrot(), {}, {"knobs": {"haystack": "essay", "depth": 50}}),
-    ],
-    ids=lambda value: value if isinstance(value, str) else "",
-)
-def test_other_settings_are_refused_by_name(tmp_path, output, named, model, options, changed):
-    knobs = {"knobs": {"haystack": "essay", "depth": None}}
-    dataset = write_dataset(tmp_path / "data", some_samples(COUNT), **knobs)
-    predict(dataset, Parrot(), output, num_samples=5)
-    before = output.read_bytes()
-    write_dataset(tmp_path / "data", some_samples(COUNT), **{**knobs, **changed})
-    model.generate = Unloadable().generate
-    with pytest.raises(RunMismatchError) as error:
-        predict(dataset, model, output, **options)
-    assert f"{named} = " in one_sentence(error)
-    assert output.read_bytes() == before
 
 
 def test_a_run_without_answers_takes_new_settings(dataset, output):
@@ -530,16 +363,6 @@ def test_a_run_without_answers_takes_new_settings(dataset, output):
         predict(dataset, Broken(dtype="bfloat16"), output)
     predict(dataset, Parrot(), output)
     assert len(read_predictions(output)) == COUNT
-
-
-def test_answers_to_other_questions_are_refused(tmp_path, output):
-    records = some_samples(COUNT)
-    dataset = write_dataset(tmp_path / "data", records)
-    predict(dataset, Parrot(), output, num_samples=5)
-    records[3].outputs = ["7777777"]
-    write_dataset(tmp_path / "data", records)
-    with pytest.raises(DataError, match=r"jsonl, line 4: not the answer to sample 3"):
-        predict(dataset, Unloadable(), output)
 
 
 # --- Chat and thinking -----------------------------------------------------------------------
@@ -718,14 +541,6 @@ def test_an_answer_needs_less_than_the_limit(dataset, output, allow):
         )
 
 
-def test_more_tokens_to_generate_count_against_the_limit(dataset, output):
-    longest = max(sample.length for sample in some_samples(COUNT))
-    with pytest.raises(ParameterError, match="length is"):
-        predict(
-            dataset, Unloadable(limit=longest), output, decoding=Decoding(tokens_to_generate=17)
-        )
-
-
 # --- Files of others, and damaged ones -------------------------------------------------------
 
 
@@ -765,15 +580,6 @@ def test_a_file_of_nvidias_needs_tokens_to_generate(tmp_path, output):
         predict(nvidia(tmp_path / "niah"), Unloadable(), output)
 
 
-def test_lengths_counted_by_another_tokenizer_are_not_believed(tmp_path, output):
-    with pytest.raises(ParameterError, match="length is") as error:
-        predict(
-            nvidia(tmp_path / "niah", words=400), Unloadable(limit=500), output,
-            decoding=Decoding(tokens_to_generate=32),
-        )  # fmt: skip
-    assert error.value.value > 400 * 5
-
-
 @pytest.mark.parametrize(
     ("line", "said"),
     [
@@ -794,41 +600,6 @@ def test_a_damaged_dataset_names_file_and_line(dataset, output, line, said):
     assert f"{dataset}, line 3" in text
     assert said in text
     assert not output.exists()
-
-
-@pytest.mark.parametrize("line", [b"{", b"\x80\x81", b'{"index": 2}', b""])
-def test_damaged_predictions_name_file_and_line(dataset, output, line):
-    predict(dataset, Parrot(), output)
-    lines = output.read_bytes().split(b"\n")
-    lines[2] = line
-    output.write_bytes(b"\n".join(lines))
-    before = output.read_bytes()
-    with pytest.raises(DataError) as error:
-        predict(dataset, Unloadable(), output)
-    assert f"{output}, line 3" in one_sentence(error)
-    assert output.read_bytes() == before
-
-
-@pytest.mark.parametrize("text", ["{", "[]", ""])
-def test_damaged_settings_are_named(dataset, output, text):
-    predict(dataset, Parrot(), output)
-    output.with_suffix(".settings.json").write_text(text)
-    with pytest.raises(DataError, match=r"niah_single_2\.settings\.json: damaged"):
-        predict(dataset, Unloadable(), output)
-
-
-@pytest.mark.parametrize("text", ["{", "", "[]"])
-def test_damaged_metadata_is_named(dataset, output, text):
-    (dataset.parent / "metadata.json").write_text(text)
-    with pytest.raises(DataError, match=r"metadata\.json: damaged"):
-        predict(dataset, Unloadable(), output)
-
-
-def test_answers_without_settings_are_refused(dataset, output):
-    predict(dataset, Parrot(), output)
-    output.with_suffix(".settings.json").unlink()
-    with pytest.raises(DataError, match="settings"):
-        predict(dataset, Unloadable(), output)
 
 
 @pytest.mark.parametrize(
@@ -874,38 +645,6 @@ def test_a_full_disk_is_one_sentence_and_loses_nothing(dataset, output, whole, m
     one_sentence(error)
     monkeypatch.undo()
     assert whole.startswith(output.read_bytes())
-    predict(dataset, Parrot(), output)
-    assert output.read_bytes() == whole
-
-
-FULL = """
-import resource, signal, sys
-from helpers_model import Parrot
-from rulerlib.errors import ParameterError
-from rulerlib.predict import predict
-signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[3]),) * 2)
-try:
-    predict(sys.argv[1], Parrot(), sys.argv[2])
-except ParameterError as error:
-    sys.exit(f"ONE SENTENCE: {error}")
-"""
-
-
-@pytest.mark.skipif(not hasattr(signal, "SIGXFSZ"), reason="needs a limit on the size of files")
-def test_a_file_that_cannot_grow(dataset, output, whole):
-    """The kernel refuses in the middle of a line, as a really full disk does."""
-    paths = [str(ROOT), str(ROOT / "tests"), os.environ.get("PYTHONPATH", "")]
-    done = subprocess.run(
-        [sys.executable, "-c", FULL, str(dataset), str(output), str(len(whole) // 2 + 17)],
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths))},
-        capture_output=True, text=True, timeout=60,
-    )  # fmt: skip
-    assert done.returncode == 1
-    assert done.stderr.startswith("ONE SENTENCE: output is "), done.stderr
-    data = output.read_bytes()
-    assert whole.startswith(data)
-    assert 0 < len(data) <= len(whole) // 2 + 17
     predict(dataset, Parrot(), output)
     assert output.read_bytes() == whole
 
@@ -964,12 +703,6 @@ def test_the_bar_reaches_its_end(dataset, output):
         bar = Progress(COUNT * 2.5, "x", quiet=True)
         predict(dataset, Unloadable() if resumed else Parrot(), output, progress=bar, weight=2.5)
         assert bar.done == COUNT * 2.5
-
-
-def test_cost_grows_faster_than_length():
-    costs = [cost(length) / length for length in (1024, 4096, 32768)]
-    assert costs == sorted(costs)
-    assert costs[0] < 2 < costs[2]
 
 
 # --- Shared contexts and haystacks -----------------------------------------------------------
@@ -1092,20 +825,3 @@ def test_several_answers_to_each_question_stand_in_order_whatever_is_left(datase
         predict(dataset, model, output, decoding=SEVERAL)
         assert output.read_bytes() == whole
         assert len(model.asked) < 3 * COUNT or batch
-
-
-def test_another_number_of_answers_is_another_run(dataset, output):
-    predict(dataset, Drawer(), output, decoding=SEVERAL)
-    with pytest.raises(RunMismatchError, match=r"decoding\.samples = 3"):
-        predict(dataset, Unloadable(), output, decoding=replace(SEVERAL, samples=2))
-
-
-def test_an_answer_too_many_is_damage(dataset, output):
-    predict(dataset, Drawer(), output, decoding=SEVERAL)
-    lines = output.read_text(encoding="utf-8").splitlines(keepends=True)
-    for wrong in ("7", "true", '"1"', "-1"):
-        damaged = [*lines[:-1], lines[-1].replace('"repeat": 2', f'"repeat": {wrong}')]
-        assert damaged != lines
-        output.write_text("".join(damaged), encoding="utf-8")
-        with pytest.raises(DataError):
-            predict(dataset, Unloadable(), output, decoding=SEVERAL)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import os
-import re
 import sys
 
 import pytest
@@ -62,25 +61,6 @@ def test_times(seconds, shown):
     assert progress._clock(seconds) == shown
 
 
-@pytest.mark.parametrize("share", [step / 20 for step in range(21)])
-def test_the_bar_is_always_as_wide(clock, share):
-    bar = Progress(20, "x", quiet=True)
-    bar.advance(20 * share)
-    drawn = re.search(r"\|([█░]*)\|", str(bar)).group(1)
-    assert len(drawn) == 24
-    assert drawn.count("█") == int(24 * share)
-
-
-def test_more_than_everything_is_everything(clock):
-    bar = Progress(10, "x", quiet=True)
-    bar.advance(30)
-    assert "100%" in str(bar)
-
-
-def test_nothing_to_do_is_drawn_too():
-    assert "0%" in str(Progress(0, "x", quiet=True))
-
-
 def test_a_terminal_is_drawn_at_most_twice_a_second(clock, monkeypatch):
     terminal = Terminal()
     monkeypatch.setattr(sys, "stderr", terminal)
@@ -112,22 +92,6 @@ def test_the_terminals_line_ends_once(monkeypatch):
     assert terminal.getvalue().count("\n") == 1
 
 
-@pytest.mark.parametrize("stream", [None, io.StringIO()])
-def test_without_a_terminal_nothing_is_drawn(monkeypatch, stream):
-    monkeypatch.setattr(sys, "stderr", stream)
-    with Progress(1, "x") as bar:
-        bar.advance(1)
-    assert stream is None or stream.getvalue() == ""
-
-
-def test_quiet_is_quiet(monkeypatch):
-    terminal = Terminal()
-    monkeypatch.setattr(sys, "stderr", terminal)
-    with Progress(1, "x", quiet=True) as bar:
-        bar.advance(1)
-    assert terminal.getvalue() == ""
-
-
 @pytest.mark.skipif(not hasattr(os, "openpty"), reason="needs a pseudo-terminal")
 def test_from_within_a_kernel_it_reaches_the_terminal(monkeypatch):
     """A kernel takes stderr over and keeps a copy of the file descriptor that it had."""
@@ -145,16 +109,6 @@ def test_from_within_a_kernel_it_reaches_the_terminal(monkeypatch):
         drawn += os.read(outer, 10_000)
     assert b"da: 100%" in drawn
     os.close(outer)
-
-
-def test_a_kernel_without_a_terminal_draws_none(monkeypatch, tmp_path):
-    with (tmp_path / "log").open("wb") as log:
-
-        class Taken(io.StringIO):
-            _original_stdstream_copy = log.fileno()
-
-        monkeypatch.setattr(sys, "stderr", Taken())
-        assert progress._terminal() is None
 
 
 def test_in_a_notebook_one_line_is_drawn_again(clock, monkeypatch):

@@ -130,15 +130,6 @@ def test_the_answer_prefix_stands_where_it_is_said(name, place, system):
     assert list(frame.messages(QUESTION, PREFIX)) == wanted
 
 
-def test_a_base_model_reads_the_text_alone(real):
-    for place in PLACES:
-        plain = PromptFormat(False, answer_prefix=place).frame(real)
-        assert plain.prompt("a?", " b") == ("a?" if place == "none" else "a? b")
-        assert plain.messages("a?", " b") is None
-        assert not plain.thinks
-        assert plain.split("a <think>b") == ("", "a <think>b", False)
-
-
 @pytest.mark.parametrize("family", [name for name in FAMILIES if name != "odds and ends"])
 def test_prompts_of_a_family_are_those_of_transformers(family, talker):
     template = FAMILIES[family]
@@ -174,19 +165,6 @@ def test_a_template_that_changes_the_text_is_refused(talker, template):
             "chat is True, but must be false, because the chat template of 'talker' does not"
             " repeat the user's text once, as it is."
         )
-
-
-@pytest.mark.parametrize(
-    "template",
-    ["{% for", "{{ messages[7].content }}", "{{ raise_exception('No.') }}", "{{ 1 + 'a' }}"],
-)
-def test_a_template_that_cannot_be_rendered_is_one_sentence(talker, template):
-    with pytest.raises(ParameterError) as error:
-        PromptFormat().frame(talker(template))
-    assert str(error.value).startswith(
-        "chat is True, but must be false, because the chat template of 'talker' does not render ("
-    )
-    assert "\n" not in str(error.value)
 
 
 def test_chat_without_a_template_is_refused(words, talker):

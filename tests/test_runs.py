@@ -14,8 +14,6 @@ from pathlib import Path
 import pytest
 from helpers_model import LILLE, LIMIT, ROOT, TEMPLATE, tiny_model, tree
 from helpers_store import unhashed
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
 pytest.importorskip("torch")
 
@@ -166,38 +164,11 @@ def test_a_bad_value_is_named(notebook, name, value, tmp_path):
     assert not (tmp_path / "runs").exists()
 
 
-@pytest.mark.parametrize(
-    ("options", "said"),
-    [
-        ({"dtpye": "float32"}, "did you mean 'dtype'"),
-        ({"dtype": "float23"}, "did you mean 'float32'"),
-        ({"batch_size": 0}, "batch_size is 0"),
-        ({"device": "gpu"}, "device is 'gpu'"),
-        ({"trust_remote_code": "no"}, "trust_remote_code is 'no'"),
-        ({"name": "x"}, "name"),
-        ({5: 5}, "5"),
-    ],
-    ids=str,
-)
-def test_bad_engine_options_are_named(notebook, options, said):
-    refused(notebook, said, engine_options=options)
-
-
-def test_too_many_needles_for_the_depths(notebook):
-    refused(notebook, "num_needle_k * num_needle_v is 45", num_needle_k=9, num_needle_v=5)
-
-
 def test_a_length_that_is_too_small_says_the_smallest_that_works(notebook):
     text = refused(notebook, "length is 64", length=64)
     smallest = int(text.split("at least ")[1].split()[0])
     assert asked(notebook(length=smallest)) == [("niah_single_2", smallest)]
     refused(notebook, "length", length=smallest - 1)
-
-
-def test_a_length_that_is_too_large_says_the_largest(notebook):
-    assert f"at most {LIMIT}" in refused(notebook, "length", length=LIMIT + 1)
-    assert notebook(length=LIMIT).cells
-    assert notebook(length=LIMIT + 1, allow_truncation=True).cells
 
 
 @pytest.mark.parametrize(
@@ -218,50 +189,6 @@ def test_ones_own_text_needs_an_essay_haystack(notebook, tmp_path):
     run = notebook(texts=str(path))
     assert "Min egen tekst" in run.dataset(run.cells[0])[0].input
     assert run.cells != notebook().cells
-
-
-@pytest.mark.parametrize("none", ["None", "none", "null", "", None])
-def test_none_may_arrive_as_text(notebook, none):
-    run = notebook(texts=none, chat=none, depth=none, haystack=none)
-    assert (run.texts, run.format.chat, run.knobs) == (None, None, {})
-
-
-@pytest.mark.parametrize(
-    ("given", "wanted"),
-    [
-        ("niah_single_1", 1), ("niah_single_1,niah_multikey_1", 2), ("[niah_single_1]", 1),
-        ("['niah_single_1', 'niah_multivalue']", 2), (["niah_single_1"], 1), ("ruler", 8),
-        ("all", 13),
-    ],
-)  # fmt: skip
-def test_tasks_as_papermill_hands_them_over(notebook, given, wanted):
-    assert len(notebook(tasks=given, length=2048).tasks) == wanted
-
-
-def papermills(value: str) -> object:
-    """What ``papermill -p name value`` makes of a text; its own code."""
-    cli = pytest.importorskip("papermill.cli")
-    return cli._resolve_type(value)
-
-
-@given(
-    name=st.sampled_from([node.targets[0].id for node in ast.parse("".join(PARAMETERS)).body
-                          if isinstance(node, ast.Assign)]),
-    value=st.one_of(
-        st.sampled_from(["abc", "[1,2]", "0", "-1", "1e9", "None", "True", "nan", "inf", " ",
-                         "'", "{}", "1.0", "ÆØÅ", "../x", "\x00", "x" * 300, "all", "*"]),
-        st.text(max_size=8), st.integers(-3, 300).map(str), st.floats().map(str),
-    ),
-)  # fmt: skip
-@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
-def test_whatever_p_brings_is_a_run_or_one_sentence(notebook, name, value):
-    said = ""
-    try:
-        notebook(**{name: papermills(value)})
-    except RulerError as error:
-        said = str(error)
-    assert "\n" not in said
-    assert len(said) < 1000
 
 
 # --- Folders ---------------------------------------------------------------------------------
@@ -369,20 +296,6 @@ def test_several_answers_and_more_room_reach_every_record(tiny, tmp_path):
     assert (row["n"], row["contexts"]) == (6, 2)
 
 
-def test_relative_outputs_have_a_home(tiny, tmp_path, monkeypatch):
-    made = Run(tasks="niah_single_2", model=tiny, output="here")
-    monkeypatch.setenv("RULERLIB_HOME", str(tmp_path))
-    assert made.root == tmp_path / "here"
-    monkeypatch.delenv("RULERLIB_HOME")
-    assert made.root == Path("here")
-
-
-def test_knobs_stand_in_the_name_where_they_change_something(tiny, tmp_path):
-    knobs = {"haystack": "noise", "depth": 50, "num_needle_k": 1}
-    made = run(tiny, tmp_path, knobs=knobs)
-    assert made.cells[0].label == "niah_single_2+depth=50+haystack=noise"
-
-
 # A few tokens of each answer tell as much as all of them would.
 brief = functools.partial(Decoding, tokens_to_generate=16)
 
@@ -429,13 +342,6 @@ def test_whatever_changes_an_answer_has_a_place_of_its_own(talker, tmp_path, mon
     # And a table of all of them has a row for each.
     table = analysis.scores(analysis.read_predictions(tmp_path / "runs"))
     assert len(analysis.accuracy(table)) == len(made)
-
-
-def test_what_changes_nothing_changes_no_folder(talker, tiny, tmp_path):
-    usual = run(talker, tmp_path).cells
-    assert run(talker, tmp_path, format=PromptFormat(chat=True)).cells == usual
-    assert run(talker, tmp_path, knobs={"num_needle_k": 1}).cells == usual
-    assert run(tiny, tmp_path, format=PromptFormat(chat=False)).cells == run(tiny, tmp_path).cells
 
 
 def test_one_engine_serves_several_runs(tiny, tmp_path):
@@ -501,14 +407,6 @@ def test_a_study_has_each_setting_at_each_length_that_it_fits(tiny, tmp_path):
         run(tiny, tmp_path, study=[{"group": 5}], family="niah")
 
 
-@pytest.mark.parametrize("study", [None, [], (), "None", "[]"])
-def test_there_need_not_be_a_study(notebook, study):
-    made = notebook(study=study)
-    assert made.study_cells == ()
-    assert made.predict_study() == []
-    assert list(made.study_predictions()) == []
-
-
 # --- Texts of the user's own -------------------------------------------------------------------
 
 
@@ -558,13 +456,6 @@ def test_a_study_may_be_all_that_reads_texts(tiny, tmp_path):
 # --- The measure that is reported --------------------------------------------------------------
 
 
-def test_the_primary_measure_is_one_that_a_task_has(tiny, tmp_path):
-    assert run(tiny, tmp_path, primary="recall").primary == "recall"
-    assert run(tiny, tmp_path, tasks="qa_1,vt", primary="recall").primary == "recall"
-    with pytest.raises(ParameterError, match=r"primary is 'recall', but must be .*part_match"):
-        run(tiny, tmp_path, tasks="qa_1", primary="recall")
-
-
 def test_lengths_too_short_for_a_task_are_left_out(tiny, tmp_path):
     made = run(tiny, tmp_path, tasks="niah_single_1,niah_multikey_3", length=1600, num_lengths=4)
     lengths = {task: [size for name, size in asked(made) if name == task] for task in made.tasks}
@@ -606,15 +497,6 @@ def test_a_finished_run_loads_nothing(tiny, tmp_path, monkeypatch):
     made = run(tiny, tmp_path)
     made.predict()
     assert len(list(made.predictions())) == 3
-
-
-def test_further_samples_and_fewer(tiny, tmp_path):
-    run(tiny, tmp_path, num_samples=2).predict()
-    run(tiny, tmp_path, num_samples=5).predict()
-    fewer = run(tiny, tmp_path, num_samples=3)
-    fewer.predict()
-    assert [record.index for _, record in fewer.predictions()] == [0, 1, 2]
-    assert len(read_predictions(fewer.answers(fewer.cells[0]))) == 5
 
 
 def test_other_settings_in_the_same_folder_are_refused(tiny, tmp_path):
@@ -668,13 +550,6 @@ def test_a_full_folder_is_found_beforehand(notebook, monkeypatch):
 
     monkeypatch.setattr(os, "fsync", full)
     assert "No space left" in refused(notebook, "output")
-
-
-def test_parameters_are_errors_of_values():
-    with pytest.raises(ValueError, match="length"):
-        Run(tasks="niah_single_2", length=0)
-    with pytest.raises(ParameterError, match="depth"):
-        Run(tasks="niah_single_2", knobs={"depth": 500})
 
 
 # --- Shared contexts -------------------------------------------------------------------------
@@ -767,15 +642,6 @@ def test_data_that_is_not_there_is_named(served, tmp_path, data):
     nvidia_tree(tmp_path / "theirs")
     with pytest.raises(ParameterError, match=r"data is .*validation\.jsonl"):
         Run(**served, tasks="vt", data=data)
-
-
-def test_a_key_among_the_parameters_is_refused_and_not_repeated(served):
-    key = "sk-a-key-that-nobody-may-see"
-    served["engine_options"]["api_key"] = key
-    with pytest.raises(ParameterError, match="OPENAI_API_KEY") as error:
-        Run(**served, tasks="vt")
-    assert key not in str(error.value)
-    assert "api_key" in str(error.value)
 
 
 def test_the_inference_notebook_knows_the_parameters_of_a_run():

@@ -115,13 +115,6 @@ def test_a_line_is_what_the_standard_library_makes_of_the_record(record, odd):
     assert line.startswith(wanted.encode()[:-1])
 
 
-@pytest.mark.parametrize("odd", ["\u2028", "\x85", "\r", "\x0c", "\r\n", "\x00", "\ufeff", "😀"])
-def test_odd_characters_end_no_line(odd, tmp_path):
-    written = [Sample(index=0, input=f"a{odd}b", outputs=[odd])]
-    files.write(tmp_path / "file.jsonl", written)
-    assert list(samples.read(tmp_path / "file.jsonl", Sample)) == written
-
-
 def test_a_file_is_one_record_a_line_with_ruler_s_names(five):
     lines = five.read_text(encoding="utf-8").splitlines()
     assert len(lines) == 5
@@ -137,13 +130,6 @@ def test_a_file_is_one_record_a_line_with_ruler_s_names(five):
     ]
     assert list(first)[:7] == ruler
     assert "Blåbærgrød" in lines[0], "letters stand as they are"
-
-
-def test_reading_is_a_stream(five):
-    with five.open("a", encoding="utf-8") as file:
-        file.write("damaged\n")
-    stream = samples.read(five, Sample)
-    assert [next(stream).index for _ in range(5)] == list(range(5))
 
 
 def test_nvidia_s_records_are_read(tmp_path):
@@ -179,11 +165,6 @@ def test_nvidia_s_records_are_read(tmp_path):
     path.write_text(json.dumps(prediction) + "\n", encoding="utf-8")
     (read,) = samples.read(path, Prediction)
     assert (read.pred, read.truncation, read.length) == (" 7654321.", -1, 4031)
-
-
-def test_nvidia_s_evaluate_finds_its_fields():
-    made = json.loads(Prediction(index=0, input="a", outputs=["b"], pred="c").to_json())
-    assert {"index", "input", "outputs", "pred", "others", "truncation", "length"} == set(made)
 
 
 # --- Damage ---------------------------------------------------------------------------------
@@ -242,14 +223,6 @@ def test_a_half_written_last_line_does_not_count_when_resuming(cut, five):
         assert whole[:end].endswith(b"\n")
 
 
-def test_a_cut_within_a_letter_does_not_count_either(tmp_path):
-    path = tmp_path / "file.jsonl"
-    files.write(path, FIVE[:1])
-    with path.open("ab") as file:
-        file.write('{"index": 1, "input": "å'.encode()[:-1])
-    assert list(samples.read(path, Sample, unfinished=True)) == FIVE[:1]
-
-
 def test_empty_lines_are_another_tool_s(five):
     five.write_bytes(five.read_bytes().replace(b"\n", b"\n\n"))
     assert list(samples.read(five, Sample)) == FIVE
@@ -280,17 +253,6 @@ def test_a_damaged_object_is_named(tmp_path, damage):
 
 
 # --- Parts ----------------------------------------------------------------------------------
-
-
-def test_parts_come_by_rising_start_and_outer_ones_first():
-    listed = [Part("value", 5, 9), Part("needle", 2, 9), Part("context", 2, 30), Part("word", 0, 1)]
-    parts = Parts.of(listed)
-    assert [part.role for part in parts] == ["word", "context", "needle", "value"]
-    assert len(parts) == 4
-    assert parts[-1] == Part("value", 5, 9)
-    assert parts.of_role("value", "needle") == [Part("needle", 2, 9), Part("value", 5, 9)]
-    assert parts == Parts.of(reversed(listed))
-    assert parts != Parts.of(listed[1:])
 
 
 def test_a_prediction_knows_the_parts_of_its_prompt():
@@ -386,19 +348,6 @@ def test_what_is_not_read_of_others_may_be_anything():
 def test_numbers_that_no_table_holds_are_damage(number):
     with pytest.raises(DataError, match=r"the field 'depths' is .*, not a list of numbers"):
         Sample.from_dict({"index": 0, "input": "", "outputs": [], "depths": [number]})
-
-
-def test_the_largest_number_of_a_table_is_none():
-    record = {"index": 2**63 - 1, "input": "", "outputs": [], "depths": [-(2**63) + 1]}
-    assert Sample.from_dict(record).to_dict().items() >= record.items()
-
-
-def test_golds_stand_in_a_file_only_where_there_are_some():
-    plain = Sample(0, "a", ["b"])
-    assert "golds" not in plain.to_dict()
-    sample = Sample(0, "a", ["b"], golds=[["b", "c"], ["d"]])
-    assert sample.to_dict()["golds"] == [["b", "c"], ["d"]]
-    assert Sample.from_json(sample.to_json()) == sample
 
 
 def test_the_parts_of_a_role_are_had_without_the_others():

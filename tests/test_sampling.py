@@ -71,23 +71,6 @@ def test_rows_that_are_greedy_stay_as_they_are():
     assert chosen[1].isfinite().sum() == 1
 
 
-def test_each_request_has_numbers_of_its_own():
-    one, other = asked(temperature=1.0, seed=1), asked("Hvem?", temperature=1.0, seed=1)
-    both = drawn([one, other], [LIKELY] * 2, 50)
-    assert [row[0] for row in both] == [row[0] for row in drawn([one], [LIKELY], 50)]
-    assert [row[1] for row in both] == [row[0] for row in drawn([other], [LIKELY], 50)]
-    assert len({tuple(row) for row in both}) > 5
-
-
-def test_seeds():
-    one = asked(temperature=1.0, seed=1)
-    assert drawing_seed(one) == drawing_seed(one) != drawing_seed(asked(temperature=1.0, seed=2))
-    assert drawing_seed(one) != drawing_seed(asked("Hvem?", temperature=1.0, seed=1))
-    unseeded = [drawing_seed(asked(temperature=1.0)) for _ in range(50)]
-    assert len(set(unseeded)) == 50
-    assert all(0 <= number < 2**31 for number in [drawing_seed(one), *unseeded])
-
-
 # --- The model inside -----------------------------------------------------------------------------
 
 

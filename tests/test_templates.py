@@ -135,17 +135,6 @@ def test_a_template_cannot_leave_its_sandbox():
             continue
 
 
-def test_rendering_imports_no_transformers():
-    pytest.importorskip("jinja2")
-    code = (
-        "import sys\nfrom rulerlib import tokens\n"
-        "messages = [{'role': 'user', 'content': 'a'}]\n"
-        "print(tokens.render_template('{{ messages[0].content }}', messages))\n"
-        "print({'torch', 'transformers', 'numpy'} & {*sys.modules})\n"
-    )
-    assert python(code).stdout == "a\nset()\n"
-
-
 def test_without_jinja2_a_sentence_says_what_to_install():
     code = (
         "import sys\nsys.modules['jinja2'] = None\n"

@@ -10,14 +10,13 @@ import copy
 import json
 import re
 import sys
-import warnings
 
 import pytest
 from helpers_tasks import smallest_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from conftest import CHAT_TEMPLATE, TOKENIZERS, make_tokenizer, python, reference, shared
+from conftest import CHAT_TEMPLATE, TOKENIZERS, make_tokenizer, python, reference
 from rulerlib import tokens
 from rulerlib.dataset import Dataset
 from rulerlib.errors import DataError, MissingExtraError, ParameterError
@@ -59,12 +58,6 @@ def test_tokens_are_those_of_transformers(real, danish_book):
     fed = [backend(text).input_ids for text in texts]
     assert [real.encode(text, special=True) for text in texts] == fed
     assert {len(ids) - len(bare) for ids, bare in zip(fed, expected, strict=True)} == {real.special}
-
-
-def test_added_is_the_difference_of_two_counts(tokenizer):
-    before, after = "Himlen er blå.", " Solen er gul."
-    whole = len(plain(tokenizer, before + after))
-    assert tokenizer.added(after, after=before) == whole - len(plain(tokenizer, before))
 
 
 def test_token_at_finds_the_token_of_a_character(tokenizer):
@@ -116,13 +109,6 @@ def test_special_tokens_and_their_ids(bytelevel):
     assert bytelevel.all_special_tokens == {
         "<unk>", "<s>", "</s>", "<|user|>", "<|assistant|>", "<|end|>"
     }  # fmt: skip
-
-
-def test_tags_that_are_special_tokens_stay(bytelevel):
-    names = ["<s>", "<|user|>", "<|assistant|>"]
-    ids = [bytelevel.backend.token_to_id(name) for name in names]
-    assert bytelevel.decode(ids) == ""
-    assert bytelevel.decode(ids, ["<|user|>go"]) == "<|user|>"
 
 
 def test_spaces_before_marks_go_where_a_tokenizer_asks_for_it():
@@ -267,33 +253,6 @@ def test_budgets_are_exact_and_never_exceeded(kind):
     hold()
 
 
-@pytest.mark.filterwarnings("ignore:The tokenizer 'nasty' merges")
-def test_budgets_hold_over_real_prose(tokenizer, danish_book):
-    """Old spelling, quotation marks, long sentences: text that no one here wrote."""
-    for task in ("niah_single_2", "niah_multivalue"):
-        data = Dataset(task, 3000, "da", tokenizer, texts=danish_book, num_samples=20)
-        with warnings.catch_warnings():
-            if tokenizer.name != "nasty":
-                # The sums must be exact here; tokenizing every prompt would be a way around.
-                warnings.simplefilter("error")
-            for sample in (data[i] for i in range(2 if tokenizer.name == "nasty" else 5)):
-                check_budget(data, sample)
-                check_positions(tokenizer, sample)
-
-
-# Every haystack, and every kind of value; the other variants have more of the same needles.
-SEAMS = ("niah_single_1", "niah_single_2", "niah_single_3", "niah_multikey_2", "niah_multikey_3")
-
-
-@pytest.mark.parametrize("kind", [kind for kind in TOKENIZERS if kind != "nasty"])
-@pytest.mark.parametrize("task", SEAMS)
-def test_usual_tokenizers_are_counted_by_addition(kind, task):
-    data = Dataset(task, 2000, "da", make_tokenizer(kind), num_samples=3)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        assert not data.whole
-
-
 @pytest.mark.parametrize("task", ["niah_single_2", "niah_multiquery", "niah_multikey_3"])
 def test_a_tokenizer_that_merges_across_seams_is_warned_about(nasty, task):
     data = Dataset(task, 1500, "da", nasty, num_samples=2)
@@ -303,28 +262,6 @@ def test_a_tokenizer_that_merges_across_seams_is_warned_about(nasty, task):
     for sample in samples:
         check_budget(data, sample)
         check_positions(nasty, sample)
-
-
-def test_a_token_that_holds_two_lines_of_noise():
-    """The sum of the units' costs may be far off, even nothing at all for a whole line."""
-    tokenizers = pytest.importorskip("tokenizers")
-    noise = "Græsset er grønt. Himlen er blå. Solen er gul. Nu går det løs. Ud og hjem igen."
-    backend = tokenizers.Tokenizer(tokenizers.models.BPE(unk_token="<unk>"))
-    trainer = tokenizers.trainers.BpeTrainer(
-        vocab_size=400,
-        special_tokens=["<unk>"],
-        show_progress=False,
-        initial_alphabet=list("abcdefghijklmnopqrstuvwxyzæøå 0123456789-"),
-    )
-    backend.train_from_iterator(["\n".join(["x." + noise, *[noise] * 8])] * 8, trainer)
-    tokenizer = tokens.FastTokenizer(backend, "lines", {"unk_token": "<unk>"})
-    assert tokenizer.count("\n".join([noise] * 16)) < 16
-    data = Dataset("niah_single_1", 480, "da", tokenizer, num_samples=2)
-    with pytest.warns(UserWarning, match="merges text across the seams"):
-        samples = list(data)
-    for sample in samples:
-        check_budget(data, sample)
-        check_positions(tokenizer, sample)
 
 
 LARGE = ("niah_multiquery", {"type_needle_v": "uuids", "num_needle_v": 5})
@@ -399,12 +336,6 @@ def test_a_damaged_configuration_is_one_sentence(bytelevel, tmp_path):
         write(tmp_path, bytelevel.backend, config)
         with pytest.raises(ParameterError, match=rf"{begin}.* can be read \("):
             tokens.load(str(tmp_path))
-
-
-def test_a_chat_template_that_is_no_text_is_none(bytelevel, tmp_path):
-    for template in (5, {"tool_use": OTHER}, {"default": 5}, [{"name": "tool", "template": OTHER}]):
-        write(tmp_path, bytelevel.backend, {"chat_template": template})
-        assert not tokens.load(str(tmp_path)).has_template
 
 
 def write(folder, backend, config, files=()):
@@ -577,13 +508,6 @@ def test_code_of_a_tokenizer_runs_only_if_you_say_so(bytelevel, tmp_path, monkey
     assert tokenizer.count("<mine>") == 1
 
 
-def test_llama2_is_a_base_model_here():
-    llama2 = tokens.load(str(shared("tokenizers/llama2")))
-    assert not PromptFormat().frame(llama2).chat
-    with pytest.raises(ParameterError, match="has no chat template"):
-        PromptFormat(chat=True).frame(llama2)
-
-
 def test_a_tokenizer_with_its_template_imports_no_transformers(bytelevel, tmp_path):
     pytest.importorskip("jinja2")
     write(tmp_path, bytelevel.backend, {**NAMED, "chat_template": CHAT_TEMPLATE})
@@ -645,14 +569,6 @@ def test_a_template_that_does_not_render_is_one_sentence(bytelevel):
             "chat is True, but must be false, because the chat template of 'talker' does not"
             f" render ({reason})."
         )
-
-
-def test_a_tokenizer_without_a_template_renders_nothing():
-    with pytest.raises(ParameterError) as caught:
-        tokens.Words().render([])
-    assert str(caught.value) == (
-        "chat is True, but must be false, because the tokenizer 'words' has no chat template."
-    )
 
 
 def test_a_tokenizer_that_nobody_can_read_fast_is_refused(tmp_path):

@@ -117,10 +117,6 @@ def fed(monkeypatch):
 # --- The answers -----------------------------------------------------------------------------
 
 
-def test_it_is_an_engine(engine):
-    assert isinstance(engine, models.Model)
-
-
 @pytest.mark.parametrize("special", [True, False])
 def test_a_batch_says_what_a_greedy_loop_says(engine, base, special):
     answers = say(engine, PROMPTS, NEW, special=special)
@@ -132,13 +128,6 @@ def test_a_batch_says_what_a_greedy_loop_says(engine, base, special):
         assert answer.finished == (said[-1] == 1)
         assert answer.kept == -1
     assert len({answer.text for answer in answers}) == len(PROMPTS), "it reads its prompts"
-
-
-def test_a_batch_says_what_each_prompt_says_alone(engine):
-    together = say(engine, PROMPTS, NEW)
-    alone = [say(engine, [prompt], NEW)[0] for prompt in PROMPTS]
-    reverse = say(engine, PROMPTS[::-1], NEW)[::-1]
-    assert together == alone == reverse
 
 
 def test_padding_is_on_the_left_and_masked(base, fed):
@@ -183,17 +172,6 @@ def test_it_stops_at_the_end_and_leaves_it_out(base, tmp_path, form):
     assert answers[0].text.startswith(decode(base, free[:at]))
     # What the neighbour that goes on adds as padding does not count.
     assert answers[0] == say(engine, [prompt], NEW)[0]
-
-
-def test_cut_off_by_the_limit_it_is_not_finished(base, tmp_path):
-    folder = with_end(base, tmp_path / "model", None)
-    engine = Engine(folder, dtype="float32", device="cpu")
-    for new in (1, 3, 9):
-        answer = say(engine, PROMPTS[:1], new)[0]
-        ends = engine._ends
-        assert answer.tokens <= new
-        assert answer.finished == (answer.tokens < new or greedy(
-            base, ids_of(base, PROMPTS[0]), new, ends)[-1] in ends)  # fmt: skip
 
 
 def test_sampling_settings_of_a_model_are_not_used(base, tmp_path):
@@ -252,19 +230,6 @@ def test_questions_on_one_context_say_what_each_says_alone(base, fed, size):
     ]
 
 
-def test_groups_come_one_after_another(base):
-    engine = Engine(base, dtype="float32", device="cpu", batch_size=3)
-    requests = [
-        *asked_of(CONTEXT, 0), *asked_of("Another one. " * 40, 1, QUESTIONS[:3]),
-        *asked_of("Alone. " * 9, 2, QUESTIONS[:1]), *asked_of("", None, PROMPTS),
-    ]  # fmt: skip
-    answers = models.in_order(engine, requests)
-    plain = [say(engine, [request.prompt], NEW)[0] for request in requests]
-    assert [answer.text for answer in answers] == [answer.text for answer in plain]
-    saved = [one.computed_tokens < one.prompt_tokens for one in answers]
-    assert saved == [False, True, True, True, False, True, True, False] + [False] * len(PROMPTS)
-
-
 def test_a_token_across_the_seam_belongs_to_the_question(base):
     """The prompts are tokenized whole: half a word before the seam makes another token of it."""
     questions = ["en skinner.", "e skal", "ens lys", "ede den"]
@@ -276,13 +241,6 @@ def test_a_token_across_the_seam_belongs_to_the_question(base):
     for request, answer in zip(requests, models.in_order(engine, requests), strict=True):
         said = greedy(base, ids_of(base, request.prompt), NEW, ends={1})
         assert answer.text == decode(base, said)
-
-
-def test_the_same_prompt_twice_and_one_within_another(base):
-    engine = Engine(base, dtype="float32", device="cpu", batch_size=2)
-    requests = asked_of(CONTEXT, 0, ["Hvad?", "Hvad?", "Hvad? Hvad er tallet?"])
-    alone = [say(engine, [request.prompt], NEW)[0].text for request in requests]
-    assert [answer.text for answer in models.in_order(engine, requests)] == alone
 
 
 def test_a_group_that_is_cut_in_the_middle(base):
@@ -312,16 +270,6 @@ def test_a_sliding_window_is_read_once_too(tmp_path, base, kind):
     alone = [say(engine, [request.prompt], NEW)[0] for request in requests]
     assert [answer.text for answer in answers] == [answer.text for answer in alone]
     assert all(answer.computed_tokens < answer.prompt_tokens / 4 for answer in answers[1:])
-
-
-def test_no_logits_of_a_context_either(base):
-    engine = Engine(base, dtype="float32", device="cpu")
-    shapes = []
-    engine._model.lm_head.register_forward_hook(
-        lambda _, arguments, output: shapes.append(output.shape[1])
-    )
-    models.in_order(engine, asked_of(CONTEXT, new=2))
-    assert set(shapes) == {1}
 
 
 def test_what_failed_half_way_leaves_no_context_behind(base, monkeypatch, frozen):
@@ -406,15 +354,6 @@ def test_each_request_has_its_own_stop_strings(base, engine):
     assert [together[1], together[3]] == [plain[1], plain[3]]
 
 
-def test_questions_on_one_context_stop_too(base):
-    engine = Engine(base, dtype="float32", device="cpu", batch_size=2)
-    requests = asked_of(CONTEXT, stop=("e", "\n"))
-    answers = models.in_order(engine, requests)
-    alone = [say(engine, [one.prompt], NEW, stop=one.stop)[0] for one in requests]
-    assert [(one.text, one.tokens) for one in answers] == [(one.text, one.tokens) for one in alone]
-    assert any(answer.tokens < NEW for answer in answers)
-
-
 def test_a_stop_string_within_thinking_ends_nothing(base, engine):
     """Pieces of what a random model says play the tags, and a letter that stands in both parts."""
     found = 0
@@ -431,17 +370,6 @@ def test_a_stop_string_within_thinking_ends_nothing(base, engine):
             assert answer.text == text[:at]
             assert answer.finished
     assert found
-
-
-def test_a_prompt_may_have_begun_the_thinking(base, engine):
-    prompt = "Hvad? <think>"
-    text = said_freely(base, prompt)[-1]
-    tags = ("<think>", text[12:16])
-    stop = next(letter for letter in text[16:] if letter in text[:12])
-    (answer,) = say(engine, [prompt], NEW, tags=tags, stop=(stop,))
-    assert answer.text == text[: text.index(stop, text.index(tags[1]) + 4)]
-    (answer,) = say(engine, [prompt], NEW, tags=("<think>", "never"), stop=(stop,))
-    assert answer.text == text, "it never ends to think"
 
 
 # --- Drawn -----------------------------------------------------------------------------------
@@ -473,12 +401,6 @@ def test_what_is_drawn_does_not_depend_on_the_neighbours(engine):
     ]
     for request, answer in zip(mixed, models.in_order(engine, mixed), strict=True):
         assert answer == say(engine, [request.prompt], NEW, decoding=request.decoding)[0]
-
-
-def test_questions_on_one_context_are_drawn_for_each(base, engine):
-    requests = asked_of(CONTEXT, **drawn())
-    alone = [say(engine, [one.prompt], NEW, **drawn())[0].text for one in requests]
-    assert [answer.text for answer in models.in_order(engine, requests)] == alone
 
 
 @pytest.mark.parametrize("kind", [{"temperature": 1.5, "top_p": 1e-9}, {"temperature": 1e-6}])
@@ -537,10 +459,6 @@ def test_a_base_model_is_fed_plain_text(base, talker):
 
 
 # --- Too long --------------------------------------------------------------------------------
-
-
-def test_the_limit_is_that_of_the_configuration(engine):
-    assert engine.limit == LIMIT
 
 
 def test_too_long_is_refused_or_cut_in_the_middle(base, fed):
@@ -619,13 +537,6 @@ def test_a_prompt_too_large_for_the_memory_alone_is_one_sentence(small):
     ):
         say(poor, PROMPTS, NEW)
     assert asked == [5, 2, 1]
-
-
-def test_another_failure_is_no_shortage(small):
-    poor, asked = small(0, RuntimeError("a tensor has the wrong shape"))
-    with pytest.raises(RuntimeError, match="wrong shape"):
-        say(poor, PROMPTS, NEW)
-    assert asked == [5]
 
 
 def _with_little_memory(folder, prompts, room, results):
@@ -736,12 +647,6 @@ def test_the_dtype_is_that_of_the_weights(base, dtype):
     assert say(engine, PROMPTS[:1], 3)[0].tokens
 
 
-def test_auto_says_what_it_chose(base):
-    engine = Engine(base)
-    assert engine.device in ("cpu", "cuda", "mps")
-    assert engine.settings["dtype"] in ("float32", "bfloat16")
-
-
 def test_settings_know_the_weights(base, talker, tmp_path):
     copied = tmp_path / "elsewhere"
     shutil.copytree(base, copied)
@@ -800,11 +705,6 @@ def test_code_of_a_model_does_not_run(base, tmp_path, monkeypatch):
     with pytest.raises(ParameterError, match="model is"):
         say(models.load(str(folder), dtype="float32"), ["x"], 1)
     assert not proof.exists()
-
-
-def test_remote_code_is_off_unless_one_says_so(base):
-    assert Engine(base)._trust is False
-    assert Engine(base, trust_remote_code=True)._trust is True
 
 
 # --- The model inside ------------------------------------------------------------------------

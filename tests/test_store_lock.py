@@ -148,22 +148,17 @@ def test_a_lock_that_was_removed_before_it_was_taken_is_none(path, beside, monke
         assert len(os.listdir("/proc/self/fd")) == descriptors, "none is left open"
 
 
-def test_an_interrupt_while_it_is_taken_leaves_nothing(path, beside, monkeypatch):
-    whole, tries = lock._try, []
+def test_an_interrupt_while_it_is_taken_gives_it_back(path, beside, monkeypatch):
+    def interrupted(*_):
+        raise KeyboardInterrupt
 
-    def interrupted(descriptor, named):
-        taken = whole(descriptor, named)
-        tries.append(taken)
-        if len(tries) == 1:
-            raise KeyboardInterrupt
-        return taken
-
-    monkeypatch.setattr(lock, "_try", interrupted)
-    with pytest.raises(KeyboardInterrupt), alone(path):
-        pass
-    assert not beside.exists()
+    with monkeypatch.context() as patched:
+        patched.setattr(os.path, "samestat", interrupted)
+        with pytest.raises(KeyboardInterrupt), alone(path):
+            pass
+    assert lock.holder(path) is None
     with alone(path):
-        pass
+        assert lock.holder(path) == f"process {os.getpid()}, this one"
 
 
 def test_an_interrupt_leaves_the_lock_of_another(path, beside, monkeypatch):
@@ -239,16 +234,3 @@ def test_a_lock_file_that_somebody_removed_is_not_missed(path, beside):
         beside.unlink()
     with alone(path):
         assert beside.exists()
-
-
-def test_an_interrupt_before_there_is_a_file_is_handed_on(path, beside, monkeypatch):
-    def interrupted(*_):
-        raise KeyboardInterrupt
-
-    with monkeypatch.context() as patched:
-        patched.setattr(lock, "_taken", interrupted)
-        with pytest.raises(KeyboardInterrupt), alone(path):
-            pass
-    assert not beside.exists()
-    with alone(path):
-        pass

@@ -11,8 +11,7 @@ nobody changed it. Where a sequential plan decided how many there are, it says s
 ``sequential``; a later run may have another plan, or none.
 
 Each answer names the settings that it was written with by a hash, so that one that lies in the
-wrong file is noticed by whoever reads it. Answers that were written before they had a hash are
-held against their task, language and length, and against the questions in the same folder.
+wrong file is noticed by whoever reads it.
 """
 
 from __future__ import annotations
@@ -100,32 +99,26 @@ class Answers:
         return index * self.repeats + repeat
 
     def _standing(self) -> dict[int, tuple[int, int]]:
-        places: dict[tuple[int, int], tuple[int, int]] = {}
-        answered: list[int] = []
-        records = _placed(self.path, unfinished=True) if self.path.exists() else ()
-        for number, record, place in records:
-            if (record.index, record.repeat) in places:
-                twice = f"sample {record.index} stands there twice"
-                raise DataError(f"{self.path}, line {number}: {twice}.")
-            places[record.index, record.repeat] = place
-            answered.append(question(record))
+        """Return `places`, after all that stands there was checked."""
+        lines = [
+            (record.index, record.repeat, question(record), place)
+            for record, place in (_placed(self.path, True) if self.path.exists() else ())
+        ]
         # A power cut may take settings that have no answers to explain yet.
-        if places and self.beside.exists():
+        if lines:
             before = read_settings(self.path)
-            # A model may have been named by its folder; not every run is one of a cell; and
-            # not every one says what a server does by itself, nor does every server.
+            # Not every run is one of a cell, and not every one says what a server does by itself,
+            # nor does every server.
             unsaid = {"cell", "defaults"} - before.keys()
             if "unknown" in (before.get("defaults"), self.settings.get("defaults")):
                 unsaid.add("defaults")
             ignored = (*_ASIDE, *unsaid)
             questions.compare(self.path.parent, before, self.settings, ignored)
-        elif places:
-            raise DataError(_unexplained(self.path))
-        for number, ((index, repeat), said) in enumerate(zip(places, answered, strict=True), 1):
+        for number, (index, repeat, hashed, _) in enumerate(lines, 1):
             known = index in range(len(self.asked)) and repeat < self.repeats
-            if not known or said != self.asked[index]:
+            if not known or hashed != self.asked[index]:
                 raise DataError(f"{self.path}, line {number}: not the answer to sample {index}.")
-        return {self._number(*asked): place for asked, place in places.items()}
+        return {self._number(index, repeat): place for index, repeat, _, place in lines}
 
     @contextlib.contextmanager
     def writing(self) -> Iterator[None]:
@@ -174,10 +167,11 @@ class Answers:
                 start = file.tell()
                 file.write(line)
                 file.flush()
-                if self.places:
-                    os.fsync(file.fileno())
-                else:
-                    files.sync(self.path, self.beside)
+                os.fsync(file.fileno())
+            if not self.places:
+                with self.beside.open("rb+") as settings:
+                    os.fsync(settings.fileno())
+                files.sync_folder(self.path.parent)
         except OSError as error:
             raise files.unwritable(self.path, error) from error
         self.places[self._number(record.index, record.repeat)] = (start, start + len(line))
@@ -237,73 +231,46 @@ def _key(settings: Mapping[str, Any]) -> str:
     return _hash(settings, (*_ASIDE, "batch_size"))
 
 
-def _unexplained(path: Path) -> str:
-    return f"{settings_path(path)} is missing, so nobody can say how {path} was made."
+def _placed(path: Path, unfinished: bool) -> Iterator[tuple[Prediction, tuple[int, int]]]:
+    """Yield each answer, and the bytes [start, end) of its line.
 
-
-def _placed(path: Path, unfinished: bool) -> Iterator[tuple[int, Prediction, tuple[int, int]]]:
-    """Yield the number of each line, its answer, and the bytes [start, end) where it stands.
-
-    Parameters
-    ----------
-    unfinished
-        See `rulerlib.samples.read`.
-
-    Raises
-    ------
-    DataError
-        If a line is damaged, or was written with other settings.
+    Each must have been written with the settings beside the file, and stand there once.
     """
     key: str | None = None
+    seen: set[tuple[int, int, int]] = set()
     prompts: dict[int, int] | None = None
     for number, (record, place) in enumerate(read_placed(path, Prediction, unfinished), 1):
         if key is None:
             # Not before: a power cut may take settings that have no answers to explain yet.
-            settings = read_settings(path)
-            key, explained = _key(settings), settings_path(path).exists()
-        named, reason = record.others.get("settings"), None
-        if isinstance(named, str) and not explained:
-            raise DataError(_unexplained(path))
-        if isinstance(named, str):
-            if named != key:
+            key, explained = _key(read_settings(path)), settings_path(path).exists()
+        stated, reason = record.others.get("settings"), None
+        # NVIDIA's scripts put something else into `index`, which may be the same for two samples.
+        answer = (record.index, hash(record.input), record.repeat)
+        if answer in seen:
+            reason = f"sample {record.index} stands there twice"
+        elif isinstance(stated, str):
+            if not explained:
+                beside = settings_path(path)
+                raise DataError(f"{beside} is missing, so nobody can say how {path} was made.")
+            if stated != key:
                 reason = f"written with other settings than those of {settings_path(path)}"
         elif explained:
+            # Written before answers named their settings: the questions of the cell are known.
             prompts = _prompts(path) if prompts is None else prompts
-            reason = _elsewhere(record, settings.get("dataset"), prompts)
+            if prompts.get(record.index, question(record)) != question(record):
+                reason = f"not the answer to sample {record.index}"
         if reason:
             raise DataError(f"{path}, line {number}: {reason}.")
-        yield number, record, place
+        seen.add(answer)
+        yield record, place
 
 
 def _prompts(path: Path) -> dict[int, int]:
     """Return the questions of the same cell by their index; none where they are not there."""
-    stand = path.parent.parent / "data" / path.stem / "validation.jsonl"
-    if not stand.exists() or not questions.metadata(stand):
+    beside = path.parent.parent / "data" / path.stem / "validation.jsonl"
+    if not beside.exists() or not questions.metadata(beside):
         return {}
-    return {sample.index: question(sample) for sample in read(stand, Sample)}
-
-
-def _elsewhere(record: Prediction, dataset: Any, prompts: Mapping[int, int]) -> str | None:
-    """Return why an answer without a hash of its settings does not belong to a cell, if so.
-
-    Parameters
-    ----------
-    dataset
-        What the settings say of the questions.
-    prompts
-        The questions by their index, as `rulerlib.samples.question` has them.
-    """
-    asked = dataset if isinstance(dataset, Mapping) else {}
-    for name in ("task", "language"):
-        stated, wanted = record.others.get(name), asked.get(name)
-        if stated and wanted and stated != wanted:
-            return f"{name} is {shortened(stated)}, but the settings beside it say {wanted!r}"
-    most = asked.get("length")
-    if isinstance(most, int) and record.length > most:
-        return f"length is {record.length}, but the settings beside it say at most {most}"
-    if prompts.get(record.index, question(record)) != question(record):
-        return f"not the answer to sample {record.index}"
-    return None
+    return {sample.index: question(sample) for sample in read(beside, Sample)}
 
 
 def planned(path: str | Path) -> dict[str, int]:
@@ -339,23 +306,16 @@ def read_predictions(path: str | Path, num_samples: int | None = None) -> list[P
         If the file cannot be read, is damaged, or a sample stands there twice.
     """
     path = Path(path)
-    settings = read_settings(path)
-    predictions: dict[tuple[int, int, int], Prediction] = {}
     # Only our own are written line by line; the files of others are whole.
-    for number, record, _ in _placed(path, settings_path(path).exists()):
-        # NVIDIA's scripts put something else into `index`, which may be the same for two samples.
-        answer = (record.index, hash(record.input), record.repeat)
-        if answer in predictions:
-            raise DataError(f"{path}, line {number}: sample {record.index} stands there twice.")
-        predictions[answer] = record
-    repeats = 1 + max((record.repeat for record in predictions.values()), default=0)
-    ordered = sorted(predictions.values(), key=attrgetter("index", "repeat"))
-    there = {one.index * repeats + one.repeat for one in ordered}
-    left = settings.get(COUNT)
+    predictions = [record for record, _ in _placed(path, settings_path(path).exists())]
+    predictions.sort(key=attrgetter("index", "repeat"))
+    repeats = 1 + max((record.repeat for record in predictions), default=0)
+    there = {record.index * repeats + record.repeat for record in predictions}
+    left = read_settings(path).get(COUNT)
     for number in range(left if isinstance(left, int) else 0):
         if number not in there:
             raise DataError(f"{path}: sample {number // repeats} is missing; finish the run first.")
-    return ordered[: None if num_samples is None else num_samples * repeats]
+    return predictions[: None if num_samples is None else num_samples * repeats]
 
 
 def evidence(

@@ -105,18 +105,17 @@ class Cell:
     family: str | None = None
 
     def __post_init__(self) -> None:
-        allowed = "a short name of a-z, 0-9, '.', '_' and '-'"
-        require(
-            isinstance(self.task, str) and _TASK.fullmatch(self.task), "task", self.task, allowed
-        )
-        optional_names = ("weights", "texts", "memory", "study", "question_language", "family")
-        for name in ("model", "language", "engine", *optional_names):
-            value, optional = getattr(self, name), name in optional_names
-            holds = (isinstance(value, str) and value) or (optional and value is None)
-            require(holds, name, value, "a name" + (", or None" if optional else ""))
-        whole_number("length", self.length, 1)
-        whole_number("seed", self.seed, 0)
-        whole_number("queries_per_context", self.queries_per_context, 1)
+        named = isinstance(self.task, str) and _TASK.fullmatch(self.task)
+        require(named, "task", self.task, "a short name of a-z, 0-9, '.', '_' and '-'")
+        for name in ("model", "language", "engine"):
+            value = getattr(self, name)
+            require(isinstance(value, str) and value, name, value, "a name")
+        for name in ("weights", "texts", "memory", "study", "question_language", "family"):
+            value = getattr(self, name)
+            holds = value is None or (isinstance(value, str) and value)
+            require(holds, name, value, "a name, or None")
+        for name, least in (("length", 1), ("seed", 0), ("queries_per_context", 1)):
+            whole_number(name, getattr(self, name), least)
         for name in ("knobs", "options"):
             value = getattr(self, name)
             holds = isinstance(_plain(name, value), dict)
@@ -133,11 +132,6 @@ class Cell:
     @cached_property
     def _canonical(self) -> str:
         return json.dumps(_plain("cell", self.settings()), sort_keys=True)
-
-    @property
-    def hash(self) -> str:
-        """Eight hexadecimal digits, other ones for any other settings."""
-        return _digest(self._canonical, 8)
 
     @cached_property
     def name(self) -> str:

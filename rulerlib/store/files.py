@@ -20,7 +20,6 @@ import secrets
 import shutil
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -96,49 +95,17 @@ def replacing(path: str | Path, lasting: bool = True) -> Iterator[Any]:
     path = Path(path)
     temporary = path.parent / f".{path.name}.{secrets.token_hex(8)}{UNFINISHED}"
     try:
-        with _begun(temporary) as file:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with temporary.open("x", encoding="utf-8", newline="\n") as file:
             yield file
             file.flush()
             if lasting:
                 os.fsync(file.fileno())
         temporary.replace(path)
         if lasting:
-            _sync(path.parent)
+            sync_folder(path.parent)
     except OSError as error:
         raise unwritable(path, error) from error
-    finally:
-        with contextlib.suppress(OSError):
-            temporary.unlink()
-
-
-def _begun(path: Path) -> Any:
-    """Open a new text file; its folder is nearly always there, so it is not asked about first."""
-    try:
-        return path.open("x", encoding="utf-8", newline="\n")
-    except FileNotFoundError:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        return path.open("x", encoding="utf-8", newline="\n")
-
-
-def link(path: Path, second: Path) -> None:
-    """Let a file stand in a second place too, or a copy of it where there are no hard links.
-
-    Raises
-    ------
-    ParameterError
-        If the second place cannot be written.
-    """
-    temporary = second.parent / f".{second.name}.{secrets.token_hex(8)}{UNFINISHED}"
-    try:
-        second.parent.mkdir(parents=True, exist_ok=True)
-        try:
-            os.link(path, temporary)
-        except OSError:
-            shutil.copyfile(path, temporary)
-        temporary.replace(second)
-        _sync(second.parent)
-    except OSError as error:
-        raise unwritable(second, error) from error
     finally:
         with contextlib.suppress(OSError):
             temporary.unlink()
@@ -194,32 +161,7 @@ def unwritable(path: Path, error: OSError) -> ParameterError:
     return ParameterError("output", str(path), allowed)
 
 
-def sync(*paths: Path) -> None:
-    """See to it that files and the names in their folders outlive a power cut.
-
-    All at once, since a disk does several in nearly the time of one.
-
-    Raises
-    ------
-    OSError
-        If a file cannot be written.
-    """
-    folders = list(dict.fromkeys(path.parent for path in paths))
-    with ThreadPoolExecutor(len(paths) + len(folders)) as pool:
-        names = pool.map(_sync, folders)
-        # Asked for, so that what went wrong is raised.
-        _ = [*pool.map(_sync_file, paths), *names]
-
-
-def _sync_file(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDWR)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-
-
-def _sync(folder: Path) -> None:
+def sync_folder(folder: Path) -> None:
     """See to it that the names in a folder outlive a power cut, where a system can do that."""
     with contextlib.suppress(OSError):
         descriptor = os.open(folder, os.O_RDONLY)
@@ -238,17 +180,14 @@ def is_lost(path: Path) -> bool:
 
 def leftovers(*paths: Path) -> list[Path]:
     """Return the unfinished files of `replacing`: of killed processes, or being written now."""
-    found = []
-    for folder in dict.fromkeys(path.parent for path in paths):
-        beginnings = tuple(f".{path.name}." for path in paths if path.parent == folder)
+    beginnings = tuple(f".{path.name}." for path in paths)
+    unfinished: list[Path] = []
+    for folder in {path.parent for path in paths}:
         # Not a glob, which takes three times as long where a folder holds thousands.
-        with contextlib.suppress(OSError):
-            found += [
-                folder / name
-                for name in os.listdir(folder)
-                if name.endswith(UNFINISHED) and name.startswith(beginnings)
-            ]
-    return found
+        names = os.listdir(folder) if folder.is_dir() else ()
+        unfinished += [folder / name for name in names
+                       if name.endswith(UNFINISHED) and name.startswith(beginnings)]  # fmt: skip
+    return unfinished
 
 
 def remove_leftovers(*paths: Path) -> None:

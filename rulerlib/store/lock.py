@@ -60,11 +60,7 @@ def alone(path: str | Path) -> Iterator[bool]:
             raise BusyError(f"{path} is being written by this very process: wait until it is done.")
         _held.add(mine)
     try:
-        try:
-            descriptor, killed = _taken(lock, path)
-        except KeyboardInterrupt:
-            _give_back(lock)
-            raise
+        descriptor, killed = _taken(lock, path)
         try:
             since = datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
             about = {"process": os.getpid(), "host": platform.node(), "since": since}
@@ -72,13 +68,9 @@ def alone(path: str | Path) -> Iterator[bool]:
             os.pwrite(descriptor, json.dumps(about).encode(), 0)
             yield killed
         finally:
-            try:
-                _remove(lock)
-            except KeyboardInterrupt:
-                _remove(lock)
-                raise
-            finally:
-                os.close(descriptor)
+            with contextlib.suppress(OSError):
+                lock.unlink()
+            os.close(descriptor)
     finally:
         _held.discard(mine)
 
@@ -88,34 +80,22 @@ def lock_path(path: Path) -> Path:
     return path.parent.resolve() / f".{path.name}.lock"
 
 
-def is_free(path: Path) -> bool:
-    """Return whether nobody is writing a file now, this process included."""
+def holder(path: Path) -> str | None:
+    """Return which process is writing a file now; None where none is.
+
+    A lock file that a killed process left behind is nobody's.
+    """
     lock = lock_path(path)
     if (lock, os.getpid()) in _held:
-        return False
+        return f"process {os.getpid()}, this one"
     try:
         descriptor = os.open(lock, os.O_RDWR)
     except OSError:
-        return True
+        return None
     try:
         # Given back when the file is closed: whoever comes in between waits or is told.
-        return _try(descriptor, path)
+        return None if _try(descriptor, path) else _holder(descriptor)
     finally:
-        os.close(descriptor)
-
-
-def _remove(lock: Path) -> None:
-    with contextlib.suppress(OSError):
-        lock.unlink()
-
-
-def _give_back(lock: Path) -> None:
-    """Remove a lock file that an interrupted `_taken` may have left, unless another has it."""
-    with contextlib.suppress(OSError):
-        descriptor = os.open(lock, os.O_RDWR)
-        # What this process holds already it can take again.
-        if _try(descriptor, lock):
-            _remove(lock)
         os.close(descriptor)
 
 
@@ -123,33 +103,24 @@ def _taken(lock: Path, path: Path) -> tuple[int, bool]:
     """Return the descriptor of a lock file that is ours, and whether it was lying there."""
     while True:
         try:
-            descriptor, found = _opened(lock)
+            lock.parent.mkdir(parents=True, exist_ok=True)
+            # Who ends by itself removes its own.
+            killed = lock.exists()
+            descriptor = os.open(lock, os.O_RDWR | os.O_CREAT, 0o666)
         except OSError as error:
             raise unwritable(path, error) from error
-        if not _try(descriptor, path):
-            holder = _holder(descriptor)
-            os.close(descriptor)
-            raise BusyError(
-                f"{path} is being written by {holder}: wait until it is done, or choose another"
-                " output folder."
-            )
-        # Who held it before may have removed it after we opened it and before we took it.
-        with contextlib.suppress(FileNotFoundError):
-            if os.path.samestat(os.fstat(descriptor), os.stat(lock)):
-                return descriptor, found
-        os.close(descriptor)
-
-
-def _opened(lock: Path) -> tuple[int, bool]:
-    """Open a lock file, and tell whether it was there: who ends by itself removes its own."""
-    try:
-        return os.open(lock, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o666), False
-    except FileNotFoundError:
-        lock.parent.mkdir(parents=True, exist_ok=True)
-        return _opened(lock)
-    except FileExistsError:
-        # It may be gone by now.
-        return os.open(lock, os.O_RDWR | os.O_CREAT, 0o666), True
+        with contextlib.ExitStack() as stack:
+            stack.callback(os.close, descriptor)
+            if not _try(descriptor, path):
+                raise BusyError(
+                    f"{path} is being written by {_holder(descriptor)}: wait until it is done, or"
+                    " choose another output folder."
+                )
+            # Who held it before may have removed it after we opened it and before we took it.
+            with contextlib.suppress(FileNotFoundError):
+                if os.path.samestat(os.fstat(descriptor), os.stat(lock)):
+                    stack.pop_all()
+                    return descriptor, killed
 
 
 def _try(descriptor: int, path: Path) -> bool:

@@ -7,7 +7,6 @@ one removes what it left unfinished.
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain, islice
@@ -15,9 +14,9 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from rulerlib import paths
-from rulerlib.errors import BusyError, DataError, ParameterError, RunMismatchError, shortened
+from rulerlib.errors import DataError, RunMismatchError, shortened
 from rulerlib.prompts import PromptFormat
-from rulerlib.samples import Sample, read, read_object
+from rulerlib.samples import Sample, read_object
 from rulerlib.store import files
 from rulerlib.store.cell import Cell
 from rulerlib.store.lock import alone
@@ -41,7 +40,7 @@ it was written before there was a choice, it was made with these."""
 _CELL = Cell("model", "task", "da", 1).settings()
 
 
-class Questions(Protocol):
+class SampleSet(Protocol):
     """What can be written: `rulerlib.dataset.Dataset`, or anything like it."""
 
     @property
@@ -53,7 +52,7 @@ class Questions(Protocol):
     def __iter__(self) -> Iterator[Sample]: ...
 
 
-def write(dataset: Questions, folder: str | Path, num_samples: int | None = None) -> Path:
+def write(dataset: SampleSet, folder: str | Path, num_samples: int | None = None) -> Path:
     """Write ``validation.jsonl`` and ``metadata.json``, or reuse what stands there.
 
     Parameters
@@ -81,16 +80,12 @@ def write(dataset: Questions, folder: str | Path, num_samples: int | None = None
     path, about = Path(folder) / "validation.jsonl", Path(folder) / METADATA
     count = len(dataset) if num_samples is None else min(num_samples, len(dataset))
     if _stand(path, dataset.metadata, count):
-        if files.leftovers(path, about):
-            # Of a killed writer, unless somebody is at it, or the folder may only be read.
-            with contextlib.suppress(BusyError, ParameterError), alone(path):
-                files.remove_leftovers(path, about)
         return path
     samples = islice(dataset, count)
     first = [*islice(samples, 1)]
-    size = _size(first, count)
-    files.check_room(path.parent, size, count)
-    lasting = size > SMALL
+    bytes_needed = _size(first, count)
+    files.check_room(path.parent, bytes_needed, count)
+    lasting = bytes_needed > SMALL
     with alone(path):
         files.remove_leftovers(path, about)
         # Another process may have been writing them until just now.
@@ -98,54 +93,17 @@ def write(dataset: Questions, folder: str | Path, num_samples: int | None = None
             begun = path.exists()
             with files.replacing(path, lasting) as file:
                 digest = files.add(file, chain(first, samples))
-                said = {**dataset.metadata, "num_samples": count, "sha256": digest}
+                stated = {**dataset.metadata, "num_samples": count, "sha256": digest}
                 if not begun:
                     # Before there are samples, so that they never stand there unexplained.
-                    files.write_object(about, said, lasting)
+                    files.write_object(about, stated, lasting)
             if begun:
                 # Not before there are more of them: fewer than it says would be damage.
-                files.write_object(about, said, lasting)
+                files.write_object(about, stated, lasting)
     return path
 
 
-def link(path: Path, folder: Path) -> Path:
-    """Let questions stand in a second folder too, without their taking room again.
-
-    Where the file system has no hard links, they are copied.
-
-    Parameters
-    ----------
-    path
-        The file of samples, as `write` returns it.
-    folder
-        The second folder; what stands there already is left.
-
-    Returns
-    -------
-    Path
-        The file of samples there.
-
-    Raises
-    ------
-    DataError
-        If the metadata of the samples are damaged.
-    BusyError
-        If another process is writing them there.
-    ParameterError
-        If the folder cannot be written.
-    """
-    second, about = folder / path.name, folder / METADATA
-    said = metadata(path)
-    with alone(second):
-        files.remove_leftovers(second, about)
-        if not second.exists():
-            # First of all, as in `write`: killed here, they are linked or written anew.
-            files.write_object(about, said)
-            files.link(path, second)
-    return second
-
-
-def size(dataset: Questions, count: int) -> int:
+def size(dataset: SampleSet, count: int) -> int:
     """Return about how many bytes ``count`` questions take on disk, judged by the first."""
     return _size(islice(dataset, 1), count)
 
@@ -164,36 +122,25 @@ def _stand(path: Path, wanted: Mapping[str, Any], count: int) -> bool:
             f"{path} stands there without {METADATA}, so another tool made it: choose another"
             " output folder."
         )
-    said = read_object(about)
-    compare(path.parent, said, wanted, ignore=("tokenizer", "rulerlib"))
-    stated = said.get("num_samples", 0)
+    recorded = read_object(about)
+    compare(path.parent, recorded, wanted, ignore=("tokenizer", "rulerlib"))
+    stated = recorded.get("num_samples", 0)
     if type(stated) is not int or stated < 0:
         raise DataError(f"{about}: damaged (num_samples is {shortened(stated)}).")
-    # There are more where a writer was killed before it could say so.
-    lines, digest = _lines(path, stated)
-    if lines < stated:
-        raise DataError(f"{path}: damaged ({lines} lines, but {METADATA} says {stated} samples).")
-    if "sha256" not in said:
-        # Made before there was a digest.
-        for number, sample in enumerate(islice(read(path, Sample), stated), 1):
-            if sample.index != number - 1:
-                raise DataError(f"{path}, line {number}: damaged (index {sample.index}).")
-    elif digest != said["sha256"]:
-        raise DataError(f"{path}: damaged (its bytes are not those that {METADATA} knows).")
-    return stated >= count
-
-
-def _lines(path: Path, most: int) -> tuple[int, str]:
-    """Return how many whole lines a file has, counting to ``most``, and a hash of these lines."""
     lines, digest = 0, hashlib.sha256()
     try:
         with paths.opened(path) as file:
-            for line in islice(file, most):
+            # There are more where a writer was killed before it could say so.
+            for line in islice(file, stated):
                 lines += line.endswith(b"\n")
                 digest.update(line)
     except OSError as error:
         raise DataError(f"{path}: cannot be read ({error.strerror or error}).") from error
-    return lines, digest.hexdigest()
+    if lines < stated:
+        raise DataError(f"{path}: damaged ({lines} lines, but {METADATA} says {stated} samples).")
+    if recorded.get("sha256") not in (None, digest.hexdigest()):
+        raise DataError(f"{path}: damaged (its bytes are not those that {METADATA} knows).")
+    return stated >= count
 
 
 def metadata(path: Path) -> dict[str, Any]:
@@ -253,9 +200,8 @@ def compare(
 
 def _complete(settings: Mapping[str, Any]) -> dict[str, Any]:
     """Return settings with the defaults that they leave unsaid, those of the dataset as well."""
-    said = {**UNSAID, **settings}
-    if isinstance(said.get("dataset"), Mapping):
-        said["dataset"] = {**UNSAID, **said["dataset"]}
-    if isinstance(said.get("cell"), Mapping):
-        said["cell"] = {**_CELL, **said["cell"]}
-    return said
+    complete = {**UNSAID, **settings}
+    for name, defaults in (("dataset", UNSAID), ("cell", _CELL)):
+        if isinstance(complete.get(name), Mapping):
+            complete[name] = {**defaults, **complete[name]}
+    return complete

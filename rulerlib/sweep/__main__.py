@@ -15,11 +15,12 @@ from collections.abc import Sequence
 from rulerlib import commands
 from rulerlib.errors import RulerError, one_of, require
 from rulerlib.progress import Progress
+from rulerlib.store import lock
 from rulerlib.sweep import run, servers
 from rulerlib.sweep.cells import disk_needed, outline
 from rulerlib.sweep.collect import collect, reports
 from rulerlib.sweep.plan import Plan
-from rulerlib.sweep.status import is_running, status
+from rulerlib.sweep.status import status
 from rulerlib.sweep.sweep import Sweep, accept, folder_of, listed
 
 FAILED, WRONG = 1, 2
@@ -100,7 +101,7 @@ def _serve(given: argparse.Namespace) -> int:
     def needed() -> bool | None:
         if all(sweep.is_done(cell) for job in jobs for cell in job.cells):
             return None
-        return any(is_running(sweep, job) for job in jobs)
+        return any(lock.holder(sweep.lock(job)) for job in jobs)
 
     log = sweep.folder / "logs" / f"server-{given.model}.log"
     servers.serve(command, sweep.address(given.model), log, server.wait_minutes, needed)

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import contextlib
 import math
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from rulerlib import predict, samples
-from rulerlib.errors import DataError
+from rulerlib import predict
 from rulerlib.store import lock
 from rulerlib.sweep.cells import PlannedCell
 from rulerlib.sweep.run import failure
-from rulerlib.sweep.sweep import Job, Sweep
+from rulerlib.sweep.sweep import Sweep
 
 STATES = ("done", "running", "failed", "left")
 
@@ -101,9 +99,9 @@ def status(sweep: Sweep) -> Status:
     """Return the state of every cell of a sweep, as it stands on disk now."""
     now = Status()
     for job in sweep.jobs:
-        running = is_running(sweep, job)
+        running = lock.holder(sweep.lock(job))
         if running:
-            now.running.append(f"{job.name} is running: {_holder(sweep, job)}")
+            now.running.append(f"{job.name} is running: {running}")
         for cell in job.cells:
             if cost := sweep.cost(cell):
                 now.costs.append((cell, cost))
@@ -114,18 +112,5 @@ def status(sweep: Sweep) -> Status:
                 now.failures.append(f"{failure(cell, cost)} See {cost.get('log')}")
             else:
                 now.cells["running" if running else "left"].append(cell)
-                running = False
+                running = None
     return now
-
-
-def is_running(sweep: Sweep, job: Job) -> bool:
-    """Return whether a process is at a job; the lock of one that was killed is nobody's."""
-    path = sweep.lock(job)
-    return lock.lock_path(path).exists() and not lock.is_free(path)
-
-
-def _holder(sweep: Sweep, job: Job) -> str:
-    with contextlib.suppress(DataError):
-        about = samples.read_object(lock.lock_path(sweep.lock(job)))
-        return f"process {about['process']} on {about['host']} since {about['since']}"
-    return "another process"

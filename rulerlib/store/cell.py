@@ -133,6 +133,11 @@ class Cell:
     def _canonical(self) -> str:
         return json.dumps(_plain("cell", self.settings()), sort_keys=True)
 
+    @property
+    def hash(self) -> str:
+        """Eight hexadecimal digits, other ones for any other settings."""
+        return _digest(self._canonical, 8)
+
     @cached_property
     def name(self) -> str:
         """The model, with what differs from the default: ``"lille+chat=false"``."""

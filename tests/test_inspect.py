@@ -31,7 +31,7 @@ from rulerlib.dataset import Dataset
 from rulerlib.errors import DataError, ParameterError
 from rulerlib.export import inspect_ai as ours
 from rulerlib.export.inspect_ai import judge, pose, spread
-from rulerlib.export.inspect_replay import Replay
+from rulerlib.export.inspect_replay import StoredAnswers
 from rulerlib.intervals import clustered
 from rulerlib.models import in_order
 from rulerlib.prompts import Frame, PromptFormat, ends_thinking
@@ -556,18 +556,18 @@ def prompts(run, **changed):
 
 @pytest.mark.parametrize("place", ["user", "assistant"])
 def test_an_answer_is_found_by_its_question_wherever_the_answer_prefix_stands(run, place):
-    replay = Replay(run.root)
+    replay = StoredAnswers(run.root)
     stored = read_predictions(run.answers(run.cells[0]))
     found = [replay.answer(each) for each in prompts(run, answer_prefix=place)]
     assert [each.pred for each in found] == [each.pred for each in stored]
-    one = Replay(run.answers(run.cells[0]))
+    one = StoredAnswers(run.answers(run.cells[0]))
     assert one.answer(prompts(run)[3]).pred == stored[3].pred
 
 
 def test_questions_on_disk_are_asked_again(run, tmp_path):
     data = run.dataset(run.cells[0])
     write(data, tmp_path / "800" / "niah_multikey_2")
-    replay = Replay(run.root)
+    replay = StoredAnswers(run.root)
     stored = [each.pred for each in read_predictions(run.answers(run.cells[0]))]
     here = {"data": str(tmp_path), "length": None, "tokenizer": None}
     assert [replay.answer(each).pred for each in prompts(run, **here)] == stored
@@ -591,12 +591,12 @@ def test_answers_of_nvidias_scripts_are_repeated(run, tmp_path):
     # One of several answers to a question.
     lines.append({**lines[0], "index": 8, "pred": "?", "others": {"repeat": 1}})
     (pred / "niah_multikey_2.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
-    replay = Replay(tmp_path)
+    replay = StoredAnswers(tmp_path)
     assert [replay.answer(each).pred for each in prompts(run)] == [each.pred for each in stored]
 
 
 def test_another_prompt_is_told(run):
-    replay = Replay(run.root)
+    replay = StoredAnswers(run.root)
     with pytest.raises(DataError, match=r"holds no answer to sample 0 of niah_multikey_2 as it"):
         replay.answer(prompts(run, seed=7)[0])
     ((text, about),) = prompts(run)[0]
@@ -614,7 +614,7 @@ def test_two_answers_to_one_question_are_told(run, tmp_path):
     (pred / "vt.jsonl").write_text(json.dumps(line))
     (pred / "vt+seed=7.jsonl").write_text(json.dumps({**line, "pred": "?"}))
     with pytest.raises(DataError, match="another answer to sample 0"):
-        Replay(tmp_path)
+        StoredAnswers(tmp_path)
     for path in (None, 3, str(tmp_path / "none"), str(tmp_path / "a" / "pred" / "empty")):
         with pytest.raises(ParameterError, match=r"^path is .*, but must be a file pred/<task>"):
-            Replay(path)
+            StoredAnswers(path)

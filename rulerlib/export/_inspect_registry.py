@@ -58,7 +58,7 @@ def _task(name: str, family: str | None) -> Callable[..., Any]:
             posed = ours.pose(family, *_asked_model(), **parameters)
         return ai.Task(
             dataset=dataset.MemoryDataset(
-                [dataset.Sample(**each) for each in posed.records], name=name
+                [dataset.Sample(**record) for record in posed.records], name=name
             ),
             solver=ask(posed.template),
             scorer=judged(posed.tasks),
@@ -70,8 +70,8 @@ def _task(name: str, family: str | None) -> Callable[..., Any]:
     make.__doc__ = f"Return the tasks of {family or 'RULER'} as one task of inspect_ai."
     kind = inspect.Parameter
     known = [
-        kind(each, kind.KEYWORD_ONLY, default=default)
-        for each, default in ours.parameters(family).items()
+        kind(parameter, kind.KEYWORD_ONLY, default=default)
+        for parameter, default in ours.parameters(family).items()
     ]
     # Unknown names reach us too, who refuse them; inspect_ai would warn and go on.
     make.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
@@ -159,16 +159,16 @@ def _judged(names: list[str]) -> Any:
     return score
 
 
-class Replay(model.ModelAPI):  # type: ignore[misc, name-defined]
+class ReplayModel(model.ModelAPI):  # type: ignore[misc, name-defined]
     """The model ``rulerlib/replay``: answers that exist, without a network.
 
-    See `rulerlib.export.inspect_replay.Replay`; ``-M path=...`` is their file or folder.
+    See `rulerlib.export.inspect_replay.StoredAnswers`; ``-M path=...`` is their file or folder.
     """
 
     def __init__(self, model_name: str, path: str | None = None, **options: Any) -> None:
         super().__init__(model_name, **options)
         with _one_sentence():
-            self.replay = inspect_replay.Replay(path)
+            self.replay = inspect_replay.StoredAnswers(path)
 
     async def generate(self, input: Any, tools: Any, tool_choice: Any, config: Any) -> Any:  # noqa: A002
         """Return the stored answer to a prompt."""
@@ -186,7 +186,7 @@ _METRICS = {
 }
 ask = solver.solver("ask")(_ask)
 judged = scorer.scorer(metrics=_METRICS, name="judged")(_judged)
-replay = model.modelapi(name=ours.REPLAY)(Replay)
+replay = model.modelapi(name=ours.REPLAY)(ReplayModel)
 
 TASKS = {name: _task(name, name) for name in tasks.FAMILIES} | {"ruler": _task("ruler", None)}
 """The functions that make tasks of inspect_ai, by name; each takes what ``-T`` takes there."""

@@ -58,7 +58,7 @@ REPLAY = "rulerlib"
 
 
 @dataclass(frozen=True)
-class Asked:
+class AskedParameters:
     """What is asked of a model: the parameters that every task has besides its family's knobs.
 
     Parameters
@@ -129,14 +129,8 @@ class Posed:
         return [*dict.fromkeys(record["metadata"]["task"] for record in self.records)]
 
 
-@dataclass(frozen=True)
-class _Data:
-    """Samples of one task at one length, the room for an answer to them, and where it ends."""
-
-    length: int
-    samples: Iterable[Sample]
-    room: int
-    stop: Sequence[str]
+Questions = tuple[int, Iterable[Sample], int, Sequence[str]]
+"""A length, samples of one task, the room for an answer to them, and where it ends."""
 
 
 def parameters(family: str | None) -> dict[str, Any]:
@@ -147,7 +141,7 @@ def parameters(family: str | None) -> dict[str, Any]:
     """
     own = fields(tasks.FAMILIES[family].knobs) if family else ()  # type: ignore[arg-type]
     knobs = [item.name for item in own] if family else tasks.COMMON
-    usual = {item.name: item.default for item in fields(Asked)}
+    usual = {item.name: item.default for item in fields(AskedParameters)}
     return {**dict.fromkeys(knobs), **usual}
 
 
@@ -181,8 +175,8 @@ def pose(
     for name in given_parameters:
         one_of("the parameter name", name, known)
     values = {name: value for name, value in given_parameters.items() if value is not None}
-    common = {item.name for item in fields(Asked)}
-    asked = Asked(**{name: value for name, value in values.items() if name in common})
+    common = {item.name for item in fields(AskedParameters)}
+    asked = AskedParameters(**{name: value for name, value in values.items() if name in common})
     knobs = {name: value for name, value in values.items() if name not in common}
     rows = _rows(family, asked.task, knobs)
     limited = "length" in values or not all(
@@ -192,20 +186,20 @@ def pose(
     feed = _Feed.of(provider, asked, local, needed=limited and not asked.data)
     seen = Counter[str]()
     records = []
-    for data in _given(asked, rows) if asked.data else _made(asked, rows, knobs, feed):
-        length = data.length if limited or asked.data else None
+    parts = _given(asked, rows) if asked.data else _made(asked, rows, knobs, feed)
+    for length, questions, room, stop in parts:
         answering = {
-            "max_tokens": data.room + asked.thinking_tokens, "stop": [*data.stop],
+            "max_tokens": room + asked.thinking_tokens, "stop": [*stop],
             "chat": feed.chat, "thinks": feed.thinks,
         }  # fmt: skip
-        for sample in data.samples:
+        for sample in questions:
             name = sample.id or f"{sample.task}-{sample.index}"
             seen[name] += 1
             records.append({
                 "input": feed.messages(sample),
                 "target": sample.outputs,
                 "id": name if seen[name] == 1 else f"{name} ({seen[name]})",
-                "metadata": _about(sample, length) | answering,
+                "metadata": _about(sample, length if limited or asked.data else None) | answering,
             })  # fmt: skip
     return Posed(records, feed.template)
 
@@ -231,8 +225,8 @@ def _rows(
 
 
 def _made(
-    asked: Asked, rows: Mapping[str, Task], knobs: dict[str, Any], feed: _Feed
-) -> Iterator[_Data]:
+    asked: AskedParameters, rows: Mapping[str, Task], knobs: dict[str, Any], feed: _Feed
+) -> Iterator[Questions]:
     """Yield the questions of new datasets."""
     for name, row in rows.items():
         data = Dataset(
@@ -242,10 +236,10 @@ def _made(
         )  # fmt: skip
         if feed.more and data[0].parts.of_role("system"):
             data = replace(data, length=asked.length - feed.more)
-        yield _Data(asked.length, data, data.tokens_to_generate, row.stop)
+        yield asked.length, data, data.tokens_to_generate, row.stop
 
 
-def _given(asked: Asked, rows: Mapping[str, Task]) -> Iterator[_Data]:
+def _given(asked: AskedParameters, rows: Mapping[str, Task]) -> Iterator[Questions]:
     """Yield the questions of files."""
     files = given.find(asked.data, [*rows], knobs=True)
     language = given.language(asked.data, files)
@@ -256,11 +250,11 @@ def _given(asked: Asked, rows: Mapping[str, Task]) -> Iterator[_Data]:
         room = asked.tokens_to_generate or about.get("tokens_to_generate")
         read = islice(samples.read(path, Sample), asked.num_samples)
         # Neither of these is in files of NVIDIA's scripts, nor is their index one.
-        found = [
+        questions = [
             replace(sample, index=index, task=name, language=language)
             for index, sample in enumerate(read)
         ]
-        yield _Data(length, found, room or row.tokens_to_generate, about.get("stop", row.stop))
+        yield length, questions, room or row.tokens_to_generate, about.get("stop", row.stop)
 
 
 def _about(sample: Sample, length: int | None) -> dict[str, Any]:
@@ -306,7 +300,7 @@ class _Feed:
     template: str | None = None
 
     @classmethod
-    def of(cls, provider: str, asked: Asked, local: str | None, needed: bool) -> _Feed:
+    def of(cls, provider: str, asked: AskedParameters, local: str | None, needed: bool) -> _Feed:
         """Return how questions are fed to a model.
 
         Parameters

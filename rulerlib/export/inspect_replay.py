@@ -21,7 +21,7 @@ from rulerlib.samples import Prediction
 from rulerlib.store import answers
 
 
-class Replay:
+class StoredAnswers:
     """Answers that exist, found again by the question that they answer.
 
     Parameters

@@ -48,38 +48,7 @@ MODULE = "rulerlib_task"
 """The module beside the task files, by which the harness reaches this one."""
 
 # It finds the questions beside itself, so that the folder can be moved.
-_MODULE = '''\
-"""What lm_eval runs for these tasks: rulerlib feeds the model, and judges its answers."""
-
-from pathlib import Path
-
-import datasets
-from lm_eval.api.task import ConfigurableTask
-
-try:
-    from rulerlib.export import lm_eval as ruler
-except ImportError as error:
-    reason = "These tasks need rulerlib, which judges the answers: pip install -e . in its folder."
-    raise ImportError(reason) from error
-
-process_results = ruler.process_results
-
-
-def documents(questions, frame, **_):
-    rows = ruler.documents(Path(__file__).parent / questions, frame)
-    return {"test": datasets.Dataset.from_list(rows)}
-
-
-class Task(ConfigurableTask):
-    def __init__(self, config):
-        super().__init__(config={key: value for key, value in config.items() if key != "class"})
-
-    def fewshot_context(
-        self, doc, num_fewshot, system_instruction=None, apply_chat_template=False,
-        chat_template=None, **_,
-    ):
-        return ruler.prompt(doc, system_instruction, chat_template if apply_chat_template else None)
-'''
+_TEMPLATE = Path(__file__).with_name("lm_eval_task.txt")
 
 _FUNCTIONS = {"class": "Task", "custom_dataset": "documents", "process_results": "process_results"}
 
@@ -168,7 +137,7 @@ def _different(parameter: str, values: Any) -> list[Any]:
 
 def _fill(folder: Path, datasets: Sequence[Dataset]) -> None:
     """Write the module, the questions and task of each dataset, and the groups."""
-    _write(folder / f"{MODULE}.py", _MODULE)
+    _write(folder / f"{MODULE}.py", _TEMPLATE.read_text("utf-8"))
     groups: dict[str, dict[str, Any]] = {ALL: {"group": ALL, "task": []}}
     for dataset in datasets:
         dataset.row.check_judged_by_name()

@@ -10,7 +10,6 @@ Its columns are the fields of `rulerlib.samples.Sample`.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -69,29 +68,18 @@ def write(dataset: str | Path, output: str | Path) -> Path:
         metadata=about,
     )  # fmt: skip
     with files.replacing(output) as file, pq.ParquetWriter(file.buffer, schema) as writer:
-        for group in _groups(read(dataset, Sample)):
-            rows = [sample.to_dict() for sample in group]
-            for row in rows:
-                row["parts"] = _json(row["parts"])
-                row |= {name: row.get(name, "") for name in ("id", "cluster")}
-                row |= {"golds": row.get("golds", []), "facts": _json(row.get("facts", {}))}
+        rows, size = list[dict[str, Any]](), 0
+        for sample in read(dataset, Sample):
+            row = {"id": "", "cluster": "", "golds": [], "facts": {}, **sample.to_dict()}
+            rows.append(row | {name: _json(row[name]) for name in ("parts", "facts")})
+            size += len(sample.input)
+            if size >= GROUP:
+                writer.write_table(pa.Table.from_pylist(rows, schema=schema))
+                rows, size = [], 0
+        if rows:
             writer.write_table(pa.Table.from_pylist(rows, schema=schema))
     return output
 
 
 def _json(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False)
-
-
-def _groups(records: Iterator[Sample]) -> Iterator[list[Sample]]:
-    """Yield samples in groups of about ``GROUP`` characters."""
-    group: list[Sample] = []
-    size = 0
-    for record in records:
-        group.append(record)
-        size += len(record.input)
-        if size >= GROUP:
-            yield group
-            group, size = [], 0
-    if group:
-        yield group

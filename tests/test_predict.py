@@ -37,6 +37,7 @@ from rulerlib.prompts import Decoding, PromptFormat
 from rulerlib.samples import Sample
 from rulerlib.store import questions
 from rulerlib.store.answers import read_predictions
+from rulerlib.store.lock import holder
 
 COUNT = 24
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import html
 import re
+from dataclasses import dataclass
 
 EDGE = 1000
 """Characters at either end of a text that are shown of a longer one."""
@@ -92,3 +93,26 @@ def shortened(text: str) -> str:
 def gap(count: int, what: str = "characters") -> str:
     """Return the mark that stands where ``count`` characters, or other things, are left out."""
     return f" [… {count:,} {what} …] "
+
+
+# A page with formulas leaves what stands within these classes as it is: a model's dollars are none.
+PLAIN = "tex2jax_ignore mathjax_ignore"
+
+
+@dataclass(frozen=True, repr=False)
+class Html:
+    """HTML that a notebook shows; as text it is what stands in it, without the markup."""
+
+    markup: str
+    text: str
+
+    def _repr_html_(self) -> str:
+        return f"<div class='{PLAIN}'>{self.markup}</div>"
+
+    def __repr__(self) -> str:
+        return visible(self.text)
+
+
+def sentence(text: str) -> Html:
+    """Return one sentence in the place of a table or a figure."""
+    return Html(f"<p>{markup(text)}</p>", text)

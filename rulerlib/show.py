@@ -10,24 +10,23 @@ out.
 
 from __future__ import annotations
 
-import html
 import itertools
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import partial
-from numbers import Integral
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from rulerlib.escaping import SHORT_GAP, gap, markup, shortened, spoken, visible
-from rulerlib.metrics import MEASURES
+from rulerlib.escaping import SHORT_GAP, gap, markup, shortened, spoken
+from rulerlib.escaping import Html as Html
+from rulerlib.escaping import sentence as sentence
 from rulerlib.samples import Prediction, Sample
-from rulerlib.show_cells import aligned, between, intervals, numeric
-from rulerlib.show_cells import percent as percent_of
+from rulerlib.show_tables import grid as grid
+from rulerlib.show_tables import table as table
 from rulerlib.tasks import TASKS
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from rulerlib.tasks.episodes import Episode, Probe
 
 BOX = (
     "white-space:pre-wrap;font-family:inherit;line-height:1.5;padding:.8em 1em;margin:.4em 0;"
@@ -54,23 +53,6 @@ WANTED, SILENT = "Wanted:", "It said nothing."
 
 # Tokens at either end of an answer that are shown of a longer one.
 TOKENS_EDGE = 200
-
-# A page with formulas leaves what stands within these classes as it is: a model's dollars are none.
-PLAIN = "tex2jax_ignore mathjax_ignore"
-
-
-@dataclass(frozen=True, repr=False)
-class Html:
-    """HTML that a notebook shows; as text it is what stands in it, without the markup."""
-
-    markup: str
-    text: str
-
-    def _repr_html_(self) -> str:
-        return f"<div class='{PLAIN}'>{self.markup}</div>"
-
-    def __repr__(self) -> str:
-        return visible(self.text)
 
 
 def sample(record: Sample, context: int = 700) -> Html:
@@ -290,119 +272,6 @@ def answer(
     )
 
 
-def table(
-    values: pd.DataFrame | Sequence[Mapping[str, Any]],
-    percent: Iterable[str] = (),
-    precision: int = 1,
-    spoken_in: Mapping[str, str] | None = None,
-) -> Any:
-    """Return a styled table, with shares as percentages and each interval in one column.
-
-    Columns ``low`` and ``high`` become one, ``95 % interval``, and so do ``x low`` and
-    ``x high``. Model, language, measure and category move to the caption where they are the same
-    in every row, and ``mean`` is then called by the name of the measure; ``attrs["note"]`` stands
-    there too. An empty table that knows why it is empty says so in its place.
-
-    Parameters
-    ----------
-    values
-        A table, or its rows. Columns of numbers are flush right.
-    percent
-        Columns of shares, 0 to 1, beside those that are known to be.
-    precision
-        Decimals of other numbers.
-    spoken_in
-        Columns of texts in a language of their own, with the code of it for screen readers.
-    """
-    import pandas as pd
-
-    values = values if isinstance(values, pd.DataFrame) else pd.DataFrame([*values])
-    if values.empty and "why" in values.attrs:
-        return sentence(values.attrs["why"])
-    known = (*MEASURES, "mean", "found", "accuracy", "share", "cut_off", "copied")
-    shares = [*dict.fromkeys(name for name in (*percent, *known) if name in values)]
-    shown = intervals(values.copy(), shares, precision)
-    constant = [
-        name
-        for name in ("model", "language", "measure", "category")
-        if name in shown and shown[name].nunique() == 1
-    ]
-    caption = "; ".join(f"{name}: {shown[name].iloc[0]}" for name in constant)
-    caption = ". ".join(filter(None, (caption, values.attrs.get("note"))))
-    renamed = {"mean": shown["measure"].iloc[0]} if "measure" in constant else {}
-    shown = shown.drop(columns=constant)
-    if "shares" in shown:
-        shown["shares"] = [
-            ", ".join(f"{outcome}: {100 * often:.0f} %" for outcome, often in each.items())
-            for each in shown["shares"]
-        ]
-    numbers = numeric(shown, shares)
-    # As text: a second format() of a style would undo the escaping of the first.
-    for name in shares:
-        shown[name] = [percent_of(share) for share in shown[name]]
-    shown = shown.map(lambda value: visible(value) if isinstance(value, str) else value)
-    styler = shown.rename(columns=renamed).style.hide(axis="index")
-    styler = styler.format(escape="html", thousands=",", precision=precision, na_rep="–")
-    for column, code in (spoken_in or {}).items():
-        styler = styler.format(partial(spoken, language=code), subset=[column])
-    styler = aligned(styler.set_table_attributes(f"class='{PLAIN}'"), numbers)
-    return styler.set_caption(html.escape(visible(caption))) if caption else styler
-
-
-def grid(
-    values: pd.DataFrame,
-    rows: str,
-    columns: str,
-    share: str,
-    *,
-    interval: bool = True,
-    title: str | None = None,
-) -> Any:
-    """Return a styled table of a share, its interval and its n: one column down, one across.
-
-    The n of a whole column stands in its head; where its cells differ, in each cell.
-
-    Parameters
-    ----------
-    values
-        One row for each cell: ``n``, the share (0 to 1), ``low`` and ``high`` or ``share low``, ...
-    rows, columns
-        Names of columns, such as ``"task"`` and ``"length"``.
-    share
-        The column of shares.
-    interval
-        Whether ``low`` and ``high`` are those of this share, and shown.
-    title
-        The caption.
-    """
-    if values.empty:
-        return table(values)
-    heads, alike = dict[Any, str](), dict[Any, bool]()
-    for value, part in values.groupby(columns, sort=False):
-        name = f"{value:,}" if isinstance(value, Integral) else str(value)
-        alike[value] = part["n"].nunique() == 1
-        heads[value] = f"{name} (n = {part['n'].iloc[0]:,})" if alike[value] else name
-    cells = []
-    ends = {f"{share} {end}": end for end in ("low", "high")}
-    for _, one in values.rename(columns=ends).iterrows():
-        lines = [percent_of(one[share])]
-        if interval:
-            lines.append(between(one["low"], one["high"], 100, 1))
-        if not alike[one[columns]]:
-            lines.append(f"n = {one['n']:,}")
-        cells.append("\n".join(lines))
-    wide = values.assign(cell=cells).pivot(index=rows, columns=columns, values="cell")
-    wide = wide.loc[values[rows].unique(), list(heads)].rename(columns=heads).fillna("–")
-    styler = table(wide.rename_axis(columns=None).reset_index())
-    styler = aligned(styler.set_properties(**{"white-space": "pre"}), range(1, 1 + len(heads)))
-    return styler.set_caption(html.escape(visible(title))) if title else styler
-
-
-def sentence(text: str) -> Html:
-    """Return one sentence in the place of a table or a figure."""
-    return Html(f"<p>{markup(text)}</p>", text)
-
-
 def figure(draw: Callable[..., Any], values: Any, *arguments: Any, **options: Any) -> Any:
     """Return what ``draw`` makes of a table, or the sentence that says why there is no figure.
 
@@ -447,3 +316,67 @@ def _marked(text: str, start: int, end: int, spans: Sequence[tuple[int, int, str
             at = stop
         number = inner
     return "".join([*pieces, markup(text[at:end])])
+
+
+def episode(taught: Episode, probe: Probe, most: int = 12, language: str = "") -> Html:
+    """Return what an episode teaches, with the facts that an answer needs marked, and a question.
+
+    Parameters
+    ----------
+    probe
+        One of its questions.
+    most
+        How many facts are shown beside the needed ones: the first.
+    language
+        The code of the language that a screen reader reads them in; "": that of the page.
+    """
+    boxed, lines = [], []
+    for text, needed in _facts(taught, probe, most):
+        line = f"<mark style='{MARKS['needle']}'>{markup(text)}</mark>" if needed else markup(text)
+        boxed.append(line)
+        lines.append(f"{text} ← needed" if needed else text)
+    wanted = ", ".join(probe.golds)
+    spoken_in = f" lang='{markup(language)}'" if language else ""
+    return Html(
+        f"<div{spoken_in} style='{BOX}'>{chr(10).join(boxed)}\n\n<b>{markup(probe.text)}</b></div>"
+        f"<div><mark style='{MARKS['needle']}'>needed for the answer</mark>"
+        f" <b>{WANTED}</b> <bdi{spoken_in}>{markup(wanted)}</bdi></div>",
+        "\n".join([*lines, "", probe.text, f"{WANTED} {wanted}"]),
+    )
+
+
+def _facts(taught: Episode, probe: Probe, most: int) -> Iterator[tuple[str, bool]]:
+    """Yield the texts of facts, and whether they are needed; gaps in the place of the others."""
+    left = 0
+    for fact in taught.facts:
+        needed = fact.number in probe.needs
+        if fact.number < most or needed:
+            if left:
+                yield f"[… {left} facts …]", False
+            yield fact.text, needed
+            left = 0
+        else:
+            left += 1
+    if left:
+        yield f"[… {left} facts …]", False
+
+
+def memory_answers(given: Iterable[tuple[str, Prediction]]) -> Html:
+    """Return what a model was asked and what it said, one box for each memory.
+
+    Parameters
+    ----------
+    given
+        The name of a preset, and the answer.
+    """
+    boxes, lines = [], []
+    for name, record in given:
+        prompt, said = shortened(record.input), shortened(record.pred.strip())
+        wanted, language = ", ".join(record.outputs), record.others.get("language", "")
+        boxes.append(
+            f"<div style='{BOX}'><b>{markup(name)}</b>\n{spoken(prompt, language)}\n\n"
+            f"<b>said:</b> {spoken(said, language) if said else f'<i>{SILENT}</i>'}"
+            f" <b>wanted:</b> {spoken(wanted, language)}</div>"
+        )
+        lines.append(f"{name}\n{prompt}\n\nsaid: {said or SILENT} wanted: {wanted}")
+    return Html("".join(boxes), "\n\n".join(lines))

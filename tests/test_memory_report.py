@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rulerlib import fields, show_memory
+from rulerlib import fields, show
 from rulerlib.errors import ParameterError
 from rulerlib.memory import presets, running
 from rulerlib.memory.suites import SUITES
@@ -124,11 +124,11 @@ def test_an_example_shows_all_facts_that_are_needed_and_marks_them():
 
 def test_what_a_model_wrote_and_what_was_taught_is_text():
     fact, probe = Fact(0, "<b>x</b>", 0), Probe("<i>?</i>", ("<u>",), needs=(0,), kind="who")
-    taught = show_memory.episode(Episode("a", (fact,), (probe,)), probe)
-    said = show_memory.answers([("rag", Prediction(0, "<p>", ["<u>"], "<script>\u202e"))])
+    taught = show.episode(Episode("a", (fact,), (probe,)), probe)
+    said = show.memory_answers([("rag", Prediction(0, "<p>", ["<u>"], "<script>\u202e"))])
     for shown in (taught, said):
         assert not any(tag in shown.markup for tag in ("<b>x", "<i>?", "<u>", "<script>", "<p>"))
         assert "\u202e" not in shown.markup + repr(shown)
     assert "&lt;script&gt;" in said.markup
-    silent = show_memory.answers([("rag", Prediction(0, "?", ["a"], " "))])
+    silent = show.memory_answers([("rag", Prediction(0, "?", ["a"], " "))])
     assert "It said nothing." in silent.text

@@ -16,6 +16,7 @@ bs4 = pytest.importorskip("bs4")
 
 from rulerlib import analysis, show  # noqa: E402
 from rulerlib.dataset import Dataset  # noqa: E402
+from rulerlib.escaping import PLAIN, visible  # noqa: E402
 from rulerlib.parts import Part, Parts  # noqa: E402
 from rulerlib.samples import Prediction, Sample  # noqa: E402
 
@@ -261,8 +262,8 @@ def test_every_other_letter_stays(text):
         letter for letter in text
         if letter in "\n\t" or unicodedata.category(letter) not in (*hidden, "Cf", "Cn")
     )  # fmt: skip
-    assert show.visible(seen) == seen
-    left = {*show.visible(text)} - {*"\n\t"}
+    assert visible(seen) == seen
+    left = {*visible(text)} - {*"\n\t"}
     assert not {unicodedata.category(letter) for letter in left} & {*hidden}
 
 
@@ -303,7 +304,7 @@ def test_the_strip_is_drawn_to_scale_and_says_its_numbers():
     names = {"template": EVIL, "haystack": "haystack", "needle": "needle", "free": "left over"}
     shown = show.budget(spent, names)
     reader = Reader(shown._repr_html_())
-    assert reader.tags[0][1]["class"] == show.PLAIN
+    assert reader.tags[0][1]["class"] == PLAIN
     widths = re.findall(r"flex:(\d+) 1 0", shown._repr_html_())
     assert [int(width) for width in widths] == [count for _, count in spent]
     for said in ("1,024 tokens", "haystack: 850", "needle: 20", "left over: 152", EVIL):

@@ -14,7 +14,7 @@ from typing import Any, Self
 
 import pandas as pd
 
-from rulerlib import languages, show_memory
+from rulerlib import languages, show
 from rulerlib.analysis import memory_rows
 from rulerlib.analysis.memory import CAPACITY
 from rulerlib.analysis.scores import Names, wanted
@@ -156,7 +156,7 @@ class MemoryReport:
         """
         job = self._first(suite)
         episode = job.recipe.episodes.episode(index)
-        return show_memory.episode(episode, episode.probes[0], language=job.language)
+        return show.episode(episode, episode.probes[0], language=job.language)
 
     def run(self) -> Outcome:
         """Teach, rehearse and test; what is finished is not done again.
@@ -209,7 +209,7 @@ class MemoryReport:
         first = self._first(suite)
         jobs = [job for job in self.works if job.set_path == first.set_path]
         done = [job for job in jobs if job.file(work.METRICS).exists()]
-        return show_memory.answers(
+        return show.memory_answers(
             (job.preset, answers.read_predictions(job.answers_path, index + 1)[index])
             for job in done
         )

@@ -1,0 +1,203 @@
+"""Tables as a notebook shows them: shares in percent, intervals in one column, numbers flush right.
+
+>>> percent_of(0.925), between(0.801, 0.974, 100, 1)
+('92.5 %', '80.1 – 97.4')
+"""
+
+from __future__ import annotations
+
+import html
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
+from numbers import Integral
+from typing import TYPE_CHECKING, Any
+
+from rulerlib.escaping import PLAIN, sentence, spoken, visible
+from rulerlib.metrics import MEASURES
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+INTERVAL = "95 %"
+"""What stands in the name of a column of intervals."""
+
+SHORT = 34
+"""Texts of so many characters stay in one line."""
+
+
+def percent_of(share: float) -> str:
+    """Return a share in percent; a dash where it is not known."""
+    return "–" if math.isnan(share) else f"{100 * share:.1f} %"
+
+
+def intervals(shown: pd.DataFrame, shares: Sequence[str], precision: int) -> pd.DataFrame:
+    """Return the table with each pair of columns ``low`` and ``high`` as one column of text."""
+    for low in [str(name) for name in shown.columns if str(name).endswith("low")]:
+        mean = low.removesuffix("low")
+        if f"{mean}high" in shown:
+            # Alone they belong to the mean of the table, which is a share if the table has one.
+            scale = 100 if (mean.strip() in shares if mean else shares) else 1
+            ends = zip(shown[low], shown.pop(f"{mean}high"), strict=True)
+            shown[low] = [between(*pair, scale, precision) for pair in ends]
+            label = f"{mean.strip()}, 95 %" if mean else "95 % interval"
+            shown = shown.rename(columns={low: label})
+    return shown
+
+
+def between(low: Any, high: Any, scale: int, precision: int) -> str:
+    """Return both ends of an interval as text; a dash where they are not known."""
+    if isinstance(low, str):
+        return low if low == high else f"{low} – {high}"
+    if math.isnan(low) or math.isnan(high):
+        return "–"
+    return f"{scale * low:.{precision}f} – {scale * high:.{precision}f}"
+
+
+def aligned(styler: Any, numbers: Iterable[int]) -> Any:
+    """Return a styled table whose columns of numbers are flush right, and whose texts have room.
+
+    Short texts stay in one line, as numbers do, and others have a width in which they can be read:
+    beside many numbers they would have a word a line.
+
+    Parameters
+    ----------
+    numbers
+        The places of the columns of numbers, from 0.
+    """
+    places = [*numbers]
+    looks: dict[str, list[str]] = {"text-align: right; white-space: nowrap": []}
+    for place in range(styler.data.shape[1]):
+        texts = styler.data.iloc[:, place].astype(str)
+        text = "white-space: nowrap" if texts.str.len().max() <= SHORT else "min-width: 16em"
+        look = next(iter(looks)) if place in places else text
+        looks.setdefault(look, []).append(f".col{place}")
+    rules = [{"selector": ", ".join(own), "props": look} for look, own in looks.items() if own]
+    return styler.set_table_styles(rules, overwrite=False)
+
+
+def numeric(values: pd.DataFrame, shares: Sequence[str]) -> list[int]:
+    """Return the places of the columns that hold numbers: counts, shares and intervals.
+
+    Parameters
+    ----------
+    shares
+        Columns of shares, which may be text already.
+    """
+    from pandas.api.types import is_bool_dtype, is_numeric_dtype
+
+    return [
+        place
+        for place, name in enumerate(values.columns)
+        if name in shares
+        or INTERVAL in str(name)
+        or (is_numeric_dtype(values[name]) and not is_bool_dtype(values[name]))
+    ]
+
+
+def table(
+    values: pd.DataFrame | Sequence[Mapping[str, Any]],
+    percent: Iterable[str] = (),
+    precision: int = 1,
+    spoken_in: Mapping[str, str] | None = None,
+) -> Any:
+    """Return a styled table, with shares as percentages and each interval in one column.
+
+    Columns ``low`` and ``high`` become one, ``95 % interval``, and so do ``x low`` and
+    ``x high``. Model, language, measure and category move to the caption where they are the same
+    in every row, and ``mean`` is then called by the name of the measure; ``attrs["note"]`` stands
+    there too. An empty table that knows why it is empty says so in its place.
+
+    Parameters
+    ----------
+    values
+        A table, or its rows. Columns of numbers are flush right.
+    percent
+        Columns of shares, 0 to 1, beside those that are known to be.
+    precision
+        Decimals of other numbers.
+    spoken_in
+        Columns of texts in a language of their own, with the code of it for screen readers.
+    """
+    import pandas as pd
+
+    values = values if isinstance(values, pd.DataFrame) else pd.DataFrame([*values])
+    if values.empty and "why" in values.attrs:
+        return sentence(values.attrs["why"])
+    known = (*MEASURES, "mean", "found", "accuracy", "share", "cut_off", "copied")
+    shares = [*dict.fromkeys(name for name in (*percent, *known) if name in values)]
+    shown = intervals(values.copy(), shares, precision)
+    constant = [
+        name
+        for name in ("model", "language", "measure", "category")
+        if name in shown and shown[name].nunique() == 1
+    ]
+    caption = "; ".join(f"{name}: {shown[name].iloc[0]}" for name in constant)
+    caption = ". ".join(filter(None, (caption, values.attrs.get("note"))))
+    renamed = {"mean": shown["measure"].iloc[0]} if "measure" in constant else {}
+    shown = shown.drop(columns=constant)
+    if "shares" in shown:
+        shown["shares"] = [
+            ", ".join(f"{outcome}: {100 * often:.0f} %" for outcome, often in each.items())
+            for each in shown["shares"]
+        ]
+    numbers = numeric(shown, shares)
+    # As text: a second format() of a style would undo the escaping of the first.
+    for name in shares:
+        shown[name] = [percent_of(share) for share in shown[name]]
+    shown = shown.map(lambda value: visible(value) if isinstance(value, str) else value)
+    styler = shown.rename(columns=renamed).style.hide(axis="index")
+    styler = styler.format(escape="html", thousands=",", precision=precision, na_rep="–")
+    for column, code in (spoken_in or {}).items():
+        styler = styler.format(partial(spoken, language=code), subset=[column])
+    styler = aligned(styler.set_table_attributes(f"class='{PLAIN}'"), numbers)
+    return styler.set_caption(html.escape(visible(caption))) if caption else styler
+
+
+def grid(
+    values: pd.DataFrame,
+    rows: str,
+    columns: str,
+    share: str,
+    *,
+    interval: bool = True,
+    title: str | None = None,
+) -> Any:
+    """Return a styled table of a share, its interval and its n: one column down, one across.
+
+    The n of a whole column stands in its head; where its cells differ, in each cell.
+
+    Parameters
+    ----------
+    values
+        One row for each cell: ``n``, the share (0 to 1), ``low`` and ``high`` or ``share low``, ...
+    rows, columns
+        Names of columns, such as ``"task"`` and ``"length"``.
+    share
+        The column of shares.
+    interval
+        Whether ``low`` and ``high`` are those of this share, and shown.
+    title
+        The caption.
+    """
+    if values.empty:
+        return table(values)
+    heads, alike = dict[Any, str](), dict[Any, bool]()
+    for value, part in values.groupby(columns, sort=False):
+        name = f"{value:,}" if isinstance(value, Integral) else str(value)
+        alike[value] = part["n"].nunique() == 1
+        heads[value] = f"{name} (n = {part['n'].iloc[0]:,})" if alike[value] else name
+    cells = []
+    ends = {f"{share} {end}": end for end in ("low", "high")}
+    for _, one in values.rename(columns=ends).iterrows():
+        lines = [percent_of(one[share])]
+        if interval:
+            lines.append(between(one["low"], one["high"], 100, 1))
+        if not alike[one[columns]]:
+            lines.append(f"n = {one['n']:,}")
+        cells.append("\n".join(lines))
+    wide = values.assign(cell=cells).pivot(index=rows, columns=columns, values="cell")
+    wide = wide.loc[values[rows].unique(), list(heads)].rename(columns=heads).fillna("–")
+    styler = table(wide.rename_axis(columns=None).reset_index())
+    styler = aligned(styler.set_properties(**{"white-space": "pre"}), range(1, 1 + len(heads)))
+    return styler.set_caption(html.escape(visible(title))) if title else styler

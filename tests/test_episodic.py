@@ -20,8 +20,7 @@ from rulerlib import languages, tokens
 from rulerlib.errors import DataError, ParameterError
 from rulerlib.tasks import episodic
 from rulerlib.tasks.episodes import Episode, Episodes, Fact
-from rulerlib.tasks.episodic import SUITES, Knobs
-from rulerlib.tasks.episodic_conversations import KINDS as CHANGES
+from rulerlib.tasks.episodic import CHANGES, SUITES, Knobs
 from rulerlib.tasks.episodic_events import KINDS
 
 CODES = ("da", "en")

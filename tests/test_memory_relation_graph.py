@@ -29,7 +29,7 @@ from rulerlib.memory.schema import Roles, Schema
 from rulerlib.memory.sets import Item
 from rulerlib.memory.suites import Recipe
 from rulerlib.tasks.episodes import Fact
-from rulerlib.tasks.semantic_web import RELATIONS
+from rulerlib.tasks.semantic import RELATIONS
 
 CODES = ("da", "en")
 DATED = {"facts": 30, "hop_depth": 4, "contradictions": "date"}

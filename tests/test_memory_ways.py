@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from rulerlib.memory import ways
 from rulerlib.memory.ways import Map, Way, located, opposite
-from rulerlib.tasks import spatial_grid
-from rulerlib.tasks.spatial_grid import DIRECTIONS
+from rulerlib.tasks import spatial
+from rulerlib.tasks.spatial import DIRECTIONS
 
 CELLS = st.tuples(st.integers(0, 4), st.integers(0, 4))
 
@@ -120,7 +120,7 @@ def _agree(steps: list[tuple[int, str, int]]) -> bool:
 def test_ways_around_what_is_blocked_are_shortest():
     # A large grid with holes, where the way that looks nearest often is not.
     for seed in range(3):
-        cells = spatial_grid.draw(size=9, density=0.4, longest=12, rng=Random(seed))
+        cells = spatial.draw(size=9, density=0.4, longest=12, rng=Random(seed))
         steps = [
             (10 * east + north, direction, 10 * (east + right) + north + up)
             for east, north in cells

@@ -24,11 +24,10 @@ from conftest import python
 from rulerlib import languages, tokens
 from rulerlib.errors import DataError, ParameterError
 from rulerlib.languages import placeholders
-from rulerlib.tasks import semantic, semantic_web, telling
-from rulerlib.tasks.episodes import Episode
-from rulerlib.tasks.semantic import Knobs, Semantic
-from rulerlib.tasks.semantic_web import KINDS, RELATIONS
-from rulerlib.tasks.telling import Names
+from rulerlib.tasks import episodes as suites
+from rulerlib.tasks import semantic
+from rulerlib.tasks.episodes import Episode, Names
+from rulerlib.tasks.semantic import KINDS, RELATIONS, Knobs, Semantic
 
 CODES = sorted(path.parent.name for path in HERE.glob("*/semantic.toml"))
 MODES = (None, "date", "source")
@@ -242,8 +241,8 @@ def test_danish_genitives_and_commas() -> None:
     made = Semantic(Knobs(), languages.load("da"), "x")
     assert made._genitive("Birmund") == "Birmunds"
     assert made._genitive("Aldis") == "Aldis'"
-    chain = semantic_web.Chain("Aldis", ("teacher", "home", "mayor", "doctor"))
-    called = made._called(semantic_web.Chain("Aldis", (*chain.path, "barber")))
+    chain = semantic.Chain("Aldis", ("teacher", "home", "mayor", "doctor"))
+    called = made._called(semantic.Chain("Aldis", (*chain.path, "barber")))
     assert called == "den, der er læge for borgmesteren i den by, hvor Aldis' lærer bor,,"
     asked = {probe.text for each in episodes("da", 100, hop_depth=4, contradictions=None)
              for probe in each.probes}  # fmt: skip
@@ -370,7 +369,7 @@ def test_impossible_questions() -> None:
         made.episode(-1)
 
 
-@pytest.mark.parametrize("module", [semantic_web, telling])
+@pytest.mark.parametrize("module", [suites])
 def test_the_worked_example_is_real(module) -> None:
     done = doctest.testmod(module)
     assert done.attempted

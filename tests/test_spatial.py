@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 from conftest import python
 from rulerlib import languages, tokens
 from rulerlib.errors import DataError, ParameterError
-from rulerlib.tasks import spatial, spatial_grid
+from rulerlib.tasks import spatial
 from rulerlib.tasks.episodes import Episode
 from rulerlib.tasks.spatial import Knobs, Spatial, Walk, observed, walk
 
@@ -392,7 +392,7 @@ def test_impossible_questions() -> None:
         made.episode(0, 13)
 
 
-@pytest.mark.parametrize("module", [spatial, spatial_grid])
+@pytest.mark.parametrize("module", [spatial])
 def test_the_worked_example_is_real(module) -> None:
     done = doctest.testmod(module)
     assert done.attempted

@@ -36,9 +36,8 @@ from rulerlib.memory.search import Words
 from rulerlib.memory.store import Store
 from rulerlib.memory.system import Recalled, Surprise, System
 from rulerlib.memory.ways import Map, Way, folded, located, opposite
-from rulerlib.tasks.episodes import Fact
-from rulerlib.tasks.spatial_grid import DIRECTIONS
-from rulerlib.tasks.telling import told
+from rulerlib.tasks.episodes import Fact, told
+from rulerlib.tasks.spatial import DIRECTIONS
 
 # A rehearsed way is given up after 2,000 places, and only parts of it of at most 12 steps are
 # counted: a large map must not be searched as a whole a hundred times.

@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 from rulerlib.errors import one_of, require, shortened, whole_number
 from rulerlib.languages import Language
 from rulerlib.parts import Part, Parts
-from rulerlib.tasks.telling import checked, told
+from rulerlib.tasks.episodes import checked, told
 
 RULES = ("prompt", "memory")
 """Where the answer is to be taken from: the prompt, or, where it holds nothing, what is remembered.

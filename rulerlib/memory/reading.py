@@ -27,7 +27,7 @@ from typing import Any, Generic, NamedTuple, TypeVar
 from rulerlib.errors import DataError
 from rulerlib.languages import Language
 from rulerlib.sources.encyclopedia_wording import read_wording
-from rulerlib.tasks.semantic_web import RELATIONS
+from rulerlib.tasks.semantic import RELATIONS
 
 RULES = ("date", "source")
 """By what a note, and a question, may say which of two facts holds."""
@@ -63,7 +63,7 @@ class Read(NamedTuple):
     values
         The words of the sentence by what they are.
     relation
-        The name of a relation in `rulerlib.tasks.semantic_web.RELATIONS`; empty for other kinds.
+        The name of a relation in `rulerlib.tasks.semantic.RELATIONS`; empty for other kinds.
     rank
         Of two notes the one with the larger rank holds: a later date, a better source. Of an event
         the place of its day in the year, which grows with it. 0 where nothing is said.

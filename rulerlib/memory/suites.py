@@ -47,8 +47,7 @@ from rulerlib.store import files
 from rulerlib.store.lock import alone
 from rulerlib.store.questions import compare
 from rulerlib.tasks import episodic, semantic, spatial
-from rulerlib.tasks.episodes import Episodes
-from rulerlib.tasks.telling import fingerprint
+from rulerlib.tasks.episodes import Episodes, fingerprint
 
 
 class Suite(NamedTuple):

@@ -22,7 +22,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 from rulerlib.memory.search import words_of
-from rulerlib.tasks.spatial_grid import DIRECTIONS
+from rulerlib.tasks.spatial import DIRECTIONS
 
 
 class Way(NamedTuple):

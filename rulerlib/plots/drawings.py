@@ -16,7 +16,7 @@ from rulerlib.plots.pictures import INK_ON_COLOUR, WHITE_ON_COLOUR
 from rulerlib.samples import Sample
 from rulerlib.tasks import spatial, taught
 from rulerlib.tasks.episodes import Fact
-from rulerlib.tasks.spatial_grid import DIRECTIONS, Cell
+from rulerlib.tasks.spatial import DIRECTIONS, Cell
 from rulerlib.wording import said_count
 
 # --- A map ------------------------------------------------------------------------------------

@@ -7,6 +7,8 @@ question comes again before the list is used up: after 5,000 episodes at least.
 
 Sessions are equal parts of the year. Questions are about those before the last, if there are
 several, and each part has its share of the facts.
+
+Knobs and marks are those of all episodic suites, which `rulerlib.tasks.episodic` lists.
 """
 
 from __future__ import annotations
@@ -15,13 +17,166 @@ import math
 import random
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from rulerlib.errors import require, whole_number
+from rulerlib.errors import DataError, flag, is_number, require, whole_number
 from rulerlib.languages import Language
-from rulerlib.tasks.episodes import Episode, Fact, Probe
-from rulerlib.tasks.episodic_base import MOST_PROBES, Episodic, Knobs
-from rulerlib.tasks.telling import told
+from rulerlib.tasks.episodes import Episode, Episodes, Fact, Names, Probe, checked, told
+from rulerlib.tasks.family import Checked, knob
+
+MOST_FACTS = 100_000
+
+# An episode is asked this many questions at most: from there on another one is cheaper.
+MOST_PROBES = 20
+
+_WANTED = {
+    "events.say": "when who did what where",
+    "events.unless": "question unknown",
+    "events.unknown": "",
+    "events.ask.who": "where when",
+    "events.ask.what": "who where did/do",
+    "events.ask.where": "who when",
+    "events.ask.when": "who where",
+    "events.places": "where",
+    "events.days": "month day/nth",
+    "conversation.turn": "speaker said",
+    "conversation.genitive.usual": "name",
+    "conversation.genitive.after_s": "name",
+    "conversation.times": "hour minute",
+    "conversation.ask": "a b topic",
+    "conversation.say": "topic/Topic value",
+    "conversation.say_aside": "topic/Topic value aside",
+    "conversation.aside": "topic/Topic aside",
+    "conversation.correct_next": "value it/It/-",
+    "conversation.first_next": "",
+    "conversation.last_next": "",
+    "conversation.correct": "topic/Topic value it/It/- old/-",
+    "conversation.first": "topic/Topic",
+    "conversation.last": "topic/Topic",
+}
+
+
+def _share(name: str, value: Any, most: float) -> None:
+    require(is_number(value) and 0 <= value <= most, name, value, f"a number from 0 to {most}")
+
+
+@dataclass(frozen=True)
+class Knobs(Checked):
+    """What can be set about an episodic suite.
+
+    Attributes
+    ----------
+    facts
+        How many facts are taught. In a conversation: how many things are told of, each of which
+        takes a turn, and further turns where it is corrected.
+    distractors
+        Near misses that are taught besides, for each question that an episode can be asked: the
+        same person in another town, the same town on another day, another person on the same day;
+        in a conversation the same thing of others, or other things of the same person.
+    reward_share, pin_share
+        The shares of all facts that are rewarded and that are pinned, exact to rounding.
+    conversation
+        Whether two people talk with each other. Otherwise events are told.
+    corrections
+        How often at most what was told in a conversation is corrected. All corrections, or the
+        last one, may be taken back again, and other values are mentioned that never held.
+    sessions
+        In how many parts the facts are taught. Where there are several, questions are about facts
+        of parts before the last.
+    unanswerable
+        The share of questions about what was never taught. Their answer is that it is unknown,
+        and every question of the suite says so.
+    context_budget
+        How many tokens a prompt may have; None: as many as it takes. It is only recorded here.
+    """
+
+    facts: int = knob(20, whole_number, 1, MOST_FACTS)
+    distractors: int = knob(0, whole_number, 0, 40)
+    reward_share: float = knob(0.3, _share, 1)
+    pin_share: float = knob(0.1, _share, 1)
+    conversation: bool = knob(False, flag)
+    corrections: int = knob(0, whole_number, 0, 5)
+    sessions: int = knob(1, whole_number, 1, 12)
+    unanswerable: float = knob(0.0, _share, 0.5)
+    context_budget: int | None = knob(None, whole_number, 64)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.conversation:
+            allowed = "1, for a conversation is held in one session"
+            require(self.sessions == 1, "sessions", self.sessions, allowed)
+            allowed = "0, for a conversation is asked about what was said"
+            require(not self.unanswerable, "unanswerable", self.unanswerable, allowed)
+        else:
+            allowed = "0, for only what is said in a conversation is corrected"
+            require(not self.corrections, "corrections", self.corrections, allowed)
+        allowed = f"at most the number of facts ({self.facts})"
+        require(self.sessions <= self.facts, "sessions", self.sessions, allowed)
+        allowed = "0, for only one fact can be asked about"
+        several = self.asked_about > 1 or not self.unanswerable
+        require(several, "unanswerable", self.unanswerable, allowed)
+
+    @property
+    def most_probes(self) -> int:
+        """How many questions one episode can be asked: 20 at most."""
+        if self.conversation:
+            return min(MOST_PROBES, self.facts)
+        # What is not known takes two facts, each of which names one of the two that are asked for.
+        needed = 2 if self.unanswerable else 1
+        return min(MOST_PROBES, self.asked_about // needed)
+
+    @property
+    def asked_about(self) -> int:
+        """How many facts may be asked about: all, or those of the sessions before the last."""
+        if self.sessions == 1:
+            return self.facts
+        # The first fact of the last session.
+        return -(-self.facts * (self.sessions - 1) // self.sessions)
+
+
+class Episodic(Episodes):
+    """Episodes about people and towns with invented names, in which some facts are marked."""
+
+    knobs: Knobs
+
+    def __init__(self, knobs: Knobs, language: Language, seed: str) -> None:
+        super().__init__(knobs, language, seed)
+        self.names = Names(language, seed)
+        self.wording = checked(language, "episodic", _WANTED)
+        try:
+            deeds = self.wording["events"]["deeds"].values()
+            whole = all(deed["did"] and deed["do"] and len(deed["things"]) > 1 for deed in deeds)
+            things = self.wording["conversation"]["things"].values()
+            whole &= all(thing["it"] and thing["mine"] and thing["values"] for thing in things)
+            whole &= all("{whose}" in thing["whose"] for thing in things)
+        except (AttributeError, KeyError, TypeError):
+            whole = False
+        if not whole:
+            file = language.folder / "episodic.toml"
+            raise DataError(f"{file}: a deed of [events] or a thing of [conversation] lacks words.")
+
+    def marked(
+        self, total: int, asked: Sequence[tuple[Sequence[int], bool]], rng: random.Random
+    ) -> tuple[set[int], set[int]]:
+        """Return the numbers of the facts that are rewarded, and of those that are pinned.
+
+        Both are the share of all facts that the knobs set, exact to rounding, and no fact is both
+        unless the shares are more than all. For each question ``asked`` has the facts that it
+        needs, and whether one of these should be marked, as long as there are enough marks and
+        enough other facts. Beside what is asked about marks fall at random.
+        """
+        front = [rng.choice(facts) for facts, mark in asked if mark and facts]
+        back = [fact for facts, mark in reversed(asked) if not mark for fact in facts]
+        settled = {*front, *back}
+        rest = [number for number in range(total) if number not in settled]
+        rng.shuffle(rest)
+        rewarded, pinned = (
+            round(share * total) for share in (self.knobs.reward_share, self.knobs.pin_share)
+        )
+        chosen = [*front, *rest, *back][: rewarded + pinned]
+        rng.shuffle(chosen)
+        return {*chosen[:rewarded]}, {*chosen[len(chosen) - pinned :]}
+
 
 NAMED = {
     "who": ("when", "where"),
@@ -33,7 +188,7 @@ NAMED = {
 
 KINDS = tuple(NAMED)
 
-# The lengths of the months; nothing is told of the 29th of February.
+# Nothing is told of the 29th of February.
 _MONTHS = (31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
 
 DAYS = sum(_MONTHS)
@@ -43,7 +198,7 @@ _Pair = tuple[int | None, int | None, int | None]
 
 
 class Event(NamedTuple):
-    """An event in numbers: a day, a person, a town, a deed, and the thing it was done to."""
+    """A day, a person, a town, a deed, and the thing it was done to, by their numbers."""
 
     when: int
     who: int
@@ -53,22 +208,8 @@ class Event(NamedTuple):
 
 
 @dataclass
-class _Plan:
-    """A question before it is written.
-
-    Attributes
-    ----------
-    kind, wording
-        What it asks for, and in which of the ways to say it.
-    named
-        What it names, by `NAMED`.
-    deed
-        What the person did.
-    session
-        When what it asks about took place.
-    event
-        The event that tells the answer; None: there is none.
-    """
+class _Question:
+    """A question before it is written; ``event`` tells the answer, if one does."""
 
     kind: str
     wording: int
@@ -79,13 +220,7 @@ class _Plan:
 
 
 class _Diary:
-    """Makes events, and keeps which pairs of a person, a town and a day are taken.
-
-    Attributes
-    ----------
-    events
-        What was made.
-    """
+    """Makes events, and keeps which pairs of a person, a town and a day are taken."""
 
     def __init__(self, people: int, towns: int, things: Sequence[int], rng: random.Random) -> None:
         self._people, self._towns, self._things, self._rng = people, towns, things, rng
@@ -110,14 +245,8 @@ class _Diary:
     ) -> Event:
         """Return a new event, of which no pair was taken but the one that is named.
 
-        Parameters
-        ----------
-        days
-            When it may be, if that is not named.
-        named
-            One or two of ``who``, ``where`` and ``when``. Two are a pair that was kept for it.
-        deed, besides
-            What is done, and a thing that it is not done to; None: any, and to any thing.
+        It is on one of ``days`` if no day is named. Two names are a pair that was kept for it.
+        ``deed`` is done, if given, and not to the thing ``besides``.
         """
         rng = self._rng
         while True:
@@ -141,15 +270,7 @@ class _Diary:
 
 
 class Events(Episodic):
-    """Makes the episodes of one setting of the knobs; see `rulerlib.tasks.episodic_base.Knobs`.
-
-    Raises
-    ------
-    ParameterError
-        If the language has too few names for the number of facts: says how many it has for.
-    DataError
-        If it has no wording, or a damaged one.
-    """
+    """Makes episodes of events, as many as the language has names for."""
 
     def __init__(self, knobs: Knobs, language: Language, seed: str) -> None:
         super().__init__(knobs, language, seed)
@@ -189,7 +310,7 @@ class Events(Episodic):
         ]
         return Episode(f"events-{index}", tuple(facts), tuple(asked))
 
-    def _draw(self, index: int, rng: random.Random) -> tuple[list[_Plan], list[Event]]:
+    def _draw(self, index: int, rng: random.Random) -> tuple[list[_Question], list[Event]]:
         """Return all questions of an episode, and its events in their order."""
         knobs = self.knobs
         diary = _Diary(
@@ -219,8 +340,8 @@ class Events(Episodic):
         rng.shuffle(diary.events)
         return plans, sorted(diary.events, key=lambda event: event.when)
 
-    def _plan(self, index: int, k: int, session: int, rng: random.Random) -> _Plan:
-        """Return question ``k`` of an episode, which no other one of its kind repeats."""
+    def _plan(self, index: int, k: int, session: int, rng: random.Random) -> _Question:
+        """Return question ``k`` of an episode, which no other question of its kind repeats."""
         kind = KINDS[(index + k) % len(KINDS)]
         # No two questions of a kind have the same number.
         number = index * math.ceil(self.most_probes / len(KINDS)) + k // len(KINDS)
@@ -234,16 +355,16 @@ class Events(Episodic):
                 self.names.shuffled(f"who {session}", number, total), len(days) * ways
             )
             at, wording = divmod(rest, ways)
-            return _Plan(kind, wording, {"when": days[at], "who": who}, deed, session)
+            return _Question(kind, wording, {"when": days[at], "who": who}, deed, session)
         if kind == "who":
             total = self._towns * len(days)
             where, at = divmod(self.names.shuffled(f"where {session}", number, total), len(days))
-            return _Plan(kind, wording, {"when": days[at], "where": where}, deed, session)
+            return _Question(kind, wording, {"when": days[at], "where": where}, deed, session)
         number = 2 * number + (kind == "when")
         who, where = divmod(
             self.names.shuffled("who where", number, people * self._towns), self._towns
         )
-        return _Plan(kind, wording, {"who": who, "where": where}, deed, session)
+        return _Question(kind, wording, {"who": who, "where": where}, deed, session)
 
     def _answerable(self, turn: int) -> bool:
         """Return whether the question of a turn has an answer; each kind lacks the same share."""
@@ -252,7 +373,7 @@ class Events(Episodic):
         shift = kind / len(KINDS)
         return math.floor((number + 1) * share + shift) == math.floor(number * share + shift)
 
-    def _near_misses(self, plan: _Plan, diary: _Diary) -> None:
+    def _near_misses(self, plan: _Question, diary: _Diary) -> None:
         """Put events into the diary that have one of who, where and when with what is asked."""
         event, shared = plan.event, plan.named
         if event:
@@ -275,7 +396,7 @@ class Events(Episodic):
                 diary.put(days, {"who": who, "when": days[at]})
                 count -= 1
 
-    def _probe(self, plan: _Plan, needs: tuple[int, ...], marked: bool) -> Probe:
+    def _probe(self, plan: _Question, needs: tuple[int, ...], marked: bool) -> Probe:
         table, event = self._table, plan.event
         numbers = {"when": 0, "who": 0, "where": 0, **plan.named}
         words = self._words(Event(**numbers, deed=plan.deed, thing=0))

@@ -28,39 +28,53 @@ from __future__ import annotations
 import datetime
 import functools
 import re
-from dataclasses import dataclass
+from collections import defaultdict
+from collections.abc import Container, Iterator
+from dataclasses import dataclass, field
 from random import Random
-from typing import Any
+from typing import Any, NamedTuple
 
 from rulerlib.errors import one_of, require, whole_number
 from rulerlib.languages import Language
 from rulerlib.tasks import taught
-from rulerlib.tasks.episodes import Episode, Episodes, Fact, Probe
-from rulerlib.tasks.semantic_web import KINDS, RELATIONS, Chain, Link, Web, paths
-from rulerlib.tasks.telling import Names, Spans, checked, told
+from rulerlib.tasks.episodes import Episode, Episodes, Fact, Names, Probe, Spans, checked, told
+from rulerlib.tasks.family import Checked, knob
+
+_TO_PEOPLE = (
+    "teacher", "doctor", "lawyer", "guardian", "employer", "bookkeeper", "gardener", "barber",
+)  # fmt: skip
+
+RELATIONS: dict[str, tuple[str, str]] = {
+    **dict.fromkeys(_TO_PEOPLE, ("person", "person")),
+    **dict.fromkeys(("home", "birthplace"), ("person", "town")),
+    "owned": ("person", "ship"),
+    **dict.fromkeys(("mayor", "vicar"), ("town", "person")),
+    "market": ("town", "town"),
+    "river": ("town", "river"),
+    **dict.fromkeys(("port", "yard"), ("ship", "town")),
+    **dict.fromkeys(("captain", "mate"), ("ship", "person")),
+    "mouth": ("river", "town"),
+}
+# The kinds of what a relation leads from and to, and of all that has a name.
+KINDS = ("person", "town", "ship", "river")
 
 CONTRADICTIONS = ("date", "source")
-"""By what it is decided which of two facts holds."""
-
+# By what it is decided which of two facts holds; where questions begin, in turn.
 STARTS = KINDS[:3]
 
-# The most facts of an episode: about as many as the names suffice for.
-FACTS = 100_000
-
-DISTRACTORS = 64
+# The most facts of an episode, about as many as the names suffice for, and the most distractors.
+FACTS, DISTRACTORS = 100_000, 64
 
 # The most questions about one episode, and the most chains on the way to them: of 288 people, each
 # has one teacher, and enough must be left to draw from.
 PROBES, CHAINS = 8, 240
 
 # Of four facts at most three are for questions and their distractors.
-SHARE = (3, 4)
-
-YEAR = 365
+SHARE, YEAR = (3, 4), 365
 
 
 @dataclass(frozen=True)
-class Knobs:
+class Knobs(Checked):
     """What can be set about facts that link into chains.
 
     Attributes
@@ -76,24 +90,15 @@ class Knobs:
         At least how many other things of the answer's kind the same relation leads to. They stand
         at the end of chains as long as the one that is asked for, or, where ``facts`` are few, of
         shorter ones.
-
-    Raises
-    ------
-    ParameterError
-        If a value cannot work, alone or with the others: says what is allowed.
     """
 
-    facts: int = 20
-    hop_depth: int = 2
-    contradictions: str | None = None
-    distractors: int = 4
+    facts: int = knob(20, whole_number, 1, FACTS)
+    hop_depth: int = knob(2, whole_number, 2, 4)
+    contradictions: str | None = knob(None, one_of, CONTRADICTIONS)
+    distractors: int = knob(4, whole_number, 0, DISTRACTORS)
 
     def __post_init__(self) -> None:
-        whole_number("hop_depth", self.hop_depth, 2, 4)
-        whole_number("distractors", self.distractors, 0, DISTRACTORS)
-        if self.contradictions is not None:
-            one_of("contradictions", self.contradictions, CONTRADICTIONS)
-        whole_number("facts", self.facts, 1, FACTS)
+        super().__post_init__()
         least = self.hop_depth + self.contradicted + sum(self.shortest)
         allowed = f"at least {least} for these chains and distractors"
         require(self.facts >= least, "facts", self.facts, allowed)
@@ -121,12 +126,132 @@ class Knobs:
         return [self.hop_depth - 1] + [1] * (self.distractors - 1)
 
 
-SUITES: dict[str, Knobs] = {"semantic": Knobs()}
-"""The knobs of each suite, by its name."""
+SUITES = {"semantic": Knobs()}
+
+
+class Link(NamedTuple):
+    subject: str
+    relation: str
+    object: str
+
+
+@dataclass
+class Chain:
+    """A question's start, relations and links; ``overruled`` is a link that leads to ``wrong``."""
+
+    start: str
+    path: tuple[str, ...]
+    links: list[int] = field(default_factory=list)
+    overruled: int | None = None
+    wrong: str | None = None
+
+
+class Web:
+    """The links of an episode, as they are drawn: of a name and a relation there is one at most."""
+
+    def __init__(self, names: Names, rng: Random) -> None:
+        self._names, self._rng = names, rng
+        self.links: list[Link] = []
+        # Links that are there, or kept free for the chain that begins with them.
+        self.used = set[tuple[str, str]]()
+        self._names_met = set[str]()
+        self._present = defaultdict[str, list[str]](list)
+        self._open: list[tuple[str, str]] = []
+
+    def free(self, kind: str, relation: str, without: Container[str]) -> str:
+        """Return a name at random that has no such relation yet, and keep it free."""
+        name = self.other(kind, without)
+        while (name, relation) in self.used:
+            name = self.other(kind, without)
+        self.used.add((name, relation))
+        return name
+
+    def other(self, kind: str, without: Container[str]) -> str:
+        """Return a name at random that is none of some others."""
+        name = self._names.draw(kind, self._rng)
+        while name in without:
+            name = self._names.draw(kind, self._rng)
+        return name
+
+    def add(self, subject: str, relation: str, target: str) -> int:
+        """Add a link, and return its number."""
+        self.used.add((subject, relation))
+        for name, kind in zip((subject, target), RELATIONS[relation], strict=True):
+            self._meet(name, kind)
+        self.links.append(Link(subject, relation, target))
+        return len(self.links) - 1
+
+    def chain(
+        self, start: str, path: tuple[str, ...], ends: set[str], without: set[str]
+    ) -> list[int]:
+        """Add the links of a path that leads over none of ``without`` to a new one of ``ends``."""
+        numbers, name, passed = [], start, without | {start}
+        for relation, further in zip(path, (*path[1:], None), strict=True):
+            kind = RELATIONS[relation][1]
+            near = self.free(kind, further, passed) if further else ""
+            target = near or self.other(kind, passed | ends)
+            numbers.append(self.add(name, relation, target))
+            passed.add(target)
+            name = target
+        ends.add(name)
+        return numbers
+
+    def tempt(self, chain: Chain, facts: int) -> None:
+        """Add what a chain's last relation says of its start, for whoever leaves out the rest."""
+        kind, last = RELATIONS[chain.path[0]][0], chain.path[-1]
+        of, to = RELATIONS[last]
+        if of == kind and (chain.start, last) not in self.used and len(self.links) < facts:
+            answer = self.links[chain.links[-1]].object
+            self.add(chain.start, last, self.other(to, (chain.start, answer)))
+
+    def fill(self, facts: int) -> None:
+        """Add links about names that occur already, until there are ``facts``."""
+        rng, fresh = self._rng, self._fresh()
+        while len(self.links) < facts:
+            while not self._open:
+                self._meet(*next(fresh))
+            # Any one of them, without moving all that follow.
+            at = rng.randrange(len(self._open))
+            self._open[at], self._open[-1] = self._open[-1], self._open[at]
+            subject, relation = self._open.pop()
+            if (subject, relation) in self.used:
+                continue
+            kind = RELATIONS[relation][1]
+            target = rng.choice(self._present[kind]) if self._present[kind] else subject
+            if target == subject or rng.random() < 0.5:
+                target = self.other(kind, (subject,))
+            self.add(subject, relation, target)
+
+    def _meet(self, name: str, kind: str) -> None:
+        if name not in self._names_met:
+            self._names_met.add(name)
+            self._present[kind].append(name)
+            self._open += [(name, key) for key, (of, _) in RELATIONS.items() if of == kind]
+
+    def _fresh(self) -> Iterator[tuple[str, str]]:
+        """Yield all names, for episodes so long that no known name is left."""
+        for number in range(max(map(self._names.count, KINDS))):
+            for kind in KINDS:
+                if number < self._names.count(kind):
+                    yield self._names.name(kind, number), kind
+
+
+@functools.cache
+def paths(kind: str, depth: int) -> tuple[tuple[str, ...], ...]:
+    """Return all ways to go over ``depth`` different relations from a kind."""
+    ways: list[tuple[str, ...]] = [()]
+    for _ in range(depth):
+        ways = [
+            (*way, relation)
+            for way in ways
+            for relation, (of, _) in RELATIONS.items()
+            if of == (RELATIONS[way[-1]][1] if way else kind) and relation not in way
+        ]
+    return tuple(ways)
 
 
 def _wanted() -> dict[str, str]:
-    """Return what the wording must have, see `rulerlib.tasks.telling.checked`."""
+    """Return what the wording must have, see `rulerlib.tasks.episodes.checked`."""
     wanted = dict.fromkeys(("genitive.ending", "genitive.after"), "")
     wanted |= {"notes.day": "day month", "notes.sources": ""}
     for by in CONTRADICTIONS:
@@ -140,13 +265,7 @@ def _wanted() -> dict[str, str]:
 
 
 class Semantic(Episodes):
-    """Makes the episodes of one setting of the knobs.
-
-    Raises
-    ------
-    DataError
-        If the language has no wording for them, or an incomplete one.
-    """
+    """Makes the episodes of one setting of the knobs."""
 
     knobs: Knobs
 
@@ -163,10 +282,7 @@ class Semantic(Episodes):
 
     @functools.cached_property
     def _paths(self) -> dict[str, list[tuple[str, ...]]]:
-        """What is asked from each kind of start, in random order; half of the answers are people.
-
-        Many more relations lead to people than to anything else.
-        """
+        """What is asked from each kind of start, at random; half of the answers are people."""
         orders = {}
         for kind in STARTS:
             ways = list(paths(kind, self.knobs.hop_depth))
@@ -179,30 +295,21 @@ class Semantic(Episodes):
         return orders
 
     def _start(self, number: int) -> Chain:
-        """Return a start and a path that no other number below all of them has.
-
-        Those of one episode have different starts.
-        """
+        """Return a start and a path of their own; those of one episode have different starts."""
         turn, kind = divmod(number, len(STARTS))
         ways = self._paths[STARTS[kind]]
         again, at = divmod(turn, self._names.count(STARTS[kind]))
         return Chain(self._names.name(STARTS[kind], at), ways[(at + again) % len(ways)])
 
     def episode(self, index: int, probes: int = 1) -> Episode:
-        """See `Episodes`.
-
-        Raises
-        ------
-        ParameterError
-            If there is no such episode, or fewer questions about it.
-        """
+        """See `Episodes`."""
         whole_number("index", index, 0, self.limit - 1)
         whole_number("probes", probes, 0, self.most_probes)
         rng = Random(f"{self.seed} semantic {index}")
         web, most = Web(self._names, rng), self.most_probes
         chains = [self._start(index * most + place) for place in range(most)]
         for chain in chains:
-            web.keep(chain.start, chain.path[0])
+            web.used.add((chain.start, chain.path[0]))
         for chain in chains:
             self._link(chain, web, rng)
         for chain in chains:
@@ -235,11 +342,9 @@ class Semantic(Episodes):
     @functools.cached_property
     def _lengths(self) -> list[int]:
         """How many links each distractor of a question has, the first one most."""
-        knobs = self.knobs
-        lengths = knobs.shortest
-        spare = (
-            knobs.facts // self.most_probes - knobs.hop_depth - knobs.contradicted - sum(lengths)
-        )
+        knobs, lengths = self.knobs, self.knobs.shortest
+        least = knobs.hop_depth + knobs.contradicted + sum(lengths)
+        spare = knobs.facts // self.most_probes - least
         for longer in range(2, knobs.hop_depth + 1):
             for at, length in enumerate(lengths):
                 if length < longer and spare > 0:
@@ -341,10 +446,5 @@ class Semantic(Episodes):
         return text + forms["after" if text[-1] in forms["letters"] else "ending"]
 
 
-@dataclass(frozen=True)
-class InContext(taught.Among, Knobs):
-    """What can be set where an episode is taught in the context: `Knobs`, and the haystack."""
-
-
-FAMILY = taught.family("semantic", Semantic, {"semantic": InContext()})
+FAMILY = taught.family("semantic", Semantic, Knobs, {"semantic": {}})
 """One setting of our own."""

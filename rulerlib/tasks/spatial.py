@@ -32,18 +32,25 @@ import functools
 import itertools
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import (
+    Callable,
+    Collection,
+    Container,
+    Hashable,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from dataclasses import dataclass
 from random import Random
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from rulerlib.errors import is_number, require, whole_number
 from rulerlib.languages import Language
-from rulerlib.tasks import spatial_grid as grid
 from rulerlib.tasks import taught
-from rulerlib.tasks.episodes import Episode, Episodes, Fact, Probe
-from rulerlib.tasks.spatial_grid import DIRECTIONS, Cell, spread
-from rulerlib.tasks.telling import Names, checked, told
+from rulerlib.tasks.episodes import Episode, Episodes, Fact, Names, Probe, checked, told
+from rulerlib.tasks.family import Checked, knob
 
 QUESTIONS = ("length", "route", "stand")
 """What is asked, in turn."""
@@ -51,10 +58,8 @@ QUESTIONS = ("length", "route", "stand")
 # The longest way that is asked for, and the most shortest routes that may lead there.
 LONGEST, ROUTES = 7, 24
 
-# The most questions about one episode: of each kind, lengths do not repeat.
-PROBES = 12
-
-DENSEST = 0.4
+# The most questions about one episode: of each kind, lengths do not repeat. The densest grid.
+PROBES, DENSEST = 12, 0.4
 
 # What may stand between the letters of a route.
 _BETWEEN = re.compile(r"[\s,.;:!>–→-]+")
@@ -66,8 +71,13 @@ Steps = Mapping[str, Mapping[str, str]]
 """A map: for each place, the place that each letter of a direction leads to."""
 
 
+def _density(name: str, value: Any) -> None:
+    possible = is_number(value) and 0 <= value <= DENSEST
+    require(possible, name, value, f"a number from 0 to {DENSEST}")
+
+
 @dataclass(frozen=True)
-class Knobs:
+class Knobs(Checked):
     """What can be set about walks through a grid.
 
     Attributes
@@ -76,21 +86,10 @@ class Knobs:
         How many cells the grid has along each side, 3 to 12.
     obstacle_density
         Which share of its cells is blocked, 0 to 0.4.
-
-    Raises
-    ------
-    ParameterError
-        If a value cannot work: says what is allowed.
     """
 
-    grid_size: int = 5
-    obstacle_density: float = 0.2
-
-    def __post_init__(self) -> None:
-        whole_number("grid_size", self.grid_size, 3, 12)
-        density = self.obstacle_density
-        possible = is_number(density) and 0 <= density <= DENSEST
-        require(possible, "obstacle_density", density, f"a number from 0 to {DENSEST}")
+    grid_size: int = knob(5, whole_number, 3, 12)
+    obstacle_density: float = knob(0.2, _density)
 
     @property
     def most_probes(self) -> int:
@@ -104,27 +103,85 @@ class Knobs:
         return range(1 if self.grid_size == 3 else 2, min(LONGEST, 2 * self.grid_size - 2) + 1)
 
 
-SUITES: dict[str, Knobs] = {"spatial": Knobs()}
-"""The knobs of each suite, by its name."""
+SUITES = {"spatial": Knobs()}
 
 
-# ---------------------------------------------------------------- maps and routes
+DIRECTIONS = {"north": (0, 1), "east": (1, 0), "south": (0, -1), "west": (-1, 0)}
+"""The directions by their names in a language pack, as steps to the right and up."""
+
+Cell = tuple[int, int]
+
+Place = TypeVar("Place", bound=Hashable)
+
+
+def spread(start: Place, around: Callable[[Place], Iterable[Place]]) -> dict[Place, int]:
+    """Return the distance from a start of all that it is joined to, the nearest first."""
+    steps, edge = {start: 0}, [start]
+    for place in edge:
+        for other in around(place):
+            if other not in steps:
+                steps[other] = steps[place] + 1
+                edge.append(other)
+    return steps
+
+
+def draw(size: int, density: float, longest: int, rng: Random) -> list[Cell]:
+    """Return the free cells of a grid of ``size`` cells along each side, all of them joined.
+
+    A share of ``density`` is blocked, exact to rounding, and two are at least ``longest`` apart.
+    """
+    grid = [(right, up) for right in range(size) for up in range(size)]
+    wanted = len(grid) - round(density * len(grid))
+    while True:
+        free = dict.fromkeys(grid)
+        while len(free) > wanted:
+            cell = rng.choice(grid)
+            # There always is a cell that all others are joined without.
+            if cell in free and _joined(free.keys() - {cell}):
+                del free[cell]
+        around = _around(free)
+        if any(max(spread(cell, around).values()) >= longest for cell in free):
+            return list(free)
+
+
+def _around(free: Container[Cell]) -> Callable[[Cell], list[Cell]]:
+    """Return a function from a cell to the free cells beside it."""
+
+    def around(cell: Cell) -> list[Cell]:
+        beside = ((cell[0] + right, cell[1] + up) for right, up in DIRECTIONS.values())
+        return [other for other in beside if other in free]
+
+    return around
+
+
+def _joined(free: Collection[Cell]) -> bool:
+    """Return whether all free cells can be reached from one of them."""
+    return len(spread(next(iter(free)), _around(free))) == len(free)
+
+
+def walks(cells: Sequence[Cell], rng: Random) -> list[list[Cell]]:
+    """Return walks, each as its cells, that lead over every passage between two cells once."""
+    around = _around(set(cells))
+    left = {cell: around(cell) for cell in cells}
+    for others in left.values():
+        rng.shuffle(others)
+    drawn = []
+    for cell in rng.sample(cells, len(cells)):
+        while left[cell]:
+            walk = [cell]
+            while left[walk[-1]]:
+                there = left[walk[-1]].pop()
+                left[there].remove(walk[-1])
+                walk.append(there)
+            drawn.append(walk)
+    return drawn
 
 
 @dataclass(frozen=True, slots=True)
 class Walk:
-    """What became of a route.
+    """What became of a route: whether every step of it is free, where it ends or cannot go on.
 
-    Attributes
-    ----------
-    valid
-        Whether every step of it is free.
-    end
-        The place where it ends, or where it cannot go on.
-    arrives
-        Whether it is valid and ends at the goal.
-    excess
-        How many steps it has more than the shortest way; NaN where it does not arrive.
+    ``excess`` are the steps that it has more than the shortest way; NaN where it does not arrive.
     """
 
     valid: bool
@@ -142,13 +199,13 @@ def letters(language: Language) -> dict[str, str]:
 def observed(facts: Iterable[Fact], language: Language) -> dict[str, dict[str, str]]:
     """Return the map that the steps of some facts make known, both ways."""
     steps: dict[str, dict[str, str]] = {}
-    known = letters(language)
+    directions = letters(language)
     # A direction and its opposite stand two apart.
-    words = [*known]
-    opposite = {known[word]: known[words[at - 2]] for at, word in enumerate(words)}
+    words = [*directions]
+    opposite = {directions[word]: directions[words[at - 2]] for at, word in enumerate(words)}
     for fact in facts:
         if "direction" in fact.values:
-            letter = known[fact.value("direction")]
+            letter = directions[fact.value("direction")]
             here, there = fact.value("from"), fact.value("to")
             steps.setdefault(here, {})[letter] = there
             steps.setdefault(there, {})[opposite[letter]] = here
@@ -183,26 +240,13 @@ def routes(steps: Steps, start: str, goal: str) -> list[str]:
 
 
 def written(answer: str, language: Language) -> str | None:
-    """Return the letters of a route that an answer says: ``"NE"`` of "N, E".
-
-    None where it says anything else but marks between them.
-    """
-    said = _BETWEEN.sub("", answer.upper())
-    return said if said and {*said} <= {*letters(language).values()} else None
+    """Return the letters of a route that an answer says, ``"NE"`` of "N, E"; None of any other."""
+    route = _BETWEEN.sub("", answer.upper())
+    return route if route and {*route} <= {*letters(language).values()} else None
 
 
 def walk(steps: Steps, start: str, goal: str, route: Sequence[str]) -> Walk:
-    """Return what becomes of a route.
-
-    Parameters
-    ----------
-    steps
-        The map, see `observed`.
-    start, goal
-        Two of its places.
-    route
-        The letters of the steps; a letter that is no direction is a step that is not free.
-    """
+    """Return what becomes of a route: a letter that is no direction is a step that is not free."""
     place = start
     for letter in route:
         if letter not in steps.get(place, {}):
@@ -211,9 +255,6 @@ def walk(steps: Steps, start: str, goal: str, route: Sequence[str]) -> Walk:
     if place != goal:
         return Walk(True, place, False, math.nan)
     return Walk(True, place, True, len(route) - distances(steps, goal)[start])
-
-
-# ---------------------------------------------------------------- episodes
 
 
 @functools.cache
@@ -238,13 +279,7 @@ def _wording(language: Language) -> dict[str, Any]:
 
 
 class Spatial(Episodes):
-    """Makes the episodes of one setting of the knobs.
-
-    Raises
-    ------
-    DataError
-        If the language has no wording for them, or an incomplete one.
-    """
+    """Makes the episodes of one setting of the knobs."""
 
     knobs: Knobs
 
@@ -259,22 +294,18 @@ class Spatial(Episodes):
         return self._names.count("town")
 
     def episode(self, index: int, probes: int = 1) -> Episode:
-        """See `Episodes`.
-
-        Raises
-        ------
-        ParameterError
-            If there is no such episode, or fewer questions about it.
-        """
+        """See `Episodes`."""
         whole_number("index", index, 0, self.limit - 1)
         whole_number("probes", probes, 0, self.most_probes)
         rng = Random(f"{self.seed} spatial {index}")
         town = self._names.name("town", index)
         knobs = self.knobs
-        cells = grid.draw(knobs.grid_size, knobs.obstacle_density, knobs.lengths[-1], rng)
+        cells = draw(knobs.grid_size, knobs.obstacle_density, knobs.lengths[-1], rng)
         named = dict(zip(cells, self._places(len(cells), rng), strict=True))
         facts = tuple(self._tell(town, named, rng))
-        matter = Known(town, observed(facts, self.language), _passages(facts))
+        ways = [(fact.value("from"), fact.value("to"), fact.number) for fact in facts[1:]]
+        passages = {pair: number for a, b, number in ways for pair in ((a, b), (b, a))}
+        matter = TownMap(town, observed(facts, self.language), passages)
         seen = set[tuple[str, str]]()
         asked = []
         for place in range(probes):
@@ -282,21 +313,21 @@ class Spatial(Episodes):
             asked.append(self._ask(index + place, matter, seen, rng))
         return Episode(f"spatial-{index}", facts, tuple(asked))
 
-    def _ask(self, turn: int, matter: Known, seen: set[tuple[str, str]], rng: Random) -> Probe:
+    def _ask(self, turn: int, matter: TownMap, seen: set[tuple[str, str]], rng: Random) -> Probe:
         """Return the question of a turn, about none of the pairs and walks that were seen."""
         turn, at = divmod(turn, len(QUESTIONS))
         kind, length = QUESTIONS[at], self.knobs.lengths[turn % len(self.knobs.lengths)]
-        known, steps = letters(self.language), matter.steps
+        directions, steps = letters(self.language), matter.steps
         words, facts = {"town": matter.town}, dict[str, Any]()
         if kind == "stand":
             way, places = _stroll(steps, length, seen, rng)
             start, goal = places[0], places[-1]
-            spoken = {letter: word for word, letter in known.items()}
+            spoken = {letter: word for word, letter in directions.items()}
             words["moves"], facts["moves"] = ", ".join(map(spoken.__getitem__, way)), way
             needs = matter.along(places)
         else:
             start, goal = _pair(steps, length, ROUTES if kind == "route" else math.inf, seen, rng)
-            words |= {"goal": goal, "letters": ", ".join(known.values())}
+            words |= {"goal": goal, "letters": ", ".join(directions.values())}
             needs = matter.between(start, goal)
         optimum = distances(steps, goal)[start]
         if kind == "stand":
@@ -338,41 +369,24 @@ class Spatial(Episodes):
         say = self._wording["say"]
         text, values = told(rng.choice(say["opening"]), {"town": town})
         yield Fact(0, text, 0, values)
-        walks = grid.walks(list(named), rng)
+        told_walks = walks(list(named), rng)
         numbers = itertools.count(1)
         for day, (who, cells) in enumerate(
-            zip(rng.sample(self._names.people, len(walks)), walks, strict=True)
+            zip(rng.sample(self._names.people, len(told_walks)), told_walks, strict=True)
         ):
             for here, there in itertools.pairwise(cells):
                 step = there[0] - here[0], there[1] - here[1]
-                direction = next(name for name, each in DIRECTIONS.items() if each == step)
+                direction = next(name for name, way in DIRECTIONS.items() if way == step)
                 words = {"who": who, "from": named[here], "to": named[there]}
                 words["direction"] = self._wording["directions"][direction][0]
                 text, values = told(rng.choice(say["step"] + say["walked"]), words)
                 yield Fact(next(numbers), text, day, values)
 
 
-def _passages(facts: Iterable[Fact]) -> dict[tuple[str, str], int]:
-    """Return the number of the fact that tells of the way between two places, both ways."""
-    numbers = {}
-    for fact in facts:
-        if "direction" in fact.values:
-            here, there = fact.value("from"), fact.value("to")
-            numbers[here, there] = numbers[there, here] = fact.number
-    return numbers
+class TownMap(NamedTuple):
+    """What the questions of an episode are about: a town, its map, and who tells of which way.
 
-
-class Known(NamedTuple):
-    """What the questions of an episode are about.
-
-    Attributes
-    ----------
-    town
-        Where it is.
-    steps
-        The map.
-    passages
-        The number of the fact that tells of the way between two places, both ways.
+    ``passages`` has the number of the fact that tells of the way between two places, both ways.
     """
 
     town: str
@@ -380,10 +394,7 @@ class Known(NamedTuple):
     passages: Mapping[tuple[str, str], int]
 
     def along(self, places: Sequence[str]) -> tuple[int, ...]:
-        """Return the numbers of what must be known to walk from place to place: the opening first.
-
-        It says where this is, and that ways lead both ways.
-        """
+        """Return the numbers of what must be known to walk so: the opening comes first."""
         numbers = (self.passages[pair] for pair in itertools.pairwise(places))
         return (0, *dict.fromkeys(numbers))
 
@@ -418,10 +429,7 @@ def _pair(
 def _stroll(
     steps: Steps, length: int, seen: set[tuple[str, str]], rng: Random
 ) -> tuple[str, list[str]]:
-    """Return the letters and the places of a walk that does not end where it begins.
-
-    It turns back only where it cannot go on.
-    """
+    """Return a walk, which turns back only where it must and does not end where it begins."""
     while True:
         places, way = [rng.choice(sorted(steps))], ""
         for _ in range(length):
@@ -438,10 +446,5 @@ def _stroll(
             return way, places
 
 
-@dataclass(frozen=True)
-class InContext(taught.Among, Knobs):
-    """What can be set where an episode is taught in the context: `Knobs`, and the haystack."""
-
-
-FAMILY = taught.family("spatial", Spatial, {"spatial": InContext()})
+FAMILY = taught.family("spatial", Spatial, Knobs, {"spatial": {}})
 """One setting of our own."""

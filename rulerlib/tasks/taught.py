@@ -27,21 +27,20 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property, lru_cache, partial
+from dataclasses import make_dataclass
+from functools import lru_cache, partial
 from typing import Any
 
 from rulerlib.errors import one_of, require
 from rulerlib.filling import Budget, Take
-from rulerlib.haystack import Draft, Haystack, Needle, depths_of, prose
+from rulerlib.haystack import Draft, Needle, depths_of
 from rulerlib.languages import Language
 from rulerlib.parts import Part
 from rulerlib.samples import Prediction, Sample
 from rulerlib.scoring import MEMORY as SCORING
 from rulerlib.tasks import mistakes
-from rulerlib.tasks.episodes import Episode, Episodes, Fact, Probe
-from rulerlib.tasks.family import MEMORY, Family, Maker
-from rulerlib.tasks.telling import fingerprint
+from rulerlib.tasks.episodes import Episode, Episodes, Fact, Probe, fingerprint
+from rulerlib.tasks.family import MEMORY, Family, Maker, knob
 from rulerlib.texts import digest
 
 HAYSTACKS = ("essay", "noise")
@@ -53,43 +52,25 @@ Make = Callable[[Any, Language, str], Episodes]
 _NOT_HELD = ("old", "aside")
 
 
-@dataclass(frozen=True)
-class Among:
-    """What can be set about the text around the facts, beside the knobs of their suite.
+def in_context(knobs: type) -> type:
+    """Return the knobs of a suite, and ``haystack`` beside them: what its facts stand in."""
 
-    Attributes
-    ----------
-    haystack
-        ``"essay"``: prose; ``"noise"``: one line again and again.
-
-    Raises
-    ------
-    ParameterError
-        If a value cannot work: says what is allowed.
-    """
-
-    haystack: str = "essay"
-
-    def __post_init__(self) -> None:
-        one_of("haystack", self.haystack, HAYSTACKS)
-        # Those of the suite, which comes after this one among the bases of a family's knobs.
-        super().__post_init__()  # type: ignore[misc]
+    def check(self: Any) -> None:
+        knobs.__post_init__(self)  # type: ignore[attr-defined]
         budget = getattr(self, "context_budget", None)
         allowed = "None, because in a context the parameter 'length' says how long it is"
         require(budget is None, "context_budget", budget, allowed)
 
+    added = [("haystack", str, knob("essay", one_of, HAYSTACKS))]
+    return make_dataclass(
+        "InContext", added, bases=(knobs,), frozen=True, namespace={"__post_init__": check}
+    )
+
 
 class Taught(Maker):
-    """Makes the samples of one setting of the knobs.
+    """Makes the samples of one setting of the knobs; from ``seed`` the episodes are drawn.
 
-    ``texts`` are prose for the essay haystack; from ``seed`` the episodes are drawn.
-
-    Parameters
-    ----------
-    make, section
-        What makes the suite's episodes, and the section of a language pack that they are told with.
-    knobs, language, budget, texts, seed, wording
-        See `Maker`.
+    ``make`` makes the suite's episodes, which are told with a ``section`` of a language pack.
     """
 
     def __init__(
@@ -99,40 +80,19 @@ class Taught(Maker):
         super().__init__(knobs, language, budget, texts, seed, wording)
         self._make, self._section = make, section
 
-    @cached_property
-    def haystack(self) -> Haystack:
-        """The sentences of the texts, or the line of noise, counted once."""
-        if self.knobs.haystack == "essay":
-            return prose(self._texts, self.budget.tokenizer)
-        return Haystack([self.language.noise], "\n", self.budget.tokenizer)
-
     @property
     def episodes(self) -> Episodes:
-        """What makes the episodes; that of a context's number is taught in it.
-
-        Raises
-        ------
-        ParameterError, DataError
-            As the suite's own class says.
-        """
+        """What makes the episodes; that of a context's number is taught in it."""
         return _episodes(self._make, self.knobs, self.language, self._seed)
 
     @property
     def digest(self) -> str:
         """A short hash of the wording that the episodes are told and asked with."""
-        asked = self.language.question("memory", "context")
-        return digest([fingerprint(self.language, self._section), *asked])
+        question = self.language.question("memory", "context")
+        return digest([fingerprint(self.language, self._section), *question])
 
     def plan(self, index: int, rng: random.Random, queries: int) -> tuple[list[Draft], Take]:
-        """Return ``queries`` drafts about an episode, and a function that fills a token budget.
-
-        Raises
-        ------
-        ParameterError
-            If there are not that many episodes, or a knob cannot work in this language.
-        DataError
-            If the language has no wording for it.
-        """
+        """Return ``queries`` drafts about an episode, and a function that fills a token budget."""
         limit = self.episodes.limit
         allowed = f"at most {(limit or 0) * queries}, for there are no more episodes"
         holds = limit is None or index < limit
@@ -148,12 +108,12 @@ class Taught(Maker):
         head, tail, prefix = self.language.question("memory", "context", query=probe.text)
         answer = _answer(episode, probe)
         holds, _ = answer or (None, "")
-        known = {"taught": len(episode.facts), "needed": len(probe.needs), "question": probe.text}
+        about = {"taught": len(episode.facts), "needed": len(probe.needs), "question": probe.text}
         return Draft(
             head, tail, prefix, [*probe.golds],
             answer=max(probe.golds, key=len), golds=[[gold] for gold in probe.golds],
             id=f"{episode.id}/{number}", cluster=f"{self._seed} {episode.id}",
-            facts={"kind": probe.kind, **known, **probe.facts},
+            facts={"kind": probe.kind, **about, **probe.facts},
             needles=[
                 _needle(fact, depths[fact.number], answer) for fact in episode.facts
             ],
@@ -195,7 +155,7 @@ def _answer(episode: Episode, probe: Probe) -> tuple[int, str] | None:
 def _needle(fact: Fact, depth: float, answer: tuple[int, str] | None) -> Needle:
     """Return the needle of a fact, all of whose values are parts; the answer is its own value."""
     name = answer[1] if answer and answer[0] == fact.number else None
-    within = [Part("value", *span, each) for each, span in fact.values.items() if each != name]
+    within = [Part("value", *span, key) for key, span in fact.values.items() if key != name]
     return Needle(fact.text, depth, fact.values[name] if name else None, name, within)
 
 
@@ -227,7 +187,7 @@ def needed(record: Sample | Prediction) -> tuple[int, ...]:
     return tuple(number for number, part in enumerate(hidden) if part.role == "needle")
 
 
-def family(name: str, make: Make, variants: Mapping[str, Any]) -> Family:
+def family(name: str, make: Make, knobs: type, variants: Mapping[str, Mapping[str, Any]]) -> Family:
     """Return the family of some suites, taught in the context.
 
     Parameters
@@ -236,13 +196,14 @@ def family(name: str, make: Make, variants: Mapping[str, Any]) -> Family:
         Its name, which is that of the suites' section in a language pack.
     make
         What makes their episodes.
-    variants
-        Knobs by the name of the task, all of one class: those of the suites, and `Among`.
+    knobs, variants
+        The knobs of the suites, and by the name of a task those that are not as usual.
     """
+    kind = in_context(knobs)
     return Family(
         name=name,
-        knobs=type(next(iter(variants.values()))),
-        variants=variants,
+        knobs=kind,
+        variants={task: kind(**changed) for task, changed in variants.items()},
         category=MEMORY,
         scoring=SCORING,
         # As question answering, enough for a date in a tokenizer that knows few words of it.
@@ -251,7 +212,6 @@ def family(name: str, make: Make, variants: Mapping[str, Any]) -> Family:
         one_language="an episode is told and asked about in one language",
         most_queries=lambda knobs: (knobs.most_probes, "an episode has no more questions"),
         explain=mistakes.explain_taught,
-        reads_texts=lambda knobs: knobs.haystack == "essay",
         # An answer is one line, as in the shortest form that is asked for.
         stop=lambda knobs: ("\n",),
     )

@@ -26,6 +26,7 @@ from test_sweep_run import answers, served, server
 from test_sweep_workflow import ROOT, WORKFLOW
 
 from rulerlib import models
+from rulerlib.store.lock import lock_path
 from rulerlib.sweep.__main__ import main
 from rulerlib.sweep.status import status
 from rulerlib.sweep.sweep import Sweep
@@ -120,7 +121,7 @@ class Killer:
         """The processes of jobs that are at work, as their locks say."""
         found = []
         for job in self.sweep.jobs:
-            lock = self.sweep.lock(job).parent / f".{job.name}.lock"
+            lock = lock_path(self.sweep.mark(job))
             try:
                 found.append((job.name, json.loads(lock.read_text("utf-8"))["process"]))
             except (OSError, ValueError, KeyError):

@@ -12,7 +12,7 @@ from helpers_sweep import planned, settings, write
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rulerlib import models
+from rulerlib import languages, models
 from rulerlib.errors import DataError, ParameterError, RulerError, RunMismatchError
 from rulerlib.runs import Run
 from rulerlib.store import files
@@ -246,6 +246,16 @@ def test_every_cell_has_one_job(chosen, most, hours):
         assert 0 < len(job.cells) <= most
         assert len(job.cells) * single <= hours + 1e-6 or len(job.cells) == 1
         assert job.minutes <= max(15, 60 * hours + 1)
+
+
+def test_a_language_from_outside_is_found_from_the_folder_of_a_job(tmp_path, monkeypatch):
+    monkeypatch.chdir(ROOT / "tests" / "outside")
+    monkeypatch.delenv(languages.FOLDERS, raising=False)
+    sweep = planned(tmp_path / "out", languages=["./language"], tasks="niah_single_1")
+    monkeypatch.delenv(languages.FOLDERS)
+    monkeypatch.chdir(tmp_path)
+    again = Sweep.load(sweep.folder)
+    assert not run(again, again.jobs[0]).failures
 
 
 def test_texts_are_found_from_the_folder_of_a_job(tmp_path, monkeypatch):

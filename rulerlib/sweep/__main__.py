@@ -101,7 +101,7 @@ def _serve(given: argparse.Namespace) -> int:
     def needed() -> bool | None:
         if all(sweep.is_done(cell) for job in jobs for cell in job.cells):
             return None
-        return any(lock.holder(sweep.lock(job)) for job in jobs)
+        return any(lock.holder(sweep.mark(job)) for job in jobs)
 
     log = sweep.folder / "logs" / f"server-{given.model}.log"
     servers.serve(command, sweep.address(given.model), log, server.wait_minutes, needed)

@@ -17,21 +17,19 @@ from __future__ import annotations
 import contextlib
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rulerlib import samples
-from rulerlib.errors import RulerError, dictionary, one_of, require, whole_number
+from rulerlib.errors import RulerError, dictionary, one_of, whole_number
 from rulerlib.fields import listed
 from rulerlib.memory import presets
 from rulerlib.memory.suites import PROFILES, SUITES
 from rulerlib.memory.work import COST, METRICS, STOPPED, Work, expand
 from rulerlib.progress import Progress
-
-if TYPE_CHECKING:
-    from rulerlib.sweep.models import PlannedModel
+from rulerlib.sweep.models import PlannedModel, several
 
 FOLDER = "memory"
 """Where the runs of memories stand, below the folder of all runs."""
@@ -76,15 +74,13 @@ class Memories:
     changes: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        chosen = {
-            "presets": _names("presets", self.presets, presets.NAMES),
-            "suites": _names("suites", self.suites, [*SUITES]),
-            "sizes": _several("sizes", self.sizes),
-            "profiles": _several("profiles", self.profiles),
-        }
-        for name, values in chosen.items():
-            # As plain data has them, so that a plan is the same when it was written.
-            object.__setattr__(self, name, [*values])
+        # As plain data has them, so that a plan is the same when it was written.
+        for name, values in (
+            ("presets", _names(self.presets, presets.NAMES)),
+            ("suites", _names(self.suites, SUITES)),
+            ("sizes", self.sizes), ("profiles", self.profiles),
+        ):  # fmt: skip
+            object.__setattr__(self, name, several(name, values))
         for preset in self.presets:
             presets.load(preset)
         for suite in self.suites:
@@ -115,22 +111,21 @@ class Memories:
         ParameterError, DataError
             As `rulerlib.memory.work.expand`.
         """
-        more = {} if root is None else {"root": str(root / FOLDER)}
-        every = (
-            work
+        same = {
+            "model": entry.model, "engine": entry.engine, "engine_options": entry.options(address),
+            "probes": self.probes, **({} if root is None else {"root": str(root / FOLDER)}),
+        }  # fmt: skip
+        # A suite that has a budget of its own is asked once, at whatever lengths the others are.
+        works = {
+            work.answers_path: work
             for length in lengths
             for profile in self.profiles
             for work in expand(
                 self.presets, self.suites, self.sizes, seeds, languages, self.knobs, self.changes,
-                model=entry.model, engine=entry.engine, engine_options=entry.options(address),
-                length=length, profile=profile, probes=self.probes, **more,
+                length=length, profile=profile, **same,
             )
-        )  # fmt: skip
-        # A suite that has a budget of its own is asked once, at whatever lengths the others are.
-        own = {
-            (work.cell.name, work.language, work.budget, work.cell.label): work for work in every
-        }
-        return sorted(own.values(), key=lambda work: (languages.index(work.language), work.budget))
+        }  # fmt: skip
+        return sorted(works.values(), key=lambda work: (work.language, work.budget))
 
 
 def answer(works: Sequence[Work], finished: Callable[[Work], object]) -> dict[Path, str]:
@@ -209,19 +204,11 @@ def _said(work: Work) -> dict[str, Any]:
     return {} if said.get("step") == "compare" else said
 
 
-def _names(parameter: str, given: Any, known: Sequence[str]) -> Iterator[str]:
-    """Yield names, ``"all"`` for all that are known; a file is known by its whole path."""
-    if given == "all":
-        given = [*known]
-    names = [each for each in listed(given) if each] if isinstance(given, str) else given
-    for name in _several(parameter, names):
-        is_file = isinstance(name, str) and name.endswith(".yaml")
-        yield str(Path(name).expanduser().resolve()) if is_file else name
-
-
-def _several(parameter: str, values: Any) -> Sequence[Any]:
-    listed_ = isinstance(values, (list, tuple)) and len(values) > 0
-    require(listed_, parameter, values, "a list with at least one entry")
-    for number, value in enumerate(values):
-        require(value not in values[:number], parameter, value, "given once")
-    return list(values)
+def _names(given: Any, known: Iterable[str]) -> Any:
+    """Return names as a list, all that are known for ``"all"``; a file by its whole path."""
+    if isinstance(given, str):
+        given = [*known] if given == "all" else listed(given)
+    return [
+        str(Path(name).expanduser().resolve()) if str(name).endswith(".yaml") else name
+        for name in (given if isinstance(given, (list, tuple)) else [given])
+    ]

@@ -14,7 +14,7 @@ from dataclasses import MISSING, dataclass, field, fields
 from pathlib import Path
 from typing import Any, Self, TypeVar
 
-from rulerlib import checkpoints, models, predict
+from rulerlib import checkpoints, predict
 from rulerlib.errors import (
     ParameterError,
     dictionary,
@@ -24,6 +24,7 @@ from rulerlib.errors import (
     require,
     whole_number,
 )
+from rulerlib.fields import check
 from rulerlib.models import options
 
 _NAME = re.compile(r"[a-z0-9](?:[a-z0-9._-]{,38}[a-z0-9])?")
@@ -61,16 +62,15 @@ class Resources:
         whole_number("gpus", self.gpus, 0)
         whole_number("cpus", self.cpus, 1)
         positive("memory_gb", self.memory_gb)
-        hours: Any = self.hours
-        if isinstance(hours, Mapping):
-            # JSON has no keys that are numbers.
-            hours = {int(key) if str(key).isdecimal() else key: hours[key] for key in hours}
-            require(hours, "hours", self.hours, "a number of hours for each length")
-            for length in hours:
-                whole_number("hours", length, 1)
+        hours: Any = self.hours if isinstance(self.hours, Mapping) else {1: self.hours or 1}
+        # JSON has no keys that are numbers.
+        hours = {int(key) if str(key).isdecimal() else key: hours[key] for key in hours}
+        require(hours, "hours", self.hours, "a number of hours for each length")
+        for length, value in hours.items():
+            whole_number("hours", length, 1)
+            positive("hours", value)
+        if isinstance(self.hours, Mapping):
             object.__setattr__(self, "hours", hours)
-        for value in hours.values() if isinstance(hours, dict) else [hours]:
-            positive("hours", 1 if hours is None else value)
         holds = self.partition is None or is_text(self.partition)
         require(holds, "partition", self.partition, "the name of a queue, or None")
 
@@ -152,9 +152,8 @@ class PlannedModel:
     decoding: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        models.engine_class(self.engine)
+        check(engine=self.engine, engine_options=self.engine_options)
         checkpoints.checked(self.model, self.engine)
-        options.checked("engine_options", self.engine_options)
         dictionary("format", self.format, '{"chat": false}')
         dictionary("decoding", self.decoding, '{"temperature": 0.7}')
         if self.server is not None:
@@ -241,6 +240,15 @@ def within(place: str) -> Iterator[None]:
     except ParameterError as error:
         name = f"{place}.{error.parameter}" if place else error.parameter
         raise ParameterError(name, error.value, error.allowed) from error
+
+
+def several(parameter: str, values: Any) -> list[Any]:
+    """Return values as a list, which must have at least one, and each once."""
+    listed = isinstance(values, (list, tuple)) and len(values) > 0
+    require(listed, parameter, values, "a list with at least one entry")
+    for number, value in enumerate(values):
+        require(value not in values[:number], parameter, value, "given once")
+    return list(values)
 
 
 def positive(parameter: str, value: Any) -> None:

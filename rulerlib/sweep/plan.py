@@ -16,13 +16,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
 
-from rulerlib import packages, paths, tasks
+from rulerlib import languages, packages, paths, tasks
 from rulerlib.errors import DataError, dictionary, require, whole_number
-from rulerlib.fields import check_length, home
+from rulerlib.fields import check, check_length, home
 from rulerlib.prompts import Decoding, PromptFormat
 from rulerlib.runs import Run
 from rulerlib.sweep.memories import Memories
-from rulerlib.sweep.models import PlannedModel, built, positive
+from rulerlib.sweep.models import PlannedModel, built, positive, several
 
 TaskKnobs = tuple[str, dict[str, Any]]
 """A task and its knobs."""
@@ -82,25 +82,21 @@ class Plan:
     hours_per_job: float = 8
 
     def __post_init__(self) -> None:
-        for name in ("languages", "lengths", "seeds"):
-            values = getattr(self, name)
-            several = isinstance(values, (list, tuple)) and len(values) > 0
-            require(several, name, values, "a list with at least one entry")
-            for number, value in enumerate(values):
-                require(value not in values[:number], name, value, "given once")
-        for length in self.lengths:
+        set_ = object.__setattr__
+        set_(self, "languages", [_lasting(code) for code in several("languages", self.languages)])
+        for length in several("lengths", self.lengths):
             check_length("lengths", length)
-        for seed in self.seeds:
+        set_(self, "lengths", sorted(self.lengths))
+        for seed in several("seeds", self.seeds):
             whole_number("seeds", seed, 0)
-        whole_number("num_samples", self.num_samples, 1)
+        check(num_samples=self.num_samples, output=self.output)
         whole_number("cells_per_job", self.cells_per_job, 1)
         positive("hours_per_job", self.hours_per_job)
-        paths.named("output", self.output, "the name of a folder")
-        object.__setattr__(self, "lengths", tuple(sorted(self.lengths)))
+        if self.question_language is not None:
+            set_(self, "question_language", _lasting(self.question_language, "question_language"))
         if self.texts is not None:
             path = paths.named("texts", self.texts, "the name of a file or folder")
-            # Jobs run in another folder.
-            object.__setattr__(self, "texts", str(path.resolve()))
+            set_(self, "texts", str(path.resolve()))
         require(self.models, "models", dict(self.models), "at least one model by name")
         _ = self.asked
 
@@ -188,6 +184,13 @@ class Plan:
             format=self.format_of(entry), decoding=self.decoding_of(entry),
             **{name: getattr(self, name) for name in same}, **particular,
         )  # fmt: skip
+
+
+def _lasting(language: str, parameter: str = "languages") -> str:
+    """Return the name of a language by which jobs find it, which run in another folder."""
+    if languages.load(language, parameter).code == language:
+        return language
+    return str(Path(language).expanduser().resolve())
 
 
 def read_settings(path: str | Path) -> dict[str, Any]:

@@ -103,7 +103,7 @@ def run(
         # What a power cut takes of it is answered again at once: the answers themselves are there.
         files.write_object(sweep.cost_path(cell), cost, lasting=False)
 
-    with _alone(sweep.lock(job), job.name):
+    with _alone(sweep.mark(job), job.name):
         left = [cell for cell in job.cells if not sweep.is_done(cell)]
         for cell in job.cells:
             if cell not in left:

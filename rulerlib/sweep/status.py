@@ -99,7 +99,7 @@ def status(sweep: Sweep) -> Status:
     """Return the state of every cell of a sweep, as it stands on disk now."""
     now = Status()
     for job in sweep.jobs:
-        running = lock.holder(sweep.lock(job))
+        running = lock.holder(sweep.mark(job))
         if running:
             now.running.append(f"{job.name} is running: {running}")
         for cell in job.cells:

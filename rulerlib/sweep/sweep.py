@@ -143,12 +143,8 @@ class Sweep:
         return str(self.root)
 
     def mark(self, job: Job) -> Path:
-        """Return the file that says to `workflow/` that all of a job is done."""
+        """Return the file that says to `workflow/` that a job is done; its lock is the job's."""
         return self.folder / "jobs" / f"{job.name}.done"
-
-    def lock(self, job: Job) -> Path:
-        """Return what only one process at a time works at."""
-        return self.folder / "jobs" / job.name
 
     def log(self, job: Job) -> Path:
         """Return the file of what a job printed."""
@@ -302,8 +298,8 @@ def _check_unchanged(before: Sweep, sweep: Sweep) -> None:
     was, now = _folders(before), _folders(sweep)
     # What is new binds nobody yet.
     now = {name: folder for name, folder in now.items() if name in was}
-    fewest = max(sweep.plan.num_samples, before.plan.num_samples)
-    was["num_samples"], now["num_samples"] = fewest, sweep.plan.num_samples
+    most = max(sweep.plan.num_samples, before.plan.num_samples)
+    was["num_samples"], now["num_samples"] = most, sweep.plan.num_samples
     remedy = "take the change back, choose another output folder, or give the model another name"
     compare(before.folder, was, now, remedy=remedy)
 

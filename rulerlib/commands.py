@@ -70,6 +70,6 @@ def _is_closed(stream: TextIO) -> bool:
     if not hasattr(select, "poll"):
         return True
     # Not by writing to it: what was written before may be gone, or may still be held.
-    asked = select.poll()
-    asked.register(stream.fileno(), 0)
-    return any(event & (select.POLLERR | select.POLLHUP) for _, event in asked.poll(0))
+    poll = select.poll()
+    poll.register(stream.fileno(), 0)
+    return any(happened & (select.POLLERR | select.POLLHUP) for _, happened in poll.poll(0))

@@ -67,7 +67,7 @@ def check(**values: Any) -> None:
         RULES[name](name, given)
 
 
-def check_fields(made: Any) -> None:
+def check_fields(instance: Any) -> None:
     """Check the fields of a dataclass that are parameters; None may stand where it is the default.
 
     Raises
@@ -75,8 +75,8 @@ def check_fields(made: Any) -> None:
     ParameterError
         As `check`.
     """
-    for item in dataclasses.fields(made):
-        given = getattr(made, item.name)
+    for item in dataclasses.fields(instance):
+        given = getattr(instance, item.name)
         if item.name in RULES and not (given is None and item.default is None):
             check(**{item.name: given})
 

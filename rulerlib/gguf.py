@@ -318,7 +318,7 @@ def _unpack(path: Path, unpacked: Path, name: str) -> None:
     transformers.utils.logging.disable_progress_bar()
     with tempfile.TemporaryDirectory(dir=unpacked.parent, prefix=f".{unpacked.name}-") as staging:
         # Alone in a folder: what lies beside the user's file is none of the model's.
-        alone, made = Path(staging) / "file", Path(staging) / "made"
+        alone, saved = Path(staging) / "file", Path(staging) / "made"
         alone.mkdir()
         (alone / path.name).symlink_to(path.resolve())
         try:
@@ -336,9 +336,9 @@ def _unpack(path: Path, unpacked: Path, name: str) -> None:
             # transformers raises whatever it stumbles over in a damaged file.
             reason = shortened(f"{type(error).__name__}: {error}", 200)
             raise ParameterError("model", name, f"a GGUF file that loads ({reason})") from error
-        model.save_pretrained(made)
-        tokenizer.save_pretrained(made)
-        made.replace(unpacked)
+        model.save_pretrained(saved)
+        tokenizer.save_pretrained(saved)
+        saved.replace(unpacked)
 
 
 def _fields(path: Path, name: str) -> dict[str, Any]:
@@ -389,7 +389,7 @@ def _split(backend: Any, fields: Mapping[str, Any], name: str) -> None:
     tokenizers = packages.load("tokenizers", "hf", "Reading a GGUF file")
     kind = fields.get("tokenizer.ggml.pre")
     table = "transformers.integrations.gguf.gguf_tokenizer_mapping"
-    known = importlib.import_module(table).GGUF_PRE_TOKENIZER_SPLITS
+    others = importlib.import_module(table).GGUF_PRE_TOKENIZER_SPLITS
     if kind in _DIGITS:
         split = tokenizers.pre_tokenizers
         digits = split.Digits(individual_digits=True)
@@ -403,6 +403,6 @@ def _split(backend: Any, fields: Mapping[str, Any], name: str) -> None:
                 single=f"{token} $A", special_tokens=[(token, bos)]
             )
     else:
-        readable = sorted({*_AS_GPT2, *_DIGITS, *_LLAMA3, *known})
+        readable = sorted({*_AS_GPT2, *_DIGITS, *_LLAMA3, *others})
         allowed = f"a GGUF file whose tokenizer.ggml.pre is one of {', '.join(readable)}"
         require(kind in readable, "model", name, f"{allowed}, not {kind!r}")

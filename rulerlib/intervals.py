@@ -231,8 +231,8 @@ def recovered(
         Of the two means, over samples.
     """
 
-    def reach(own: float, other: float) -> float:
-        return math.sqrt(max(0.0, own * own - 2 * correlation * own * other + other * other))
+    def reach(one: float, other: float) -> float:
+        return math.sqrt(max(0.0, one * one - 2 * correlation * one * other + other * other))
 
     (p, p_low, p_high), (q, q_low, q_high) = first, second
     low = p - q - reach(p - p_low, q_high - q)

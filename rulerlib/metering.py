@@ -156,7 +156,9 @@ def peak_gpu_memory() -> int:
     torch = sys.modules.get("torch")
     if torch is None or not torch.cuda.is_available():
         return 0
-    return sum(torch.cuda.max_memory_allocated(each) for each in range(torch.cuda.device_count()))
+    return sum(
+        torch.cuda.max_memory_allocated(device) for device in range(torch.cuda.device_count())
+    )
 
 
 def costs(answered: Iterable[tuple[Cell, Sequence[Prediction]]]) -> list[dict[str, Any]]:
@@ -169,9 +171,9 @@ def costs(answered: Iterable[tuple[Cell, Sequence[Prediction]]]) -> list[dict[st
     """
     rows = [
         {"task": cell.label, "length": f"{cell.length:,}", "n": len(records),
-         "prompt tokens": sum(each.others.get("prompt_tokens", 0) for each in records),
-         "generated tokens": sum(each.others["tokens_generated"] for each in records),
-         "cut off": sum(not each.others["finished"] for each in records)}
+         "prompt tokens": sum(record.others.get("prompt_tokens", 0) for record in records),
+         "generated tokens": sum(record.others["tokens_generated"] for record in records),
+         "cut off": sum(not record.others["finished"] for record in records)}
         for cell, records in answered
     ]  # fmt: skip
     sums = {name: sum(row[name] for row in rows) for name in list(rows[0])[2:]}

@@ -171,11 +171,11 @@ class Parts(Sequence[Part]):
         """Return the parts that are given one by one, in any order."""
         groups: dict[tuple[str, tuple[str, ...]], list[Part]] = {}
         for part in parts:
-            known = tuple(name for name in _MORE if getattr(part, name) is not None)
-            groups.setdefault((part.role, known), []).append(part)
+            names = tuple(name for name in _MORE if getattr(part, name) is not None)
+            groups.setdefault((part.role, names), []).append(part)
         columns = []
-        for (role, known), group in groups.items():
-            more = {name: [getattr(part, name) for part in group] for name in known}
+        for (role, names), group in groups.items():
+            more = {name: [getattr(part, name) for part in group] for name in names}
             starts, ends = [part.start for part in group], [part.end for part in group]
             columns.append(Column(role, starts, ends, more))
         return cls(columns)

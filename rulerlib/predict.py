@@ -275,10 +275,10 @@ def _counter(about: dict[str, Any], model: Model, frame: Frame) -> Callable[[Sam
     generated = about.get("tokens_to_generate", 0)
     was, now = {**UNSAID, **about}, frame.format.settings()
     now["tokenizer_fingerprint"] = model.tokenizer.fingerprint
-    known = generated and all(was.get(name) == now[name] for name in COUNTED)
+    counted = generated and all(was.get(name) == now[name] for name in COUNTED)
 
     def count(sample: Sample) -> int:
-        if known and sample.length_w_model_temp:
+        if counted and sample.length_w_model_temp:
             return sample.length_w_model_temp - int(generated)
         text = frame.prompt(sample.input, sample.answer_prefix)
         return model.tokenizer.count(text) + frame.special
@@ -410,16 +410,16 @@ def record(
     text, told = writable(answer.text), writable(answer.thinking)
     if told and frame.chat:
         # A server that tells thinking apart has taken out what the template has begun as well.
-        thought, said, unended = split_thinking(text, frame.format.thinking_tags)
+        thought, answered, unended = split_thinking(text, frame.format.thinking_tags)
     else:
-        thought, said, unended = frame.split(text)
+        thought, answered, unended = frame.split(text)
     thought = told + thought
-    where = "thinking" if unended or (told and not said) else "answer"
+    where = "thinking" if unended or (told and not answered) else "answer"
     return Prediction(
         index=sample.index,
         input=sample.input,
         outputs=sample.outputs,
-        pred=said,
+        pred=answered,
         others={
             "task": sample.task,
             "language": sample.language,

@@ -119,8 +119,8 @@ class PromptFormat:
     def settings(self) -> dict[str, Any]:
         """Return all fields as plain data, as they are recorded."""
         # Not asdict, which takes five times as long: a cell asks for this again and again.
-        own = {item.name: getattr(self, item.name) for item in fields(self)}
-        return own | {"thinking_tags": [*self.thinking_tags], "stop": [*self.stop]}
+        values = {item.name: getattr(self, item.name) for item in fields(self)}
+        return values | {"thinking_tags": [*self.thinking_tags], "stop": [*self.stop]}
 
     @classmethod
     def from_settings(cls, settings: Mapping[str, Any]) -> Self:

@@ -81,16 +81,16 @@ def ask(turns: Sequence[Turn], threshold: float, progress: Progress) -> None:
 
 def _ask(turns: Sequence[Turn], threshold: float, progress: Progress) -> None:
     """Ask the tasks of one length in turn."""
-    asked = [0] * len(turns)
+    counts = [0] * len(turns)
     most, step = max(turn.most for turn in turns), max(turn.step for turn in turns)
     for look in sequential.looks(most, step):
         for number, turn in enumerate(turns):
             count = min(look, turn.most)
             turn.ask(count)
-            progress.advance(turn.weight * (count - asked[number]) / turn.most)
-            asked[number] = count
-        tallies = [turn.tally(count) for turn, count in zip(turns, asked, strict=True)]
+            progress.advance(turn.weight * (count - counts[number]) / turn.most)
+            counts[number] = count
+        tallies = [turn.tally(count) for turn, count in zip(turns, counts, strict=True)]
         if sequential.side(tallies, threshold):
             break
-    for turn, count in zip(turns, asked, strict=True):
+    for turn, count in zip(turns, counts, strict=True):
         progress.advance(turn.weight * (1 - count / turn.most), measured=False)

@@ -70,14 +70,14 @@ class Run(Parameters):
         DataError, MissingExtraError
             As `Parameters` and `loaded_engine`.
         """
-        own = {item.name for item in fields(cls)} - _NOT_SET - (set() if family else _STUDY)
+        settable = {item.name for item in fields(cls)} - _NOT_SET - (set() if family else _STUDY)
         first = tasks.names("all", family)[0]
         knobs = [*tasks.TASKS[first].settings()] if family else [*tasks.COMMON]
-        values = notebook_parameters(namespace, [*sorted(own), *_FORMAT, *_DECODING, *knobs])
+        values = notebook_parameters(namespace, [*sorted(settable), *_FORMAT, *_DECODING, *knobs])
         set_ = {name: value for name, value in values.items() if value is not None}
         require("tasks" in values, "tasks", None, "a name, several with commas between, or 'all'")
         run = cls(
-            **{name: value for name, value in values.items() if name in own},
+            **{name: value for name, value in values.items() if name in settable},
             format=PromptFormat(**{_FORMAT[name]: set_[name] for name in _FORMAT if name in set_}),
             decoding=Decoding(
                 **{_DECODING[name]: set_[name] for name in _DECODING if name in set_}
@@ -103,12 +103,12 @@ class Run(Parameters):
 
     def _check_room(self) -> None:
         """Check that the disk can hold the questions, and the answers, which repeat them."""
-        made = [cell for cell in (*self.cells, *self.study_cells) if not self._is_given(cell)]
+        cells = [cell for cell in (*self.cells, *self.study_cells) if not self._is_given(cell)]
         copies = 1 + self.decoding.samples
-        tokens, free = sum(cell.length * self._most(cell) for cell in made), files.free(self.root)
+        tokens, free = sum(cell.length * self._most(cell) for cell in cells), files.free(self.root)
         # A sample of each is made only where it matters. A disk without any room cannot be written.
         if free and copies * tokens * files.MOST_PER_TOKEN > free:
-            sizes = [questions.size(self.dataset(cell), self._most(cell)) for cell in made]
+            sizes = [questions.size(self.dataset(cell), self._most(cell)) for cell in cells]
             files.check_room(self.root, copies * sum(sizes), self.num_samples)
 
     # --- What is asked -------------------------------------------------------------------------
@@ -137,7 +137,7 @@ class Run(Parameters):
         """
         self._check_limit("length", self.length)
         if self.given:
-            return tuple(self._given_cell(*each) for each in self.given)
+            return tuple(self._given_cell(*at) for at in self.given)
         cells = (self.cell(task, size, self.knobs) for size in self.lengths for task in self.tasks)
         return tuple(cell for cell in cells if self._fits(cell, self.length))
 
@@ -167,7 +167,7 @@ class Run(Parameters):
             for (task, knobs), setting in zip(self.rows, self.settings_of_study, strict=True)
         ]
         try:
-            return tuple(each for each in cells if self._fits(each[0], longest))
+            return tuple(pair for pair in cells if self._fits(pair[0], longest))
         except ParameterError as error:
             if error.parameter != "length":
                 raise
@@ -176,7 +176,7 @@ class Run(Parameters):
     def cell(self, task: str, length: int, knobs: Mapping[str, Any]) -> Cell:
         """Return the cell of a task at a length, whether its prompts fit there or not."""
         usual, row = tasks.resolve(task).settings(), tasks.resolve(task, **knobs)
-        own = self.own_texts if row.reads_texts else None
+        texts = self.own_texts if row.reads_texts else None
         return replace(
             self._usual_cell,
             task=task,
@@ -186,7 +186,7 @@ class Run(Parameters):
             queries_per_context=self.queries_per_context,
             # Where everything fits, nothing can be cut, and the answers are the same.
             allow_truncation=self.allow_truncation and length > (self._longest or length),
-            texts=None if own is None else f"{Path(str(self.texts)).name}-{digest(own)[:8]}",
+            texts=None if texts is None else f"{Path(str(self.texts)).name}-{digest(texts)[:8]}",
             question_language=self.question_language,
             family=row.family.origin or None,
         )
@@ -342,8 +342,8 @@ class Run(Parameters):
         """
         cells = self.cells if cells is None else cells
         # All cells are checked before the first is written.
-        made = {cell: self.dataset(cell) for cell in cells if not self._is_given(cell)}
-        for cell, data in made.items():
+        datasets = {cell: self.dataset(cell) for cell in cells if not self._is_given(cell)}
+        for cell, data in datasets.items():
             questions.write(data, self.questions(cell).parent)
         return [self.questions(cell) for cell in cells]
 

@@ -93,7 +93,7 @@ def tally(values: Sequence[float], clusters: Sequence[Hashable]) -> Tally:
     drawn: dict[Hashable, list[float]] = {}
     for value, cluster in zip(values, clusters, strict=True):
         drawn.setdefault(cluster, []).append(value)
-    return math.fsum(math.fsum(own) / len(own) for own in drawn.values()), len(drawn)
+    return math.fsum(math.fsum(draws) / len(draws) for draws in drawn.values()), len(drawn)
 
 
 def side(tallies: Sequence[Tally], threshold: float, confidence: float = 0.95) -> str | None:

@@ -84,9 +84,9 @@ def sample(record: Sample, context: int = 700) -> Html:
         lines.append(text[start:end])
         at = end
     operands = [text[part.start : part.end] for part in record.parts.of_role("operand")]
-    legend, said = "", ""
+    legend, operands_told = "", ""
     if operands:
-        said = f"\n{_LEGEND['operand']}: {', '.join(operands)}"
+        operands_told = f"\n{_LEGEND['operand']}: {', '.join(operands)}"
         marks = [mark for mark in _LEGEND if mark in {mark for _, _, mark in spans}]
         named = (
             f"<b style='{MARKS[mark]};margin-right:.6em'>{_LEGEND[mark]}</b>" for mark in marks
@@ -100,7 +100,7 @@ def sample(record: Sample, context: int = 700) -> Html:
     return Html(
         f"<div lang='{record.language}' style='{BOX}'>{''.join(shown)}</div>{legend}"
         f"<div><b>{WANTED}</b> {spoken(wanted, record.language)} ({markup(facts)})</div>",
-        f"{''.join(lines)}\n\n{WANTED} {wanted} ({facts}){said}",
+        f"{''.join(lines)}\n\n{WANTED} {wanted} ({facts}){operands_told}",
     )
 
 
@@ -142,16 +142,16 @@ def answers(table: pd.DataFrame) -> Html:
         depths = _listed(row["depths"]) or "–"
         about = f"{row['task']}, {row['length']:,} tokens, sample {row['index']}, depth {depths}"
         # Of several models, languages or kinds of mistakes, say which.
-        known = (str(row[name]) for name in ("error", "model", "language") if name in row)
-        about = ": ".join([*known, about])
+        more = (str(row[name]) for name in ("error", "model", "language") if name in row)
+        about = ": ".join([*more, about])
         wanted = shortened(_wanted(row["outputs"], row["task"]))
-        said = shortened(row["pred"].strip())
+        answer_text = shortened(row["pred"].strip())
         code = row.get("language") or table.attrs.get("language", "")
         boxes.append(
             f"<div style='{BOX}'><b>{markup(about)}</b>\nwanted: {spoken(wanted, code)}\n"
-            f"said: {spoken(said, code) if said else '<i>nothing</i>'}</div>"
+            f"said: {spoken(answer_text, code) if answer_text else '<i>nothing</i>'}</div>"
         )
-        lines.append(f"{about}\n  wanted: {wanted}\n  said: {said or '(nothing)'}")
+        lines.append(f"{about}\n  wanted: {wanted}\n  said: {answer_text or '(nothing)'}")
     return Html("".join(boxes), "\n".join(lines))
 
 
@@ -245,7 +245,7 @@ def answer(
     names
         The sources in words.
     """
-    wanted, said = shortened(", ".join(record.outputs)), shortened(record.pred.strip())
+    wanted, answer_text = shortened(", ".join(record.outputs)), shortened(record.pred.strip())
     language = record.others.get("language", "")
     shown, left = [], max(0, len(tokens) - 2 * TOKENS_EDGE)
     for text, source in (*tokens[:TOKENS_EDGE], *tokens[TOKENS_EDGE + left :]):
@@ -263,12 +263,12 @@ def answer(
         f"<div style='padding:.5em .8em;border-left:4px solid {edge};background:#8882'>"
         f"<b>{markup(verdict)}</b> ({markup(about)})"
         f"<div style='margin:.4em 0;font-size:1.1em;overflow-wrap:anywhere'>"
-        f"{f'“{spoken(said, language)}”' if said else f'<i>{SILENT}</i>'}</div>"
+        f"{f'“{spoken(answer_text, language)}”' if answer_text else f'<i>{SILENT}</i>'}</div>"
         f"{WANTED} {spoken(wanted, language)}</div>"
         f"<div style='margin-top:.5em'>{len(tokens)} tokens:</div>"
         f"<div style='line-height:2;overflow-wrap:anywhere'>{''.join(shown)}</div>"
         f"{_key({name: markup(text) for name, text in key.items()})}",
-        f"{verdict} ({about})\nsaid: {said}\nwanted: {wanted}\ntokens: {words}",
+        f"{verdict} ({about})\nsaid: {answer_text}\nwanted: {wanted}\ntokens: {words}",
     )
 
 
@@ -371,12 +371,12 @@ def memory_answers(given: Iterable[tuple[str, Prediction]]) -> Html:
     """
     boxes, lines = [], []
     for name, record in given:
-        prompt, said = shortened(record.input), shortened(record.pred.strip())
+        prompt, answer_text = shortened(record.input), shortened(record.pred.strip())
         wanted, language = ", ".join(record.outputs), record.others.get("language", "")
         boxes.append(
             f"<div style='{BOX}'><b>{markup(name)}</b>\n{spoken(prompt, language)}\n\n"
-            f"<b>said:</b> {spoken(said, language) if said else f'<i>{SILENT}</i>'}"
+            f"<b>said:</b> {spoken(answer_text, language) if answer_text else f'<i>{SILENT}</i>'}"
             f" <b>wanted:</b> {spoken(wanted, language)}</div>"
         )
-        lines.append(f"{name}\n{prompt}\n\nsaid: {said or SILENT} wanted: {wanted}")
+        lines.append(f"{name}\n{prompt}\n\nsaid: {answer_text or SILENT} wanted: {wanted}")
     return Html("".join(boxes), "\n\n".join(lines))

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from rulerlib.store.cell import Cell
 
 
-def lines(*said: str, codes: Iterable[str] = ()) -> Html:
+def lines(*sentences: str, codes: Iterable[str] = ()) -> Html:
     """Return sentences, each on a line of its own.
 
     Parameters
@@ -34,88 +34,88 @@ def lines(*said: str, codes: Iterable[str] = ()) -> Html:
         Of the languages that the first line names behind "Language": each in its own words, which
         a screen reader reads so.
     """
-    shown = [markup(each) for each in said]
+    shown = [markup(sentence) for sentence in sentences]
     for code in codes:
         name = languages.load(code).name
         before, label, named = shown[0].rpartition("Language: ")
         shown[0] = before + label + named.replace(markup(name), spoken(name, code))
-    return Html(f"<p>{'<br>'.join(shown)}</p>", "\n".join(said))
+    return Html(f"<p>{'<br>'.join(shown)}</p>", "\n".join(sentences))
 
 
-def run(asked: Run) -> Html:
+def run(run: Run) -> Html:
     """Return in two lines what a run asks of which model, and how; in more, what it asks otherwise.
 
     Nothing is asked for it, and the weights of the model are not loaded.
     """
-    language = languages.load(asked.language).name
-    other = asked.question_language and languages.load(asked.question_language).name
+    language = languages.load(run.language).name
+    other = run.question_language and languages.load(run.question_language).name
     # Of `data` a few tasks may be there, where all would be taken.
-    tasks = {cell.task for cell in asked.cells}
-    names = listed([name for name in asked.tasks if name in tasks])
+    tasks = {cell.task for cell in run.cells}
+    names = listed([name for name in run.tasks if name in tasks])
     first = (
-        f"{asked.name} is asked {names} at {_lengths(asked.cells)} tokens:"
-        f" {_count(asked, asked.cells)}. Language: {language}"
+        f"{run.name} is asked {names} at {_lengths(run.cells)} tokens:"
+        f" {_count(run, run.cells)}. Language: {language}"
         f"{f', with questions in {other}' if other else ''}."
-        f"{_too_short(asked)}{_repeated([*asked.cells, *asked.study_cells], asked)}"
+        f"{_too_short(run)}{_repeated([*run.cells, *run.study_cells], run)}"
     )
-    studied = asked.study_cells
+    studied = run.study_cells
     study = (
-        f" The study compares {said_count(len(asked.rows), 'setting')} at {_lengths(studied)}"
-        f" tokens: {_count(asked, studied)}.{_not_studied(asked)}"
+        f" The study compares {said_count(len(run.rows), 'setting')} at {_lengths(studied)}"
+        f" tokens: {_count(run, studied)}.{_not_studied(run)}"
         if studied
         else ""
     )
-    codes = (asked.language, asked.question_language)
-    told = (first + _counted(asked), f"{_decoded(asked)}{study}", *_raised(asked))
-    return lines(*told, codes=filter(None, codes))
+    codes = (run.language, run.question_language)
+    sentences = (first + _counted(run), f"{_decoded(run)}{study}", *_raised(run))
+    return lines(*sentences, codes=filter(None, codes))
 
 
-def _too_short(asked: Run) -> str:
+def _too_short(run: Run) -> str:
     """Return in words which tasks are not asked at which lengths, because they do not fit."""
-    if asked.given:
+    if run.given:
         return ""
-    there = {(cell.task, cell.length) for cell in asked.cells}
+    there = {(cell.task, cell.length) for cell in run.cells}
     left = {
-        length: [task for task in asked.tasks if (task, length) not in there]
-        for length in asked.lengths
+        length: [task for task in run.tasks if (task, length) not in there]
+        for length in run.lengths
     }
     clauses = [f"{listed(names)} at {thousands(at)}" for at, names in left.items() if names]
     return f" Not asked, because the length is too short: {'; '.join(clauses)}." if clauses else ""
 
 
-def _repeated(cells: Sequence[Cell], asked: Run) -> str:
+def _repeated(cells: Sequence[Cell], run: Run) -> str:
     """Return in words how often the sentences of a haystack are repeated, where they are."""
     most: dict[int, float] = {}
     for cell in cells:
-        if factor := asked.repeats(cell):
+        if factor := run.repeats(cell):
             most[cell.length] = max(factor, most.get(cell.length, 0))
     times = [f"{factor:g} times at {thousands(at)}" for at, factor in sorted(most.items())]
-    said = " The haystacks repeat their texts: on average a sentence stands there"
-    return f"{said} {listed(times, 8)}." if times else ""
+    begin = " The haystacks repeat their texts: on average a sentence stands there"
+    return f"{begin} {listed(times, 8)}." if times else ""
 
 
-def _not_studied(asked: Run) -> str:
+def _not_studied(run: Run) -> str:
     """Return in words which knobs of a run its study does not have; empty where it has them all."""
-    names = [name for name in asked.knobs if any(name not in knobs for _, knobs in asked.rows)]
+    names = [name for name in run.knobs if any(name not in knobs for _, knobs in run.rows)]
     if not names:
         return ""
-    chronicle = asked.family == "drop" and "source" in names
+    chronicle = run.family == "drop" and "source" in names
     asks = ", and asks the fictional chronicle" if chronicle else ""
     return f" It keeps to the settings of its rows, without {listed(names)} as set above{asks}."
 
 
-def _raised(asked: Run) -> list[str]:
+def _raised(run: Run) -> list[str]:
     """Return in words which settings have more keys than were set, because more are asked for."""
-    said = []
-    for name, knobs in [*((name, asked.knobs) for name in asked.tasks), *asked.rows]:
+    sentences = []
+    for name, knobs in [*((name, run.knobs) for name in run.tasks), *run.rows]:
         wanted = {**tasks.TASKS[name].settings(), **knobs}.get("num_needle_k")
         keys = tasks.resolve(name, **knobs).settings().get("num_needle_k")
         if keys != wanted:
-            said.append(
+            sentences.append(
                 f"{name}: num_needle_k is {keys}, not {wanted}, because {keys} keys are asked for"
                 " (num_needle_q)."
             )
-    return [*dict.fromkeys(said)]
+    return [*dict.fromkeys(sentences)]
 
 
 def _lengths(cells: Sequence[Cell]) -> str:
@@ -123,40 +123,40 @@ def _lengths(cells: Sequence[Cell]) -> str:
     return listed([thousands(length) for length in sorted({cell.length for cell in cells})], 8)
 
 
-def _count(asked: Run, cells: Sequence[Cell]) -> str:
+def _count(run: Run, cells: Sequence[Cell]) -> str:
     """Return in words how many questions the cells ask."""
-    each = sorted({asked.count(cell) for cell in cells})
-    number = str(each[0]) if len(each) == 1 else f"{each[0]} to {each[-1]}"
-    whole = said_count(sum(asked.count(cell) for cell in cells), "question")
-    most = "at most " if asked.sequential and cells is asked.cells else ""
+    counts = sorted({run.count(cell) for cell in cells})
+    number = str(counts[0]) if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
+    whole = said_count(sum(run.count(cell) for cell in cells), "question")
+    most = "at most " if run.sequential and cells is run.cells else ""
     return f"{most}{whole}" + (f", {number} for each task and length" if len(cells) > 1 else "")
 
 
-def _counted(asked: Run) -> str:
+def _counted(run: Run) -> str:
     """Return who counted the lengths of questions that were there already, unless the model did."""
-    own = asked.loaded_engine.tokenizer.fingerprint
-    about = [questions.metadata(path) for path in asked.given.values()]
-    others = {str(each.get("tokenizer")) for each in about
-              if each and each.get("tokenizer_fingerprint") != own}  # fmt: skip
-    said = ""
+    fingerprint = run.loaded_engine.tokenizer.fingerprint
+    about = [questions.metadata(path) for path in run.given.values()]
+    others = {str(metadata.get("tokenizer")) for metadata in about
+              if metadata and metadata.get("tokenizer_fingerprint") != fingerprint}  # fmt: skip
+    sentence = ""
     if others:
-        said = f" Lengths were counted by another tokenizer, {listed(sorted(others))}."
+        sentence = f" Lengths were counted by another tokenizer, {listed(sorted(others))}."
     if not all(about):
-        said += " The files do not say which tokenizer counted their lengths."
-    return said
+        sentence += " The files do not say which tokenizer counted their lengths."
+    return sentence
 
 
-def _decoded(asked: Run) -> str:
+def _decoded(run: Run) -> str:
     """Return in words how answers are chosen and how questions are put."""
-    decoding = asked.decoding
+    decoding = run.decoding
     how = (
         "Greedy decoding"
         if decoding.greedy
         else f"Tokens drawn at temperature {decoding.temperature:g}"
         + (f", {decoding.samples} answers to each question" if decoding.samples > 1 else "")
     )
-    seed = "" if asked.given else f", questions of seed {asked.seed}"
-    templated = asked.loaded_engine.tokenizer.has_template and asked.format.chat is not False
+    seed = "" if run.given else f", questions of seed {run.seed}"
+    templated = run.loaded_engine.tokenizer.has_template and run.format.chat is not False
     return f"{how}{seed}, {'with' if templated else 'without'} a chat template."
 
 

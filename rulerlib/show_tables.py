@@ -72,7 +72,11 @@ def aligned(styler: Any, numbers: Iterable[int]) -> Any:
         text = "white-space: nowrap" if texts.str.len().max() <= SHORT else "min-width: 16em"
         look = next(iter(looks)) if place in places else text
         looks.setdefault(look, []).append(f".col{place}")
-    rules = [{"selector": ", ".join(own), "props": look} for look, own in looks.items() if own]
+    rules = [
+        {"selector": ", ".join(places_of_look), "props": look}
+        for look, places_of_look in looks.items()
+        if places_of_look
+    ]
     return styler.set_table_styles(rules, overwrite=False)
 
 
@@ -124,8 +128,8 @@ def table(
     values = values if isinstance(values, pd.DataFrame) else pd.DataFrame([*values])
     if values.empty and "why" in values.attrs:
         return sentence(values.attrs["why"])
-    known = (*MEASURES, "mean", "found", "accuracy", "share", "cut_off", "copied")
-    shares = [*dict.fromkeys(name for name in (*percent, *known) if name in values)]
+    share_names = (*MEASURES, "mean", "found", "accuracy", "share", "cut_off", "copied")
+    shares = [*dict.fromkeys(name for name in (*percent, *share_names) if name in values)]
     shown = intervals(values.copy(), shares, precision)
     constant = [
         name
@@ -138,8 +142,8 @@ def table(
     shown = shown.drop(columns=constant)
     if "shares" in shown:
         shown["shares"] = [
-            ", ".join(f"{outcome}: {100 * often:.0f} %" for outcome, often in each.items())
-            for each in shown["shares"]
+            ", ".join(f"{outcome}: {100 * often:.0f} %" for outcome, often in outcomes.items())
+            for outcomes in shown["shares"]
         ]
     numbers = numeric(shown, shares)
     # As text: a second format() of a style would undo the escaping of the first.

@@ -93,7 +93,7 @@ def read_texts(source: str | Path | Iterable[str], clean: bool = False) -> tuple
         if not files:
             kinds = ", ".join(f"*{suffix}" for suffix in SUFFIXES)
             raise DataError(f"{path}: no text files ({kinds}) in this folder.")
-        named = [each for file in files for each in _texts(file)]
+        named = [row for file in files for row in _texts(file)]
     else:
         listed = isinstance(source, Iterable)
         require(listed, "texts", source, "a file, a folder, or a list of texts")

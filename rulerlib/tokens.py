@@ -191,7 +191,7 @@ class FastTokenizer(Tokenizer):
         self.backend, self.name, self.chat_template = backend, name, chat_template
         self.special_tokens = dict(special_tokens or {})
         added = backend.get_added_tokens_decoder().items()
-        self._special = {token: each.content for token, each in added if each.special}
+        self._special = {number: token.content for number, token in added if token.special}
         self.all_special_tokens = frozenset(self._special.values())
         ids = {role: backend.token_to_id(token) for role, token in self.special_tokens.items()}
         self.eos_id: int | None = ids.get("eos_token")
@@ -337,11 +337,11 @@ def _add_special_tokens(backend: Any, config: Mapping[str, Any]) -> dict[str, st
     unnamed = [token(value) for value in more] if isinstance(more, list) else []
     decoder = config.get("added_tokens_decoder") or {}
     rows = [token(decoder[key], special=False) for key in sorted(decoder, key=int)]
-    known = {each.content for each in backend.get_added_tokens_decoder().values()}
+    already = {entry.content for entry in backend.get_added_tokens_decoder().values()}
     added = (*rows, *named.values(), *unnamed)
-    backend.add_tokens([each for each in added if each.content not in known])
+    backend.add_tokens([entry for entry in added if entry.content not in already])
     backend.encode_special_tokens = bool(config.get("split_special_tokens"))
-    return {role: each.content for role, each in named.items()}
+    return {role: entry.content for role, entry in named.items()}
 
 
 def _chat_template(configured: Any) -> str | None:

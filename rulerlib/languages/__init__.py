@@ -151,13 +151,7 @@ class Language:
         return str(table)
 
     def section(self, name: str) -> dict[str, Any]:
-        """Return the tables of a section, lists among them, as they stand in its file.
-
-        Raises
-        ------
-        DataError
-            If the pack has no such section: names the file that is missing, and what needs it.
-        """
+        """Return the tables of a section as they stand in its file; raises as `text` does."""
         table = self.templates.get(name)
         if not isinstance(table, dict):
             raise DataError(self._lacks(name))
@@ -212,13 +206,7 @@ class Language:
         return "".join(pieces)
 
     def question(self, *path: str, **names: Any) -> tuple[str, str, str]:
-        """Return what stands before the context, after it, and before the answer, filled in.
-
-        Raises
-        ------
-        DataError
-            If the pack has no such question.
-        """
+        """Return what stands before the context, after it, and before the answer, filled in."""
         head, _, tail = self.fill(*path, "template", **names).partition("{context}")
         return head, tail, self.fill(*path, "answer_prefix", **names)
 
@@ -387,10 +375,10 @@ def _bring(name: str, parameter: str) -> Language:
     allowed = f"one of {', '.join(available())}, or a folder with a {FILE}"
     require(there, parameter, name, allowed)
     language = _load(folder)
-    own = language.code not in available()
-    require(own, parameter, name, f"a pack with a code of its own, not '{language.code}'")
-    known = [path for path, other in _brought().items() if other.code != language.code]
-    os.environ[FOLDERS] = os.pathsep.join(map(str, [*known, folder]))
+    differs = language.code not in available()
+    require(differs, parameter, name, f"a pack with a code of its own, not '{language.code}'")
+    others = [path for path, other in _brought().items() if other.code != language.code]
+    os.environ[FOLDERS] = os.pathsep.join(map(str, [*others, folder]))
     return language
 
 

@@ -305,7 +305,7 @@ def load(name: str, engine: str = "transformers", /, **options: Any) -> Model:
     kind = engine_class(engine)
     parameters = inspect.signature(kind).parameters
     # An engine that hands further arguments on knows their names itself.
-    open_ended = any(each.kind is each.VAR_KEYWORD for each in parameters.values())
+    open_ended = any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values())
     names = [option for option in parameters if option != "name"]
     if packages.is_outside(engine):
         names.append("tokenizer")

@@ -201,8 +201,10 @@ class Engine:
         values = {name: fields.get(name) for name in ("temperature", "top_p", "seed")}
         if values == {**_fields(wanted, 0), "seed": wanted.seed}:
             return wanted.settings()
-        said = {name: "the server's" if value is None else value for name, value in values.items()}
-        return said if wanted.samples == 1 else {**said, "samples": wanted.samples}
+        fields_told = {
+            name: "the server's" if value is None else value for name, value in values.items()
+        }
+        return fields_told if wanted.samples == 1 else {**fields_told, "samples": wanted.samples}
 
     def batch_size(self, length: int) -> None:
         """Return None: the server decides what it reads together."""

@@ -384,8 +384,10 @@ def _complaint(answer: Any) -> tuple[str, str]:
         return (error if isinstance(error, str) else ""), ""
     message = error.get("message") or error.get("detail") or error
     code = error.get("code") or error.get("type") or ""
-    texts = (each if isinstance(each, str) else shortened(each, 300) for each in (message, code))
-    return next(texts), next(texts)
+    message, code = (
+        value if isinstance(value, str) else shortened(value, 300) for value in (message, code)
+    )
+    return message, code
 
 
 def parsed(content: bytes | str) -> Any:

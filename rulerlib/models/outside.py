@@ -88,8 +88,10 @@ class Outside:
     @cached_property
     def tokenizer(self) -> tokens.Tokenizer:
         """The engine's own, or the one that is named."""
-        own = getattr(self._engine, "tokenizer", None)
-        return own if isinstance(own, tokens.Tokenizer) else tokens.load(str(self._tokenizer))
+        tokenizer = getattr(self._engine, "tokenizer", None)
+        if isinstance(tokenizer, tokens.Tokenizer):
+            return tokenizer
+        return tokens.load(str(self._tokenizer))
 
     @property
     def limit(self) -> int | None:

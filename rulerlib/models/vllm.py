@@ -220,14 +220,14 @@ class Engine(Local):
 
     def _likelihood(self, output: Any, prompt: ReadPrompt) -> Likelihood:
         """Return how likely vLLM says a text is."""
-        each = [
+        values = [
             row[token].logprob
             for row, token in zip(output.prompt_logprobs, prompt.ids, strict=True)
             if row is not None
         ]
         # Of the tokens that it begins with, all but the first are predicted by vLLM as well.
-        each = each[self._unpredicted - 1 :]
-        return Likelihood(-math.fsum(each), len(each))
+        values = values[self._unpredicted - 1 :]
+        return Likelihood(-math.fsum(values), len(values))
 
     def _generation(self, output: Any, prompt: ReadPrompt) -> Generation | None:
         """Return what came back; None: vLLM stopped it while it was thinking."""
@@ -305,8 +305,8 @@ def _parameters(request: Request, stop: Sequence[str], **told: Any) -> Any:
 def _check(arguments: dict[str, Any]) -> None:
     from vllm import EngineArgs
 
-    known = [each.name for each in dataclasses.fields(EngineArgs)]
+    names = [item.name for item in dataclasses.fields(EngineArgs)]
     for name in arguments:
         # Not all names that are allowed, but the one that was probably meant.
-        _, bracket, hint = nearest(name, known).partition(" (")
-        require(name in known, "engine option", name, f"an argument of vLLM{bracket}{hint}")
+        _, bracket, hint = nearest(name, names).partition(" (")
+        require(name in names, "engine option", name, f"an argument of vLLM{bracket}{hint}")

@@ -17,7 +17,7 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, Self
 
-from rulerlib import checkpoints, given, metering, models, rounds, samples, tasks
+from rulerlib import checkpoints, given, metering, models, samples, sequential, tasks
 from rulerlib import predict as prediction
 from rulerlib.dataset import Dataset
 from rulerlib.errors import ParameterError, require
@@ -379,7 +379,7 @@ class Run(Parameters):
         models.reserve(self.loaded_engine, longest + self.format.thinking_tokens)
         if self.sequential and cells is self.cells:
             turns = [self._turn(cell, paths[cell]) for cell in cells]
-            rounds.ask(turns, self.threshold, progress)
+            sequential.ask_in_turn(turns, self.threshold, progress)
         else:
             for cell in cells:
                 self._ask(cell, paths[cell], self.count(cell), progress=progress)
@@ -394,11 +394,11 @@ class Run(Parameters):
             sentence_repeats=self.repeats(cell), **options,
         )  # fmt: skip
 
-    def _turn(self, cell: Cell, path: Path) -> rounds.Turn:
+    def _turn(self, cell: Cell, path: Path) -> sequential.Turn:
         """Return a cell of a sequential plan."""
         plan = {"threshold": self.threshold, "planned": self.count(cell)}
         batch = self.loaded_engine.batch_size(cell.length + self.format.thinking_tokens) or 1
-        return rounds.Turn(
+        return sequential.Turn(
             partial(self._ask, cell, path, plan=plan), self.answers(cell), cell.length,
             tasks.resolve(cell.task).scoring, self.count(cell), self.work([cell]),
             batch if self.queries_per_context == 1 else self.queries_per_context,

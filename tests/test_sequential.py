@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize_scalar
 
 from conftest import ROOT, python
-from rulerlib import analysis, rounds, show
+from rulerlib import analysis, sequential, show
 from rulerlib.errors import DataError, ParameterError
 from rulerlib.models import Generation
 from rulerlib.progress import Progress
@@ -294,11 +294,11 @@ def test_contexts_are_one_draw_each_and_tasks_may_end_before_others(tmp_path):
         for index, own, said in lines
     )
     path.write_text(text, "utf-8")
-    turns = [rounds.Turn(asked.append, path, 512, LIST, most, 1.0, 3) for most in (30, 12)]
+    turns = [sequential.Turn(asked.append, path, 512, LIST, most, 1.0, 3) for most in (30, 12)]
     assert turns[0].tally(30) == (pytest.approx(20 / 3), 10)
     assert tally([0, 1, 1] * 10, [index // 3 for index in range(30)])[1] == 10
     bar = Progress(2.0, "", quiet=True)
-    rounds.ask(turns, 50.0, bar)
+    sequential.ask_in_turn(turns, 50.0, bar)
     assert asked == [12, 12, 24, 12, 30, 12]
     assert bar.done == pytest.approx(2)
 

@@ -116,7 +116,7 @@ class Engine(Local):
         for group, members in itertools.groupby(prompts, key=lambda prompt: prompt.request.group):
             batch = list(members)
             if group is None:
-                yield from self._batch(batch, _Context())
+                yield from self._batch(batch, _Opening())
                 continue
             context = self._context([prompt.ids for prompt in batch])
             size = self.batch_size(_width(batch)) if context.padded else 1
@@ -164,7 +164,7 @@ class Engine(Local):
             yield from likelihoods
 
     def _batch(
-        self, batch: list[ReadPrompt], context: _Context
+        self, batch: list[ReadPrompt], context: _Opening
     ) -> Iterator[tuple[int, Generation]]:
         """Read prompts together, and yield what is generated for each."""
         for part, answers in self._parts(batch, functools.partial(self._together, context=context)):
@@ -221,7 +221,7 @@ class Engine(Local):
             )
 
     def _together(
-        self, batch: Sequence[ReadPrompt], context: _Context
+        self, batch: Sequence[ReadPrompt], context: _Opening
     ) -> list[tuple[str, int, bool, float]]:
         """Return each text, its tokens' number, whether it ended, and its share of reading."""
         requests = [prompt.request for prompt in batch]
@@ -262,7 +262,7 @@ class Engine(Local):
             answers.append((text, length, ended or stopped, stopping.reading / len(batch)))
         return answers
 
-    def _context(self, prompts: Sequence[list[int]]) -> _Context:
+    def _context(self, prompts: Sequence[list[int]]) -> _Opening:
         """Return the tokens that all prompts begin with; none where these cannot be read once.
 
         Whole prompts are compared, as tokens: where the context ends and a question begins, a
@@ -274,19 +274,19 @@ class Engine(Local):
         # Something must be left of each prompt, to go on from.
         ids = same[: min(map(len, prompts)) - 1]
         if len(prompts) < 2 or not ids or not self._model._supports_default_dynamic_cache():
-            return _Context()
+            return _Opening()
         from transformers.cache_utils import DynamicLayer
 
         cache = self._empty_cache()
         padded = bool(cache.layers) and all(type(layer) is DynamicLayer for layer in cache.layers)
-        return _Context(ids, padded)
+        return _Opening(ids, padded)
 
     def _empty_cache(self) -> Any:
         from transformers import DynamicCache
 
         return DynamicCache(config=self._model.config.get_text_config(decoder=True))
 
-    def _copied(self, context: _Context, count: int) -> Any:
+    def _copied(self, context: _Opening, count: int) -> Any:
         """Return a copy, for ``count`` prompts, of what the model keeps of a context."""
         if context.cache is None:
             context.cache = self._empty_cache()
@@ -338,7 +338,7 @@ class Engine(Local):
 
 
 @dataclass
-class _Context:
+class _Opening:
     """The tokens that several prompts begin with; none where each prompt is read as a whole.
 
     Attributes

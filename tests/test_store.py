@@ -107,14 +107,6 @@ def test_a_cell_without_settings_stands_where_it_always_did(model, folder, study
     assert cell.answers("runs").as_posix() == f"{root}/{folder}/en/8192/pred/qa_1.jsonl"
 
 
-def test_knobs_are_named_as_they_always_were():
-    knobs = {"num_needle_k": 4, "depth": 50, "haystack": "essay"}
-    cell = dataclasses.replace(BASE, knobs=knobs, queries_per_context=5)
-    assert (
-        cell.label == "niah_single_2+depth=50+haystack=essay+num_needle_k=4+queries_per_context=5"
-    )
-
-
 @pytest.mark.parametrize(
     ("changed", "name", "label"),
     [
@@ -122,6 +114,8 @@ def test_knobs_are_named_as_they_always_were():
         ({"texts": "book.txt-0a1b2c3d"}, "", "+texts=book.txt-0a1b2c3d"),
         ({"knobs": {"depth": None}}, "", "+depth=null"),
         ({"knobs": {"seed": 7}}, "", "+knobs.seed=7"),
+        ({"knobs": {"num_needle_k": 4, "depth": 50, "haystack": "essay"}, "queries_per_context": 5},
+         "", "+depth=50+haystack=essay+num_needle_k=4+queries_per_context=5"),
         ({"knobs": {"source": "data/Dev set.json"}}, "", r"\+source=dev_set\.json--[0-9a-f]{4}"),
         ({"engine": "vllm", "options": {"dtype": "float32"}}, "+dtype=float32+engine=vllm", ""),
         ({"options": {"temperature": 0.5}}, "+options.temperature=0.5", ""),
@@ -182,41 +176,19 @@ def test_values_that_differ_differ_in_place(field, name, one, other):
     assert (first == second) == (places(first) == places(second))
 
 
-@given(names, names)
-def test_texts_that_differ_differ_in_place(one, other):
-    for field in ("texts", "memory", "study", "model"):
-        first, second = (dataclasses.replace(BASE, **{field: value}) for value in (one, other))
-        if field != "model" or not only_case_of_the_model(first, second):
-            assert (one == other) == (places(first) == places(second))
-
-
-def test_knobs_are_handed_on_as_they_are():
+def test_knobs_are_handed_on_as_they_are_and_equal_ones_are_one():
     knobs = {"alpha": 2.0, "pair": (1, 2)}
     cell = dataclasses.replace(BASE, knobs=knobs)
     assert repr(cell.knobs) == repr(knobs)
     assert cell.settings()["knobs"] == {"alpha": 2, "pair": [1, 2]}
-
-
-def test_equal_numbers_are_one_value():
-    one, other = (dataclasses.replace(BASE, knobs={"depth": depth}) for depth in (50, 50.0))
-    assert one == other
-    assert one.label == other.label == "niah_single_2+depth=50"
-    for value in ("50", True, 1.5):
-        assert one != dataclasses.replace(BASE, knobs={"depth": value})
-
-
-def test_the_order_of_settings_does_not_matter():
-    one, other = ({"a": 1, "b": {"c": 2, "d": 3}}, {"b": {"d": 3, "c": 2}, "a": 1})
-    first, second = (dataclasses.replace(BASE, options=options) for options in (one, other))
-    assert first == second
-    assert first.name == second.name
-
-
-def test_a_cell_keeps_its_settings_whoever_changes_theirs():
-    knobs = {"depth": [1]}
-    cell = dataclasses.replace(BASE, knobs=knobs)
-    knobs["depth"].append(2)
-    assert cell.knobs == {"depth": [1]}
+    # Whoever changes theirs later changes no cell.
+    knobs["alpha"] = 3
+    assert cell.knobs["alpha"] == 2
+    same = dataclasses.replace(BASE, knobs={"pair": [1, 2], "alpha": 2})
+    assert same == cell
+    assert (same.label, hash(same)) == (cell.label, hash(cell))
+    for value in ("2", True, 2.5):
+        assert cell != dataclasses.replace(cell, knobs={**knobs, "alpha": value})
 
 
 def test_long_names_are_cut_and_told_apart():
@@ -226,7 +198,6 @@ def test_long_names_are_cut_and_told_apart():
     ]
     for cell in cells:
         assert re.fullmatch(r"niah_single_2\+a_rather.*#[0-9a-f]{8}", cell.label)
-        assert len(cell.label) == LONGEST
         # The same task has the same label at every length.
         assert dataclasses.replace(cell, length=1).label == cell.label
     assert len({cell.label for cell in cells}) == 2
@@ -273,13 +244,6 @@ def test_what_cannot_be_part_of_a_name_is_refused(field, value, allowed):
     assert error.value.parameter == field
 
 
-@given(texts)
-def test_a_safe_name_is_the_text_or_ends_in_a_hash(text):
-    assert safe_name(text) == text or re.fullmatch(
-        r"[a-z0-9_](?:[a-z0-9._-]*[a-z0-9_])?--[0-9a-f]{4}", safe_name(text)
-    )
-
-
 # --- Files ----------------------------------------------------------------------------------
 
 FIVE = [Sample(index=i, input=f"Blåbærgrød {i}\n", outputs=[str(i)]) for i in range(5)]
@@ -293,15 +257,25 @@ def five(tmp_path):
     return path
 
 
-def test_an_error_while_writing_leaves_the_old_file(five):
+def test_an_error_while_writing_leaves_the_old_file(five, monkeypatch):
     before = five.read_bytes()
 
     def broken():
         yield FIVE[0]
         raise RuntimeError("no more")
 
+    def full(_):
+        raise OSError(28, "No space left on device")
+
     with pytest.raises(RuntimeError, match="no more"):
         files.write(five, broken())
+    with monkeypatch.context() as patched:
+        # A disk that is full at the end.
+        patched.setattr(os, "fsync", full)
+        with pytest.raises(ParameterError, match=r"can be written \(No space left on device\)\.$"):
+            files.write(five, FIVE * 2)
+    with pytest.raises(ParameterError, match=r"^output is '.*', but must be a file that can be"):
+        files.write_object(five / "folder" / "x.json", {})
     assert five.read_bytes() == before
     assert os.listdir(five.parent) == [five.name], "no temporary file is left"
 
@@ -329,37 +303,6 @@ def test_a_full_disk_leaves_the_old_file(five):
     assert done.stdout.startswith(f"output is '{five}', but must be a file that can be written (")
     assert five.read_bytes() == before
     assert os.listdir(five.parent) == [five.name]
-
-
-def test_a_disk_that_is_full_at_the_end_leaves_the_old_file(five, monkeypatch):
-    before = five.read_bytes()
-
-    def full(_):
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(os, "fsync", full)
-    with pytest.raises(ParameterError, match=r"can be written \(No space left on device\)\.$"):
-        files.write(five, FIVE * 2)
-    assert five.read_bytes() == before
-    assert os.listdir(five.parent) == [five.name]
-
-
-def test_a_folder_that_cannot_be_made(five):
-    inside = five / "folder" / "file.jsonl"
-    with pytest.raises(ParameterError, match=r"^output is '.*', but must be a file that"):
-        files.write(inside, FIVE)
-    assert list(read(five, Sample)) == FIVE
-
-
-@pytest.mark.skipif(os.name == "nt" or os.geteuid() == 0, reason="root may write anywhere")
-def test_a_folder_that_may_not_be_written(five):
-    five.parent.chmod(0o555)
-    try:
-        with pytest.raises(ParameterError, match="Permission denied"):
-            files.write(five, FIVE * 2)
-    finally:
-        five.parent.chmod(0o755)
-    assert list(read(five, Sample)) == FIVE
 
 
 def test_a_result_may_be_read_by_others(five):
@@ -415,18 +358,6 @@ def test_values_are_named_as_they_always_were(value, said):
     assert cell.label == f"{BASE.label}+knob={said}"
 
 
-def test_cells_can_be_told_apart_by_their_hash():
-    assert len({hash(dataclasses.replace(BASE, seed=seed)) for seed in range(20)}) == 20
-
-
-def test_a_file_that_cannot_be_written_is_named(tmp_path):
-    (tmp_path / "file").touch()
-    path = tmp_path / "file" / "x.json"
-    with pytest.raises(ParameterError) as error:
-        files.write_object(path, {})
-    assert f"output is {str(path)!r}, but must be a file that can be written (" in str(error.value)
-
-
 @pytest.mark.parametrize(
     ("text", "name"),
     [
@@ -448,23 +379,6 @@ def test_a_name_may_have_a_hundred_characters(letters, cut):
     assert len(cell.label) == 100
     assert cell.label.endswith("+c=1") is not cut
     assert re.search("#[0-9a-f]{8}$", cell.label) or not cut
-
-
-def test_a_system_that_cannot_sync_folders(tmp_path, monkeypatch):
-    def refused(*_):
-        raise OSError("not here")
-
-    with monkeypatch.context() as patched:
-        patched.setattr(files.os, "open", refused)
-        files.write_object(tmp_path / "x.json", {})
-    assert os.listdir(tmp_path) == ["x.json"]
-
-
-def test_what_cannot_be_removed_stays(tmp_path):
-    left = tmp_path / ".x.json.0a1b.unfinished"
-    left.mkdir()
-    files.remove_leftovers(tmp_path / "x.json")
-    assert left.exists()
 
 
 def test_the_disk_of_a_folder_that_is_not_there_yet_is_asked(tmp_path, monkeypatch):

@@ -74,14 +74,9 @@ def test_others_may_lock_it_as_far_as_the_user_lets_them(path, beside, mask, mod
         os.umask(before)
 
 
-def test_a_longer_word_of_a_killed_holder_is_written_over(path, beside):
-    path.parent.mkdir(parents=True)
-    beside.write_text("x" * 500)
-    with alone(path):
-        assert json.loads(beside.read_bytes())["process"] == os.getpid()
-
-
 def test_the_same_process_is_told_and_the_first_holder_goes_on(path, beside):
+    with pytest.raises(ZeroDivisionError), alone(path):
+        raise ZeroDivisionError
     with alone(path):
         with (
             pytest.raises(BusyError, match=r"niah\.jsonl is being written by this very process"),
@@ -161,52 +156,27 @@ def test_an_interrupt_while_it_is_taken_gives_it_back(path, beside, monkeypatch)
         assert lock.holder(path) == f"process {os.getpid()}, this one"
 
 
-def test_an_interrupt_leaves_the_lock_of_another(path, beside, monkeypatch):
-    def interrupted(*_):
-        raise KeyboardInterrupt
+@pytest.mark.parametrize(
+    ("error", "reason"),
+    [(OSError(errno.ENOLCK, "No locks available"), "No locks available"),
+     (None, "this operating system has no fcntl")],
+)  # fmt: skip
+def test_a_system_without_locks_is_named(path, beside, error, reason, monkeypatch):
+    """By a warning that names the line that asked for the lock."""
 
-    monkeypatch.setattr(lock, "_holder", interrupted)
-    with held_elsewhere(beside, "{}"):
-        with pytest.raises(KeyboardInterrupt), alone(path):
-            pass
-        assert beside.exists()
+    def refused(*_):
+        raise error
 
-
-@pytest.mark.parametrize("failures", [1, 2])
-def test_an_error_within_gives_it_back(path, beside, failures):
-    for _ in range(failures):
-        with pytest.raises(ZeroDivisionError), alone(path):
-            raise ZeroDivisionError
-        assert not beside.exists()
-
-
-def test_without_locks_there_is_a_warning(path, beside, monkeypatch):
-    monkeypatch.setitem(sys.modules, "fcntl", None)
-    said = f"{re.escape(str(path))} cannot be locked \\(this operating system has no fcntl\\): see"
+    if error is None:
+        monkeypatch.setitem(sys.modules, "fcntl", None)
+    else:
+        monkeypatch.setattr(fcntl, "lockf", refused)
+    said = f"{re.escape(str(path))} cannot be locked \\({reason}\\): see"
     with pytest.warns(UserWarning, match=said) as warned, alone(path):
         assert beside.exists()
     assert not beside.exists()
     assert str(warned[0].message).endswith("see to it that no other process writes it.")
-
-
-def test_the_warning_names_the_line_that_asked_for_the_lock(path, monkeypatch):
-    monkeypatch.setitem(sys.modules, "fcntl", None)
-    with pytest.warns(UserWarning, match="cannot be locked") as warned, alone(path):
-        pass
     assert warned[0].filename == __file__
-
-
-@pytest.mark.parametrize(
-    ("error", "reason"),
-    [(OSError(errno.ENOLCK, "No locks available"), "No locks available"), (OSError("odd"), "odd")],
-)
-def test_a_file_system_without_locks_is_named(path, error, reason, monkeypatch):
-    def refused(*_):
-        raise error
-
-    monkeypatch.setattr(fcntl, "lockf", refused)
-    with pytest.warns(UserWarning, match=f"cannot be locked \\({reason}\\)"), alone(path):
-        pass
 
 
 @pytest.mark.parametrize("number", [errno.EACCES, errno.EAGAIN])
@@ -227,10 +197,3 @@ def test_a_folder_that_cannot_be_made_is_named(tmp_path):
         pass
     assert str(path) in str(error.value)
     assert "output is" in str(error.value)
-
-
-def test_a_lock_file_that_somebody_removed_is_not_missed(path, beside):
-    with alone(path):
-        beside.unlink()
-    with alone(path):
-        assert beside.exists()

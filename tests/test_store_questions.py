@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import itertools
-import json
 import os
 import random
 import signal
 import time
-from pathlib import Path
 
 import pytest
 from helpers_fuzz import within
@@ -17,11 +15,9 @@ from helpers_model import PROCESSES, some_samples, tree
 from helpers_store import Given, watched_syncs, writing
 
 from conftest import tries
-from rulerlib.dataset import Dataset
 from rulerlib.errors import BusyError, DataError, ParameterError, RunMismatchError
 from rulerlib.samples import Sample, read
 from rulerlib.store import files, questions
-from rulerlib.store.lock import alone
 
 NAMES = ("metadata.json", "validation.jsonl")
 
@@ -51,15 +47,6 @@ def test_samples_and_metadata_are_written(tmp_path):
     assert sorted(tree(tmp_path)) == ["metadata.json", "validation.jsonl"]
 
 
-def test_a_dataset_is_written_as_it_is(tmp_path):
-    data = Dataset("niah_single_2", 600, "da", "words", num_samples=3)
-    path = questions.write(data, tmp_path)
-    assert list(read(path, Sample)) == list(data)
-    about = questions.metadata(path)
-    assert {name: about[name] for name in about if name not in questions.GROWING} == data.metadata
-    assert about["num_samples"] == 3
-
-
 def test_what_stands_there_is_reused(tmp_path):
     path = questions.write(Given(some_samples(5)), tmp_path)
     before = path.stat()
@@ -71,12 +58,6 @@ def test_what_stands_there_is_reused(tmp_path):
     for count in (None, 3, 5, 9):
         questions.write(Unmade(some_samples(5)), tmp_path, count)
     assert path.stat().st_mtime_ns == before.st_mtime_ns
-
-
-def test_a_folder_that_is_only_read_is_reused(tmp_path):
-    questions.write(Given(some_samples(5)), tmp_path)
-    with alone(tmp_path / "validation.jsonl"):
-        questions.write(Given(some_samples(5)), tmp_path)
 
 
 def test_more_samples_extend_the_file(tmp_path):
@@ -107,11 +88,6 @@ def test_other_settings_are_refused_by_name(tmp_path, changed, named, turned):
         questions.write(second, tmp_path / "data")
     assert f"was made with {named}" in str(error.value)
     assert tree(tmp_path / "data") == before
-
-
-def test_what_is_noted_only_is_not_compared(tmp_path):
-    questions.write(Given(some_samples(2), rulerlib="0.1", tokenizer="a"), tmp_path)
-    questions.write(Given(some_samples(2), rulerlib="0.2", tokenizer="b"), tmp_path)
 
 
 def test_a_file_of_another_tool_is_left_alone(tmp_path):
@@ -162,12 +138,6 @@ def test_questions_that_take_time_to_make_outlive_a_power_cut(tmp_path, small, m
     monkeypatch.setattr(questions, "SMALL", 10**6 if small else 10**3)
     questions.write(Given(some_samples(5)), tmp_path)
     assert synced() == ([] if small else ["metadata.json", "", "validation.jsonl", ""])
-
-
-def test_a_folder_that_cannot_be_written(tmp_path):
-    (tmp_path / "file").write_text("")
-    with pytest.raises(ParameterError, match="a file that can be written"):
-        questions.write(Given(some_samples(2)), tmp_path / "file" / "data")
 
 
 @pytest.mark.parametrize("place", [5, 500])
@@ -270,28 +240,6 @@ def test_killed_at_every_step_it_ends_with_the_same_bytes(tmp_path, standing):
         if code == 0:
             break
     assert step > 12
-
-
-def test_killed_again_and_again_it_ends_with_the_same_bytes(tmp_path):
-    dataset = Given(some_samples(4))
-    whole = bytes_of(tmp_path, dataset)
-    for step in range(1, 30):
-        die(dataset, tmp_path / "data", step)
-    questions.write(dataset, tmp_path / "data")
-    assert visible(tmp_path / "data") == whole
-
-
-def test_a_killed_writer_s_settings_bind_nobody(tmp_path):
-    for step in itertools.count(1):
-        folder = tmp_path / str(step) / "data"
-        code = die(Given(some_samples(4)), folder, step)
-        if (folder / "validation.jsonl").exists():
-            assert step > 5
-            break
-        assert code != 0
-        other = Given(some_samples(4), seed=43)
-        questions.write(other, folder)
-        assert questions.metadata(folder / "validation.jsonl")["seed"] == 43
 
 
 @pytest.mark.long
@@ -399,54 +347,9 @@ def test_the_innermost_setting_that_differs_is_named(tmp_path, was, now, named):
         " is asked for: choose another output folder, or delete this one."
     )
     questions.compare(tmp_path, was, was)
+    # A default may be left unsaid.
+    questions.compare(tmp_path, {**was, "queries_per_context": 1}, was)
     questions.compare(tmp_path, was, now, ignore=tuple(now))
-
-
-def test_a_default_may_be_left_unsaid(tmp_path):
-    said = {"queries_per_context": 1, "dataset": {"seed": 1, "queries_per_context": 1}}
-    questions.compare(tmp_path, said, {"dataset": {"seed": 1}})
-    questions.compare(tmp_path, {"dataset": {"seed": 1}}, said)
-
-
-def test_only_the_samples_that_are_needed_are_written(tmp_path):
-    path = questions.write(Given(some_samples(9)), tmp_path, 4)
-    assert list(read(path, Sample)) == some_samples(4)
-    assert questions.metadata(path)["num_samples"] == 4
-    questions.write(Given(some_samples(9)), tmp_path, 100)
-    assert list(read(path, Sample)) == some_samples(9)
-    assert questions.metadata(path)["num_samples"] == 9
-
-
-def test_samples_never_stand_there_unexplained(tmp_path, monkeypatch):
-    """What they are is said first, in one step, and a writer stopped before or after goes on."""
-    path, about = tmp_path / "validation.jsonl", tmp_path / questions.METADATA
-    wanted, replace = Given(some_samples(3)), Path.replace
-    for last, standing in [(about, []), (path, [about])]:
-
-        def stopped(self, target, last=last):
-            if target == last:
-                raise KeyboardInterrupt
-            return replace(self, target)
-
-        with monkeypatch.context() as patched:
-            patched.setattr(Path, "replace", stopped)
-            with pytest.raises(KeyboardInterrupt):
-                questions.write(wanted, tmp_path)
-        assert list(tmp_path.iterdir()) == standing
-    assert list(read(questions.write(wanted, tmp_path), Sample)) == some_samples(3)
-    assert json.loads(about.read_bytes())["num_samples"] == 3
-
-
-def test_more_samples_stand_there_before_anyone_says_so(tmp_path, monkeypatch):
-    """The other way around, a writer that is stopped would leave what looks damaged."""
-    questions.write(Given(some_samples(2)), tmp_path)
-    with monkeypatch.context() as patched:
-        patched.setattr(files, "write_object", lambda *_: 1 / 0)
-        with pytest.raises(ZeroDivisionError):
-            questions.write(Given(some_samples(5)), tmp_path)
-    assert questions.metadata(tmp_path / "validation.jsonl")["num_samples"] == 2
-    path = questions.write(Given(some_samples(5)), tmp_path)
-    assert list(read(path, Sample)) == some_samples(5)
 
 
 def test_the_size_on_disk_is_judged_by_the_first_sample():
@@ -458,24 +361,3 @@ def test_the_size_on_disk_is_judged_by_the_first_sample():
     first, second = (Sample(index, "ø" * 100, ["1"]) for index in range(2))
     assert questions.size(Costly([first, second]), 7) == 7 * len(first.to_line())
     assert questions.size(Given([]), 5) == 0
-
-
-def test_samples_that_the_metadata_do_not_know_yet_are_no_damage(tmp_path):
-    """A writer that makes the file longer may be killed before it can say so."""
-    questions.write(Given(some_samples(9)), tmp_path, 4)
-    before = (tmp_path / "metadata.json").read_bytes()
-    path = questions.write(Given(some_samples(9)), tmp_path, 9)
-    (tmp_path / "metadata.json").write_bytes(before)
-    made = path.stat().st_mtime_ns
-    assert questions.write(Given(some_samples(9)), tmp_path, 4).stat().st_mtime_ns == made
-    questions.write(Given(some_samples(9)), tmp_path)
-    assert questions.metadata(path)["num_samples"] == 9
-
-
-def test_a_folder_in_the_place_of_the_file_is_named(tmp_path):
-    path = questions.write(Given(some_samples(2)), tmp_path)
-    path.unlink()
-    path.mkdir()
-    with pytest.raises(DataError) as error:
-        questions.write(Given(some_samples(2)), tmp_path)
-    assert str(error.value) == f"{path}: cannot be read (Is a directory)."

@@ -330,7 +330,7 @@ def by_depth(table: pd.DataFrame, bins: int = 10) -> pd.DataFrame:
         return nothing(why, [*BY, "depth", "n", "found", "low", "high"])
     needles = pd.DataFrame(rows.pop("needles").tolist(), columns=["depth", "found"], dtype=float)
     needles["depth"] = needles["depth"].map(lambda depth: depth_bin(depth, bins))
-    found = means(in_samples(rows.join(needles)), "found", [*BY, "depth"])
-    found = found.drop(columns=["contexts", "design_effect"], errors="ignore")
-    found.attrs["depths"] = _grid(bins)
-    return found
+    shares = means(in_samples(rows.join(needles)), "found", [*BY, "depth"])
+    shares = shares.drop(columns=["contexts", "design_effect"], errors="ignore")
+    shares.attrs["depths"] = _grid(bins)
+    return shares

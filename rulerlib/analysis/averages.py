@@ -332,10 +332,10 @@ def by_length(table: pd.DataFrame, measure: str = "ruler", **options: Any) -> pd
         ):
             row = {**one.names, "length": length, "tasks": one.asked[place],
                    "n": int(one.counts[:, place].sum())}  # fmt: skip
-            for each, columns in (
+            for averaged, columns in (
                 (one, ("average", "low", "high")), (strict, ("strict", "strict low", "strict high"))
             ):  # fmt: skip
-                values = float(each.averages[place]), *each.interval(alone)
+                values = float(averaged.averages[place]), *averaged.interval(alone)
                 row |= dict(zip(columns, values, strict=True))
             rows.append(row | {"missing": one.missing(place)})
     frame = pd.DataFrame(rows)

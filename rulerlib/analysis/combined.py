@@ -214,9 +214,9 @@ def between_lengths(units: Sequence[tuple[Array, Array]], telling: Array) -> Arr
     spread = np.sqrt(np.diag(covariance))
     both = np.outer(spread, spread)
     estimated = np.divide(covariance, both, out=np.zeros(both.shape), where=both > 0)
-    known = np.where(spread > 0, np.sqrt(telling / (telling + 1)), 0.0)
-    unknown = np.sqrt(1 - known**2)
-    correlation = np.outer(known, known) * estimated + np.outer(unknown, unknown) * shared
+    trusted = np.where(spread > 0, np.sqrt(telling / (telling + 1)), 0.0)
+    unknown = np.sqrt(1 - trusted**2)
+    correlation = np.outer(trusted, trusted) * estimated + np.outer(unknown, unknown) * shared
     np.fill_diagonal(correlation, 1)
     return np.asarray(correlation)
 

@@ -271,8 +271,8 @@ def absence(table: pd.DataFrame) -> pd.DataFrame:
         present = part["there"].astype(bool)
         halves = {"there": part[present], "absent": part[~present]}
         values: dict[str, float] = {"n": len(part)}
-        for name, own in halves.items():
-            values |= with_ends(name, _mean(own, "value"))
+        for name, half in halves.items():
+            values |= with_ends(name, _mean(half, "value"))
         names = ("youden", "youden low", "youden high")
         return values | dict(zip(names, youden(*halves.values()), strict=True))
 

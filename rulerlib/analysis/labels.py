@@ -48,8 +48,8 @@ _LONGEST = 32
 
 def settings(about: Mapping[str, Any]) -> dict[str, Any]:
     """Return the settings of a run by name, those of its format and its engine among them."""
-    own = {name: value for name, value in about.items() if name not in (*_IDENTITY, *_WITHIN)}
-    return own | dict(item for name in _WITHIN for item in (about.get(name) or {}).items())
+    values = {name: value for name, value in about.items() if name not in (*_IDENTITY, *_WITHIN)}
+    return values | dict(item for name in _WITHIN for item in (about.get(name) or {}).items())
 
 
 # The settings of a run that says nothing else: the defaults.
@@ -58,9 +58,9 @@ _USUAL = settings(Cell("model", "task", "da", 1).settings())
 
 def questions(about: Mapping[str, Any]) -> str:
     """Return what decides the questions of a run beside task, language and length, as one text."""
-    own = settings(about)
-    values = [own.get(name, _USUAL.get(name)) for name in _OF_QUESTIONS]
-    return _text([*values, own["family"]] if own.get("family") else values)
+    of_run = settings(about)
+    values = [of_run.get(name, _USUAL.get(name)) for name in _OF_QUESTIONS]
+    return _text([*values, of_run["family"]] if of_run.get("family") else values)
 
 
 def differing(runs: Sequence[Mapping[str, Any]]) -> dict[str, list[str]]:
@@ -82,9 +82,9 @@ def models(runs: Sequence[Mapping[str, Any]]) -> list[str]:
     differ = differing(runs)
     labels = []
     for about in runs:
-        own = {name: settings(about).get(name) for name in differ[about["model"]]}
+        values = {name: settings(about).get(name) for name in differ[about["model"]]}
         unusual = {
-            name: value for name, value in own.items() if _text(value) != _text(_USUAL.get(name))
+            name: value for name, value in values.items() if _text(value) != _text(_USUAL.get(name))
         }
         labels.append(", ".join(filter(None, [about["model"], _words(unusual)])))
     return labels

@@ -72,13 +72,13 @@ def table(rows: pd.DataFrame, by: Sequence[str] | None = None) -> pd.DataFrame:
     """
     if rows.empty:
         return rows
-    found = []
+    table_rows = []
     for names, part in groups(rows, by_of(rows, by)):
         row = {**names, "n": len(part), "episodes": part["unit"].nunique()}
         for name in MEASURES:
             row |= mean(part, name)
-        found.append({**row, **{name: part[name].mean() for name in DIAGNOSTICS}})
-    return pd.DataFrame(found)
+        table_rows.append({**row, **{name: part[name].mean() for name in DIAGNOSTICS}})
+    return pd.DataFrame(table_rows)
 
 
 def store_table(rows: pd.DataFrame, by: Sequence[str] | None = None) -> pd.DataFrame:
@@ -103,10 +103,10 @@ def store_table(rows: pd.DataFrame, by: Sequence[str] | None = None) -> pd.DataF
         tuple(names.values()): mean(part, "em_norm")["em_norm"]
         for names, part in groups(able[able["preset"] == ORACLE], others)
     }
-    found = []
+    table_rows = []
     for names, part in groups(able, by):
         held = part[part["in_prompt"] == 1].rename(columns={"em_norm": "reader"})
-        found.append({
+        table_rows.append({
             **names, "n": len(part),
             **{name: part[name].mean() for name in RECALLS}, "mrr": part["rr"].mean(),
             **mean(part, "in_prompt"), "reader n": len(held), **mean(held, "reader"),
@@ -114,7 +114,7 @@ def store_table(rows: pd.DataFrame, by: Sequence[str] | None = None) -> pd.DataF
             "leaked": part["leaked"].mean(), "latency_ms": part["latency_ms"].median(),
             "prompt_tokens": part["prompt_tokens"].mean(), "cut": part["cut"].mean(),
         })  # fmt: skip
-    return pd.DataFrame(found)
+    return pd.DataFrame(table_rows)
 
 
 def _answerable(rows: pd.DataFrame) -> pd.DataFrame:
@@ -171,15 +171,15 @@ def capacity(rows: pd.DataFrame) -> pd.DataFrame:
         ``recall_at_5`` and ``in_prompt``. An empty table says that the suite `CAPACITY` was not
         asked.
     """
-    asked = rows[(rows["suite"] == CAPACITY) & (rows["answerable"] == 1)] if len(rows) else rows
-    if asked.empty:
+    questions = rows[(rows["suite"] == CAPACITY) & (rows["answerable"] == 1)] if len(rows) else rows
+    if questions.empty:
         return nothing(rows.attrs.get("why", f"The suite {CAPACITY} was not asked."))
-    asked = asked.assign(facts=asked["taught"].astype(int))
-    changes = ["changes"] * (asked["changes"].nunique() > 1)
+    questions = questions.assign(facts=questions["taught"].astype(int))
+    changes = ["changes"] * (questions["changes"].nunique() > 1)
     return pd.DataFrame([
         {**names, "n": len(part), **mean(part, "em_norm"), **mean(part, "recall_at_5"),
          **mean(part, "in_prompt")}
-        for names, part in groups(asked, ["model", "language", "preset", *changes, "facts"])
+        for names, part in groups(questions, ["model", "language", "preset", *changes, "facts"])
     ])  # fmt: skip
 
 
@@ -193,13 +193,13 @@ def routes(rows: pd.DataFrame, by: Sequence[str] | None = None) -> pd.DataFrame:
         the goal), and ``steps_over``, by how many steps a way that leads there is longer than the
         shortest one, on average. An empty table says that no way was asked for.
     """
-    asked = rows[rows["success"].notna()] if len(rows) else rows
-    if asked.empty:
+    ways = rows[rows["success"].notna()] if len(rows) else rows
+    if ways.empty:
         return nothing(rows.attrs.get("why", "No way was asked for."))
     return pd.DataFrame([
         {**names, "n": len(part), **mean(part, "valid"), **mean(part, "success"),
          "steps_over": part["steps_over"].mean()}
-        for names, part in groups(asked, by_of(rows, by))
+        for names, part in groups(ways, by_of(rows, by))
     ])  # fmt: skip
 
 
@@ -211,20 +211,20 @@ def reader_ceiling(rows: pd.DataFrame) -> str:
             "The preset oracle was not asked, so it is not known how much of what is lost is lost"
             " by the model."
         )
-    said = []
+    suites = []
     for names, part in groups(oracle, by_of(rows)[:-1]):
         share = mean(part, "em_norm")
         if share["em_norm"] < _NEAR_ZERO:
             right, high = int(part["em_norm"].sum()), 100 * share["em_norm high"]
             count = f"{right} of {len(part)} right, interval up to {high:.0f} %"
-            said.append(f"{names['suite']} ({names['language']}, {count})")
-    if not said:
+            suites.append(f"{names['suite']} ({names['language']}, {count})")
+    if not suites:
         return (
             "With the needed facts given, the model answers at least one in ten questions of each"
             " suite, so scores can tell memories apart."
         )
     return (
         "Even with the needed facts given, the model answers less than one in ten questions of"
-        f" {'; '.join(dict.fromkeys(said))}. There, scores say nothing about a memory: look at what"
-        " the store delivered."
+        f" {'; '.join(dict.fromkeys(suites))}. There, scores say nothing about a memory: look at"
+        " what the store delivered."
     )

@@ -54,12 +54,12 @@ def floors(rows: pd.DataFrame, by: Sequence[str] | None = None) -> pd.DataFrame:
     """
     if rows.empty:
         return rows
-    found = []
+    floor_rows = []
     for names, part in groups(rows, _without_preset(by_of(rows, by))):
         part = part[~part.duplicated([*QUESTION, "size"])]
-        found.append({**names, "n": len(part), "constant": part["constant"].mean(),
+        floor_rows.append({**names, "n": len(part), "constant": part["constant"].mean(),
                       "chance": part["chance"].mean()})  # fmt: skip
-    return pd.DataFrame(found)
+    return pd.DataFrame(floor_rows)
 
 
 def _without_preset(by: Sequence[str]) -> list[str]:
@@ -89,7 +89,7 @@ def compared(rows: pd.DataFrame, by: Sequence[str] | None = None) -> pd.DataFram
     """
     if rows.empty:
         return rows
-    rng, by, found = np.random.default_rng(0), by_of(rows, by), []
+    rng, by, comparisons = np.random.default_rng(0), by_of(rows, by), []
     others = _without_preset(by)
     is_baseline = (rows["preset"] == BASELINE) & (rows["changes"] == "")
     first = {tuple(names.values()): part for names, part in groups(rows[is_baseline], others)}
@@ -98,10 +98,10 @@ def compared(rows: pd.DataFrame, by: Sequence[str] | None = None) -> pd.DataFram
     for names, part in groups(rows, by):
         if names["preset"] != BASELINE or (part["changes"] != "").any():
             other = first.get(tuple(names[name] for name in others))
-            found.append({**names, "measure": "em_norm", **_difference(part, other, rng)[0]})
-    if not found:
+            comparisons.append({**names, "measure": "em_norm", **_difference(part, other, rng)[0]})
+    if not comparisons:
         return nothing(f"There is no preset here but {BASELINE}, and a comparison needs two.")
-    family = pd.DataFrame(found, columns=[*by, *_ROW])
+    family = pd.DataFrame(comparisons, columns=[*by, *_ROW])
     family["p_holm"] = pairs.holm(family["p"].tolist())
     # Whole numbers that may be missing.
     return family.astype({"n": "Int64", "left_out": "Int64"})
@@ -172,17 +172,17 @@ def targets(rows: pd.DataFrame) -> pd.DataFrame:
     if rows.empty:
         return rows
     plain = rows[(rows["changes"] == "") & rows["profile"].isin(["default", ""])]
-    found = []
+    verdicts = []
     for names, part in groups_of(plain, ("model", "language")):
         for preset in _BASELINES:
-            found.append({**names, "preset": preset, **_unsaturated(part, preset)})
+            verdicts.append({**names, "preset": preset, **_unsaturated(part, preset)})
         for preset in _MEMORIES:
-            found.append({**names, "preset": preset, **_better(part, preset)})
-    if not found:
+            verdicts.append({**names, "preset": preset, **_better(part, preset)})
+    if not verdicts:
         return nothing("There are no answers of whole presets in the default profile.")
     columns = ["model", "language", "preset", "goal", "n", "value", "low", "high", "target",
                "verdict", "needed", "note"]  # fmt: skip
-    return pd.DataFrame(found, columns=columns)
+    return pd.DataFrame(verdicts, columns=columns)
 
 
 def _verdict(low: float, high: float, target: float) -> str:
@@ -193,10 +193,10 @@ def _verdict(low: float, high: float, target: float) -> str:
 def _unsaturated(rows: pd.DataFrame, preset: str) -> dict[str, Any]:
     """Return whether a baseline stays below the line; sizes and seeds are put together."""
     goal = f"at most {100 * SATURATED:.0f} % raw on episodic"
-    asked = rows[(rows["suite"] == "episodic") & (rows["preset"] == preset)]
-    if asked.empty:
+    episodic = rows[(rows["suite"] == "episodic") & (rows["preset"] == preset)]
+    if episodic.empty:
         return _unknown(goal, SATURATED, f"{preset} was not asked episodic")
-    ((_, part),) = groups(asked, ("model",))
+    ((_, part),) = groups(episodic, ("model",))
     value, low, high = mean(part, "em_raw").values()
     above = _verdict(low, high, SATURATED)
     verdict = {_REACHED: _MISSED, _MISSED: _REACHED}.get(above, above)
@@ -212,10 +212,10 @@ def _unsaturated(rows: pd.DataFrame, preset: str) -> dict[str, Any]:
 def _better(rows: pd.DataFrame, preset: str) -> dict[str, Any]:
     """Return whether a memory is better than the baseline by as much as it should be."""
     goal = f"{100 * BETTER:.0f} points better than {BASELINE} on episodic_multi at n = {AT}"
-    asked = rows[rows["suite"] == "episodic_multi"]
-    there = asked[asked["size"] == AT]
+    multi = rows[rows["suite"] == "episodic_multi"]
+    there = multi[multi["size"] == AT]
     whole = {preset, BASELINE} <= {*there["preset"]}
-    sized = there if whole else asked
+    sized = there if whole else multi
     parts = {
         name: part
         for name in (preset, BASELINE)

@@ -127,13 +127,13 @@ def _run(folder: Path) -> pd.DataFrame:
         raise DataError(f"{about}: damaged (settings is {shortened(settings)}).")
     work, cell = (_object(settings.get(name)) for name in ("work", "cell"))
     rows = _questions(folder / "metrics.csv")
-    asked = {name: cell[name] for name in _ASKED if name in cell}
+    put = {name: cell[name] for name in _ASKED if name in cell}
     # A table has the preset's name in folders, which names the changes too.
     return rows.assign(
         preset=work.get("preset", rows["preset"]),
         knobs=_named(work.get("knobs")), changes=_named(work.get("changes")),
         length=work.get("length", 0), engine=work.get("engine", ""),
-        asked=json.dumps(asked, sort_keys=True, ensure_ascii=False),
+        asked=json.dumps(put, sort_keys=True, ensure_ascii=False),
     )  # fmt: skip
 
 
@@ -209,5 +209,5 @@ def mean(part: pd.DataFrame, column: str) -> dict[str, float]:
 
     The interval is called ``low`` and ``high`` behind the name of the column.
     """
-    known = part[part[column].notna()]
-    return with_ends(column, clustered(known[column].tolist(), known["unit"].tolist()))
+    measured = part[part[column].notna()]
+    return with_ends(column, clustered(measured[column].tolist(), measured["unit"].tolist()))

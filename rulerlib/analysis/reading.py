@@ -124,7 +124,7 @@ def form(table: pd.DataFrame) -> pd.DataFrame:
             "no_answer_line": facts["no_answer_line"][reasoned].astype(float).mean(),
             "overlong": facts["overlong"].astype(float).mean(),
             "format_violation": ways.map(bool).mean(),
-            **{way: ways.map(lambda found, way=way: way in found).mean() for way in _WAYS},
+            **{way: ways.map(lambda faults, way=way: way in faults).mean() for way in _WAYS},
         }
 
     return rows_of(rows, BY, row)

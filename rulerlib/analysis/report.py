@@ -126,8 +126,8 @@ class Report:
         ParameterError
             If a parameter is unknown or cannot work.
         """
-        known = [item.name for item in fields(cls)]
-        return cls(**notebook_parameters(namespace, known))
+        names = [item.name for item in fields(cls)]
+        return cls(**notebook_parameters(namespace, names))
 
     @cached_property
     def model_facts(self) -> pd.DataFrame | None:

@@ -250,9 +250,9 @@ def scores(
         if judging is None or last is not about:
             last, key = about, json.dumps(about, sort_keys=True, default=str)
             judging = runs.setdefault(key, _judging(about, len(runs), primary))
-        values, known = _answer(prediction, judging)
+        values, answer = _answer(prediction, judging)
         numbers.append(judging.number)
-        answered.append(known)
+        answered.append(answer)
         sizes.append(len(values))
         measured["measure"] += values
         measured["value"] += values.values()
@@ -267,9 +267,9 @@ def scores(
         offered = {name for run in runs.values() for name in run.scoring.scores}
         one_of("primary", primary, sorted(offered))
     # One row a prediction is made, and repeated for each of its measures.
-    own = pd.DataFrame(_columns([run.about for run in runs.values()]))
+    runs_table = pd.DataFrame(_columns([run.about for run in runs.values()]))
     parts = (
-        own.take(np.repeat(numbers, sizes)),
+        runs_table.take(np.repeat(numbers, sizes)),
         pd.DataFrame(measured),
         pd.DataFrame(answered).take(np.repeat(np.arange(len(answered)), sizes)),
     )
@@ -348,11 +348,11 @@ def _answer(prediction: Prediction, judging: _Judging) -> tuple[dict[str, float]
         # Where any one reference suffices, the needle is the document with the answer. A gold
         # number may stand in the reasoning, or within another number.
         appearing = [right if golds else any(appearing)]
-    known = mistakes.mistake()
+    row = mistakes.mistake()
     if not right:
         explain = task.family.explain if task else mistakes.explain_values
-        known = explain(prediction, bool(cut_off))
-    known |= {
+        row = explain(prediction, bool(cut_off))
+    row |= {
         "index": prediction.index, "repeat": prediction.repeat,
         "context_id": _written(others.get("cluster") or others.get("context_id")),
         "pred": pred, "outputs": outputs, "facts": facts,
@@ -360,7 +360,7 @@ def _answer(prediction: Prediction, judging: _Judging) -> tuple[dict[str, float]
         "needles": list(zip(depths, map(float, appearing), strict=False)),
         "truncation": prediction.truncation, "copied": copied(prediction),
     }  # fmt: skip
-    return values, known
+    return values, row
 
 
 def copied(prediction: Prediction) -> float:
@@ -375,8 +375,8 @@ def copied(prediction: Prediction) -> float:
         return math.nan
     _, _, shown = prediction.input[examples[0].start : examples[0].end].partition(prefix)
     words = {*_WORDS.findall(metrics.normalize(shown))}
-    said = {*_WORDS.findall(metrics.normalize(prediction.pred))}
-    return len(words & said) / len(words) if words else math.nan
+    repeated = {*_WORDS.findall(metrics.normalize(prediction.pred))}
+    return len(words & repeated) / len(words) if words else math.nan
 
 
 def of_measure(table: pd.DataFrame, measure: str = "primary") -> pd.DataFrame:
@@ -417,9 +417,9 @@ def with_knobs(table: pd.DataFrame, *names: str) -> pd.DataFrame:
     ParameterError
         If no row has such a knob.
     """
-    known = dict.fromkeys(name for knobs in table["knobs"] for name in knobs)
+    knob_names = dict.fromkeys(name for knobs in table["knobs"] for name in knobs)
     for name in names:
-        one_of("knob", name, known)
+        one_of("knob", name, knob_names)
     has = [all(name in knobs for name in names) for knobs in table["knobs"]]
     rows = table[has]
     return rows.assign(**{name: [knobs[name] for knobs in rows["knobs"]] for name in names})

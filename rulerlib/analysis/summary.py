@@ -116,9 +116,9 @@ def summary(
         drawn.append({})
         for weights, name in AVERAGES.items():
             shares = _shares(one, weights)
-            for label, each in ((name, one), (f"{name} strict", strict)):
-                row[label] = weighted(each.averages.tolist(), weights)
-                row[f"{label} low"], row[f"{label} high"] = each.interval(shares)
+            for label, averaged in ((name, one), (f"{name} strict", strict)):
+                row[label] = weighted(averaged.averages.tolist(), weights)
+                row[f"{label} low"], row[f"{label} high"] = averaged.interval(shares)
             drawn[-1][name] = one.drawn(shares, quantiles)
         rows.append(row)
     frame = pd.DataFrame(rows)
@@ -240,8 +240,8 @@ def contrast(table: pd.DataFrame, measure: str = "ruler") -> pd.DataFrame:
     benchmark = by_length(whole, measure)[[*keys, "tasks", "average", *ends]].rename(columns=ends)
     scores = []
     for task in simple:
-        own = by_length(table[table["task"] == task], measure).assign(simple=task)
-        scores.append(own[[*keys, "simple", "n", "average", "low", "high"]])
+        alone = by_length(table[table["task"] == task], measure).assign(simple=task)
+        scores.append(alone[[*keys, "simple", "n", "average", "low", "high"]])
     rows = pd.concat(scores, ignore_index=True).rename(columns={"average": "score"})
     rows = rows.merge(benchmark, on=keys)
     if rows.empty:

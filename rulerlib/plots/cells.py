@@ -27,28 +27,11 @@ COLOURS = {
 }
 UNMEASURED = "#d4d4d4"
 
-LOOKS = {
-    "empty": ("#999999", ""),
-    "said none though present": ("#F0E442", "--"),
-    "answered though absent": ("#CC79A7", "\\\\"),
-    "refused": ("#56B4E9", "//"),
-    "copied example": ("#CC79A7", "xx"),
-    "copied beginning": ("#CC79A7", ""),
-    "distractor": ("#D55E00", ""),
-    "more words": ("#009E73", "//"),
-    "overruled": ("#CC79A7", "--"),
-    "halfway": ("#56B4E9", "\\\\"),
-    "wrong unit": ("#56B4E9", ".."),
-    "wrong operand": ("#D55E00", "xx"),
-    "wrong arithmetic": ("#0072B2", "//"),
-    "wrong value": ("#E69F00", "\\\\"),
-    "no context": ("#F0E442", ".."),
-    "duplicates": ("#0072B2", "--"),
-    "cut off": ("#000000", ""),
-    "part of a UUID": ("#009E73", ".."),
-    "incomplete": ("#009E73", ""),
-    "other": ("#FFFFFF", "++"),
-}
+# All but black, on which no hatch would be seen.
+_BRIGHT = [colour for colour in base.COLOURS if colour != "#000000"]
+LOOKS = dict(
+    zip(KINDS, ((colour, hatch) for hatch in ("", "//", "..") for colour in _BRIGHT), strict=False)
+)
 """A colour and a hatch for each kind of mistake, the same in every figure."""
 
 # A marker and a colour for each kind of word.
@@ -186,14 +169,16 @@ def heatmap_in_words(table: pd.DataFrame) -> str:
         for share in (most, least)
     )  # fmt: skip
     if most == least:
-        said = [f"The same share is found of each task: {percent(float(most))}."]
+        sentences = [f"The same share is found of each task: {percent(float(most))}."]
     else:
-        said = [f"{'Everything' if most == 1 else 'Most'} is found of {best}."]
-        said += [f"{'Least' if least else 'Nothing'} is found of {worst}."]
+        sentences = [f"{'Everything' if most == 1 else 'Most'} is found of {best}."]
+        sentences += [f"{'Least' if least else 'Nothing'} is found of {worst}."]
     bands = [name for name, part in parts.items() if (band := band_of(part)) and band[2] < _RARE]
     if bands:
-        said.append(f"Misses keep to a band of depths in {listed(bands)}, more than by chance.")
-    return "\n".join(said)
+        sentences.append(
+            f"Misses keep to a band of depths in {listed(bands)}, more than by chance."
+        )
+    return "\n".join(sentences)
 
 
 def _needles(part: pd.DataFrame) -> tuple[int, int]:
@@ -206,27 +191,27 @@ def _found(name: str, part: pd.DataFrame, cells: int) -> str:
     right, n = _needles(part)
     task, measured = TASKS.get(task_of(name)), int((part["n"] > 0).sum())
     usual = "fact" if task and task.category == "memory" else "needle"
-    asked = said_count(n, _NOUNS.get(task.family.name if task else "", usual))
+    needles = said_count(n, _NOUNS.get(task.family.name if task else "", usual))
     if right == n:
         whole = measured == cells
         where = "at every depth and length" if whole else f"in all {measured} cells with an n"
-        return f"all {asked} are found, {where}" if n > 1 else f"{asked} is found, of 1"
+        return f"all {needles} are found, {where}" if n > 1 else f"{needles} is found, of 1"
     if not right:
         whole = measured == cells
         where = "at any depth or length" if whole else f"in any of {measured} cells with an n"
-        return f"none of {asked} is found, {where}"
-    said = f"{right} of {asked} {'is' if right == 1 else 'are'} found ({percent(right / n)})"
+        return f"none of {needles} is found, {where}"
+    text = f"{right} of {needles} {'is' if right == 1 else 'are'} found ({percent(right / n)})"
     if part["depth"].nunique() == 1:
-        return f"{said}; all stood at the same depth"
+        return f"{text}; all stood at the same depth"
     low, high, chance = band_of(part) or (0.0, 0.0, 1.0)
     missed = "1 miss lies" if n - right == 1 else f"{n - right} misses lie"
     where = f"at {low:.0f} %" if low == high else f"between {low:.0f} and {high:.0f} %"
-    said += f"; the {missed} {where} of the depth"
+    text += f"; the {missed} {where} of the depth"
     if (low, high) == (part["depth"].min(), part["depth"].max()):
-        return f"{said}, so that no band of depths stands out"
+        return f"{text}, so that no band of depths stands out"
     if chance < _RARE:
-        return f"{said}, so close together as hardly comes by chance"
-    return f"{said}, which may be chance"
+        return f"{text}, so close together as hardly comes by chance"
+    return f"{text}, which may be chance"
 
 
 def band_of(part: pd.DataFrame) -> tuple[float, float, float] | None:
@@ -308,16 +293,16 @@ def errors_in_words(table: pd.DataFrame) -> str:
     """Return how many answers are wrong, and which kinds of mistakes most of them are."""
     parts = base.by_name(table, "task")
     shown = parts if len(parts) <= _FEW_MISTAKES else {"All tasks together": table}
-    said = [f"{name}: {_wrong(part)}." for name, part in shown.items()]
+    sentences = [f"{name}: {_wrong(part)}." for name, part in shown.items()]
     if len(parts) > len(shown):
         counts = {name: _mistakes(part) for name, part in parts.items()}
         if any(wrong for wrong, _ in counts.values()):
             rates = {name: wrong / n for name, (wrong, n) in counts.items()}
-            said.append(f"By task: {ranked(rates, 'tasks', 'wrong')}.")
+            sentences.append(f"By task: {ranked(rates, 'tasks', 'wrong')}.")
     named = dict.fromkeys(kind for part in shown.values() for kind in _most_frequent(part))
     # What the first kinds that are named mean.
-    said += [f"'{kind}' means: {KINDS[kind]}." for kind in list(named)[:2]]
-    return "\n".join(said)
+    sentences += [f"'{kind}' means: {KINDS[kind]}." for kind in list(named)[:2]]
+    return "\n".join(sentences)
 
 
 def _mistakes(part: pd.DataFrame) -> tuple[int, int]:
@@ -339,11 +324,11 @@ def _wrong(part: pd.DataFrame) -> str:
     kinds = _most_frequent(part)
     count = max(kinds.values())
     be = "is" if wrong == 1 else "are"
-    said = f"{wrong} of {said_count(n, 'answer')} {be} wrong ({percent(wrong / n)})"
+    text = f"{wrong} of {said_count(n, 'answer')} {be} wrong ({percent(wrong / n)})"
     named = listed([f"'{kind}'" for kind in kinds])
     if len(kinds) == 1 and count == wrong:
-        return f"{said}, {'a' if wrong == 1 else 'all of them'} {named}"
-    return f"{said}, most often {named} ({count} of {wrong}{' each' * (len(kinds) > 1)})"
+        return f"{text}, {'a' if wrong == 1 else 'all of them'} {named}"
+    return f"{text}, most often {named} ({count} of {wrong}{' each' * (len(kinds) > 1)})"
 
 
 # --- Words ------------------------------------------------------------------------------------
@@ -395,20 +380,20 @@ def frequencies(table: pd.DataFrame, title: str | None = None) -> base.Figure:
 def frequencies_in_words(table: pd.DataFrame) -> str:
     """Return by how much the words that are asked for stand out from those that are not."""
     gaps: dict[str, float] = {}
-    said: dict[str, str] = {}
+    clauses: dict[str, str] = {}
     for text, part in base.by_name(table, "text").items():
-        asked, others = (part[part["kind"] == kind]["count"] for kind in (ASKED, OTHER))
-        if len(asked) and len(others):
-            rarest, most = int(asked.min()), int(others.max())
+        wanted, others = (part[part["kind"] == kind]["count"] for kind in (ASKED, OTHER))
+        if len(wanted) and len(others):
+            rarest, most = int(wanted.min()), int(others.max())
             gaps[text] = rarest / most
-            said[text] = (
+            clauses[text] = (
                 f"in '{text}', where the rarest word that is asked for stands {_times(rarest)} and"
                 f" the most frequent other one {_times(most)}"
             )
     if not gaps:
         return "No text here has both words that are asked for and others."
     least, most_of_all = (
-        "; ".join(said[text] for text, gap in gaps.items() if gap == end(gaps.values()))
+        "; ".join(clauses[text] for text, gap in gaps.items() if gap == end(gaps.values()))
         for end in (min, max)
     )
     if least == most_of_all:

@@ -125,14 +125,14 @@ def models(
     certain. Two means are called clearly different where their intervals do not overlap: that
     is rarely chance, even where one has looked at several.
     """
-    known = table.assign(line=base.labels(table))[table["average"].notna()]
-    base.check(known, "measured length")
-    parts = base.by_name(known, "line")
-    tasks = sorted({*known["tasks"]})
+    averaged = table.assign(line=base.labels(table))[table["average"].notna()]
+    base.check(averaged, "measured length")
+    parts = base.by_name(averaged, "line")
+    tasks = sorted({*averaged["tasks"]})
     number = f"{tasks[0]} to " * (len(tasks) > 1) + base.said_count(tasks[-1], "task")
     label = f"average over {number}, % (95 % interval)"
     figure, (axes,) = base.panels(1, 1, label, (7, 4))
-    base.lines(axes, parts, "average", 100, known["length"], trained)
+    base.lines(axes, parts, "average", 100, averaged["length"], trained)
     if threshold is not None:
         axes.axhline(threshold, color="#555555", linestyle=(0, (1, 2)), linewidth=1)
         axes.annotate(
@@ -146,9 +146,9 @@ def models(
 def models_in_words(table: pd.DataFrame, threshold: float | None = None) -> str:
     """Return what the average of each model does as the text grows, and on which side it lies."""
     table = table.assign(line=base.labels(table))
-    known = table[table["average"].notna()]
-    said = [_courses(known, "line", "average", 100)] if len(known) else []
-    for name, part in base.by_name(known, "line").items() if threshold is not None else ():
+    averaged = table[table["average"].notna()]
+    sentences = [_courses(averaged, "line", "average", 100)] if len(averaged) else []
+    for name, part in base.by_name(averaged, "line").items() if threshold is not None else ():
         above, below = part["low"] > threshold, part["high"] < threshold
         line = f"the threshold of {threshold:g} %"
         sides = {
@@ -157,11 +157,11 @@ def models_in_words(table: pd.DataFrame, threshold: float | None = None) -> str:
             f"too near to {line} to tell": part[~above & ~below],
         }
         clauses = [f"{side} at {_lengths(rows)}" for side, rows in sides.items() if len(rows)]
-        said.append(f"{name} is {', '.join(clauses)}.")
+        sentences.append(f"{name} is {', '.join(clauses)}.")
     lacking: dict[str, list[str]] = {}
     for name, part in base.by_name(table[table["average"].isna()], "line").items():
         lacking.setdefault(_lengths(part.sort_values("length"), 8), []).append(name)
-    return "\n".join(said + [
+    return "\n".join(sentences + [
         f"{listed(names)} {have(names)} no average at {lengths}: not all tasks were asked there."
         for lengths, names in lacking.items()
     ])  # fmt: skip
@@ -234,18 +234,18 @@ def study_in_words(table: pd.DataFrame) -> str:
     """
     # At one length alone all settings stand in one panel.
     group = table.get("group", "") if _at_several_lengths(table) else ""
-    said = []
+    sentences = []
     for name, part in base.by_name(table.assign(group=group), "group").items():
         before = f"{name}: " if name else ""
         if "length" in part:
             length = _longest(part, "setting")
             if length is None:
-                said.append(f"{name or 'The settings'}: no length has all settings.")
+                sentences.append(f"{name or 'The settings'}: no length has all settings.")
                 continue
             part = part[part["length"] == length]
             before = f"{f'{name}, at' if name else 'At'} {thousands(length)}: "
-        said.append(f"{before}{_compared(part)}.")
-    return "\n".join(said)
+        sentences.append(f"{before}{_compared(part)}.")
+    return "\n".join(sentences)
 
 
 def _longest(table: pd.DataFrame, column: str) -> int | None:
@@ -264,19 +264,19 @@ def _compared(part: pd.DataFrame) -> str:
         ((name, share),) = shares.items()
         interval = f"interval {ends[0]:.0f} to {ends[1]:.0f} %"
         return f"{name} has {percent(share)}, {interval} ({n}), and nothing beside it"
-    said, pairs = ranked(shares, "settings"), clear_pairs(part)
+    ranking, pairs = ranked(shares, "settings"), clear_pairs(part)
     tenths = {name: percent(share, 1) for name, share in shares.items()}
     lowest, highest = (
         [name for name in shares if tenths[name] == tenths[end]]
         for end in (next(iter(shares)), next(reversed(shares)))
     )
     if lowest == highest:
-        return f"{said}, with intervals from {ends[0]:.0f} to {ends[1]:.0f} % ({n})"
+        return f"{ranking}, with intervals from {ends[0]:.0f} to {ends[1]:.0f} % ({n})"
     if not pairs:
-        return f"{said}; no two settings differ clearly ({n})"
+        return f"{ranking}; no two settings differ clearly ({n})"
     if {*itertools.product(highest, lowest)} <= {*pairs}:
-        return f"{said}, which is a clear difference ({n})"
-    return f"{said}; {pairs[0][0]} is clearly above {pairs[0][1]} ({n})"
+        return f"{ranking}, which is a clear difference ({n})"
+    return f"{ranking}; {pairs[0][0]} is clearly above {pairs[0][1]} ({n})"
 
 
 def clear_pairs(part: pd.DataFrame) -> list[tuple[str, str]]:
@@ -348,12 +348,12 @@ class Course:
             return f"is {percent(low)} at {lengths}, with intervals from {ends}"
         # As many decimals as tell them apart.
         decimals = int(percent(low) == percent(high))
-        said = f"lies between {percent(low, decimals)} and {percent(high, decimals)}"
-        said += ", and no two lengths differ clearly"
+        text = f"lies between {percent(low, decimals)} and {percent(high, decimals)}"
+        text += ", and no two lengths differ clearly"
         widest = max(high - low for low, high in zip(self.lows, self.highs, strict=True))
         if widest > _WIDE:
-            said += f": intervals are up to {100 * widest:.0f} points wide, too wide to tell"
-        return said
+            text += f": intervals are up to {100 * widest:.0f} points wide, too wide to tell"
+        return text
 
     def _falling(self, best: int, first: int) -> str:
         """Return how it falls: what it held before, where it is clearly lower, and what follows."""
@@ -361,13 +361,13 @@ class Course:
         kept = min(self.means[:first])
         if first > 1 and kept >= _HIGH:
             floor = f"{math.floor(round(100 * kept, 6))} %{' or more' if kept < 1 else ''}"
-            said = f"stays at {floor} up to {self.names[first - 1]}, then falls clearly, to"
+            text = f"stays at {floor} up to {self.names[first - 1]}, then falls clearly, to"
         else:
-            said = f"falls clearly, from {self._at(best)} to"
-        said += f" {self._at(first)}"
+            text = f"falls clearly, from {self._at(best)} to"
+        text += f" {self._at(first)}"
         if back := self.rise(first):
-            return f"{said}, and is clearly higher again with {self._at(back[1])}"
-        return said if first == last else f"{said} ({self._at(last)})"
+            return f"{text}, and is clearly higher again with {self._at(back[1])}"
+        return text if first == last else f"{text} ({self._at(last)})"
 
 
 def _courses(table: pd.DataFrame, column: str, value: str, scale: float) -> str:
@@ -397,12 +397,12 @@ def _courses(table: pd.DataFrame, column: str, value: str, scale: float) -> str:
          "show no clear difference between lengths"),
         (alone, "was asked at one length alone", "were asked at one length alone"),
     )  # fmt: skip
-    said = [
+    clauses = [
         f"{len(names)} {several if len(names) > 1 else one} ({listed(names, 14)})"
         for names, one, several in sorts
         if names
     ]
-    ends = f"Of {len(courses)} {column}s, {'; '.join(said)}."
+    ends = f"Of {len(courses)} {column}s, {'; '.join(clauses)}."
     length = _longest(table, column)
     if length is None:
         return f"{ends}\nNo length has all {column}s, so they are not ranked."

@@ -55,11 +55,11 @@ def places(sample: Sample, title: str | None = None) -> base.Figure:
     for here, there in itertools.pairwise(way):
         axes.annotate("", cells[there], cells[here], arrowprops=arrow, zorder=2)
     for place, cell in cells.items():
-        asked = place in (start, goal)
-        box = {"boxstyle": "round", "facecolor": base.ASKED if asked else WHITE_ON_COLOUR}
+        is_end = place in (start, goal)
+        box = {"boxstyle": "round", "facecolor": base.ASKED if is_end else WHITE_ON_COLOUR}
         words = place.replace(" ", "\n", place.count(" ") > 1)
         axes.text(*cell, words, ha="center", va="center", fontsize=7.5, bbox=box, zorder=3,
-                  color=INK_ON_COLOUR, weight="bold" if asked else "normal")  # fmt: skip
+                  color=INK_ON_COLOUR, weight="bold" if is_end else "normal")  # fmt: skip
     axes.margins(0.15)
     axes.set_axis_off()
     straight = sum(abs(a - b) for a, b in zip(cells[start], cells[goal], strict=True))
@@ -117,17 +117,17 @@ def links(sample: Sample, title: str | None = None) -> base.Figure:
     turns = {name: 2 * math.pi * place / len(names) for place, name in enumerate(names)}
     spots = {name: (math.sin(turn), math.cos(turn)) for name, turn in turns.items()}
     figure, ((axes,),) = base.subplots(1, 1, (7, 6.2))
-    asked = [*itertools.pairwise(chain)]
+    steps = [*itertools.pairwise(chain)]
     for pair in pairs:
         here, there = (spots[name] for name in pair)
-        colour, width = (base.COLOURS[1], 2.5) if pair in asked else ("#999999", 1)
+        colour, width = (base.COLOURS[1], 2.5) if pair in steps else ("#999999", 1)
         arrow = {"arrowstyle": "-|>", "color": colour, "linewidth": width, "shrinkA": 6,
                  "shrinkB": 6, "connectionstyle": "arc3,rad=0.15"}  # fmt: skip
         axes.annotate("", there, here, arrowprops=arrow)
-        if pair in asked:
+        if pair in steps:
             middle = [(a + b) / 2 for a, b in zip(here, there, strict=True)]
             ring = {"boxstyle": "circle", "facecolor": WHITE_ON_COLOUR, "edgecolor": colour}
-            number = str(asked.index(pair) + 1)
+            number = str(steps.index(pair) + 1)
             axes.text(*middle, number, fontsize=8, bbox=ring, zorder=4, color=INK_ON_COLOUR)
     for name, turn in turns.items():
         right, degrees = turn <= math.pi, 90 - math.degrees(turn)

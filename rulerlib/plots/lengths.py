@@ -138,28 +138,28 @@ def effective_in_words(
     table: pd.DataFrame, lengths: Sequence[int], value: str = "effective", other: str | None = None
 ) -> str:
     """Return how long the contexts of models are effective; see `effective` for the parameters."""
-    names, known = base.labels(table), table[value].notna()
-    unknown = [str(name) for name in names[~known]]
-    names, table = names[known], table[known]
+    names, has_length = base.labels(table), table[value].notna()
+    unknown = [str(name) for name in names[~has_length]]
+    names, table = names[has_length], table[has_length]
     texts = [str(text) for text in table[value]]
     if len(table) <= _FEW:
-        said = [
+        sentences = [
             f"{name} {_reached(text)}{_sure(row, value)}."
             for name, text, (_, row) in zip(names, texts, table.iterrows(), strict=True)
         ]
     else:
-        said = _many([str(name) for name in names], texts)
+        sentences = _many([str(name) for name in names], texts)
     if "claimed" in table:
-        said += _claimed(texts, [tokens(str(claim)) for claim in table["claimed"]])
+        sentences += _claimed(texts, [tokens(str(claim)) for claim in table["claimed"]])
     if unknown:
-        said.append(f"{listed(unknown)} {have(unknown)} no average at any length.")
+        sentences.append(f"{listed(unknown)} {have(unknown)} no average at any length.")
     if other is not None and other in table:
         rising = sorted({int(length) for length in lengths})
         both = zip(texts, table[other], strict=True)
         differ = sum(_position(one, rising) != _position(two, rising) for one, two in both)
         if differ:
-            said.append(f"In {said_count(differ, 'row')} '{other}' says otherwise.")
-    return "\n".join(said)
+            sentences.append(f"In {said_count(differ, 'row')} '{other}' says otherwise.")
+    return "\n".join(sentences)
 
 
 def _many(names: Sequence[str], texts: Sequence[str]) -> list[str]:
@@ -167,22 +167,22 @@ def _many(names: Sequence[str], texts: Sequence[str]) -> list[str]:
     reach = [_tokens(text) for text in texts]
     furthest, middle = max(reach), sorted(reach)[(len(reach) - 1) // 2]
     best = [name for name, length in zip(names, reach, strict=True) if length == furthest]
-    said = []
+    sentences = []
     if len(best) < len(names):
         verb = "reaches" if len(best) == 1 else "reach"
-        said.append(
+        sentences.append(
             f"Of {len(names)} models, {len(best)} {verb} furthest, {thousands(furthest)}:"
             f" {listed(best, 3)}."
         )
         if middle:
             at_least = sum(length >= middle for length in reach)
-            said.append(f"{at_least} of them reach {thousands(middle)} or more.")
+            sentences.append(f"{at_least} of them reach {thousands(middle)} or more.")
     elif furthest:
-        said.append(f"All {len(names)} models reach {thousands(furthest)}.")
+        sentences.append(f"All {len(names)} models reach {thousands(furthest)}.")
     if opened := sum(text.startswith("≥") for text in texts):
-        said.append(f"{opened} {_was(opened)} asked nothing longer than that.")
+        sentences.append(f"{opened} {_was(opened)} asked nothing longer than that.")
     failed = Counter(text[1:] for text in texts if text.startswith("<"))
-    return said + [
+    return sentences + [
         f"{count} {'fails' if count == 1 else 'fail'} at {length} already."
         for length, count in failed.items()
     ]
@@ -215,17 +215,17 @@ def _tokens(text: str) -> int:
 
 def _claimed(texts: Sequence[str], claims: Sequence[int | None]) -> list[str]:
     """Return how many models stay below the length that they claim, and where that is open."""
-    known = [(text, claim) for text, claim in zip(texts, claims, strict=True) if claim]
-    if not known:
+    claiming = [(text, claim) for text, claim in zip(texts, claims, strict=True) if claim]
+    if not claiming:
         return []
-    short = [text for text, claim in known if _tokens(text) < claim]
+    short = [text for text, claim in claiming if _tokens(text) < claim]
     opened = sum(text.startswith("≥") for text in short)
     below = len(short) - opened
-    said = f"Of {said_count(len(known), 'model')} with a claimed length,"
-    said += f" {below} {'stays' if below == 1 else 'stay'} below it"
+    text = f"Of {said_count(len(claiming), 'model')} with a claimed length,"
+    text += f" {below} {'stays' if below == 1 else 'stay'} below it"
     if opened:
-        said += f"; {opened} {_was(opened)} asked nothing so long"
-    return [f"{said}."]
+        text += f"; {opened} {_was(opened)} asked nothing so long"
+    return [f"{text}."]
 
 
 # --- Facts about models -----------------------------------------------------------------------
@@ -265,7 +265,7 @@ def facts(
     Each mark is a model. Models differ in many things at once, so a slope is not a cause.
     """
     base.check(table, "model")
-    known = [name for name in FACTS if name in table and table[name].notna().any()]
+    facts_known = [name for name in FACTS if name in table and table[name].notna().any()]
     drawn = table.assign(architecture=table.get("architecture", _UNKNOWN))
     drawn["architecture"] = drawn["architecture"].replace("", None).fillna(_UNKNOWN)
     kinds = list(dict.fromkeys(drawn["architecture"]))
@@ -276,10 +276,10 @@ def facts(
         if is_length[value] else drawn[value]
         for value in values
     }  # fmt: skip
-    size = 3.4 * len(known) + 0.6, 3 * len(values) + 0.5
-    figure, grid = base.subplots(len(values), len(known), size, sharey="row")
+    size = 3.4 * len(facts_known) + 0.6, 3 * len(values) + 0.5
+    figure, grid = base.subplots(len(values), len(facts_known), size, sharey="row")
     for row, value in zip(grid, values, strict=True):
-        for axes, fact in zip(row, known, strict=True):
+        for axes, fact in zip(row, facts_known, strict=True):
             is_kind = fact == "architecture"
             places = drawn[fact].map(kinds.index) if is_kind else drawn[fact].astype(float)
             shown = heights[value].notna() & places.notna()
@@ -294,7 +294,7 @@ def facts(
             row[0].set_yticks(range(-1, len(rising)), _ticks(rising))
     handles, labels = grid[0][0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=len(kinds), fontsize=8)
-    numbers = [fact for fact in known if fact != "architecture"]
+    numbers = [fact for fact in facts_known if fact != "architecture"]
     says = facts_in_words(rank_correlations(drawn, heights, numbers))
     return base.done(figure, facts, says, title)
 
@@ -336,9 +336,9 @@ def facts_in_words(correlations: Mapping[tuple[str, str], tuple[float, int]]) ->
     """Return which facts go with higher scores, from `rank_correlations`."""
     if not correlations:
         return "Too few models differ here to say what goes with a higher score."
-    said = [
+    clauses = [
         f"'{value}' with {_AXES[fact]} {rank:.2f} over {said_count(n, 'model')}"
         + (", too few to rely on" if n < ENOUGH else "")
         for (value, fact), (rank, n) in correlations.items()
     ]
-    return f"Rank correlations (1: rise together; 0: not related): {'; '.join(said)}."
+    return f"Rank correlations (1: rise together; 0: not related): {'; '.join(clauses)}."

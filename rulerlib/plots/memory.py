@@ -145,11 +145,11 @@ def _levels(
     """Return where lines stand in the panel of a suite, by their names in `_LINES`."""
     levels = {}
     if floors is not None and len(floors):
-        own = _named(floors.assign(preset=""))
-        own = own[own["panel"] == suite]
+        rows = _named(floors.assign(preset=""))
+        rows = rows[rows["panel"] == suite]
         for name in ("model", "language"):
-            own = own[own[name].isin(part[name])] if name in own and name in part else own
-        levels = {name: float(own[name].mean()) for name in _FLOORS if own[name].notna().any()}
+            rows = rows[rows[name].isin(part[name])] if name in rows and name in part else rows
+        levels = {name: float(rows[name].mean()) for name in _FLOORS if rows[name].notna().any()}
     oracle = part[part["name"] == ORACLE]
     return levels | ({ORACLE: float(oracle[measure].mean())} if len(oracle) else {})
 
@@ -158,28 +158,28 @@ def matrix_in_words(
     table: pd.DataFrame, floors: pd.DataFrame | None = None, measure: str = "em_norm"
 ) -> str:
     """Return which presets are clearly above what can be had for nothing, suite by suite."""
-    said = []
+    sentences = []
     for suite, part in base.by_name(_named(table), "panel").items():
         part = part[part[measure].notna()]
         if part.empty:
-            said.append(f"{suite}: not measured.")
+            sentences.append(f"{suite}: not measured.")
             continue
         levels = _levels(part, floors, suite, measure)
         ceiling = f"with the facts given {percent(levels[ORACLE])}; " if ORACLE in levels else ""
         free = [levels[name] for name in _FLOORS if name in levels]
         if not free:
             shares = dict(zip(part["name"], part[measure], strict=True))
-            said.append(f"{suite}: {ceiling}{ranked(shares, 'presets')}.")
+            sentences.append(f"{suite}: {ceiling}{ranked(shares, 'presets')}.")
             continue
         above = part.loc[part[f"{measure} low"] > max(free), "name"].tolist()
         which = (
             f"{listed(above, 8)} are" if len(above) > 1 else f"{''.join(above) or 'no preset'} is"
         )
-        said.append(
+        sentences.append(
             f"{suite}: {ceiling}{which} clearly above {percent(max(free))}, which can be had for"
             " nothing."
         )
-    return "\n".join(said)
+    return "\n".join(sentences)
 
 
 # --- Where answers were lost ------------------------------------------------------------------
@@ -218,18 +218,18 @@ def stores(table: pd.DataFrame, title: str | None = None) -> base.Figure:
 
 def stores_in_words(table: pd.DataFrame) -> str:
     """Return where each preset lost most of the answers that it lost."""
-    said: dict[str, list[str]] = {}
+    presets: dict[str, list[str]] = {}
     for name, part in base.by_name(_named(table), "name").items():
         counts = part.groupby("fate", sort=False)["count"].sum()
         lost = counts[~counts.index.str.startswith("right")]
         if not lost.sum():
-            said.setdefault("Nothing is lost", []).append(name)
+            presets.setdefault("Nothing is lost", []).append(name)
             continue
         most = [str(fate) for fate in lost.index if lost[fate] == lost.max()]
-        said.setdefault(f"Most is lost as {listed(most)}", []).append(
+        presets.setdefault(f"Most is lost as {listed(most)}", []).append(
             f"{name} ({lost.max()} of {counts.sum()} questions{' each' if len(most) > 1 else ''})"
         )
-    return "\n".join(f"{where}: {listed(names, 12)}." for where, names in said.items())
+    return "\n".join(f"{where}: {listed(names, 12)}." for where, names in presets.items())
 
 
 # --- How much is held -------------------------------------------------------------------------
@@ -257,7 +257,7 @@ def capacity(table: pd.DataFrame, title: str | None = None) -> base.Figure:
     """
     base.check(table, "measured number of facts")
     figure, drawn = base.panels(2, 2, "share (bar: 95 % interval)", (4.6, 3.6), (0, 0.6))
-    parts, known = base.by_name(_named(table), "name"), sorted({*table["facts"]})
+    parts, counts = base.by_name(_named(table), "name"), sorted({*table["facts"]})
     for axes, (measure, words) in zip(drawn, _CAPACITY.items(), strict=True):
         for number, (name, part) in enumerate(parts.items()):
             if part[measure].isna().all():
@@ -271,8 +271,8 @@ def capacity(table: pd.DataFrame, title: str | None = None) -> base.Figure:
             axes.vlines(at, low, high, color=look["color"], linewidth=2, alpha=0.35)
             axes.plot(at, mean, label=name, linewidth=1.2, **look)
         axes.set_xscale("log")
-        axes.set_xlim(known[0] / 1.6, known[-1] * 1.6)
-        axes.set_xticks(known, [f"{facts:,}" for facts in known], fontsize=8)
+        axes.set_xlim(counts[0] / 1.6, counts[-1] * 1.6)
+        axes.set_xticks(counts, [f"{facts:,}" for facts in counts], fontsize=8)
         axes.minorticks_off()
         axes.set_ylim(-0.03, 1.03)
         axes.grid(alpha=0.3)
@@ -283,7 +283,7 @@ def capacity(table: pd.DataFrame, title: str | None = None) -> base.Figure:
 
 def capacity_in_words(table: pd.DataFrame) -> str:
     """Return what becomes of recall and of right answers as more facts are taught."""
-    said = []
+    sentences = []
     for measure, words in _OF_CAPACITY.items():
         courses = {}
         for name, part in base.by_name(_named(table), "name").items():
@@ -296,14 +296,14 @@ def capacity_in_words(table: pd.DataFrame) -> str:
         alone = [name for name, course in courses.items() if len(course.names) == 1]
         rest = [name for name in courses if name not in falling and name not in alone]
         if alone:
-            said.append(
+            sentences.append(
                 f"{words} of {listed(alone, 12)} was measured at one number of facts alone."
             )
         if falling:
             clauses = [f"of {name} {courses[name]}" for name in falling]
-            said.append(f"{words} {'; '.join(clauses)}.")
+            sentences.append(f"{words} {'; '.join(clauses)}.")
         if rest and falling:
-            said.append(f"That of {listed(rest, 12)} does not fall clearly.")
+            sentences.append(f"That of {listed(rest, 12)} does not fall clearly.")
         elif rest:
-            said.append(f"{words} falls clearly for none of {listed(rest, 12)}.")
-    return "\n".join(said) or "Nothing was measured."
+            sentences.append(f"{words} falls clearly for none of {listed(rest, 12)}.")
+    return "\n".join(sentences) or "Nothing was measured."

@@ -98,8 +98,8 @@ def svg(figure: Any) -> str:
     _, _, drawn = file.getvalue().partition("<svg ")
     drawn = re.sub(r"\s*<metadata>.*?</metadata>", "", drawn, count=1, flags=re.DOTALL)
     head, _, body = drawn.partition(">")
-    said = html.escape(getattr(figure, "alt", ""))
-    named = f'<svg class="ruler-figure" role="img" aria-label="{said}" {head}>'
+    words = html.escape(getattr(figure, "alt", ""))
+    named = f'<svg class="ruler-figure" role="img" aria-label="{words}" {head}>'
     return f"{named}\n <style>{_STYLE}</style>{body}"
 
 

@@ -40,7 +40,7 @@ TESTS = {
     "store/answers": ("store_answers", "two_processes"),
     "tokens": (
         "tokens",
-        "budgets smallest_length counted_by_addition merges_across two_lines imports_no",
+        "budgets smallest_length merges_across imports_no",
     ),
 }
 

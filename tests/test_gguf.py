@@ -166,19 +166,6 @@ def test_digits_are_split_as_the_file_says(tmp_path, pre, special, pieces):
     assert tokenizer.render([{"content": "x"}]) == "<|im_start|>x"
 
 
-def test_it_is_unpacked_once_and_needs_no_torch_afterwards(file):
-    folder = Path(checkpoints.folder(str(file)))
-    weights = (folder / "model.safetensors").stat().st_mtime_ns
-    code = (
-        "import sys; from rulerlib.dataset import Dataset\n"
-        f"data = Dataset('niah_single_1', length=900, tokenizer={str(file)!r}, num_samples=1)\n"
-        "print(data[0].length, 'torch' in sys.modules, 'transformers' in sys.modules)"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    assert done.stdout.split()[1:] == ["False", "False"], done.stderr
-    assert (folder / "model.safetensors").stat().st_mtime_ns == weights
-
-
 def test_other_weights_of_one_name_are_another_model(tmp_path):
     (tmp_path / "a").mkdir()
     (tmp_path / "b").mkdir()

@@ -275,20 +275,6 @@ def test_so_many_tokens_at_a_time(serve):
     assert server.most == 1
 
 
-def test_it_does_not_read_further_ahead_than_it_sends(serve):
-    read = []
-
-    def requests():
-        for request in asked(1000):
-            read.append(request)
-            yield request
-
-    going = load(serve(), concurrency=4).generate(requests())
-    next(going)
-    assert len(read) <= 6
-    going.close()
-
-
 # --- Where it runs ---------------------------------------------------------------------------
 
 
@@ -341,19 +327,6 @@ def test_the_very_text_of_the_prompt_is_sent(serve):
     ]
 
 
-def test_tags_of_thinking_stay_where_they_are_special_tokens(serve, bytelevel):
-    server = serve()
-    model = load(server, concurrency=1)
-    model.__dict__["tokenizer"] = bytelevel
-    request = Request("x", False, 9, tags=("<s>", "</think>"))
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        in_order(model, [request])
-    assert server.bodies[0]["skip_special_tokens"] is False
-    assert model._without_special("<s>12</s>", request.tags) == "<s>12"
-    assert model._without_special("<s>12</s>", ("</think>",)) == "<s>12</s>"
-
-
 def test_chat_takes_messages(serve):
     server = serve()
     user, assistant = ({"role": role, "content": role} for role in ("user", "assistant"))
@@ -394,17 +367,6 @@ def test_an_answer_is_read():
     # A server that counts nothing: counted here, and what was cached is unknown.
     made = reading({"choices": [{"text": " 12 13", "finish_reason": "stop"}]})
     assert (made.tokens, made.prompt_tokens, made.computed_tokens) == (2, 4, 0)
-
-
-@pytest.mark.parametrize("name", ["reasoning_content", "reasoning"])
-def test_thinking_that_the_server_tells_apart(name):
-    message = {"content": "12", name: "hm"}
-    made = reading({"choices": [{"message": message, "finish_reason": "stop"}]}, "chat")
-    assert (made.text, made.thinking, made.finished) == ("12", "hm", True)
-    # Cut off while thinking: no text at all, which is an answer and no fault.
-    message["content"] = None
-    made = reading({"choices": [{"message": message, "finish_reason": "length"}]}, "chat")
-    assert (made.text, made.thinking, made.finished) == ("", "hm", False)
 
 
 def test_a_server_that_counts_otherwise_is_told_once(serve):
@@ -564,13 +526,6 @@ def test_the_key_is_sent_and_never_shown(serve, tmp_path, monkeypatch, capsys, c
         with pytest.raises((TypeError, AttributeError, pickle.PicklingError)) as error:
             copied(model)
         assert KEY not in str(error.value)
-
-
-@pytest.mark.parametrize("key", [f"{KEY} x", f"{KEY}\n", f"{KEY}ø"])
-def test_a_key_that_cannot_be_sent_is_not_shown_either(key):
-    with pytest.raises(ParameterError, match="api_key is ") as error:
-        models.load("parrot", "openai", base_url="http://x/v1", tokenizer="words", api_key=key)
-    one_sentence(error)
 
 
 @pytest.mark.parametrize(
@@ -737,89 +692,49 @@ def complaining(message, status=400):
 
 DEEP = b'{"a": ' * 30_000 + b"1" + b"}" * 30_000
 BOMB = gzip.compress(b"[" + b"0," * 2_000_000 + b"0]")
-OWN_COUNT = (
-    [3.0, "3", 1.5, 1e30, 10**30, -1, True, None, math.nan, math.inf, [3], {"a": 3}, ""],
-    ["7", 7.0, -7, 1e30, 10**30, True, [7], math.nan],
-    ["x", -1, 1e30, 10**30, True, [1], math.nan],
-)
+NO_COUNTS = ["3", 1.5, 10**30, -1, True, math.nan, [3]]
 
 # What is sent; None where the run is finished, else what the sentence says.
 MALFORMED = {
-    **{f"completion_tokens {value!r}": (counting(completion_tokens=value), None)
-       for value in OWN_COUNT[0]},
-    **{f"prompt_tokens {value!r}": (counting(prompt_tokens=value), None)
-       for value in OWN_COUNT[1]},
-    **{f"cached_tokens {value!r}":
-       (counting(prompt_tokens_details={"cached_tokens": value}), None)
-       for value in OWN_COUNT[2]},
-    "details are a list": (counting(prompt_tokens_details=[1]), None),
+    **{f"counts {value!r}": (counting(
+        completion_tokens=value, prompt_tokens=value, prompt_tokens_details={"cached_tokens": value}
+    ), None) for value in NO_COUNTS},
     "usage is a list": (changed(usage=[1, 2]), None),
-    "usage is a text": (changed(usage="7"), None),
-    "no usage": (changed(usage=None), None),
     "more cached than read": (counting(prompt_tokens_details={"cached_tokens": 10**6}), None),
-    "id is a list": (changed(id=[1], model={"a": 1}, created="x"), None),
-    "reason is a list": (chosen(finish_reason=["stop"]), None),
-    "reason is a number": (chosen(finish_reason=5), None),
-    "logprobs are a text": (chosen(logprobs="x"), None),
-    "half a surrogate": (chosen(text="x\ud83d"), None),
+    "half a surrogate": (chosen(text="x\ud83d", finish_reason=["stop"], logprobs="x"), None),
     "NUL and escapes": (chosen(text="\x00\x1b[2J\u202e"), None),
-    "NaN beside": (changed(temperature=math.nan, seed=math.inf), None),
-    "duplicate keys": (wrapped(lambda whole: b'{"choices": [], ' + whole[1:]), None),
-    "BOM": (wrapped(lambda whole: b"\xef\xbb\xbf" + whole), None),
-    "UTF-16": (wrapped(lambda whole: whole.decode().encode("utf-16")), None),
-    "content-type": (wrapped(lambda whole: whole, kind="image/png"), None),
-    "charset": (wrapped(lambda whole: whole, kind="application/json; charset=klingon"), None),
+    "BOM": (wrapped(lambda whole: b"\xef\xbb\xbf" + whole, kind="image/png"), None),
     "no headers of ours": (wrapped(lambda whole: whole, headers={"Set-Cookie": "=;\x01" * 99}),
                            None),
     "another index": (chosen(index=1), "without a first choice"),
-    "index is a text": (chosen(index="0"), "without a first choice"),
-    "choices are an object": (changed(choices={"0": 1}), "without a first choice"),
     "choices are texts": (changed(choices=["x"]), "without a first choice"),
-    "choices are null": (changed(choices=None), "without a first choice"),
-    "no choices": (changed(choices=[]), "without a first choice"),
-    "text is null": (chosen(text=None), "whose text is none"),
+    "no choices": (changed(choices=None), "without a first choice"),
     "text is a number": (chosen(text=7), "whose text is none"),
-    "text is a list": (chosen(text=["x"]), "whose text is none"),
     "deep": (body(DEEP), "not JSON"),
-    "deep error": (body(b'{"error": ' * 400 + b"1" + b"}" * 400, 400), "status 400"),
     "deep and wrong": (body(DEEP, 400), "status 400"),
     "a long number": (body(b'{"choices": ' + b"9" * 5000 + b"}"), "not JSON"),
     "a list": (body(b"[1]"), "no object in JSON"),
-    "a text": (body(b'"x"'), "no object in JSON"),
     "nothing": (body(b""), "not JSON"),
     "a page": (body(b"<html>Log in</html>", kind="text/html"), "not JSON"),
-    "no UTF-8": (body(b'{"choices": "\xff\xfe\xff"}'), "not JSON"),
     "cut in a letter": (wrapped(lambda whole: whole[:60] + b"\xc3"), "not JSON"),
-    "events": (body(b'data: {"choices": []}\n\ndata: [DONE]\n\n'), "not JSON"),
     "endless": (endless(b'{"choices": [', b"0," * 30_000, 40), "more than 1,048,576 bytes"),
     "endless and wrong": (
         endless(b"[", b"0," * 30_000, 40, b"400 Bad Request"), "more than 1,048,576 bytes"),
     "stops": (endless(b'{"choices": [', b"", 0), "a broken connection"),
-    "chunks of none": (headers(b"Transfer-Encoding: chunked\r\n"), "a broken connection"),
     "gzip": (body(BOMB, headers={"Content-Encoding": "gzip"}), "compressed"),
-    "gzip twice": (body(BOMB, headers={"Content-Encoding": "gzip, br"}), "compressed"),
-    "too many headers": (headers(*(b"X-%d: %s\r\n" % (n, b"x" * 500) for n in range(2000))),
-                         "a broken connection"),
     "a header without end": (headers(b"X: " + b"x" * 10**6 + b"\r\n"), "a broken connection"),
-    "a header of none": (headers(b"\xff\x00: \x01\r\n"), "a broken connection"),
     "not HTTP": (lambda handler, _: handler.wfile.write(b"SSH-2.0-OpenSSH\r\n\r\n"),
                  "a broken connection"),
-    "redirected to nowhere": (body(b"", 307, headers={"Location": "http://["}), "The server"),
     "redirected": (body(b"", 307, headers={"Location": "file:///etc/passwd"}), "status 307"),
     "error in 200": (body(b'{"error": "out of memory"}'), "status 500 (out of memory)"),
     "code of an error": (body(b'{"error": {"code": [1], "message": {"a": "\\ud800"}}}'),
                          "status 500"),
-    "error is a number": (body(b'{"error": 7}', 400), "status 400"),
     "error says nothing": (body(b'{"error": " "}', 400), "status 400"),
     "details of an error": (body(b'{"detail": [{"loc": ["x"]}]}', 422), "{'loc': ['x']}"),
-    "half a surrogate in an error": (complaining("gone \ud83d"), r"gone \ud83d."),
     "escapes in an error": (complaining("\x1b[2Jgone\r\n\x07\u202e"), r"␛[2Jgone ␇\u202e"),
     "a long error": (complaining("exceeds " * 100_000), "exceeds exceeds"),
     "a retry in the far future": (
         body(b"", 429, headers={"Retry-After": "1e300"}), "asks for a pause"),
-    "a retry without a date": (
-        body(b"", 503, headers={"Retry-After": "Wed, 21 Oct 99999999999999999999 07:28:00 GMT"}),
-        "status 503 (Service Unavailable)"),
     "no such status": (body(b"", 299), "status 299"),
 }  # fmt: skip
 

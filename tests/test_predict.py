@@ -31,7 +31,6 @@ from helpers_store import unhashed
 from rulerlib import models, samples, tokens
 from rulerlib.dataset import Dataset
 from rulerlib.errors import DataError, ParameterError, RulerError, RunMismatchError
-from rulerlib.parts import Part, Parts
 from rulerlib.predict import predict
 from rulerlib.prompts import Decoding, PromptFormat
 from rulerlib.samples import Sample
@@ -127,25 +126,6 @@ def test_stop_strings_and_decoding_reach_the_engine(dataset, output):
     predict(dataset, Listener(), output, PromptFormat(stop=("\n", "x")), decoding)
     assert len(asked) == COUNT
     assert {(request.stop, request.decoding) for request in asked} == {(("\n", "x"), decoding)}
-
-
-def test_golds_are_handed_on(tmp_path, output):
-    records = some_samples(2)
-    records[0].golds = [["Ribe", "Skive"], ["5"]]
-    predict(write_dataset(tmp_path / "data", records), Parrot(), output)
-    first, second = read_predictions(output)
-    assert (first.golds, second.golds) == (records[0].golds, [])
-    assert "golds" not in second.others
-
-
-def test_parts_are_handed_on(tmp_path, output):
-    records = some_samples(3)
-    for record in records:
-        record.parts = Parts.of([Part("needle", 0, 9, key="a", depth=50), Part("value", 2, 5)])
-    predict(write_dataset(tmp_path / "data", records), Parrot(), output)
-    assert [record.parts for record in read_predictions(output)] == [
-        record.parts for record in records
-    ]
 
 
 @pytest.mark.parametrize(
@@ -477,15 +457,6 @@ def test_room_for_thinking_counts_against_the_limit(tmp_path):
                 thinking_run(tmp_path, None, **options)
 
 
-def test_what_the_dataset_was_made_for_holds(tmp_path):
-    about = {"answer_prefix": "none", "thinking": False, "system_prompt": "Be brief."}
-    model, _ = thinking_run(tmp_path, ("8", 1, True), None, **about)
-    assert model.requests[0].template == {"enable_thinking": False}
-    assert model.requests[0].prompt.startswith("[system]Be brief.[user]")
-    assert model.requests[0].prompt.endswith("[assistant]<think></think>")
-    assert "Svaret er" not in model.requests[0].prompt
-
-
 def test_nobody_says_how_much_room_a_dataset_for_thinking_needs(tmp_path):
     about = {"answer_prefix": "user", "thinking": True}
     with pytest.raises(ParameterError, match="thinking_tokens is 0, but must be at") as error:
@@ -573,11 +544,6 @@ def test_a_file_of_nvidias_is_read_as_it_is(tmp_path, output):
     output.write_bytes(whole[: len(whole) // 2])
     predict(dataset, Parrot(), output, decoding=Decoding(tokens_to_generate=32))
     assert output.read_bytes() == whole
-
-
-def test_a_file_of_nvidias_needs_tokens_to_generate(tmp_path, output):
-    with pytest.raises(ParameterError, match="tokens_to_generate is None"):
-        predict(nvidia(tmp_path / "niah"), Unloadable(), output)
 
 
 @pytest.mark.parametrize(
@@ -736,11 +702,6 @@ def test_all_questions_on_a_context_are_one_call(tmp_path, output):
     assert model.calls == [[1] * 6, [2]]
 
 
-def test_records_of_samples_of_their_own_say_nothing_of_contexts(dataset, output):
-    predict(dataset, Recorder(), output)
-    assert all("context_id" not in record.others for record in read_predictions(output))
-
-
 def test_of_one_haystack_the_deeper_needles_are_read_first(tmp_path, output):
     """What precedes a needle was then read just now, for an engine that keeps the last prompt."""
     data = Dataset("niah_single_1", 4000, "da", "words", num_samples=20)
@@ -762,15 +723,6 @@ def test_of_one_haystack_the_deeper_needles_are_read_first(tmp_path, output):
         return sum(map(len, prompts)) - sum(map(same_beginning, itertools.pairwise(prompts)))
 
     assert unread(texts) < unread(list(depths))
-
-
-def test_engines_that_are_handed_batches_get_them_in_order(tmp_path, output):
-    data = Dataset("niah_single_1", 4000, "da", "words", num_samples=8)
-    path = questions.write(data, tmp_path / "data")
-    model = Parrot()
-    predict(path, model, output)
-    texts = [sample.input for sample in samples.read(path, Sample)]
-    assert all(one.startswith(text) for one, text in zip(model.asked, texts, strict=True))
 
 
 def test_a_context_stays_together_in_any_order(tmp_path, output):

@@ -17,7 +17,7 @@ from helpers_store import unhashed
 
 pytest.importorskip("torch")
 
-from rulerlib import checkpoints, models, tokens
+from rulerlib import checkpoints, tokens
 from rulerlib.errors import DataError, ParameterError, RulerError, RunMismatchError
 from rulerlib.models import transformers as engine_module
 from rulerlib.prompts import Decoding, PromptFormat
@@ -212,11 +212,6 @@ def test_files_lie_where_the_house_says(tiny, tmp_path):
     }
 
 
-@pytest.mark.parametrize("ending", ["", "/", "/.", "/../tiny"])
-def test_a_model_on_this_machine_is_known_by_its_last_part(tiny, tmp_path, ending):
-    assert run(tiny + ending, tmp_path).cells[0].model == "tiny"
-
-
 def test_checkpoints_of_one_name_have_places_of_their_own(tiny, tmp_path):
     analysis = pytest.importorskip("rulerlib.analysis")
     models = []
@@ -344,13 +339,6 @@ def test_whatever_changes_an_answer_has_a_place_of_its_own(talker, tmp_path, mon
     assert len(analysis.accuracy(table)) == len(made)
 
 
-def test_one_engine_serves_several_runs(tiny, tmp_path):
-    engine = models.load(tiny, dtype="float32")
-    first, second = (run(tiny, tmp_path, seed=seed, loaded=engine) for seed in (1, 2))
-    assert first.loaded_engine is second.loaded_engine is engine
-    assert first == run(tiny, tmp_path, seed=1)
-
-
 # --- A study ---------------------------------------------------------------------------------
 
 STUDY = [{"num_needle_k": 2}, {"haystack": "noise"}, {"task": "niah_multivalue"}]
@@ -441,16 +429,6 @@ def test_cleaned_texts_have_a_folder_of_their_own(tiny, tmp_path):
         run(tiny, tmp_path, tasks="niah_single_2", texts=str(path))
     with pytest.raises(ParameterError, match="clean_texts is 'yes', but must be True or False"):
         run(tiny, tmp_path, clean_texts="yes")
-
-
-def test_a_study_may_be_all_that_reads_texts(tiny, tmp_path):
-    path = tmp_path / "own.txt"
-    path.write_text("Min egen tekst er her. " * 50, encoding="utf-8")
-    made = run(
-        tiny, tmp_path, tasks="niah_single_1", texts=str(path), study=[{"haystack": "essay"}]
-    )
-    assert made.cells[0].texts is None
-    assert made.study_cells[0].texts is not None
 
 
 # --- The measure that is reported --------------------------------------------------------------
@@ -564,12 +542,6 @@ def test_queries_per_context_reaches_data_and_folders(notebook):
     assert {cell.queries_per_context for cell in run.study_cells} == {1}
 
 
-def test_tasks_that_cannot_share_are_named_before_anything_is_read(notebook):
-    refused(notebook, "must be 1 for niah_single_2", queries_per_context=4)
-    refused(notebook, "niah_single_1", queries_per_context=4, tasks="all")
-    refused(notebook, "queries_per_context is '4'", queries_per_context="4")
-
-
 # --- Served models, and datasets of others ---------------------------------------------------
 
 
@@ -635,13 +607,6 @@ def test_a_choice_among_the_files(served, tmp_path):
     other.write_bytes(one.read_bytes())
     assert asked(Run(**served, tasks="all", data=str(other))) == [("qa_1", 503)]
     assert len([*Run(**served, tasks="qa_1", data="theirs", num_samples=2).overview()]) == 2
-
-
-@pytest.mark.parametrize("data", ["nothing", "", 5, "theirs/synthetic/512/data/niah_single_1"])
-def test_data_that_is_not_there_is_named(served, tmp_path, data):
-    nvidia_tree(tmp_path / "theirs")
-    with pytest.raises(ParameterError, match=r"data is .*validation\.jsonl"):
-        Run(**served, tasks="vt", data=data)
 
 
 def test_the_inference_notebook_knows_the_parameters_of_a_run():

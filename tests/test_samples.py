@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from dataclasses import replace
 
 import pytest
@@ -206,12 +205,6 @@ def test_a_damaged_line_is_named_with_its_file(unfinished, line, what, five):
     assert "\n" not in message
 
 
-def test_a_half_written_last_line_is_named_when_it_should_be_whole(five):
-    five.write_bytes(five.read_bytes()[:-9])
-    with pytest.raises(DataError, match=r"validation\.jsonl, line 5: not valid JSON"):
-        list(samples.read(five, Sample))
-
-
 @pytest.mark.parametrize("cut", [1, 2, 9, 60])
 def test_a_half_written_last_line_does_not_count_when_resuming(cut, five):
     whole = five.read_bytes()
@@ -238,11 +231,6 @@ def test_a_file_that_is_not_there():
     ):
         with pytest.raises(DataError, match=r"^/no/such/file\.jsonl: cannot be read \(No such"):
             reader("/no/such/file.jsonl")
-
-
-def test_an_object_is_read(tmp_path):
-    (tmp_path / "x.json").write_text('{"sted": "Ærø"}', encoding="utf-8")
-    assert samples.read_object(tmp_path / "x.json") == {"sted": "Ærø"}
 
 
 @pytest.mark.parametrize("damage", [b"", b"{", b"[]", b"3", b'{"a": "\xff"}', b"[" * 10**5])
@@ -333,21 +321,6 @@ def test_what_is_read_of_others_is_checked(others, what):
     with pytest.raises(DataError) as error:
         Prediction.from_dict(record)
     assert str(error.value) == what
-
-
-def test_what_is_not_read_of_others_may_be_anything():
-    others = {
-        "time": [None, {}], "golds": [["a", "b"], []], "context_id": None, "depths": [0, 0.5],
-        "parts": [{"role": "word", "start": [0], "end": [4]}], "finished": False, "id": 7,
-    }  # fmt: skip
-    record = {"index": 0, "input": "four", "outputs": [], "pred": "", "others": others}
-    assert Prediction.from_dict(record).others == others
-
-
-@pytest.mark.parametrize("number", [2**63, -(2**63) - 1, 10**30, 1e300, math.inf, math.nan])
-def test_numbers_that_no_table_holds_are_damage(number):
-    with pytest.raises(DataError, match=r"the field 'depths' is .*, not a list of numbers"):
-        Sample.from_dict({"index": 0, "input": "", "outputs": [], "depths": [number]})
 
 
 def test_the_parts_of_a_role_are_had_without_the_others():

@@ -295,7 +295,7 @@ def test_contexts_are_one_draw_each_and_tasks_may_end_before_others(tmp_path):
     )
     path.write_text(text, "utf-8")
     turns = [sequential.Turn(asked.append, path, 512, LIST, most, 1.0, 3) for most in (30, 12)]
-    assert turns[0].tally(30) == (pytest.approx(20 / 3), 10)
+    assert turns[0].answered(30) == (pytest.approx(20 / 3), 10)
     assert tally([0, 1, 1] * 10, [index // 3 for index in range(30)])[1] == 10
     bar = Progress(2.0, "", quiet=True)
     sequential.ask_in_turn(turns, 50.0, bar)

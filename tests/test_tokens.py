@@ -95,13 +95,6 @@ def test_fingerprints_decide_on_the_splitting_and_on_the_chat_template(bytelevel
 # --- From tokens back to text ---------------------------------------------------------------
 
 
-@given(data=st.data())
-def test_texts_of_tokens_are_those_of_transformers(real, data):
-    size = real.backend.get_vocab_size()
-    ids = data.draw(st.lists(st.integers(0, 9) | st.integers(0, size - 1), max_size=20))
-    assert real.decode(ids) == reference(real).decode(ids, skip_special_tokens=True)
-
-
 def test_special_tokens_and_their_ids(bytelevel):
     backend = reference(bytelevel)
     assert bytelevel.eos_id == backend.eos_token_id
@@ -320,22 +313,6 @@ def test_a_damaged_tokenizer_file_is_one_sentence(tmp_path):
             f"model is '{tmp_path}', but must be one whose tokenizer.json can be read"
             f" ({reason.value})."
         )
-
-
-def test_a_damaged_configuration_is_one_sentence(bytelevel, tmp_path):
-    bytelevel.backend.save(str(tmp_path / "tokenizer.json"))
-    begin = f"^model is '{re.escape(str(tmp_path))}', but must be "
-    for name in ("special_tokens_map", "tokenizer_config"):
-        (tmp_path / f"{name}.json").write_text("{", encoding="utf-8")
-        with pytest.raises(
-            ParameterError, match=rf"{begin}a folder whose {name}\.json can be read"
-        ):
-            tokens.load(str(tmp_path))
-    (tmp_path / "special_tokens_map.json").unlink()
-    for config in ({"chat_template": [1]}, {"added_tokens_decoder": [1]}):
-        write(tmp_path, bytelevel.backend, config)
-        with pytest.raises(ParameterError, match=rf"{begin}.* can be read \("):
-            tokens.load(str(tmp_path))
 
 
 def write(folder, backend, config, files=()):
@@ -569,21 +546,6 @@ def test_a_template_that_does_not_render_is_one_sentence(bytelevel):
             "chat is True, but must be false, because the chat template of 'talker' does not"
             f" render ({reason})."
         )
-
-
-def test_a_tokenizer_that_nobody_can_read_fast_is_refused(tmp_path):
-    """One of bytes has no file of its own, and is Python code in transformers."""
-    pytest.importorskip("transformers")
-    for name, text in {
-        "config.json": '{"model_type": "t5"}',
-        "tokenizer_config.json": '{"tokenizer_class": "ByT5Tokenizer"}',
-    }.items():
-        (tmp_path / name).write_text(text, encoding="utf-8")
-    with pytest.raises(ParameterError) as caught:
-        tokens.load(str(tmp_path))
-    assert str(caught.value) == (
-        f"tokenizer is '{tmp_path}', but must be a fast tokenizer (one with a tokenizer.json)."
-    )
 
 
 def test_pieces_of_words_are_read_and_written_as_transformers_does(tmp_path):

@@ -325,16 +325,6 @@ def test_it_stops_where_a_stop_string_is_complete(engine, base, prompt, length):
         assert answer.finished
 
 
-def test_it_does_not_go_on_after_all_have_stopped(base, fed):
-    engine = Engine(base, dtype="float32", device="cpu")
-    texts = said_freely(base, PROMPTS[0])
-    passes = []
-    hook = engine._model.register_forward_hook(lambda *_: passes.append(1))
-    (answer,) = say(engine, PROMPTS[:1], NEW, stop=(texts[5][-1],))
-    hook.remove()
-    assert len(passes) == answer.tokens <= 5
-
-
 def test_each_request_has_its_own_stop_strings(base, engine):
     """Neighbours that stop earlier, later or never change nothing."""
     texts = [said_freely(base, prompt) for prompt in PROMPTS]
@@ -446,16 +436,6 @@ def test_the_chat_frame_is_the_template_and_the_prefix(talker, text, prefix, fed
     ids = calls[0]["input_ids"][0].tolist()
     assert ids == ids_of(talker, wanted, special=False)
     assert ids.count(0) == 1, "one beginning of text, not two"
-
-
-def test_a_base_model_is_fed_plain_text(base, talker):
-    for folder, chat in ((base, None), (base, False), (talker, False)):
-        frame = PromptFormat(chat=chat).frame(Engine(folder).tokenizer)
-        assert not frame.chat
-        assert frame.prompt("a", " b") == "a b"
-        assert frame.special == 1
-    with pytest.raises(ParameterError, match="chat template"):
-        PromptFormat(chat=True).frame(Engine(base).tokenizer)
 
 
 # --- Too long --------------------------------------------------------------------------------
@@ -645,18 +625,6 @@ def test_the_dtype_is_that_of_the_weights(base, dtype):
     assert {str(weight.dtype) for weight in engine._model.parameters()} == {f"torch.{dtype}"}
     assert engine.settings["dtype"] == dtype
     assert say(engine, PROMPTS[:1], 3)[0].tokens
-
-
-def test_settings_know_the_weights(base, talker, tmp_path):
-    copied = tmp_path / "elsewhere"
-    shutil.copytree(base, copied)
-    weights = {name: Engine(str(name)).settings["weights"] for name in (base, talker, copied)}
-    assert weights[base] == weights[copied]
-    path = copied / "model.safetensors"
-    data = bytearray(path.read_bytes())
-    data[-1] ^= 1
-    path.write_bytes(data)
-    assert Engine(str(copied)).settings["weights"] != weights[base]
 
 
 def test_batches_are_by_length(base):

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-import importlib
 import platform
 import statistics
 import sys
@@ -27,22 +26,23 @@ from typing import Any, NamedTuple
 
 from rulerlib import languages
 from rulerlib.errors import RulerError, whole_number
-from rulerlib.memory.retrieval import KS, recall_at, reciprocal_rank
+from rulerlib.memory.measuring import KS, recall_at, reciprocal_rank
+from rulerlib.memory.presets import opened
 from rulerlib.memory.search import words_of
 from rulerlib.memory.suites import SUITES, Recipe
-from rulerlib.memory.system import System
+from rulerlib.memory.system import System, Text
 from rulerlib.tasks.episodes import Episode
 
-SYSTEMS: dict[str, tuple[str, str, dict[str, Any]]] = {
-    "rag": ("rag", "Rag", {}),
-    "rag, words alone": ("rag", "Rag", {"vectors": False}),
-    "rag, vectors alone": ("rag", "Rag", {"words": False}),
-    "hei_nw": ("episodic_index", "EpisodicIndex", {}),
-    "hei_nw, gate off": ("episodic_index", "EpisodicIndex", {"gate": False}),
-    "sgc_rss": ("relation_graph", "RelationGraph", {}),
-    "smpd": ("place_map", "PlaceMap", {}),
+SYSTEMS: dict[str, tuple[str, dict[str, Any]]] = {
+    "rag": ("rag", {}),
+    "rag, words alone": ("rag", {"vectors": False}),
+    "rag, vectors alone": ("rag", {"words": False}),
+    "hei_nw": ("hei_nw", {}),
+    "hei_nw, gate off": ("hei_nw", {"gate": False}),
+    "sgc_rss": ("sgc_rss", {}),
+    "smpd": ("smpd", {}),
 }
-"""Module, class and settings by name."""
+"""System and settings by name."""
 
 SPEED = ("system", "taught (s)", "facts/s", "MB", "first question (ms)", "median (ms)", "p95 (ms)",
          "processor (ms)", "× bm25s")  # fmt: skip
@@ -66,14 +66,11 @@ class Speed(NamedTuple):
         return statistics.median(self.asked[1:])
 
 
-def created(name: str, folder: Path, language: str, suite: str) -> System:
+def created(name: str, folder: Path, language: str) -> System:
     """Return a system on a new store, by its name in the table."""
-    module, kind, changes = SYSTEMS[name]
-    made = importlib.import_module(f"rulerlib.memory.{module}")
-    settings = made.Settings(**{"k": max(KS), **changes})
-    path = Path(tempfile.mkdtemp(dir=folder)) / "store.sqlite"
-    system: System = getattr(made, kind).create(path, settings, languages.load(language), suite)
-    return system
+    system, changes = SYSTEMS[name]
+    place = tempfile.mkdtemp(dir=folder)
+    return opened(system, place, languages.load(language), **{"k": max(KS), **changes})
 
 
 # ------------------------------------------------------------- speed
@@ -97,10 +94,10 @@ def taught_and_asked(
 def of_system(name: str, episode: Episode, language: str, questions: Sequence[str]) -> Speed:
     """Return how fast a system is."""
     with tempfile.TemporaryDirectory() as folder:
-        system = created(name, Path(folder), language, "episodic_capacity")
+        system = created(name, Path(folder), language)
 
         def teach() -> int:
-            system.teach(episode.id, episode.facts)
+            system.teach(episode.id, [Text.of(fact) for fact in episode.facts])
             return int(system.telemetry()["bytes"])
 
         speed = taught_and_asked(teach, lambda text: system.recall(episode.id, text), questions)
@@ -170,9 +167,9 @@ def found_row(suite: str, language: str, name: str, episodes: int) -> list[str]:
     recipe = dataclasses.replace(recipe, probes=min(4, recipe.episodes.most_probes))
     made = [item.episode for item in recipe]
     with tempfile.TemporaryDirectory() as folder:
-        system = created(name, Path(folder), language, suite)
+        system = created(name, Path(folder), language)
         for episode in made:
-            system.teach(episode.id, episode.facts)
+            system.teach(episode.id, [Text.of(fact) for fact in episode.facts])
         found = [
             ([each.numbers for each in system.recall(episode.id, probe.text)], probe.needs)
             for episode in made

@@ -194,14 +194,14 @@ def memory(report: MemoryReport) -> Html:
     suites = list(dict.fromkeys(job.suite for job in works))
     codes = list(dict.fromkeys(job.language for job in works))
     named = listed([languages.load(code).name for code in codes])
-    sets = {job.set_path: job.questions for job in works}
+    sets = {job.episodes_name: job.asked for job in works}
     first = (
         f"{works[0].model} is asked {listed(suites)} through {said_count(len(presets), 'preset')}"
         f" ({listed(presets, 8)}): {said_count(sum(sets.values()), 'question')} each. Language:"
         f" {named}."
     )
     seeds = sorted({job.seed for job in works})
-    taught = sorted({len(job.recipe.episodes.episode(0).facts) for job in report.curve})
+    taught = sorted({len(job.first.facts) for job in report.curve})
     curve = (
         f" The curve of capacity teaches {listed([f'{number:,}' for number in taught], 8)} facts."
         if taught

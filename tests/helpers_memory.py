@@ -25,19 +25,10 @@ from helpers_store import die_at
 
 from conftest import CHAT_TEMPLATE
 from rulerlib import models
-from rulerlib.memory import running, sets
-from rulerlib.memory.work import (
-    COST,
-    METRICS,
-    RECALLED,
-    REPLAY,
-    STEPS,
-    TABLE,
-    TEACHING,
-    TELEMETRY,
-    Work,
-    expand,
-)
+from rulerlib.memory import running
+from rulerlib.memory.running import STEPS
+from rulerlib.memory.suites import Recipe
+from rulerlib.memory.work import COST, METRICS, REPLAY, TABLE, TEACHING, TELEMETRY, Work, expand
 from rulerlib.models import Generation, Request
 from rulerlib.samples import read_object
 from rulerlib.tokens import Words
@@ -57,7 +48,7 @@ class Student(Parrot):
     Parameters
     ----------
     folder
-        Where sets of episodes stand.
+        Where its questions stand; what their episodes are made from stands beside them.
     says
         What it answers where it cannot know.
     """
@@ -74,12 +65,18 @@ class Student(Parrot):
         self.read: list[str] = []
 
     def generate(self, requests: Iterable[Request]) -> Iterator[tuple[int, Generation]]:
-        for path in {*self._folder.rglob("sets/*.jsonl")} - self._seen:
+        for path in sorted({*self._folder.rglob("metadata.json")} - self._seen):
             self._seen.add(path)
-            for episode in sets.read(path):
-                for probe in episode.probes:
-                    facts = tuple(fact.text for fact in episode.needed(probe))
-                    self._known[probe.text] = facts, probe.golds[0]
+            about = read_object(path).get("episodes", {})
+            names = ("suite", "size", "seed", "language")
+            values = {name: about[name] for name in names if about}
+            recipe = (
+                Recipe(**values, probes=about["probes"], changes=about["knobs"]) if about else ()
+            )
+            for episode, probe in ((item.episode, one) for item in recipe
+                                   for one in item.episode.probes):  # fmt: skip
+                facts = tuple(fact.text for fact in episode.needed(probe))
+                self._known[probe.text] = facts, probe.golds[0]
         for position, request in enumerate(requests):
             self.asked.append(request.prompt)
             yield position, Generation(self.answer(request.prompt), 3, True)
@@ -107,7 +104,7 @@ def taught(works: list[Work], *names: str) -> tuple[str, ...]:
     """Do steps of some work in this process, all where none is named; return what stopped it."""
     stopped: dict[str, None] = {}
     for name in names or STEPS:
-        stopped |= dict.fromkeys(running.step(works, name).stopped)
+        stopped |= dict.fromkeys(running.step(works, name))
     return tuple(stopped)
 
 
@@ -152,7 +149,7 @@ def _stepping(plain: list[dict[str, Any]], name: str, step: int, root: Path) -> 
     models.load = lambda *_, **__: student  # type: ignore[assignment]
     die_at(step, root)
     with contextlib.redirect_stdout(io.StringIO()):
-        stopped = running.step([Work.from_dict(each) for each in plain], name, told=True).stopped
+        stopped = running.step([Work(**values) for values in plain], name)
     assert not stopped, stopped
 
 
@@ -168,9 +165,7 @@ def kept(folder: Path) -> dict[str, Any]:
             with contextlib.closing(sqlite3.connect(path)) as database:
                 found[name] = [*database.iterdump()]
         elif path.name in CLOCKED:
-            lines = path.read_text("utf-8").splitlines()
-            found[name] = [timeless(json.loads(line)) for line in lines] if (
-                path.suffix == ".jsonl") else timeless(json.loads("".join(lines)))  # fmt: skip
+            found[name] = timeless(json.loads(path.read_text("utf-8")))
         elif path.name == TABLE:
             found[name] = [{**row, "latency_ms": ""} for row in read_table(path)]
         elif path.is_file():
@@ -178,7 +173,7 @@ def kept(folder: Path) -> dict[str, Any]:
     return found
 
 
-CLOCKED = (TEACHING, REPLAY, RECALLED, TELEMETRY, METRICS)
+CLOCKED = (TEACHING, REPLAY, TELEMETRY, METRICS)
 """The files that say how long something took."""
 
 

@@ -19,7 +19,7 @@ scipy_stats = pytest.importorskip("scipy.stats")
 
 from rulerlib import models  # noqa: E402
 from rulerlib.errors import ParameterError  # noqa: E402
-from rulerlib.memory.surprise import ranked, surprises  # noqa: E402
+from rulerlib.memory.teaching import ranked  # noqa: E402
 from rulerlib.models import Likelihood, openai_transport  # noqa: E402
 from rulerlib.models import transformers as engines  # noqa: E402
 from rulerlib.models.transformers import Engine  # noqa: E402
@@ -266,5 +266,5 @@ def test_what_was_just_said_surprises_less(lille):
     once, twice = lille.log_likelihoods([fact, f"{fact} {fact}"])
     again = Likelihood(twice.nll - once.nll, twice.tokens - once.tokens)
     assert again.nll / again.tokens < 0.5 * once.nll / once.tokens
-    first, second = surprises(lille, [fact, f"{fact} {fact} {fact}"])
+    first, second = ranked(lille.log_likelihoods([fact, f"{fact} {fact} {fact}"]))
     assert (first, second) == (1, 0.5), "of two, the one that repeats itself is expected more"

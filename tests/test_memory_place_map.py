@@ -1,14 +1,15 @@
 """A map of places: what it plans is right by other means, and what it holds follows from the texts.
 
 Plans are held against the map that the tests draw of what the facts say, which a memory is not
-shown; ways themselves in test_memory_ways.py.
+shown; ways themselves against networkx.
 """
 
 from __future__ import annotations
 
-import dataclasses
-import doctest
 import functools
+import itertools
+import math
+from random import Random
 
 import networkx
 import pytest
@@ -17,13 +18,14 @@ from hypothesis import strategies as st
 
 from conftest import python
 from rulerlib import languages
-from rulerlib.errors import DataError, ParameterError, RunMismatchError
+from rulerlib.errors import DataError, ParameterError
 from rulerlib.languages import Language
-from rulerlib.memory import place_map
-from rulerlib.memory.place_map import PlaceMap, Settings
+from rulerlib.memory.place_map import PlaceGraph, PlaceMap, Settings
 from rulerlib.memory.suites import Recipe
+from rulerlib.memory.system import Text
 from rulerlib.tasks import spatial
-from rulerlib.tasks.episodes import Episode, Fact
+from rulerlib.tasks.episodes import Episode
+from rulerlib.tasks.spatial import DIRECTIONS
 
 CODES = ["da", "en"]
 EN = languages.load("en")
@@ -41,8 +43,12 @@ def episodes(code: str, profile: str = "default", size: int = 6) -> tuple[Episod
     return tuple(item.episode for item in recipe)
 
 
-def facts(*texts: str) -> list[Fact]:
-    return [Fact(number, text, 0) for number, text in enumerate(texts)]
+def facts(*texts: str) -> list[Text]:
+    return [Text(text, number) for number, text in enumerate(texts)]
+
+
+def taught_of(episode: Episode) -> list[Text]:
+    return [Text.of(fact) for fact in episode.facts]
 
 
 def step(here: str, direction: str, there: str) -> str:
@@ -59,11 +65,12 @@ def make(tmp_path):
     made = []
 
     def made_of(taught=(), code: str = "en", **chosen) -> PlaceMap:
-        path = tmp_path / f"{len(made)}.sqlite"
-        system = PlaceMap.create(path, Settings(**chosen), languages.load(code), "spatial")
+        folder = tmp_path / f"{len(made)}"
+        folder.mkdir()
+        system = PlaceMap(folder, Settings(**chosen), languages.load(code))
         made.append(system)
         for episode in taught:
-            system.teach(episode.id, episode.facts)
+            system.teach(episode.id, taught_of(episode))
         return system
 
     yield made_of
@@ -116,20 +123,7 @@ def test_plans_answer_the_questions_of_real_episodes(code, profile, make):
     assert seen["stored"] == sum(len(episode.facts) for episode in taught)
 
 
-@pytest.mark.parametrize("code", CODES)
-def test_only_texts_are_read(code, make):
-    bare = [
-        dataclasses.replace(
-            each, facts=tuple(dataclasses.replace(fact, values={}) for fact in each.facts)
-        )
-        for each in episodes(code)
-    ]
-    full, system = make(episodes(code), code), make(bare, code)
-    for episode in bare:
-        assert recalled(system, episode) == recalled(full, episode)
-
-
-def test_a_plan_is_worded_by_the_pack(told, tmp_path):
+def test_a_plan_is_worded_by_the_pack(told, make):
     texts = [OPENING, step("the mill", "north", "the well"), step("the well", "east", "the inn")]
     system = told(*texts)
 
@@ -141,8 +135,7 @@ def test_a_plan_is_worded_by_the_pack(told, tmp_path):
     assert said(two) == "The shortest way from the inn to the mill is WS, 2 steps."
     walk = STAND.format("the mill", "north, east, west")
     assert said(walk) == "Who goes north, east, west from the mill comes to the well."
-    danish = languages.load("da")
-    other = PlaceMap.create(tmp_path / "da.sqlite", Settings(), danish, "spatial")
+    other = make(code="da")
     other.teach("a", facts("Fra søen ligger den gamle kro ét skridt mod øst."))
     question = "Hvor mange skridt er den korteste vej fra søen til den gamle kro i Ulvby?"
     found = other.recall("a", question)[0].text
@@ -154,7 +147,6 @@ def test_a_plan_is_worded_by_the_pack(told, tmp_path):
         other.recall("a", walk)[0].text
         == "Den, der går mod øst fra søen, kommer til den gamle kro."
     )
-    other.close()
 
 
 # ------------------------------------------------------------- what holds of a map
@@ -196,25 +188,15 @@ def test_what_was_told_more_often_or_later_holds(told):
 
 
 def test_what_is_taught_later_joins_the_map(make):
-    system = make(frequent=1)
+    system = make(rehearsals=200)
     system.teach("a", facts(OPENING, step("a", "north", "b"), step("b", "east", "c"),
                             step("c", "south", "d")))  # fmt: skip
     question = LENGTH.format("a", "d")
     assert "NES, 3 steps" in system.recall("a", question)[0].text
     # A shorter way is known now, whatever was kept ready.
-    system.teach("a", [Fact(4, step("a", "east", "d"), 1), Fact(5, step("d", "east", "e"), 1)])
+    system.teach("a", [Text(step("a", "east", "d"), 4), Text(step("d", "east", "e"), 5)])
     assert "E, 1 step" in system.recall("a", question)[0].text
     assert "EE, 2 steps" in system.recall("a", LENGTH.format("a", "e"))[0].text
-
-
-def test_another_system_on_the_same_store_sees_what_was_taught(make):
-    system = make(episodes("en")[:1])
-    other = PlaceMap.open(system.store.path, Settings(), EN, "spatial")
-    episode = episodes("en")[1]
-    assert not any(recalled(other, episode))
-    system.teach(episode.id, episode.facts)
-    assert recalled(other, episode) == recalled(system, episode)
-    other.close()
 
 
 def test_an_episode_knows_nothing_of_another(make):
@@ -282,11 +264,10 @@ def test_any_question_can_be_asked(question, told):
     [OPENING, step("a", "north", "b"), step("{a}", "east", "%s"), step("A", "south", "b")]
 )), max_size=8))  # fmt: skip
 def test_any_text_can_be_taught(tmp_path_factory, texts):
-    path = tmp_path_factory.mktemp("any") / "a.sqlite"
-    system = PlaceMap.create(path, Settings(k=99), EN, "spatial")
+    system = PlaceMap(tmp_path_factory.mktemp("any"), Settings(k=99), EN)
     system.teach("a", facts(*texts))
     seen = system.telemetry()
-    assert [kept.text for kept in system.store.facts("a")] == texts
+    assert system.store.texts("a") == texts
     assert seen["stored"] == len(texts)
     for text in texts:
         for each in system.recall("a", text):
@@ -318,10 +299,7 @@ def test_each_ablation_shows_in_telemetry(make):
     assert none["rehearsals"] == none["macros"] == none["macro_hits"] == 0
     assert none["expanded"] == plain["expanded"]
     assert unready == routes
-    assert seen(frequent=50)[0]["macros"] < whole["macros"]
     assert seen(rehearsals=200)[0]["macro_hits"] > whole["macro_hits"]
-    assert seen(mix={"random": 1})[0]["macros"] != whole["macros"]
-    assert seen(seed=1)[0]["macros"] != whole["macros"]
     _, few = seen(k=1)
     assert few == [[each[:1] for each in of_episode] for of_episode in found]
     # A way that was kept ready is as short as one that is planned.
@@ -329,66 +307,18 @@ def test_each_ablation_shows_in_telemetry(make):
         assert [len(each[0].text) for each in one] == [len(each[0].text) for each in other]
 
 
-def test_marks_decide_what_is_rehearsed_as_important(make):
-    taught = episodes("en", "hard")[0]
-    marked = [
-        dataclasses.replace(fact, rewarded=fact.number == 7, pinned=fact.number == 40)
-        for fact in taught.facts
-    ]
-    system = make(mix={"important": 1}, frequent=1)
-    system.teach("a", marked)
-    steps = {fact.number: (fact.value("from"), fact.value("to")) for fact in marked[1:]}
-    known = system.store.database.execute(
-        "SELECT a.name, b.name FROM macros JOIN places a ON a.id = here"
-        " JOIN places b ON b.id = there"
-    ).fetchall()
-    near = networkx.Graph(steps.values())
-    # Ways lead from one of the two steps to one of the two.
-    starts, goals = {steps[7][0], steps[40][0]}, {steps[7][1], steps[40][1]}
-    short = [networkx.all_shortest_paths(near, a, b) for a in starts for b in goals]
-    over = {place for found in short for way in found for place in way}
-    assert known
-    assert {place for pair in known for place in pair} <= over
-
-
 # ------------------------------------------------------------- stores
 
 
-def test_a_store_opens_with_what_it_was_made_with(make):
+def test_a_store_that_is_opened_again_plans_the_same(make):
     taught = episodes("en")
     system = make(taught)
     before = [recalled(system, each) for each in taught]
-    path = system.store.path
     system.close()
-    for chosen in (Settings(), Settings(astar=False, macros=False, k=3)):
-        again = PlaceMap.open(path, chosen, EN, "spatial")
-        after = [recalled(again, each) for each in taught]
-        assert again.telemetry()["rehearsals"] == 0
-        again.close()
-        assert [[len(each[0].text) for each in all_of] for all_of in after] == [
-            [len(each[0].text) for each in all_of] for all_of in before
-        ]
-        assert chosen != Settings() or after == before
-    with pytest.raises(RunMismatchError, match="made with seed = 0, and now seed = 1"):
-        PlaceMap.open(path, Settings(seed=1), EN, "spatial")
-    with pytest.raises(RunMismatchError, match="made with language = 'en', and now"):
-        PlaceMap.open(path, Settings(), languages.load("da"), "spatial")
-
-
-def test_an_error_in_teaching_leaves_nothing(make):
-    first, second = episodes("en")[:2]
-    system = make([first])
-    before = system.telemetry() | {"rehearsals": 0}
-
-    def broken():
-        yield from second.facts[:5]
-        raise ValueError("broken")
-
-    with pytest.raises(ValueError, match="broken"):
-        system.teach(second.id, broken())
-    assert system.telemetry() | {"rehearsals": 0} == before
-    system.teach(second.id, second.facts)
-    assert recalled(system, second) == recalled(make([second]), second)
+    again = PlaceMap(system.store.path.parent, Settings(), EN)
+    assert [recalled(again, each) for each in taught] == before
+    assert again.telemetry()["rehearsals"] == 0
+    again.close()
 
 
 KILLED = """
@@ -396,61 +326,47 @@ import os, signal
 from rulerlib import languages
 from rulerlib.memory import place_map
 from rulerlib.memory.suites import Recipe
+from rulerlib.memory.system import Text
 
-def kill(*_):
-    os.kill(os.getpid(), signal.SIGKILL)
-
-def facts(episode):
-    yield from episode.facts[:-1]
-    {there}
-    yield episode.facts[-1]
-
-system = place_map.PlaceMap.open({path!r}, place_map.Settings(), languages.load("en"), "spatial")
+system = place_map.PlaceMap({path!r}, place_map.Settings(), languages.load("en"))
 # What does not fit into the smallest cache is written to the file before the end.
 system.store.database.execute("PRAGMA cache_size = 1")
 second = [item.episode for item in Recipe("spatial", 2, language="en", profile="hard")][1]
-{here}
-system.teach(second.id, facts(second))
+place_map.draw = lambda *_: os.kill(os.getpid(), signal.SIGKILL)
+system.teach(second.id, [Text.of(fact) for fact in second.facts])
 """
 
 
-@pytest.mark.parametrize(
-    "where",
-    [{"there": "kill()", "here": ""}, {"there": "", "here": "place_map.replay.draw = kill"}],
-)
-def test_a_killed_teaching_leaves_the_store_as_before(where, make):
+def test_a_killed_teaching_leaves_the_store_as_before(make):
     first, second = episodes("en", "hard")[:2]
     system = make([first])
     path, before = system.store.path, recalled(system, first)
     system.close()
-    done = python(KILLED.format(path=str(path), **where))
+    done = python(KILLED.format(path=str(path.parent)))
     assert done.returncode == -9, done.stderr
     # The file was being changed: SQLite must take that back.
     assert path.with_name(f"{path.name}-journal").stat().st_size > 512
-    again = PlaceMap.open(path, Settings(), EN, "spatial")
-    assert again.store.count() == again.store.count(first.id) == len(first.facts)
-    held = ("places", "steps", "macros", "unread", "located")
-    assert {name: again.telemetry()[name] for name in held} == {
-        name: make([first]).telemetry()[name] for name in held
-    }
+    again = PlaceMap(path.parent, Settings(), EN)
+    assert again.stored() == len(first.facts)
     assert recalled(again, first) == before
-    again.teach(second.id, second.facts)
+    again.teach(second.id, taught_of(second))
     assert recalled(again, second) == recalled(make([second]), second)
     again.close()
 
 
 def test_every_process_keeps_the_same(make, tmp_path):
     code = (
-        "import sqlite3, sys\nfrom rulerlib import languages\n"
+        "from rulerlib import languages\n"
         "from rulerlib.memory.place_map import PlaceMap, Settings\n"
         "from rulerlib.memory.suites import Recipe\n"
-        "system = PlaceMap.create({path!r}, Settings(), languages.load('en'), 'spatial')\n"
+        "from rulerlib.memory.system import Text\n"
+        f"system = PlaceMap({str(tmp_path)!r}, Settings(), languages.load('en'))\n"
         "for item in Recipe('spatial', 3, language='en'):\n"
-        "    system.teach(item.episode.id, item.episode.facts)\n"
+        "    system.teach(item.episode.id, [Text.of(fact) for fact in item.episode.facts])\n"
         "print('\\n'.join(system.store.database.iterdump()))\n"
     )
     here = make(episodes("en", size=3))
-    done = python(code.format(path=str(tmp_path / "there.sqlite")), hash_seed="7")
+    done = python(code, hash_seed="7")
     assert done.stdout.splitlines() == "\n".join(here.store.database.iterdump()).splitlines()
 
 
@@ -464,9 +380,6 @@ def test_every_process_keeps_the_same(make, tmp_path):
         ({"macros": "no"}, "macros is 'no', but must be True or False."),
         ({"k": 0}, "k is 0, but must be a whole number, at least 1."),
         ({"rehearsals": -1}, "rehearsals is -1, but must be a whole number, at least 0."),
-        ({"frequent": 0}, "frequent is 0, but must be a whole number, at least 1."),
-        ({"seed": None}, "seed is None, but must be a whole number, at least 0."),
-        ({"mix": {"recent": 2}}, "mix of recent is 2, but must be a number from 0 to 1."),
     ],
 )
 def test_a_setting_that_cannot_work_is_told_in_one_sentence(chosen, sentence):
@@ -478,11 +391,133 @@ def test_a_setting_that_cannot_work_is_told_in_one_sentence(chosen, sentence):
 def test_a_pack_without_plans_is_named(tmp_path):
     templates = {name: EN.templates[name] for name in EN.templates if name != "memory"}
     bare = Language("en", "English", "", (), templates=templates, folder=tmp_path / "en")
-    with pytest.raises(DataError, match=r"memory\.toml: \[memory\] is missing\."):
-        PlaceMap.create(tmp_path / "a.sqlite", Settings(), bare, "spatial")
+    with pytest.raises(DataError, match=r"memory\.toml: \[memory\] is missing"):
+        PlaceMap(tmp_path, Settings(), bare)
     # Nor is a store made that nothing can be taught to.
     assert not any(tmp_path.iterdir())
 
 
-def test_examples_in_the_docstrings_hold():
-    assert doctest.testmod(place_map).failed == 0
+# ------------------------------------------------------------- ways
+
+CELLS = st.tuples(st.integers(0, 4), st.integers(0, 4))
+
+
+def drawn(steps: list[tuple[int, str, int]], both: bool) -> PlaceGraph:
+    """The map of some steps, of which the last one holds where several lead one way."""
+    data = PlaceGraph().data() | {"openings": {"town": 0} if both else {}}
+    graph = PlaceGraph(data)
+    for number, step in enumerate(dict.fromkeys(steps)):
+        graph.told[step] = [1, number]
+    graph.link()
+    return graph
+
+
+@st.composite
+def grids(draw) -> list[tuple[int, str, int]]:
+    """Steps between cells of a grid, all of which agree."""
+    steps = []
+    for (east, north), direction in draw(st.lists(st.tuples(CELLS, st.sampled_from([*DIRECTIONS])),
+                                                  min_size=1, max_size=40)):  # fmt: skip
+        right, up = DIRECTIONS[direction]
+        steps.append((10 * east + north, direction, 10 * (east + right) + north + up))
+    return steps
+
+
+STEPS = st.lists(
+    st.tuples(st.integers(0, 9), st.sampled_from([*DIRECTIONS]), st.integers(0, 9)),
+    min_size=1, max_size=25,
+)  # fmt: skip
+
+
+def graph_of(known: PlaceGraph) -> networkx.DiGraph:
+    return networkx.DiGraph(
+        (here, way.there) for here, leads in known.ways.items() for way in leads.values()
+    )
+
+
+def check_plans(known: PlaceGraph) -> None:
+    """Check ways between all places against networkx: as short, walkable, and found sooner."""
+    away = dict(networkx.all_pairs_shortest_path_length(graph_of(known)))
+    places = {way.there for leads in known.ways.values() for way in leads.values()} | {*known.ways}
+    for start, goal in itertools.product(sorted(places), repeat=2):
+        steps, looked_at = known.plan(start, goal)
+        plain, more = known.plan(start, goal, astar=False)
+        if goal not in away[start]:
+            assert steps is plain is None
+            continue
+        assert len(steps) == len(plain) == away[start][goal]
+        assert known.follow(start, [each.direction for each in steps]) == steps
+        assert (steps[-1].there if steps else start) == goal
+        assert looked_at <= more
+        if start in known.spots:
+            (east, north), (far, up) = known.spots[start], known.spots[goal]
+            assert abs(east - far) + abs(north - up) <= away[start][goal]
+
+
+@settings(max_examples=25)
+@given(grids(), st.booleans())
+def test_on_a_grid_all_places_have_coordinates_and_ways_are_shortest(steps, both):
+    known = drawn(steps, both)
+    assert known.spots.keys() == {end for here, _, there in steps for end in (here, there)}
+    for here, direction, there in steps:
+        east, north = DIRECTIONS[direction]
+        spot = known.spots[here]
+        assert known.spots[there] == (spot[0] + east, spot[1] + north)
+    check_plans(known)
+
+
+@settings(max_examples=40)
+@given(STEPS, st.booleans())
+def test_whatever_steps_say_ways_are_shortest(steps, both):
+    known = drawn(steps, both)
+    check_plans(known)
+    # Coordinates are there or not for all that are joined, and only where all steps agree.
+    joined = networkx.Graph((here, there) for here, _, there in steps)
+    for part in networkx.connected_components(joined):
+        told = [each for each in steps if each[0] in part]
+        agree = _agree(told)
+        assert (part <= known.spots.keys()) == agree
+        assert agree or not part & known.spots.keys()
+
+
+def _agree(steps: list[tuple[int, str, int]]) -> bool:
+    """Return whether joined places can lie on a grid, each in a spot of its own."""
+    places = {end for here, _, there in steps for end in (here, there)}
+    spots = {min(places): (0, 0)}
+    # In each round every step carries what is known on to its other end.
+    for _ in places:
+        for here, direction, there in steps:
+            east, north = DIRECTIONS[direction]
+            if here in spots:
+                spots.setdefault(there, (spots[here][0] + east, spots[here][1] + north))
+            elif there in spots:
+                spots[here] = spots[there][0] - east, spots[there][1] - north
+    return len({*spots.values()}) == len(spots) and all(
+        (spots[there][0] - spots[here][0], spots[there][1] - spots[here][1])
+        == DIRECTIONS[direction]
+        for here, direction, there in steps
+    )
+
+
+def test_ways_around_what_is_blocked_are_shortest():
+    # A large grid with holes, where the way that looks nearest often is not.
+    for seed in range(3):
+        cells = spatial.draw(size=9, density=0.4, longest=12, rng=Random(seed))
+        steps = [
+            (10 * east + north, direction, 10 * (east + right) + north + up)
+            for east, north in cells
+            for direction, (right, up) in DIRECTIONS.items()
+            if (east + right, north + up) in cells
+        ]
+        known = drawn(steps, both=False)
+        assert len(known.spots) == len(cells)
+        check_plans(known)
+
+
+def test_a_search_gives_up_where_it_is_told_to():
+    line = drawn([(place, "east", place + 1) for place in range(50)], both=True)
+    assert line.plan(0, 50)[1] == 51
+    assert line.plan(0, 50, most=50) == (None, 50)
+    assert len(line.plan(0, 50, most=51)[0]) == 50
+    assert line.plan(0, 0) == ([], 1)
+    assert line.plan(0, 99, most=math.inf)[0] is None

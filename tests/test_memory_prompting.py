@@ -3,7 +3,6 @@ that have no room or no place there are found."""
 
 from __future__ import annotations
 
-import doctest
 import tomllib
 from pathlib import Path
 
@@ -14,8 +13,7 @@ from hypothesis import strategies as st
 from rulerlib import languages, tokens
 from rulerlib.errors import DataError, ParameterError
 from rulerlib.languages import Language, placeholders
-from rulerlib.memory import prompting
-from rulerlib.memory.prompting import Fitted, absent, asked, fitted, leak
+from rulerlib.memory.prompting import asked, fitted, leak
 from rulerlib.memory.suites import Recipe
 
 HERE = Path(languages.__file__).parent
@@ -55,30 +53,12 @@ def test_both_languages_have_the_same_wording():
 def test_a_prompt_is_worded_the_same_for_all(language, whole, prefix):
     prompt = asked(language, "Who saw C?", ["A saw B.", "B saw C."])
     assert (prompt.text, prompt.answer_prefix) == (whole, prefix)
-    alone = asked(language, "Who saw C?", None)
+    alone = asked(language, "Who saw C?", ())
     assert (alone.text, alone.answer_prefix) == ("Who saw C?", prefix)
     assert alone.recalled == ()
     assert [part.role for part in alone.parts] == ["question"]
     # What recalls nothing says nothing.
     assert asked(language, "Who saw C?", []) == alone
-    assert alone.system_prompt == prompt.system_prompt
-
-
-def test_where_no_text_can_be_the_wording_says_so():
-    remembered = asked(EN, "Who saw C?", None, rule="memory")
-    assert remembered.text == "Who saw C?"
-    assert remembered.system_prompt == RULE.replace("the prompt", "what you remember")
-    danish = (
-        asked(DA, "Hvem?", None).system_prompt,
-        asked(DA, "Hvem?", None, "memory").system_prompt,
-    )
-    assert "af prompten" in danish[0]
-    assert "af det, du husker" in danish[1]
-    allowed = "recalled is .*, but must be None, because with the rule 'memory' nothing"
-    with pytest.raises(ParameterError, match=allowed):
-        asked(EN, "Who saw C?", ["A saw B."], rule="memory")
-    with pytest.raises(ParameterError, match=r"rule is 'promt', but .*did you mean 'prompt'"):
-        asked(EN, "Who saw C?", None, rule="promt")
 
 
 @settings(max_examples=60)
@@ -93,7 +73,6 @@ def test_whatever_a_text_holds_it_stands_in_the_prompt_as_it_is(texts, question,
     assert [prompt.text[part.start : part.end] for part in context] == ["\n".join(texts)] * bool(
         texts
     )
-    assert absent(prompt.text, texts) is None
 
 
 @pytest.mark.parametrize("code", ["da", "en"])
@@ -103,31 +82,18 @@ def test_real_episodes_neither_leak_nor_lose(code):
         for item in Recipe(suite, 3, language=code):
             texts = [fact.text for fact in item.episode.facts]
             for probe in item.episode.probes:
-                bare = asked(language, probe.text, None, rule="memory")
-                full = asked(language, probe.text, texts)
+                bare, full = asked(language, probe.text, ()), asked(language, probe.text, texts)
                 assert leak(bare.text + bare.answer_prefix, texts) is None
-                assert texts[0][:100] in leak(full.text, texts)
-                assert absent(full.text, texts) is None
-                assert absent(bare.text, texts[:1]) is not None
+                assert leak(full.text, texts) == texts[0]
 
 
-def test_a_guard_names_what_it_found():
+def test_a_leak_is_found_whatever_its_case_and_space():
     taught = ["Corwin saw Halwen.", "Yes.", "", "  "]
-    said = leak("I know:  corwin\nsaw HALWEN. Where?", taught)
-    assert said == (
-        "What was taught stands in a prompt that must hold none of it: 'Corwin saw Halwen.'."
-    )
+    assert leak("I know:  corwin\nsaw HALWEN. Where?", taught) == taught[0]
     # Nor is a short text found within another word, nor an empty one anywhere.
     assert leak("Where do polyyes. live?", taught) is None
     assert leak("Where? yes. ", taught) is not None
     assert leak("", taught) is leak("Corwin saw", taught) is None
-    assert absent("Corwin saw", ["saw", "Halwen"]) == (
-        "What was recalled does not stand in the prompt: 'Halwen'."
-    )
-    # What a template or a cut changed is not there.
-    assert absent("a  b", ["a b"])
-    assert absent("A b", ["a b"])
-    assert len(leak("x" * 500, ["x" * 500])) < 250
 
 
 # ------------------------------------------------------------- room
@@ -150,7 +116,8 @@ def test_what_has_room_is_what_trying_each_number_finds(texts, room, keep):
         texts[:n] if keep == "first" else texts[len(texts) - n :] for n in range(len(texts) + 1)
     ]
     best = max((way for way in ways if len(whole(way)) <= room), key=len)
-    assert fitted(EN, texts, "Who?", len, room, keep) == Fitted(tuple(best), len(texts) - len(best))
+    put, kept = fitted(EN, texts, "Who?", len, room, keep)
+    assert ([*kept], put) == (best, asked(EN, "Who?", best))
 
 
 def test_room_is_counted_with_a_tokenizer_to_the_token():
@@ -162,12 +129,9 @@ def test_room_is_counted_with_a_tokenizer_to_the_token():
         for number in (0, 1, 7, len(texts) - 1, len(texts)):
             kept = texts[:number] if keep == "first" else texts[len(texts) - number :]
             needed = count(whole(kept))
-            assert fitted(EN, texts, "Who?", count, needed, keep) == (
-                tuple(kept),
-                len(texts) - number,
-            )
+            assert fitted(EN, texts, "Who?", count, needed, keep)[1] == kept
             if number:
-                assert len(fitted(EN, texts, "Who?", count, needed - 1, keep).texts) == number - 1
+                assert len(fitted(EN, texts, "Who?", count, needed - 1, keep)[1]) == number - 1
 
 
 def test_of_many_texts_few_are_counted():
@@ -178,26 +142,17 @@ def test_of_many_texts_few_are_counted():
         return len(text)
 
     texts = [f"Fact {number:06} is told." for number in range(100_000)]
-    found = fitted(EN, texts, "Who?", count, 10_000)
-    assert found.texts[-1] == texts[-1]
-    assert found.cut == 100_000 - len(found.texts)
+    _, kept = fitted(EN, texts, "Who?", count, 10_000)
+    assert kept[-1] == texts[-1]
     assert len(counted) < 24
     assert max(counted) < 20_500
 
 
-@pytest.mark.parametrize(
-    ("given_", "sentence"),
-    [
-        ({"room": -1}, "room is -1, but must be a whole number, at least 0."),
-        ({"room": "9"}, "room is '9', but must be a whole number, at least 0."),
-        ({"room": 11}, "room is 11, but must be at least 12, what the question alone needs."),
-        ({"keep": "middle"}, "keep is 'middle', but must be one of last, first."),
-    ],
-)
-def test_a_room_that_cannot_work_is_told_in_one_sentence(given_, sentence):
+def test_a_question_that_has_no_room_is_told_in_one_sentence():
     with pytest.raises(ParameterError) as caught:
-        fitted(EN, ["a"], "Who?", len, **{"room": 99, **given_})
-    assert str(caught.value) == sentence
+        fitted(EN, ["a"], "Who?", len, 11)
+    told = "room is 11, but must be at least 12, what the question alone needs."
+    assert str(caught.value) == told
 
 
 def test_a_pack_without_a_wording_is_named(tmp_path):
@@ -206,18 +161,14 @@ def test_a_pack_without_a_wording_is_named(tmp_path):
     def pack(**templates) -> Language:
         return Language("xx", "X", "", (), templates=templates, folder=tmp_path / "xx")
 
-    with pytest.raises(DataError, match=r"memory\.toml: \[memory\] is missing\."):
-        asked(pack(), "Who?", None)
+    with pytest.raises(DataError, match=r"memory\.toml: \[memory\] is missing"):
+        asked(pack(), "Who?", ())
     for old, new, where in (
         ("{facts}\\n", "", "'ask.known' must name {facts} {question} in braces"),
         ('memory = "', 'other = "', "'system.memory' is missing"),
         ("[plan]", "[plans]", "'plan.way' is missing"),
     ):
         with pytest.raises(DataError) as caught:
-            asked(pack(memory=tomllib.loads(text.replace(old, new))), "Who?", None)
+            asked(pack(memory=tomllib.loads(text.replace(old, new))), "Who?", ())
         assert str(caught.value).startswith(str(tmp_path))
         assert where in str(caught.value)
-
-
-def test_examples_in_the_docstrings_hold():
-    assert doctest.testmod(prompting).failed == 0

@@ -31,7 +31,7 @@ def test_the_whole_matrix_is_what_a_notebook_asks_for():
     plan = report.plan()
     assert len(plan) == len(SUITES) * 2 * 2 * 2
     assert {*plan["presets"]} == {len(presets.NAMES)}
-    assert plan["questions"].sum() * len(presets.NAMES) == sum(j.questions for j in report.works)
+    assert plan["questions"].sum() * len(presets.NAMES) == sum(j.asked for j in report.works)
 
 
 def test_the_curve_is_of_the_capacity_suite_alone():
@@ -67,8 +67,8 @@ def test_all_work_is_run_once_and_only_its_answers_are_shown(monkeypatch):
 
 def test_what_came_of_it_is_told_in_words():
     report = MemoryReport(suites="episodic", sizes=1)
-    assert report.told(running.Outcome((), ())) == "Nothing stopped any of the runs."
-    assert report.told(running.Outcome(("A stopped.",), ("B had no effect.",))) == (
+    assert report.told(running.RunReport((), ())) == "Nothing stopped any of the runs."
+    assert report.told(running.RunReport(("A stopped.",), ("B had no effect.",))) == (
         "A stopped. B had no effect."
     )
 

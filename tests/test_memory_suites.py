@@ -6,7 +6,6 @@ with every suite, in every language and profile.
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import hashlib
 import itertools
@@ -18,8 +17,6 @@ from pathlib import Path
 from random import Random
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 import rulerlib
 from conftest import killed, python
@@ -32,9 +29,18 @@ from rulerlib.errors import (
     one_of,
     whole_number,
 )
-from rulerlib.memory import sets, suites
-from rulerlib.memory.sets import Item, card_of, check, contents, read
-from rulerlib.memory.suites import PROFILES, SUITES, Recipe, main, write
+from rulerlib.memory import suites
+from rulerlib.memory.suites import (
+    PROFILES,
+    SUITES,
+    Item,
+    Recipe,
+    card_of,
+    contents,
+    main,
+    write,
+)
+from rulerlib.samples import read_object
 from rulerlib.store.lock import alone
 from rulerlib.tasks.episodes import Episode, Episodes, Fact, Probe
 
@@ -112,11 +118,15 @@ def edited(path: Path, old: str, new: str) -> None:
 # ------------------------------------------------------------- files
 
 
-def test_a_set_is_read_as_it_was_made(made):
-    wanted = [item.episode for item in recipe(probes=2)]
-    assert list(read(made)) == wanted
-    assert wanted[0].facts[1].rewarded
-    assert wanted[0].needed(wanted[0].probes[1]) == (wanted[0].facts[1],)
+def test_a_line_says_all_of_an_episode(made):
+    item = list(recipe(probes=2))[1]
+    line = json.loads(made.read_text("utf-8").splitlines()[1])
+    for fact, row in zip(item.episode.facts, line["facts"], strict=True):
+        spans = {name: tuple(span) for name, span in row.pop("values").items()}
+        assert Fact(**row, values=spans) == fact
+    for probe, row in zip(item.episode.probes, line["probes"], strict=True):
+        values = {**row, "golds": tuple(row["golds"]), "needs": tuple(row["needs"])}
+        assert Probe(**values) == probe
     line = json.loads(made.read_text("utf-8").splitlines()[1])
     assert list(line) == ["id", "suite", "language", "knobs", "facts", "probes"]
     assert list(line["facts"][0]) == [
@@ -127,8 +137,7 @@ def test_a_set_is_read_as_it_was_made(made):
 
 
 def test_the_card_says_what_the_set_is(made):
-    card = check(made)
-    data = made.read_bytes()
+    card, data = read_object(card_of(made)), made.read_bytes()
     gold = card.pop("most_frequent_gold")
     assert gold["gold"].encode() in data
     assert gold["share"] == 0.1
@@ -150,11 +159,8 @@ def test_a_larger_set_begins_with_the_smaller_one(made):
 
 def test_what_stands_there_is_kept(made):
     before = made.stat().st_mtime_ns, card_of(made).stat().st_mtime_ns
-    left = made.with_name(f".{made.name}.0a1b.unfinished")
-    left.touch()
     assert write(recipe(probes=2), made) == made
     assert before == (made.stat().st_mtime_ns, card_of(made).stat().st_mtime_ns)
-    assert not left.exists()
 
 
 @pytest.mark.parametrize(
@@ -186,116 +192,21 @@ def test_a_set_of_other_wording_or_without_a_card_is_not_replaced(made):
     card_of(made).unlink()
     with pytest.raises(RunMismatchError, match=r"without its card boxes\.card\.json"):
         write(recipe(probes=2), made)
-    with pytest.raises(DataError, match=r"boxes\.card\.json: cannot be read \(No such file"):
-        check(made)
 
 
 def test_a_card_without_its_set_is_in_nobodys_way(made):
     made.unlink()
     write(recipe(2), made)
-    assert check(made)["size"] == 2
+    assert read_object(card_of(made))["size"] == 2
 
 
-def test_a_truncated_or_edited_set_is_told(made):
+def test_a_damaged_set_is_told_and_left(made):
     whole = made.read_bytes()
-    for damaged, said in [
-        (whole[:-1], r"damaged \(4 whole lines, but boxes\.card\.json says 5\)\.$"),
-        (b"".join(whole.splitlines(keepends=True)[:3]), r"damaged \(3 whole lines, but .* says 5"),
-        (b"", r"damaged \(0 whole lines"),
-        (whole * 2, r"damaged \(10 whole lines"),
-        (whole.replace(b"ligger", b"Ligger", 1), r"damaged \(its bytes are not those that boxes"),
-    ]:
+    for damaged in (whole[:-1], b"", whole * 2, whole.replace(b"ligger", b"Ligger", 1)):
         made.write_bytes(damaged)
-        with pytest.raises(DataError, match=rf"boxes\.jsonl: {said}"):
-            check(made)
-        with pytest.raises(DataError, match="damaged"):
+        with pytest.raises(DataError, match=r"boxes\.jsonl: damaged \(its bytes are not those"):
             write(recipe(probes=2), made)
         assert made.read_bytes() == damaged
-    made.unlink()
-    with pytest.raises(DataError, match=r"boxes\.jsonl: cannot be read \(No such file"):
-        check(made)
-
-
-@pytest.mark.parametrize(
-    ("old", "new", "said"),
-    [
-        ('"size": 5', '"size": 7', "says 7"),
-        ('"odd": 5', '"odd": 6', r"\(kinds is .*'odd': 6.*, but .*'odd': 5.* in the set\)"),
-        ('"suite": "little"', '"suite": "spatial"', "suite is 'spatial', but 'little' in the set"),
-        ('"median"', '"middle"', "facts is"),
-        ('"kinds"', '"kind"', "kinds is None"),
-        ('"sha256"', '"sha"', "its bytes are not those"),
-        ("{\n", "", "damaged"),
-    ],
-)
-def test_an_edited_card_is_told(made, old, new, said):
-    edited(card_of(made), old, new)
-    with pytest.raises(DataError, match=said) as refused:
-        check(made)
-    assert "\n" not in str(refused.value)
-
-
-def test_a_set_of_another_version_is_named_and_right(made):
-    edited(card_of(made), rulerlib.__version__, "0.0.1")
-    with pytest.warns(UserWarning, match=r"made by rulerlib '0\.0\.1'; this is '"):
-        assert check(made)["size"] == 5
-
-
-DAMAGED = [
-    ('"day": 1', '"day": "x"', "line 1: fact 1: the field 'day' is 'x', not a whole number."),
-    ('"day": 1', '"day": true', "line 1: fact 1: the field 'day' is True, not a whole number."),
-    ('"number": 1', '"number": 2', "line 1: fact 1: its number is 2."),
-    ('"session": 0', '"session": -1', "line 1: fact 0: its session is -1."),
-    ('"session": 0', '"session": 4', "line 1: fact 2: session 1 after a later one."),
-    ('"text": "I', '"txt": "I', "line 1: fact 0: the field 'text' is missing."),
-    ('"pinned": false', '"pinned": 0', "line 1: fact 0: the field 'pinned' is 0, not true or"),
-    ('"number": [18', '"number": [180', "line 1: fact 0: the value 'number' is [180, "),
-    ('"number": [18', '"number": [18, 3', "line 1: fact 0: the value 'number' is [18, 3, "),
-    ('"values": {', '"values": [], "x": {', "fact 0: the field 'values' is [], not an object."),
-    ('"needs": [1]', '"needs": [3]', "line 1: question 1: it needs fact 3 of 3."),
-    ('"needs": [1]', '"needs": [-1]', "line 1: question 1: it needs fact -1 of 3."),
-    ('"golds": [', '"golds": [], "x": [', "line 1: question 0: its golds are []."),
-    ('"golds": [', '"golds": [1, ', "line 1: question 0: the field 'golds' is [1, "),
-    ('"facts": [{', '"facts": [1, {', "line 1: the field 'facts' is [1, {"),
-    ('"probes": [', '"probes": 1, "x": [', "line 1: the field 'probes' is 1, not a list of obj"),
-    ('"id": "little-3"', '"id": 3', "line 4: the field 'id' is 3, not a text."),
-    ('"suite": "little", ', "", "line 1: the field 'suite' is missing."),
-    ('{"id": "little-4"', '"id": "little-4"', "line 5: not valid JSON (Extra data"),
-]
-
-
-@pytest.mark.parametrize(("old", "new", "said"), DAMAGED)
-def test_a_damaged_line_is_named(made, old, new, said):
-    edited(made, old, new)
-    with pytest.raises(DataError) as refused:
-        list(read(made))
-    assert str(refused.value).startswith(f"{made}, {said}" if "line" in said else f"{made}, line")
-    assert said in str(refused.value)
-    assert "\n" not in str(refused.value)
-
-
-def test_an_episode_without_facts_is_no_episode(made):
-    with pytest.raises(DataError, match="there are no facts"):
-        Item.from_dict({"id": "", "suite": "", "language": "", "facts": [], "probes": []})
-
-
-plain = st.recursive(
-    st.none() | st.booleans() | st.integers(-9, 9) | st.text(max_size=3),
-    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.text(max_size=3), inner),
-    max_leaves=4,
-)
-
-
-@settings(max_examples=80)
-@given(st.data())
-def test_a_line_with_anything_in_it_is_read_or_told(data):
-    """Whatever stands in one field, the line is an item or one sentence says why not."""
-    row = json.loads(Item("little", "da", {}, Little(LittleKnobs(), languages.load("da"), "1")
-                          .episode(0, 2)).to_json())  # fmt: skip
-    place = data.draw(st.sampled_from([row, row["facts"][1], row["probes"][1]]))
-    place[data.draw(st.sampled_from(sorted(place)))] = data.draw(plain)
-    with contextlib.suppress(DataError):
-        assert Item.from_json(Item.from_dict(row).to_json()) == Item.from_dict(row)
 
 
 def test_a_set_is_never_half_there(little, tmp_path):
@@ -324,7 +235,7 @@ def test_a_set_is_never_half_there(little, tmp_path):
     assert any(name.endswith(".unfinished") for name in os.listdir(tmp_path))
     write(recipe(), path)
     assert sorted(os.listdir(tmp_path)) == ["boxes.card.json", "boxes.jsonl"]
-    assert check(path)["size"] == 5
+    assert read_object(card_of(path))["size"] == 5
 
 
 @pytest.mark.parametrize("at", [0, 3])
@@ -361,21 +272,6 @@ def test_a_set_larger_than_the_disk_is_not_begun(little, tmp_path):
     with pytest.raises(ParameterError, match=r"^size is 1000000000000000, but must be smaller: it"):
         write(recipe(10**15), tmp_path / "boxes.jsonl")
     assert os.listdir(tmp_path) == []
-
-
-def test_reading_and_writing_hold_one_episode_at_a_time(little, tmp_path):
-    tracemalloc = pytest.importorskip("tracemalloc")
-    path = tmp_path / "boxes.jsonl"
-    peaks = []
-    for size in (10, 50):
-        large = recipe(size, changes={"facts": 40})
-        tracemalloc.start()
-        write(large, path, quiet=True)
-        assert sum(len(episode.facts) for episode in read(path)) == size * 40
-        peaks.append(tracemalloc.get_traced_memory()[1])
-        tracemalloc.stop()
-        path.unlink()
-    assert peaks[1] < 1.5 * peaks[0]
 
 
 # ------------------------------------------------------------- the command
@@ -446,14 +342,6 @@ def test_a_file_cannot_be_a_folder(made, capsys):
     assert re.fullmatch(r"output is '.*', but must be a file that can be written \(.*\)\.\n", err)
 
 
-def test_the_command_names_another_version(made, capsys):
-    edited(card_of(made), rulerlib.__version__, "0.0.1")
-    assert main(command(made, "--probes", "2", size="5")) == 0
-    out, err = capsys.readouterr()
-    assert out.startswith(str(made))
-    assert re.fullmatch(r".*boxes\.jsonl was made by rulerlib '0\.0\.1'; this is '.*'\.\n", err)
-
-
 def test_it_runs_as_a_module_without_a_traceback(tmp_path):
     path = tmp_path / "boxes.jsonl"
     code = (
@@ -509,9 +397,6 @@ def test_what_holds_for_every_suite(suite, code, profile):
     assert asked >= 300
     assert right.most_common(1)[0][1] <= asked / 10, right.most_common(3)
     assert len({item.episode.id for item in made}) == len(made)
-    # What is read is what was written, whatever the facts of a question are.
-    for item in made[:3]:
-        assert Item.from_json(item.to_json()) == item
 
 
 @pytest.mark.parametrize("suite", SUITES)
@@ -566,11 +451,10 @@ def test_a_set_of_every_suite_on_disk(suite, tmp_path):
         write(Recipe(suite, size, language="en"), tmp_path / f"{size}.jsonl") for size in (2, 3)
     )
     assert large.read_bytes().startswith(small.read_bytes())
-    card = check(large)
+    card = read_object(card_of(large))
     assert card["suite"] == suite
     assert card["knobs"] == dataclasses.asdict(SUITES[suite].knobs)
     assert sum(card["kinds"].values()) == 3
-    assert [item.episode for item in Recipe(suite, 3, language="en")] == list(read(large))
 
 
 def test_the_room_names_every_suite():
@@ -583,4 +467,3 @@ def test_contents_of_several_lengths_of_episodes(little):
                      for item in recipe(1, changes={"facts": facts}))  # fmt: skip
     assert found["facts"] == {"min": 1, "median": 4.5, "max": 8}
     assert found["size"] == 4
-    assert sets.contents([])["most_frequent_gold"] == {"gold": "", "share": 0.0}

@@ -21,7 +21,7 @@ from helpers_sweep import settings, write
 
 from rulerlib import models
 from rulerlib.errors import ParameterError, RulerError
-from rulerlib.memory import running, teaching
+from rulerlib.memory import running
 from rulerlib.memory.work import expand
 from rulerlib.store.lock import alone
 from rulerlib.sweep import memories
@@ -51,10 +51,8 @@ def student(tmp_path, monkeypatch):
         running.step(works, name, primary_em)
         progress.advance(0)
 
-    monkeypatch.setattr(running, "_child", child)
+    monkeypatch.setattr(running, "_start", child)
     monkeypatch.setattr(memories, "PAUSE", 0.01)
-    # It cannot know that another test has made a set of the same name.
-    monkeypatch.setattr(teaching, "_MADE", {})
     return made
 
 
@@ -182,7 +180,7 @@ def test_a_process_that_is_killed_is_one_sentence(student, tmp_path, monkeypatch
         raise RulerError(f"The process of the step '{name}' ended with exit code -9.")
 
     with monkeypatch.context() as patched:
-        patched.setattr(running, "_child", killed)
+        patched.setattr(running, "_start", killed)
         assert main(["run", str(tmp_path)]) == 1
     assert capsys.readouterr().err.count("failed once: The process of the step 'teach' ended") == 2
     assert main(["run", str(tmp_path)]) == 0
@@ -209,13 +207,13 @@ def test_a_full_disk_ends_the_job_with_one_sentence(student, tmp_path, monkeypat
     assert not [*tmp_path.rglob("*.unfinished")]
 
 
-def test_who_comes_second_waits_for_a_set_of_episodes(student, tmp_path, capsys):
-    sweep = planned(tmp_path, lengths=[512], memory={"presets": "rag", "suites": "semantic",
-                                                     "sizes": [2]})  # fmt: skip
+def test_who_comes_second_waits_for_what_a_model_finds_surprising(student, tmp_path, capsys):
+    memory = {"presets": "memory/hei_nw", "suites": "semantic", "sizes": [2]}
+    sweep = planned(tmp_path, lengths=[512], memory=memory)
     (job,) = sweep.jobs
     (work,) = sweep.plan.memory.works(sweep.plan.models["one"], ["da"], [512], [7], sweep.root)
     waited = []
-    lock = alone(work.set_path)
+    lock = alone(work.surprise_path)
     lock.__enter__()
 
     def pause(seconds):

@@ -199,7 +199,7 @@ class Suites(Maker):
                 asked = prompting.asked(pack, probe.text, recalled)
                 (start, _), *_ = asked.recalled
                 (_, end) = asked.recalled[-1]
-                first = [BOS, USER, *self.encode(asked.system_prompt), USER]
+                first = [BOS, USER, *self.encode(table["system"]["prompt"]), USER]
                 first += self.encode(asked.text[:start])
                 facts = [self.encode(recalled[0])]
                 facts += [self.encode("\n" + text) for text in recalled[1:]]

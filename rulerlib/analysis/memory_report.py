@@ -21,7 +21,7 @@ from rulerlib.analysis.scores import Names, wanted
 from rulerlib.errors import dictionary, one_of, require, whole_number
 from rulerlib.fields import home, listed, notebook_parameters
 from rulerlib.memory import measuring, presets, running, work
-from rulerlib.memory.running import Outcome
+from rulerlib.memory.running import RunReport
 from rulerlib.memory.suites import SUITES
 from rulerlib.memory.work import Work, expand
 from rulerlib.show import Html
@@ -158,7 +158,7 @@ class MemoryReport:
         episode = job.recipe.episodes.episode(index)
         return show.episode(episode, episode.probes[0], language=job.language)
 
-    def run(self) -> Outcome:
+    def run(self) -> RunReport:
         """Teach, rehearse and test; what is finished is not done again.
 
         Raises
@@ -169,7 +169,7 @@ class MemoryReport:
         works = {job.folder: job for job in (*self.works, *self.curve)}
         return running.run([*works.values()], self.primary_em)
 
-    def told(self, outcome: Outcome) -> str:
+    def told(self, outcome: RunReport) -> str:
         """Return in words what stopped some of the work, and which changes had no effect."""
         said = [*outcome.stopped, *outcome.notes]
         return " ".join(said) or "Nothing stopped any of the runs."
@@ -178,11 +178,11 @@ class MemoryReport:
         """Return what is run: a row for each set of episodes, with how many presets are asked."""
         sets: dict[Any, list[Work]] = {}
         for job in (*self.works, *self.curve):
-            sets.setdefault(job.set_path, []).append(job)
+            sets.setdefault(job.episodes_name, []).append(job)
         return pd.DataFrame([
             {"suite": jobs[0].suite, "language": jobs[0].language, "size": jobs[0].size,
-             "seed": jobs[0].seed, "facts": len(jobs[0].recipe.episodes.episode(0).facts),
-             "questions": jobs[0].questions, "presets": len({job.folder for job in jobs})}
+             "seed": jobs[0].seed, "facts": len(jobs[0].first.facts),
+             "questions": jobs[0].asked, "presets": len({job.folder for job in jobs})}
             for jobs in sets.values()
         ])  # fmt: skip
 
@@ -207,7 +207,7 @@ class MemoryReport:
             The place of the question in its set.
         """
         first = self._first(suite)
-        jobs = [job for job in self.works if job.set_path == first.set_path]
+        jobs = [job for job in self.works if job.episodes_name == first.episodes_name]
         done = [job for job in jobs if job.file(work.METRICS).exists()]
         return show.memory_answers(
             (job.preset, answers.read_predictions(job.answers_path, index + 1)[index])

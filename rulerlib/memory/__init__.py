@@ -4,8 +4,7 @@ A suite makes episodes: facts that are taught one after another, and questions t
 all was taught. How the facts reach a model is left open: as one long context, or through a memory
 that was given them before. Nothing in them is true of the world, so no model knows an answer by
 heart; each question has one answer, which follows from the facts it names. `rulerlib.memory.suites`
-has the table of suites with their easy and hard settings and writes sets of episodes;
-`rulerlib.memory.sets` reads and checks them.
+has the table of suites with their easy and hard settings, and writes sets of episodes.
 
 ====================  ========================================================================
 suite                 what is taught and asked
@@ -18,15 +17,17 @@ suite                 what is taught and asked
 `spatial`             walks through a grid of places; shortest ways are asked
 ====================  ========================================================================
 
-A system is taught an episode's texts, keeps what it will in one SQLite file, and recalls texts for
-a question. None of them sees an answer.
+A system is taught an episode's texts, keeps what it will in a folder, and recalls texts for a
+question. None of them sees an answer.
 
 ================================  =================================================================
+`rulerlib.memory.system`          what a system is; texts, and the store that ours keep them in
 `rulerlib.memory.rag`             the facts that fit best by words and by vectors, fused
 `rulerlib.memory.episodic_index`  sparse keys, a gate that decides what is written, completion from
                                   a part, replay
 `rulerlib.memory.relation_graph`  relations in a graph that is walked over several hops
 `rulerlib.memory.place_map`       a map learnt from walks, and the shortest way over it
+`rulerlib.memory.outside`         a memory that somebody else wrote
 ================================  =================================================================
 
 A preset says what a reader sees besides a question: nothing, all that was taught, what it needs, or
@@ -35,13 +36,10 @@ what a system recalls. They are compared under the same prompt and the same deco
 
 ============================  =====================================================================
 `rulerlib.memory.presets`     the presets and their settings, read from ``presets``
-`rulerlib.memory.work`        a suite, a preset and a model, and where their files stand
-`rulerlib.memory.bench`       the command; `rulerlib.memory.running` for notebooks
-`rulerlib.memory.planning`    what is checked and estimated before anything is taught
-`rulerlib.memory.teaching`    facts go into stores, and are rehearsed there
-`rulerlib.memory.recalling`   what is brought to each question
-`rulerlib.memory.testing`     prompts, held against what was taught, and answers
+`rulerlib.memory.work`        a suite, a preset and a model: a cell, and where its files stand
+`rulerlib.memory.bench`       the command; `rulerlib.memory.running` for notebooks and sweeps
+`rulerlib.memory.teaching`    texts go into a system, and are rehearsed there
+`rulerlib.memory.asking`      what is recalled becomes part of a question, which is then asked
 `rulerlib.memory.measuring`   ``metrics.csv`` and ``metrics.json``
-`rulerlib.memory.guards`      what stops a run whose figures would not mean what they say
 ============================  =====================================================================
 """

@@ -3,34 +3,32 @@
     python -m rulerlib.memory.bench --presets span_short,memory/hei_nw --dry-run
     python -m rulerlib.memory.bench --suites episodic --presets rag --sizes 2 --seeds 7
 
-The first command prints all that would be run, the second one runs a little. Teaching, replay and
-asking are three processes, one after the other, between which nothing passes but files; ``--step``
-runs one of them. What is finished is not done again, and what was stopped goes on where it was.
+The first command prints all that would be run, the second one runs a little. What is finished is
+not done again, and what was stopped goes on where it was; see `rulerlib.memory.running`.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
-from rulerlib import commands, fields, languages
-from rulerlib.errors import ParameterError, RulerError, require
-from rulerlib.memory import planning, presets, running
+from rulerlib import commands, fields, languages, samples
+from rulerlib.errors import RulerError, require
+from rulerlib.memory import presets, running
+from rulerlib.memory.running import Estimate
 from rulerlib.memory.suites import PROFILES, SUITES
-from rulerlib.memory.work import SEEDS, SIZES, STEPS, Work, expand
+from rulerlib.memory.work import METRICS, SEEDS, SIZES, TABLE, Work, expand
 
 
 def listed(parameter: str, text: str, names: Sequence[str] = ()) -> list[Any]:
     """Return what stands between commas; ``all`` stands for all ``names``."""
     if names and text.strip() == "all":
         return [*names]
-    found = [part.strip() for part in text.split(",") if part.strip()]
-    require(found, parameter, text, "one or several, with commas between them")
-    return found if names else [fields.value(part) for part in found]
+    parts = [part.strip() for part in text.split(",") if part.strip()]
+    require(parts, parameter, text, "one or several, with commas between them")
+    return parts if names else [fields.value(part) for part in parts]
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -61,8 +59,6 @@ def _parser() -> argparse.ArgumentParser:
     add("--primary-em", default="norm", help="exact match normalized or raw: norm, raw (norm)")
     add("--root", default="runs/memory", help="the folder of all runs (runs/memory)")
     add("--dry-run", action="store_true", help="print what would be run")
-    add("--step", choices=STEPS, help="do this step alone, in this process")
-    add("--works", metavar="FILE", help="run the work of this file instead, as JSON; -: of stdin")
     return parser
 
 
@@ -72,10 +68,8 @@ def works_of(given: argparse.Namespace) -> list[Work]:
     Raises
     ------
     ParameterError, DataError
-        As `rulerlib.memory.work.expand`; or if a file of work cannot be read.
+        As `rulerlib.memory.work.expand`.
     """
-    if given.works is not None:
-        return _read(given.works)
     return expand(
         listed("presets", given.presets, presets.NAMES),
         listed("suites", given.suites, [*SUITES]),
@@ -94,16 +88,43 @@ def works_of(given: argparse.Namespace) -> list[Work]:
     )
 
 
-def _read(name: str) -> list[Work]:
-    """Return the work of a file, or of what is written to this process."""
-    try:
-        text = sys.stdin.read() if name == "-" else Path(name).read_text(encoding="utf-8")
-        rows = json.loads(text)
-    except (OSError, ValueError, RecursionError) as error:
-        raise ParameterError("works", name, f"a list in JSON ({error})") from error
-    holds = isinstance(rows, list) and rows and all(isinstance(row, dict) for row in rows)
-    require(holds, "works", name, "a list in JSON, with one object for each")
-    return [Work.from_dict(row) for row in rows]
+def planned(works: Sequence[Work], estimates: Sequence[Estimate]) -> str:
+    """Return a line for each piece of work, and their sums, as a text."""
+    head = ("preset", "language", "suite", "questions", "facts", "tokens, about", "file")
+    rows = [
+        (f"{job.asked:,}", f"{estimate.facts:,}", f"{estimate.tokens:,}", str(job.file(TABLE)))
+        for job, estimate in zip(works, estimates, strict=True)
+    ]
+    done = sum(job.file(METRICS).exists() for job in works)
+    asked, tokens = sum(job.asked for job in works), sum(each.tokens for each in estimates)
+    total = f"{len(works)} runs ({done} finished), {asked:,} questions, about {tokens:,} tokens"
+    return f"{_aligned(head, works, rows)}\n{total}"
+
+
+def results(works: Sequence[Work]) -> str:
+    """Return a line for each piece of work that is finished: its exact match, and F1."""
+    head = ("preset", "language", "suite", "n", "EM norm", "EM raw", "F1", "file")
+    done, rows = [job for job in works if job.file(METRICS).exists()], []
+    for job in done:
+        found = samples.read_object(job.file(METRICS))["metrics"][job.suite]
+        shares = (f"{found[name]:.3f}" for name in ("em_norm", "em_raw", "f1"))
+        rows.append((str(found["n"]), *shares, str(job.file(METRICS))))
+    return _aligned(head, done, rows)
+
+
+def _aligned(head: Sequence[str], works: Sequence[Work], rows: Sequence[Sequence[str]]) -> str:
+    """Return lines in columns: what a piece of work is and its file stand left, all else right."""
+    table = [head]
+    table += [(job.settings.short, job.language, job.cell.label, *row)
+              for job, row in zip(works, rows, strict=True)]  # fmt: skip
+    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
+    sides = ["<"] * 3 + [">"] * (len(head) - 4) + ["<"]
+    return "\n".join(
+        "  ".join(
+            f"{cell:{side}{width}}" for cell, side, width in zip(row, sides, widths, strict=True)
+        ).rstrip()
+        for row in table
+    )
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -118,30 +139,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = _parser().parse_args(arguments)
     try:
         works = works_of(given)
-        if given.step is not None:
-            told = given.works == "-"
-            outcome = running.step(works, given.step, given.primary_em, told)
-            if told:
-                # Whoever started this process reads what stopped some work beside its files.
-                return 0
-        elif given.dry_run:
-            print(planning.table(works, planning.check(works)))
+        if given.dry_run:
+            print(planned(works, running.check(works)))
             return 0
-        else:
-            outcome = running.run(works, given.primary_em)
+        report = running.run(works, given.primary_em)
     except RulerError as error:
         print(error, file=sys.stderr)
         return 2
     except KeyboardInterrupt:
         print("\nStopped; the same command goes on where this one was.", file=sys.stderr)
         return 130
-    if given.step is None:
-        print(planning.results(works))
-    for sentence in outcome.notes:
+    print(results(works))
+    for sentence in report.notes:
         print(sentence)
-    for sentence in outcome.stopped:
+    for sentence in report.stopped:
         print(sentence, file=sys.stderr)
-    return 1 if outcome.stopped else 0
+    return 1 if report.stopped else 0
 
 
 if __name__ == "__main__":

@@ -1,21 +1,24 @@
 """The episodic index (``hei_nw``): a write gate, sparse keys that a part completes, and replay.
 
-What passes the gate (`rulerlib.memory.gate`) is kept with a sparse key
-(`rulerlib.memory.sparse_keys`). A question excites units as a fact does; facts that have these
-units are found by an inverted index (`rulerlib.memory.key_index`), and what the best of them has
-besides is added to the cue, so that a fact is found, too, that is linked to the question only by
-another one. Rehearsed facts (`rulerlib.memory.replay`) grow stronger, and can be handed to another
-system.
+A fact is written where it is unexpected, new, paid to know or asked to be kept:
 
-What the gate refuses is kept nowhere. Without a function of surprise, and with the settings that
-nobody chose, that is whatever carries no mark: novelty alone does not pass.
+    S = w_surprise * surprise + w_novelty * novelty + w_reward * rewarded + w_pin * pinned
 
->>> import pathlib, tempfile
+and S is above a threshold. What passes is kept with a sparse key: words and character trigrams are
+hashed, each excites a few units of many, and the most excited units take all, so that texts that
+share words share units. A question excites units as a fact does. The facts that have these units
+are found, and what the best of them has besides is added to the cue, so that a fact is found, too,
+that is linked to the question only by another one. Rehearsed facts (`rulerlib.memory.replay`) grow
+stronger, and can be handed to another system.
+
+What the gate refuses is kept nowhere. Without surprise, and with the settings that nobody chose,
+that is whatever carries no mark: novelty alone does not pass.
+
+>>> import tempfile
 >>> from rulerlib.languages import load
->>> path = pathlib.Path(tempfile.mkdtemp()) / "index.sqlite"
->>> index = EpisodicIndex.create(path, Settings(), load("en"), "episodic")
+>>> index = EpisodicIndex(tempfile.mkdtemp(), Settings(), load("en"))
 >>> boat, axe = "Birmund repaired a boat in Smalktorp.", "Ulrun sold an axe in Tvarneby."
->>> index.teach("a", [Fact(0, boat, day=1, rewarded=True), Fact(1, axe, day=2)])
+>>> index.teach("a", [Text(boat, 0, rewarded=True), Text(axe, 1)])
 >>> [recalled.text for recalled in index.recall("a", "What did Birmund repair?")]
 ['Birmund repaired a boat in Smalktorp.']
 >>> index.telemetry()["refused"]
@@ -24,24 +27,45 @@ nobody chose, that is whatever carries no mark: novelty alone does not pass.
 
 from __future__ import annotations
 
-import dataclasses
+import functools
+import hashlib
 import itertools
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from rulerlib.errors import flag, is_number, require, whole_number
 from rulerlib.languages import Language
-from rulerlib.memory.gate import Gate, Novelty, weight
-from rulerlib.memory.key_index import COMPLETING, TABLES, Entry, KeyIndex, best
 from rulerlib.memory.replay import KINDS, MIX, draw, mixed
-from rulerlib.memory.sparse_keys import DIMENSION, WINNERS, Array, Keys
-from rulerlib.memory.store import Kept, Store
-from rulerlib.memory.system import Recalled, Surprise, System
-from rulerlib.tasks.episodes import Fact
+from rulerlib.memory.search import Array, Index, Matrix, best, words_of
+from rulerlib.memory.system import Recalled, System, Text
+
+# Another seed makes other keys, which no store that stands somewhere would fit.
+_SEED = b"rulerlib sparse keys 1"
+
+# How many units a word and a trigram excite, and how strongly: what a word is says more than how
+# a part of it is spelled.
+_FEATURES = {"word": (3, 2), "gram": (1, 1)}
+
+# Of a text no more characters than these are read, and of a word no more for trigrams.
+_MOST, _LONGEST = 20_000, 40
+
+# How many units there are, and how many a key has at most; a short text excites fewer.
+DIMENSION, WINNERS = 2048, 64
+
+# Numbers that are read for a question, and to complete a cue, those of rare units first.
+_READ, _COMPLETING = 150_000, 40_000
+
+# How often the best fact completes a cue, how much that counts beside the question, what of a
+# fact's strength is left after a session, and how much strength counts beside a fit of 0 to 1.
+_STEPS, _SHARE, _DECAY, _STRENGTH = 2, 0.3, 0.9, 0.01
+
+# Up to this number of keys, the latest, a key is compared with to see how new it is.
+_LATEST = 8_192
 
 
 @dataclass(frozen=True)
@@ -55,19 +79,14 @@ class Settings:
     gate
         Whether the gate decides what is written; otherwise all is.
     w_surprise, w_novelty, w_reward, w_pin, threshold
-        See `rulerlib.memory.gate.Gate`.
+        What each of the four counts, 0 to 1000, and what the sum must exceed.
     sparse
-        Whether facts are found by sparse keys; otherwise the vectors that those are made from are
-        compared, one by one.
-    dimension, winners
-        How many units there are, and how many a key has.
-    completion, completion_steps, completion_weight
-        Whether all that the best fact has is added to a cue, how often, and how much that counts
-        beside the question.
-    replay, decay
-        Whether facts can be rehearsed, and what of a fact's strength is left after a session.
-    strength_weight
-        How much strength counts in recall, beside a fit of 0 to 1.
+        Whether facts are found by sparse keys; otherwise by all units that they excite, as
+        strongly as they do.
+    completion
+        Whether all that the best fact has is added to a cue.
+    replay
+        Whether facts can be rehearsed.
 
     Raises
     ------
@@ -83,224 +102,176 @@ class Settings:
     w_pin: float = 1.0
     threshold: float = 0.5
     sparse: bool = True
-    dimension: int = DIMENSION
-    winners: int = WINNERS
     completion: bool = True
-    completion_steps: int = 2
-    completion_weight: float = 0.3
     replay: bool = True
-    decay: float = 0.9
-    strength_weight: float = 0.01
 
     def __post_init__(self) -> None:
         whole_number("k", self.k, 1, 1000)
         for name in ("gate", "sparse", "completion", "replay"):
             flag(name, getattr(self, name))
-        self.write_gate()
-        whole_number("dimension", self.dimension, 64, 1 << 16)
-        whole_number("winners", self.winners, 1, min(1024, self.dimension))
-        whole_number("completion_steps", self.completion_steps, 1, 10)
-        weight("completion_weight", self.completion_weight)
-        weight("decay", self.decay, 1)
-        weight("strength_weight", self.strength_weight)
-
-    def write_gate(self) -> Gate:
-        """Return the gate."""
-        return Gate(**{each.name: getattr(self, each.name) for each in dataclasses.fields(Gate)})
-
-
-class _Index(NamedTuple):
-    """What is known of an episode.
-
-    Attributes
-    ----------
-    id
-        Its number in the store.
-    written
-        How many facts of it were written.
-    session
-        The latest one of what was taught.
-    replays
-        How often it was replayed.
-    """
-
-    id: int
-    written: int
-    session: int
-    replays: int
-
-    @property
-    def now(self) -> int:
-        """The sessions that passed: of teaching, and of replay."""
-        return self.session + self.replays
+        for name in ("w_surprise", "w_novelty", "w_reward", "w_pin", "threshold"):
+            value = getattr(self, name)
+            fits = is_number(value) and 0 <= value <= 1000
+            require(fits, name, value, "a number from 0 to 1000")
 
 
 class EpisodicIndex(System):
     """Keeps what passes a gate, and finds it by sparse keys; see `System`."""
 
-    name = "hei_nw"
-
     tables = f"""
     CREATE TABLE episodes (
-        id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, count INTEGER NOT NULL,
-        session INTEGER NOT NULL, replays INTEGER NOT NULL, offered INTEGER NOT NULL,
-        marked INTEGER NOT NULL, marked_written INTEGER NOT NULL
+        name TEXT PRIMARY KEY, session INTEGER NOT NULL, replays INTEGER NOT NULL,
+        offered INTEGER NOT NULL, marked INTEGER NOT NULL, marked_written INTEGER NOT NULL
     );
     CREATE TABLE traces (
-        episode INTEGER NOT NULL, place INTEGER NOT NULL, salience REAL NOT NULL,
-        strength REAL NOT NULL, session INTEGER NOT NULL, rehearsed INTEGER NOT NULL,
-        PRIMARY KEY (episode, place)
-    ) WITHOUT ROWID;
-    {TABLES}"""
+        fact INTEGER PRIMARY KEY, salience REAL NOT NULL, strength REAL NOT NULL,
+        session INTEGER NOT NULL, rehearsed INTEGER NOT NULL
+    );
+    {Index.tables("keys")}"""
+
+    counted = (
+        "recalled", "completed", "consolidated", *(f"replayed_{kind}" for kind in KINDS),
+    )  # fmt: skip
 
     settings: Settings
 
-    def __init__(self, store: Store, settings: Settings, language: Language) -> None:
-        super().__init__(store, settings, language)
-        keys = Keys(settings.dimension, settings.winners)
-        self._keys = KeyIndex(store.database, keys, settings.sparse)
-        self._gate = settings.write_gate()
-        names = ["recalled", "completed", "consolidated"]
-        self.counts.update(dict.fromkeys([*names, *(f"replayed_{kind}" for kind in KINDS)], 0))
-
-    @classmethod
-    def about(cls, settings: Settings, language: Language) -> dict[str, Any]:
-        """See `System`: the language, and what decides what is written and by which key."""
-        names = ["gate", "sparse", "dimension", "winners"]
-        names += [each.name for each in dataclasses.fields(Gate)]
-        return {"language": language.code, **{name: getattr(settings, name) for name in names}}
+    def __init__(self, folder: str | Path, settings: Settings, language: Language) -> None:
+        super().__init__(folder, settings, language)
+        self._index, self._run = Index(self.store, "keys"), self.store.database.execute
 
     # ------------------------------------------------------------- teaching
 
-    def teach(self, episode: str, facts: Iterable[Fact], surprise: Surprise | None = None) -> None:
-        """See `System`.
-
-        Raises
-        ------
-        ParameterError
-            If ``surprise`` returns no number from 0 to 1.
-        """
+    def teach(self, episode: str, texts: Sequence[Text]) -> None:
+        """See `System`."""
         with self.store.writing():
-            index = self._index(episode) or self._begun(episode)
-            known = self._novelty(index) if self.settings.gate else None
-            entries: list[tuple[int, Entry]] = []
-            traces, session, counts = [], index.session, np.zeros(3, int)
-            for fact in facts:
-                session, marked = max(session, fact.session), fact.rewarded or fact.pinned
-                entry = self._keys.entry(fact.text)
-                marks = fact.rewarded, fact.pinned
-                salience = self._gate.salience(_unexpected(surprise, fact.text), *marks)
-                written = known is None or self._passes(salience, entry.key, known)
+            self._run("INSERT OR IGNORE INTO episodes VALUES (?, 0, 0, 0, 0, 0)", (episode,))
+            session, replays = self._times(episode)
+            novelty, counts = _Novelty(), np.zeros(3, int)
+            if self.settings.gate:
+                for text in self.store.texts(episode):
+                    novelty.add(winners(activity(text)))
+            for text in texts:
+                session, marked = max(session, text.session), text.rewarded or text.pinned
+                excited = activity(text)
+                key, salience = winners(excited), self._salience(text)
+                written = not self.settings.gate or self._passes(salience, key, novelty)
                 counts += 1, marked, marked and written
                 if written:
-                    place = index.written + len(entries)
-                    traces.append((index.id, place, salience, fact.session + index.replays))
-                    entries.append((self.store.add(episode, fact), entry))
-                    if known:
-                        known.add(entry.key)
-            self._keys.add(index.id, index.written, entries)
-            self.store.database.executemany("INSERT INTO traces VALUES (?, ?, ?, 1, ?, 0)", traces)
-            self.store.database.execute(
-                "UPDATE episodes SET count = count + ?, session = ?, offered = offered + ?,"
-                " marked = marked + ?, marked_written = marked_written + ? WHERE id = ?",
-                (len(entries), session, *map(int, counts), index.id),
+                    novelty.add(key)
+                    fact = self.store.add(episode, text)
+                    self._index.add(episode, fact, *self._cue(excited))
+                    trace = fact, salience, 1, text.session + replays, 0
+                    self._run("INSERT INTO traces VALUES (?, ?, ?, ?, ?)", trace)
+            self._run(
+                "UPDATE episodes SET session = ?, offered = offered + ?, marked = marked + ?,"
+                " marked_written = marked_written + ? WHERE name = ?",
+                (session, *map(int, counts), episode),
             )
 
-    def _begun(self, episode: str) -> _Index:
-        """Begin an episode of which nothing was taught."""
-        added = self.store.database.execute(
-            "INSERT INTO episodes VALUES (NULL, ?, 0, 0, 0, 0, 0, 0)", (episode,)
-        )
-        assert added.lastrowid is not None
-        return _Index(added.lastrowid, 0, 0, 0)
+    def _salience(self, text: Text) -> float:
+        """Return what a fact weighs without its novelty, which wears off once it is written."""
+        settings, surprise = self.settings, text.surprise or 0.0
+        marks = settings.w_reward * text.rewarded + settings.w_pin * text.pinned
+        return settings.w_surprise * surprise + marks
 
-    def _index(self, episode: str) -> _Index | None:
-        """Return what is known of an episode, if anything was taught."""
-        row = self.store.database.execute(
-            "SELECT id, count, session, replays FROM episodes WHERE name = ?", (episode,)
-        ).fetchone()
-        return _Index(*row) if row else None
-
-    def _novelty(self, index: _Index) -> Novelty:
-        """Return what knows the keys of an episode."""
-        known = Novelty(self.settings.dimension, self.settings.winners)
-        for key in self._keys.of(index.id):
-            known.add(key)
-        return known
-
-    def _passes(self, salience: float, key: Array, known: Novelty) -> bool:
+    def _passes(self, salience: float, key: Array, novelty: _Novelty) -> bool:
         """Return whether a fact is written; its novelty is found out where that decides."""
-        certain = self._gate.certain(salience)
-        return self._gate.passes(salience, known.of(key)) if certain is None else certain
+        weight, threshold = self.settings.w_novelty, self.settings.threshold
+        return salience > threshold or (
+            salience + weight > threshold and salience + weight * novelty.of(key) > threshold
+        )
+
+    def _times(self, episode: str) -> tuple[int, int]:
+        """Return the latest session of an episode, and how often it was replayed."""
+        row = self._run("SELECT session, replays FROM episodes WHERE name = ?", (episode,))
+        session, replays = row.fetchone() or (0, 0)
+        return session, replays
+
+    def _cue(self, excited: Array) -> tuple[Array, Array]:
+        """Return the units by which a text is found, and how much each counts."""
+        if self.settings.sparse:
+            units = winners(excited)
+            return units, np.ones(units.size)
+        units = np.flatnonzero(excited)
+        return units, excited[units] / (np.linalg.norm(excited) or 1)
 
     # ------------------------------------------------------------- recall
 
     def recall(self, episode: str, question: str) -> list[Recalled]:
         """See `System`."""
         self.counts["requests"] += 1
-        index, cue = self._index(episode), self._keys.cue(question)
-        if index is None or not index.written or not cue.any():
+        matrix, cue = self._index.matrix(episode), self._cue(activity(question))
+        if not matrix.ids.size or not cue[0].size:
             return []
-        fit = self._keys.fit(index.id, index.written, cue)
+        fit = self._fit(matrix, *cue, _READ)
         if self.settings.completion:
-            fit = self._completed(index, fit)
-        found = self._ranked(index, fit)
-        self.counts["recalled"] += len(found)
-        self.counts["hits"] += bool(found)
-        return found
+            fit = self._completed(matrix, fit)
+        ranked = self._ranked(episode, matrix, fit)
+        self.counts["recalled"] += len(ranked)
+        self.counts["hits"] += bool(ranked)
+        return ranked
 
-    def _completed(self, index: _Index, fit: Array) -> Array:
+    def _fit(self, matrix: Matrix, units: Array, cue: Array, most: int) -> Array:
+        """Return how well each fact fits a cue, 0 to 1; a unit counts the more the rarer it is."""
+        if self.settings.sparse:
+            _, at, of_cue = np.intersect1d(
+                matrix.columns, units, assume_unique=True, return_indices=True
+            )
+            common = matrix.counts[at]
+            # Whole numbers, so that the last digit of a logarithm decides nothing.
+            cue = cue[of_cue] * np.rint(1024 * np.log2((matrix.ids.size + 1) / common))
+            winning = best(cue, WINNERS)
+            winning = winning[np.argsort(common[winning], kind="stable")]
+            # What most facts share tells little, and is long: it is left out where it is too much.
+            winning = winning[: max(1, int(np.sum(np.cumsum(common[winning]) <= most)))]
+            units, cue = matrix.columns[at][winning], cue[winning]
+            whole = cue.sum()
+        else:
+            whole = np.linalg.norm(cue)
+        # The last digits of a sum are not worth an order.
+        return np.round(matrix.product(units, cue, float) / (whole or 1), 9)
+
+    def _completed(self, matrix: Matrix, fit: Array) -> Array:
         """Return how well each fact fits a cue to which all that the best fact has was added.
 
         To add units to a cue is to add how well each fact fits them, so the cue is not asked again.
         """
-        steps, share = self.settings.completion_steps, self.settings.completion_weight
         alike: dict[int, Array] = {}
-        for _ in range(steps):
+        for _ in range(_STEPS):
             # Of several, those that only resemble what is asked for would draw in others like them.
             for place in best(fit, 1).tolist():
                 if place not in alike:
-                    cue = self._keys.cue_of(index.id, place)
-                    alike[place] = self._keys.fit(index.id, index.written, cue, COMPLETING)
-                fit = fit + share * alike[place]
+                    cue = self._index.row(int(matrix.ids[place]))
+                    alike[place] = self._fit(matrix, *cue, _COMPLETING)
+                fit = fit + _SHARE * alike[place]
                 self.counts["completed"] += 1
-        return fit / (1 + steps * share)
+        return fit / (1 + _STEPS * _SHARE)
 
-    def _ranked(self, index: _Index, fit: Array) -> list[Recalled]:
+    def _ranked(self, episode: str, matrix: Matrix, fit: Array) -> list[Recalled]:
         """Return the facts that fit best; strength counts a little, and where they fit alike."""
-        found = []
-        query = (
-            "SELECT fact, strength, session FROM keys JOIN traces USING (episode, place)"
-            " WHERE episode = ? AND place = ?"
-        )
+        found, now = [], sum(self._times(episode))
         # A few more than asked for, for strength to choose from.
         for place in best(fit, 4 * self.settings.k).tolist():
-            kept = self.store.database.execute(query, (index.id, place)).fetchone()
-            row, strength = kept[0], self._left(kept[1:], index.now)
-            score = fit[place] + self.settings.strength_weight * strength / (1 + strength)
-            found.append((-float(score), -strength, place, row))
+            strength = self._left(int(matrix.ids[place]), now)
+            score = fit[place] + _STRENGTH * strength / (1 + strength)
+            found.append((-float(score), -strength, int(matrix.ids[place])))
         first = sorted(found)[: self.settings.k]
-        facts = self.store.of([row for *_, row in first])
         return [
-            Recalled(fact.text, (fact.number,), -score)
-            for fact, (score, *_) in zip(facts, first, strict=True)
-        ]
+            Recalled(str(text), (text.number,), -score)
+            for text, (score, *_) in zip(self.store.of([fact for *_, fact in first]), first,
+                                         strict=True)
+        ]  # fmt: skip
 
-    def _left(self, trace: tuple[float, int], now: int) -> float:
-        """Return what is left now of a strength, by its trace: the strength, and of when it is."""
-        strength, session = trace
-        return float(strength * self.settings.decay ** max(0, now - session))
+    def _left(self, fact: int, now: int) -> float:
+        """Return what is left now of a fact's strength."""
+        query = "SELECT strength, session FROM traces WHERE fact = ?"
+        strength, session = self._run(query, (fact,)).fetchone()
+        return float(strength * _DECAY ** max(0, now - session))
 
     # ------------------------------------------------------------- replay
 
-    def replay(
-        self,
-        steps: int,
-        mix: Mapping[str, float] = MIX,
-        seed: str | int = 0,
-        episode: str | None = None,
-    ) -> None:
-        """Rehearse facts of an episode, or of each, which is a session of its own for it.
+    def replay(self, steps: int, mix: Mapping[str, float] = MIX, seed: str | int = 0) -> None:
+        """Rehearse facts of each episode, which is a session of its own for it.
 
         What is rehearsed grows stronger by 1 each time, after all has decayed.
 
@@ -312,8 +283,6 @@ class EpisodicIndex(System):
             The shares of facts that are recent, important and drawn at random, in sum 1.
         seed
             Another one rehearses others.
-        episode
-            Its name; None: all.
 
         Raises
         ------
@@ -324,72 +293,38 @@ class EpisodicIndex(System):
         mix = mixed(mix)
         if not self.settings.replay:
             return
-        counts = dict.fromkeys(KINDS, 0)
         with self.store.writing():
-            for name in self._names(episode):
-                index = self._index(name)
-                assert index is not None
-                for kind, places in self._rehearsed(index, steps, mix, f"{seed} {name}").items():
-                    counts[kind] += places
-        for kind, count in counts.items():
-            self.counts[f"replayed_{kind}"] += count
+            for episode in self._episodes():
+                facts = [text.id for text in self.store.texts(episode)]
+                query = "SELECT salience FROM traces WHERE fact = ?"
+                salience = [self._run(query, (fact,)).fetchone()[0] for fact in facts]
+                drawn = draw(salience, steps, mix, f"{seed} {episode}")
+                self._run("UPDATE episodes SET replays = replays + 1 WHERE name = ?", (episode,))
+                now = sum(self._times(episode))
+                for place, times in Counter(itertools.chain(*drawn.values())).items():
+                    strength = self._left(facts[place], now) + times
+                    self._run(
+                        "UPDATE traces SET strength = ?, session = ?, rehearsed = rehearsed + ?"
+                        " WHERE fact = ?",
+                        (strength, now, times, facts[place]),
+                    )
+                for kind, places in drawn.items():
+                    self.counts[f"replayed_{kind}"] += len(places)
 
-    def _names(self, episode: str | None) -> list[str]:
-        """Return the names of the episodes that hold something: all, or the one that is named."""
-        query = "SELECT name FROM episodes WHERE count > 0 AND name = ifnull(?, name) ORDER BY id"
-        return [name for (name,) in self.store.database.execute(query, (episode,))]
-
-    def _rehearsed(
-        self, index: _Index, steps: int, mix: Mapping[str, float], seed: str
-    ) -> dict[str, int]:
-        """Rehearse facts of an episode, and return how many of each kind."""
-        run = self.store.database.execute
-        query = "SELECT salience FROM traces WHERE episode = ? ORDER BY place"
-        drawn = draw([salience for (salience,) in run(query, (index.id,))], steps, mix, seed)
-        run("UPDATE episodes SET replays = replays + 1 WHERE id = ?", (index.id,))
-        now = index.now + 1
-        query = "SELECT strength, session FROM traces WHERE episode = ? AND place = ?"
-        for place, times in sorted(Counter(itertools.chain(*drawn.values())).items()):
-            strength = self._left(run(query, (index.id, place)).fetchone(), now)
-            run(
-                "UPDATE traces SET strength = ?, session = ?, rehearsed = rehearsed + ?"
-                " WHERE episode = ? AND place = ?",
-                (strength + times, now, times, index.id, place),
-            )
-        return {kind: len(places) for kind, places in drawn.items()}
+    def _episodes(self) -> list[str]:
+        """Return the names of the episodes that hold something."""
+        query = "SELECT episode FROM facts GROUP BY episode ORDER BY min(id)"
+        return [name for (name,) in self._run(query)]
 
     def consolidate(self, into: System, least: int = 2) -> int:
-        """Teach another system what was rehearsed at least so often, and return how many facts.
-
-        A fact that the other one has already is not taught again.
-
-        Parameters
-        ----------
-        into
-            The other system.
-        least
-            How often a fact must have been rehearsed.
-
-        Raises
-        ------
-        ParameterError
-            If ``least`` is no whole number from 1.
-        """
-        whole_number("least", least, 1)
-        query = (
-            "SELECT fact FROM keys JOIN traces USING (episode, place)"
-            " WHERE episode = ? AND rehearsed >= ? ORDER BY place"
-        )
-        handed = 0
-        for name in self._names(None):
-            index = self._index(name)
-            assert index is not None
-            rows = [row for (row,) in self.store.database.execute(query, (index.id, least))]
-            has = {kept.number for kept in into.store.facts(name)} if rows else set()
-            facts = [_fact(kept) for kept in self.store.of(rows) if kept.number not in has]
-            if facts:
-                into.teach(name, facts)
-                handed += len(facts)
+        """Teach another system what was rehearsed at least so often, and return how many facts."""
+        handed, query = 0, "SELECT fact FROM traces WHERE rehearsed >= ?"
+        often = {fact for (fact,) in self._run(query, (least,))}
+        for episode in self._episodes():
+            texts = [text for text in self.store.texts(episode) if text.id in often]
+            if texts:
+                into.teach(episode, texts)
+                handed += len(texts)
         self.counts["consolidated"] += handed
         return handed
 
@@ -404,31 +339,76 @@ class EpisodicIndex(System):
         nothing.
         """
         query = (
-            "SELECT ifnull(sum(offered), 0), ifnull(sum(count), 0), ifnull(sum(marked), 0),"
+            "SELECT ifnull(sum(offered), 0), ifnull(sum(marked), 0),"
             " ifnull(sum(marked_written), 0) FROM episodes"
         )
-        offered, written, marked, both = self.store.database.execute(query).fetchone()
-        found = {
-            **super().telemetry(), **self._keys.counts,
-            "written": written, "refused": offered - written, "marked": marked,
-        }  # fmt: skip
-        if written:
-            found["gate_precision"] = both / written
-        if marked:
-            found["gate_recall"] = both / marked
-        return found
+        (offered, marked, both), written = self._run(query).fetchone(), self.stored()
+        told: dict[str, float] = {"written": written, "refused": offered - written}
+        told |= {"gate_precision": both / written} if written else {}
+        told |= {"gate_recall": both / marked} if marked else {}
+        return {**super().telemetry(), **told, "marked": marked}
 
 
-def _unexpected(surprise: Surprise | None, text: str) -> float:
-    if surprise is None:
-        return 0.0
-    value = surprise(text)
-    require(is_number(value) and 0 <= value <= 1, "surprise", value, "a number from 0 to 1")
-    return float(value)
+# ---------------------------------------------------------------- keys
 
 
-def _fact(kept: Kept) -> Fact:
-    return Fact(
-        kept.number, kept.text, kept.day,
-        session=kept.session, rewarded=kept.rewarded, pinned=kept.pinned,
-    )  # fmt: skip
+def activity(text: str) -> Array:
+    """Return how strongly a text excites each unit; the same on every machine."""
+    found = [_connected(word) for word in dict.fromkeys(words_of(text[:_MOST]))]
+    if not found:
+        return np.zeros(DIMENSION)
+    units, strengths = (np.concatenate(parts) for parts in zip(*found, strict=True))
+    # Whole numbers, so that no order of adding them makes a difference.
+    return np.bincount(units, weights=strengths, minlength=DIMENSION)
+
+
+def winners(excited: Array) -> Array:
+    """Return the key of a text by rising number: the units that it excites most."""
+    units = np.flatnonzero(excited)
+    return np.sort(units[np.argsort(-excited[units], kind="stable")[:WINNERS]])
+
+
+@functools.lru_cache(maxsize=1 << 16)
+def _connected(word: str) -> tuple[Array, Array]:
+    """Return the units that a word excites, and how strongly."""
+    closed = f"<{word[:_LONGEST]}>"
+    grams = dict.fromkeys(closed[at : at + 3] for at in range(len(closed) - 2))
+    drawn = []
+    for kind, feature in [("word", word), *(("gram", gram) for gram in grams)]:
+        fan, weight = _FEATURES[kind]
+        spelled = f"{kind} {feature}".encode("utf-8", "surrogatepass")
+        data = hashlib.blake2b(spelled, digest_size=4 * fan, key=_SEED).digest()
+        units, strengths = np.frombuffer(data, "<u2").reshape(2, fan).astype(np.int64)
+        # From once to twice the weight: hardly two units are ever excited alike.
+        drawn.append((units % DIMENSION, weight * (strengths + (1 << 16))))
+    units, strengths = (np.concatenate(parts) for parts in zip(*drawn, strict=True))
+    return units, strengths
+
+
+class _Novelty:
+    """How new a key is: one less the largest cosine to the latest keys that were added."""
+
+    def __init__(self) -> None:
+        # Rows of units, filled up with one that no key has.
+        self._keys: Any = np.full((64, WINNERS), DIMENSION, np.int32)
+        self._sizes, self._count = np.ones(64), 0
+
+    def add(self, key: Array) -> None:
+        """Add a key."""
+        if self._count == len(self._keys) < _LATEST:
+            self._keys = np.concatenate([self._keys, np.full_like(self._keys, DIMENSION)])
+            self._sizes = np.concatenate([self._sizes, np.ones(len(self._sizes))])
+        row = self._count % len(self._keys)
+        self._keys[row], self._sizes[row] = DIMENSION, max(1, key.size)
+        self._keys[row, : key.size] = key
+        self._count += 1
+
+    def of(self, key: Array) -> float:
+        """Return how new a key is, 0 to 1."""
+        many = min(self._count, len(self._keys))
+        if not many or not key.size:
+            return 1.0
+        has = np.zeros(DIMENSION + 1, bool)
+        has[key] = True
+        shared = has[self._keys[:many]].sum(axis=1)
+        return float(1 - (shared / np.sqrt(key.size * self._sizes[:many])).max())

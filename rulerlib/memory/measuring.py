@@ -2,33 +2,48 @@
 
 A row a question says what was needed, what the memory brought, what of it stood in the prompt, and
 what the answer is worth; so that what the memory lost and what the reader lost are told apart. All
-of it follows from files: the set, what was recalled, the prompts and the answers.
+of it follows from files, and from the episodes, which are made anew.
+
+>>> recalled = [(1,), (4,), (3, 7)]
+>>> recall_at(recalled, needs=(3, 4), k=2), recall_at(recalled, needs=(3, 4), k=5)
+(0.5, 1.0)
+>>> reciprocal_rank(recalled, needs=(3, 4))
+0.5
 """
 
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
+import math
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import rulerlib
 from rulerlib import escaping, samples
-from rulerlib.errors import DataError, is_number, one_of
+from rulerlib.errors import DataError, one_of
 from rulerlib.languages import Language
-from rulerlib.memory import guards, judging, recalling, sets, teaching, testing, work
-from rulerlib.memory.prompting import leak
-from rulerlib.memory.recalling import Brought, Question
-from rulerlib.memory.retrieval import KS, recall_at, reciprocal_rank
+from rulerlib.memory import work
+from rulerlib.memory.asking import KEEP, check_stands, in_context, recalled_of
+from rulerlib.memory.prompting import beside, leak
+from rulerlib.memory.reading import reader
+from rulerlib.memory.suites import contents
 from rulerlib.memory.system import Recalled
+from rulerlib.memory.teaching import GuardError, check_preset
 from rulerlib.memory.work import Work
 from rulerlib.metrics import em_norm
+from rulerlib.metrics.words import number
 from rulerlib.samples import Prediction
 from rulerlib.scoring import MEMORY
 from rulerlib.store import answers, files
+from rulerlib.tasks import spatial
+from rulerlib.tasks.episodes import Episode, Probe
 
 PRIMARIES = ("norm", "raw")
 """Which exact match is the primary one: normalized, or to the letter."""
+
+KS = (1, 5, 10)
+"""Of how many texts at most recall is reported."""
 
 COLUMNS = (
     "suite", "preset", "model", "language", "profile", "size", "seed", "episode", "probe", "index",
@@ -39,30 +54,14 @@ COLUMNS = (
 )  # fmt: skip
 """The columns of ``metrics.csv``; what does not apply to a question is empty there."""
 
+MOST_REFUSED = 0.5
+"""The largest share of questions that a reader may refuse though what they need is before it."""
 
-class Scores(NamedTuple):
-    """What ``metrics.json`` says of a suite; None where an older file does not say it.
+ONE_IN_FORTY = 0.025
+"""How often an oracle as good as a memory may seem to be below it."""
 
-    Attributes
-    ----------
-    em
-        The primary exact match.
-    em_raw, em_norm
-        To the letter, and normalized.
-    f1
-        Of words.
-    n
-        How many questions.
-    diagnostics
-        How many answers are ``overlong``, and how many are a ``format_violation``.
-    """
-
-    em: float
-    em_raw: float | None = None
-    em_norm: float | None = None
-    f1: float | None = None
-    n: int | None = None
-    diagnostics: Mapping[str, int] | None = None
+Row = Mapping[str, Any]
+"""A row of ``metrics.csv``."""
 
 
 def measure(job: Work, primary_em: str = "norm") -> dict[str, Any]:
@@ -85,18 +84,15 @@ def measure(job: Work, primary_em: str = "norm") -> dict[str, Any]:
     """
     one_of("primary_em", primary_em, PRIMARIES)
     table = list(rows(job, primary_em))
-    for row in table:
-        if row["leaked"]:
-            what = f"question {row['index']} of {job}"
-            raise guards.GuardError(f"What was taught stood beside what was recalled in {what}.")
-    guards.answering(job.settings.short, table)
-    about, asked_for = job.file(work.TELEMETRY), job.to_dict()
-    # Where runs stand, and at which address a server, is no matter of theirs.
-    for name in ("root", "engine_options"):
-        asked_for.pop(name)
+    _check_answering(job.settings.short, table)
+    about = job.file(work.TELEMETRY)
     telemetry = samples.read_object(about) if about.exists() else {}
-    found = {
-        "metrics": {job.suite: summary(table)._asdict()},
+    telemetry.pop("microseconds", None)
+    # Where runs stand, and at which address a server, is no matter of theirs.
+    aside = ("root", "engine_options")
+    asked_for = {name: getattr(job, name) for name in Work.__annotations__ if name not in aside}
+    measured = {
+        "metrics": {job.suite: summary(table)},
         "primary_em": primary_em,
         "telemetry": telemetry,
         "settings": {
@@ -111,8 +107,8 @@ def measure(job: Work, primary_em: str = "norm") -> dict[str, Any]:
         writer.writerow(COLUMNS)
         writer.writerows([_cell(row[name]) for name in COLUMNS] for row in table)
     # The last file of all: whoever finds it finds the others.
-    files.write_object(job.file(work.METRICS), found)
-    return found
+    files.write_object(job.file(work.METRICS), measured)
+    return measured
 
 
 def is_measured(job: Work, primary_em: str = "norm") -> bool:
@@ -126,16 +122,10 @@ def is_measured(job: Work, primary_em: str = "norm") -> bool:
         If ``metrics.json`` is damaged.
     """
     path = job.file(work.METRICS)
-    if not path.exists():
-        return False
-    said = samples.read_object(path)
-    settings = said.get("settings")
-    was = settings.get("preset") if isinstance(settings, dict) else None
-    teaching.check_preset(path, was, job)
-    return bool(said.get("primary_em") == primary_em)
+    return path.exists() and bool(check_preset(path, job).get("primary_em") == primary_em)
 
 
-def summary(table: Sequence[Mapping[str, Any]]) -> Scores:
+def summary(table: Sequence[Row]) -> dict[str, Any]:
     """Return the means over all questions, and how many answers have a fault of form."""
     n = len(table)
     means = {
@@ -143,7 +133,7 @@ def summary(table: Sequence[Mapping[str, Any]]) -> Scores:
         for name in ("em", "em_raw", "em_norm", "f1")
     }
     faults = {name: sum(row[name] for row in table) for name in ("overlong", "format_violation")}
-    return Scores(**means, n=n, diagnostics=faults)
+    return {**means, "n": n, "diagnostics": faults}
 
 
 def _cell(value: Any) -> Any:
@@ -156,6 +146,59 @@ def _cell(value: Any) -> Any:
     if isinstance(value, str):
         return escaping.cell(value)
     return "" if value is None else value
+
+
+# ---------------------------------------------------------------- guards
+
+
+def _check_answering(name: str, table: Sequence[Row]) -> None:
+    """Stop where a taught text stood in a prompt, or a reader refuses most of what it could answer.
+
+    Only questions count whose needed facts stand in the prompt: where they do not, to refuse is
+    right.
+    """
+    for row in table:
+        if row["leaked"]:
+            what = f"question {row['index']} of {name}"
+            raise GuardError(f"What was taught stood beside what was recalled in {what}.")
+    able = [row["refused"] for row in table if row["in_prompt"] == 1]
+    if able and sum(able) / len(able) > MOST_REFUSED:
+        raise GuardError(
+            f"The reader refused {sum(able)} of {len(able)} questions of {name} whose facts stood"
+            " in the prompt, more than half: see its answers."
+        )
+
+
+def check_below(name: str, oracle: Iterable[Row], table: Iterable[Row]) -> None:
+    """Stop where the oracle is below a memory by more than chance allows.
+
+    Both were asked the same questions. A question does not count for which the memory brought a
+    text that it made itself, such as a planned way: the oracle has no such text. Episodes are
+    compared, because questions about one may depend on each other; if the two were alike, each
+    would be the better one in half of the episodes in which they differ, and so large a majority
+    of the memory's would be seen in one of 40 runs at most (sign test, exact).
+
+    Raises
+    ------
+    GuardError
+        If it is.
+    """
+    differences: dict[str, float] = defaultdict(float)
+    count = 0
+    for best, row in zip(oracle, table, strict=True):
+        if not row["made"]:
+            differences[row["episode"]] += row["em"] - best["em"]
+            count += 1
+    better = sum(difference > 0 for difference in differences.values())
+    differ = sum(difference != 0 for difference in differences.values())
+    chance = sum(math.comb(differ, hits) for hits in range(better, differ + 1)) / 2**differ
+    above = 100 * sum(differences.values()) / max(1, count)
+    if above > 0 and chance <= ONE_IN_FORTY:
+        raise GuardError(
+            f"The oracle is below {name} by {above:.1f} points of exact match (n = {count};"
+            f" {name} is better in {better} of the {differ} episodes in which they differ), though"
+            " it should be the ceiling."
+        )
 
 
 # ---------------------------------------------------------------- rows
@@ -172,79 +215,63 @@ def rows(job: Work, primary_em: str = "norm") -> Iterator[dict[str, Any]]:
     DataError
         If answers are missing, or a file is damaged.
     """
-    lengths = {
-        question.probe.golds[0]
-        for question in recalling.questions(job)
-        if question.probe.kind == "length"
-    }
-    card = samples.read_object(sets.card_of(job.set_path))
-    most = card.get("most_frequent_gold")
-    usual = str(most.get("gold", "")) if isinstance(most, dict) else ""
-    given = iter(answers.read_predictions(job.answers_path))
-    for question, found in recalling.brought(job):
-        prediction = next(given, None)
-        if prediction is None or prediction.index != question.place:
-            raise DataError(f"{job.answers_path}: no answer to question {question.place}.")
-        row = _row(job, question, found, prediction)
-        row["em"] = row[f"em_{primary_em}"]
-        row["constant"] = em_norm(usual, question.probe.golds, job.language) == 1
-        row["chance"] = judging.chance(question.episode, question.probe, job.pack, len(lengths))
-        yield row
+    lengths = {probe.golds[0] for _, _, probe in job.questions() if probe.kind == "length"}
+    usual = str(contents(job.recipe)["most_frequent_gold"]["gold"])
+    given = answers.read_predictions(job.answers_path)
+    about = job.file(work.TELEMETRY)
+    took = samples.read_object(about).get("microseconds", ()) if about.exists() else ()
+    for index, (episode, place, probe) in enumerate(job.questions()):
+        if index >= len(given) or given[index].index != index:
+            raise DataError(f"{job.answers_path}: no answer to question {index}.")
+        prediction = given[index]
+        row = {
+            "suite": job.suite,
+            "preset": job.settings.short,
+            "model": job.cell.model,
+            "language": job.language,
+            "profile": job.profile,
+            "size": job.size,
+            "seed": job.seed,
+            "episode": episode.id,
+            "probe": place,
+            "index": index,
+            "kind": probe.kind,
+            "question": probe.text,
+            "answer": prediction.pred,
+            "gold": probe.golds[0],
+            "answerable": bool(probe.needs),
+            "needed": len(probe.needs),
+            "taught": len(episode.facts),
+            "latency_ms": took[index] / 1e3 if index < len(took) else None,
+            "prompt_tokens": prediction.others.get("prompt_tokens"),
+            "constant": em_norm(usual, probe.golds, job.language) == 1,
+            "chance": chance(episode, probe, job.pack, len(lengths)),
+            **_scored(prediction.pred, episode, probe, job.pack),
+            **_remembered(job, episode, probe, prediction),
+        }
+        yield {**row, "em": row[f"em_{primary_em}"]}
 
 
-def _row(job: Work, question: Question, found: Brought, prediction: Prediction) -> dict[str, Any]:
-    """Return what is known of a question and its answer."""
-    place, episode, number, probe = question
-    cut = prediction.others.get("facts", {}).get("cut", 0)
-    return {
-        "suite": job.suite,
-        "preset": job.settings.short,
-        "model": job.cell.model,
-        "language": job.language,
-        "profile": job.profile,
-        "size": job.size,
-        "seed": job.seed,
-        "episode": episode.id,
-        "probe": number,
-        "index": place,
-        "kind": probe.kind,
-        "question": probe.text,
-        "answer": prediction.pred,
-        "gold": probe.golds[0],
-        "answerable": bool(probe.needs),
-        "needed": len(probe.needs),
-        "taught": len(episode.facts),
-        "latency_ms": found.latency,
-        "prompt_tokens": prediction.others.get("prompt_tokens"),
-        "cut": cut,
-        **_scored(prediction.pred, question, job.pack),
-        **_remembered(job, question, found, prediction.input, cut),
-    }
-
-
-def _scored(pred: str, question: Question, language: Language) -> dict[str, Any]:
+def _scored(pred: str, episode: Episode, probe: Probe, language: Language) -> dict[str, Any]:
     """Return what an answer is worth."""
-    probe = question.probe
     values = MEMORY.score(pred, probe.golds, language=language.code)
     shape = MEMORY.diagnose(pred, probe.golds, language.code)
-    way = judging.way(pred, question.episode, probe, language)
+    route = way(pred, episode, probe, language)
     return {
         "em_raw": int(values["em_raw"]),
         "em_norm": int(values["em_norm"]),
         "f1": values["f1_words"],
-        "pred_len": shape["pred_len"],
-        "gold_len": shape["gold_len"],
-        "overlong": shape["overlong"],
+        **{name: shape[name] for name in ("pred_len", "gold_len", "overlong")},
         "format_violation": bool(shape["format_violation"]),
-        "refused": judging.refused(pred, language),
-        "valid": way.valid if way else None,
-        "success": way.success if way else None,
-        "steps_over": way.over if way else None,
+        "refused": refused(pred, language),
+        "valid": route.valid if route else None,
+        "success": route.success if route else None,
+        "steps_over": route.over if route else None,
     }
 
 
 def _remembered(
-    job: Work, question: Question, found: Brought, prompt: str, cut: int
+    job: Work, episode: Episode, probe: Probe, prediction: Prediction
 ) -> dict[str, Any]:
     """Return what a memory brought to a question, and what of it stood in the prompt.
 
@@ -253,24 +280,47 @@ def _remembered(
     GuardError
         If a text that has room does not stand in the prompt.
     """
-    system, needs = job.settings.system, question.probe.needs
-    taught = {fact.text for fact in question.episode.facts}
-    size = len(found.texts) - cut
-    last = testing.KEEP.get(system) == "last"
-    kept = found.texts[cut:] if last else found.texts[:size]
-    guards.stands(prompt, [each.text for each in kept])
-    rest = testing.beside(prompt, [each.text for each in kept])
+    system, needs, known = job.settings.system, probe.needs, prediction.others.get("facts", {})
+    stores, cut = job.settings.stores, known.get("cut", 0)
+    brought = recalled_of(known) if stores else in_context(system, episode, probe)
+    last, size = KEEP.get(system) == "last", len(brought) - cut
+    kept = brought[cut:] if last else brought[:size]
+    texts, taught = [recalled.text for recalled in kept], {fact.text for fact in episode.facts}
+    check_stands(prediction.input, texts)
     # An oracle recalls what stands in the prompt; a long context recalls nothing.
-    ranked = [each.numbers for each in (kept if system == "needed" else found.texts)]
+    ranked = [recalled.numbers for recalled in (brought if stores else kept)]
     recalls = bool(needs) and system not in ("none", "all")
     return {
+        "cut": cut,
         "recalled": size,
         **{f"recall_at_{k}": recall_at(ranked, needs, k) if recalls else None for k in KS},
         "rr": reciprocal_rank(ranked, needs) if recalls else None,
         "in_prompt": int(covered(kept, needs, taught)) if needs else None,
-        "leaked": leak(rest, taught) is not None,
-        "made": any(each.text not in taught for each in kept),
+        "leaked": leak(beside(prediction.input, texts), taught) is not None,
+        "made": not taught.issuperset(texts),
     }
+
+
+Numbers = Sequence[Collection[int]]
+"""For each text that was recalled, the best first, the numbers of the facts that it comes from."""
+
+
+def recall_at(recalled: Numbers, needs: Collection[int], k: int) -> float:
+    """Return the share of the needed facts, 0 to 1, that are among those of the first ``k`` texts.
+
+    Parameters
+    ----------
+    needs
+        The numbers of the needed facts, at least one.
+    """
+    among = {number for numbers in recalled[:k] for number in numbers}
+    return sum(number in among for number in needs) / len(needs)
+
+
+def reciprocal_rank(recalled: Numbers, needs: Collection[int]) -> float:
+    """Return 1 / the place of the first text that holds a needed fact, from 1; 0 if none does."""
+    ranks = (rank for rank, numbers in enumerate(recalled, 1) if {*needs}.intersection(numbers))
+    return 1 / next(ranks, math.inf)
 
 
 def covered(texts: Sequence[Recalled], needs: Sequence[int], taught: set[str]) -> bool:
@@ -283,36 +333,116 @@ def covered(texts: Sequence[Recalled], needs: Sequence[int], taught: set[str]) -
     >>> covered([plan], needs=(0, 3, 5), taught=set())
     True
     """
-    known = {number for each in texts for number in each.numbers}
-    made = (each for each in texts if each.text not in taught and each.numbers)
-    return known.issuperset(needs) or any({*needs}.issuperset(each.numbers) for each in made)
+    together = {number for recalled in texts for number in recalled.numbers}
+    made = (recalled.numbers for recalled in texts if recalled.text not in taught)
+    return together.issuperset(needs) or any(
+        numbers and {*needs}.issuperset(numbers) for numbers in made
+    )
 
 
-# ---------------------------------------------------------------- reading
+# ---------------------------------------------------------------- answers
 
 
-def read(path: str | Path) -> dict[str, Scores]:
-    """Return what a ``metrics.json`` says, by suite, also one that only knows ``em``.
+class Walked(NamedTuple):
+    """What an answer to a question about a way is worth.
 
-    Raises
-    ------
-    DataError
-        If it cannot be read or is damaged.
+    Attributes
+    ----------
+    valid
+        Whether it can be walked: each step of a route is free; a number of steps is not below that
+        of the shortest way.
+    success
+        Whether it leads to the goal, or is the number of the shortest way.
+    over
+        How many steps more it has than the shortest way; None where it is not valid, or a route
+        does not lead to the goal.
     """
-    said = samples.read_object(path).get("metrics")
-    if not isinstance(said, dict) or not said:
-        raise DataError(f"{path}: damaged (no metrics of any suite).")
-    return {suite: _scores(path, suite, values) for suite, values in said.items()}
+
+    valid: bool
+    success: bool
+    over: int | None
 
 
-def _scores(path: str | Path, suite: str, values: Any) -> Scores:
-    """Return what a file says of a suite."""
-    values = values if isinstance(values, dict) else {"em": values}
-    known = {name: values[name] for name in Scores._fields if values.get(name) is not None}
-    numbers = {name: value for name, value in known.items() if name != "diagnostics"}
-    shares = all(is_number(value) and value >= 0 for value in numbers.values())
-    most = all(value <= 1 for name, value in numbers.items() if shares and name != "n")
-    counts = known.get("diagnostics", {})
-    if "em" not in known or not shares or not most or not isinstance(counts, dict):
-        raise DataError(f"{path}: damaged (metrics.{suite} has no em from 0 to 1).")
-    return Scores(**known)
+def refused(pred: str, language: Language) -> bool:
+    """Return whether an answer is empty, or says in the language's words that it is unknown.
+
+    >>> from rulerlib.languages import load
+    >>> refused("Unknown.", load("en")), refused("", load("en")), refused("Ely", load("en"))
+    (True, True, False)
+    """
+    words = language.section("episodic")["events"]["unknown"]
+    return not pred.strip() or em_norm(pred, words, language.code) == 1
+
+
+def way(pred: str, episode: Episode, probe: Probe, language: Language) -> Walked | None:
+    """Return what an answer about a way is worth; None where no route and no length is asked for.
+
+    Parameters
+    ----------
+    episode
+        What tells the whole map.
+    """
+    if "optimum" not in probe.facts or probe.kind not in ("length", "route"):
+        return None
+    optimum = probe.facts["optimum"]
+    if probe.kind == "length":
+        steps = _steps(pred, language)
+        if steps is None or steps < optimum:
+            return Walked(False, False, None)
+        return Walked(True, steps == optimum, steps - optimum)
+    route = spatial.written(pred, language)
+    if route is None:
+        return Walked(False, False, None)
+    seen = spatial.observed(episode.facts, language)
+    walk = spatial.walk(seen, probe.facts["start"], probe.facts["goal"], route)
+    over = None if math.isnan(walk.excess) else int(walk.excess)
+    return Walked(walk.valid, walk.arrives, over)
+
+
+def _steps(pred: str, language: Language) -> int | None:
+    """Return the number of steps that an answer says, in digits or in a word."""
+    words = language.section("spatial")["words"]
+    spelled = {word: value for value, word in enumerate(words["numbers"], 1)}
+    for word in pred.casefold().split():
+        bare = word.strip(".,;:!?")
+        value = spelled.get(bare) or number(bare)
+        if value is not None:
+            return int(value) if float(value).is_integer() else None
+    return None
+
+
+def chance(episode: Episode, probe: Probe, language: Language, lengths: int) -> float | None:
+    """Return how often whoever draws a value that was taught, of the kind asked for, is right.
+
+    None where that cannot be said.
+
+    Parameters
+    ----------
+    lengths
+        How many different lengths of ways are right answers in the whole set: one of these is
+        drawn where a length is asked for.
+    """
+    if not probe.needs:
+        # What was never taught is not drawn.
+        return 0.0
+    if "optimum" in probe.facts and probe.kind == "length":
+        return 1 / lengths
+    values = {*_values(episode, probe, language)}
+    return 1 / len(values) if values else None
+
+
+def _values(episode: Episode, probe: Probe, language: Language) -> Iterable[str]:
+    """Return the values of an episode that are of the kind that is asked for."""
+    facts = episode.facts
+    if "path" in probe.facts:
+        # Only the wording tells which relation a fact is of.
+        read = [reader(language).fact(fact.text) for fact in facts]
+        last = probe.facts["path"][-1]
+        return [fact.values["object"] for fact in read if fact and fact.relation == last]
+    if "thing" in probe.facts:
+        # Numbers, or other words.
+        digits = probe.golds[0].isdigit()
+        told = (fact.value("value") for fact in facts if "value" in fact.values)
+        return [value for value in told if value.isdigit() == digits]
+    names = ("from", "to") if probe.kind == "stand" else (probe.kind,)
+    return [fact.value(name) for fact in facts for name in names if name in fact.values]

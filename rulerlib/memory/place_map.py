@@ -1,18 +1,18 @@
 """The system ``smpd``: a map of places from the steps that were told, and ways planned on it.
 
 What it is taught becomes places and the steps between them; where the episode says that ways can be
-walked back, each step leads both ways. Ways are planned by `rulerlib.memory.ways`. After each
-teaching ways are rehearsed, and those between what was often joined are kept ready.
+walked back, each step leads both ways. A way is planned by A*, led by the distance on the grid,
+which no way can be shorter than. Where steps contradict each other, the places that they join have
+no coordinates, and A* is Dijkstra's algorithm. After each teaching ways are rehearsed, and those
+between what was often joined are kept ready.
 
->>> import pathlib, tempfile
+>>> import tempfile
 >>> from rulerlib import languages
->>> from rulerlib.tasks.episodes import Fact
->>> path = pathlib.Path(tempfile.mkdtemp()) / "map.sqlite"
->>> system = PlaceMap.create(path, Settings(), languages.load("en"), "spatial")
+>>> system = PlaceMap(tempfile.mkdtemp(), Settings(), languages.load("en"))
 >>> told = ["Corwin went north from the mill to the well.", "One step east of the well is the inn."]
->>> system.teach("walks-0", [Fact(number, text, 0) for number, text in enumerate(told)])
+>>> system.teach("walks-0", [Text(text, number) for number, text in enumerate(told)])
 >>> question = "How many steps is the shortest way from the mill to the inn in Slurbebridge?"
->>> [each.text for each in system.recall("walks-0", question)][:2]
+>>> [recalled.text for recalled in system.recall("walks-0", question)][:2]
 ['The shortest way from the mill to the inn is NE, 2 steps.', \
 'Corwin went north from the mill to the well.']
 >>> system.close()
@@ -20,53 +20,30 @@ teaching ways are rehearsed, and those between what was often joined are kept re
 
 from __future__ import annotations
 
-import collections
-import dataclasses
-import json
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
-from typing import Any
+import heapq
+import math
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
 
 from rulerlib.errors import flag, whole_number
 from rulerlib.languages import Language
-from rulerlib.memory import replay
 from rulerlib.memory.prompting import wording
-from rulerlib.memory.reading import Reader
-from rulerlib.memory.search import Words
-from rulerlib.memory.store import Store
-from rulerlib.memory.system import Recalled, Surprise, System
-from rulerlib.memory.ways import Map, Way, folded, located, opposite
-from rulerlib.tasks.episodes import Fact, told
+from rulerlib.memory.reading import reader
+from rulerlib.memory.replay import MIX, draw
+from rulerlib.memory.search import WordSearch, words_of
+from rulerlib.memory.system import Recalled, System, Text
+from rulerlib.tasks.episodes import told as worded
 from rulerlib.tasks.spatial import DIRECTIONS
 
 # A rehearsed way is given up after 2,000 places, and only parts of it of at most 12 steps are
 # counted: a large map must not be searched as a whole a hundred times.
 _PATIENCE, _LONGEST = 2_000, 12
 
-# How many episodes' maps are held in memory.
-_HELD = 16
-
-_TABLES = """
-CREATE TABLE openings (
-    fact INTEGER PRIMARY KEY REFERENCES facts (id), episode TEXT NOT NULL, town TEXT NOT NULL
-);
-CREATE INDEX openings_of ON openings (episode);
-CREATE TABLE places (
-    id INTEGER PRIMARY KEY, episode TEXT NOT NULL, name TEXT NOT NULL,
-    east INTEGER, north INTEGER, UNIQUE (episode, name)
-);
-CREATE TABLE steps (
-    here INTEGER NOT NULL REFERENCES places (id), direction TEXT NOT NULL,
-    there INTEGER NOT NULL REFERENCES places (id), support INTEGER NOT NULL,
-    fact INTEGER NOT NULL REFERENCES facts (id), PRIMARY KEY (here, direction, there)
-) WITHOUT ROWID;
-CREATE INDEX steps_there ON steps (there);
-CREATE TABLE macros (
-    here INTEGER NOT NULL REFERENCES places (id), there INTEGER NOT NULL REFERENCES places (id),
-    route TEXT NOT NULL, times INTEGER NOT NULL, PRIMARY KEY (here, there)
-) WITHOUT ROWID;
-CREATE TABLE unread (fact INTEGER PRIMARY KEY REFERENCES facts (id));
-"""
+# How often two places must have been joined by rehearsed ways for the way to be kept ready.
+_FREQUENT = 3
 
 
 @dataclass(frozen=True)
@@ -83,13 +60,6 @@ class Settings:
         How many texts are recalled at most, the plan among them.
     rehearsals
         How many ways are rehearsed after each teaching; 0: none, and no way is kept ready.
-    mix
-        From which steps they begin and where they lead to, by share: see `rulerlib.memory.replay`.
-    frequent
-        How often two places must have been joined by rehearsed ways for the way between them to be
-        kept ready.
-    seed
-        Decides what is drawn for rehearsals.
 
     Raises
     ------
@@ -101,29 +71,213 @@ class Settings:
     macros: bool = True
     k: int = 10
     rehearsals: int = 40
-    mix: Mapping[str, float] = field(default_factory=lambda: dict(replay.MIX))
-    frequent: int = 3
-    seed: int = 0
 
     def __post_init__(self) -> None:
-        for name in ("astar", "macros"):
-            flag(name, getattr(self, name))
-        for name, least in (("k", 1), ("rehearsals", 0), ("frequent", 1), ("seed", 0)):
-            whole_number(name, getattr(self, name), least)
-        object.__setattr__(self, "mix", replay.mixed(self.mix))
+        flag("astar", self.astar)
+        flag("macros", self.macros)
+        whole_number("k", self.k, 1)
+        whole_number("rehearsals", self.rehearsals, 0)
+
+
+class MapStep(NamedTuple):
+    """A step that can be walked: in which direction, to which place, and what told of it."""
+
+    direction: str
+    there: int
+    fact: int
+
+
+class PlaceGraph:
+    """The places of an episode, by number, and the steps between them.
+
+    Parameters
+    ----------
+    data
+        As `data` returns it; None: nothing was told.
+
+    Attributes
+    ----------
+    places
+        The names of the places, by their numbers.
+    numbers
+        The number of each place by its words in small letters.
+    openings
+        The facts that say that ways lead both ways, by the town, in small letters; without any,
+        they do not.
+    macros
+        The ways that are kept ready, as their directions, by start and goal.
+    unread
+        How many facts tell of no step.
+    ways
+        The steps that lead from each place, by direction.
+    spots
+        How far east and north the places are that have coordinates.
+    """
+
+    def __init__(self, data: Mapping[str, Any] | None = None) -> None:
+        data = data or {"places": [], "told": [], "openings": {}, "macros": [], "unread": 0}
+        self.places: list[str] = data["places"]
+        self.numbers = {folded(name): place for place, name in enumerate(self.places)}
+        # How often each step was told, and by which fact last.
+        self.told = {(here, way, there): rest for here, way, there, *rest in data["told"]}
+        self.openings: dict[str, int] = data["openings"]
+        self.macros = {(here, there): route for here, there, route in data["macros"]}
+        self.unread: int = data["unread"]
+        self.link()
+
+    def data(self) -> dict[str, Any]:
+        """Return all of it as plain data."""
+        return {
+            "places": self.places,
+            "told": [(*step, *rest) for step, rest in self.told.items()],
+            "openings": self.openings,
+            "macros": [(*ends, route) for ends, route in self.macros.items()],
+            "unread": self.unread,
+        }
+
+    def number(self, name: str) -> int:
+        """Return the number of a place, a new one where it was not told of."""
+        if folded(name) not in self.numbers:
+            self.numbers[folded(name)] = len(self.places)
+            self.places.append(name)
+        return self.numbers[folded(name)]
+
+    def tell(self, here: int, direction: str, there: int, fact: int) -> None:
+        """Tell of a step; the last fact that does stands for it."""
+        times, _ = self.told.get((here, direction, there), (0, 0))
+        self.told[here, direction, there] = [times + 1, fact]
+
+    def link(self) -> None:
+        """Link the places by what was told of steps, and find out where they lie.
+
+        Of steps that contradict each other the one holds that was told most often, and of two that
+        were told as often the later one.
+        """
+        self.spots = located(self.told)
+        self.ways: dict[int, dict[str, MapStep]] = {}
+        order = sorted(self.told.items(), key=lambda item: item[1])
+        for (here, direction, there), (_, fact) in order:
+            self.ways.setdefault(here, {})[direction] = MapStep(direction, there, fact)
+            if self.openings:
+                names = [*DIRECTIONS]
+                back = names[names.index(direction) - 2]
+                self.ways.setdefault(there, {})[back] = MapStep(back, here, fact)
+
+    def named(self, text: str) -> set[int]:
+        """Return the places whose names stand in a text."""
+        words, longest = words_of(text), max((name.count(" ") for name in self.numbers), default=-1)
+        return {
+            self.numbers[name]
+            for size in range(1, longest + 2)
+            for name in (" ".join(words[at : at + size]) for at in range(len(words) - size + 1))
+            if name in self.numbers
+        }
+
+    def follow(self, start: int, directions: Iterable[str]) -> list[MapStep]:
+        """Return the steps in some directions, as far as they lead."""
+        steps, place = list[MapStep](), start
+        for direction in directions:
+            step = self.ways.get(place, {}).get(direction)
+            if step is None:
+                break
+            steps.append(step)
+            place = step.there
+        return steps
+
+    def plan(
+        self, start: int, goal: int, astar: bool = True, most: float = math.inf
+    ) -> tuple[list[MapStep] | None, int]:
+        """Return a shortest way, or None, and how many places were looked at for it.
+
+        Parameters
+        ----------
+        astar
+            Whether to be guided by coordinates, where both places have them.
+        most
+            After how many places to give up.
+        """
+        guided = astar and start in self.spots and goal in self.spots
+
+        def least(place: int) -> int:
+            """Return how many steps a way has at least."""
+            pairs = zip(self.spots[place], self.spots[goal], strict=True) if guided else ()
+            return sum(abs(one - other) for one, other in pairs)
+
+        come: dict[int, tuple[int, MapStep]] = {}
+        done, steps = set[int](), {start: 0}
+        # Of places that promise as much, first the one farthest from the start.
+        edge = [(least(start), 0, start)]
+        while edge and len(done) < most:
+            _, _, place = heapq.heappop(edge)
+            if place in done:
+                continue
+            done.add(place)
+            if place == goal:
+                way = list[MapStep]()
+                while place != start:
+                    place, step = come[place]
+                    way.append(step)
+                return way[::-1], len(done)
+            gone = steps[place] + 1
+            for step in self.ways.get(place, {}).values():
+                if gone < steps.get(step.there, math.inf):
+                    steps[step.there], come[step.there] = gone, (place, step)
+                    heapq.heappush(edge, (gone + least(step.there), -gone, step.there))
+        return None, len(done)
+
+
+def located(steps: Iterable[tuple[int, str, int]]) -> dict[int, tuple[int, int]]:
+    """Return how far east and north each place is from the first one that it is joined to.
+
+    >>> located([(1, "north", 2), (2, "east", 3), (4, "west", 5)])
+    {1: (0, 0), 2: (0, 1), 3: (1, 1), 4: (0, 0), 5: (-1, 0)}
+
+    Parameters
+    ----------
+    steps
+        From where, in which direction, and to where; the places of steps that contradict each
+        other, and all that are joined to them, are left out.
+    """
+    beside = defaultdict[int, list[tuple[int, int, int]]](list)
+    for here, direction, there in steps:
+        east, north = DIRECTIONS[direction]
+        beside[here].append((there, east, north))
+        beside[there].append((here, -east, -north))
+    placed: dict[int, tuple[int, int]] = {}
+    seen = set[int]()
+    for first in beside:
+        if first in seen:
+            continue
+        spots, edge, agrees = {first: (0, 0)}, [first], True
+        for place in edge:
+            for other, east, north in beside[place]:
+                spot = spots[place][0] + east, spots[place][1] + north
+                if other not in spots:
+                    spots[other] = spot
+                    edge.append(other)
+                agrees &= spots[other] == spot
+        seen |= spots.keys()
+        # Nor can two places be in one spot.
+        if agrees and len({*spots.values()}) == len(spots):
+            placed |= spots
+    return placed
+
+
+def folded(name: str) -> str:
+    """Return a name as its words in small letters, or as it is where it has none.
+
+    >>> folded("Den  gamle Kirke-å")
+    'den gamle kirke å'
+    """
+    return " ".join(words_of(name)) or name
 
 
 class PlaceMap(System):
-    """A map of places for each episode, on which ways are planned.
+    """A map of places for each episode, on which ways are planned; see `System`.
 
     What it recalls for a question about a way is first a text with the plan, then what told of the
     steps that it goes over, and that they can be walked back. For another question it is what tells
     of the places that it names, and, of what was taught beside steps, what shares words with it.
-
-    Parameters
-    ----------
-    store, settings, language
-        See `System`; the settings are `Settings`.
 
     Raises
     ------
@@ -131,56 +285,22 @@ class PlaceMap(System):
         If the language has no wording for walks and plans.
     """
 
-    name = "smpd"
-    tables = Words.tables + _TABLES
+    tables = WordSearch.tables
+
+    counted = ("plans", "expanded", "macro_hits", "rehearsals")
+
     settings: Settings
 
-    def __init__(self, store: Store, settings: Settings, language: Language) -> None:
-        super().__init__(store, settings, language)
-        self.counts |= dict.fromkeys(("plans", "expanded", "macro_hits", "rehearsals"), 0)
-        self._plan = wording(language)["plan"]
-        self._spatial = language.section("spatial")
-        self._reader, self._words = Reader(language), Words(store)
-        self._letters, self._directions = dict[str, str](), dict[str, str]()
-        for name in DIRECTIONS:
-            word, self._letters[name] = self._spatial["directions"][name]
-            self._directions[word] = name
-        self._maps: collections.OrderedDict[str, Map] = collections.OrderedDict()
-        self._version = -1
-
-    @classmethod
-    def about(cls, settings: Settings, language: Language) -> dict[str, Any]:
-        """See `System`; what matters at recall alone is left out.
-
-        Raises
-        ------
-        DataError
-            If the language has no wording for walks and plans.
-        """
+    def __init__(self, folder: str | Path, settings: Settings, language: Language) -> None:
         # Before a store is made that nothing could be taught to.
-        wording(language), language.section("spatial")
-        later = ("astar", "macros", "k")
-        chosen = {
-            name: value for name, value in dataclasses.asdict(settings).items() if name not in later
-        }
-        return {"language": language.code, **chosen}
-
-    def teach(self, episode: str, facts: Iterable[Fact], surprise: Surprise | None = None) -> None:
-        """See `System`. A step goes into the map whether it was expected or not."""
-        with self.store.writing():
-            self._keep(episode, facts)
-            self._locate(episode)
-            self._rehearse(episode)
-        self._maps.pop(episode, None)
-
-    def recall(self, episode: str, question: str) -> list[Recalled]:
-        """See `System`."""
-        self.counts["requests"] += 1
-        known = self._map(episode)
-        found = self._planned(known, question) or self._beside(episode, known, question)
-        found = found[: self.settings.k]
-        self.counts["hits"] += bool(found)
-        return found
+        self._plan, self._spatial = wording(language)["plan"], language.section("spatial")
+        super().__init__(folder, settings, language)
+        self._reader, self._words = reader(language), WordSearch(self.store)
+        table = {name: self._spatial["directions"][name] for name in DIRECTIONS}
+        self._letters = {name: letter for name, (_, letter) in table.items()}
+        self._directions = {word: name for name, (word, _) in table.items()}
+        # The episode that is asked about; all questions about it come in a row.
+        self._read: tuple[str, PlaceGraph] | None = None
 
     def telemetry(self) -> dict[str, float]:
         """See `System`: also the places, those with coordinates, steps, macros and what is unread.
@@ -188,91 +308,52 @@ class PlaceMap(System):
         ``plans`` are the ways that were found, ``expanded`` the places that were looked at for
         them, ``macro_hits`` the ways that were ready, ``rehearsals`` the ways that were rehearsed.
         """
-        held = {"located": "places WHERE east IS NOT NULL"}
-        held |= {table: table for table in ("places", "steps", "macros", "unread")}
-        count = self.store.database.execute
-        return {
-            **super().telemetry(),
-            **{name: count(f"SELECT count(*) FROM {rows}").fetchone()[0]
-               for name, rows in held.items()},
-        }  # fmt: skip
+        held = Counter[str]()
+        for _, data in self.store.notes():
+            graph = PlaceGraph(data)
+            held.update(
+                places=len(graph.places), located=len(graph.spots), steps=len(graph.told),
+                macros=len(graph.macros), unread=graph.unread,
+            )  # fmt: skip
+        return {**super().telemetry(), **held}
 
     # ------------------------------------------------------------ teaching
 
-    def _keep(self, episode: str, facts: Iterable[Fact]) -> None:
-        """Keep facts, and draw into the map what they tell of it."""
-        execute, many = self.store.database.execute, self.store.database.executemany
-        query = "SELECT name, id FROM places WHERE episode = ?"
-        places = {folded(name): place for name, place in execute(query, (episode,))}
-        steps, unread = [], []
-        for fact in facts:
-            kept = self.store.add(episode, fact)
-            read = self._reader.fact(fact.text)
-            kind = read.kind if read is not None else ""
-            if read is not None and kind == "step":
-                ends = []
-                for name in (read.values["from"], read.values["to"]):
-                    if folded(name) not in places:
-                        row = "INSERT INTO places (episode, name) VALUES (?, ?) RETURNING id"
-                        places[folded(name)] = execute(row, (episode, name)).fetchone()[0]
-                    ends.append(places[folded(name)])
-                direction = self._directions[read.values["direction"]]
-                steps.append((ends[0], direction, ends[1], kept))
-            elif read is not None and kind == "opening":
-                town = folded(read.values["town"])
-                execute("INSERT INTO openings VALUES (?, ?, ?)", (kept, episode, town))
-            else:
-                unread.append((kept, fact.text))
-        if unread:
+    def teach(self, episode: str, texts: Sequence[Text]) -> None:
+        """See `System`. A step goes into the map whether it was expected or not."""
+        graph, unread = PlaceGraph(self.store.noted(episode)), list[tuple[int, str]]()
+        self._read = None
+        with self.store.writing():
+            for text in texts:
+                fact, read = self.store.add(episode, text), self._reader.fact(text)
+                if read is not None and read.kind == "step":
+                    ends = [graph.number(read.values[end]) for end in ("from", "to")]
+                    direction = self._directions[read.values["direction"]]
+                    graph.tell(ends[0], direction, ends[1], fact)
+                elif read is not None and read.kind == "opening":
+                    graph.openings[folded(read.values["town"])] = fact
+                else:
+                    unread.append((fact, text))
+            graph.unread += len(unread)
             self._words.add(episode, unread)
-            many("INSERT INTO unread VALUES (?)", [(kept,) for kept, _ in unread])
-        many(
-            "INSERT INTO steps VALUES (?, ?, ?, 1, ?) ON CONFLICT DO UPDATE"
-            " SET support = support + 1, fact = excluded.fact",
-            steps,
-        )
+            graph.link()
+            graph.macros = self._rehearsed(episode, graph)
+            self.store.note(episode, graph.data())
 
-    def _locate(self, episode: str) -> None:
-        """Give coordinates to the places of an episode."""
-        steps = [(here, direction, there) for here, direction, there, _ in self._steps(episode)]
-        spots = located(steps)
-        execute, many = self.store.database.execute, self.store.database.executemany
-        execute("UPDATE places SET east = NULL, north = NULL WHERE episode = ?", (episode,))
-        many(
-            "UPDATE places SET east = ?, north = ? WHERE id = ?",
-            [(*spot, place) for place, spot in spots.items()],
-        )
-
-    def _rehearse(self, episode: str) -> None:
-        """Walk ways in mind, and keep those ready that lead between what is often joined."""
-        execute, many = self.store.database.execute, self.store.database.executemany
-        execute(
-            "DELETE FROM macros WHERE here IN (SELECT id FROM places WHERE episode = ?)",
-            (episode,),
-        )
-        rows = execute(
-            "SELECT here, there, rewarded + pinned FROM places JOIN steps ON here = places.id"
-            " JOIN facts ON facts.id = fact WHERE places.episode = ?"
-            " ORDER BY fact, here, direction, there",
-            (episode,),
-        ).fetchall()
-        known = self._drawn(episode)
-        settings = self.settings
+    def _rehearsed(self, episode: str, graph: PlaceGraph) -> dict[tuple[int, int], list[str]]:
+        """Walk ways in mind, and return those that lead between what is often joined."""
+        marked = {text.id: text.rewarded + text.pinned for text in self.store.texts(episode)}
+        told = sorted((fact, *step) for step, (_, fact) in graph.told.items())
+        salience = [marked[fact] for fact, *_ in told]
         starts, goals = (
-            replay.draw(
-                [marks for _, _, marks in rows],
-                settings.rehearsals,
-                settings.mix,
-                f"{settings.seed} {episode} {end}",
-            )
+            draw(salience, self.settings.rehearsals, MIX, f"0 {episode} {end}")
             for end in ("start", "goal")
         )
-        times = collections.Counter[tuple[int, int]]()
-        routes: dict[tuple[int, int], str] = {}
+        times, routes = Counter[tuple[int, int]](), dict[tuple[int, int], list[str]]()
         for kind, drawn in starts.items():
             for first, last in zip(drawn, goals[kind], strict=True):
-                start, goal = rows[first][0], rows[last][1]
-                steps, _ = known.plan(start, goal, most=_PATIENCE)
+                start, goal = told[first][1], told[last][3]
+                steps, _ = graph.plan(start, goal, most=_PATIENCE)
                 self.counts["rehearsals"] += 1
                 # A part of a shortest way is a shortest way.
                 places = [start, *(step.there for step in steps or ())]
@@ -280,138 +361,78 @@ class PlaceMap(System):
                     for high in range(low + 1, min(low + _LONGEST, len(places) - 1) + 1):
                         ends = places[low], places[high]
                         times[ends] += 1
-                        if ends not in routes:
-                            walked = [step.direction for step in (steps or ())[low:high]]
-                            routes[ends] = json.dumps(walked)
-        many(
-            "INSERT INTO macros VALUES (?, ?, ?, ?)",
-            [(*ends, routes[ends], count)
-             for ends, count in times.items() if count >= settings.frequent],
-        )  # fmt: skip
-
-    def _steps(self, episode: str) -> list[tuple[int, str, int, int]]:
-        """Return from where, in which direction and to where steps lead, and what told of them.
-
-        Of those that contradict each other the last one holds: it was told most often, and of two
-        that were told as often it was told later.
-        """
-        return self.store.database.execute(
-            "SELECT here, direction, there, fact FROM places JOIN steps ON here = places.id"
-            " WHERE episode = ? ORDER BY support, fact",
-            (episode,),
-        ).fetchall()
+                        part = (steps or ())[low:high]
+                        routes.setdefault(ends, [step.direction for step in part])
+        return {ends: routes[ends] for ends, count in times.items() if count >= _FREQUENT}
 
     # ------------------------------------------------------------ recalling
 
-    def _map(self, episode: str) -> Map:
-        """Return the map of an episode, read once for questions in a row."""
-        (version,) = self.store.database.execute("PRAGMA data_version").fetchone()
-        if version != self._version:
-            # Another process has written.
-            self._maps.clear()
-            self._version = version
-        if episode not in self._maps:
-            self._maps[episode] = self._drawn(episode)
-            if len(self._maps) > _HELD:
-                self._maps.popitem(last=False)
-        self._maps.move_to_end(episode)
-        return self._maps[episode]
+    def recall(self, episode: str, question: str) -> list[Recalled]:
+        """See `System`."""
+        self.counts["requests"] += 1
+        if self._read is None or self._read[0] != episode:
+            self._read = episode, PlaceGraph(self.store.noted(episode))
+        graph = self._read[1]
+        texts = self._planned(graph, question) or self._beside(episode, graph, question)
+        self.counts["hits"] += bool(texts)
+        return texts[: self.settings.k]
 
-    def _drawn(self, episode: str) -> Map:
-        """Return the map of an episode as it stands in the store."""
-        execute = self.store.database.execute
-        query = "SELECT town, fact FROM openings WHERE episode = ? ORDER BY fact DESC"
-        openings = dict(execute(query, (episode,)))
-        names, spots = dict[str, int](), dict[int, tuple[int, int]]()
-        for place, name, east, north in execute(
-            "SELECT id, name, east, north FROM places WHERE episode = ? ORDER BY id", (episode,)
-        ):
-            names[folded(name)] = place
-            if east is not None:
-                spots[place] = east, north
-        ways: dict[int, dict[str, Way]] = {}
-        for here, direction, there, fact in self._steps(episode):
-            ways.setdefault(here, {})[direction] = Way(direction, there, fact)
-            if openings:
-                back = opposite(direction)
-                ways.setdefault(there, {})[back] = Way(back, here, fact)
-        macros = {
-            (here, there): json.loads(route)
-            for here, there, route in execute(
-                "SELECT here, there, route FROM places JOIN macros ON here = id WHERE episode = ?",
-                (episode,),
-            )
-        }
-        return Map(names, ways, spots, macros, openings)
-
-    def _planned(self, known: Map, question: str) -> list[Recalled]:
+    def _planned(self, graph: PlaceGraph, question: str) -> list[Recalled]:
         """Return the plan for a question about a way, and what told of its steps; or nothing."""
         asked = self._reader.question(question)
         if asked is None or asked.kind not in ("length", "route", "stand"):
             return []
-        start = known.names.get(folded(asked.values["start"]))
-        opening = known.openings.get(folded(asked.values["town"]))
-        if start is None or (known.openings and opening is None):
+        start = graph.numbers.get(folded(asked.values["start"]))
+        opening = graph.openings.get(folded(asked.values["town"]))
+        if start is None or (graph.openings and opening is None):
             return []
         words = {"a": asked.values["start"]}
         if asked.kind == "stand":
-            steps = known.follow(start, map(self._directions.__getitem__, asked.moves))
+            steps = graph.follow(start, map(self._directions.__getitem__, asked.moves))
             if len(steps) < len(asked.moves):
                 return []
-            words["moves"] = ", ".join(asked.moves)
-            words["b"] = self._name(steps[-1].there)
-            text, _ = told(self._plan["walk"], words)
+            words |= {"moves": ", ".join(asked.moves), "b": graph.places[steps[-1].there]}
+            text, _ = worded(self._plan["walk"], words)
         else:
             words["b"] = asked.values["goal"]
-            goal = known.names.get(folded(words["b"]))
-            found = None if goal is None else self._way(known, start, goal)
-            if not found:
+            goal = graph.numbers.get(folded(words["b"]))
+            steps = [] if goal is None else self._way(graph, start, goal)
+            if not steps:
                 return []
-            steps = found
-            number = {"number": str(len(steps))}
-            number["unit"] = self._spatial["words"]["units"][len(steps) != 1]
-            words["length"], _ = told(self._spatial["golds"]["length"], number)
+            unit = self._spatial["words"]["units"][len(steps) != 1]
+            number = {"number": str(len(steps)), "unit": unit}
+            words["length"], _ = worded(self._spatial["golds"]["length"], number)
             words["route"] = "".join(self._letters[step.direction] for step in steps)
-            text, _ = told(self._plan["way"], words)
+            text, _ = worded(self._plan["way"], words)
         self.counts["plans"] += 1
-        ids = [*dict.fromkeys(step.fact for step in steps)]
-        ids += [opening] if opening is not None else []
-        facts = self.store.of(ids)
-        plan = Recalled(text, tuple(fact.number for fact in facts), 2.0)
-        return [plan, *(Recalled(fact.text, (fact.number,), 1 / place)
-                        for place, fact in enumerate(facts, 1))]  # fmt: skip
+        facts = [*dict.fromkeys(step.fact for step in steps)]
+        texts = self.store.of([*facts, *([] if opening is None else [opening])])
+        plan = Recalled(text, tuple(told.number for told in texts), 2.0)
+        rest = (Recalled(str(told), (told.number,), 1 / at) for at, told in enumerate(texts, 1))
+        return [plan, *rest]
 
-    def _way(self, known: Map, start: int, goal: int) -> list[Way] | None:
-        """Return a shortest way, ready or planned; None: there is none."""
-        if self.settings.macros and (start, goal) in known.macros:
+    def _way(self, graph: PlaceGraph, start: int, goal: int) -> list[MapStep]:
+        """Return a shortest way, ready or planned; empty: there is none."""
+        if self.settings.macros and (start, goal) in graph.macros:
             self.counts["macro_hits"] += 1
-            return known.follow(start, known.macros[start, goal])
-        steps, looked_at = known.plan(start, goal, self.settings.astar)
+            return graph.follow(start, graph.macros[start, goal])
+        steps, looked_at = graph.plan(start, goal, self.settings.astar)
         self.counts["expanded"] += looked_at
-        return steps
+        return steps or []
 
-    def _name(self, place: int) -> str:
-        row = self.store.database.execute("SELECT name FROM places WHERE id = ?", (place,))
-        return str(row.fetchone()[0])
-
-    def _beside(self, episode: str, known: Map, question: str) -> list[Recalled]:
+    def _beside(self, episode: str, graph: PlaceGraph, question: str) -> list[Recalled]:
         """Return what tells of places that a question names, and what it shares words with."""
-        score = collections.defaultdict[int, float](float)
-        named = known.named(question)
-        for place in named:
-            for here, there, fact in self.store.database.execute(
-                "SELECT here, there, fact FROM steps WHERE here = ?1 OR there = ?1", (place,)
-            ):
+        named, score = graph.named(question), defaultdict[int, int](int)
+        for (here, _, there), (_, fact) in graph.told.items():
+            if here in named or there in named:
                 score[fact] = max(score[fact], (here in named) + (there in named))
         most = self.settings.k
-        found = sorted(score.items(), key=lambda item: (-item[1], item[0]))[:most]
+        found: list[tuple[int, float]] = sorted(score.items(), key=lambda item: (-item[1], item[0]))
         # On the same scale: below all that is near a place.
-        found += [
-            (each, fits / (1 + fits))
-            for each, fits in self._words.search(episode, question, most - len(found))
-        ]
-        facts = self.store.of([each for each, _ in found])
+        others = self._words.search(episode, question, max(0, most - len(found)))
+        found = [*found[:most], *((each.id, each.score / (1 + each.score)) for each in others)]
+        texts = self.store.of([fact for fact, _ in found])
         return [
-            Recalled(fact.text, (fact.number,), fits)
-            for fact, (_, fits) in zip(facts, found, strict=True)
+            Recalled(str(text), (text.number,), float(fits))
+            for text, (_, fits) in zip(texts, found, strict=True)
         ]

@@ -9,10 +9,9 @@ changed, and checks all of it before anything is taught.
 >>> load("memory/hei_nw", {"gates": False})
 Traceback (most recent call last):
 rulerlib.errors.ParameterError: setting of memory/hei_nw is 'gates', but must be one of k, gate, \
-w_surprise, w_novelty, w_reward, w_pin, threshold, sparse, dimension, winners, completion, \
-completion_steps, completion_weight, replay, decay, strength_weight, replay_steps, replay_mix, \
-replay_consolidate, surprise, use_chat_template, system_prompt, max_new_tokens (did you mean \
-'gate'?).
+w_surprise, w_novelty, w_reward, w_pin, threshold, sparse, completion, replay, replay_steps, \
+replay_mix, replay_consolidate, surprise, use_chat_template, system_prompt, max_new_tokens \
+(did you mean 'gate'?).
 """
 
 from __future__ import annotations
@@ -29,10 +28,9 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Self
 
-from rulerlib import languages, paths
+from rulerlib import languages, packages, paths
 from rulerlib.errors import (
     DataError,
-    MissingExtraError,
     ParameterError,
     dictionary,
     flag,
@@ -41,6 +39,7 @@ from rulerlib.errors import (
     whole_number,
 )
 from rulerlib.languages import Language
+from rulerlib.memory.outside import OutsideMemory, settings_of
 from rulerlib.memory.prompting import wording
 from rulerlib.memory.replay import MIX, mixed
 from rulerlib.memory.system import System
@@ -65,7 +64,7 @@ SYSTEMS = {
     "sgc_rss": ("relation_graph", "RelationGraph"),
     "smpd": ("place_map", "PlaceMap"),
 }
-"""The module and the class of each memory system."""
+"""The module and the class of each memory system; beside it stands the class ``Settings``."""
 
 SURPRISES = ("reader", "none")
 """Who says how unexpected a text is: the model that is asked later, or nobody."""
@@ -74,45 +73,7 @@ ASKED = ("use_chat_template", "system_prompt", "max_new_tokens")
 """What decides how a question is put, not what is kept; names of folders have their own words for
 it."""
 
-# What of a preset can be changed besides these, the settings of its system and its replay.
-_KEPT = ("surprise",)
-
-
-@dataclass(frozen=True)
-class Replay:
-    """How often facts are rehearsed once all was taught.
-
-    Attributes
-    ----------
-    steps
-        How many times a fact of each episode is rehearsed.
-    mix
-        The shares of facts that are recent, important and drawn at random: see
-        `rulerlib.memory.replay`.
-    consolidate
-        How often a fact must have been rehearsed to be handed to a semantic store, a graph of
-        relations (`rulerlib.memory.relation_graph`), which is asked beside the episodic one; None:
-        there is no such store.
-
-    Raises
-    ------
-    ParameterError
-        If a value cannot work.
-    """
-
-    steps: int
-    mix: Mapping[str, float] = field(default_factory=lambda: dict(MIX))
-    consolidate: int | None = None
-
-    def __post_init__(self) -> None:
-        whole_number("replay_steps", self.steps, 1, 1_000_000)
-        if self.consolidate is not None:
-            whole_number("replay_consolidate", self.consolidate, 1, 1_000_000)
-        object.__setattr__(self, "mix", MappingProxyType(mixed(self.mix)))
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return all of it as plain data."""
-        return {"steps": self.steps, "mix": dict(self.mix), "consolidate": self.consolidate}
+_REPLAY = {"steps": None, "mix": MIX, "consolidate": None}
 
 
 @dataclass(frozen=True)
@@ -125,13 +86,18 @@ class Preset:
         ``"memory/hei_nw"``; of a file of your own, its name without ``.yaml`` and a hash of what
         it says.
     system
-        One of `IN_CONTEXT` or a key of `SYSTEMS`.
+        One of `IN_CONTEXT`, a key of `SYSTEMS`, or a memory of your own, ``package.module:Memory``
+        (`rulerlib.memory.outside`).
     settings
         Those of the system that the preset chooses, by name.
     surprise
         One of `SURPRISES`.
     replay
-        How facts are rehearsed between teaching and asking; None: they are not.
+        How facts are rehearsed between teaching and asking; None: they are not. ``steps``: how many
+        times a fact of each episode is; ``mix``: the shares of facts that are recent, important
+        and drawn at random (`rulerlib.memory.replay`); ``consolidate``: how often a fact must have
+        been rehearsed to be handed to a semantic store (`rulerlib.memory.relation_graph`), which
+        is then asked as well, or None.
     use_chat_template
         Whether questions are put by the chat template of the model, which must have one.
     system_prompt
@@ -152,19 +118,22 @@ class Preset:
     system: str
     settings: Mapping[str, Any] = field(default_factory=dict)
     surprise: str = "none"
-    replay: Replay | None = None
+    replay: Mapping[str, Any] | None = None
     use_chat_template: bool = True
     system_prompt: str | None = None
     max_new_tokens: int = 8
     changes: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        one_of("system", self.system, (*IN_CONTEXT, *SYSTEMS))
+        if not self.is_outside:
+            one_of("system", self.system, (*IN_CONTEXT, *SYSTEMS))
         settings = dictionary("settings", self.settings, '{"k": 5}')
-        known = [*_settings(self.system)]
-        require(known or not settings, "settings", settings, "left out, because nothing is kept")
-        for name in settings:
-            one_of(f"setting of {self.name}", name, known)
+        require(
+            self.stores or not settings, "settings", settings, "left out, because nothing is kept"
+        )
+        if self.stores and not self.is_outside:
+            for name in settings:
+                one_of(f"setting of {self.name}", name, _usual(self.system))
         object.__setattr__(self, "settings", MappingProxyType(settings))
         _ = self.system_settings
         # Whoever writes null means nobody.
@@ -174,8 +143,10 @@ class Preset:
             self.stores or self.surprise == "none",
             "surprise", self.surprise, "'none', because nothing is kept",
         )  # fmt: skip
-        rehearses = self.replay is None or hasattr(self.kind, "replay")
-        require(rehearses, "replay", self.replay, f"None, because {self.system} has no replay step")
+        if self.replay is not None:
+            allowed = f"None, because {self.system} has no replay step"
+            require(self.system == "hei_nw", "replay", self.replay, allowed)
+            object.__setattr__(self, "replay", _replay(self.replay))
         flag("use_chat_template", self.use_chat_template)
         whole_number("max_new_tokens", self.max_new_tokens, 1)
         # Refuses a system prompt that is no text, or has no chat template to stand in.
@@ -184,21 +155,35 @@ class Preset:
     @property
     def stores(self) -> bool:
         """Whether a memory system keeps what is taught."""
-        return self.system in SYSTEMS
+        return self.system not in IN_CONTEXT
 
     @property
-    def kind(self) -> type[System] | None:
-        """The class of its memory system; None where there is none."""
+    def is_outside(self) -> bool:
+        """Whether that system is a class of somebody else."""
+        return packages.is_outside(self.system)
+
+    @property
+    def system_settings(self) -> dict[str, Any]:
+        """All settings of its memory system by name, those that nobody chose included."""
+        if self.is_outside:
+            return settings_of(self.system, self.settings)
         if not self.stores:
-            return None
-        module, name = SYSTEMS[self.system]
-        kind: type[System] = getattr(importlib.import_module(f"rulerlib.memory.{module}"), name)
-        return kind
+            return {}
+        chosen = _module(self.system).Settings(**self.settings)
+        plain: dict[str, Any] = json.loads(json.dumps(dataclasses.asdict(chosen), default=dict))
+        return plain
 
-    @property
-    def system_settings(self) -> Any:
-        """The settings of its memory system, as that takes them; None where there is none."""
-        return None if self.kind is None else _class(self.system)(**self.settings)
+    def opened(self, folder: Path, language: Language) -> System:
+        """Return its memory system on a folder.
+
+        Raises
+        ------
+        DataError
+            If what stands there is damaged or of another version.
+        """
+        if self.is_outside:
+            return OutsideMemory(folder, self.system, self.system_settings)
+        return opened(self.system, folder, language, **self.settings)
 
     @property
     def rehearses(self) -> bool:
@@ -223,11 +208,11 @@ class Preset:
         DataError
             If the language has no wording for memories.
         """
-        said, english = self.system_prompt, wording(languages.load("en"))["system"]
-        rule = next((rule for rule, text in english.items() if text == said), None)
-        if rule is not None:
-            said = wording(language)["system"][rule]
-        return PromptFormat(chat=self.use_chat_template, system_prompt=said)
+        text, english = self.system_prompt, wording(languages.load("en"))["system"]
+        for rule, worded in english.items():
+            if worded == self.system_prompt:
+                text = wording(language)["system"][rule]
+        return PromptFormat(chat=self.use_chat_template, system_prompt=text)
 
     def decoding(self) -> Decoding:
         """Return how the model chooses its tokens, and how many: greedily."""
@@ -235,25 +220,23 @@ class Preset:
 
     def to_dict(self) -> dict[str, Any]:
         """Return all of it as plain data, the settings that nobody chose included."""
-        settings = self.system_settings
+        replay = self.replay if self.replay and self.rehearses else None
         return {
             "name": self.name,
             "system": self.system,
-            "settings": {} if settings is None else _plain(dataclasses.asdict(settings)),
+            **({"source": packages.source_hash(self.system)} if self.is_outside else {}),
+            "settings": self.system_settings,
             "surprise": self.surprise,
-            "replay": self.replay.to_dict() if self.replay and self.rehearses else None,
-            "use_chat_template": self.use_chat_template,
-            "system_prompt": self.system_prompt,
-            "max_new_tokens": self.max_new_tokens,
+            "replay": None if replay is None else {**replay, "mix": dict(replay["mix"])},
+            **{name: getattr(self, name) for name in ASKED},
         }
 
     def changeable(self) -> dict[str, Any]:
         """Return all that can be changed, with what the preset has there, by name."""
-        found = self.to_dict()
-        settings, replay = found["settings"], found["replay"] or {}
-        names = (*(_KEPT if self.stores else ()), *ASKED)
-        replayed = {f"replay_{name}": value for name, value in replay.items()}
-        return {**settings, **replayed, **{name: found[name] for name in names}}
+        values = self.to_dict()
+        replay = {f"replay_{name}": value for name, value in (values["replay"] or {}).items()}
+        names = (*(("surprise",) if self.stores else ()), *ASKED)
+        return {**values["settings"], **replay, **{name: values[name] for name in names}}
 
     def changed(self, changes: Mapping[str, Any]) -> Self:
         """Return the preset with some settings changed; those that are as they were do not count.
@@ -275,39 +258,63 @@ class Preset:
             # To Python True is 1.
             if json.dumps(value, default=str) != json.dumps(now[name], default=str)
         }
-        own = {name: value for name, value in changes.items() if name in _settings(self.system)}
-        rest = {name: value for name, value in changes.items() if name in (*_KEPT, *ASKED)}
-        replay = self.replay
-        if replay is not None:
-            replay = Replay(
-                changes.get("replay_steps", replay.steps),
-                changes.get("replay_mix", replay.mix),
-                changes.get("replay_consolidate", replay.consolidate),
-            )
+        settings, replay = dict(self.settings), None if self.replay is None else dict(self.replay)
+        others: dict[str, Any] = {}
+        for name, value in changes.items():
+            if name in (*ASKED, "surprise"):
+                others[name] = value
+            elif replay is not None and name.removeprefix("replay_") in replay:
+                replay[name.removeprefix("replay_")] = value
+            else:
+                settings[name] = value
+        changes = {**self.changes, **changes}
         return dataclasses.replace(
-            self,
-            settings={**self.settings, **own},
-            replay=replay,
-            changes={**self.changes, **changes},
-            **rest,
+            self, settings=settings, replay=replay, changes=changes, **others
         )
 
 
-def _settings(system: str) -> dict[str, Any]:
-    """Return the names of the settings of a memory system; none where nothing is kept."""
-    return {} if system not in SYSTEMS else {each.name: each for each in fields(_class(system))}
+def _replay(values: Any) -> Mapping[str, Any]:
+    """Return how facts are rehearsed, checked and whole."""
+    values = dictionary("replay", values, "{steps: 20}")
+    for name in values:
+        one_of("replay", name, _REPLAY)
+    require("steps" in values, "replay", values, "a dictionary such as {steps: 20}")
+    values = {**_REPLAY, **values}
+    whole_number("replay_steps", values["steps"], 1, 1_000_000)
+    if values["consolidate"] is not None:
+        whole_number("replay_consolidate", values["consolidate"], 1, 1_000_000)
+    return MappingProxyType({**values, "mix": mixed(values["mix"])})
 
 
-def _class(system: str) -> Any:
-    """Return the class of the settings of a memory system."""
-    # Where a system is taught in a module of its own, its settings stand there.
-    return importlib.import_module(f"rulerlib.memory.{SYSTEMS[system][0]}").Settings
+def _module(system: str) -> Any:
+    return importlib.import_module(f"rulerlib.memory.{SYSTEMS[system][0]}")
 
 
-def _plain(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return settings as they are written to JSON and read from it."""
-    plain: dict[str, Any] = json.loads(json.dumps(dict(values), default=dict))
-    return plain
+def _usual(system: str) -> list[str]:
+    """Return the names of the settings of a system of ours."""
+    return [item.name for item in fields(_module(system).Settings)]
+
+
+def opened(system: str, folder: str | Path, language: Language, **settings: Any) -> System:
+    """Return a memory system of ours on a folder.
+
+    Parameters
+    ----------
+    system
+        A key of `SYSTEMS`.
+    settings
+        Settings of the system that differ from its own.
+
+    Raises
+    ------
+    ParameterError
+        If there is no such system, or a setting cannot work.
+    DataError
+        If what stands there is damaged or of another version.
+    """
+    module = _module(one_of("system", system, SYSTEMS))
+    kind: type[System] = getattr(module, SYSTEMS[system][1])
+    return kind(folder, module.Settings(**settings), language)
 
 
 def _written(value: Any) -> str:
@@ -318,8 +325,7 @@ def _written(value: Any) -> str:
     """
     if isinstance(value, bool):
         return "on" if value else "off"
-    plain = dict(value) if isinstance(value, Mapping) else value
-    return value if isinstance(value, str) else json.dumps(plain, sort_keys=True)
+    return value if isinstance(value, str) else json.dumps(value, sort_keys=True, default=dict)
 
 
 # ---------------------------------------------------------------- files
@@ -356,41 +362,28 @@ def load(name: str, changes: Mapping[str, Any] | None = None) -> Preset:
     """
     if isinstance(name, str) and name.endswith(".yaml"):
         path = paths.named("preset", name, "the name of a preset, or a file in .yaml")
-        values = _read(path)
-        digest = hashlib.sha256(json.dumps(values, sort_keys=True, default=str).encode())
-        title = f"{path.stem}-{digest.hexdigest()[:4]}"
     else:
-        title = one_of("preset", name, available())
-        path = PRESETS / f"{title}.yaml"
-        values = _read(path)
-    known = [each.name for each in fields(Preset) if each.name not in ("name", "changes")]
+        path = PRESETS / f"{one_of('preset', name, available())}.yaml"
+    values = _read(path)
+    known = [item.name for item in fields(Preset) if item.name not in ("name", "changes")]
     try:
-        for each in values:
-            one_of("the setting", each, known)
+        for setting in values:
+            one_of("the setting", setting, known)
         require("system" in values, "system", None, "said")
-        replay = values.get("replay")
-        if replay is not None:
-            values["replay"] = _replay(replay)
-        preset = Preset(title, **values)
+        preset = Preset(name, **values)
     except ParameterError as error:
         raise ParameterError(error.parameter, error.value, f"{error.allowed}, in {path}") from error
+    if name.endswith(".yaml"):
+        # What it says, and of a memory of somebody else the code too.
+        what = [values, packages.source_hash(preset.system)] if preset.is_outside else values
+        digest = hashlib.sha256(json.dumps(what, sort_keys=True, default=str).encode()).hexdigest()
+        preset = dataclasses.replace(preset, name=f"{path.stem}-{digest[:4]}")
     return preset.changed(changes or {})
-
-
-def _replay(values: Any) -> Replay:
-    values = dictionary("replay", values, "{steps: 20}")
-    for name in values:
-        one_of("replay", name, [each.name for each in fields(Replay)])
-    require("steps" in values, "replay", values, "a dictionary such as {steps: 20}")
-    return Replay(**values)
 
 
 def _read(path: Path) -> dict[str, Any]:
     """Return the settings in a file."""
-    try:
-        import yaml
-    except ImportError as error:
-        raise MissingExtraError("pyyaml", "notebook", "Reading a preset") from error
+    yaml = packages.load("yaml", "notebook", "Reading a preset")
     try:
         values = _parsed(paths.read_text(path))
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:

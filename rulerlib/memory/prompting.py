@@ -1,4 +1,4 @@
-r"""What a memory brings into a prompt, by one template for all, and guards over what stands there.
+r"""What a memory brings into a prompt, by one template for all, and what may not stand there.
 
 >>> from rulerlib import languages
 >>> english = languages.load("en")
@@ -7,8 +7,6 @@ What is known:
 Birmund repaired a boat.
 <BLANKLINE>
 Question: Who repaired a boat?
->>> asked(english, "Who repaired a boat?", None, rule="memory").system_prompt
-'Answer with the exact shortest span from what you remember. No explanations.'
 >>> leak("Who repaired a boat?", ["Birmund repaired a boat."]) is None
 True
 """
@@ -20,28 +18,19 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
-from rulerlib.errors import one_of, require, shortened, whole_number
+from rulerlib.errors import require
 from rulerlib.languages import Language
 from rulerlib.parts import Part, Parts
 from rulerlib.tasks.episodes import checked, told
 
-RULES = ("prompt", "memory")
-"""Where the answer is to be taken from: the prompt, or, where it holds nothing, what is remembered.
-"""
 
-KEPT = ("last", "first")
-"""Which texts stay where not all have room."""
-
-
-class Prompt(NamedTuple):
+class PromptedQuestion(NamedTuple):
     """A question as it is put to a model, with what was recalled for it.
 
     Attributes
     ----------
     text
         The prompt without the answer prefix and without any chat template.
-    system_prompt
-        The system message.
     answer_prefix
         The beginning of the answer, which the model continues.
     parts
@@ -51,25 +40,9 @@ class Prompt(NamedTuple):
     """
 
     text: str
-    system_prompt: str
     answer_prefix: str
     parts: Parts
     recalled: tuple[tuple[int, int], ...] = ()
-
-
-class Fitted(NamedTuple):
-    """The texts that have room in a prompt.
-
-    Attributes
-    ----------
-    texts
-        Those that have, in their order.
-    cut
-        How many have none.
-    """
-
-    texts: tuple[str, ...]
-    cut: int
 
 
 @functools.cache
@@ -93,73 +66,45 @@ def wording(language: Language) -> dict[str, Any]:
     return checked(language, "memory", wanted)
 
 
-def asked(
-    language: Language, question: str, recalled: Sequence[str] | None, rule: str = "prompt"
-) -> Prompt:
-    """Return the prompt of a question.
+def asked(language: Language, question: str, recalled: Sequence[str]) -> PromptedQuestion:
+    """Return a question as it is put to a model.
 
     Each text stands in it as it is, whatever braces and line breaks it holds.
 
     Parameters
     ----------
     recalled
-        The texts that stand before the question, in their order; without any, as with None, the
-        question stands alone.
-    rule
-        One of `RULES`. With ``"memory"`` no text can stand in the prompt.
+        The texts that stand before the question, in their order; without any, it stands alone.
 
     Raises
     ------
-    ParameterError
-        If the rule is another, or texts were recalled where none can stand.
     DataError
         If the language has no wording for it.
     """
-    one_of("rule", rule, RULES)
-    allowed = "None, because with the rule 'memory' nothing that was taught stands in the prompt"
-    require(rule == "prompt" or not recalled, "recalled", recalled, allowed)
-    table = wording(language)
-    ask, system = table["ask"], table["system"][rule]
-    words = {"question": question, "facts": "\n".join(recalled or ())}
+    ask = wording(language)["ask"]
+    words = {"question": question, "facts": "\n".join(recalled)}
     text, at = told(ask["known" if recalled else "alone"], words)
     parts, spans = [Part("question", *at["question"])], []
     if recalled:
         start, end = at["facts"]
         parts.append(Part("context", start, end))
-        for each in recalled:
-            spans.append((start, start + len(each)))
-            start += len(each) + 1
-    return Prompt(text, system, ask["answer_prefix"], Parts.of(parts), tuple(spans))
-
-
-# ---------------------------------------------------------------- guards
+        for line in recalled:
+            spans.append((start, start + len(line)))
+            start += len(line) + 1
+    return PromptedQuestion(text, ask["answer_prefix"], Parts.of(parts), tuple(spans))
 
 
 def leak(prompt: str, taught: Iterable[str]) -> str | None:
-    """Return a sentence if a text that was taught stands in a prompt that must hold none.
+    """Return a text that was taught and stands in a prompt that must hold none; None: none does.
 
-    Case and the kind of white space do not count. None: all is well.
+    Case and the kind of white space do not count.
     """
     folded = _folded(prompt)
     for text in taught:
-        each = _folded(text)
+        line = _folded(text)
         # A short one such as "Yes." is none where it ends a longer word.
-        if each and each in folded and re.search(rf"(?<!\w){re.escape(each)}(?!\w)", folded):
-            return f"What was taught stands in a prompt that must hold none of it: {_cited(text)}."
-    return None
-
-
-def absent(prompt: str, recalled: Iterable[str]) -> str | None:
-    """Return a sentence if a text that was recalled does not stand in the prompt as it is.
-
-    Parameters
-    ----------
-    prompt
-        What the model is fed, after its chat template and whatever was cut.
-    """
-    for text in recalled:
-        if text not in prompt:
-            return f"What was recalled does not stand in the prompt: {_cited(text)}."
+        if line and line in folded and re.search(rf"(?<!\w){re.escape(line)}(?!\w)", folded):
+            return text
     return None
 
 
@@ -167,11 +112,17 @@ def _folded(text: str) -> str:
     return " ".join(text.casefold().split())
 
 
-def _cited(text: str) -> str:
-    return shortened(text, 120)
+def beside(prompt: str, texts: Sequence[str]) -> str:
+    r"""Return a prompt without what a memory delivered, which stands in it line by line.
 
-
-# ---------------------------------------------------------------- room
+    >>> beside("Known: A is B. What is A?", ["A is B."])
+    'Known: \n What is A?'
+    """
+    if not texts:
+        return prompt
+    # What is left must not become a sentence that stood nowhere.
+    before, delivered, after = prompt.partition("\n".join(texts))
+    return f"{before}\n{after}" if delivered else prompt
 
 
 def fitted(
@@ -181,8 +132,8 @@ def fitted(
     count: Callable[[str], int],
     room: int,
     keep: str = "last",
-) -> Fitted:
-    """Return the texts that have room in the prompt of a question.
+) -> tuple[PromptedQuestion, Sequence[str]]:
+    """Return a question with as many texts as have room in its prompt, and these texts.
 
     With one text more, the prompt would be too long. The texts are tried by doubling their number
     and then by halves, so that of a hundred thousand only about twice what has room is counted.
@@ -197,28 +148,25 @@ def fitted(
     room
         How many tokens it may have.
     keep
-        One of `KEPT`.
+        Which texts stay where not all have room: ``"last"`` or ``"first"``.
 
     Raises
     ------
     ParameterError
-        If a value cannot work, or the question alone is too long.
+        If the question alone is too long.
     DataError
         If the language has no wording for it.
     """
-    whole_number("room", room, 0)
-    one_of("keep", keep, KEPT)
 
     def chosen(number: int) -> Sequence[str]:
         return texts[:number] if keep == "first" else texts[len(texts) - number :]
 
     @functools.cache
     def needed(number: int) -> int:
-        prompt = asked(language, question, chosen(number))
-        return count(prompt.text + prompt.answer_prefix)
+        put = asked(language, question, chosen(number))
+        return count(put.text + put.answer_prefix)
 
-    allowed = f"at least {needed(0)}, what the question alone needs"
-    require(needed(0) <= room, "room", room, allowed)
+    require(needed(0) <= room, "room", room, f"at least {needed(0)}, what the question alone needs")
     # The first ``low`` fit, and one more than ``high`` do not or are not there.
     low, high = 0, 1
     while high <= len(texts) and needed(high) <= room:
@@ -230,4 +178,4 @@ def fitted(
             low = middle
         else:
             high = middle - 1
-    return Fitted(tuple(chosen(low)), len(texts) - low)
+    return asked(language, question, chosen(low)), chosen(low)

@@ -1,10 +1,9 @@
 """The system `rag`: all that is taught is kept, and found again by its words and by vectors.
 
->>> import pathlib, tempfile
+>>> import tempfile
 >>> from rulerlib.languages import load
->>> path = pathlib.Path(tempfile.mkdtemp()) / "rag.sqlite"
->>> rag = Rag.create(path, Settings(k=1), load("en"), "episodic")
->>> rag.teach("a-0", [Fact(0, "Birmund sold a boat.", 0), Fact(1, "Ulrun lent an axe.", 1)])
+>>> rag = Rag(tempfile.mkdtemp(), Settings(k=1), load("en"))
+>>> rag.teach("a-0", [Text("Birmund sold a boat."), Text("Ulrun lent an axe.", number=1)])
 >>> [recalled.text for recalled in rag.recall("a-0", "What did Ulrun lend?")]
 ['Ulrun lent an axe.']
 >>> rag.close()
@@ -12,25 +11,17 @@
 
 from __future__ import annotations
 
-import itertools
 import sqlite3
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
 
 from rulerlib.errors import DataError, flag, require, whole_number
 from rulerlib.languages import Language
-from rulerlib.memory.search import Found, Words, fuse
-from rulerlib.memory.store import Store
-from rulerlib.memory.system import Recalled, Surprise, System
-from rulerlib.memory.vectors import PART, Vectors, embedding
-from rulerlib.tasks.episodes import Fact
+from rulerlib.memory.search import Found, VectorSearch, WordSearch, embedding, fuse
+from rulerlib.memory.system import Recalled, System, Text
 
 # How deep each ranking is read, at least, before they are made into one.
 DEPTH = 100
-
-# Facts that are written at a time.
-BATCH = 1_000
 
 
 @dataclass(frozen=True)
@@ -40,7 +31,7 @@ class Settings:
     Attributes
     ----------
     k
-        How many facts are recalled at most. A store does not depend on it.
+        How many facts are recalled at most.
     words, vectors
         By what facts are found; where both are True, by both rankings.
     embedding
@@ -71,56 +62,32 @@ class Rag(System):
     """Keeps every fact, and recalls those whose words and vectors fit a question best.
 
     Both rankings become one by the reciprocals of their ranks, see `rulerlib.memory.search.fuse`.
-
-    Parameters
-    ----------
-    store, settings, language
-        As in `rulerlib.memory.system.System`; settings are `Settings`.
     """
 
-    name: ClassVar[str] = "rag"
+    tables = WordSearch.tables + VectorSearch.tables
 
-    tables: ClassVar[str] = Words.tables + Vectors.tables
+    # Of recalled facts, how many each ranking had among its first ones.
+    counted = ("by_words", "by_vectors")
 
     settings: Settings
 
-    def __init__(self, store: Store, settings: Settings, language: Language) -> None:
-        super().__init__(store, settings, language)
-        self._words = Words(store) if settings.words else None
-        self._vectors = Vectors(store, embedding(settings.embedding)) if settings.vectors else None
-        # How many recalled facts each ranking had among its first ones.
-        self.counts |= {"by_words": 0, "by_vectors": 0}
+    def __init__(self, folder: str, settings: Settings, language: Language) -> None:
+        super().__init__(folder, settings, language)
+        self._searches: dict[str, WordSearch | VectorSearch] = {}
+        if settings.words:
+            self._searches["by_words"] = WordSearch(self.store)
+        if settings.vectors:
+            self._searches["by_vectors"] = VectorSearch(self.store, embedding(settings.embedding))
 
-    @classmethod
-    def about(cls, settings: Settings, language: Language) -> dict[str, Any]:
-        """See `rulerlib.memory.system.System`; how many are recalled is no matter of the store."""
-        return {
-            "language": language.code,
-            "words": settings.words,
-            "vectors": settings.vectors,
-            "embedding": settings.embedding if settings.vectors else None,
-        }
-
-    def teach(self, episode: str, facts: Iterable[Fact], surprise: Surprise | None = None) -> None:
-        """See `rulerlib.memory.system.System`; what is surprising is kept as all else is."""
-        given = iter(facts)
-        # Vectors of many facts are kept together, so that a question reads them in one go.
-        unread: list[tuple[int, str]] = []
+    def teach(self, episode: str, texts: Sequence[Text]) -> None:
+        """See `System`."""
         with self.store.writing():
-            while batch := list(itertools.islice(given, BATCH)):
-                texts = [(self.store.add(episode, fact), fact.text) for fact in batch]
-                if self._words:
-                    self._words.add(episode, texts)
-                if self._vectors:
-                    unread += texts
-                    if len(unread) + BATCH > PART:
-                        self._vectors.add(episode, unread)
-                        unread = []
-            if self._vectors and unread:
-                self._vectors.add(episode, unread)
+            kept = [(self.store.add(episode, text), text) for text in texts]
+            for search in self._searches.values():
+                search.add(episode, kept)
 
     def recall(self, episode: str, question: str) -> list[Recalled]:
-        """See `rulerlib.memory.system.System`; any text can be asked.
+        """See `System`; any text can be asked.
 
         Raises
         ------
@@ -130,20 +97,19 @@ class Rag(System):
         self.counts["requests"] += 1
         depth = max(DEPTH, self.settings.k)
         try:
-            words = self._words.search(episode, question, depth) if self._words else []
-            vectors = self._vectors.search(episode, question, depth) if self._vectors else []
-            best = fuse((words, vectors), self.settings.k)
-            kept = self.store.of([found.id for found in best])
+            rankings = {
+                name: search.search(episode, question, depth)
+                for name, search in self._searches.items()
+            }
+            best: list[Found] = fuse(rankings.values(), self.settings.k)
+            texts = self.store.of([found.id for found in best])
         except sqlite3.DatabaseError as error:
             raise DataError(f"{self.store.path}: damaged ({error}).") from error
-        self.counts["hits"] += bool(kept)
-        self._count("by_words", words, best)
-        self._count("by_vectors", vectors, best)
+        self.counts["hits"] += bool(texts)
+        for name, ranking in rankings.items():
+            first = {found.id for found in ranking[: self.settings.k]}
+            self.counts[name] += sum(found.id in first for found in best)
         return [
-            Recalled(fact.text, (fact.number,), found.score)
-            for fact, found in zip(kept, best, strict=True)
+            Recalled(str(text), (text.number,), found.score)
+            for text, found in zip(texts, best, strict=True)
         ]
-
-    def _count(self, name: str, ranking: list[Found], best: list[Found]) -> None:
-        first = {found.id for found in ranking[: self.settings.k]}
-        self.counts[name] += sum(found.id in first for found in best)

@@ -6,7 +6,7 @@ a sentence is about. Nothing else is known: what a pack does not word is not rea
 >>> from rulerlib.languages import load
 >>> reader = Reader(load("en"))
 >>> reader.fact("Note of 3 May: Corwin teaches Halwen.")
-Read(kind='relation', values={'object': 'Corwin', 'subject': 'Halwen', 'date': '3 May'}, \
+ReadFact(kind='relation', values={'object': 'Corwin', 'subject': 'Halwen', 'date': '3 May'}, \
 relation='teacher', rank=503)
 >>> asked = reader.question("In which town does Halwen's teacher live?")
 >>> asked.values["start"], asked.path, asked.rule
@@ -19,10 +19,8 @@ from __future__ import annotations
 
 import functools
 import re
-from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 from rulerlib.errors import DataError
 from rulerlib.languages import Language
@@ -40,7 +38,6 @@ _WORDS = r"[^.:?!]+?"
 _ANY = r".+?"
 
 _SLOT = re.compile(r"\{(\w+)\}")
-_WORD = re.compile(r"\w+")
 
 # What is read of a text: more is no sentence of a suite, and patterns take longer on it.
 _LONGEST = 800
@@ -48,10 +45,8 @@ _LONGEST = 800
 # The most phrases that stand in each other.
 _DEEPEST = 8
 
-Meaning = TypeVar("Meaning")
 
-
-class Read(NamedTuple):
+class ReadFact(NamedTuple):
     """What a sentence says.
 
     Attributes
@@ -75,7 +70,7 @@ class Read(NamedTuple):
     rank: int = 0
 
 
-class Asked(NamedTuple):
+class ReadQuestion(NamedTuple):
     """What a question asks.
 
     Attributes
@@ -101,63 +96,47 @@ class Asked(NamedTuple):
     moves: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class _Template(Generic[Meaning]):
-    """A template as a pattern, which of its slots are names, and what it means."""
+class _Template(NamedTuple):
+    """A template as a pattern.
 
-    pattern: re.Pattern[str]
-    names: tuple[str, ...]
-    meaning: Meaning
-
-    def values(self, text: str) -> dict[str, str] | None:
-        """Return the words in its slots; None: a text does not fit."""
-        match = self.pattern.fullmatch(text)
-        # A name does not begin with a small letter, in writing that has any.
-        if not match or any(match[name][0].islower() for name in self.names):
-            return None
-        return match.groupdict()
-
-
-class Templates(Generic[Meaning]):
-    """Templates with what each of them means, found by the words that stand in them.
-
-    A text is held against those templates alone whose rarest word it has: a handful of hundreds.
+    Attributes
+    ----------
+    pattern
+        What a text must be like.
+    piece
+        The longest piece between slots, which stands in every such text.
+    names
+        Its slots that are names.
+    meaning
+        What a text means that is like it: a kind, and what tells it apart.
     """
 
-    def __init__(self) -> None:
-        self._all: list[tuple[_Template[Meaning], set[str]]] = []
+    pattern: re.Pattern[str]
+    piece: str
+    names: tuple[str, ...]
+    meaning: tuple[str, Any]
 
-    def add(self, template: str, slots: Mapping[str, str], meaning: Meaning) -> None:
+
+class Templates(list[_Template]):
+    """Templates, of which a text is held against those alone whose longest piece it has."""
+
+    def add(self, template: str, slots: Mapping[str, str], *meaning: Any) -> None:
         """Add a template; ``slots`` has the pattern of each name in braces."""
         text, *pieces = _SLOT.split(template)
         pattern = re.escape(text)
         for slot, rest in zip(pieces[::2], pieces[1::2], strict=True):
             pattern += f"(?P<{slot}>{slots[slot]})" + re.escape(rest)
-        # A word that a slot touches is no word of every text.
-        words = {word for word in _WORD.findall(_SLOT.sub("_", template)) if "_" not in word}
+        piece = max([text, *pieces[1::2]], key=len)
         names = tuple(slot for slot in pieces[::2] if slots[slot] == NAME)
-        self._all.append((_Template(re.compile(pattern), names, meaning), words))
+        self.append(_Template(re.compile(pattern), piece, names, meaning))
 
-    @functools.cached_property
-    def _by_word(self) -> dict[str, list[_Template[Meaning]]]:
-        frequent = Counter(word for _, words in self._all for word in words)
-        table = defaultdict(list)
-        for template, words in self._all:
-            rarest = min(words, key=lambda word: (frequent[word], word), default="")
-            table[rarest].append(template)
-        return table
-
-    def matches(self, text: str) -> Iterator[tuple[dict[str, str], Meaning]]:
+    def matches(self, text: str) -> Iterator[tuple[dict[str, str], tuple[str, Any]]]:
         """Yield the words in the slots of each template that a text fits, and what it means."""
-        table = self._by_word
-        for word in ("", *dict.fromkeys(_WORD.findall(text))):
-            for template in table.get(word, ()):
-                if (values := template.values(text)) is not None:
-                    yield values, template.meaning
-
-    def first(self, text: str) -> tuple[dict[str, str], Meaning] | None:
-        """Return the first of `matches`; None: there is none."""
-        return next(self.matches(text), None)
+        for pattern, piece, names, meaning in self:
+            match = pattern.fullmatch(text) if piece in text else None
+            # A name does not begin with a small letter, in writing that has any.
+            if match and not any(match[name][0].islower() for name in names):
+                yield match.groupdict(), meaning
 
 
 class Reader:
@@ -176,11 +155,9 @@ class Reader:
 
     def __init__(self, language: Language) -> None:
         self._language = language
-        self._facts = Templates[tuple[str, str]]()
-        self._notes = Templates[tuple[str, int]]()
-        self._asks = Templates[tuple[str, str]]()
+        self._facts, self._notes, self._asks = Templates(), Templates(), Templates()
         self._rules: dict[str, str] = {}
-        self._phrases = Templates[str]()
+        self._phrases = Templates()
         self._owned: dict[str, str] = {}
         self._starts: dict[str, re.Pattern[str]] = {}
         self._genitive: dict[str, str] = {}
@@ -224,10 +201,10 @@ class Reader:
         for name in RELATIONS:
             relation = table["relations"][name]
             for say in relation["say"]:
-                self._facts.add(say, names, ("relation", name))
+                self._facts.add(say, names, "relation", name)
             for ask in relation["ask"]:
-                self._asks.add(ask, names, ("path", name))
-            self._phrases.add(relation["called"].removesuffix(","), names, name)
+                self._asks.add(ask, names, "path", name)
+            self._phrases.add(relation["called"].removesuffix(","), names, "phrase", name)
             if "own" in relation:
                 self._owned[name] = relation["own"].removeprefix("{x}")
         for kind, forms in table["kinds"].items():
@@ -236,12 +213,12 @@ class Reader:
             )
         date = self._learn_dates(notes["day"])
         for form in notes["date"]:
-            self._notes.add(form, {"date": date, "fact": _ANY}, ("date", 0))
+            self._notes.add(form, {"date": date, "fact": _ANY}, "date", 0)
         # Whoever stands first holds over those behind.
         for place, source in enumerate(reversed(notes["sources"]), 1):
             slots = {"source": re.escape(source), "fact": _ANY}
             for form in notes["source"]:
-                self._notes.add(form, slots, ("source", place))
+                self._notes.add(form, slots, "source", place)
         self._rules = {rule: notes[f"{rule}_rule"] for rule in RULES}
 
     def _learn_events(self, table: Mapping[str, Any]) -> None:
@@ -252,12 +229,12 @@ class Reader:
             done = slots | {"did": re.escape(deed["did"]), "do": re.escape(deed["do"])}
             for say in events["say"]:
                 # The deed is the word by which a sentence is found.
-                self._facts.add(_with(say, deed, "did"), done, ("event", deed["did"]))
+                self._facts.add(_with(say, deed, "did"), done, "event", deed["did"])
             for ask in events["ask"]["what"]:
-                self._asks.add(_with(ask, deed, "did", "do"), done, ("what", deed["did"]))
+                self._asks.add(_with(ask, deed, "did", "do"), done, "what", deed["did"])
         for kind in ("who", "where", "when"):
             for ask in events["ask"][kind]:
-                self._asks.add(ask, slots, (kind, ""))
+                self._asks.add(ask, slots, kind, "")
         unless = re.escape(events["unless"]).replace(r"\{question\}", "(?P<question>.+)")
         unknown = "|".join(map(re.escape, events["unknown"]))
         self._unless.append(re.compile(unless.replace(r"\{unknown\}", f"(?:{unknown})")))
@@ -271,43 +248,37 @@ class Reader:
         for direction in self._directions:
             for say in table["say"]["step"] + table["say"]["walked"]:
                 told = _with(say, {"direction": direction}, "direction")
-                self._facts.add(told, slots, ("step", direction))
+                self._facts.add(told, slots, "step", direction)
         for opening in table["say"]["opening"]:
-            self._facts.add(opening, slots, ("opening", ""))
+            self._facts.add(opening, slots, "opening", "")
         for kind in ("length", "route", "stand"):
             for ask in table["ask"][kind]:
-                self._asks.add(ask, slots, (kind, ""))
-
-    @property
-    def letters(self) -> dict[str, str]:
-        """The letter of each direction by its word: ``{"north": "N", ...}``."""
-        return dict(self._directions)
+                self._asks.add(ask, slots, kind, "")
 
     # ------------------------------------------------------------ facts
 
-    def fact(self, text: str) -> Read | None:
+    def fact(self, text: str) -> ReadFact | None:
         """Return what a sentence says; None: no template of the pack is like it."""
         text = text.strip()
         if len(text) > _LONGEST:
             return None
-        if found := self._facts.first(text):
-            return self._read(*found)
+        for values, meaning in self._facts.matches(text):
+            return self._read(values, meaning)
         for values, (by, place) in self._notes.matches(text):
-            told = self._facts.first(values["fact"])
-            if told and told[1][0] == "relation":
-                read = self._read(*told)
+            read = self.fact(values["fact"])
+            if read and read.kind == "relation" and not {"date", "source"} & {*read.values}:
                 rank = self.day(values[by]) if by == "date" else place
                 return read._replace(values={**read.values, by: values[by]}, rank=rank)
         return None
 
-    def _read(self, values: dict[str, str], meaning: tuple[str, str]) -> Read:
+    def _read(self, values: dict[str, str], meaning: tuple[str, str]) -> ReadFact:
         kind, word = meaning
         if kind == "relation":
             names = {"a": "subject", "b": "object"}
-            return Read(kind, {names[slot]: value for slot, value in values.items()}, word)
+            return ReadFact(kind, {names[slot]: value for slot, value in values.items()}, word)
         if kind == "event":
-            return Read(kind, {**values, "did": word}, rank=self.day(values["when"]))
-        return Read(kind, {**values, "direction": word} if kind == "step" else values)
+            return ReadFact(kind, {**values, "did": word}, rank=self.day(values["when"]))
+        return ReadFact(kind, {**values, "direction": word} if kind == "step" else values)
 
     def day(self, text: str) -> int:
         """Return the place of a day in the year, month * 100 + day; 0: it is no day.
@@ -322,7 +293,7 @@ class Reader:
 
     # ------------------------------------------------------------ questions
 
-    def question(self, text: str) -> Asked | None:
+    def question(self, text: str) -> ReadQuestion | None:
         """Return what a question asks; None: no template of the pack is like it."""
         text, asked_rule = text.strip(), None
         if len(text) > _LONGEST:
@@ -336,12 +307,12 @@ class Reader:
         for values, (kind, word) in self._asks.matches(text):
             if kind == "path":
                 for start, path in self._meant(values["x"], RELATIONS[word][0]):
-                    return Asked(kind, {"start": start}, (*path, word), asked_rule)
+                    return ReadQuestion(kind, {"start": start}, (*path, word), asked_rule)
             elif asked_rule is None:
                 values |= {"did": word} if kind == "what" else {}
                 values.pop("letters", None)
                 moves = values.pop("moves", None)
-                return Asked(kind, values, moves=tuple(moves.split(", ")) if moves else ())
+                return ReadQuestion(kind, values, moves=tuple(moves.split(", ")) if moves else ())
         return None
 
     def _meant(
@@ -355,7 +326,7 @@ class Reader:
         match = self._starts[kind].fullmatch(phrase)
         if match and not match["name"][0].islower():
             yield match["name"], ()
-        for values, name in self._phrases.matches(phrase):
+        for values, (_, name) in self._phrases.matches(phrase):
             of, to = RELATIONS[name]
             if to == kind:
                 for start, path in self._meant(values["x"], of, depth + 1):

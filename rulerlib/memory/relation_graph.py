@@ -1,22 +1,21 @@
 """The relation graph (``sgc_rss``): facts as relations between names, and schemas that let them in.
 
 A sentence is read by the wording of its language (`rulerlib.memory.reading`) and becomes an edge:
-who teaches whom, who was in which town on which day, which place lies north of another one. What
-fits the schemas that were learnt so far (`rulerlib.memory.schema`) is inserted at once; the rest
-must pass a gate, or is parked as a text that only its words lead to. What is told again gives
-support to its edge. After each teaching the parked facts are weighed once more, by what is known by
-then.
+who teaches whom, who was in which town on which day, which place lies north of another one. What is
+told again gives support to its edge. What fits the schemas that were learnt so far, of which kinds
+of things a relation links, is inserted at once; the rest must pass a gate, by how well it fits, how
+new it is, and its marks, or is parked as a text that only its words lead to. After each teaching
+the parked facts are weighed once more, by what is known by then.
 
 A question is read likewise, and followed through the graph relation by relation. Where two facts
 disagree, the rule decides that the question states. Where the graph lacks a link, it is looked for
 among the parked texts; a question that cannot be read recalls what lies around its names.
 
->>> import pathlib, tempfile
+>>> import tempfile
 >>> from rulerlib.languages import load
->>> path = pathlib.Path(tempfile.mkdtemp()) / "graph.sqlite"
->>> graph = RelationGraph.create(path, Settings(), load("en"), "semantic")
+>>> graph = RelationGraph(tempfile.mkdtemp(), Settings(), load("en"))
 >>> home, lessons = "Corwin lives in Ely.", "Halwen takes lessons from Corwin."
->>> graph.teach("a", [Fact(0, home, day=0), Fact(1, lessons, day=1)])
+>>> graph.teach("a", [Text(home, 0), Text(lessons, 1)])
 >>> [recalled.text for recalled in graph.recall("a", "Where does Halwen's teacher live?")]
 ['Halwen takes lessons from Corwin.', 'Corwin lives in Ely.']
 """
@@ -25,265 +24,86 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections import defaultdict
-from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
 
-from rulerlib.errors import HALF
+from rulerlib.errors import flag, is_number, require, whole_number
 from rulerlib.languages import Language
-from rulerlib.memory.reading import Asked, Reader, reader
-from rulerlib.memory.relation_teaching import TABLES, VISIT, Settings, Teaching, triple
-from rulerlib.memory.search import Words
-from rulerlib.memory.store import Kept, Store
-from rulerlib.memory.system import Recalled, Surprise, System
-from rulerlib.tasks.episodes import Fact
+from rulerlib.memory.reading import Reader, ReadQuestion, reader
+from rulerlib.memory.relations import VISIT, Edge, Graph, Schemas, triple
+from rulerlib.memory.search import WordSearch
+from rulerlib.memory.system import Recalled, System, Text
+
+WEIGHTS = {"fit": 0.6, "novelty": 0.5, "rewarded": 0.3, "pinned": 0.5}
+"""What the gate adds up: how well a fact fits, how new it is, and its marks."""
 
 # The most trails of a search, parked texts that are read, and names of a question.
 _TRAILS, _READ, _NAMES = 1_000, 200, 100
 
-# How often activation spreads, from how many nodes each time, over how many edges of each.
+# How often activation spreads, from how many names each time, over how many edges of each.
 _ROUNDS, _FRONT, _EDGES = 2, 30, 100
 
 # The characters of a question that cannot be read in which names are looked for, and their words.
 _LONGEST, _NAME_WORDS = 2_000, 3
 
-# What a question names that may be a node.
+# What a question names that may be in the graph.
 _NAMED = ("who", "where", "start", "goal")
 
 _WORD = re.compile(r"[^\W_]+(?:['-][^\W_]+)*'?")
 
 
-class RelationGraph(System):
-    """A graph of relations on one store."""
+@dataclass(frozen=True)
+class Settings:
+    """What can be set about a relation graph.
 
-    name = "sgc_rss"
+    Attributes
+    ----------
+    k
+        How many facts are recalled at most.
+    hops
+        How many relations a question is followed over at most.
+    fast_track, schema_threshold
+        Whether a fact is inserted without the gate that fits the schemas at least by the threshold,
+        0 to 1.
+    gate, gate_threshold
+        Whether what is not on the fast track must score at least the threshold to be inserted;
+        otherwise all that can be read is.
+    replay
+        Whether parked facts are weighed again after each teaching.
+    completion
+        Whether links that the graph lacks are looked for among the parked texts.
+    resolve
+        Whether the rule of a question decides between facts that disagree.
 
-    tables = TABLES + Words.tables
+    Raises
+    ------
+    ParameterError
+        If a value cannot work: says what is allowed.
+    """
 
-    settings: Settings
+    k: int = 5
+    hops: int = 4
+    fast_track: bool = True
+    schema_threshold: float = 0.55
+    gate: bool = True
+    gate_threshold: float = 0.6
+    replay: bool = True
+    completion: bool = True
+    resolve: bool = True
 
-    def __init__(self, store: Store, settings: Settings, language: Language) -> None:
-        super().__init__(store, settings, language)
-        self._reader, self._words = reader(language), Words(store)
-        names = ("unread", "fast", "gated", "aggregated", "parked", "replayed")
-        self.counts |= dict.fromkeys((*names, "followed", "completed", "spread"), 0)
-
-    @classmethod
-    def about(cls, settings: Settings, language: Language) -> dict[str, Any]:
-        """See `System`: the language, and what decides which facts become edges."""
-        names = "fast_track", "schema_threshold", "gate", "gate_threshold", "replay"
-        return {"language": language.code, **{name: getattr(settings, name) for name in names}}
-
-    def telemetry(self) -> dict[str, float]:
-        """See `System`; ``parked_now`` counts the facts that are no edges, of all episodes."""
-        run = self.store.database.execute
-        tables = {"nodes": "nodes", "edges": "edges", "parked_now": "parked"}
-        held = {
-            name: run(f"SELECT count(*) FROM {table}").fetchone()[0]
-            for name, table in tables.items()
-        }
-        return {**super().telemetry(), **held}
-
-    # ------------------------------------------------------------ teaching
-
-    def teach(self, episode: str, facts: Iterable[Fact], surprise: Surprise | None = None) -> None:
-        """See `System`.
-
-        The marks and the surprise of a fact count at the gate, so the reader's surprise is asked
-        for only where the gate decides.
-        """
-        with self.store.writing():
-            teaching = Teaching(self.store, episode, self.settings, self._reader, surprise)
-            for fact in facts:
-                teaching.add(fact)
-            if self.settings.replay:
-                teaching.replay()
-            teaching.save()
-            if teaching.parked:
-                self._words.add(episode, [*teaching.parked.items()])
-        for name, count in teaching.counts.items():
-            self.counts[name] += count
-
-    # ------------------------------------------------------------ recalling
-
-    def recall(self, episode: str, question: str) -> list[Recalled]:
-        """See `System`; the facts on the way to an answer come in the order of reasoning."""
-        self.counts["requests"] += 1
-        # No text in a store has half of a character, and SQLite refuses to look for one.
-        question = HALF.sub("?", question)
-        asked = self._reader.question(question)
-        found, complete, names = list[int](), False, list[str]()
-        if asked and asked.kind == "path":
-            found, complete, names = self._follow(episode, asked)
-        elif asked:
-            found = self._events(episode, asked)
-            complete = bool(found)
-            names = [asked.values[each] for each in _NAMED if each in asked.values]
-        self.counts["followed"] += complete
-        if not complete:
-            nodes = self._nodes(episode, names or _names(question, self._reader))
-            spread = self._spread(nodes)
-            self.counts["spread"] += bool(spread)
-            # Parked texts about what the search came to, then what else lies around it.
-            cue = f"{question} {' '.join(names)}"
-            parked = [each.id for each in self._words.search(episode, cue, self.settings.k)]
-            found += [
-                each for pair in itertools.zip_longest(spread, parked) for each in pair if each
-            ]
-        kept = list(dict.fromkeys(found))[: self.settings.k]
-        self.counts["hits"] += bool(kept)
-        return [
-            Recalled(fact.text, self._numbers(fact), 1 / place)
-            for place, fact in enumerate(self.store.of(kept), 1)
-        ]
-
-    def _numbers(self, fact: Kept) -> tuple[int, ...]:
-        """Return the numbers of all facts that tell the same as one."""
-        rows = self.store.database.execute(
-            "SELECT number FROM tellings AS one JOIN tellings AS each ON each.edge = one.edge"
-            " JOIN facts ON facts.id = each.fact WHERE one.fact = ? ORDER BY number",
-            (fact.id,),
-        )
-        return tuple(number for (number,) in rows) or (fact.number,)
-
-    def _follow(self, episode: str, asked: Asked) -> tuple[list[int], bool, list[str]]:
-        """Return the facts on the way that a question asks for, and whether it was gone to the end.
-
-        Also returns the names that the search came to.
-        """
-        trails = [_Trail(asked.values["start"])]
-        done: list[_Trail] = []
-        while trails:
-            further = []
-            for trail in trails:
-                rest = asked.path[trail.gone : self.settings.hops]
-                for walked in self._walk(episode, trail, rest, asked.rule) if rest else [trail]:
-                    if walked.gone < min(len(asked.path), self.settings.hops):
-                        missing = self._missing(episode, walked, asked)
-                        further += missing
-                        done += [] if missing else [walked]
-                    else:
-                        done.append(walked)
-            trails = further[:_TRAILS]
-        most = max(trail.gone for trail in done)
-        best = [trail for trail in done if trail.gone == most]
-        facts = [fact for trail in best for fact in trail.facts]
-        return facts, most == len(asked.path), [trail.name for trail in best]
-
-    def _walk(
-        self, episode: str, trail: _Trail, path: Sequence[str], rule: str | None
-    ) -> list[_Trail]:
-        """Return a trail as far as the graph leads over some relations, in all ways."""
-        asked = ", ".join(["(?, ?)"] * len(path))
-        overruled = """
-            AND NOT EXISTS (SELECT 1 FROM edges AS better WHERE better.subject = edges.subject
-                AND better.relation = edges.relation AND better.note = ?
-                AND better.note = edges.note AND better.rank > edges.rank)"""
-        query = f"""
-            WITH RECURSIVE asked (depth, relation) AS (VALUES {asked}),
-            walk (depth, node, facts) AS (
-                SELECT 0, id, '' FROM nodes WHERE episode = ? AND name = ?
-                UNION ALL
-                SELECT walk.depth + 1, edges.object, facts || ' ' || edges.fact
-                FROM walk JOIN asked ON asked.depth = walk.depth
-                JOIN edges ON edges.subject = walk.node AND edges.relation = asked.relation
-                {overruled if rule and self.settings.resolve else ""}
-                LIMIT {_TRAILS}
-            )
-            SELECT depth, name, facts FROM walk JOIN nodes ON id = node"""
-        numbered = [each for pair in enumerate(path) for each in pair]
-        decided = [rule] if rule and self.settings.resolve else []
-        rows = self.store.database.execute(query, [*numbered, episode, trail.name, *decided])
-        trails = [
-            _Trail(name, trail.gone + depth, (*trail.facts, *map(int, facts.split())))
-            for depth, name, facts in rows
-        ]
-        # Of an end that leads further only what follows it; a name that is no node stays itself.
-        return _ends(trails) or [trail]
-
-    def _missing(self, episode: str, trail: _Trail, asked: Asked) -> list[_Trail]:
-        """Return a trail with the link that the graph lacks, read from the parked texts."""
-        if not self.settings.completion:
-            return []
-        found: list[tuple[int, _Trail]] = []
-        for each in self._words.search(episode, trail.name, _READ):
-            (kept,) = self.store.of([each.id])
-            edge = triple(self._reader.fact(kept.text))
-            if edge and edge[:2] == (trail.name, asked.path[trail.gone]):
-                rank = edge.rank if edge.note == asked.rule else 0
-                found.append((rank, _Trail(edge.object, trail.gone + 1, (*trail.facts, kept.id))))
-        self.counts["completed"] += bool(found)
-        most = max((rank for rank, _ in found), default=0)
-        return [trail for rank, trail in found if rank == most or not self.settings.resolve]
-
-    def _events(self, episode: str, asked: Asked) -> list[int]:
-        """Return the facts of the events that have all of who, where and when that is asked."""
-        day = self._reader.day(asked.values.get("when", ""))
-        given = {"who.name": asked.values.get("who"), "place.name": asked.values.get("where")}
-        given = {column: name for column, name in given.items() if name}
-        if len(given) + bool(day) < 2:
-            return []
-        query = (
-            "SELECT fact FROM edges JOIN nodes AS who ON who.id = subject"
-            " JOIN nodes AS place ON place.id = object"
-            " WHERE relation = ? AND who.episode = ? AND place.episode = who.episode AND "
-        )
-        query += " AND ".join(f"{column} = ?" for column in given) + " AND rank = ?" * bool(day)
-        rows = self.store.database.execute(
-            f"{query} ORDER BY fact LIMIT ?",
-            [VISIT, episode, *given.values(), *([day] if day else []), self.settings.k],
-        )
-        return [fact for (fact,) in rows]
-
-    def _nodes(self, episode: str, names: Sequence[str]) -> list[int]:
-        """Return the nodes of some names, of those that there are."""
-        query = "SELECT id FROM nodes WHERE episode = ? AND name = ?"
-        rows = (
-            self.store.database.execute(query, (episode, name)).fetchone()
-            for name in dict.fromkeys(names)
-        )
-        return [row[0] for row in rows if row][:_NAMES]
-
-    def _spread(self, nodes: Sequence[int]) -> list[int]:
-        """Return the facts of the edges around some nodes, those between most active ones first."""
-        active = dict.fromkeys(nodes, 1.0)
-        edges = {row[0]: row[1:] for row in self._between(nodes)}
-        front = active.copy()
-        for _ in range(_ROUNDS):
-            gained: defaultdict[int, float] = defaultdict(float)
-            strongest = sorted(front.items(), key=lambda item: (-item[1], item[0]))[:_FRONT]
-            for node, strength in strongest:
-                around = self._around(node)
-                for number, subject, target, *rest in around:
-                    edges[number] = subject, target, *rest
-                    # Who has many neighbours gives each of them little.
-                    gained[target if node == subject else subject] += strength / 2 / len(around)
-            front = {node: strength for node, strength in gained.items() if node not in active}
-            for node, strength in gained.items():
-                active[node] = active.get(node, 0) + strength
-        best = sorted(
-            (-active.get(one, 0) - active.get(other, 0), -support, number, fact)
-            for number, (one, other, fact, support) in edges.items()
-        )
-        return [fact for *_, fact in best[: self.settings.k]]
-
-    def _around(self, node: int) -> list[tuple[int, ...]]:
-        """Return the edges of a node, of many those told most often: see `_between`."""
-        half = "SELECT id, subject, object, fact, support FROM edges WHERE"
-        return self.store.database.execute(
-            f"SELECT * FROM ({half} subject = :node UNION ALL"
-            f" {half} object = :node) ORDER BY support DESC, id LIMIT {_EDGES}",
-            {"node": node},
-        ).fetchall()
-
-    def _between(self, nodes: Sequence[int]) -> list[tuple[int, ...]]:
-        """Return number, ends, fact and support of the edges from one of some nodes to another."""
-        these = f"({', '.join('?' * len(nodes))})"
-        return self.store.database.execute(
-            "SELECT id, subject, object, fact, support FROM edges"
-            f" WHERE subject IN {these} AND +object IN {these} ORDER BY id LIMIT {_TRAILS}",
-            [*nodes, *nodes],
-        ).fetchall()
+    def __post_init__(self) -> None:
+        whole_number("k", self.k, 1)
+        whole_number("hops", self.hops, 1, 100)
+        for name in ("fast_track", "gate", "replay", "completion", "resolve"):
+            flag(name, getattr(self, name))
+        most = sum(WEIGHTS.values())
+        for name, limit in (("schema_threshold", 1.0), ("gate_threshold", most)):
+            value = getattr(self, name)
+            possible = is_number(value) and 0 <= value <= limit
+            require(possible, name, value, f"a number from 0 to {limit:g}")
 
 
 class _Trail(NamedTuple):
@@ -294,10 +114,247 @@ class _Trail(NamedTuple):
     facts: tuple[int, ...] = ()
 
 
-def _ends(trails: Sequence[_Trail]) -> list[_Trail]:
-    """Return the trails that no other one goes on from."""
-    passed = {trail.facts[:-1] for trail in trails if trail.facts}
-    return [trail for trail in trails if trail.facts not in passed]
+class RelationGraph(System):
+    """A graph of relations for each episode, and schemas that all of them share."""
+
+    tables = WordSearch.tables
+
+    counted = (
+        "unread", "fast", "gated", "aggregated", "parked", "replayed", "followed", "completed",
+        "spread",
+    )  # fmt: skip
+
+    settings: Settings
+
+    def __init__(self, folder: str | Path, settings: Settings, language: Language) -> None:
+        super().__init__(folder, settings, language)
+        self._reader, self._words = reader(language), WordSearch(self.store)
+        # The episode that is asked about; all questions about it come in a row.
+        self._read: tuple[str, Graph] | None = None
+
+    def telemetry(self) -> dict[str, float]:
+        """See `System`; ``parked_now`` counts the facts that are no edges, of all episodes."""
+        held = Counter[str]()
+        for name, data in self.store.notes():
+            if name:
+                sizes = zip(("nodes", "edges", "parked_now"), map(len, data), strict=True)
+                held.update(dict(sizes))
+        return {**super().telemetry(), **held}
+
+    # ------------------------------------------------------------ teaching
+
+    def teach(self, episode: str, texts: Sequence[Text]) -> None:
+        """See `System`. The marks and the surprise of a text count at the gate."""
+        schemas, graph = Schemas(*(self.store.noted("") or ())), Graph(self.store.noted(episode))
+        self._read, fresh = None, dict[int, Text]()
+        with self.store.writing():
+            for text in texts:
+                fact = self.store.add(episode, text)
+                if not self._learnt(graph, schemas, fact, text):
+                    self.counts["parked"] += 1
+                    fresh[fact] = text
+            if self.settings.replay:
+                self._replay(graph, schemas)
+            self._words.add(
+                episode, [(fact, text) for fact, text in fresh.items() if fact in graph.parked]
+            )
+            self.store.note("", schemas.data())
+            self.store.note(episode, graph.data())
+
+    def _learnt(self, graph: Graph, schemas: Schemas, fact: int, text: Text) -> bool:
+        """Learn from a fact, and return whether it is an edge; otherwise it is parked."""
+        read = self._reader.fact(text)
+        told = triple(read)
+        if told is None:
+            self.counts["unread"] += read is None
+            graph.parked[fact] = False
+            return False
+        subject, target = graph.had(told.subject), graph.had(told.object)
+        fit = schemas.fit(told.relation, subject, target)
+        new = (not subject) + (not target) + (f"{told.relation} of" not in subject)
+        # What is taught is learnt from, whatever becomes of it.
+        schemas.learn(told.relation, subject, target)
+        if graph.support(fact, told):
+            self.counts["aggregated"] += 1
+        elif self._passes(text, fit, new / 3):
+            graph.insert(fact, told)
+        else:
+            graph.parked[fact] = True
+            return False
+        return True
+
+    def _passes(self, text: Text, fit: float, novelty: float) -> bool:
+        """Return whether a fact becomes an edge."""
+        settings = self.settings
+        if not settings.gate:
+            return True
+        if settings.fast_track and fit >= settings.schema_threshold:
+            self.counts["fast"] += 1
+            return True
+        self.counts["gated"] += 1
+        novelty = 1 - (1 - novelty) * (1 - (text.surprise or 0.0))
+        parts = {"fit": fit, "novelty": novelty, "rewarded": text.rewarded, "pinned": text.pinned}
+        return sum(WEIGHTS[name] * part for name, part in parts.items()) >= settings.gate_threshold
+
+    def _replay(self, graph: Graph, schemas: Schemas) -> None:
+        """Weigh the parked facts of an episode again, and insert those that fit by now."""
+        facts = [fact for fact, tells in graph.parked.items() if tells]
+        for text in self.store.of(facts):
+            told = triple(self._reader.fact(text))
+            assert told is not None
+            # It must not fit because it was taught itself.
+            subject = graph.had(told.subject) - Counter([f"{told.relation} of"])
+            target = graph.had(told.object) - Counter([f"{told.relation} to"])
+            if schemas.fit(told.relation, subject, target) >= self.settings.schema_threshold:
+                self.counts["replayed"] += 1
+                if not graph.support(text.id, told):
+                    graph.insert(text.id, told)
+                del graph.parked[text.id]
+
+    # ------------------------------------------------------------ recalling
+
+    def recall(self, episode: str, question: str) -> list[Recalled]:
+        """See `System`; the facts on the way to an answer come in the order of reasoning."""
+        self.counts["requests"] += 1
+        if self._read is None or self._read[0] != episode:
+            self._read = episode, Graph(self.store.noted(episode))
+        graph, asked = self._read[1], self._reader.question(question)
+        facts, complete, names = list[int](), False, list[str]()
+        if asked and asked.kind == "path":
+            facts, complete, names = self._follow(episode, graph, asked)
+        elif asked:
+            facts = self._events(graph, asked)
+            complete = bool(facts)
+            names = [asked.values[part] for part in _NAMED if part in asked.values]
+        self.counts["followed"] += complete
+        if not complete:
+            spread = self._spread(graph, names or _names(question, self._reader))
+            self.counts["spread"] += bool(spread)
+            # Parked texts about what the search came to, then what else lies around it.
+            cue = f"{question} {' '.join(names)}"
+            parked = [found.id for found in self._words.search(episode, cue, self.settings.k)]
+            facts += [
+                fact for pair in itertools.zip_longest(spread, parked) for fact in pair if fact
+            ]
+        kept = self.store.of(list(dict.fromkeys(facts))[: self.settings.k])
+        self.counts["hits"] += bool(kept)
+        return [
+            Recalled(str(text), self._numbers(graph, text), 1 / place)
+            for place, text in enumerate(kept, 1)
+        ]
+
+    def _numbers(self, graph: Graph, text: Text) -> tuple[int, ...]:
+        """Return the numbers of all facts that tell the same as one."""
+        edge = graph.by_fact.get(text.id)
+        alike = [text] if edge is None else self.store.of(edge.told)
+        return tuple(sorted(other.number for other in alike))
+
+    def _follow(
+        self, episode: str, graph: Graph, asked: ReadQuestion
+    ) -> tuple[list[int], bool, list[str]]:
+        """Return the facts on the way that a question asks for, and whether it was gone to the end.
+
+        Also returns the names that the search came to.
+        """
+        most = min(len(asked.path), self.settings.hops)
+        trails, done = [_Trail(asked.values["start"])], list[_Trail]()
+        while trails:
+            further = list[_Trail]()
+            for trail in trails:
+                for walked in self._walk(graph, trail, asked, most):
+                    missing = self._missing(episode, walked, asked) if walked.gone < most else []
+                    further += missing
+                    done += [] if missing else [walked]
+            trails = further[:_TRAILS]
+        gone = max(trail.gone for trail in done)
+        best = [trail for trail in done if trail.gone == gone]
+        facts = [fact for trail in best for fact in trail.facts]
+        return facts, gone == len(asked.path), [trail.name for trail in best]
+
+    def _walk(self, graph: Graph, trail: _Trail, asked: ReadQuestion, most: int) -> list[_Trail]:
+        """Return a trail as far as the graph leads over some relations, in all ways."""
+        ends, front = list[_Trail](), [trail]
+        for relation in asked.path[trail.gone : most]:
+            further = list[_Trail]()
+            for before in front:
+                edges = self._holding(graph.leading.get((before.name, relation), ()), asked.rule)
+                facts, gone = before.facts, before.gone + 1
+                further += [_Trail(edge.object, gone, (*facts, edge.fact)) for edge in edges]
+                ends += [] if edges else [before]
+                if len(further) >= _TRAILS:
+                    break
+            front = further[:_TRAILS]
+        return [*ends, *front]
+
+    def _holding(self, edges: Sequence[Edge], rule: str | None) -> Sequence[Edge]:
+        """Return edges that disagree but those that the rule overrules."""
+        if rule is None or not self.settings.resolve:
+            return edges
+        most = max((edge.rank for edge in edges if edge.note == rule), default=0)
+        return [edge for edge in edges if edge.note != rule or edge.rank == most]
+
+    def _missing(self, episode: str, trail: _Trail, asked: ReadQuestion) -> list[_Trail]:
+        """Return a trail with the link that the graph lacks, read from the parked texts."""
+        if not self.settings.completion:
+            return []
+        found: list[tuple[int, _Trail]] = []
+        parked = [each.id for each in self._words.search(episode, trail.name, _READ)]
+        for text in self.store.of(parked):
+            told = triple(self._reader.fact(text))
+            if told and told[:2] == (trail.name, asked.path[trail.gone]):
+                rank = told.rank if told.note == asked.rule else 0
+                further = _Trail(told.object, trail.gone + 1, (*trail.facts, text.id))
+                found.append((rank, further))
+        self.counts["completed"] += bool(found)
+        most = max((rank for rank, _ in found), default=0)
+        return [trail for rank, trail in found if rank == most or not self.settings.resolve]
+
+    def _events(self, graph: Graph, asked: ReadQuestion) -> list[int]:
+        """Return the facts of the events that have all of who, where and when that is asked."""
+        day = self._reader.day(asked.values.get("when", ""))
+        given = {"subject": asked.values.get("who"), "object": asked.values.get("where")}
+        ends = {end: name for end, name in given.items() if name}
+        if len(ends) + bool(day) < 2:
+            return []
+        facts = [
+            edge.fact for edge in graph.around.get(next(iter(ends.values())), ())
+            if edge.relation == VISIT and day in (0, edge.rank)
+            and all(getattr(edge, end) == name for end, name in ends.items())
+        ]  # fmt: skip
+        return sorted(facts)[: self.settings.k]
+
+    def _spread(self, graph: Graph, names: Sequence[str]) -> list[int]:
+        """Return the facts of the edges around some names, those between most active ones first."""
+        known = [name for name in dict.fromkeys(names) if name in graph.roles][:_NAMES]
+        active, front = dict.fromkeys(known, 1.0), dict.fromkeys(known, 1.0)
+        edges = {
+            id(edge): edge
+            for name in known
+            for edge in graph.around.get(name, ())
+            if edge.subject in active and edge.object in active
+        }
+        for _ in range(_ROUNDS):
+            gained: defaultdict[str, float] = defaultdict(float)
+            strongest = sorted(front.items(), key=lambda item: (-item[1], graph.places[item[0]]))
+            for name, strength in strongest[:_FRONT]:
+                around = sorted(graph.around.get(name, ()), key=lambda edge: -len(edge.told))
+                for edge in around[:_EDGES]:
+                    edges[id(edge)] = edge
+                    # Who has many neighbours gives each of them little.
+                    other = edge.object if name == edge.subject else edge.subject
+                    gained[other] += strength / 2 / min(len(around), _EDGES)
+            front = {name: strength for name, strength in gained.items() if name not in active}
+            for name, strength in gained.items():
+                active[name] = active.get(name, 0) + strength
+        order = {id(edge): place for place, edge in enumerate(graph.edges)}
+        best = sorted(
+            edges.values(),
+            key=lambda edge: (
+                -active.get(edge.subject, 0) - active.get(edge.object, 0), -len(edge.told),
+                order[id(edge)],
+            ),
+        )  # fmt: skip
+        return [edge.fact for edge in best[: self.settings.k]]
 
 
 def _names(question: str, read: Reader) -> list[str]:

@@ -45,22 +45,6 @@ def mixed(mix: Mapping[str, float]) -> dict[str, float]:
     return {kind: mix.get(kind, 0.0) for kind in KINDS}
 
 
-def shared_out(steps: int, mix: Mapping[str, float]) -> dict[str, int]:
-    """Return how many steps each kind has: its share, rounded so that the sum is right.
-
-    >>> shared_out(4, MIX)
-    {'recent': 2, 'important': 1, 'random': 1}
-    """
-    # Shares are decimals, such as 0.3 of 10 steps, which is 3 and not a little less.
-    wanted = {kind: round(steps * share, 9) for kind, share in mix.items()}
-    counts = {kind: math.floor(want) for kind, want in wanted.items()}
-    # A remainder goes to the largest ones; `sorted` keeps the order of those that are equal.
-    rest = sorted(wanted, key=lambda kind: counts[kind] - wanted[kind])
-    for kind in rest[: steps - sum(counts.values())]:
-        counts[kind] += 1
-    return counts
-
-
 def draw(
     salience: Sequence[float], steps: int, mix: Mapping[str, float], seed: str
 ) -> dict[str, list[int]]:
@@ -81,7 +65,13 @@ def draw(
     count = len(salience)
     if not count:
         return {kind: [] for kind in KINDS}
-    counts = shared_out(steps, mix)
+    # Shares are decimals, such as 0.3 of 10 steps, which is 3 and not a little less.
+    wanted = {kind: round(steps * share, 9) for kind, share in mix.items()}
+    counts = {kind: math.floor(want) for kind, want in wanted.items()}
+    # A remainder goes to the largest ones; `sorted` keeps the order of those that are equal.
+    rest = sorted(wanted, key=lambda kind: counts[kind] - wanted[kind])
+    for kind in rest[: steps - sum(counts.values())]:
+        counts[kind] += 1
     weights = salience if any(salience) else None
     return {
         "recent": [

@@ -1,40 +1,60 @@
 """Running work: teach, replay and test, each in a process of its own, and what stopped them.
 
-What stops one piece of work stops no other. It is written down beside it, as ``stopped.json``, and
-tried again by the next run.
+All that can be known before anything is taught is checked first (`check`). What stops one piece of
+work stops no other: it is written down beside it, as ``stopped.json``, and tried again by the next
+run. Teaching, replay and asking are three processes, one after the other, between which nothing
+passes but files.
 """
 
 from __future__ import annotations
 
 import contextlib
 import json
+import os
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import NamedTuple
 
-from rulerlib import samples
-from rulerlib.errors import BusyError, RulerError, one_of
-from rulerlib.memory import guards, measuring, planning, recalling, teaching, testing, work
-from rulerlib.memory.planning import Loaded
+from rulerlib import models, samples
+from rulerlib.errors import BusyError, ParameterError, RulerError, one_of, require
+from rulerlib.memory import asking, measuring, teaching, work
 from rulerlib.memory.presets import ASKED
-from rulerlib.memory.work import STEPS, Work
+from rulerlib.memory.prompting import asked
+from rulerlib.memory.work import Work
 from rulerlib.metering import Meter, Metered, added
-from rulerlib.models import reserve
+from rulerlib.models import Model
 from rulerlib.progress import Progress
 from rulerlib.store import files
 from rulerlib.store.lock import alone
 
-# What a question counts on the bar, by step.
-_WEIGHT = {"teach": 0.1, "replay": 0.02, "test": 1.0}
+STEPS = {"teach": 0.1, "replay": 0.02, "test": 1.0}
+"""What is done one after the other, and what a question counts on the bar in each step."""
 
 # What a line begins with in which a process says how far it is.
 _MARK = "rulerlib bar: "
 
+_CHILD = "import sys; from rulerlib.memory import running; running.child(*sys.argv[1:])"
 
-class Outcome(NamedTuple):
+
+class Estimate(NamedTuple):
+    """What a piece of work takes, judged by its first episode.
+
+    Attributes
+    ----------
+    facts
+        How many are taught.
+    tokens
+        How many are read and generated, about.
+    """
+
+    facts: int
+    tokens: int
+
+
+class RunReport(NamedTuple):
     """What came of some work.
 
     Attributes
@@ -49,12 +69,90 @@ class Outcome(NamedTuple):
     notes: tuple[str, ...]
 
 
+class Readers:
+    """The engines of some work, each made once."""
+
+    def __init__(self) -> None:
+        self._models: dict[str, Model] = {}
+
+    def of(self, job: Work) -> Model:
+        """Return the engine of a piece of work.
+
+        Raises
+        ------
+        ParameterError, MissingExtraError
+            As `rulerlib.models.load`.
+        """
+        name = repr((job.model, job.engine, sorted(job.engine_options.items())))
+        if name not in self._models:
+            self._models[name] = job.reader()
+        return self._models[name]
+
+
+# ---------------------------------------------------------------- before
+
+
+def check(works: Sequence[Work]) -> list[Estimate]:
+    """Check all work before the first is begun, and return what each takes.
+
+    Raises
+    ------
+    ParameterError
+        If a model cannot take a preset's system prompt or the length, a question alone has no
+        room, two are the same, or a preset needs likelihoods that a model's server does not give.
+    DataError, MissingExtraError
+        If a tokenizer or a language pack cannot be read.
+    """
+    require(works, "works", works, "at least one")
+    readers, seen, estimates = Readers(), set[Path](), []
+    surprised = dict[int, tuple[Work, Model]]()
+    for job in works:
+        require(job.folder not in seen, "works", str(job), "left out, because it is there twice")
+        seen.add(job.folder)
+        model = readers.of(job)
+        if job.settings.surprise == "reader" and not job.file(work.STORE).exists():
+            surprised.setdefault(id(model), (job, model))
+        estimates.append(_estimate(job, model))
+    for job, model in surprised.values():
+        try:
+            models.check_likelihoods(model)
+        except ParameterError as error:
+            # Of a preset nobody sees what it asks of a reader.
+            name = error.parameter.replace("surprise", f"surprise of the preset {job.preset}")
+            raise ParameterError(name, error.value, error.allowed) from error
+    return estimates
+
+
+def _estimate(job: Work, model: Model) -> Estimate:
+    """Return what a piece of work takes, judged by its first episode."""
+    frame, tokenizer = job.frame(model), model.tokenizer
+
+    def count(question: str) -> int:
+        put = asked(job.pack, question, ())
+        return tokenizer.count(frame.prompt(put.text, put.answer_prefix)) + frame.special
+
+    episode, answer = job.first, job.settings.max_new_tokens
+    shown = [f"{fact.text}\n" for fact in episode.facts[:100]]
+    fact = sum(tokenizer.counts(shown)) / len(shown)
+    alone = max(count(probe.text) for probe in episode.probes)
+    allowed = f"at least {alone + answer}, what a question needs alone with its answer"
+    require(alone <= job.room, job.budget_name, job.budget, allowed)
+    needed = max(len(probe.needs) for probe in episode.probes)
+    texts = {"none": 0, "all": len(episode.facts), "needed": needed}
+    brought = texts.get(job.settings.system, job.settings.settings.get("k", 5))
+    prompt = min(job.room, alone + fact * min(brought, len(episode.facts)))
+    return Estimate(job.size * len(episode.facts), round(job.asked * (prompt + answer)))
+
+
+# ---------------------------------------------------------------- processes
+
+
 def run(
     works: Sequence[Work],
     primary_em: str = "norm",
     quiet: bool = False,
     progress: Progress | None = None,
-) -> Outcome:
+) -> RunReport:
     """Teach, rehearse and test, in three processes one after the other, with one bar for all.
 
     Can be stopped at any time, and goes on where it was.
@@ -75,7 +173,7 @@ def run(
         that nobody foresaw.
     """
     one_of("primary_em", primary_em, measuring.PRIMARIES)
-    planning.check(works)
+    check(works)
     for root in dict.fromkeys(job.root for job in works):
         files.check_writable(Path(root).expanduser())
     for job in works:
@@ -84,18 +182,18 @@ def run(
         for name in STEPS:
             # Nobody starts a process that has nothing to do.
             left = [job for job in works if _is_left(job, name, primary_em)]
-            done = sum(job.questions for job in works) - sum(job.questions for job in left)
-            bar.advance(_WEIGHT[name] * done, measured=False)
+            done = sum(job.asked for job in works) - sum(job.asked for job in left)
+            bar.advance(STEPS[name] * done, measured=False)
             if left:
-                _child(left, name, primary_em, bar)
-    stopped = [(job, said) for job in works if (said := _stopped(job)) is not None]
-    stopped += [(job, said) for job in works if (said := _below_oracle(job)) is not None]
-    return Outcome(_together(stopped), tuple(_without_effect(works)))
+                _start(left, name, primary_em, bar)
+    for job in works:
+        _check_oracle(job)
+    return RunReport(_stopped(works), tuple(_without_effect(works)))
 
 
 def weight(works: Sequence[Work]) -> float:
     """Return what some work counts on a bar."""
-    return sum(job.questions for job in works) * sum(_WEIGHT.values())
+    return sum(job.asked for job in works) * sum(STEPS.values())
 
 
 def _is_left(job: Work, name: str, primary_em: str) -> bool:
@@ -107,21 +205,21 @@ def _is_left(job: Work, name: str, primary_em: str) -> bool:
         return True
     if done or name != "replay":
         return not done
-    replayed = job.file(work.REPLAY).exists() and not job.file(work.TAUGHT).exists()
-    return job.settings.rehearses and not replayed
+    return job.settings.rehearses and not teaching.is_rehearsed(job)
 
 
-def _child(works: Sequence[Work], name: str, primary_em: str, progress: Progress) -> None:
-    """Run a step in a process of its own, and move the bar as that process says."""
-    command = [sys.executable, "-m", "rulerlib.memory.bench", "--step", name, "--works", "-",
-               "--primary-em", primary_em]  # fmt: skip
+def _start(works: Sequence[Work], name: str, primary_em: str, progress: Progress) -> None:
+    """Do a step in a process of its own, and move the bar as that process says."""
+    # It finds what this one finds: a memory of one's own too.
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     with subprocess.Popen(
-        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, encoding="utf-8"
-    ) as process:
+        [sys.executable, "-c", _CHILD, name, primary_em],
+        env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, encoding="utf-8",
+    ) as process:  # fmt: skip
         assert process.stdin is not None
         assert process.stdout is not None
         try:
-            process.stdin.write(json.dumps([job.to_dict() for job in works]))
+            process.stdin.write(json.dumps([asdict(job) for job in works]))
             process.stdin.close()
             for line in process.stdout:
                 if line.startswith(_MARK):
@@ -142,70 +240,68 @@ def _child(works: Sequence[Work], name: str, primary_em: str, progress: Progress
         )
 
 
-class _Told(Progress):
-    """A bar that another process draws: this one says how far it is, a line each time."""
+def child(name: str, primary_em: str) -> None:
+    """Do a step of the work that stands on standard input, and say how far it is."""
+    works = [Work(**values) for values in json.load(sys.stdin)]
 
-    def __init__(self) -> None:
+    def tell(weight: float, measured: bool = True) -> None:
+        print(_MARK + json.dumps([weight, measured]), flush=True)
+
+    step(works, name, primary_em, tell)
+
+
+class _Told(Progress):
+    """A bar that tells somebody else how far it is, and knows how far it has moved."""
+
+    def __init__(self, tell: Callable[..., object]) -> None:
         super().__init__(0, "", quiet=True)
+        self._tell, self.moved = tell, 0.0
 
     def advance(self, weight: float, measured: bool = True) -> None:
         """See `Progress`."""
-        print(_MARK + json.dumps([weight, measured]), flush=True)
+        self.moved += weight
+        self._tell(weight, measured)
 
 
-def step(works: Sequence[Work], name: str, primary_em: str = "norm", told: bool = False) -> Outcome:
-    """Do one step of some work in this process.
+def step(
+    works: Sequence[Work], name: str, primary_em: str = "norm",
+    tell: Callable[..., object] = lambda *_, **__: None,
+) -> tuple[str, ...]:  # fmt: skip
+    """Do one step of some work in this process, and return what stopped some of it.
 
     Parameters
     ----------
     name
-        One of `rulerlib.memory.work.STEPS`.
-    told
-        Whether the bar is drawn by the process that started this one.
-
-    Returns
-    -------
-    Outcome
-        What stopped some of it.
-
-    Raises
-    ------
-    ParameterError
-        If there is no such step, or no such exact match.
+        One of `STEPS`.
+    tell
+        Called as `rulerlib.progress.Progress.advance` is.
     """
-    one_of("step", name, STEPS)
-    one_of("primary_em", primary_em, measuring.PRIMARIES)
-    total = sum(job.questions for job in works) * _WEIGHT[name]
-    progress = _Told() if told else Progress(total, name)
-    loaded = Loaded()
+    readers = Readers()
     if name == "test":
         for job in works:
-            reserve(loaded.of(job), max(each.budget for each in works))
-    with progress:
-        for job in works:
-            _done(job, name, primary_em, loaded, progress)
-    stopped = [(job, said) for job in works if (said := _stopped(job)) is not None]
-    return Outcome(_together(stopped), ())
+            models.reserve(readers.of(job), max(other.budget for other in works))
+    for job in works:
+        _done(job, name, primary_em, readers, _Told(tell))
+    return _stopped(works)
 
 
-def _done(job: Work, name: str, primary_em: str, loaded: Loaded, progress: Progress) -> None:
+def _done(job: Work, name: str, primary_em: str, readers: Readers, progress: _Told) -> None:
     """Do one step of one piece of work, and write down what stopped it."""
-    path, whole = job.file(work.STOPPED), _WEIGHT[name] * job.questions
-    before = _said(job).get("step")
-    if before in STEPS and STEPS.index(before) < STEPS.index(name):
+    whole, steps, before = STEPS[name] * job.asked, [*STEPS], stopped(job).get("step")
+    if before in steps and steps.index(before) < steps.index(name):
         progress.advance(whole, measured=False)
         return
+    path = job.file(work.STOPPED)
     path.unlink(missing_ok=True)
-    moved = _Part(progress)
     try:
         if not measuring.is_measured(job, primary_em):
             with alone(job.file(work.METRICS)), _metered(job) as meter:
-                files.remove_leftovers(*(job.file(each) for each in work.FILES))
-                _do(job, name, primary_em, loaded, moved, meter)
+                files.remove_leftovers(*(job.file(file) for file in work.FILES))
+                _do(job, name, primary_em, readers, progress, meter)
     except RulerError as error:
         busy = isinstance(error, BusyError)
         files.write_object(path, {"step": name, "sentence": str(error), "busy": busy})
-    progress.advance(whole - moved.moved, measured=name != "test")
+    progress.advance(whole - progress.moved, measured=name != "test")
 
 
 @contextlib.contextmanager
@@ -222,77 +318,61 @@ def _metered(job: Work) -> Iterator[Meter]:
 
 
 def _do(
-    job: Work, name: str, primary_em: str, loaded: Loaded, progress: Progress, meter: Meter
+    job: Work, name: str, primary_em: str, readers: Readers, progress: Progress, meter: Meter
 ) -> None:
     """Do one step of one piece of work."""
     if name != "replay":
         with meter.phase("loading"):
-            loaded.of(job)
+            readers.of(job)
     with meter.phase("making"):
         if name == "teach":
             # What cannot be asked is not taught.
-            job.frame(loaded.of(job))
-            teaching.teach(job, lambda: loaded.of(job))
+            job.frame(readers.of(job))
+            teaching.teach(job, lambda: readers.of(job))
         elif name == "replay":
             teaching.replay(job)
         else:
-            testing.ask(job, Metered(loaded.of(job), meter), progress)
+            asking.ask(job, Metered(readers.of(job), meter), progress)
             measuring.measure(job, primary_em)
-
-
-class _Part(Progress):
-    """A part of a bar, which knows how far it has moved it."""
-
-    def __init__(self, whole: Progress) -> None:
-        super().__init__(0, "", quiet=True)
-        self._whole, self.moved = whole, 0.0
-
-    def advance(self, weight: float, measured: bool = True) -> None:
-        """See `Progress`."""
-        self.moved += weight
-        self._whole.advance(weight, measured)
 
 
 # ---------------------------------------------------------------- what came of it
 
 
-def _said(job: Work) -> dict[str, str]:
+def stopped(job: Work) -> dict[str, object]:
+    """Return what stopped a piece of work: ``step``, ``sentence`` and ``busy``; or nothing."""
     path = job.file(work.STOPPED)
     return samples.read_object(path) if path.exists() else {}
 
 
-def _stopped(job: Work) -> str | None:
-    """Return why a piece of work was stopped; None: it was not."""
-    return _said(job).get("sentence")
-
-
-def _together(stopped: Sequence[tuple[Work, str]]) -> tuple[str, ...]:
+def _stopped(works: Sequence[Work]) -> tuple[str, ...]:
     """Return each reason once, with the first piece of work that it stopped, and how many more."""
-    by_reason: dict[str, list[Work]] = {}
-    for job, sentence in stopped:
-        by_reason.setdefault(sentence, []).append(job)
+    by_reason: dict[object, list[Work]] = {}
+    for job in works:
+        if sentence := stopped(job).get("sentence"):
+            by_reason.setdefault(sentence, []).append(job)
     return tuple(
         f"{jobs[0]}{f' and {len(jobs) - 1} more' if len(jobs) > 1 else ''}: {sentence}"
         for sentence, jobs in by_reason.items()
     )
 
 
-def _below_oracle(job: Work) -> str | None:
-    """Return a sentence if a finished memory is above its oracle by more than chance allows."""
-    oracle = replace(job, preset="oracle", changes=_asked(job))
-    if not job.settings.stores or not all(
-        each.file(work.METRICS).exists() for each in (job, oracle)
-    ):
-        return None
-    try:
-        guards.below(job.settings.short, [*measuring.rows(oracle)], [*measuring.rows(job)])
-    except RulerError as error:
-        files.write_object(job.file(work.STOPPED), {"step": "compare", "sentence": str(error)})
-        return str(error)
-    return None
+def _check_oracle(job: Work) -> None:
+    """Write down where a finished memory is above its oracle by more than chance allows."""
+    oracle = replace(job, preset="oracle", changes=_of_asking(job))
+    if job.settings.stores and _are_measured(job, oracle):
+        try:
+            measuring.check_below(job.settings.short, measuring.rows(oracle), measuring.rows(job))
+        except RulerError as error:
+            values = {"step": "compare", "sentence": str(error)}
+            files.write_object(job.file(work.STOPPED), values)
 
 
-def _asked(job: Work) -> dict[str, object]:
+def _are_measured(*works: Work) -> bool:
+    return all(job.file(work.METRICS).exists() for job in works)
+
+
+def _of_asking(job: Work) -> dict[str, object]:
     """Return those of the changes of a piece of work that decide how questions are put."""
     return {name: value for name, value in job.changes.items() if name in ASKED}
 
@@ -303,14 +383,11 @@ def _without_effect(works: Sequence[Work]) -> Iterator[str]:
     The same work without the change must have been done, now or before.
     """
     for job in works:
-        kept = {name: value for name, value in job.settings.changes.items()
-                if name not in ASKED}  # fmt: skip
-        usual = replace(job, changes=_asked(job))
-        if not kept or not all(each.file(work.METRICS).exists() for each in (job, usual)):
-            continue
-        if recalling.alike(job, usual):
-            said = ", ".join(f"{name} = {value!r}" for name, value in kept.items())
+        kept = {name: value for name, value in job.changes.items() if name not in ASKED}
+        usual = replace(job, changes=_of_asking(job))
+        if kept and _are_measured(job, usual) and asking.alike(job, usual):
+            what = ", ".join(f"{name} = {value!r}" for name, value in kept.items())
             yield (
-                f"{job}: {said} had no effect: what was recalled and the telemetry are those of"
+                f"{job}: {what} had no effect: what was recalled and the telemetry are those of"
                 f" {usual.settings.short}."
             )

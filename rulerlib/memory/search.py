@@ -1,22 +1,34 @@
-"""Search within an episode by words, and several rankings made into one.
+"""Search within an episode, by words and by vectors, and several rankings made into one.
 
-`Words` keeps an FTS5 table for each episode, so that neither what is found nor how it is ranked
-depends on what else a store holds. `rulerlib.memory.vectors` searches by vectors.
+Both searches keep an `Index`: for each text the columns in which it has a number. What a question
+has in a column is multiplied with what all texts have there, so that no text is looked at that
+shares nothing with it, and neither what is found nor how it is ranked depends on other episodes.
 
 >>> both = fuse([[Found(7, 9.1), Found(5, 2.0)], [Found(5, 0.8), Found(6, 0.1)]], most=2)
 >>> [found.id for found in both]
 [5, 7]
+>>> rows = Hashed()(["Ulrun lånte en økse.", "Hvad lånte Ulrun?", "Eirik solgte en seng."])
+>>> [round(float(row @ rows[0]), 2) for row in rows]
+[1.0, 0.74, 0.07]
 """
 
 from __future__ import annotations
 
+import functools
+import hashlib
+import math
 import re
 import unicodedata
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple, Protocol
 
-from rulerlib.memory.store import Store
+import numpy as np
+from numpy.typing import NDArray
+
+from rulerlib import checkpoints, packages
+from rulerlib.errors import ParameterError, is_text, require
+from rulerlib.memory.system import Store
 
 FUSED_BY = 60
 """What is added to each rank before its reciprocal is taken."""
@@ -24,22 +36,23 @@ FUSED_BY = 60
 MOST_CHARACTERS = 10_000
 """How much of a question is read: a text of a megabyte is none."""
 
-# Of a question, the first ones that differ.
-MOST_WORDS = 256
+# Of BM25, the usual values: how soon more of the same word counts less, and long texts less.
+_K1, _B = 1.2, 0.75
 
-# How many facts, counted once for each word, are ranked by the words of one question. Where its
-# words stand in more facts than that, the rarest ones choose which facts are ranked.
-MOST_RANKED = 2_000
+# The numbers of a hashed vector, and as much of a word as its pieces are taken from.
+_DIMENSION, _MOST_LETTERS = 2048, 64
 
-# How many counts of words are kept in memory.
-_COUNTS = 100_000
+# As much of a text as a model reads; models of sentences have no places for more.
+_MOST_TOKENS = 512
 
-# As SQLite's `unicode61` cuts a text: letters and numbers, and marks that stand on a letter.
+# Letters and numbers, and marks that stand on a letter.
 _WORD = re.compile(r"[^\W_][^\W_\u0300-\u0331]*(?:[\u0300-\u0331]+[^\W_]*)*")
+
+Array = NDArray[Any]
 
 
 class Found(NamedTuple):
-    """A fact that was found.
+    """A text that was found.
 
     Attributes
     ----------
@@ -63,14 +76,14 @@ def words_of(text: str) -> list[str]:
 
 
 def fuse(rankings: Iterable[Sequence[Found]], most: int) -> list[Found]:
-    """Return one ranking of several, by the sum of 1 / (`FUSED_BY` + rank) of each fact.
+    """Return one ranking of several, by the sum of 1 / (`FUSED_BY` + rank) of each text.
 
     Parameters
     ----------
     rankings
         Each with the best first. How far the scores of one lie apart does not matter.
     most
-        How many facts are returned at most; of equal ones those with lower numbers.
+        How many texts are returned at most; of equal ones those with lower numbers.
     """
     scores: defaultdict[int, float] = defaultdict(float)
     for ranking in rankings:
@@ -80,114 +93,318 @@ def fuse(rankings: Iterable[Sequence[Found]], most: int) -> list[Found]:
     return [Found(*item) for item in best[:most]]
 
 
-# ------------------------------------------------------------- words
+def best(values: Array, most: int) -> Array:
+    """Return where the largest values above 0 are, the largest first; of equal ones the first.
+
+    >>> best(np.array([0.0, 2.0, 3.0, 2.0]), 2).tolist()
+    [2, 1]
+    """
+    where = np.flatnonzero(values > 0)
+    return where[np.argsort(-values[where], kind="stable")[:most]]
 
 
-class Words:
-    """Finds facts by their words: FTS5, ranked by BM25 with k1 = 1.2 and b = 0.75.
+def _hash(text: str) -> int:
+    """Return a number of 64 bits that depends on the text alone; Python's own changes."""
+    spelled = text.encode("utf-8", "surrogatepass")
+    return int.from_bytes(hashlib.blake2b(spelled, digest_size=8).digest(), "little")
+
+
+# ---------------------------------------------------------------- the index
+
+
+class Matrix:
+    """The numbers of the texts of an episode, by column.
+
+    Attributes
+    ----------
+    ids
+        The texts, by their numbers in the store.
+    columns
+        The columns in which a text has a number, by rising number.
+    counts
+        How many texts have a number there.
+    lengths
+        The sum of the numbers of each text.
+    """
+
+    def __init__(self, rows: Sequence[tuple[int, bytes, bytes]]) -> None:
+        self.ids = np.array([row[0] for row in rows], np.int64)
+        columns = np.frombuffer(b"".join(row[1] for row in rows), "<u4")
+        weights = np.frombuffer(b"".join(row[2] for row in rows), "<f4")
+        places = np.repeat(np.arange(len(rows)), [len(row[1]) // 4 for row in rows])
+        order = np.argsort(columns, kind="stable")
+        self._places, self._weights = places[order], weights[order]
+        self.columns, starts = np.unique(columns[order], return_index=True)
+        self._ends = np.append(starts, columns.size)
+        self.counts = np.diff(self._ends)
+        self.lengths = np.bincount(places, weights, len(rows))
+
+    def column(self, column: int) -> tuple[Array, Array]:
+        """Return the places among `ids` of the texts with a number in a column, and the numbers."""
+        at = int(np.searchsorted(self.columns, column))
+        if at == self.columns.size or self.columns[at] != column:
+            return self._places[:0], self._weights[:0]
+        part = slice(self._ends[at], self._ends[at + 1])
+        return self._places[part], self._weights[part]
+
+    def product(self, columns: Iterable[int], weights: Iterable[float], kind: Any) -> Array:
+        """Return for each text the sum of its numbers, times those of a question."""
+        scores = np.zeros(self.ids.size, kind)
+        for column, weight in zip(columns, weights, strict=True):
+            places, numbers = self.column(column)
+            # A text stands in a column once, so that this adds each of its numbers.
+            scores[places] += numbers.astype(kind) * kind(weight)
+        return scores
+
+    def ranking(self, scores: Array, most: int) -> list[Found]:
+        """Return the best texts; of equal ones those that were taught first."""
+        return [Found(int(self.ids[at]), float(scores[at])) for at in best(scores, most)]
+
+
+class Index:
+    """The numbers of texts by column, in a table of a store.
 
     Parameters
     ----------
     store
-        Where the facts are kept; made with `tables`.
+        Where the texts are kept; made with the tables of `tables`.
+    name
+        The name of the table.
     """
 
-    tables = """
-CREATE TABLE word_tables (
-    number INTEGER PRIMARY KEY, episode TEXT NOT NULL UNIQUE, facts INTEGER NOT NULL
-);
-"""
-    """SQL that makes the table of episodes; each gets a table of its words when it is taught."""
+    def __init__(self, store: Store, name: str) -> None:
+        self._database, self._name = store.database, name
+        # The episode that is asked about; all questions about it come in a row.
+        self._read: tuple[str, Matrix] | None = None
+
+    @staticmethod
+    def tables(name: str) -> str:
+        """Return SQL that makes the table of an index."""
+        return (
+            f"CREATE TABLE {name} (fact INTEGER PRIMARY KEY, episode TEXT NOT NULL,"
+            " columns BLOB NOT NULL, weights BLOB NOT NULL);"
+            f" CREATE INDEX {name}_of ON {name} (episode);"
+        )
+
+    def add(self, episode: str, fact: int, columns: Array, weights: Array) -> None:
+        """Add a text by its number in the store, within `Store.writing`; columns rise."""
+        self._read = None
+        row = fact, episode, columns.astype("<u4").tobytes(), weights.astype("<f4").tobytes()
+        self._database.execute(f"INSERT INTO {self._name} VALUES (?, ?, ?, ?)", row)
+
+    def row(self, fact: int) -> tuple[Array, Array]:
+        """Return the columns and the numbers of a text."""
+        query = f"SELECT columns, weights FROM {self._name} WHERE fact = ?"
+        columns, weights = self._database.execute(query, (fact,)).fetchone()
+        return np.frombuffer(columns, "<u4"), np.frombuffer(weights, "<f4")
+
+    def matrix(self, episode: str) -> Matrix:
+        """Return the numbers of an episode."""
+        if self._read is None or self._read[0] != episode:
+            query = (
+                f"SELECT fact, columns, weights FROM {self._name} WHERE episode = ? ORDER BY fact"
+            )
+            self._read = episode, Matrix(self._database.execute(query, (episode,)).fetchall())
+        return self._read[1]
+
+
+# ---------------------------------------------------------------- words
+
+
+class WordSearch:
+    """Finds texts by their words, ranked by BM25 with k1 = 1.2 and b = 0.75.
+
+    Parameters
+    ----------
+    store
+        Where the texts are kept; made with `tables`.
+    """
+
+    tables = Index.tables("words")
+    """SQL that makes the table of words."""
 
     def __init__(self, store: Store) -> None:
-        self._database = store.database
-        # Of an episode, with as many facts as it has now, and a word.
-        self._counts: dict[tuple[int, int, str], int] = {}
+        self._index = Index(store, "words")
 
     def add(self, episode: str, texts: Sequence[tuple[int, str]]) -> None:
-        """Index texts by the numbers of their facts in the store, within `Store.writing`."""
-        run = self._database.execute
-        found = run("SELECT number FROM word_tables WHERE episode = ?", (episode,)).fetchone()
-        if found:
-            number = int(found[0])
-        else:
-            (number,) = run("SELECT coalesce(max(number), 0) + 1 FROM word_tables").fetchone()
-            run("INSERT INTO word_tables VALUES (?, ?, 0)", (number, episode))
-            # The texts stand among the facts already: this holds the words alone.
-            run(
-                f"CREATE VIRTUAL TABLE words_{number} USING fts5(text, content='',"
-                " tokenize='unicode61 remove_diacritics 0')"
-            )
-        self._database.executemany(
-            f"INSERT INTO words_{number} (rowid, text) VALUES (?, ?)",
-            # Cut here as in questions: SQLite knows the letters of an older Unicode.
-            ((each, " ".join(words_of(text))) for each, text in texts),
-        )
-        run("UPDATE word_tables SET facts = facts + ? WHERE number = ?", (len(texts), number))
+        """Index texts by their numbers in the store, within `Store.writing`."""
+        for fact, text in texts:
+            counts = Counter(_column(word) for word in words_of(text))
+            columns = np.array(sorted(counts), np.uint32)
+            weights = np.array([counts[column] for column in sorted(counts)], np.float32)
+            self._index.add(episode, fact, columns, weights)
 
     def search(self, episode: str, question: str, most: int) -> list[Found]:
-        """Return the facts of an episode that have words of a question, the best first.
+        """Return the texts of an episode that have words of a question, the best first.
 
-        Any text can be asked. A word that stands in every second fact or more counts next to
-        nothing. Where the words stand in more than `MOST_RANKED` facts, the rarest ones choose
-        the facts that are ranked by all words.
+        Any text can be asked. A word that stands in every second text or more counts next to
+        nothing.
 
         Parameters
         ----------
         most
             How many are returned at most; of equal ones those that were taught first.
         """
-        query = "SELECT number, facts FROM word_tables WHERE episode = ?"
-        place = self._database.execute(query, (episode,)).fetchone()
-        words = list(dict.fromkeys(words_of(question[:MOST_CHARACTERS])))[:MOST_WORDS]
-        if not place or not words:
-            return []
-        number, facts = place
-        if facts * len(words) <= MOST_RANKED:
-            return self._ranked(number, _any(words), most)
-        rare, rest = self._parted(number, facts, words)
-        found = self._ranked(number, _any(rare), most) if rare else []
-        if rest:
-            # Facts that have both come first here with what both add to their score.
-            more = self._ranked(number, f"({_any(rare)}) AND ({_any(rest)})", most)
-            scores = dict(found) | dict(more)
-            best = sorted(scores.items(), key=lambda item: (-item[1], item[0]))
-            found = [Found(*item) for item in best[:most]]
-        return found
-
-    def _parted(self, number: int, facts: int, words: list[str]) -> tuple[list[str], list[str]]:
-        """Return the words that choose the facts that are ranked, and those that only add."""
-        counts = {word: count for word in words if (count := self._count(number, facts, word))}
-        order = sorted(counts, key=lambda word: (counts[word], word))
-        # Others have no weight in BM25 as FTS5 reckons it, but take the longest.
-        order = [word for word in order if 2 * counts[word] < facts] or order[:1]
-        total, at = 0, 0
-        while at < len(order) and (not at or total + counts[order[at]] <= MOST_RANKED):
-            total, at = total + counts[order[at]], at + 1
-        return order[:at], order[at:]
-
-    def _count(self, number: int, facts: int, word: str) -> int:
-        """Return how many facts of an episode have a word."""
-        key = (number, facts, word)
-        if key in self._counts:
-            return self._counts[key]
-        query = f"SELECT count(*) FROM words_{number} WHERE words_{number} MATCH ?"
-        count = int(self._database.execute(query, (_any([word]),)).fetchone()[0])
-        # Within a transaction it may be taken back.
-        if not self._database.in_transaction:
-            if len(self._counts) >= _COUNTS:
-                self._counts.clear()
-            self._counts[key] = count
-        return count
-
-    def _ranked(self, number: int, match: str, most: int) -> list[Found]:
-        table = f"words_{number}"
-        query = (
-            f"SELECT rowid, -rank FROM {table} WHERE {table} MATCH ? ORDER BY rank, rowid LIMIT ?"
-        )
-        return [Found(*row) for row in self._database.execute(query, (match, most))]
+        matrix = self._index.matrix(episode)
+        many, scores = matrix.ids.size, np.zeros(matrix.ids.size)
+        mean = matrix.lengths.sum() / max(1, many) or 1.0
+        # In the order in which SQLite reckons, so that texts that fit alike come in the same one.
+        saturation = _K1 * (1 - _B + _B * matrix.lengths / mean)
+        for word in dict.fromkeys(words_of(question[:MOST_CHARACTERS])):
+            places, numbers = matrix.column(_column(word))
+            times = numbers.astype(float)
+            if has := places.size:
+                rarity = max(1e-6, math.log((many - has + 0.5) / (has + 0.5)))
+                scores[places] += rarity * (times * (_K1 + 1) / (times + saturation[places]))
+        return matrix.ranking(scores, most)
 
 
-def _any(words: Iterable[str]) -> str:
-    """Return an FTS5 query for any of these words; quoted, none of them is an operator."""
-    return " OR ".join(f'"{word}"' for word in words)
+@functools.lru_cache(maxsize=50_000)
+def _column(word: str) -> int:
+    return _hash(word) % (1 << 32)
+
+
+# ---------------------------------------------------------------- vectors
+
+
+class Embedding(Protocol):
+    """What makes vectors of texts."""
+
+    def __call__(self, texts: Sequence[str]) -> Array:
+        """Return a row of length 1 for each text, or of zeros where a text has nothing to say."""
+
+
+class Hashed:
+    """Vectors of hashed words and of their pieces of 3 to 5 characters; needs numpy alone.
+
+    A word weighs as much as it is long, for rare words are longer than frequent ones: one half
+    for itself, and one for its pieces, which it shares with words that are spelt alike. The same
+    text has the same vector in every process.
+    """
+
+    def __init__(self) -> None:
+        self._parts = functools.lru_cache(maxsize=50_000)(self._word)
+
+    def __call__(self, texts: Sequence[str]) -> Array:
+        """See `Embedding`."""
+        sums = np.zeros((len(texts), _DIMENSION))
+        for row, text in zip(sums, texts, strict=True):
+            for at, weights in map(self._parts, words_of(text)):
+                np.add.at(row, at, weights)
+        return _unit(sums)
+
+    def _word(self, word: str) -> tuple[Array, Array]:
+        """Return where a word adds to a vector, and how much."""
+        # What is a million letters long is no word.
+        inside = f"<{word}>"[:_MOST_LETTERS]
+        pieces = [
+            inside[at : at + size] for size in (3, 4, 5) for at in range(len(inside) - size + 1)
+        ]
+        hashes = np.array([_hash(f"={word}"), *map(_hash, pieces)], np.uint64)
+        weights = np.full(len(hashes), len(inside) - 2.0)
+        weights[1:] /= max(1, len(pieces)) ** 0.5
+        weights[hashes % 2 == 1] *= -1
+        return (hashes // 2 % _DIMENSION).astype(np.int64), weights
+
+
+class Encoder:
+    """Vectors of a model of `transformers`: the mean over the tokens of a text.
+
+    Parameters
+    ----------
+    name
+        A local folder, a hub name, or ``"lille"``; loaded when the first text comes.
+
+    Raises
+    ------
+    ParameterError
+        If the model cannot be found, or, with the first text, loaded.
+    MissingExtraError
+        If `torch` or `transformers` is not installed; with the first text.
+    """
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        try:
+            self._folder = checkpoints.folder(name)
+        except ParameterError as error:
+            raise ParameterError("embedding", name, f"'hashed', {error.allowed}") from error
+
+    @functools.cached_property
+    def _states(self) -> Any:
+        transformers = packages.load("transformers", "hf", "This embedding")
+        packages.load("torch", "hf", "This embedding")
+        try:
+            model = transformers.AutoModel.from_pretrained(self._folder).float()
+            tokenizer = transformers.AutoTokenizer.from_pretrained(self._folder)
+            return transformers.pipeline("feature-extraction", model=model, tokenizer=tokenizer)
+        except Exception as error:
+            allowed = f"a model that transformers can load ({checkpoints.reason(error)})"
+            raise ParameterError("embedding", self._name, allowed) from error
+
+    def __call__(self, texts: Sequence[str]) -> Array:
+        """See `Embedding`."""
+        limits = {"truncation": True, "max_length": _MOST_TOKENS}
+        rows = [
+            # What UTF-8 cannot hold, tokenizers cannot read.
+            np.mean(self._states(text.encode("utf-8", "replace").decode(), **limits)[0], axis=0)
+            for text in texts
+        ]
+        return _unit(np.array(rows))
+
+
+def _unit(rows: Array) -> Array:
+    """Return rows of length 1; zeros stay zeros."""
+    lengths = np.sqrt(np.square(rows).sum(axis=1, keepdims=True))
+    return np.asarray(rows / np.where(lengths > 0, lengths, 1), np.float32)
+
+
+def embedding(name: str) -> Embedding:
+    """Return an embedding by its name.
+
+    Raises
+    ------
+    ParameterError
+        If it is neither ``"hashed"`` nor a model that is there.
+    """
+    allowed = "'hashed', or the folder or the hub name of a model"
+    require(is_text(name), "embedding", name, allowed)
+    return Hashed() if name == "hashed" else Encoder(name)
+
+
+class VectorSearch:
+    """Finds texts by their vectors: the cosine with the question's, over all of an episode.
+
+    Parameters
+    ----------
+    store
+        Where the texts are kept; made with `tables`.
+    embedding
+        What makes the vectors.
+    """
+
+    tables = Index.tables("vectors")
+    """SQL that makes the table of vectors."""
+
+    def __init__(self, store: Store, embedding: Embedding) -> None:
+        self._index, self._embedding = Index(store, "vectors"), embedding
+
+    def add(self, episode: str, texts: Sequence[tuple[int, str]]) -> None:
+        """Keep the vectors of texts by their numbers in the store, within `Store.writing`."""
+        for fact, text in texts:
+            (vector,) = self._embedding([text])
+            columns = np.flatnonzero(vector)
+            self._index.add(episode, fact, columns, vector[columns])
+
+    def search(self, episode: str, question: str, most: int) -> list[Found]:
+        """Return the texts of an episode whose vectors fit that of a question, the best first.
+
+        Parameters
+        ----------
+        most
+            How many are returned at most; of equal ones those that were taught first. None has a
+            cosine of 0 or less.
+        """
+        (vector,) = self._embedding([question[:MOST_CHARACTERS]])
+        columns, matrix = np.flatnonzero(vector), self._index.matrix(episode)
+        return matrix.ranking(matrix.product(columns, vector[columns], np.float32), most)

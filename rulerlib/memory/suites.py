@@ -3,8 +3,9 @@
     python -m rulerlib.memory.suites --suite semantic --size 200 --seed 7 --out sets/hops.jsonl
 
 The same command makes the same bytes everywhere, and a larger set begins with the smaller one.
-Beside ``hops.jsonl`` stands ``hops.card.json``, which says what the set was made from and what is
-in it; see `rulerlib.memory.sets`.
+One line is one episode: its facts, with their times, marks and the characters where their values
+stand, and its questions. Beside ``hops.jsonl`` stands ``hops.card.json``: from what the set was
+made, a hash of its bytes, and what is in it.
 
 >>> recipe = Recipe("spatial", size=2, language="en", profile="easy")
 >>> recipe.knobs.grid_size
@@ -16,23 +17,22 @@ in it; see `rulerlib.memory.sets`.
 from __future__ import annotations
 
 import argparse
-import contextlib
 import dataclasses
 import hashlib
 import json
+import statistics
 import sys
-import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple, TextIO
+from typing import Any, NamedTuple
 
 import rulerlib
-from rulerlib import commands, fields, languages, paths, samples
+from rulerlib import commands, fields, languages, paths
 from rulerlib.errors import (
-    BusyError,
-    ParameterError,
+    DataError,
     RulerError,
     RunMismatchError,
     dictionary,
@@ -41,13 +41,13 @@ from rulerlib.errors import (
     whole_number,
 )
 from rulerlib.languages import Language
-from rulerlib.memory.sets import Item, card_of, check, contents
 from rulerlib.progress import Progress
+from rulerlib.samples import read_object
 from rulerlib.store import files
 from rulerlib.store.lock import alone
 from rulerlib.store.questions import compare
 from rulerlib.tasks import episodic, semantic, spatial
-from rulerlib.tasks.episodes import Episodes, fingerprint
+from rulerlib.tasks.episodes import Episode, Episodes, fingerprint
 
 
 class Suite(NamedTuple):
@@ -97,7 +97,7 @@ PROFILES: dict[str, dict[str, dict[str, Any]]] = {
 """What is set otherwise than in `SUITES`, by profile and suite."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Recipe:
     """All that decides the bytes of a set.
 
@@ -144,14 +144,13 @@ class Recipe:
         for name, least in (("size", 1), ("seed", 0), ("probes", 1)):
             whole_number(name, getattr(self, name), least)
         changes = dictionary("knobs", self.changes, '{"facts": 50}')
-        known = [each.name for each in dataclasses.fields(SUITES[self.suite].knobs)]
         for name in changes:
-            one_of("knob", name, known)
+            one_of("knob", name, vars(SUITES[self.suite].knobs))
         object.__setattr__(self, "changes", changes)
-        most = self.episodes.most_probes
-        allowed = f"at most {most}, the questions that an episode of {self.suite} has with"
-        allowed += " these knobs"
-        require(self.probes <= most, "probes", self.probes, allowed)
+        most, what = self.episodes.most_probes, f"the questions that an episode of {self.suite} has"
+        require(
+            self.probes <= most, "probes", self.probes, f"at most {most}, {what} with these knobs"
+        )
 
     @cached_property
     def knobs(self) -> Any:
@@ -189,6 +188,79 @@ class Recipe:
             yield Item(self.suite, self.language, knobs, episode)
 
 
+class Item(NamedTuple):
+    """An episode, and by which suite it was made: one line of a set.
+
+    Attributes
+    ----------
+    suite, language
+        ``"episodic"``, ``"da"``.
+    knobs
+        The settings of the suite, as plain data by name.
+    episode
+        What is taught and what is asked.
+    """
+
+    suite: str
+    language: str
+    knobs: dict[str, Any]
+    episode: Episode
+
+    def to_json(self) -> str:
+        """Return the line, without its newline; letters stay as they are (æ)."""
+        facts = [
+            {"number": fact.number, "text": fact.text, "day": fact.day, "session": fact.session,
+             "values": dict(fact.values), "rewarded": fact.rewarded, "pinned": fact.pinned}
+            for fact in self.episode.facts
+        ]  # fmt: skip
+        line = {
+            "id": self.episode.id,
+            "suite": self.suite,
+            "language": self.language,
+            "knobs": self.knobs,
+            "facts": facts,
+            "probes": [dataclasses.asdict(probe) for probe in self.episode.probes],
+        }
+        return json.dumps(line, ensure_ascii=False)
+
+
+def contents(items: Iterable[Item]) -> dict[str, Any]:
+    """Return what is in some episodes, as a card says it; the items are gone through once.
+
+    ``most_frequent_gold`` is the answer that is right most often, of several the first by letter,
+    and the share of questions that whoever always gives it gets right.
+    """
+    kinds, golds, sizes, most = Counter[str](), Counter[str](), list[int](), 0
+    for item in items:
+        probes = item.episode.probes
+        kinds.update(probe.kind for probe in probes)
+        for probe in probes:
+            golds.update(set(probe.golds))
+        sizes.append(len(item.episode.facts))
+        most = max(most, len(probes))
+    gold = min(golds, key=lambda text: (-golds[text], text), default="")
+    share = round(golds[gold] / max(1, kinds.total()), 4)
+    return {
+        "size": len(sizes),
+        "probes": most,
+        "kinds": dict(sorted(kinds.items())),
+        "most_frequent_gold": {"gold": gold, "share": share},
+        "facts": {"min": min(sizes), "median": statistics.median(sizes), "max": max(sizes)},
+    }
+
+
+# ---------------------------------------------------------------- sets on disk
+
+
+def card_of(path: str | Path) -> Path:
+    """Return where the card of a set stands.
+
+    >>> card_of("sets/events.jsonl").as_posix()
+    'sets/events.card.json'
+    """
+    return Path(path).with_suffix(".card.json")
+
+
 def write(recipe: Recipe, path: str | Path, quiet: bool = False) -> Path:
     """Write a set and its card, or keep the one that stands there if it is the same.
 
@@ -219,61 +291,39 @@ def write(recipe: Recipe, path: str | Path, quiet: bool = False) -> Path:
     path = paths.named("out", str(path) if isinstance(path, Path) else path, allowed)
     usable = path.suffix == ".jsonl" and (path.is_file() or not path.exists())
     require(usable, "out", str(path), allowed)
-    if _stands(path, recipe):
-        if files.leftovers(path, card_of(path)):
-            # Of a killed writer, unless somebody is at it, or the folder may only be read.
-            with contextlib.suppress(BusyError, ParameterError), alone(path):
-                files.remove_leftovers(path, card_of(path))
-        return path
-    with alone(path):
-        files.remove_leftovers(path, card_of(path))
-        # Another process may have been writing it until just now.
-        if not _stands(path, recipe):
-            _check_room(recipe, path.parent)
-            _write(recipe, path, quiet)
+    if not _stands(path, recipe):
+        with alone(path):
+            files.remove_leftovers(path, card_of(path))
+            # Another process may have been writing it until just now.
+            if not _stands(path, recipe):
+                _write(recipe, path, quiet)
     return path
 
 
-def _check_room(recipe: Recipe, folder: Path) -> None:
-    """Check that a disk can hold about as many bytes as a set has, judged by its first line."""
-    needed = recipe.size * len(next(iter(recipe)).to_json().encode())
-    has = files.free(folder)
-    allowed = f"smaller: it needs about {needed / 1e9:,.1f} GB, and {folder} has {has / 1e9:,.1f}"
-    require(needed <= has, "size", recipe.size, f"{allowed} GB free")
-
-
 def _write(recipe: Recipe, path: Path, quiet: bool) -> None:
-    known = hashlib.sha256()
-    with (
-        Progress(recipe.size, recipe.suite, quiet) as progress,
-        files.replacing(path) as file,
-    ):
-        found = contents(_writing(recipe, file, known.update, progress))
+    needed = recipe.size * len(next(iter(recipe)).to_json().encode())
+    has = files.free(path.parent)
+    allowed = f"smaller: it needs about {needed / 1e9:,.1f} GB, and {path.parent} has"
+    require(needed <= has, "size", recipe.size, f"{allowed} {has / 1e9:,.1f} GB free")
+    digest = hashlib.sha256()
+    with Progress(recipe.size, recipe.suite, quiet) as progress, files.replacing(path) as file:
+
+        def writing() -> Iterator[Item]:
+            for item in recipe:
+                line = item.to_json() + "\n"
+                file.write(line)
+                digest.update(line.encode())
+                progress.advance(1)
+                yield item
+
+        held = contents(writing())
         made = {**recipe.to_dict(), "profile": recipe.profile, "rulerlib": rulerlib.__version__}
         # First the card: a set that is there has one, even if we are killed in between.
-        files.write_object(card_of(path), {**made, **found, "sha256": known.hexdigest()})
-
-
-def _writing(
-    recipe: Recipe, file: TextIO, heard: Callable[[bytes], object], progress: Progress
-) -> Iterator[Item]:
-    """Yield the items of a recipe, each when its line was written and heard."""
-    for item in recipe:
-        line = item.to_json() + "\n"
-        file.write(line)
-        heard(line.encode())
-        progress.advance(1)
-        yield item
+        files.write_object(card_of(path), {**made, **held, "sha256": digest.hexdigest()})
 
 
 def _stands(path: Path, recipe: Recipe) -> bool:
-    """Return whether the set of a recipe stands there already, whole.
-
-    Raises
-    ------
-    RunMismatchError, DataError
-        As `write`.
-    """
+    """Return whether the set of a recipe stands there already, whole."""
     if not path.exists():
         return False
     about = card_of(path)
@@ -282,9 +332,12 @@ def _stands(path: Path, recipe: Recipe) -> bool:
             f"{path} stands there without its card {about.name}, so another tool made it: remove"
             " it or choose another name."
         )
-    card, wanted = samples.read_object(about), json.loads(json.dumps(recipe.to_dict()))
-    compare(path, card, wanted, remedy="remove it or choose another name")
-    check(path)
+    card, remedy = read_object(about), "remove it or choose another name"
+    compare(path, card, json.loads(json.dumps(recipe.to_dict())), remedy=remedy)
+    with path.open("rb") as file:
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
+    if digest != card.get("sha256"):
+        raise DataError(f"{path}: damaged (its bytes are not those that {about.name} knows).")
     return True
 
 
@@ -314,18 +367,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = _parser().parse_args(arguments)
     numbers = {name: fields.value(getattr(given, name)) for name in ("size", "seed", "probes")}
     names = {name: getattr(given, name) for name in ("suite", "language", "profile")}
-    with warnings.catch_warnings(record=True) as told:
-        warnings.simplefilter("always")
-        try:
-            path = write(
-                Recipe(**names, **numbers, changes=fields.settings("knob", given.knob, "facts=50")),
-                given.out,
-            )
-        except RulerError as error:
-            print(error, file=sys.stderr)
-            return 2
-    for each in told:
-        print(each.message, file=sys.stderr)
+    try:
+        knobs = fields.settings("knob", given.knob, "facts=50")
+        path = write(Recipe(**names, **numbers, changes=knobs), given.out)
+    except RulerError as error:
+        print(error, file=sys.stderr)
+        return 2
     print(f"{path}: {numbers['size']} episodes of {given.suite}, described in {card_of(path).name}")
     return 0
 

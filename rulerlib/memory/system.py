@@ -1,23 +1,92 @@
-"""A memory system: it is taught facts, keeps what it will in a store, and recalls for a question.
+"""A memory system: it is taught texts, keeps what it will in a folder, and recalls for a question.
 
-A system never sees an answer: it is taught texts, with their times and marks, and asked questions.
-What it recalls are texts, which `rulerlib.memory` puts into a prompt by one template for all.
+A system never sees an answer: it is taught texts with their times and marks, and asked questions.
+Ours keep the texts of all episodes in one SQLite file, a `Store`; a memory of somebody else keeps
+them as it likes, see `rulerlib.memory.outside`.
+
+>>> import pathlib, tempfile
+>>> path = pathlib.Path(tempfile.mkdtemp()) / "facts.sqlite"
+>>> store = Store(path)
+>>> with store.writing():
+...     store.add("events-0", Text("Birmund repaired a boat.", number=0, day=2))
+1
+>>> store.close()
+>>> [(text, text.day) for text in Store(path).texts("events-0")]
+[('Birmund repaired a boat.', 2)]
 """
 
 from __future__ import annotations
 
+import contextlib
+import json
+import sqlite3
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, Self
 
-from rulerlib.errors import DataError
+from rulerlib.errors import BusyError, DataError
 from rulerlib.languages import Language
-from rulerlib.memory.store import Store
 from rulerlib.tasks.episodes import Fact
 
-Surprise = Callable[[str], float]
-"""A function that returns how unexpected a text is, 0 to 1."""
+# Of the tables below; a store of another one is refused.
+VERSION = 3
+
+# Seconds that a second writer waits for the first one.
+PATIENCE = 10
+
+_FACTS = """
+CREATE TABLE facts (
+    id INTEGER PRIMARY KEY, episode TEXT NOT NULL, number INTEGER NOT NULL, text TEXT NOT NULL,
+    day INTEGER NOT NULL, session INTEGER NOT NULL, rewarded INTEGER NOT NULL,
+    pinned INTEGER NOT NULL, UNIQUE (episode, number)
+);
+CREATE TABLE notes (name TEXT PRIMARY KEY, value TEXT NOT NULL);
+"""
+
+
+class Text(str):
+    """A text that is taught, with its times and marks, and nothing of what it means.
+
+    Attributes
+    ----------
+    number
+        Its place in the episode, from 0.
+    day
+        When it took place or was told, in days from the beginning of the episode.
+    session
+        In which session it is taught, from 0.
+    rewarded, pinned
+        Whether it paid to know such a thing, and whether somebody asked for it to be kept.
+    surprise
+        How unexpected it is to the model that is asked later, 0 to 1; None: nobody said so.
+    id
+        Its number in a `Store` that keeps it; 0 elsewhere.
+    """
+
+    number: int
+    day: int
+    session: int
+    rewarded: bool
+    pinned: bool
+    surprise: float | None
+    id: int
+
+    def __new__(
+        cls, text: str, number: int = 0, day: int = 0, session: int = 0, rewarded: bool = False,
+        pinned: bool = False, surprise: float | None = None, id: int = 0,  # noqa: A002
+    ) -> Self:  # fmt: skip
+        """Return a text with its marks."""
+        made = super().__new__(cls, text)
+        made.number, made.day, made.session, made.id = number, day, session, id
+        made.rewarded, made.pinned, made.surprise = bool(rewarded), bool(pinned), surprise
+        return made
+
+    @classmethod
+    def of(cls, fact: Fact, surprise: float | None = None) -> Self:
+        """Return the text of a fact, without what the fact says of its meaning."""
+        marks = fact.number, fact.day, fact.session, fact.rewarded, fact.pinned
+        return cls(fact.text, *marks, surprise)
 
 
 class Recalled(NamedTuple):
@@ -28,90 +97,49 @@ class Recalled(NamedTuple):
     text
         What is put into the prompt.
     numbers
-        The facts of the episode that it comes from, by their numbers.
+        The facts of the episode that it comes from, by their numbers; none where nobody says.
     score
         How well it fits; a system's own scale, on which more is better.
     """
 
     text: str
-    numbers: tuple[int, ...]
-    score: float
+    numbers: tuple[int, ...] = ()
+    score: float = 0.0
 
 
 class System(ABC):
-    """A memory system on one store.
+    """A memory system on one folder.
 
     Parameters
     ----------
-    store
-        Its store; `create` and `open` make one.
+    folder
+        Where it keeps what it is taught; what stands there is gone on with.
     settings
         Its settings, a frozen dataclass of its own.
     language
         The language of what it is taught.
-    """
 
-    name: ClassVar[str]
-    """``"rag"``."""
+    Raises
+    ------
+    DataError
+        If what stands there is damaged or of another version.
+    """
 
     tables: ClassVar[str] = ""
     """SQL that makes the tables it needs beside the facts."""
 
-    def __init__(self, store: Store, settings: Any, language: Language) -> None:
-        self.store, self.settings, self.language = store, settings, language
+    counted: ClassVar[tuple[str, ...]] = ()
+    """What it counts beside requests and hits."""
+
+    def __init__(self, folder: str | Path, settings: Any, language: Language) -> None:
+        self.store = Store(Path(folder) / "store.sqlite", self.tables)
+        self.settings, self.language = settings, language
         # What happened since it was opened, by name.
-        self.counts: dict[str, int] = {"requests": 0, "hits": 0}
-
-    @classmethod
-    @abstractmethod
-    def about(cls, settings: Any, language: Language) -> dict[str, Any]:
-        """Return what its store must have been made with, as plain data."""
-
-    @classmethod
-    def create(cls, path: str | Path, settings: Any, language: Language, suite: str) -> Self:
-        """Return the system on a new, empty store.
-
-        Raises
-        ------
-        ParameterError
-            If the file is there already or cannot be made.
-        """
-        about = {"system": cls.name, "suite": suite, **cls.about(settings, language)}
-        return cls(Store.create(path, about, cls.tables), settings, language)
-
-    @classmethod
-    def open(cls, path: str | Path, settings: Any, language: Language, suite: str) -> Self:
-        """Return the system on a store that was taught.
-
-        Raises
-        ------
-        DataError
-            If there is no store, it is damaged or of another version, or holds nothing.
-        RunMismatchError
-            If it was made for another suite or with other settings: names the first difference.
-        """
-        about = {"system": cls.name, "suite": suite, **cls.about(settings, language)}
-        store = Store.open(path, about)
-        if not store.count():
-            store.close()
-            raise DataError(
-                f"{path}: the store holds nothing: teach first, or see what its gate kept."
-            )
-        return cls(store, settings, language)
+        self.counts: dict[str, int] = dict.fromkeys(("requests", "hits", *self.counted), 0)
 
     @abstractmethod
-    def teach(self, episode: str, facts: Iterable[Fact], surprise: Surprise | None = None) -> None:
-        """Teach the facts of an episode, all of them or, where an error or a kill comes, none.
-
-        Parameters
-        ----------
-        episode
-            Its name.
-        facts
-            In their order.
-        surprise
-            How unexpected a text is to the reader; None: it is not known, and counts as 0.
-        """
+    def teach(self, episode: str, texts: Sequence[Text]) -> None:
+        """Teach texts of an episode in their order; where an error or a kill comes, none."""
 
     @abstractmethod
     def recall(self, episode: str, question: str) -> list[Recalled]:
@@ -120,14 +148,142 @@ class System(ABC):
         Each call counts as a request, and as a hit where something is recalled.
         """
 
+    def stored(self) -> int:
+        """Return how many texts it keeps."""
+        return self.store.count()
+
     def telemetry(self) -> dict[str, float]:
         """Return what happened since it was opened, and how much the store holds, by name."""
-        return {
-            **self.counts,
-            "stored": self.store.count(),
-            "bytes": self.store.path.stat().st_size,
-        }
+        size = self.store.path.stat().st_size
+        return {**self.counts, "stored": self.stored(), "bytes": size}
 
     def close(self) -> None:
-        """Close the store."""
-        self.store.close()
+        """Close its files."""
+        self.store.database.close()
+
+
+class Store:
+    """The texts of one or many episodes in an SQLite file, and the tables that a system adds.
+
+    Parameters
+    ----------
+    path
+        The file; it is made where it is not there.
+    tables
+        SQL that makes further tables, a statement before each semicolon.
+
+    Attributes
+    ----------
+    database
+        The connection, for the tables of a system.
+
+    Raises
+    ------
+    DataError
+        If the file is no store, damaged, or of another version.
+    """
+
+    def __init__(self, path: str | Path, tables: str = "") -> None:
+        self.path = Path(path)
+        new = not self.path.exists()
+        try:
+            # Transactions begin and end where `writing` says, not where Python thinks they should.
+            self.database = sqlite3.connect(path, timeout=PATIENCE, isolation_level=None)
+            if new:
+                with self.writing():
+                    for statement in filter(str.strip, (_FACTS + tables).split(";")):
+                        self.database.execute(statement)
+                    self.database.execute(f"PRAGMA user_version = {VERSION}")
+            (version,) = self.database.execute("PRAGMA user_version").fetchone()
+            self.count()
+        except sqlite3.Error as error:
+            raise DataError(f"{path}: not a store, or damaged ({error}).") from error
+        if version != VERSION:
+            self.database.close()
+            raise DataError(
+                f"{path}: a store of version {version}; this is version {VERSION}: teach anew."
+            )
+
+    def close(self) -> None:
+        """Close the file."""
+        self.database.close()
+
+    @contextlib.contextmanager
+    def writing(self) -> Iterator[None]:
+        """Write all that is changed within at once, or, where an error or a kill comes, nothing.
+
+        Raises
+        ------
+        BusyError
+            If another process is writing.
+        DataError
+            If the file is damaged or full.
+        """
+        try:
+            self.database.execute("BEGIN IMMEDIATE")
+            try:
+                yield
+            except BaseException:
+                self.database.execute("ROLLBACK")
+                raise
+            self.database.execute("COMMIT")
+        except sqlite3.OperationalError as error:
+            if "locked" in str(error):
+                raise BusyError(f"{self.path}: another process is writing it.") from error
+            raise DataError(f"{self.path}: cannot be written ({error}).") from error
+        except sqlite3.DatabaseError as error:
+            raise DataError(f"{self.path}: damaged ({error}).") from error
+
+    def add(self, episode: str, text: Text) -> int:
+        """Keep a text, within `writing`, and return its number in the store, from 1.
+
+        Raises
+        ------
+        DataError
+            If the episode was taught a text of this number before.
+        """
+        row = (
+            episode, text.number, str(text), text.day, text.session, text.rewarded, text.pinned,
+        )  # fmt: skip
+        query = f"INSERT INTO facts VALUES (NULL{', ?' * len(row)})"
+        try:
+            added = self.database.execute(query, row).lastrowid
+        except sqlite3.IntegrityError as error:
+            repeated = f"the episode {episode!r} was taught a text {text.number} before"
+            raise DataError(f"{self.path}: {repeated}.") from error
+        assert added is not None
+        return added
+
+    def texts(self, episode: str) -> list[Text]:
+        """Return the texts of an episode in the order in which they were taught."""
+        query = "SELECT * FROM facts WHERE episode = ? ORDER BY id"
+        return [_text(row) for row in self.database.execute(query, (episode,))]
+
+    def of(self, ids: Sequence[int]) -> list[Text]:
+        """Return texts by their numbers in the store, in the order of these."""
+        query = "SELECT * FROM facts WHERE id = ?"
+        return [_text(self.database.execute(query, (number,)).fetchone()) for number in ids]
+
+    def note(self, name: str, value: Any) -> None:
+        """Keep plain data under a name, such as that of an episode, within `writing`."""
+        text = json.dumps(value, ensure_ascii=False)
+        self.database.execute("REPLACE INTO notes VALUES (?, ?)", (name, text))
+
+    def notes(self) -> Iterator[tuple[str, Any]]:
+        """Yield all plain data that is kept, with its name."""
+        for name, value in self.database.execute("SELECT * FROM notes"):
+            yield name, json.loads(value)
+
+    def noted(self, name: str) -> Any:
+        """Return the plain data that is kept under a name; None: there is none."""
+        row = self.database.execute("SELECT value FROM notes WHERE name = ?", (name,)).fetchone()
+        return None if row is None else json.loads(row[0])
+
+    def count(self) -> int:
+        """Return how many texts there are."""
+        return int(self.database.execute("SELECT count(*) FROM facts").fetchone()[0])
+
+
+def _text(row: Sequence[Any]) -> Text:
+    number, _, place, text, day, session, rewarded, pinned = row
+    return Text(text, place, day, session, rewarded, pinned, id=number)

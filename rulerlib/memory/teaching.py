@@ -1,11 +1,11 @@
-"""Teaching and replay: the facts of a set of episodes go into the store of a memory system.
+"""Teaching and replay: the facts of some episodes go into the folder of a memory system.
 
-A system is given facts and nothing else: no question and no answer comes near a store. The store is
+A system is given texts and nothing else: no question and no answer comes near it. Its folder is
 made under another name, and gets its own when all was taught, so that what a kill leaves unfinished
 is made anew and holds the same.
 
-Where episodes have several sessions, the first one of each is taught, then the second one of each,
-and so on. Between them nothing is left but the file: the system is closed and opened again.
+Where episodes have several sessions, the first session of each is taught, then the second of each,
+and so on. Between them nothing is left but the folder: the system is closed and opened again.
 """
 
 from __future__ import annotations
@@ -14,95 +14,78 @@ import contextlib
 import os
 import shutil
 import time
+from bisect import bisect_left, bisect_right, insort
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
 from rulerlib import samples
-from rulerlib.errors import DataError
-from rulerlib.memory import guards, relation_teaching, sets, suites, work
-from rulerlib.memory.episodic_index import EpisodicIndex
-from rulerlib.memory.relation_graph import RelationGraph
-from rulerlib.memory.surprise import surprises
-from rulerlib.memory.system import Surprise, System
+from rulerlib.errors import DataError, RulerError
+from rulerlib.memory import presets, work
+from rulerlib.memory.system import System, Text
 from rulerlib.memory.work import Work
-from rulerlib.models import Model
+from rulerlib.models import Likelihood, Model
 from rulerlib.samples import Record
 from rulerlib.store import files, questions
 from rulerlib.store.lock import alone
 from rulerlib.tasks.episodes import Episode
 
-_HALF = "unfinished-"
+SEMANTIC = "semantic"
+"""The folder, within that of a system, of the semantic store that was handed what was rehearsed."""
 
-GRAPH = relation_teaching.Settings(gate=False, fast_track=False)
-"""A semantic store that is handed facts: what was rehearsed is worth keeping, so no gate asks."""
-
-Reader = Callable[[], Model]
-"""A function that returns the model that will be asked, loaded at most once."""
+# What was rehearsed is worth keeping, so no gate asks.
+_OPEN = {"gate": False, "fast_track": False}
 
 
-def teach(job: Work, reader: Reader) -> None:
-    """Make the set of a piece of work, and teach it to its memory system, where it has one.
+class GuardError(RulerError):
+    """A guard stopped a run of a memory; the message says what is wrong with it."""
 
-    What was taught before is not taught again.
+
+def teach(job: Work, reader: Callable[[], Model]) -> None:
+    """Teach the episodes of a piece of work to its memory system, where it has one, once.
 
     Parameters
     ----------
     reader
-        Asked for its surprise, where the preset wants to know it.
+        Returns the model that will be asked, which says how unexpected a text is where the preset
+        wants to know it.
 
     Raises
     ------
     GuardError
-        If the store is empty after teaching.
+        If nothing is stored after teaching.
     RunMismatchError
-        If the set or the store was made with other settings: names the first that differs.
+        If the store was taught by other settings: names the first that differs.
     DataError
-        If what stands there is damaged, or a session has nothing to teach.
+        If what stands there is damaged.
     ParameterError
         If the engine cannot say how unexpected a text is, or a file cannot be written.
     BusyError
         If another process is teaching the same.
     """
-    _make_set(job)
     if not job.settings.stores or is_taught(job):
         return
-    path = job.file(work.STORE)
-    with alone(path):
+    store = job.file(work.STORE)
+    with alone(store):
         if is_taught(job):
             return
-        made = path.with_name(_HALF + path.name)
-        _remove(made)
         begin = time.perf_counter()
         with contextlib.ExitStack() as stack:
-            of_reader = None
+            surprises = None
             if job.settings.surprise == "reader":
-                of_reader = stack.enter_context(Surprises(job.surprise_path, reader()).writing())
-            told = _Teaching(job, made, of_reader).run()
+                surprises = stack.enter_context(Surprises(job.surprise_path, reader()).writing())
+            made = _begun(store)
+            told = _taught(job, made, surprises)
+        _finish(made, store)
         seconds = round(time.perf_counter() - begin, 3)
-        os.replace(made, path)
-        files.write_object(
-            job.file(work.TEACHING),
-            {"preset": job.settings.to_dict(), **told, "seconds": seconds},
-        )
-
-
-# The sets that this process has made or checked, and when each was changed last.
-_MADE: dict[Path, int] = {}
-
-
-def _make_set(job: Work) -> None:
-    """Make the set of a piece of work, or check the one that stands there, once for all presets."""
-    path = job.set_path
-    if not path.exists() or _MADE.get(path) != path.stat().st_mtime_ns:
-        suites.write(job.recipe, path, quiet=True)
-        _MADE[path] = path.stat().st_mtime_ns
+        about = {"preset": job.settings.to_dict(), **told, "seconds": seconds}
+        files.write_object(job.file(work.TEACHING), about)
 
 
 def is_taught(job: Work) -> bool:
-    """Return whether the store of a piece of work was taught, by the preset as it is now.
+    """Return whether a piece of work was taught, by its preset as it is now.
 
     Raises
     ------
@@ -110,108 +93,67 @@ def is_taught(job: Work) -> bool:
         If it was taught by other settings: names the first that differs.
     """
     about = job.file(work.TEACHING)
-    if not about.exists():
-        return False
-    check_preset(about, samples.read_object(about).get("preset"), job)
-    return True
+    if about.exists():
+        check_preset(about, job)
+    return about.exists() and job.file(work.STORE).is_dir()
 
 
-def check_preset(path: Path, was: Any, job: Work) -> None:
-    """Check that a file was written by the preset of a piece of work as it is now.
+def is_rehearsed(job: Work) -> bool:
+    """Return whether what was taught was rehearsed."""
+    return job.file(work.REPLAY).exists() and job.file(work.REHEARSED).is_dir()
+
+
+def check_preset(path: Path, job: Work) -> dict[str, Any]:
+    """Return what a file of a piece of work says, written by its preset as it is now.
 
     Raises
     ------
     RunMismatchError
-        If not: names the first setting that differs.
+        If it was written by other settings: names the first that differs.
     """
-    remedy = f"remove {path.parent}, or choose another root"
-    was = was if isinstance(was, dict) else {}
-    questions.compare(path, was, job.settings.to_dict(), remedy=remedy)
+    values, now = samples.read_object(path), job.settings.to_dict()
+    was = values.get("settings", values).get("preset") or {}
+    # Earlier versions had settings that are constants now.
+    before = was.get("settings") or {}
+    was = {**was, "settings": {name: before.get(name) for name in now["settings"]}}
+    questions.compare(path, was, now, remedy=f"remove {path.parent}, or choose another root")
+    return values
 
 
-def opened(job: Work, path: Path | None = None) -> System:
-    """Return the memory system of a piece of work on its store, or on another file.
-
-    Raises
-    ------
-    DataError, RunMismatchError
-        As `rulerlib.memory.system.System.open`.
-    """
-    preset = job.settings
-    assert preset.kind is not None
-    path = path or job.file(work.STORE)
-    return preset.kind.open(path, preset.system_settings, job.pack, job.suite)
-
-
-class _Teaching:
-    """Teaches the episodes of a set to a new store."""
-
-    def __init__(self, job: Work, path: Path, of_reader: Surprises | None) -> None:
-        self._job, self._path, self._of_reader = job, path, of_reader
-        self._name = job.settings.short
-        self._facts = 0
-
-    def run(self) -> dict[str, Any]:
-        """Teach all sessions, and return what came of it, as plain data."""
-        preset, counts, episodes = self._job.settings, Counter[str](), 0
-        assert preset.kind is not None
-        self._path.parent.mkdir(parents=True, exist_ok=True)
-        arguments = preset.system_settings, self._job.pack, self._job.suite
-        system, sessions, last = preset.kind.create(self._path, *arguments), 0, 0
-        while sessions <= last:
-            if sessions:
-                counts.update(system.counts)
-                system = self._flushed(system, sessions)
-            told = 0
-            for episode in sets.held(self._job.set_path):
-                last = max(last, episode.facts[-1].session)
-                episodes += not sessions
-                told += self._teach(system, episode, sessions)
-            if not told:
-                system.close()
-                sentence = f"in session {sessions}, though others follow: nothing is taught"
-                raise DataError(f"{self._job.set_path}: nothing to teach {sentence}.")
-            sessions += 1
+def _taught(job: Work, folder: Path, surprises: Surprises | None) -> dict[str, Any]:
+    """Teach all sessions, and return what came of it, as plain data."""
+    counts, facts, session, last = Counter[str](), 0, 0, 0
+    while session <= last:
+        system = job.settings.opened(folder, job.pack)
+        for episode in job.episodes():
+            last = max(last, episode.facts[-1].session)
+            unexpected = iter(surprises.of(episode) if surprises else [None] * len(episode.facts))
+            marked = [Text.of(fact, next(unexpected)) for fact in episode.facts]
+            texts = [text for text in marked if text.session == session]
+            if texts:
+                system.teach(episode.id, texts)
+                facts += len(texts)
         counts.update(system.counts)
-        stored, telemetry = system.store.count(), {**system.telemetry(), **counts}
+        telemetry, stored = {**system.telemetry(), **counts}, system.stored()
         system.close()
-        guards.taught(self._name, stored, self._facts)
-        return {
-            "episodes": episodes,
-            "facts": self._facts,
-            "sessions": sessions,
-            "stored": stored,
-            "telemetry": telemetry,
-        }
-
-    def _teach(self, system: System, episode: Episode, session: int) -> int:
-        """Teach the facts of a session of an episode, and return how many these are."""
-        facts = [fact for fact in episode.facts if fact.session == session]
-        if facts:
-            unexpected = None if self._of_reader is None else self._of_reader.of(episode)
-            system.teach(episode.id, facts, unexpected)
-        self._facts += len(facts)
-        return len(facts)
-
-    def _flushed(self, system: System, session: int) -> System:
-        """Return the system as another process would find it: all but its file is forgotten."""
-        kept = system.store.count()
-        system.close()
-        if not kept:
-            raise DataError(
-                f"Session {session} begins with nothing taught: {self._name} kept none of the"
-                f" {self._facts} facts before it, so there is nothing to flush."
+        session += 1
+        if not stored:
+            what = f"kept none of the {facts} facts before it, so there is nothing to flush"
+            raise GuardError(
+                f"Session {session} begins with nothing taught: {job.settings.short} {what}."
+                if session <= last
+                else f"The store of {job.settings.short} is empty after teaching: of {facts} facts"
+                " its gate kept none."
             )
-        return opened(self._job, self._path)
+    done = {"episodes": job.size, "facts": facts, "sessions": session, "stored": stored}
+    return {**done, "telemetry": telemetry}
 
 
 # ---------------------------------------------------------------- replay
 
 
 def replay(job: Work) -> None:
-    """Rehearse what was taught, where the preset says so, once.
-
-    The store as it was taught is set aside until that is done, so that a kill leaves either.
+    """Rehearse what was taught, where the preset says so, once: in a copy of the store.
 
     Raises
     ------
@@ -220,71 +162,111 @@ def replay(job: Work) -> None:
     RunMismatchError, BusyError, ParameterError
         As `teach`.
     """
-    rehearsal = job.settings.replay
+    rehearsal, about = job.settings.replay, job.file(work.REPLAY)
     if rehearsal is None or not job.settings.rehearses:
         return
-    path, before, about = job.file(work.STORE), job.file(work.TAUGHT), job.file(work.REPLAY)
+    store, rehearsed = job.file(work.STORE), job.file(work.REHEARSED)
     if not is_taught(job):
-        raise DataError(f"{path}: there is nothing to rehearse; teach first.")
-    with alone(path):
-        if not about.exists():
-            if not before.exists():
-                os.replace(path, before)
-            made = path.with_name(_HALF + path.name)
-            _remove(made)
-            shutil.copyfile(before, made)
-            begin = time.perf_counter()
-            system: Any = opened(job, made)
-            system.replay(rehearsal.steps, rehearsal.mix, seed=job.seed)
-            if rehearsal.consolidate is not None:
-                _consolidate(job, system, rehearsal.consolidate)
-            telemetry = system.telemetry()
-            system.close()
-            os.replace(made, path)
-            seconds = round(time.perf_counter() - begin, 3)
-            told = {**rehearsal.to_dict(), "seed": job.seed, "telemetry": telemetry}
-            files.write_object(about, {**told, "seconds": seconds})
-        _remove(before)
+        raise DataError(f"{store}: there is nothing to rehearse; teach first.")
+    with alone(rehearsed):
+        if is_rehearsed(job):
+            return
+        begin, made = time.perf_counter(), _begun(rehearsed)
+        shutil.copytree(store, made, dirs_exist_ok=True)
+        system: Any = job.settings.opened(made, job.pack)
+        system.replay(rehearsal["steps"], rehearsal["mix"], seed=job.seed)
+        if rehearsal["consolidate"] is not None:
+            (made / SEMANTIC).mkdir()
+            graph = _graph(job, made)
+            system.consolidate(graph, rehearsal["consolidate"])
+            graph.close()
+        telemetry = system.telemetry()
+        system.close()
+        _finish(made, rehearsed)
+        seconds = round(time.perf_counter() - begin, 3)
+        told = {"seed": job.seed, "telemetry": telemetry, "seconds": seconds}
+        files.write_object(about, {**(job.settings.to_dict()["replay"] or {}), **told})
 
 
-def _consolidate(job: Work, system: EpisodicIndex, least: int) -> None:
-    """Hand what was rehearsed at least so often to a semantic store, made anew."""
-    path = job.file(work.SEMANTIC)
-    made = path.with_name(_HALF + path.name)
-    _remove(made)
-    graph = RelationGraph.create(made, GRAPH, job.pack, job.suite)
-    system.consolidate(graph, least)
-    graph.close()
-    os.replace(made, path)
-
-
-def semantic(job: Work) -> RelationGraph | None:
-    """Return the semantic store beside the episodic one; None where it was handed nothing.
+def opened(job: Work) -> tuple[System, System | None]:
+    """Return the system that is asked, and the semantic store that is asked beside it, if any.
 
     Raises
     ------
-    DataError, RunMismatchError
-        As `rulerlib.memory.system.System.open`.
+    DataError
+        If nothing was taught, or a store is missing or damaged.
     """
-    rehearsal = job.settings.replay
-    if rehearsal is None or rehearsal.consolidate is None or not job.settings.rehearses:
-        return None
-    if not samples.read_object(job.file(work.REPLAY))["telemetry"]["consolidated"]:
-        return None
-    return RelationGraph.open(job.file(work.SEMANTIC), GRAPH, job.pack, job.suite)
+    taught, rehearses = is_taught(job), job.settings.rehearses
+    folder = job.file(work.REHEARSED if rehearses else work.STORE)
+    if not taught or (rehearses and not is_rehearsed(job)):
+        step = "replay" if taught else "teach"
+        raise DataError(f"{folder}: not ready to be asked; {step} first.")
+    system = job.settings.opened(folder, job.pack)
+    if not system.stored():
+        system.close()
+        raise DataError(f"{folder}: the store holds nothing: see what its gate kept.")
+    semantic = _graph(job, folder) if rehearses and (folder / SEMANTIC).is_dir() else None
+    if semantic is not None and not semantic.stored():
+        semantic.close()
+        semantic = None
+    return system, semantic
 
 
-def _remove(path: Path) -> None:
-    """Remove a store and what SQLite left beside it when it was killed."""
-    for name in (path.name, f"{path.name}-journal", f"{path.name}-wal", f"{path.name}-shm"):
-        path.with_name(name).unlink(missing_ok=True)
+def _graph(job: Work, folder: Path) -> System:
+    return presets.opened("sgc_rss", folder / SEMANTIC, job.pack, **_OPEN)
+
+
+def _begun(path: Path) -> Path:
+    """Return an empty folder for what gets the name of another one when it is finished."""
+    made = path.with_name(f"unfinished-{path.name}")
+    shutil.rmtree(made, ignore_errors=True)
+    try:
+        made.mkdir(parents=True)
+    except OSError as error:
+        raise files.unwritable(made, error) from error
+    return made
+
+
+def _finish(made: Path, path: Path) -> None:
+    """Give a folder its own name."""
+    shutil.rmtree(path, ignore_errors=True)
+    os.replace(made, path)
 
 
 # ---------------------------------------------------------------- surprise
 
 
+def ranked(likelihoods: Iterable[Likelihood]) -> Iterator[float]:
+    """Yield how unexpected each text is beside those before it, above 0 and at most 1.
+
+    A reader says how likely a text is: the mean negative log likelihood of its tokens. What that
+    number is worth differs from reader to reader and from language to language, by far more than
+    between two facts. So it is held against the texts that were taught before: of ``n`` texts, the
+    text itself included, ``k`` of which are expected more and ``e`` alike, itself included, it is
+    ``(k + (e + 1) / 2) / n``.
+
+    >>> told = [Likelihood(20.0, 10), Likelihood(30.0, 10), Likelihood(10.0, 10)]
+    >>> [round(surprise, 2) for surprise in ranked(told)]
+    [1.0, 1.0, 0.33]
+
+    Parameters
+    ----------
+    likelihoods
+        How likely the texts are to the reader, in their order. Those of which no token was
+        predicted count as fully expected.
+    """
+    rising: list[float] = []
+    for likelihood in likelihoods:
+        value = likelihood.nll / likelihood.tokens if likelihood.tokens else 0.0
+        # In half precision, the last digits depend on what is read beside a text.
+        value = float(f"{value:.3g}")
+        insort(rising, value)
+        below, alike = bisect_left(rising, value), bisect_right(rising, value)
+        yield (below + (alike - below + 1) / 2) / len(rising)
+
+
 @dataclass(slots=True)
-class _Read(Record):
+class _Unexpected(Record):
     """How unexpected the facts of an episode are, in their order, as a line of a file."""
 
     needed: ClassVar[frozenset[str]] = frozenset({"id", "surprise"})
@@ -294,7 +276,7 @@ class _Read(Record):
 
 
 class Surprises:
-    """How unexpected the facts of a set are to a reader, kept in a file that all presets share.
+    """How unexpected the facts of episodes are to a reader, kept in a file that all presets share.
 
     The facts of an episode are read as one batch, so that they always have the same neighbours.
 
@@ -308,45 +290,38 @@ class Surprises:
 
     def __init__(self, path: Path, reader: Model) -> None:
         self._path, self._reader = path, reader
-        self._known: dict[str, list[float]] = {}
+        self._read: dict[str, list[float]] = {}
 
     @contextlib.contextmanager
-    def writing(self) -> Any:
+    def writing(self) -> Iterator[Surprises]:
         """Be the only one that adds to the file; a line that a kill cut off is cut away."""
         with alone(self._path):
             end = 0
             if self._path.exists():
-                for record, place in samples.read_placed(self._path, _Read, unfinished=True):
-                    self._known[record.id], end = record.surprise, place[1]
-                if self._path.stat().st_size > end:
-                    os.truncate(self._path, end)
+                for record, place in samples.read_placed(self._path, _Unexpected, unfinished=True):
+                    self._read[record.id], end = record.surprise, place[1]
+                os.truncate(self._path, end)
             yield self
 
-    def of(self, episode: Episode) -> Surprise:
-        """Return how unexpected the texts of an episode are, by the text.
+    def of(self, episode: Episode) -> list[float]:
+        """Return how unexpected each fact of an episode is.
 
         Raises
         ------
         DataError
             If the file has another number of facts for it.
         """
-        texts = [fact.text for fact in episode.facts]
-        if episode.id not in self._known:
-            self._add(episode.id, [round(each, 6) for each in surprises(self._reader, texts)])
-        values = self._known[episode.id]
-        if len(values) != len(texts):
-            raise DataError(
-                f"{self._path}: {len(values)} facts of {episode.id}, which has {len(texts)}:"
-                " remove the file."
-            )
-        by_text: Mapping[str, float] = dict(zip(texts, values, strict=True))
-        return by_text.__getitem__
-
-    def _add(self, name: str, values: list[float]) -> None:
-        self._known[name] = values
-        line = _Read(name, values).to_json() + "\n"
-        try:
-            with self._path.open("a", encoding="utf-8", newline="\n") as file:
-                file.write(line)
-        except OSError as error:
-            raise files.unwritable(self._path, error) from error
+        if episode.id not in self._read:
+            texts = [fact.text for fact in episode.facts]
+            values = [round(value, 6) for value in ranked(self._reader.log_likelihoods(texts))]
+            self._read[episode.id] = values
+            try:
+                with self._path.open("a", encoding="utf-8", newline="\n") as file:
+                    file.write(_Unexpected(episode.id, values).to_json() + "\n")
+            except OSError as error:
+                raise files.unwritable(self._path, error) from error
+        values, many = self._read[episode.id], len(episode.facts)
+        if len(values) != many:
+            what = f"{len(values)} facts of {episode.id}, which has {many}: remove the file"
+            raise DataError(f"{self._path}: {what}.")
+        return values

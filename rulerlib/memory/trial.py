@@ -12,24 +12,15 @@ to a system in a store that is thrown away, and its question is asked.
 
 from __future__ import annotations
 
-import importlib
 import tempfile
-from pathlib import Path
 from typing import Any
 
 from rulerlib import languages
-from rulerlib.errors import one_of, require
-from rulerlib.memory.system import System
+from rulerlib.errors import require
+from rulerlib.memory.presets import opened
+from rulerlib.memory.system import Text
 from rulerlib.samples import Prediction, Sample
 from rulerlib.tasks import taught
-
-SYSTEMS = {
-    "rag": ("rag", "Rag"),
-    "hei_nw": ("episodic_index", "EpisodicIndex"),
-    "sgc_rss": ("relation_graph", "RelationGraph"),
-    "smpd": ("place_map", "PlaceMap"),
-}
-"""The module and the class of each system, by its name."""
 
 
 def recall(system: str, sample: Sample | Prediction, **settings: Any) -> list[dict[str, Any]]:
@@ -38,7 +29,7 @@ def recall(system: str, sample: Sample | Prediction, **settings: Any) -> list[di
     Parameters
     ----------
     system
-        A key of `SYSTEMS`.
+        A key of `rulerlib.memory.presets.SYSTEMS`.
     sample
         A sample of a task whose episode is taught in the context.
     settings
@@ -55,23 +46,19 @@ def recall(system: str, sample: Sample | Prediction, **settings: Any) -> list[di
     ParameterError
         If there is no such system, the sample has no facts, or a setting cannot work.
     """
-    module, name = SYSTEMS[one_of("system", system, SYSTEMS)]
     facts, needed = taught.facts_of(sample), {*taught.needed(sample)}
     about = sample.facts if isinstance(sample, Sample) else sample.others.get("facts", {})
-    allowed = "a sample whose facts and question are known"
-    require(facts and "question" in about, "sample", sample.index, allowed)
-    made = importlib.import_module(f"rulerlib.memory.{module}")
-    kind: type[System] = getattr(made, name)
     code = sample.language if isinstance(sample, Sample) else sample.others["language"]
-    language, chosen = languages.load(code), made.Settings(**settings)
+    what = "a sample whose facts and question are known"
+    require(facts and "question" in about, "sample", sample.index, what)
     with tempfile.TemporaryDirectory() as folder:
-        memory = kind.create(Path(folder) / "store.sqlite", chosen, language, "trial")
+        memory = opened(system, folder, languages.load(code), **settings)
         try:
-            memory.teach("trial", facts)
+            memory.teach("trial", [Text.of(fact) for fact in facts])
             recalled = memory.recall("trial", about["question"])
         finally:
             memory.close()
     return [
-        {"rank": rank, "text": each.text, "needed": "yes" if needed & {*each.numbers} else ""}
-        for rank, each in enumerate(recalled, 1)
+        {"rank": rank, "text": text, "needed": "yes" if needed & {*numbers} else ""}
+        for rank, (text, numbers, _) in enumerate(recalled, 1)
     ]

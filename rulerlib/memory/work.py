@@ -1,11 +1,13 @@
 """A piece of work: one suite, one preset and one model, and where its files stand.
 
+Its questions and answers are those of a `rulerlib.store.cell.Cell`, as those of all other runs.
+
 >>> work = Work("episodic", "memory/hei_nw", size=50, seed=1337, changes={"gate": False})
->>> work.set_path.as_posix()
-'runs/memory/sets/da-episodic+size=50+seed=1337.jsonl'
 >>> work.cell.label, work.cell.memory, work.cell.length
 ('episodic+size=50+seed=1337', 'hei_nw-gate_off', 2048)
->>> [each.preset for each in expand(["rag", "core"], suites=["semantic"], sizes=[2], seeds=[7])]
+>>> work.answers_path.name
+'episodic+size=50+seed=1337.jsonl'
+>>> [job.preset for job in expand(["rag", "core"], suites=["semantic"], sizes=[2], seeds=[7])]
 ['rag', 'core']
 """
 
@@ -14,11 +16,11 @@ from __future__ import annotations
 import functools
 import itertools
 import json
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 from rulerlib import checkpoints, languages, models, paths
 from rulerlib.errors import dictionary, one_of, require
@@ -29,23 +31,22 @@ from rulerlib.memory.presets import Preset
 from rulerlib.memory.suites import PROFILES, SUITES, Recipe
 from rulerlib.prompts import Frame
 from rulerlib.store.cell import Cell
+from rulerlib.tasks.episodes import Episode, Probe
 
 SIZES, SEEDS = (50, 200, 1000), (1337, 2025, 4242)
 """The sizes and the seeds of the whole matrix."""
 
-STEPS = ("teach", "replay", "test")
-"""What is done one after the other, each in a process of its own."""
+STORE, REHEARSED = "store", "rehearsed"
+"""The folder of a memory system as it was taught, and as it was when facts had been rehearsed."""
 
-STORE, TAUGHT, SEMANTIC = "store.sqlite", "taught.sqlite", "semantic.sqlite"
-"""The store of a memory system; how it was before facts were rehearsed, until that is done; and the
-semantic store that was handed what was rehearsed often.
-"""
-
-FILES = TEACHING, REPLAY, RECALLED, TELEMETRY, METRICS, TABLE, STOPPED, COST = (
-    "teaching.json", "replay.json", "recalled.jsonl", "telemetry.json", "metrics.json",
-    "metrics.csv", "stopped.json", "cost.json",
+FILES = TEACHING, REPLAY, TELEMETRY, METRICS, TABLE, STOPPED, COST = (
+    "teaching.json", "replay.json", "telemetry.json", "metrics.json", "metrics.csv",
+    "stopped.json", "cost.json",
 )  # fmt: skip
-"""The other files in the folder of a piece of work."""
+"""The files in the folder of a piece of work."""
+
+# Facts of the episodes that are held in memory.
+_HELD = 200_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,8 +56,7 @@ class Work:
     Attributes
     ----------
     suite, size, seed, language, profile, probes, knobs
-        Of the set of episodes: see `rulerlib.memory.suites.Recipe`, whose ``changes`` are the
-        knobs here.
+        Of the episodes: see `rulerlib.memory.suites.Recipe`, whose ``changes`` are the knobs here.
     preset, changes
         What the reader sees besides a question, and settings that differ from it: see
         `rulerlib.memory.presets.load`.
@@ -101,7 +101,7 @@ class Work:
 
     @cached_property
     def recipe(self) -> Recipe:
-        """What its set of episodes is made from."""
+        """What its episodes are made from."""
         given = (
             self.suite, self.size, self.seed, self.language, self.profile, self.probes, self.knobs,
         )  # fmt: skip
@@ -121,14 +121,35 @@ class Work:
         return languages.load(self.language)
 
     @property
-    def questions(self) -> int:
+    def asked(self) -> int:
         """How many questions are asked."""
         return self.size * self.probes
+
+    @property
+    def first(self) -> Episode:
+        """Its first episode."""
+        return _first(self.recipe)
+
+    def episodes(self) -> Iterable[Episode]:
+        """Return its episodes; few are held until others are asked for, many are made anew."""
+        many = self.size * len(self.first.facts) > _HELD
+        return (item.episode for item in self.recipe) if many else _held(self.recipe)
+
+    def questions(self) -> Iterator[tuple[Episode, int, Probe]]:
+        """Yield each question in its order: its episode, its number there from 0, and itself."""
+        for episode in self.episodes():
+            for number, probe in enumerate(episode.probes):
+                yield episode, number, probe
 
     @property
     def budget(self) -> int:
         """How many tokens a prompt and its answer may have together."""
         return getattr(self.recipe.knobs, "context_budget", None) or self.length
+
+    @property
+    def budget_name(self) -> str:
+        """What the parameter is called that decides `budget`."""
+        return "context_budget" if self.budget != self.length else "length"
 
     @property
     def room(self) -> int:
@@ -141,10 +162,12 @@ class Work:
     def cell(self) -> Cell:
         """The cell whose questions and answers these are, as all other runs have it."""
         knobs = {"size": self.size, **self.recipe.changes}
-        more = {"profile": self.profile, "probes": self.probes}
-        usual = {"profile": Work.profile, "probes": Work.probes}
-        knobs |= {name: value for name, value in more.items() if value != usual[name]}
-        form = self.settings.format(self.pack)
+        for name in ("profile", "probes"):
+            if getattr(self, name) != getattr(Work, name):
+                knobs[name] = getattr(self, name)
+        form, recorded = self.settings.format(self.pack), {}
+        if self.engine_options:
+            recorded = models.recorded(self.reader(), self.engine_options)
         return Cell(
             checkpoints.short_name(self.model),
             self.suite,
@@ -153,9 +176,7 @@ class Work:
             knobs=knobs,
             seed=self.seed,
             engine=self.engine,
-            options=models.recorded(self.reader(), self.engine_options)
-            if self.engine_options
-            else {},
+            options=recorded,
             weights=checkpoints.short_weights(self.model, self.engine),
             # A model without a chat template is refused, so that this says nothing.
             format=replace(form, chat=None if form.chat else False),
@@ -163,10 +184,10 @@ class Work:
             memory=self.settings.short,
         )
 
-    @cached_property
-    def set_path(self) -> Path:
-        """The file of its episodes, which all presets and models share."""
-        return Path(self.root).expanduser() / "sets" / f"{self.language}-{self.cell.label}.jsonl"
+    @property
+    def episodes_name(self) -> str:
+        """What its episodes are called, which all presets and models share."""
+        return f"{self.language}-{self.cell.label}"
 
     @property
     def surprise_path(self) -> Path:
@@ -176,26 +197,30 @@ class Work:
             cell.model, cell.task, cell.language, 1,
             engine=cell.engine, options=cell.options, weights=cell.weights,
         )  # fmt: skip
-        return Path(self.root).expanduser() / "surprise" / reader.name / self.set_path.name
+        return self._root / "surprise" / reader.name / f"{self.episodes_name}.jsonl"
+
+    @property
+    def _root(self) -> Path:
+        return Path(self.root).expanduser()
 
     @property
     def questions_path(self) -> Path:
         """The file of its questions, as they are put to the model."""
-        return self.cell.questions(Path(self.root).expanduser())
+        return self.cell.questions(self._root)
 
     @property
     def answers_path(self) -> Path:
         """The file of its answers."""
-        return self.cell.answers(Path(self.root).expanduser())
+        return self.cell.answers(self._root)
+
+    def file(self, name: str) -> Path:
+        """Return one of the files, or folders, in the folder of its memory and its measures."""
+        return self.folder / name
 
     @property
     def folder(self) -> Path:
         """The folder of its memory and its measures."""
-        return self.cell.folder(Path(self.root).expanduser()) / "memory" / self.cell.label
-
-    def file(self, name: str) -> Path:
-        """Return one of the files in its folder."""
-        return self.folder / name
+        return self.cell.folder(self._root) / "memory" / self.cell.label
 
     # ------------------------------------------------------------- the reader
 
@@ -224,34 +249,19 @@ class Work:
             require(self.budget <= model.limit, self.budget_name, self.budget, allowed)
         return frame
 
-    @property
-    def budget_name(self) -> str:
-        """What the parameter is called that decides `budget`."""
-        return "context_budget" if self.budget != self.length else "length"
-
-    # ------------------------------------------------------------- plain data
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return all fields as plain data."""
-        return asdict(self)
-
-    @classmethod
-    def from_dict(cls, values: Mapping[str, Any]) -> Self:
-        """Return the work of plain data.
-
-        Raises
-        ------
-        ParameterError
-            If there is a field that no work has, or a value cannot work.
-        """
-        known = [each.name for each in fields(cls)]
-        for name in values:
-            one_of("the field of a work", name, known)
-        return cls(**values)
-
     def __str__(self) -> str:
         """Return what tells it apart, in a word for each: preset, language, suite and so on."""
         return f"{self.settings.short}, {self.language}, {self.cell.label}"
+
+
+@functools.lru_cache(maxsize=256)
+def _first(recipe: Recipe) -> Episode:
+    return next(iter(recipe)).episode
+
+
+@functools.lru_cache(maxsize=1)
+def _held(recipe: Recipe) -> tuple[Episode, ...]:
+    return tuple(item.episode for item in recipe)
 
 
 @functools.lru_cache(maxsize=256)
@@ -270,7 +280,7 @@ def expand(
     changes: Mapping[str, Any] | None = None,
     **same: Any,
 ) -> list[Work]:
-    """Return the work of a whole matrix, that on one set of episodes together.
+    """Return the work of a whole matrix, that on the same episodes together.
 
     Parameters
     ----------
@@ -297,13 +307,12 @@ def expand(
         listed = isinstance(values, (list, tuple)) and values
         require(listed, name, values, "a list with at least one in it")
         require(len({*map(str, values)}) == len(values), name, values, "a list without repetition")
-    loaded = {name: presets.load(name) for name in preset_names}
-    of_presets = {name: [*each.changeable()] for name, each in loaded.items()}
+    of_presets = {name: [*presets.load(name).changeable()] for name in preset_names}
     for suite in suites:
         one_of("suite", suite, SUITES)
     of_suites = {name: [*vars(SUITES[name].knobs)] for name in suites}
-    _known("setting", changes, of_presets.values())
-    _known("knob", knobs, of_suites.values())
+    _check_some_has("setting", changes, of_presets.values())
+    _check_some_has("knob", knobs, of_suites.values())
     one_of("profile", same.get("profile", Work.profile), PROFILES)
     return [
         Work(
@@ -318,8 +327,8 @@ def expand(
     ]  # fmt: skip
 
 
-def _known(parameter: str, given: Iterable[str], names: Iterable[Sequence[str]]) -> None:
-    """Check that each name that is given is known to somebody."""
-    known = [*dict.fromkeys(itertools.chain.from_iterable(names))]
+def _check_some_has(parameter: str, given: Iterable[str], names: Iterable[Sequence[str]]) -> None:
+    """Check that each name that is given is one of somebody's."""
+    every = [*dict.fromkeys(itertools.chain.from_iterable(names))]
     for name in given:
-        one_of(parameter, name, known)
+        one_of(parameter, name, every)

@@ -140,7 +140,7 @@ class Likelihood(NamedTuple):
 
 @runtime_checkable
 class Model(Protocol):
-    """What `rulerlib.predict` and `rulerlib.memory.surprise` need of an engine."""
+    """What `rulerlib.predict` and `rulerlib.memory.teaching` need of an engine."""
 
     name: str
 

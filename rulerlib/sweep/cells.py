@@ -164,13 +164,13 @@ def _remembered(plan: Plan, name: str, lengths: Sequence[int]) -> Iterator[Plann
     if plan.memory is None or not lengths:
         return
     # With numpy, which nobody needs who asks no memory.
-    from rulerlib.memory import planning
+    from rulerlib.memory import running
 
     works = plan.memory.works(plan.models[name], plan.languages, lengths, plan.seeds)
-    planning.check(works)
+    running.check(works)
     for work in works:
         folder = Path(FOLDER) / work.cell.folder("")
-        yield _planned(name, work.cell, folder, work.questions)
+        yield _planned(name, work.cell, folder, work.asked)
 
 
 def _check(plan: Plan, cells: Sequence[PlannedCell], limits: Mapping[str, float]) -> None:

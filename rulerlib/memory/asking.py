@@ -1,0 +1,286 @@
+"""Asking: a system recalls for each question, what it recalled becomes part of the question.
+
+A system is opened as it stands on disk and asked with the question alone, in a process that has
+taught it nothing. What it recalled is written into the file of questions, beside the prompt, so
+that answers and measures are made without the system. The presets without a system bring facts of
+the episode itself. From here on memories are asked as all else is, by `rulerlib.predict`.
+
+Each prompt is held against what was taught before a model is asked: all that was recalled and has
+room stands in it as it is, and beside it nothing that was taught.
+"""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from typing import Any
+
+import rulerlib
+from rulerlib import predict as prediction
+from rulerlib.errors import ParameterError, shortened
+from rulerlib.memory import work
+from rulerlib.memory.prompting import PromptedQuestion, asked, beside, fitted, leak
+from rulerlib.memory.system import Recalled, System
+from rulerlib.memory.teaching import GuardError, opened
+from rulerlib.memory.work import Work
+from rulerlib.models import Model
+from rulerlib.progress import Progress
+from rulerlib.samples import Sample, read, read_object
+from rulerlib.store import files, questions
+from rulerlib.tasks.episodes import Episode, Probe
+
+KEEP = {"all": "last"}
+"""Which texts stay where not all have room, by system: the first of what others bring."""
+
+
+class Prompts:
+    """The questions of a piece of work as a model is asked them, made when they are wanted.
+
+    Parameters
+    ----------
+    job
+        The piece of work, which was taught and rehearsed.
+    model
+        The model; its tokenizer counts, and its chat template stands around each prompt.
+
+    Raises
+    ------
+    ParameterError
+        If the model cannot take the preset's system prompt.
+    """
+
+    def __init__(self, job: Work, model: Model) -> None:
+        self._job, self._frame = job, job.frame(model)
+        self._tokenizer = model.tokenizer
+
+    def __len__(self) -> int:
+        return self._job.asked
+
+    def __iter__(self) -> Iterator[Sample]:
+        job = self._job
+        recalled = iter(_recall(job) if job.settings.stores else ())
+        for index, (episode, number, probe) in enumerate(job.questions()):
+            texts = next(recalled, None)
+            if texts is None:
+                texts = in_context(job.settings.system, episode, probe)
+            yield self._sample(index, episode, number, probe, texts)
+
+    @cached_property
+    def metadata(self) -> dict[str, Any]:
+        """All that decides the bytes of the prompts.
+
+        Without a ``length``: most prompts are far shorter than there is room, and a batch of them
+        is measured by the longest.
+        """
+        job = self._job
+        return {
+            "task": job.suite,
+            "language": job.language,
+            "seed": job.seed,
+            "episodes": job.recipe.to_dict(),
+            "memory": job.settings.to_dict(),
+            "budget": job.budget,
+            "tokens_to_generate": job.settings.max_new_tokens,
+            "tokenizer": self._tokenizer.name,
+            "tokenizer_fingerprint": self._tokenizer.fingerprint,
+            **self._frame.format.settings(),
+            "rulerlib": rulerlib.__version__,
+        }
+
+    def _sample(
+        self, index: int, episode: Episode, number: int, probe: Probe, texts: Sequence[Recalled]
+    ) -> Sample:
+        """Return a question as it is put, when all guards let it pass."""
+        job, room = self._job, self._job.settings.max_new_tokens
+        put, kept = self._put(probe.text, [recalled.text for recalled in texts])
+        fed = self._frame.prompt(put.text, put.answer_prefix)
+        check_stands(fed, kept)
+        line = leak(beside(fed, kept), [fact.text for fact in episode.facts])
+        if line is not None:
+            what = f"stands in a prompt that must hold none of it: {shortened(line, 120)}"
+            raise GuardError(f"What was taught {what}.")
+        known = {**probe.facts, "kind": probe.kind, "cut": len(texts) - len(kept)}
+        if job.settings.stores:
+            known["recalled"] = [
+                {"text": text, "numbers": [*numbers], "score": float(score)}
+                for text, numbers, score in texts
+            ]
+        whole = put.text + self._frame.prefix(put.answer_prefix)
+        return Sample(
+            index=index,
+            input=put.text,
+            outputs=list(probe.golds),
+            length=self._tokenizer.count(whole) + room,
+            length_w_model_temp=self._tokenizer.count(fed) + self._frame.special + room,
+            answer_prefix=put.answer_prefix,
+            task=job.suite,
+            language=job.language,
+            parts=put.parts,
+            golds=[[gold] for gold in probe.golds],
+            id=f"{episode.id}/{number}",
+            cluster=episode.id,
+            facts=known,
+        )
+
+    def _put(self, question: str, texts: list[str]) -> tuple[PromptedQuestion, Sequence[str]]:
+        """Return a question as it is put, and the texts that have room in it."""
+        job = self._job
+        prefix = asked(job.pack, question, ()).answer_prefix
+
+        def count(both: str) -> int:
+            fed = self._frame.prompt(both.removesuffix(prefix), prefix)
+            return self._tokenizer.count(fed) + self._frame.special
+
+        keep = KEEP.get(job.settings.system, "first")
+        try:
+            return fitted(job.pack, texts, question, count, max(0, job.room), keep)
+        except ParameterError as error:
+            least = count(question + prefix) + job.settings.max_new_tokens
+            allowed = f"at least {least}, what a question needs alone with its answer"
+            raise ParameterError(job.budget_name, job.budget, allowed) from error
+
+
+def check_stands(prompt: str, texts: Sequence[str]) -> None:
+    """Stop where a text that was recalled does not stand in a prompt as it is.
+
+    Raises
+    ------
+    GuardError
+        If one does not.
+    """
+    for text in texts:
+        if text not in prompt:
+            what = f"does not stand in the prompt: {shortened(text, 120)}"
+            raise GuardError(f"What was recalled {what}.")
+
+
+def in_context(system: str, episode: Episode, probe: Probe) -> list[Recalled]:
+    """Return the facts that a preset without a memory system shows, in their order.
+
+    Of a question that cannot be answered no fact is needed, and none is shown as such.
+    """
+    shown = {"none": (), "all": episode.facts}.get(system)
+    if shown is None:
+        shown = tuple(episode.facts[number] for number in sorted(probe.needs))
+    return [Recalled(fact.text, (fact.number,)) for fact in shown]
+
+
+# ---------------------------------------------------------------- recall
+
+
+def _recall(job: Work) -> list[list[Recalled]]:
+    """Return what the memory system recalls for each question, and write down what it counted."""
+    system, semantic = opened(job)
+    found, microseconds = list[list[Recalled]](), list[int]()
+    try:
+        for episode, _, probe in job.questions():
+            begin = time.perf_counter()
+            texts = system.recall(episode.id, probe.text)
+            if semantic is not None:
+                texts = _joined(semantic, episode, probe, texts)
+                texts = texts[: job.settings.system_settings["k"]]
+            microseconds.append(round((time.perf_counter() - begin) * 1e6))
+            found.append([_numbered(recalled, episode) for recalled in texts])
+        telemetry: dict[str, Any] = system.telemetry()
+        if semantic is not None:
+            telemetry["semantic_followed"] = semantic.counts["followed"]
+    finally:
+        system.close()
+        if semantic is not None:
+            semantic.close()
+    if not telemetry["requests"]:
+        name = job.settings.short
+        raise GuardError(f"retrieval.requests == 0: {name} was never asked for anything.")
+    times = sorted(number / 1e3 for number in microseconds)
+    telemetry["latency_ms"] = {
+        "mean": round(statistics.mean(times), 3),
+        "median": round(statistics.median(times), 3),
+        "p95": times[min(len(times) - 1, int(0.95 * len(times)))],
+    }
+    files.write_object(job.file(work.TELEMETRY), {**telemetry, "microseconds": microseconds})
+    return found
+
+
+def _numbered(recalled: Recalled, episode: Episode) -> Recalled:
+    """Return a recalled text with the facts that it is, where the system does not say."""
+    if recalled.numbers:
+        return recalled
+    same = (fact.number for fact in episode.facts if fact.text == recalled.text)
+    return recalled._replace(numbers=tuple(same))
+
+
+def _joined(
+    semantic: System, episode: Episode, probe: Probe, texts: list[Recalled]
+) -> list[Recalled]:
+    """Return what a semantic store knows of a question before what an episodic one recalled.
+
+    That is the facts on the way to an answer, where the graph knows all of it, and else nothing.
+    """
+    before = semantic.counts["followed"]
+    first = semantic.recall(episode.id, probe.text)
+    if semantic.counts["followed"] == before:
+        return texts
+    numbers = {number for recalled in first for number in recalled.numbers}
+    return [*first, *(other for other in texts if not numbers.issuperset(other.numbers))]
+
+
+def recalled_of(facts: dict[str, Any]) -> list[Recalled]:
+    """Return what a memory system recalled, by what is known of a question."""
+    return [
+        Recalled(entry["text"], tuple(entry["numbers"]), entry["score"])
+        for entry in facts.get("recalled", ())
+    ]
+
+
+def alike(one: Work, other: Work) -> bool:
+    """Return whether two memories recalled the same texts for the same questions.
+
+    What they counted while they were asked must be the same too, but not their size and how long
+    they took.
+
+    Raises
+    ------
+    DataError
+        If a file is missing or damaged.
+    """
+    found = []
+    for job in (one, other):
+        counted = read_object(job.file(work.TELEMETRY))
+        for name in ("bytes", "latency_ms", "microseconds"):
+            counted.pop(name, None)
+        samples = read(job.questions_path, Sample)
+        texts = [[recalled.text for recalled in recalled_of(each.facts)] for each in samples]
+        found.append((counted, texts))
+    return found[0] == found[1]
+
+
+def ask(job: Work, model: Model, progress: Progress | None = None) -> None:
+    """Put the questions of a piece of work to a model; a killed run goes on where it stopped.
+
+    Parameters
+    ----------
+    model
+        The model; its weights are loaded with the first question that was not answered yet.
+    progress
+        A bar to move on by 1 for each question.
+
+    Raises
+    ------
+    GuardError
+        If no request arrived, a text that was recalled does not stand in a prompt, or a text that
+        was taught stands beside.
+    RulerError
+        As `rulerlib.memory.teaching.opened`, `rulerlib.store.questions.write` and
+        `rulerlib.predict.predict`.
+    """
+    prediction.predict(
+        questions.write(Prompts(job, model), job.questions_path.parent),
+        model,
+        job.answers_path,
+        job.settings.format(job.pack),
+        job.settings.decoding(),
+        progress=progress,
+        cell=job.cell.settings(),
+    )

@@ -1,0 +1,197 @@
+"""A memory from outside the package, by its door: ``system: package.module:Memory`` in a preset."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("yaml")
+pytest.importorskip("numpy")
+
+from helpers_memory import Student, kept, matrix, metrics, rows, taught
+
+from conftest import ROOT
+from rulerlib import models, packages
+from rulerlib.errors import ParameterError, RunMismatchError
+from rulerlib.memory import outside, presets, teaching, work
+from rulerlib.memory.system import Text
+
+EXAMPLE = ROOT / "tests" / "outside" / "memory.py"
+MEMORY = "outside.memory:Memory"
+
+PRESET = """
+system: {system}
+settings: {settings}
+system_prompt: "Answer with the exact shortest span from the prompt. No explanations."
+"""
+
+
+@pytest.fixture
+def student(tmp_path, monkeypatch):
+    """A reader of what stands in its prompt takes the place of every model."""
+    made = Student(tmp_path)
+    monkeypatch.setattr(models, "load", lambda *_, **__: made)
+    return made
+
+
+def preset(folder: Path, system: str = MEMORY, settings: str = "{k: 5}") -> str:
+    """A file of a preset with a memory from outside."""
+    path = folder / "mine.yaml"
+    path.write_text(PRESET.format(system=system, settings=settings), "utf-8")
+    return str(path)
+
+
+@pytest.fixture
+def module(tmp_path, monkeypatch):
+    """Writes a module with a memory, and returns its name."""
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.setattr(outside, "outside_class", outside.outside_class.__wrapped__)
+
+    def write(source: str, name: str = "mine") -> str:
+        (tmp_path / f"{name}.py").write_text(source, "utf-8")
+        sys.modules.pop(name, None)
+        return f"{name}:Memory"
+
+    yield write
+    sys.modules.pop("mine", None)
+
+
+def test_the_example_is_short_and_remembers(student, tmp_path):
+    assert len(EXAMPLE.read_text("utf-8").splitlines()) <= 30
+    names = [preset(tmp_path), "rag", "oracle"]
+    works = matrix(tmp_path / "runs", preset_names=names, suites=["episodic_cross"], sizes=[6])
+    assert not taught(works)
+    mine = works[0]
+    assert metrics(mine)["em_norm"] >= 0.5 * metrics(works[2])["em_norm"] > 0
+    assert all(row["recall_at_5"] for row in rows(mine) if row["answerable"] == "1")
+    told = json.loads(mine.file(work.TEACHING).read_text("utf-8"))
+    # A folder for each episode, and a line for each text of its three sessions.
+    files = sorted(mine.file(work.STORE).rglob("lines.txt"))
+    assert len(files) == told["stored"] == 6
+    assert sum(len(file.read_text("utf-8").splitlines()) for file in files) == told["facts"] == 120
+
+
+def test_it_works_in_every_process(tmp_path):
+    """The command itself, in the folder of the files, with an engine from outside too."""
+    for name in ("memory.py", "engine.py"):
+        shutil.copyfile(EXAMPLE.with_name(name), tmp_path / f"my_{name}")
+    settings = "{k: 3, shortest: 2}\nuse_chat_template: false"
+    path = Path(preset(tmp_path, "my_memory:Memory", settings))
+    text = path.read_text("utf-8").replace("system_prompt", "#")
+    path.write_text(text, "utf-8")
+    words = ["--suites", "spatial", "--presets", path.name, "--sizes", "2", "--seeds", "7",
+             "--model", "last", "--engine", "my_engine:Engine", "--engine-option",
+             "tokenizer=words", "--root", "runs", "--length", "900"]  # fmt: skip
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, (ROOT, *sys.path)))}
+    before = None
+    for _ in range(2):
+        done = subprocess.run(
+            [sys.executable, "-m", "rulerlib.memory.bench", *words],
+            cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=120,
+        )  # fmt: skip
+        assert done.returncode == 0, done.stderr
+        assert done.stdout.splitlines()[1].startswith("mine-")
+        # The second time all is there.
+        assert before in (None, kept(tmp_path / "runs"))
+        before = kept(tmp_path / "runs")
+
+
+def test_its_settings_and_its_source_are_part_of_its_name(student, tmp_path, monkeypatch):
+    path = preset(tmp_path)
+    first = presets.load(path)
+    assert first.to_dict()["source"] == packages.source_hash(MEMORY)
+    assert first.to_dict()["settings"] == {"k": 5, "shortest": 1}
+    changed = presets.load(path, {"shortest": 4})
+    assert changed.short == f"{first.short}-shortest_4"
+    (job,) = matrix(tmp_path / "runs", preset_names=[path])
+    taught([job], "teach")
+    monkeypatch.setattr(packages, "source_hash", lambda name: "0123")
+    assert presets.load(path).short != first.short
+    # And where the short hashes are the same by chance, what was taught says it.
+    with pytest.raises(RunMismatchError, match=r"made with source = .*, and now source = '0123'"):
+        teaching.is_taught(job)
+
+
+def test_texts_have_times_and_marks_and_nothing_else(student, tmp_path, module):
+    source = (
+        "class Memory:\n"
+        "    def __init__(self, folder): self.folder = folder\n"
+        "    def teach(self, texts):\n"
+        "        (self.folder / 'seen').write_text(repr([vars(text) for text in texts]))\n"
+        "    def recall(self, question, k): return [f'What I know of: {question}']\n"
+        "    def stats(self): return {'lessons': 2, 'name': 'x'}\n"
+    )
+    (job,) = matrix(tmp_path / "runs", preset_names=[preset(tmp_path, module(source))], sizes=[2])
+    assert not taught([job])
+    for seen in job.file(work.STORE).rglob("seen"):
+        marks = {"number", "day", "session", "rewarded", "pinned", "surprise", "id"}
+        assert {*vars(Text(""))} == marks
+        assert all({*text} == marks for text in eval(seen.read_text("utf-8")))
+    # A text of its own stands in the prompt, and is none of the facts.
+    assert {(row["recalled"], row["recall_at_10"], row["in_prompt"]) for row in rows(job)} == {
+        ("1", "0", "0")
+    }
+    telemetry = json.loads(job.file(work.TELEMETRY).read_text("utf-8"))
+    assert (telemetry["requests"], telemetry["hits"], telemetry["lessons"]) == (2, 2, 4)
+    assert "name" not in telemetry
+
+
+TEACH, RECALL = "def teach(self, texts): pass", "def recall(self, question, k): return []"
+
+WRONG = [
+    ("", "mine has no Memory"),
+    ("raise OSError('gone')", r"can be imported from here \(OSError: gone\)"),
+    ("def Memory(): pass", "recall(question, k), not <function"),
+    (f"class Memory:\n    {TEACH}", "it has no recall"),
+    (f"class Memory:\n    {TEACH}\n    def recall(self, question): pass", "recall: too many pos"),
+    (f"class Memory:\n    def teach(self): pass\n    {RECALL}", "teach: too many positional"),
+    (f"class Memory:\n    {TEACH}\n    {RECALL}\n    close = 3", "it has no close"),
+    (f"class Memory:\n    {TEACH}\n    {RECALL}", "Memory: too many positional arguments"),
+    (
+        f"class Memory:\n    {TEACH}\n    {RECALL}\n    def __init__(self, folder, place): pass",
+        "Memory: missing a required argument: 'place'",
+    ),
+    (
+        f"class Memory:\n    {TEACH}\n    {RECALL}\n    def __init__(self, folder, siz=1): pass",
+        "Memory: got an unexpected keyword argument 'size'",
+    ),
+]
+
+
+@pytest.mark.parametrize(("source", "said"), WRONG, ids=[said[:30] for _, said in WRONG])
+def test_what_is_missing_or_wrong_is_one_sentence(tmp_path, module, source, said):
+    settings = "{size: 3}" if "siz=" in source else "{k: 5}"
+    with pytest.raises(ParameterError) as error:
+        presets.load(preset(tmp_path, module(source), settings))
+    sentence = str(error.value)
+    assert sentence.startswith("system is 'mine:Memory', but must be a class with teach(texts) and")
+    assert said.replace("\\", "") in sentence
+    assert "\n" not in sentence
+
+
+FAILS = [
+    ("def teach(self, texts): raise KeyError('x')", RECALL, "teach failed (KeyError: 'x')"),
+    (TEACH, RECALL, "The store of mine-"),
+    ("def teach(self, texts): (self.folder / 'a').touch()",
+     "def recall(self, question, k): return ['a'] * 6", "a list of at most 5 texts"),
+    ("def teach(self, texts): (self.folder / 'a').touch()",
+     "def recall(self, question, k): return [3]", "a list of at most 5 texts"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("teach", "recall", "said"), FAILS, ids=[said for *_, said in FAILS])
+def test_what_goes_wrong_in_it_stops_it_with_a_sentence(
+    student, tmp_path, module, teach, recall, said
+):
+    init = "def __init__(self, folder): self.folder = folder"
+    name = module(f"class Memory:\n    {init}\n    {teach}\n    {recall}\n")
+    works = matrix(tmp_path / "runs", preset_names=[preset(tmp_path, name), "core"])
+    (sentence,) = taught(works)
+    assert said in sentence
+    assert works[1].file(work.METRICS).exists(), "the others go on"

@@ -471,8 +471,3 @@ def test_a_kernel_that_is_wrong_is_not_assembled(tmp_path):
     with pytest.raises(DataError, match="cannot be assembled"):
         browsers.assemble(source, tmp_path / "kernel.wasm")
     assert not (tmp_path / "kernel.wasm").exists()
-
-
-def test_settings_of_the_page_are_settings_of_the_playground():
-    made = on_the_page(asked("keys", "uuids", depth=ROWS[1]))
-    assert (made["task"], made["kind"], made["depth"]) == ("keys", "uuids", ROWS[1])

@@ -10,7 +10,6 @@ import contextlib
 import csv
 import functools
 import json
-import math
 import random
 import re
 import subprocess
@@ -29,7 +28,7 @@ from rulerlib import tasks, tokens
 from rulerlib.conformance import check, faults, layouts
 from rulerlib.conformance.__main__ import main
 from rulerlib.dataset import Dataset
-from rulerlib.errors import DataError, MissingExtraError, ParameterError, RulerError
+from rulerlib.errors import DataError, MissingExtraError, RulerError
 from rulerlib.prompts import PromptFormat
 from rulerlib.runs import Run
 
@@ -332,74 +331,48 @@ def test_prompts_without_answers_are_looked_at_too(tmp_path):
 # --- Each fault alone is found ------------------------------------------------------------------
 
 
-def loses_prefix(records):
-    return [replace(each, fed=False) for each in records]
+def changing(**values):
+    """A fault: other fields of every question, each a value or what a function makes of it."""
+    return lambda records: [
+        replace(record, **{name: value(record) if callable(value) else value
+                           for name, value in values.items()})
+        for record in records
+    ]  # fmt: skip
 
 
-def is_too_long(records):
-    return [replace(each, input=each.input.replace("\n", "\n" + "Off we go. " * 400, 1))
-            for each in records]  # fmt: skip
+def without_gold(record):
+    return re.sub("|".join(record.outputs), "something", record.input, flags=re.IGNORECASE)
 
 
-def has_little_room(records):
-    return [replace(each, room=20) for each in records]
-
-
-def ends_too_early(records):
-    """No port says what its limit was; the answers end in the middle of the value."""
-    return [replace(each, pred=f" The number is {each.outputs[0][:4]}") for each in records]
-
-
-def hides_gold(records):
-    return [replace(each, input=re.sub("|".join(each.outputs), "something", each.input,
-                                       flags=re.IGNORECASE)) for each in records]  # fmt: skip
-
-
-def averages(records):
-    return [replace(each, scoring="mean") for each in records]
-
-
-def asks_for_all(records):
-    return [replace(each, scoring="all") for each in records]
-
-
-def heeds_case(records):
-    return [replace(each, case=True) for each in records]
-
-
-def takes_any(records):
-    return [replace(each, scoring="any") for each in records]
-
-
-def begins_twice(records):
-    return [replace(each, before="<s><s>", ids=[1, 1, 5]) for each in records]
-
-
-def nests_templates(records):
-    opening = "<|im_start|>system\nYou help.<|im_end|>\n<|im_start|>user\n"
-    return [replace(each, before=opening * 2) for each in records]
-
+loses_prefix, averages = changing(fed=False), changing(scoring="mean")
+long = changing(input=lambda record: record.input.replace("\n", "\n" + "Off we go. " * 400, 1))
+cut = changing(pred=lambda record: f" The number is {record.outputs[0][:4]}")
+nested = "<|im_start|>system\nYou help.<|im_end|>\n<|im_start|>user\n" * 2
 
 ALL = set(LAYOUTS)
 SCORED = ALL - {layouts.OWN}
 STATED = {layouts.LM_EVAL, layouts.LIGHTEVAL, layouts.OWN}
 COUNTED = {layouts.NVIDIA, layouts.NEMO}
-INJECTED = [
-    ("answer prefix lost", loses_prefix, ("niah_multiquery", "vt", "cwe", "fwe", "qa_1"), ALL),
-    ("prompt over budget", is_too_long, ("niah_single_2", "vt", "qa_2"), ALL),
-    ("answer truncated", has_little_room, ("niah_single_1", "cwe", "qa_1"), STATED),
-    ("answer truncated", ends_too_early, ("niah_single_1", "niah_multivalue"), COUNTED),
-    ("gold not readable", hides_gold, ("niah_multikey_2", "fwe", "cwe", "qa_1"), ALL),
-    ("part-match averaged", averages, ("qa_1",), SCORED),
-    ("list all or nothing", asks_for_all, ("niah_multivalue", "vt", "cwe"), SCORED),
-    ("score differs", heeds_case, ("niah_single_3", "qa_2", "fwe"), SCORED),
-    ("score differs", takes_any, ("vt",), SCORED),
-    ("special tokens twice", begins_twice, ("niah_single_2", "qa_1"), ALL),
-    ("special tokens twice", nests_templates, ("cwe",), ALL),
-]  # fmt: skip
+INJECTED = {
+    "prefix": ("answer prefix lost", loses_prefix,
+               ("niah_multiquery", "vt", "cwe", "fwe", "qa_1"), ALL),
+    "long": ("prompt over budget", long, ("niah_single_2", "vt", "qa_2"), ALL),
+    "room": ("answer truncated", changing(room=20), ("niah_single_1", "cwe", "qa_1"), STATED),
+    # No port says what its limit was; the answers end in the middle of the value.
+    "cut": ("answer truncated", cut, ("niah_single_1", "niah_multivalue"), COUNTED),
+    "gold": ("gold not readable", changing(input=without_gold),
+             ("niah_multikey_2", "fwe", "cwe", "qa_1"), ALL),
+    "mean": ("part-match averaged", averages, ("qa_1",), SCORED),
+    "all": ("list all or nothing", changing(scoring="all"), ("niah_multivalue", "vt"), SCORED),
+    "case": ("score differs", changing(case=True), ("niah_single_3", "qa_2", "fwe"), SCORED),
+    "any": ("score differs", changing(scoring="any"), ("vt",), SCORED),
+    "tokens": ("special tokens twice", changing(before="<s><s>", ids=[1, 1, 5]),
+               ("niah_single_2", "qa_1"), ALL),
+    "templates": ("special tokens twice", changing(before=nested), ("cwe",), ALL),
+}  # fmt: skip
 CASES = [
-    pytest.param(fault, inject, task, layout, id=f"{inject.__name__}-{task}-{layout}")
-    for fault, inject, named, where in INJECTED
+    pytest.param(fault, inject, task, layout, id=f"{name}-{task}-{layout}")
+    for name, (fault, inject, named, where) in INJECTED.items()
     for task in named
     for layout in LAYOUTS
     if layout in where
@@ -460,20 +433,6 @@ def test_a_mean_that_no_score_gives_is_found(tmp_path):
     assert re.search(r"mean of 0\.\d{4}, and RULER's rule gives 0\.\d{4}", finding.evidence)
 
 
-def test_lm_evals_own_questions_are_averaged(tmp_path):
-    """One of three spellings scores a third there, and 1 in RULER."""
-    record = asked("qa_1")[0]
-    record.outputs = ["Denver Broncos", "the Denver Broncos", "Broncos"]
-    record.input, record.pred = f"Denver Broncos won.\n{record.input}", "Denver Broncos"
-    written(layouts.LM_EVAL, tmp_path, "qa_1", averages([record]))
-    (finding,) = check(tmp_path).findings
-    assert finding.fault == "part-match averaged"
-    assert finding.evidence == (
-        "Recorded is 0.6666666666666666, and RULER's rule gives 1: the scores are the share of"
-        " the references that appear."
-    )
-
-
 @pytest.mark.parametrize("messages", [list, json.dumps])
 def test_messages_of_a_chat_are_read_as_one_prompt(messages, tmp_path):
     """With the prefix as the beginning of the assistant's turn."""
@@ -507,14 +466,6 @@ def test_a_run_of_this_project_passes_unless_it_leaves_out_the_prefix(place, tmp
     assert {finding.records for finding in report.findings} <= {4}
 
 
-def test_a_task_beside_rulers_is_not_taken_for_one_of_them(tmp_path):
-    for name, wanted in (("niah_multivalue_2", None), ("vt_2", None), ("passkey", None),
-                         ("samples_ruler_vt_2026-06-01T10", "vt"), ("niah_single_1",) * 2,
-                         ("qa_squad", "qa_1")):  # fmt: skip
-        task = layouts.task_of(tmp_path / f"{name}.jsonl")
-        assert (task and task.name) == wanted
-
-
 def test_a_run_in_another_wording_passes(tmp_path):
     write_own(tmp_path, "vt", asked("vt", language="da", paraphrase=3))
     assert check(tmp_path, "words").findings == []
@@ -543,22 +494,6 @@ def test_without_pyarrow_it_says_what_to_install(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "pyarrow.parquet", None)
     with pytest.raises(MissingExtraError, match=r"pyarrow.*\[hub\]"):
         check(tmp_path)
-
-
-# --- The error rate -----------------------------------------------------------------------------
-
-
-def test_the_bound_on_depths_is_that_of_the_paper():
-    """With nothing allowed beside chance, depths that are uniform exceed it as rarely as said."""
-    rng, rate = random.Random(1), 0.05
-    size, rare = 50, 0
-    bound = math.sqrt(math.log(2 / rate) / (2 * size))
-    for _ in range(2000):
-        depths = sorted(rng.random() for _ in range(size))
-        distance = max(max((at + 1) / size - d, d - at / size) for at, d in enumerate(depths))
-        rare += distance > bound
-    assert 0 < rare / 2000 <= rate
-    assert faults.ERROR_RATE <= 1e-3
 
 
 # --- Bad input ----------------------------------------------------------------------------------
@@ -664,6 +599,7 @@ def test_files_of_other_tasks_are_left_out(tmp_path):
     ("512/512/pred/vt-0.jsonl", "vt", 512),
     ("pred/drop_1.jsonl", None, None),
     ("pred/niah_single_10.jsonl", None, None),
+    ("niah_multivalue_2.jsonl", None, None),
 ])  # fmt: skip
 def test_task_and_length_are_told_by_the_names(name, task, length):
     path = Path("/port") / name
@@ -692,15 +628,9 @@ def test_the_command_prints_and_exits_as_it_says(tmp_path):
 def test_every_fault_says_what_ruler_does():
     names = [fault.name for fault in faults.FAULTS]
     assert len(set(names)) == len(names) == 9
-    assert {fault for fault, *_ in INJECTED} | {"depth distribution"} == set(names)
+    assert {fault for fault, *_ in INJECTED.values()} | {"depth distribution"} == set(names)
     page = (ROOT / "book" / "conformance.md").read_text("utf-8")
     for fault in faults.FAULTS:
         assert f"\n| {fault.name} |" in page
         assert "RULER" in fault.ruler
         assert fault.ruler.endswith(".")
-
-
-def test_an_unknown_tokenizer_is_a_sentence(tmp_path):
-    written(layouts.NVIDIA, tmp_path, "vt", asked("vt"))
-    with pytest.raises(ParameterError):
-        check(tmp_path, str(tmp_path))

@@ -22,7 +22,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from book import explorer, leaderboard
-from conftest import tries
 from rulerlib import analysis, submit
 from rulerlib.analysis.tables import BY
 from rulerlib.errors import BusyError, DataError, ParameterError
@@ -281,15 +280,6 @@ def test_killed_at_every_step_the_old_or_the_new_is_there(sites, tmp_path):
     assert step > 40
 
 
-@pytest.mark.long
-def test_killed_at_any_moment_the_old_or_the_new_is_there(sites, tmp_path):
-    died = 0
-    for number in range(whole := tries(100)):
-        died += shot(sites, tmp_path / "x", after=random.Random(f"moment {number}").uniform(0, 1.5))
-        shutil.rmtree(tmp_path / "x")
-    assert died >= whole // 5
-
-
 def test_what_stands_there_stays_where_the_new_one_cannot_be_written(sites, tmp_path):
     out = tmp_path / "site"
     shutil.copytree(sites / "old" / "site", out)
@@ -395,16 +385,6 @@ def test_an_odd_value_anywhere_is_told_or_shown(odd):
         counts[write_odd(odd, changed(settings, path, rng.choice(ODD)), damaged)] += 1
     assert len([*places(first)]) < counts.total()
     assert min(counts.values()) > 10
-
-
-@pytest.mark.long
-def test_every_odd_value_anywhere_is_told_or_shown(odd):
-    _, _, settings, (first, *_) = odd
-    cases = [*itertools.product(places(settings), [None], ODD)]
-    cases += itertools.product([None], places(first), ODD)
-    for path, other, value in random.Random("every").sample(cases, tries(1000)):
-        damaged = first if other is None else changed(first, other, value)
-        write_odd(odd, settings if path is None else changed(settings, path, value), damaged)
 
 
 @pytest.fixture(scope="module")

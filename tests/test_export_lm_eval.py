@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import os
 import subprocess
@@ -132,31 +131,6 @@ def test_the_harness_gives_our_answers_and_our_scores(both):
             for measure, mean in of_task.groupby("measure")["value"].mean().items():
                 assert means[name][f"{measure},none"] == mean
     assert asked == 10
-
-
-@pytest.mark.slow
-def test_the_comparison_says_something(both):
-    """Some answers are right, some are wrong, and stop strings cut some."""
-    runs, _ = both
-    table = analysis.scores(record for run in runs for record in run.predictions())
-    values = analysis.of_measure(table)["value"]
-    assert 0 < values.mean() < 1
-    danish = [record.pred for _, record in runs[0].predictions()]
-    assert not any(" og " in said for said in danish)
-    reading = [record for _, record in runs[2].predictions()]
-    assert all(record.golds for record in reading)
-    assert not any("\n" in record.pred for record in reading)
-
-
-@pytest.mark.slow
-def test_a_group_is_the_mean_of_its_tasks(both):
-    _, out = both
-    found = json.loads(only(out, "results_*.json"))
-    for group, members in found["group_subtasks"].items():
-        for measure in found["configs"][members[0]]["metric_list"]:
-            key = f"{measure['metric']},none"
-            values = [found["results"][name][key] for name in members]
-            assert found["results"][group][key] == pytest.approx(sum(values) / len(values))
 
 
 def test_the_harness_divides_where_one_spelling_is_enough():
@@ -349,18 +323,6 @@ def test_stop_strings_cut_where_the_engines_cut(pieces, stop, chat, begun):
     }  # fmt: skip
     wanted = scoring.score(record.pred, sample.outputs)
     assert lm_eval.process_results(document, [said]) == wanted
-
-
-def test_without_rulerlib_the_module_says_what_to_install(tmp_path, monkeypatch):
-    pytest.importorskip("lm_eval")
-    folder = lm_eval.write(
-        tmp_path / "x", "niah_single_1", "en", 256, tokenizer="words", num_samples=1
-    )
-    place = importlib.util.spec_from_file_location("module", folder / f"{lm_eval.MODULE}.py")
-    module = importlib.util.module_from_spec(place)
-    monkeypatch.setitem(sys.modules, "rulerlib.export", None)
-    with pytest.raises(ImportError, match=r"need rulerlib, which judges the answers: pip install"):
-        place.loader.exec_module(module)
 
 
 # --- Bad input -------------------------------------------------------------------------------

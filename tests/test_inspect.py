@@ -1,8 +1,8 @@
 """Our tasks inside inspect_ai: asked, judged, and repeated there as here.
 
-``inspect eval`` runs for real, in a process of its own, with stored answers and (`make test-long`)
-with the model inside; else the same evaluation runs in this process, which saves the imports. The
-log is read back and held against our own engine, scores and standard errors.
+``inspect eval`` runs for real, in a process of its own, with stored answers; other evaluations run
+in this process, which saves the imports. The log is read back and held against our own engine,
+scores and standard errors.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from rulerlib import models, predict, tasks, tokens
 from rulerlib.dataset import Dataset
 from rulerlib.errors import DataError, ParameterError
 from rulerlib.export import inspect_ai as ours
-from rulerlib.export.inspect_ai import judge, pose, spread
+from rulerlib.export.inspect_ai import judge, pose
 from rulerlib.export.inspect_replay import StoredAnswers
 from rulerlib.intervals import clustered
 from rulerlib.models import in_order
@@ -58,26 +58,12 @@ def inspect_eval(
     )
 
 
-BY_COMMAND = pytest.mark.parametrize("command", [False, pytest.param(True, marks=pytest.mark.long)])
-
-
-def evaluated(folder: Path, task: Any, command: bool, model: str, **arguments: dict[str, Any]):
-    """Evaluate a task by the command or in this process, and return its log."""
+def evaluated(folder: Path, task: Any, model: str, **arguments: dict[str, Any]):
+    """Evaluate a task in this process, and return its log."""
     import inspect_ai
 
-    if not command:
-        logs = str(folder / "logs")
-        inspect_ai.eval(task, model=model, log_dir=logs, display="none", **arguments)
-        return read_log(folder)
-    flags = {"-M": arguments["model_args"], "-T": arguments["task_args"]}
-    words = [
-        word
-        for flag, given in flags.items()
-        for name, value in given.items()
-        for word in (flag, f"{name}={value}")
-    ]
-    done = inspect_eval(folder, task, "--model", model, *words, cwd=Path.cwd())
-    assert done.returncode == 0, done.stdout + done.stderr
+    logs = str(folder / "logs")
+    inspect_ai.eval(task, model=model, log_dir=logs, display="none", **arguments)
     return read_log(folder)
 
 
@@ -187,15 +173,14 @@ def test_stored_answers_get_our_scores_and_clustered_errors_in_inspect(run, tmp_
 
 
 @pytest.mark.slow
-@BY_COMMAND
-def test_the_model_inside_answers_in_inspect_as_it_does_here(tmp_path, monkeypatch, command):
+def test_the_model_inside_answers_in_inspect_as_it_does_here(tmp_path, monkeypatch):
     from rulerlib.export._inspect_registry import TASKS
 
     # The harness asks the hub even of a folder, and waits for a network that is not there.
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
     monkeypatch.chdir(tmp_path)
     log = evaluated(
-        tmp_path, "rulerlib/niah" if command else TASKS["niah"], command, "hf/local",
+        tmp_path, TASKS["niah"], "hf/local",
         model_args={"model_path": str(LILLE), "device": "cpu", "dtype": "float32"},
         task_args={"task": "niah_single_1,niah_multikey_1", "length": 512, "num_samples": 2},
     )  # fmt: skip
@@ -215,8 +200,7 @@ def test_the_model_inside_answers_in_inspect_as_it_does_here(tmp_path, monkeypat
     as_ours(log)
 
 
-@BY_COMMAND
-def test_the_file_in_a_clone_asks_drop_itself(tmp_path, monkeypatch, command):
+def test_the_file_in_a_clone_asks_drop_itself(tmp_path, monkeypatch):
     """All of a file in English, each passage alone, without a tokenizer or a length."""
     file = shared("drop_sample.json")
     released = json.loads(file.read_text())
@@ -231,7 +215,7 @@ def test_the_file_in_a_clone_asks_drop_itself(tmp_path, monkeypatch, command):
     monkeypatch.setitem(sys.modules, "tiktoken", module)
     monkeypatch.chdir(ROOT)
     log = evaluated(
-        tmp_path, "DROP/task.py", command, "mockllm/model", model_args={},
+        tmp_path, "DROP/task.py", "mockllm/model", model_args={},
         task_args={"source": str(file), "fewshot": 0},
     )  # fmt: skip
     as_ours(log)
@@ -266,10 +250,7 @@ def test_drop_itself_has_three_examples_of_its_training_side(tmp_path):
         pose("drop", "openai", **released(source=str(file)))
 
 
-@BY_COMMAND
-def test_answers_of_the_notebook_are_repeated_by_their_folders_names(
-    tmp_path, monkeypatch, command
-):
+def test_answers_of_the_notebook_are_repeated_by_their_folders_names(tmp_path, monkeypatch):
     run = Run(
         tasks="drop_1", loaded=Guesser(), language="en", length=2000, num_samples=3,
         knobs={"fewshot": 1, "reasoning": False}, output=str(tmp_path / "runs"),
@@ -280,7 +261,7 @@ def test_answers_of_the_notebook_are_repeated_by_their_folders_names(
     monkeypatch.chdir(ROOT)
     data = run.answers(cell).parent.parent / "data"
     log = evaluated(
-        tmp_path, "DROP/task.py", command, "rulerlib/replay", model_args={"path": str(run.root)},
+        tmp_path, "DROP/task.py", "rulerlib/replay", model_args={"path": str(run.root)},
         task_args={"data": str(data)},
     )  # fmt: skip
     stored = {record.index: record.pred for record in read_predictions(run.answers(cell))}
@@ -530,14 +511,6 @@ def test_a_base_models_tags_are_text():
     assert judge("<think>Paris", ["Paris"], {**about, "thinks": False})["values"] == {
         "part_match": 1.0
     }
-
-
-def test_measures_of_another_task_are_no_numbers():
-    values = spread({"all_match": 0.0, "recall": 0.5}, "vt", ["vt", "qa_1"])
-    assert math.isnan(values.pop("part_match"))
-    values = {name: value for name, value in values.items() if not math.isnan(value)}
-    assert values == {"primary": 0.0, "ruler": 0.5, "all_match": 0.0, "recall": 0.5}
-    assert spread({"a": 1.0}, "vt", ["vt", "cwe"]) == {"a": 1.0}
 
 
 # --- Answers that exist -----------------------------------------------------------------------

@@ -197,12 +197,6 @@ def test_a_notebook_sets_the_format():
         Playground(Reader(limit=1024), length=1024, format=chosen)
 
 
-def test_a_haystack_of_needles_is_one_of_distractors():
-    spent = dict(make(haystack="needle").prompt.budget())
-    assert "haystack" not in spent
-    assert spent["distractor"] > 100
-
-
 def test_your_own_text_fills_the_haystack():
     play = make(haystack="text", text="Fiskeren Ib sejlede ud. Han kom hjem igen!")
     context = play.prompt.sample.input
@@ -314,14 +308,6 @@ def test_an_answer_is_judged_kept_and_counted():
     assert "Right" in repr(answer)
 
 
-def test_a_part_of_the_values_is_not_all():
-    play = make(num_needles=2)
-    play.model.said = lambda prompt: f" {play.prompt.sample.outputs[1]}."
-    answer = play.ask()
-    assert (answer.right, answer.recall) == (False, 0.5)
-    assert "Partly right, 1 of 2" in answer.verdict()
-
-
 def test_all_values_of_a_key_are_wanted_and_one_of_them_is_moved():
     play = make(num_values=4, depth=0)
     assert "num_values 4" in play.setting.label()
@@ -335,17 +321,6 @@ def test_all_values_of_a_key_are_wanted_and_one_of_them_is_moved():
     assert found[100][moved[0]] == 100
     play.model.said = lambda prompt: " ".join(sample.outputs[1:])
     assert "Partly right, 3 of 4" in play.ask().verdict()
-
-
-def test_the_value_of_a_distractor_is_recognized():
-    play = make(num_distractors=1)
-    other = next(text for text, asked in needles(play.prompt) if not asked)
-    play.model.said = lambda prompt: other.rpartition(":")[2]
-    answer = play.ask()
-    assert not answer.right
-    assert answer.copied()["distractor"] > 0
-    assert "distractor" in answer.verdict()
-    assert answer.copied()["needle"] == 0
 
 
 @pytest.mark.parametrize("haystack", ["essay", "needle"])
@@ -588,15 +563,6 @@ def test_what_users_and_models_write_is_text():
         assert not {"script", "img"} & set(Seen(part.value).tags)
     assert EVIL in Seen(page.prompt.value).text
     assert "alert(1)" in Seen(page.answer.value).text
-
-
-def test_every_control_has_a_label():
-    page = Page(make())
-    labels = [control.description for control in page.controls.values()]
-    assert all(labels)
-    assert len(set(labels)) == len(labels)
-    tips = [cell.tooltip for cell in page.cells.values()]
-    assert len(set(tips)) == len(tips)
 
 
 def test_another_cell_may_set_the_state():

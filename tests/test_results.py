@@ -187,15 +187,6 @@ def test_the_tables_are_the_predictions(small):
         assert results.digest([record.pred for record in records]) == cell["answers"]
 
 
-def test_a_fresh_answer_is_the_committed_one(small):
-    plan, folder = small
-    for cell in Tables(folder / "tables").accuracy.head(2).to_dict("records"):
-        run = plan.run(cell["task"], cell["language"], cell["length"])
-        data = run.dataset(run.cells[0])
-        assert ask(plan, data, [2, 0]) == cell["right"][2] + cell["right"][0]
-        assert results.fingerprint(data) == cell["dataset"]
-
-
 def test_the_page_shows_them(small, tmp_path):
     papermill = pytest.importorskip("papermill")
     page, shown = ROOT / "book" / "results.ipynb", tmp_path / "page.ipynb"

@@ -202,8 +202,8 @@ def _depths(file: PortFile, tokenizer: Tokenizer | None) -> Evidence:
 
 
 def _twice(file: PortFile, tokenizer: Tokenizer | None) -> Evidence:
-    own = sorted(map(re.escape, tokenizer.all_special_tokens)) if tokenizer else []
-    special = re.compile("|".join([*own, _SPECIAL]))
+    tokens = sorted(map(re.escape, tokenizer.all_special_tokens)) if tokenizer else []
+    special = re.compile("|".join([*tokens, _SPECIAL]))
 
     def begins_twice(answer: PortAnswer) -> bool:
         if len(answer.ids) > 1 and answer.ids[0] == answer.ids[1]:

@@ -106,11 +106,10 @@ def _shown(text: str) -> str:
 
 def settings(about: Mapping[str, Any]) -> dict[str, Any]:
     """Return the settings of a run that its page lists: what is not set is left out."""
-    own = {"task": labels.task(about), **labels.settings(about)}
-    knobs = labels.knobs(about)
-    own |= {"knobs": {name: value for name, value in knobs.items() if value is not None}}
+    knobs = {name: value for name, value in labels.knobs(about).items() if value is not None}
+    values = {"task": labels.task(about), **labels.settings(about), "knobs": knobs}
     unset: tuple[Any, ...] = (None, [], {}, "")
-    return {visible(name): _value(own[name]) for name in own if own[name] not in unset}
+    return {visible(name): _value(value) for name, value in values.items() if value not in unset}
 
 
 def _value(value: Any) -> Any:

@@ -64,15 +64,15 @@ def columns(table: pd.DataFrame) -> dict[str, Any]:
     rows = analysis.accuracy(table)
     measures = list(dict.fromkeys(table["measure"]))
     names = {name: list(dict.fromkeys(rows[name])) for name in NAMES}
-    made: dict[str, list[Any]] = {
+    shown: dict[str, list[Any]] = {
         name: [names[name].index(value) for value in rows[name]] for name in NAMES
     }
-    made |= {name: rows[name].astype(int).tolist() for name in ("length", "n")}
-    made["measure"] = [measures.index(name) for name in rows["measure"]]
-    made |= _rounded(rows)
+    shown |= {name: rows[name].astype(int).tolist() for name in ("length", "n")}
+    shown["measure"] = [measures.index(name) for name in rows["measure"]]
+    shown |= _rounded(rows)
     if "cut_off" in rows:
-        made["cut_off"] = [round(share, 9) for share in rows["cut_off"]]
-    return {"names": names, "measures": measures, "complete": complete(rows), "columns": made}
+        shown["cut_off"] = [round(share, 9) for share in rows["cut_off"]]
+    return {"names": names, "measures": measures, "complete": complete(rows), "columns": shown}
 
 
 def complete(rows: pd.DataFrame) -> list[list[str]]:
@@ -80,13 +80,13 @@ def complete(rows: pd.DataFrame) -> list[list[str]]:
 
     What a study asked does not count.
     """
-    asked: dict[str, set[Any]] = defaultdict(set)
-    own: dict[tuple[str, str], set[Any]] = defaultdict(set)
+    of_language: dict[str, set[Any]] = defaultdict(set)
+    of_model: dict[tuple[str, str], set[Any]] = defaultdict(set)
     for row in rows[~rows["task"].str.contains(STUDY, regex=False)].to_dict("records"):
         cell = row["task"], row["length"]
-        asked[row["language"]].add(cell)
-        own[row["model"], row["language"]].add(cell)
-    return [[*key] for key, cells in own.items() if cells == asked[key[1]]]
+        of_language[row["language"]].add(cell)
+        of_model[row["model"], row["language"]].add(cell)
+    return [[*key] for key, cells in of_model.items() if cells == of_language[key[1]]]
 
 
 def of_measure(
@@ -139,7 +139,7 @@ def comparisons(table: pd.DataFrame, against: str | None = None) -> Iterator[dic
     """
     # Only what is compared: a table of all measures is several times as large.
     primary = analysis.of_measure(table)
-    models = {str(name): own for name, own in primary.groupby("model", sort=False)}
+    models = {str(name): rows for name, rows in primary.groupby("model", sort=False)}
     for first, second in pairs([*models], against):
         rows = analysis.paired(pd.concat([models[first], models[second]]), first, second)
         if len(rows):
@@ -162,13 +162,13 @@ def _independent(row: dict[Any, Any]) -> dict[str, Any]:
         tuple(float(row[name + suffix]) for name in _MEANS) for suffix in ("", "_other")
     )
     low, high = recovered(first, second, 0)  # type: ignore[arg-type]
-    known = {name: row[name] for name in ("model", "task", "length")}
+    place = {name: row[name] for name in ("model", "task", "length")}
     values = {
         "first": first[0], "second": second[0], "difference": first[0] - second[0],
         "low": low, "high": high,
     }  # fmt: skip
     rounded = {name: round(value, 9) for name, value in values.items()}
-    return {**known, "n": int(min(row["n"], row["n_other"])), **rounded}
+    return {**place, "n": int(min(row["n"], row["n_other"])), **rounded}
 
 
 def _rows(rows: pd.DataFrame) -> list[dict[str, Any]]:

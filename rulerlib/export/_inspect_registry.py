@@ -21,7 +21,7 @@ from rulerlib.export import inspect_ai as ours
 from rulerlib.export import inspect_replay
 from rulerlib.tasks import qa
 
-ai, dataset, model, scorer, solver, said, markup = (
+ai, dataset, model, scorer, solver, errors, markup = (
     packages.load(name, "inspect", "Running our tasks in inspect_ai")
     for name in (
         "inspect_ai", "inspect_ai.dataset", "inspect_ai.model", "inspect_ai.scorer",
@@ -36,18 +36,18 @@ def _one_sentence() -> Iterator[None]:
     try:
         yield
     except RulerError as error:
-        raise said.PrerequisiteError(markup.escape(str(error))) from error
+        raise errors.PrerequisiteError(markup.escape(str(error))) from error
 
 
 def _asked_model() -> tuple[str, str | None]:
     """Return the provider of the model that is evaluated, and the tokenizer of a local one."""
     try:
-        asked = model.get_model()
+        evaluated = model.get_model()
     except ValueError:
         # A task that is made in Python, before anybody says which model it is for.
         return "", None
-    provider, _, _ = str(asked).partition("/")
-    return provider, asked.api.tokenizer.name_or_path if provider == ours.LOCAL else None
+    provider, _, _ = str(evaluated).partition("/")
+    return provider, evaluated.api.tokenizer.name_or_path if provider == ours.LOCAL else None
 
 
 def _task(name: str, family: str | None) -> Callable[..., Any]:
@@ -69,16 +69,16 @@ def _task(name: str, family: str | None) -> Callable[..., Any]:
     make.__name__ = make.__qualname__ = name
     make.__doc__ = f"Return the tasks of {family or 'RULER'} as one task of inspect_ai."
     kind = inspect.Parameter
-    known = [
+    named = [
         kind(parameter, kind.KEYWORD_ONLY, default=default)
         for parameter, default in ours.parameters(family).items()
     ]
     # Unknown names reach us too, who refuse them; inspect_ai would warn and go on.
     make.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
-        [*known, kind("parameters", kind.VAR_KEYWORD)]
+        [*named, kind("parameters", kind.VAR_KEYWORD)]
     )
-    made: Callable[..., Any] = ai.task(make, name=name)
-    return made
+    task: Callable[..., Any] = ai.task(make, name=name)
+    return task
 
 
 # How DROP itself is asked.
@@ -133,16 +133,16 @@ def _ask(template: str | None) -> Any:
     return solve
 
 
-def _fit(asked: Any, template: str, chat: bool) -> None:
+def _fit(loaded: Any, template: str, chat: bool) -> None:
     """Let a model in this process read what was counted, and be greedy.
 
     No request can say so: inspect_ai draws tokens at temperature 0, too, which transformers
     refuses; adds special tokens that a chat template has written already; and begins another turn
     of the assistant's after an answer prefix.
     """
-    asked.api.do_sample = bool(asked.config.temperature)
-    asked.api.chat_template, asked.api.use_chat_template = template, True
-    asked.api.tokenizer_call_args = {"add_special_tokens": not chat}
+    loaded.api.do_sample = bool(loaded.config.temperature)
+    loaded.api.chat_template, loaded.api.use_chat_template = template, True
+    loaded.api.tokenizer_call_args = {"add_special_tokens": not chat}
 
 
 def _judged(names: list[str]) -> Any:

@@ -133,16 +133,19 @@ Questions = tuple[int, Iterable[Sample], int, Sequence[str]]
 """A length, samples of one task, the room for an answer to them, and where it ends."""
 
 
+_COMMON = {item.name: item.default for item in fields(AskedParameters)}
+
+
 def parameters(family: str | None) -> dict[str, Any]:
     """Return the parameters of a family's task with their defaults, the knobs among them.
 
     A knob is None: as the task's row has it. ``family`` None means all thirteen tasks of RULER,
     with the knobs that they have in common.
     """
-    own = fields(tasks.FAMILIES[family].knobs) if family else ()  # type: ignore[arg-type]
-    knobs = [item.name for item in own] if family else tasks.COMMON
-    usual = {item.name: item.default for item in fields(AskedParameters)}
-    return {**dict.fromkeys(knobs), **usual}
+    knobs: Iterable[str] = tasks.COMMON
+    if family:
+        knobs = [item.name for item in fields(tasks.FAMILIES[family].knobs)]  # type: ignore[arg-type]
+    return {**dict.fromkeys(knobs), **_COMMON}
 
 
 def pose(
@@ -171,25 +174,23 @@ def pose(
     DataError, MissingExtraError
         As `rulerlib.dataset.Dataset` and `rulerlib.given.find`.
     """
-    known = parameters(family)
     for name in given_parameters:
-        one_of("the parameter name", name, known)
+        one_of("the parameter name", name, parameters(family))
     values = {name: value for name, value in given_parameters.items() if value is not None}
-    common = {item.name for item in fields(AskedParameters)}
-    asked = AskedParameters(**{name: value for name, value in values.items() if name in common})
-    knobs = {name: value for name, value in values.items() if name not in common}
-    rows = _rows(family, asked.task, knobs)
+    knobs = {name: values.pop(name) for name in [*values] if name not in _COMMON}
+    chosen = AskedParameters(**values)
+    rows = _rows(family, chosen.task, knobs)
     limited = "length" in values or not all(
         getattr(row.knobs, "alone", False) for row in rows.values()
     )
-    asked = asked if limited else replace(asked, length=UNLIMITED)
-    feed = _Feed.of(provider, asked, local, needed=limited and not asked.data)
+    chosen = chosen if limited else replace(chosen, length=UNLIMITED)
+    feed = _Feed.of(provider, chosen, local, needed=limited and not chosen.data)
     seen = Counter[str]()
     records = []
-    parts = _given(asked, rows) if asked.data else _made(asked, rows, knobs, feed)
+    parts = _given(chosen, rows) if chosen.data else _made(chosen, rows, knobs, feed)
     for length, questions, room, stop in parts:
         answering = {
-            "max_tokens": room + asked.thinking_tokens, "stop": [*stop],
+            "max_tokens": room + chosen.thinking_tokens, "stop": [*stop],
             "chat": feed.chat, "thinks": feed.thinks,
         }  # fmt: skip
         for sample in questions:
@@ -199,7 +200,7 @@ def pose(
                 "input": feed.messages(sample),
                 "target": sample.outputs,
                 "id": name if seen[name] == 1 else f"{name} ({seen[name]})",
-                "metadata": _about(sample, length if limited or asked.data else None) | answering,
+                "metadata": _about(sample, length if limited or chosen.data else None) | answering,
             })  # fmt: skip
     return Posed(records, feed.template)
 
@@ -225,30 +226,30 @@ def _rows(
 
 
 def _made(
-    asked: AskedParameters, rows: Mapping[str, Task], knobs: dict[str, Any], feed: _Feed
+    chosen: AskedParameters, rows: Mapping[str, Task], knobs: dict[str, Any], feed: _Feed
 ) -> Iterator[Questions]:
     """Yield the questions of new datasets."""
     for name, row in rows.items():
         data = Dataset(
-            name, asked.length, asked.language, feed.counted, asked.num_samples, asked.seed,
-            texts=asked.texts if row.reads_texts else None, format=feed.format, knobs=knobs,
-            queries_per_context=asked.queries_per_context, room=asked.tokens_to_generate,
+            name, chosen.length, chosen.language, feed.counted, chosen.num_samples, chosen.seed,
+            texts=chosen.texts if row.reads_texts else None, format=feed.format, knobs=knobs,
+            queries_per_context=chosen.queries_per_context, room=chosen.tokens_to_generate,
         )  # fmt: skip
         if feed.more and data[0].parts.of_role("system"):
-            data = replace(data, length=asked.length - feed.more)
-        yield asked.length, data, data.tokens_to_generate, row.stop
+            data = replace(data, length=chosen.length - feed.more)
+        yield chosen.length, data, data.tokens_to_generate, row.stop
 
 
-def _given(asked: AskedParameters, rows: Mapping[str, Task]) -> Iterator[Questions]:
+def _given(chosen: AskedParameters, rows: Mapping[str, Task]) -> Iterator[Questions]:
     """Yield the questions of files."""
-    files = given.find(asked.data, [*rows], knobs=True)
-    language = given.language(asked.data, files)
+    files = given.find(chosen.data, [*rows], knobs=True)
+    language = given.language(chosen.data, files)
     for (name, length), path in files.items():
         about = metadata(path)
         row = replace(rows[name], knobs=tasks.resolve(name, **about.get("knobs", {})).knobs)
         row.check_judged_by_name()
-        room = asked.tokens_to_generate or about.get("tokens_to_generate")
-        read = islice(samples.read(path, Sample), asked.num_samples)
+        room = chosen.tokens_to_generate or about.get("tokens_to_generate")
+        read = islice(samples.read(path, Sample), chosen.num_samples)
         # Neither of these is in files of NVIDIA's scripts, nor is their index one.
         questions = [
             replace(sample, index=index, task=name, language=language)
@@ -300,7 +301,7 @@ class _Feed:
     template: str | None = None
 
     @classmethod
-    def of(cls, provider: str, asked: AskedParameters, local: str | None, needed: bool) -> _Feed:
+    def of(cls, provider: str, chosen: AskedParameters, local: str | None, needed: bool) -> _Feed:
         """Return how questions are fed to a model.
 
         Parameters
@@ -315,14 +316,14 @@ class _Feed:
         ParameterError
             If there is no tokenizer and one is needed, or the format does not go with it.
         """
-        name, here = asked.tokenizer or local, provider == LOCAL
-        allowed = "given (-T tokenizer=NAME), because the model does not run on this machine"
-        require(name or not needed, "tokenizer", name, allowed)
-        place = "assistant" if provider in CONTINUES and not asked.thinking_tokens else "user"
-        place = asked.answer_prefix or place
-        form = PromptFormat(asked.chat, None, place, asked.thinking, asked.thinking_tokens)
+        name, here = chosen.tokenizer or local, provider == LOCAL
+        elsewhere = "given (-T tokenizer=NAME), because the model does not run on this machine"
+        require(name or not needed, "tokenizer", name, elsewhere)
+        place = "assistant" if provider in CONTINUES and not chosen.thinking_tokens else "user"
+        place = chosen.answer_prefix or place
+        form = PromptFormat(chosen.chat, None, place, chosen.thinking, chosen.thinking_tokens)
         if name is None:
-            return cls(form, None if asked.data else tokens.load("words"))
+            return cls(form, None if chosen.data else tokens.load("words"))
         tokenizer = tokens.load(name)
         frame = form.frame(tokenizer)
         if not frame.chat:
@@ -352,10 +353,10 @@ class _Feed:
             {"role": "user", "content": frame.prompt(text, sample.answer_prefix)},
         )
         which = {"task": sample.task, "index": sample.index, "input": sha256(sample.input)}
-        asked = [
+        messages = [
             {**turn, "metadata": which} if turn["role"] == "user" else dict(turn) for turn in turns
         ]
-        return [{"role": "system", "content": system}, *asked] if system else asked
+        return [{"role": "system", "content": system}, *messages] if system else messages
 
 
 def _template(frame: Frame, before: str, middle: str) -> str:
@@ -380,12 +381,12 @@ def _template(frame: Frame, before: str, middle: str) -> str:
     )  # fmt: skip
 
 
-def judge(said: str, target: Sequence[str], about: Mapping[str, Any]) -> dict[str, Any]:
+def judge(text: str, target: Sequence[str], about: Mapping[str, Any]) -> dict[str, Any]:
     """Return how an answer is judged, by its task's Scoring.
 
     Parameters
     ----------
-    said
+    text
         What the model wrote; thinking in it and what follows a stop string do not count.
     target, about
         The ``target`` and ``metadata`` of a record of `Posed`.
@@ -397,7 +398,7 @@ def judge(said: str, target: Sequence[str], about: Mapping[str, Any]) -> dict[st
         see `rulerlib.scoring.Scoring.diagnose`, where the question is one of reading.
     """
     scoring, language, golds = tasks.TASKS[about["task"]].scoring, about["language"], about["golds"]
-    pred = split_thinking(said, begun=about["thinks"])[1] if about["chat"] else said
+    pred = split_thinking(text, begun=about["thinks"])[1] if about["chat"] else text
     request = Request("", False, 0, stop=tuple(about["stop"]))
     pred, _, _ = cut_answer([*map(ord, pred)], request, lambda ids, tags: "".join(map(chr, ids)))
     values = scoring.score(pred, target, golds, language)
@@ -422,9 +423,9 @@ def spread(values: Mapping[str, float], task: str, names: Sequence[str]) -> dict
     kinds = [tasks.TASKS[name].scoring for name in names]
     if len(set(kinds)) == 1:
         return dict(values)
-    own = tasks.TASKS[task].scoring
+    scoring = tasks.TASKS[task].scoring
     measures = dict.fromkeys(name for kind in kinds for name in kind.measures)
-    both = {"primary": values[own.primary], "ruler": values[own.ruler]}
+    both = {"primary": values[scoring.primary], "ruler": values[scoring.ruler]}
     return both | {name: values.get(name, math.nan) for name in measures}
 
 

@@ -39,11 +39,11 @@ class StoredAnswers:
     """
 
     def __init__(self, path: Any) -> None:
-        allowed = "a file pred/<task>.jsonl, or a folder with such files (-M path=...)"
-        top = paths.named("path", path, allowed)
+        layout = "a file pred/<task>.jsonl, or a folder with such files (-M path=...)"
+        top = paths.named("path", path, layout)
         below = [*top.rglob("pred/*.jsonl")] or [*top.glob("*.jsonl")]
-        files = [top] if top.is_file() else sorted(each for each in below if each.stem[0] != ".")
-        require(files, "path", path, allowed)
+        files = [top] if top.is_file() else sorted(file for file in below if file.stem[0] != ".")
+        require(files, "path", path, layout)
         self.path = path
         self._answers: dict[tuple[str, str], tuple[str, int, bool, Prediction]] = {}
         for file in files:
@@ -92,8 +92,8 @@ class StoredAnswers:
                 " language, tokenizer, seed and knobs of that run, or its questions (-T data=...)."
             )
         digest, size, whole, prediction = stored
-        asked = _bare(*(text for text, _ in messages))
-        if sha256(asked if whole else asked[:size]) != digest:
+        prompt = _bare(*(text for text, _ in messages))
+        if sha256(prompt if whole else prompt[:size]) != digest:
             raise DataError(
                 f"{self.path} holds an answer to {name}, but the prompt was another one: its answer"
                 " prefix or system prompt differ (-T answer_prefix=...)."

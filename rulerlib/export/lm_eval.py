@@ -41,6 +41,8 @@ from rulerlib.samples import Sample, read
 from rulerlib.store import files, questions
 from rulerlib.tasks import Task
 
+NEW = "a folder that does not exist yet, or an empty one"
+
 ALL = "rulerlib"
 """The group of all tasks, with which all names begin."""
 
@@ -101,10 +103,9 @@ def write(
     DataError, MissingExtraError
         As `rulerlib.dataset.Dataset`.
     """
-    allowed = "a folder that does not exist yet, or an empty one"
-    folder = paths.named("folder", folder, allowed)
+    folder = paths.named("folder", folder, NEW)
     empty = not any(folder.iterdir()) if folder.is_dir() else not folder.exists()
-    require(empty, "folder", str(folder), allowed)
+    require(empty, "folder", str(folder), NEW)
     codes = listed(languages) if isinstance(languages, str) else languages
     for option in options:
         one_of("option", option, _OPTIONS)
@@ -120,8 +121,8 @@ def write(
         with tempfile.TemporaryDirectory(prefix=f".{folder.name}.", dir=folder.parent) as beside:
             _fill(Path(beside), datasets)
             folder.mkdir(exist_ok=True)
-            for each in Path(beside).iterdir():
-                each.replace(folder / each.name)
+            for path in Path(beside).iterdir():
+                path.replace(folder / path.name)
     except OSError as error:
         raise files.unwritable(folder, error) from error
     return folder
@@ -155,7 +156,9 @@ def _fill(folder: Path, datasets: Sequence[Dataset]) -> None:
         data = f"{language}/{dataset.length}/data/{dataset.task}"
         path = questions.write(dataset, folder / data)
         task = _yaml(_task(name, dataset, f"{data}/{path.name}"))
-        functions = (f"{key}: !function {MODULE}.{each}\n" for key, each in _FUNCTIONS.items())
+        functions = (
+            f"{key}: !function {MODULE}.{function}\n" for key, function in _FUNCTIONS.items()
+        )
         _write(folder / f"{name}.yaml", task + "".join(functions))
     for name, group_of in groups.items():
         _write(folder / f"{name}.yaml", _yaml(group_of))
@@ -273,13 +276,13 @@ def prompt(
         If an option was given that the budget of the questions does not know of.
     """
     frame, question = _frame(document["frame"]), (document["input"], document["answer_prefix"])
-    allowed = "left out, because the questions were made without it: write them with format="
-    needed = f"{allowed}PromptFormat(system_prompt=...)"
+    left_out = "left out, because the questions were made without it: write them with format="
+    needed = f"{left_out}PromptFormat(system_prompt=...)"
     require(not system_instruction, "system_instruction", system_instruction, needed)
     if chat_template is None:
         return frame.prompt(*question)
     messages = frame.messages(*question) or ()
-    require(messages, "apply_chat_template", True, f"{allowed}PromptFormat(chat=True)")
+    require(messages, "apply_chat_template", True, f"{left_out}PromptFormat(chat=True)")
     begin = messages[-1]["role"] != "assistant"
     return chat_template([*messages], add_generation_prompt=begin)
 
@@ -298,6 +301,6 @@ def process_results(document: Mapping[str, Any], results: Sequence[str]) -> dict
     tags = frame.format.thinking_tags if frame.chat else ()
     request = Request("", False, 0, tags=tags, stop=frame.format.stop)
     place = find_stop(text, request, frame.thinks)
-    _, said, _ = frame.split(text[: place[0]] if place else text)
+    _, answer, _ = frame.split(text[: place[0]] if place else text)
     scoring = tasks.TASKS[document["task"]].scoring
-    return scoring.score(said, document["outputs"], document["golds"], document["language"])
+    return scoring.score(answer, document["outputs"], document["golds"], document["language"])

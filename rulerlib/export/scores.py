@@ -59,24 +59,24 @@ def rows(run: Run) -> list[dict[str, Any]]:
     for cell in run.cells:
         path = run.answers(cell)
         label = labels.task(cell.settings())
-        own = table[(table["task"] == label) & (table["length"] == cell.length)]
-        each, means = analysis.of_measure(own), own.groupby("measure")["value"].mean()
-        (mean,) = analysis.accuracy(own).to_dict("records")
+        part = table[(table["task"] == label) & (table["length"] == cell.length)]
+        answered, means = analysis.of_measure(part), part.groupby("measure")["value"].mean()
+        (mean,) = analysis.accuracy(part).to_dict("records")
         settings = answers.read_settings(path)
         dataset = {**UNSAID, **settings.get("dataset", {})}
         rows.append({
             "model": cell.model, "language": cell.language, "task": cell.label,
-            "length": cell.length, "n": len(each),
+            "length": cell.length, "n": len(answered),
             **{name: mean[name] for name in ("measure", "mean", "low", "high")},
             **{name: means.get(name) for name in measures},
-            "cut_off": int(((each["cut_off"] != "") & (each["value"] < 1)).sum()),
-            "truncated": int((each["truncation"] != -1).sum()),
+            "cut_off": int(((answered["cut_off"] != "") & (answered["value"] < 1)).sum()),
+            "truncated": int((answered["truncation"] != -1).sum()),
             **{name: _plain(settings.get(name)) for name in SETTINGS},
             "knobs": _plain(dataset.get("knobs") or {}),
             **{name: _plain(dataset.get(name)) for name in METADATA},
             "versions": _plain(settings.get("versions") or {}),
-            "data_sha256": _sha256(run.questions(cell), len(each)),
-            "pred_sha256": _sha256(path, len(each)),
+            "data_sha256": _sha256(run.questions(cell), len(answered)),
+            "pred_sha256": _sha256(path, len(answered)),
         })  # fmt: skip
     return rows
 

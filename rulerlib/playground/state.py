@@ -114,8 +114,8 @@ class Playground:
         DataError, MissingExtraError
             As in `Playground`.
         """
-        own = ["model", "engine", "engine_options", "num_lengths", "seed", "texts", "clean_texts"]
-        named = notebook_parameters(namespace, [*own, *_FORMAT, *_CONTROLS])
+        names = ["model", "engine", "engine_options", "num_lengths", "seed", "texts", "clean_texts"]
+        named = notebook_parameters(namespace, [*names, *_FORMAT, *_CONTROLS])
         # What is None here stands at its default: an empty text, or the first of a list.
         values = {name: value for name, value in named.items() if value is not None}
         chosen = PromptFormat(**{name: values.pop(name) for name in _FORMAT if name in values})
@@ -129,8 +129,8 @@ class Playground:
     def _check_limit(self, length: int) -> None:
         if self.model.limit is not None:
             most = self.model.limit - self.format.thinking_tokens
-            allowed = f"at most {most}, what '{self.model.name}' can take"
-            require(length <= most, "length", length, allowed)
+            limit = f"at most {most}, what '{self.model.name}' can take"
+            require(length <= most, "length", length, limit)
 
     def _first(self, setting: Setting) -> Setting:
         """Return the setting at the second shortest of the lengths, or the next that is enough."""

@@ -28,10 +28,10 @@ from rulerlib import languages
 from rulerlib.errors import DataError, ParameterError
 from rulerlib.metrics.drop import drop_em
 from rulerlib.sources import chronicle as chronicle_module
-from rulerlib.sources import chronicle_wording
+from rulerlib.sources import chronicle_passages
 from rulerlib.sources.chronicle import Chronicle
+from rulerlib.sources.chronicle_passages import Writing, read_wording
 from rulerlib.sources.chronicle_questions import OPERATIONS, ChronicleQuestion
-from rulerlib.sources.chronicle_wording import Writing, read_wording
 
 HERE = Path(languages.__file__).parent
 CODES = sorted(path.parent.name for path in HERE.glob("*/chronicle.toml"))
@@ -733,7 +733,7 @@ def test_impossible_questions() -> None:
         source.questions_on([0], 9)
 
 
-@pytest.mark.parametrize("module", [chronicle_module, chronicle_wording])
+@pytest.mark.parametrize("module", [chronicle_module, chronicle_passages])
 def test_the_worked_example_is_real(module) -> None:
     done = doctest.testmod(module)
     assert done.attempted

@@ -19,17 +19,17 @@ import pytest
 from conftest import python
 from rulerlib import languages
 from rulerlib.errors import DataError, ParameterError
-from rulerlib.sources import encyclopedia, encyclopedia_facts
+from rulerlib.sources import encyclopedia, regions
 from rulerlib.sources.encyclopedia import FactQuestion, World
-from rulerlib.sources.encyclopedia_facts import (
+from rulerlib.sources.regions import (
     FACTS,
     MEMBERS,
     PATHS,
     POOLS,
     REGION,
     label,
+    read_wording,
 )
-from rulerlib.sources.encyclopedia_wording import read_wording
 
 HERE = Path(languages.__file__).parent
 CODES = sorted(path.parent.name for path in HERE.glob("*/encyclopedia.toml"))
@@ -444,7 +444,7 @@ def test_an_entry_points_to_the_one_it_names(world: World) -> None:
                 assert world.entry(target).title in entry.sentences[entry.stated[name]]
 
 
-@pytest.mark.parametrize("module", [encyclopedia, encyclopedia_facts])
+@pytest.mark.parametrize("module", [encyclopedia, regions])
 def test_the_worked_example_is_real(module) -> None:
     done = doctest.testmod(module)
     assert done.attempted

@@ -38,7 +38,7 @@ from rulerlib.prompts import Decoding, PromptFormat
 from rulerlib.runs import Run
 from rulerlib.samples import Sample, read
 from rulerlib.sources.encyclopedia import World
-from rulerlib.sources.encyclopedia_wording import read_wording
+from rulerlib.sources.regions import read_wording
 from rulerlib.store import answers, questions
 from rulerlib.texts import read_texts
 

@@ -17,9 +17,9 @@ from conftest import shared
 from rulerlib import sources
 from rulerlib.errors import DataError, MissingExtraError, ParameterError
 from rulerlib.languages import load
-from rulerlib.sources import DATA_SETS, Rows, open_source, rows, source_file
+from rulerlib.sources import DATA_SETS, Rows, open_source, schemas, source_file
 from rulerlib.sources.encyclopedia import Fiction, World
-from rulerlib.sources.encyclopedia_facts import REGION
+from rulerlib.sources.regions import REGION
 
 SQUAD = {
     "version": "v2.0",
@@ -664,7 +664,7 @@ def test_damaged_bytes_are_read_or_named(folder, text, start, size, instead):
         assert source.num_questions > 0
 
 
-@pytest.mark.parametrize("module", [sources, rows])
+@pytest.mark.parametrize("module", [sources, schemas])
 def test_the_worked_example_is_real(module):
     done = doctest.testmod(module)
     assert done.attempted

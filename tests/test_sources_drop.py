@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from conftest import shared
 from rulerlib.errors import DataError
 from rulerlib.sources import DATA_SETS, ReadingQuestion, Rows, open_source
-from rulerlib.sources.drop import TWICE
+from rulerlib.sources.schemas import TWICE
 
 NO_DATE = {"day": "", "month": "", "year": ""}
 

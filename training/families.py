@@ -27,7 +27,7 @@ from collections.abc import Sequence
 
 from rulerlib.languages import Language
 from rulerlib.sources.encyclopedia import World
-from rulerlib.sources.encyclopedia_facts import FACTS, REGION
+from rulerlib.sources.regions import FACTS, REGION
 from rulerlib.tasks.frequent_words import NOISE, counts_of, weights_of
 from training import prose
 from training.examples import Example, Maker

@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 
 from rulerlib.errors import DataError
 from rulerlib.languages import Language
-from rulerlib.sources.encyclopedia_wording import read_wording
+from rulerlib.sources.regions import read_wording
 from rulerlib.tasks.semantic import RELATIONS
 
 RULES = ("date", "source")

@@ -11,11 +11,9 @@
 >>> question.answers, source.document(question.targets[0])
 (('8',), 'Oxygen is element 8.')
 
-How a data set is read stands in the module of its name, `rulerlib.sources.squad`,
-`rulerlib.sources.hotpotqa` and `rulerlib.sources.drop`. Fictional documents are made in
-`rulerlib.sources.encyclopedia` and `rulerlib.sources.chronicle`. A further data set is a further
-module with ``SCHEMAS``, and a row in ``DATA_SETS`` below. Questions that the text cannot answer
-are left out.
+How a data set is read stands in `rulerlib.sources.schemas`; a further one is a row in ``DATA_SETS``
+below. Fictional documents are made in `rulerlib.sources.encyclopedia` and
+`rulerlib.sources.chronicle`. Questions that the text cannot answer are left out.
 """
 
 from __future__ import annotations
@@ -31,9 +29,8 @@ from typing import Any
 
 from rulerlib import checkpoints, packages
 from rulerlib.errors import DataError, ParameterError, require
-from rulerlib.sources import drop, hotpotqa, squad
-from rulerlib.sources.rows import Collection, Rows, Schema
-from rulerlib.sources.source import Question, ReadingQuestion, Source
+from rulerlib.sources.schemas import DROP, HOTPOTQA, SQUAD, Collection, Schema
+from rulerlib.sources.source import Question, ReadingQuestion, Rows, Source
 from rulerlib.texts import read_file
 
 __all__ = [
@@ -41,9 +38,9 @@ __all__ = [
 ]  # fmt: skip
 
 DATA_SETS: dict[str, tuple[Schema, ...]] = {
-    "SQuAD": squad.SCHEMAS,
-    "HotpotQA": hotpotqa.SCHEMAS,
-    "DROP": drop.SCHEMAS,
+    "SQuAD": SQUAD,
+    "HotpotQA": HOTPOTQA,
+    "DROP": DROP,
 }
 """The data sets that are read, each with the forms of its rows."""
 

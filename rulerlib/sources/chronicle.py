@@ -31,14 +31,8 @@ years: the passages on one subject are near distractors of each other, and a que
 two or three of them. Nobody knows an answer by heart, and a computed one stands in no passage
 that it is computed from. Passages depend on nothing but the language, the seed and their index.
 
-======================  ============================================================
-`chronicle_records`     what happened: the rows of a season, voyage, market or census
-`chronicle_wording`     the words of a language, its numbers and dates
-`chronicle_passages`    a record told in prose, and where each value stands
-`chronicle_matter`      passages on one subject, and rows drawn from them
-`chronicle_questions`   the operations: what is asked, and what the answer comes from
-here                    passages and questions by index
-======================  ============================================================
+`rulerlib.sources.chronicle_passages` draws what happened and tells it,
+`rulerlib.sources.chronicle_questions` asks for what follows from it.
 
 After Dua et al. 2019, "DROP: A Reading Comprehension Benchmark Requiring Discrete Reasoning Over
 Paragraphs".
@@ -53,11 +47,9 @@ from collections.abc import Sequence
 
 from rulerlib.errors import DataError, one_of, require, whole_number
 from rulerlib.languages import Language
-from rulerlib.sources.chronicle_passages import Passage, tell
+from rulerlib.sources.chronicle_passages import EDITIONS, KINDS, Passage, Records, Writing, tell
 from rulerlib.sources.chronicle_questions import OPERATIONS, ChronicleQuestion, ask
-from rulerlib.sources.chronicle_records import EDITIONS, KINDS, Records
-from rulerlib.sources.chronicle_wording import Writing
-from rulerlib.sources.encyclopedia_regions import Regions
+from rulerlib.sources.regions import Regions
 from rulerlib.sources.source import POOL, Source
 from rulerlib.texts import digest
 
@@ -102,7 +94,7 @@ class Chronicle(Source):
     ) -> None:
         self.seed = whole_number("seed", seed, 0)
         self._passages = whole_number("passages", passages, 1, 3)
-        fitting = [name for name, each in OPERATIONS.items() if passages in each.passages]
+        fitting = [name for name, way in OPERATIONS.items() if passages in way.passages]
         if operation is not None:
             one_of("operation", operation, OPERATIONS)
             allowed = f"one of {', '.join(fitting)} where an answer needs {passages} passages"

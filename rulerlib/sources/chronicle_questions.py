@@ -10,14 +10,12 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from decimal import Decimal
+from functools import partial
 from typing import Any, NamedTuple
 
-from rulerlib.sources.chronicle_matter import Asking, Matter, Place
-from rulerlib.sources.chronicle_passages import Operand, Passage
-from rulerlib.sources.chronicle_records import SHARES, Value
-from rulerlib.sources.chronicle_wording import Writing
+from rulerlib.sources.chronicle_passages import KINDS, SHARES, Operand, Passage, Row, Value, Writing
 from rulerlib.sources.source import ReadingQuestion
 from rulerlib.texts import digest
 
@@ -47,10 +45,9 @@ class ChronicleQuestion(ReadingQuestion):
         All that is counted, added or compared; where rows are ranked, in their order.
     distractors
         Numbers that the passages tell of another year, on the matter that is asked about.
-    answer_kind
-        ``"number"``, ``"date"`` or ``"name"``; a year is a date.
-    unit
-        What a number counts, in the plural (``"goals"``), else ``""``.
+    answer_kind, unit
+        ``"number"``, ``"date"`` or ``"name"``; a year is a date. What a number counts, in the
+        plural (``"goals"``), else ``""``.
     """
 
     operation: str
@@ -58,6 +55,100 @@ class ChronicleQuestion(ReadingQuestion):
     distractors: tuple[Operand, ...]
     answer_kind: str
     unit: str
+
+
+class Place(NamedTuple):
+    """A row of a passage, by its number in the record."""
+
+    passage: Passage
+    number: int
+
+    @property
+    def row(self) -> Row:
+        """The values of the row."""
+        return self.passage.record.rows[self.number]
+
+    @property
+    def year(self) -> str:
+        """The year of the passage, in digits."""
+        return str(self.passage.record.year)
+
+
+@dataclass
+class Asking:
+    """A question before it is worded: a number that was computed, or a list of values, and why.
+
+    ``wording`` are the keys of its wordings among the questions of its kind, ``slots`` what these
+    name besides the subject and the years, ``unit`` what a number counts: a key of the kind's
+    nouns, ``"days"`` or ``"percent"``.
+    """
+
+    wording: tuple[str, ...]
+    answer: int | Decimal | list[Value]
+    operands: list[Operand]
+    slots: dict[str, Any] = field(default_factory=dict)
+    unit: str = ""
+
+
+class Matter:
+    """The passages that are asked about, all on one subject, and what is drawn from them.
+
+    They are ``countable`` unless their rows stay the same over several years.
+    """
+
+    def __init__(self, passages: Sequence[Passage], writing: Writing, rng: random.Random) -> None:
+        self.passages, self.writing, self.rng = passages, writing, rng
+        self.single = len(passages) == 1
+        self.kind = KINDS[passages[0].record.kind]
+        self.countable = self.single or not self.kind.lasting
+        self.rows = [
+            Place(passage, number)
+            for passage in passages
+            for number in range(len(passage.record.rows))
+        ]
+
+    def measure(self) -> str:
+        """Return at random one of the measures that can rank rows."""
+        return self.rng.choice(
+            [name for name, measure in self.kind.measures.items() if measure.distinct]
+        )
+
+    def same(self, measure: str) -> list[Place]:
+        """Return the rows of one name, one in each passage, if they differ in a measure.
+
+        Of several names one is drawn; the list is empty if there is none.
+        """
+        by_name: dict[str, list[Place]] = {}
+        for place in self.rows:
+            by_name.setdefault(place.row["name"], []).append(place)
+        full = [
+            places
+            for places in by_name.values()
+            if len({place.row[measure] for place in places}) == len(self.passages)
+        ]
+        return self.rng.choice(full) if full else []
+
+    def compared(self, measure: str, count: int) -> tuple[str, list[Place], dict[str, Any]]:
+        """Return rows to be compared, in falling order, with the words to ask about them.
+
+        First the beginning of a wording's key, ``"years_"`` for several passages, of which one row
+        each is taken, or none if there is no such row; last the slots that name the rows.
+        """
+        places = self.rng.sample(self.rows, count) if self.single else self.same(measure)
+        slots = {"names": [self.called(place) for place in places]}
+        if places and not self.single:
+            slots = {"name": places[0].row["name"]}
+        places.sort(key=lambda place: place.row[measure], reverse=True)
+        return "" if self.single else "years_", places, slots
+
+    def called(self, place: Place) -> Value:
+        """Return the name of a row in questions about measures: its name, its date, or its year."""
+        value: Value = place.row[self.kind.label] if self.single else place.year
+        return value
+
+    def in_turn(self) -> list[Place]:
+        """Return all rows by date."""
+        return sorted(self.rows, key=lambda place: place.row["date"])
 
 
 def _read(places: Iterable[Place], *fields: str) -> list[Operand]:
@@ -112,7 +203,7 @@ def _limit(values: Sequence[int], rng: random.Random) -> int:
 def add(of: Matter) -> Asking:
     """Return a question that asks for a sum: of all rows, some of them, or one over the years."""
     slots: dict[str, Any] = {}
-    totals = [name for name, each in of.kind.measures.items() if each.total]
+    totals = [name for name, measure in of.kind.measures.items() if measure.total]
     if of.rng.random() < 0.5:
         measure, wording, places = of.rng.choice(totals), "total", of.rows
     else:
@@ -147,29 +238,17 @@ def date_difference(of: Matter) -> Asking:
     return Asking(("days",), days, _read(places, "date"), slots, "days")
 
 
-def _extreme(of: Matter, which: str, at: int) -> Asking | None:
+def extreme(of: Matter, which: str, at: int) -> Asking | None:
+    """Return a question that asks which row, or which year, has the most (0) or the fewest (-1).
+
+    None if no row differs in all years.
+    """
     measure = of.measure()
     key, places, slots = of.compared(measure, len(of.rows))
     if not places:
         return None
     answer = [of.called(places[at])]
     return Asking((measure, f"{key}{which}"), answer, _read(places, measure), slots)
-
-
-def largest(of: Matter) -> Asking | None:
-    """Return a question that asks which row, or which year, has the most.
-
-    None if no row differs in all years.
-    """
-    return _extreme(of, "largest", 0)
-
-
-def smallest(of: Matter) -> Asking | None:
-    """Return a question that asks which row, or which year, has the fewest.
-
-    None if no row differs in all years.
-    """
-    return _extreme(of, "smallest", -1)
 
 
 def nth(of: Matter) -> Asking:
@@ -244,8 +323,8 @@ OPERATIONS: dict[str, Operation] = {
     "sum": Operation(add, (1, 2, 3)),
     "difference": Operation(difference, (1, 2)),
     "date_difference": Operation(date_difference),
-    "largest": Operation(largest, (1, 3)),
-    "smallest": Operation(smallest, (1, 3)),
+    "largest": Operation(partial(extreme, which="largest", at=0), (1, 3)),
+    "smallest": Operation(partial(extreme, which="smallest", at=-1), (1, 3)),
     "nth": Operation(nth),
     "sort": Operation(sort, (1, 3)),
     "compare": Operation(compare, (1, 2)),
@@ -261,17 +340,6 @@ def ask(
 
     Every passage has an operand. A computed number is at least 2 and stands neither in the
     passages nor in the question.
-
-    Parameters
-    ----------
-    operation
-        A key of `OPERATIONS` that can ask about this number of passages.
-    passages
-        What is asked about.
-    writing
-        The language of the question.
-    rng
-        Draws it: another state, another question.
     """
     matter = Matter(passages, writing, rng)
     for _ in range(TRIES):
@@ -284,7 +352,7 @@ def ask(
         if isinstance(draft.answer, list):
             golds, unit = _listed(draft.answer, matter), ""
         else:
-            standing = frozenset(writing.numbers(text)).union(*(each.numbers for each in passages))
+            standing = writing.numbers(text).union(*(passage.numbers for passage in passages))
             if draft.answer < 2 or draft.answer in standing:
                 continue
             golds, unit = _counted(draft.answer, draft.unit, matter)
@@ -335,7 +403,7 @@ def _counted(
         name = nouns[unit][1]
         forms = [f"{{number}} {name}"]
     measured = (form.format(number=spellings[0]) for form in forms)
-    return tuple((each,) for each in (*spellings, *measured)), name
+    return tuple((text,) for text in (*spellings, *measured)), name
 
 
 def _listed(values: Sequence[Value], matter: Matter) -> tuple[tuple[str, ...], ...]:

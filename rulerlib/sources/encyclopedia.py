@@ -24,12 +24,7 @@ Regions are made when they are first asked for, and an entry depends on nothing
 but the language, the seed and its index, so a world of 20,000 entries costs no
 more than the entries that are used.
 
-============================  ======================================================
-`encyclopedia_facts`          which facts an entry has, who is related to whom
-`encyclopedia_regions`        the names, dates, numbers and relations of a world
-`encyclopedia_wording`        the words of a language, which say all this
-here                          entries and questions, put into words
-============================  ======================================================
+What is true of them is drawn in `rulerlib.sources.regions`; here it is put into words.
 """
 
 from __future__ import annotations
@@ -41,9 +36,16 @@ from dataclasses import dataclass
 
 from rulerlib.errors import DataError, whole_number
 from rulerlib.languages import Language, load
-from rulerlib.sources.encyclopedia_facts import PATHS, REGION, FactPath, label, members_of
-from rulerlib.sources.encyclopedia_regions import Regions
-from rulerlib.sources.encyclopedia_wording import Words, read_wording
+from rulerlib.sources.regions import (
+    PATHS,
+    REGION,
+    FactPath,
+    Regions,
+    WordLists,
+    label,
+    members_of,
+    read_wording,
+)
 from rulerlib.sources.source import POOL, Question, Source
 from rulerlib.texts import digest
 
@@ -60,7 +62,7 @@ NEIGHBOURS = 8
 
 
 @dataclass(frozen=True)
-class Entry:
+class Article:
     """One document of the encyclopedia.
 
     Attributes
@@ -70,7 +72,7 @@ class Entry:
     title
         The name of what it is about; no other title contains it.
     kind
-        A key of ``FACTS`` in `rulerlib.sources.encyclopedia_facts`.
+        A key of `rulerlib.sources.regions.FACTS`.
     sentences
         The paragraph. The first one says what the thing is.
     stated
@@ -107,7 +109,7 @@ class FactQuestion(Question):
 
     fact: str
 
-    def answered_by(self, entry: Entry) -> bool:
+    def answered_by(self, entry: Article) -> bool:
         """Return whether any answer stands in the text of an entry, ignoring case.
 
         True for ``4. marts 1874`` where the text has ``14. marts 1874``: the
@@ -143,9 +145,9 @@ class World:
         self.seed = whole_number("seed", seed, 0)
         self.regions = Regions(self._wording, seed)
         self.num_entries = whole_number("num_entries", num_entries, REGION, self.regions.limit)
-        self._entries: dict[int, Entry] = {}
+        self._entries: dict[int, Article] = {}
 
-    def entry(self, index: int) -> Entry:
+    def entry(self, index: int) -> Article:
         """Return the document at an index; it is written when it is first asked for.
 
         Raises
@@ -252,11 +254,11 @@ class World:
         given_away = len(targets) > 1 and question.answered_by(self.entry(first))
         return None if given_away else question
 
-    def _write(self, index: int) -> Entry:
+    def _write(self, index: int) -> Article:
         record = self.regions.record(index)
         wording = self._wording["kinds"][record.kind]
         rng = random.Random(f"{self.seed}:entry:{index}")
-        words = Words(record.words, self._wording["lists"], rng)
+        words = WordLists(record.words, self._wording["lists"], rng)
         target = rng.randint(*WORDS)
 
         facts = list(record.values)
@@ -282,7 +284,7 @@ class World:
 
         sentences = (opening, *(sentence for _, sentence in body))
         stated = {fact: number for number, (fact, _) in enumerate(body, 1) if fact}
-        return Entry(index, record.title, record.kind, sentences, stated)
+        return Article(index, record.title, record.kind, sentences, stated)
 
 
 class Fiction(Source):

@@ -24,8 +24,7 @@ from typing import Any
 
 from rulerlib.errors import DataError
 from rulerlib.languages import Language
-from rulerlib.sources.encyclopedia_regions import Regions
-from rulerlib.sources.encyclopedia_wording import read_wording
+from rulerlib.sources.regions import Regions, read_wording
 from rulerlib.texts import digest
 
 

@@ -1,0 +1,356 @@
+"""How SQuAD, HotpotQA and DROP are read, as released and as rows of the hub.
+
+A data set has a `Schema` for each form of its rows: how to recognize such a row, and how to put its
+documents and questions into a `Collection`.
+
+>>> collection = Collection()
+>>> numbers = [collection.document(text) for text in ("Oxygen is element 8.", "Iron is 26.")]
+>>> collection.ask("Which element is oxygen?", ["8", "8 "], targets=numbers[:1], related=numbers)
+>>> source = collection.source()
+>>> source.question(0)
+Question(text='Which element is oxygen?', answers=('8',), targets=(0,))
+>>> source.num_documents, source.related(0)
+(2, [0, 1])
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from rulerlib.errors import HALF
+from rulerlib.sources.source import Question, ReadingQuestion, Rows
+
+
+class Collection:
+    """Collects documents, equal ones once, and the questions about them.
+
+    Attributes
+    ----------
+    articles
+        The documents of an article in their order, where rows that stand apart belong together.
+    unanswered
+        The names of questions without an answer, in a data set that should answer them all.
+    unclear
+        The names of questions whose spans may be one answer or several.
+    """
+
+    def __init__(self) -> None:
+        self.articles: dict[str, dict[int, None]] = {}
+        self.unanswered: list[str] = []
+        self.unclear: list[str] = []
+        self._documents: dict[str, int] = {}
+        self._questions: list[tuple[Question, Sequence[int]]] = []
+
+    def document(self, content: str) -> int:
+        """Return the index of a document, which is added if it is new."""
+        return self._documents.setdefault(content, len(self._documents))
+
+    def ask(
+        self, question: Any, answers: Iterable[Any], targets: Iterable[int], related: Iterable[int]
+    ) -> None:
+        """Add a question, unless it is empty or has no answer.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If the question or an answer is no text.
+        """
+        question = text(question, "question")
+        distinct = dict.fromkeys(text(answer, "an answer") for answer in answers)
+        references = tuple(answer for answer in distinct if answer)
+        if question and references:
+            self.add(Question(question, references, tuple(dict.fromkeys(targets))), related)
+
+    def add(self, question: Question, related: Iterable[int] = ()) -> None:
+        """Add a question that is ready."""
+        self._questions.append((question, list(related)))
+
+    def source(self) -> Rows:
+        """Return the source of all that was collected."""
+        return Rows(list(self._documents), self._questions)
+
+
+Row = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Schema:
+    """One form of the rows of a data set: functions that recognize and read them.
+
+    They may raise AttributeError, KeyError, TypeError or ValueError where a row is damaged; the
+    reader names its place.
+
+    ``read`` puts the documents and questions of a row into a collection; ``prepare`` is called with
+    every row before the first one is read. ``unfold`` returns the rows of a file that is a single
+    JSON object, None if it has another form, and ``unit`` is what errors call one of those rows.
+    """
+
+    recognizes: Callable[[Row], bool]
+    read: Callable[[Row, Collection], None]
+    prepare: Callable[[Row, Collection], None] = lambda row, collection: None
+    unfold: Callable[[Row], Any] = lambda content: None
+    unit: str = "row"
+
+
+def text(value: Any, name: str) -> str:
+    """Return a text in one form (NFC), without white space around it."""
+    if not isinstance(value, str):
+        raise TypeError(f"{name} is no text but {type(value).__name__}")
+    if half := HALF.search(value):
+        raise ValueError(f"{name} holds half a character, U+{ord(half[0]):04X}")
+    return unicodedata.normalize("NFC", value).strip()
+
+
+def items(value: Any, name: str) -> list[Any]:
+    """Return the items of a list."""
+    if isinstance(value, (str, Mapping)) or not isinstance(value, Iterable):
+        raise TypeError(f"{name} is no list but {type(value).__name__}")
+    return list(value)
+
+
+def _read_article(row: Row, collection: Collection) -> None:
+    paragraphs = [
+        (collection.document(context), paragraph)
+        for paragraph in items(row["paragraphs"], "paragraphs")
+        if (context := text(paragraph["context"], "context"))
+    ]
+    article = dict.fromkeys(number for number, _ in paragraphs)
+    for number, paragraph in paragraphs:
+        for question in items(paragraph["qas"], "qas"):
+            collection.ask(question["question"], _squad_answers(question), [number], article)
+
+
+def _article(row: Row) -> str:
+    # Without a title, each document is an article of its own.
+    return repr(row.get("title") or row["context"])
+
+
+def _prepare_row(row: Row, collection: Collection) -> None:
+    # A document comes again with each question about it.
+    if context := text(row["context"], "context"):
+        collection.articles.setdefault(_article(row), {})[collection.document(context)] = None
+
+
+def _read_squad(row: Row, collection: Collection) -> None:
+    if context := text(row["context"], "context"):
+        article = collection.articles[_article(row)]
+        collection.ask(
+            row["question"], _squad_answers(row), [collection.document(context)], article
+        )
+
+
+def _squad_answers(row: Row) -> list[Any]:
+    """Return the answers of a question; none where the text does not answer it."""
+    answers = row["answers"]
+    if row.get("is_impossible"):
+        return []
+    texts = answers["text"] if isinstance(answers, Mapping) else answers
+    texts = [texts] if isinstance(texts, str) else items(texts, "answers")
+    return [answer["text"] if isinstance(answer, Mapping) else answer for answer in texts]
+
+
+SQUAD = (
+    Schema(
+        recognizes=lambda row: "paragraphs" in row,
+        read=_read_article,
+        unfold=lambda content: content.get("data"),
+        unit="article",
+    ),
+    Schema(lambda row: isinstance(row.get("context"), str), _read_squad, prepare=_prepare_row),
+)
+"""How SQuAD is read, as released and as rows of the hub (Rajpurkar et al. 2018).
+
+As released (1.1 and 2.0), ``{"data": [...]}`` with an article in each row::
+
+    {"title": "Oxygen", "paragraphs": [{"context": "Oxygen is element 8.", "qas": [
+        {"question": "Which element is oxygen?", "answers": [{"text": "8"}]}]}]}
+
+On the hub, and in Danish sets such as ``alexandrainst/multi-wiki-qa:da`` and
+``alexandrainst/scandi-qa:da@refs/convert/parquet``, a row for each question::
+
+    {"title": "Oxygen", "context": "Oxygen is element 8.",
+     "question": "Which element is oxygen?", "answers": {"text": ["8"], "answer_start": [18]}}
+
+Related documents are those of the same article.
+"""
+
+
+def _read_hotpotqa(row: Row, collection: Collection) -> None:
+    context, facts = row["context"], row["supporting_facts"]
+    if isinstance(context, Mapping):
+        pairs = list(zip(context["title"], context["sentences"], strict=True))
+        supporting = items(facts["title"], "supporting_facts")
+    else:
+        pairs = [(title, sentences) for title, sentences in context]
+        supporting = [title for title, _ in items(facts, "supporting_facts")]
+    numbers: dict[str, int] = {}
+    for title, sentences in pairs:
+        title = text(title, "title")
+        content = text("".join(items(sentences, "sentences")), "sentences")
+        if title or content:
+            numbers[title] = collection.document(f"{title}\n{content}".strip())
+    titles = dict.fromkeys(text(title, "supporting_facts") for title in supporting)
+    if titles and all(title in numbers for title in titles):
+        targets = [numbers[title] for title in titles]
+        collection.ask(row["question"], [row["answer"]], targets, numbers.values())
+
+
+HOTPOTQA = (
+    Schema(
+        recognizes=lambda row: isinstance(row.get("context"), (list, Mapping)), read=_read_hotpotqa
+    ),
+)
+"""How HotpotQA is read, as released and as rows of the hub (Yang et al. 2018).
+
+As released, documents are pairs of a title and its sentences::
+
+    {"question": "Where was the founder of Acme born?", "answer": "Ribe",
+     "supporting_facts": [["Acme", 0], ["Wile", 1]],
+     "context": [["Wile", ["Wile made traps.", " He was born in Ribe."]],
+                 ["Acme", ["Acme was founded by Wile."]]]}
+
+On the hub, the same stand in columns: ``"context": {"title": [...], "sentences": [...]}`` and
+``"supporting_facts": {"title": [...], "sent_id": [...]}``.
+
+A document is its title and, below it, its sentences. A question whose supporting documents are
+not all there is left out. Related documents are the others of its row.
+"""
+
+
+# The question that stands twice in the validation side on the hub, once with "/" for a question
+# mark (huggingface.co/datasets/EleutherAI/drop/discussions/2).
+TWICE = "28553293-d719-441b-8f00-ce3dc6df5398"
+
+_KINDS = ("number", "date", "spans")
+
+
+def _read_passage(row: Row, collection: Collection) -> None:
+    passage = _passage(_object(row, "a passage"), collection)
+    for question in items(row["qa_pairs"], "qa_pairs"):
+        _ask(question, passage, collection)
+
+
+def _read_passages(row: Row, collection: Collection) -> None:
+    for passage in row.values():
+        _read_passage(passage, collection)
+
+
+def _read_drop(row: Row, collection: Collection) -> None:
+    _ask(row, _passage(row, collection), collection)
+
+
+def _passage(row: Row, collection: Collection) -> int:
+    content = text(row["passage"], "passage")
+    if not content:
+        raise ValueError("the passage is empty")
+    return collection.document(content)
+
+
+def _ask(row: Row, passage: int, collection: Collection) -> None:
+    row = _object(row, "a question")
+    question = text(row["question"], "question")
+    name = text(row.get("query_id") or "", "query_id")
+    if not question:
+        raise ValueError("a question is empty")
+    if name == TWICE and not question.endswith("?"):
+        return
+    if "answers_spans" in row:
+        given = _listed(row["answers_spans"])
+        if len(given[0]) > 1 and given[0][:1] in given:
+            collection.unclear.append(name or question)
+    else:
+        given = [*map(_gold, _answers(row))]
+    golds = tuple(gold for gold in dict.fromkeys(given) if gold)
+    if not golds:
+        collection.unanswered.append(name or question)
+        return
+    answers = tuple(dict.fromkeys(map(", ".join, golds)))
+    collection.add(ReadingQuestion(question, answers, (passage,), golds, name))
+
+
+def _answers(row: Row) -> list[Any]:
+    """Return the answer and the validated answers of a question."""
+    validated = row.get("validated_answers") or []
+    if isinstance(validated, Mapping):
+        columns = zip(*(items(validated[kind], kind) for kind in _KINDS), strict=True)
+        validated = [dict(zip(_KINDS, values, strict=True)) for values in columns]
+    return [row["answer"], *items(validated, "validated_answers")]
+
+
+def _gold(answer: Row) -> tuple[str, ...]:
+    """Return the spans of an answer: its number, else its spans, else its date; or none."""
+    number = _object(answer, "an answer")["number"]
+    if isinstance(number, (int, float)) and not isinstance(number, bool):
+        number = str(number)
+    date = _object(answer.get("date") or {}, "a date")
+    parts = (text(date.get(part) or "", part) for part in ("day", "month", "year"))
+    listed = (text(span, "a span") for span in items(answer.get("spans") or (), "spans"))
+    either = (text(number or "", "number"),), tuple(listed), (" ".join(filter(None, parts)),)
+    return next((spans for kind in either if (spans := tuple(filter(None, kind)))), ())
+
+
+def _listed(answers: Row) -> list[tuple[str, ...]]:
+    """Return the golds in a list of all annotators' answers, spans before numbers and dates."""
+    columns = [items(_object(answers, "answers_spans")[name], name) for name in ("spans", "types")]
+    pairs = [(text(span, "a span"), kind) for span, kind in zip(*columns, strict=True)]
+    spans = Counter(span for span, kind in pairs if kind == "span" and span)
+    agreed = len({*spans.values()}) == 1 and max(spans.values()) > 1
+    golds = [tuple(spans)] + [(span,) for span in spans if not agreed]
+    return golds + [(span,) for span, kind in pairs if kind != "span" and span]
+
+
+def _object(value: Any, name: str) -> Row:
+    if not isinstance(value, Mapping):
+        raise TypeError(f"{name} is no object but {type(value).__name__}")
+    return value
+
+
+def _unfold(content: Row) -> list[Any] | None:
+    """Return the passages of a file as released; None if it is no such file."""
+    passages = list(content.values())
+    named = any(isinstance(passage, Mapping) and "qa_pairs" in passage for passage in passages)
+    return passages if named else None
+
+
+DROP = (
+    Schema(lambda row: "qa_pairs" in row, _read_passage, unfold=_unfold, unit="passage"),
+    Schema(lambda row: isinstance(row.get("passage"), str) and "question" in row, _read_drop),
+    # A line of JSON lines may be a file as released, of one passage or several.
+    Schema(lambda row: _unfold(row) is not None, _read_passages),
+)
+"""How DROP is read, as released and as rows of the hub (Dua et al. 2019).
+
+As released, passages by their name::
+
+    {"nfl_1184": {"passage": "Oakland won 29-6 ...", "qa_pairs": [
+        {"question": "Which team won?", "query_id": "f37e",
+         "answer": {"number": "", "date": {"day": "", "month": "", "year": ""},
+                    "spans": ["Raiders"]},
+         "validated_answers": [{"number": "", "date": {}, "spans": ["Oakland Raiders"]}]}]}}
+
+On the hub (``EleutherAI/drop``, of which inspect_evals reads the revision
+``619386fc7ffe6dace3cc6d3483c69b164ebf6bf3``), a row for each question, whose validated answers
+stand in columns::
+
+    {"query_id": "f37e", "passage": "Oakland won 29-6 ...", "question": "Which team won?",
+     "answer": {"number": "", "date": {...}, "spans": ["Raiders"]},
+     "validated_answers": {"number": [""], "date": [{...}], "spans": [["Oakland Raiders"]]}}
+
+The golds of a question are its answer and all validated ones, without repetition: a number, one
+or more spans, or a date. A passage stands alone, for nothing says which ones are on the same
+matter. A question without any answer (the released training side has a few) is left out, and
+that is said.
+
+Rows of ``ucinlp/drop`` have the answers of all annotators in one list::
+
+    {"query_id": "f37e", "passage": "Oakland won 29-6 ...", "question": "Which team won?",
+     "answers_spans": {"spans": ["Raiders", "Oakland Raiders"], "types": ["span", "span"]}}
+
+A number or a date is a gold. Which spans make up one answer is not said. Spans that stand there
+equally often, and more than once, are taken for one answer that all annotators gave. Else each
+span is a gold, and all of them together are another; how many questions that concerns is said.
+"""

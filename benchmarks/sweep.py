@@ -34,7 +34,9 @@ from rulerlib.sweep.sweep import Job, Sweep
 
 COLUMNS = ("command", "cells", "seconds", "processor (s)", "processor ms/cell", "peak MB")
 
-NAMES = {"alone": "runs alone"}
+NAMES = {"alone": "runs alone", "again": "run (nothing to do)"}
+
+COMMANDS = {"again": "run"}
 
 # Cells that are asked without a sweep.
 ALONE = 400
@@ -113,23 +115,18 @@ def main() -> None:
         print("| " + " | ".join(COLUMNS) + " |")
         print("| --- " + "| ---: " * (len(COLUMNS) - 1) + "|")
         answered = options.laid or options.cells
-        for command in ("alone", "plan", "run", "run", "plan", "status", "collect"):
-            if command == "run" and options.laid and not _is_done(folder):
+        for command in ("alone", "plan", "run", "again", "plan", "status", "collect"):
+            if command == "run" and options.laid:
                 jobs = Sweep.load(folder / "sweep").jobs
                 lay(folder / "sweep", jobs[answered // len(jobs[0].cells) :])
             more = ("--no-reports",) if command == "collect" else ()
-            again = " (nothing to do)" if command == "run" and _is_done(folder) else ""
-            cells = answered if command == "run" and not again else options.cells
+            cells = answered if command == "run" else options.cells
             if command == "alone":
                 cells, more = min(cells, ALONE), (str(min(cells, ALONE)),)
-            seconds, processor, peak = measured(command, str(path), *more)
-            row = [NAMES.get(command, command) + again, str(cells), f"{seconds:.1f}"]
+            seconds, processor, peak = measured(COMMANDS.get(command, command), str(path), *more)
+            row = [NAMES.get(command, command), str(cells), f"{seconds:.1f}"]
             row += [f"{processor:.1f}", f"{1000 * processor / cells:.2f}", f"{peak:.0f}"]
             print("| " + " | ".join(row) + " |", flush=True)
-
-
-def _is_done(folder: Path) -> bool:
-    return bool(list((folder / "sweep" / "runs").rglob("*.cost.json")))
 
 
 def lay(folder: Path, jobs: Iterable[Job]) -> None:

@@ -163,9 +163,9 @@ def test_what_stops_one_leaves_the_others(student, tmp_path, monkeypatch, capsys
     now = status(sweep)
     assert [cell.memory for cell in now.cells["failed"]] == ["rag"]
     assert [cell.memory for cell in now.cells["done"]] == ["oracle"]
-    assert collect(sweep).missing
+    assert collect(sweep)[1]
     # No report, which would ask for what is missing.
-    assert not [*_memories(sweep, collect(sweep).cells)]
+    assert not [*_memories(sweep, collect(sweep)[0])]
     monkeypatch.setattr(student, "answer", answer)
     sweep.answers(now.cells["failed"][0]).unlink()
     assert main(["run", str(tmp_path)]) == 0
@@ -233,7 +233,7 @@ def test_a_report_has_the_parameters_of_the_notebook(student, tmp_path):
     memory = {"presets": "oracle", "suites": ["episodic"], "sizes": [2]}
     sweep = planned(tmp_path, languages=["da", "en"], memory=memory)
     main(["run", str(tmp_path)])
-    found = [*_memories(sweep, collect(sweep).cells)]
+    found = [*_memories(sweep, collect(sweep)[0])]
     assert [place for _, place, *_ in found] == ["one/memory-512.ipynb", "one/memory-1024.ipynb"]
     source = json.loads((NOTEBOOKS / "memory.ipynb").read_text("utf-8"))["cells"]
     (first,) = [cell for cell in source if "parameters" in cell["metadata"].get("tags", [])]
@@ -255,7 +255,7 @@ BAD = [
     ({"presets": ["rag", "rag"]}, "presets is 'rag', but must be given once."),
     ({"presets": "rag", "suite": "episodic"}, "(did you mean 'suites'?)"),
     ({"presets": "rag", "suites": ["episodik"]}, "(did you mean 'episodic'?)"),
-    ({"presets": "rag", "sizes": [0]}, "sizes is 0, but must be a whole number, at least 1."),
+    ({"presets": "rag", "sizes": [0]}, "size is 0, but must be a whole number, at least 1."),
     ({"presets": "rag", "sizes": 4}, "sizes is 4, but must be a list with at least one entry."),
     ({"presets": "rag", "profiles": ["esay"]}, "(did you mean 'easy'?)"),
     ({"presets": "rag", "knobs": {"fact": 2}}, "(did you mean 'facts'?)"),

@@ -14,7 +14,6 @@ from collections.abc import Sequence
 
 from rulerlib import commands
 from rulerlib.errors import RulerError, one_of, require
-from rulerlib.progress import Progress
 from rulerlib.store import lock
 from rulerlib.sweep import run, servers
 from rulerlib.sweep.cells import disk_needed, outline
@@ -70,23 +69,20 @@ def _run(given: argparse.Namespace) -> int:
     cpus = max((sweep.plan.models[job.model].resources.cpus for job in jobs), default=1)
     os.environ.setdefault("OMP_NUM_THREADS", str(cpus))
     failures: list[str] = []
-    stopped = False
-    work = sum(cell.work for job in jobs for cell in job.cells)
-    with Progress(work, f"{len(jobs)} jobs" if len(jobs) > 1 else jobs[0].name) as bar:
-        for job in jobs:
-            try:
-                done = run.run(sweep, job, lambda cell: bar.advance(cell.work))
-            except RulerError as error:
-                # Another model may work.
-                print(f"{job.name}: {error}", file=sys.stderr, flush=True)
-                stopped = True
-                continue
-            failures += done.failures
-            counted = f"{done.answered} answered, {done.skipped} were done"
-            print(f"{job.name}: {counted}, {len(done.failures)} failed", flush=True)
+    for job in jobs:
+        try:
+            done = run.run(sweep, job)
+        except RulerError as error:
+            # Another model may work.
+            failures.append(f"{job.name}: {error}")
+            print(failures[-1], file=sys.stderr, flush=True)
+            continue
+        failures += done.failures
+        counted = f"{done.answered} answered, {done.skipped} were done"
+        print(f"{job.name}: {counted}, {len(done.failures)} failed", flush=True)
     for failure in failures:
         print(failure, file=sys.stderr)
-    return FAILED if failures or stopped else 0
+    return FAILED if failures else 0
 
 
 def _serve(given: argparse.Namespace) -> int:
@@ -134,16 +130,16 @@ def _status(given: argparse.Namespace) -> int:
 
 def _collect(given: argparse.Namespace) -> int:
     sweep = Sweep.load(given.plan)
-    collected = collect(sweep)
-    made, failed = ([], []) if given.no_reports else reports(sweep, collected.cells)
+    done, missing = collect(sweep)
+    made, failed = ([], []) if given.no_reports else reports(sweep, done)
     print(f"{sweep.folder}: scores.csv, cells.csv, costs.csv" + (
         f", and {len(made)} executed notebooks in reports/" if made else ""
     ))  # fmt: skip
     for sentence in [*status(sweep).failures, *failed]:
         print(sentence, file=sys.stderr)
-    if collected.missing:
-        print(f"Missing: {listed(collected.missing)}", file=sys.stderr)
-    return FAILED if collected.missing or failed else 0
+    if missing:
+        print(f"Missing: {listed(missing)}", file=sys.stderr)
+    return FAILED if missing or failed else 0
 
 
 def _parser() -> argparse.ArgumentParser:

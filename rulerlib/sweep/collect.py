@@ -18,8 +18,8 @@ from __future__ import annotations
 
 import csv
 import hashlib
+import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -48,56 +48,45 @@ _TOKENS = ("prompt", "computed", "generated")
 _PEAKS = ("peak_memory_bytes", "peak_gpu_memory_bytes")
 
 
-@dataclass
-class Collected:
-    """What was collected.
-
-    Attributes
-    ----------
-    cells
-        The cells that are done.
-    rows
-        Those of ``cells.csv``, in the same order.
-    missing
-        A sentence for each cell that is not done.
-    """
-
-    cells: list[PlannedCell] = field(default_factory=list)
-    rows: list[dict[str, Any]] = field(default_factory=list)
-    missing: list[str] = field(default_factory=list)
-
-
-def collect(sweep: Sweep) -> Collected:
+def collect(sweep: Sweep) -> tuple[list[PlannedCell], list[str]]:
     """Write the tables of a sweep, each whole or not at all.
+
+    Returns
+    -------
+    list of PlannedCell
+        The cells that are done.
+    list of str
+        A sentence for each cell that is not.
 
     Raises
     ------
     ParameterError
         If the disk is full.
     """
-    table, cells = Collected(), [*sweep.cells]
+    done: list[PlannedCell] = []
+    missing: list[str] = []
+    # The rows of cells.csv by model, memory and length.
+    table: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
 
     def scores() -> Iterator[dict[str, Any]]:
-        for cell in cells:
+        for cell in sweep.cells:
             try:
                 records = _answered(sweep, cell)
             except DataError as error:
-                table.missing.append(f"{cell.name}: {error}")
+                missing.append(f"{cell.name}: {error}")
             else:
                 rows = [row for record in records for row in _scores(cell, record)]
                 yield from rows
-                table.cells.append(cell)
-                table.rows.append(_row(sweep, cell, rows))
+                done.append(cell)
+                group = table.setdefault((cell.model, cell.memory, cell.length), [])
+                group.append(_row(sweep, cell, rows))
             bar.advance(1)
 
-    with Progress(len(cells), "collecting") as bar:
+    with Progress(len([*sweep.cells]), "collecting") as bar:
         _write(sweep.folder / SCORES, scores())
-    groups: dict[tuple[str, str | None, int], list[dict[str, Any]]] = {}
-    for row in table.rows:
-        groups.setdefault((row["model"], row["memory"], row["length"]), []).append(row)
-    _write(sweep.folder / CELLS, table.rows)
-    _write(sweep.folder / COSTS, (_cost(sweep, group) for group in groups.values()))
-    return table
+    _write(sweep.folder / CELLS, itertools.chain(*table.values()))
+    _write(sweep.folder / COSTS, (_cost(sweep, group) for group in table.values()))
+    return done, missing
 
 
 def _answered(sweep: Sweep, cell: PlannedCell) -> list[Prediction]:

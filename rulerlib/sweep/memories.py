@@ -23,10 +23,10 @@ from pathlib import Path
 from typing import Any
 
 from rulerlib import samples
-from rulerlib.errors import RulerError, dictionary, one_of, whole_number
+from rulerlib.errors import RulerError
 from rulerlib.fields import listed
 from rulerlib.memory import presets
-from rulerlib.memory.suites import PROFILES, SUITES
+from rulerlib.memory.suites import SUITES
 from rulerlib.memory.work import COST, METRICS, STOPPED, Work, expand
 from rulerlib.progress import Progress
 from rulerlib.sweep.models import PlannedModel, several
@@ -74,24 +74,14 @@ class Memories:
     changes: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        # As plain data has them, so that a plan is the same when it was written.
+        # As plain data has them, so that a plan is the same when it was written; the rest is
+        # checked with the work that it makes.
         for name, values in (
             ("presets", _names(self.presets, presets.NAMES)),
             ("suites", _names(self.suites, SUITES)),
             ("sizes", self.sizes), ("profiles", self.profiles),
         ):  # fmt: skip
             object.__setattr__(self, name, several(name, values))
-        for preset in self.presets:
-            presets.load(preset)
-        for suite in self.suites:
-            one_of("suite", suite, SUITES)
-        for profile in self.profiles:
-            one_of("profile", profile, PROFILES)
-        for size in self.sizes:
-            whole_number("sizes", size, 1)
-        whole_number("probes", self.probes, 1)
-        dictionary("knobs", self.knobs, '{"facts": 50}')
-        dictionary("changes", self.changes, '{"gate": false}')
 
     def works(
         self, entry: PlannedModel, languages: Sequence[str], lengths: Sequence[int],

@@ -65,15 +65,8 @@ class Done:
     failures: list[str] = field(default_factory=list)
 
 
-def run(
-    sweep: Sweep, job: Job, advance: Callable[[PlannedCell], object] = lambda cell: None
-) -> Done:
+def run(sweep: Sweep, job: Job) -> Done:
     """Answer all cells of a job that are not done; one that fails does not stop the others.
-
-    Parameters
-    ----------
-    advance
-        Called after each cell that is done.
 
     Raises
     ------
@@ -94,7 +87,6 @@ def run(
         if error is None:
             cost |= {"answers": cell.answers, "bytes": sweep.answers(cell).stat().st_size}
             done.answered += 1
-            advance(cell)
         else:
             cost |= {"error": _sentence(error), "log": str(sweep.log(job))}
             cost["tries"] = 1 + before.get("tries", 0)
@@ -105,10 +97,7 @@ def run(
 
     with _alone(sweep.mark(job), job.name):
         left = [cell for cell in job.cells if not sweep.is_done(cell)]
-        for cell in job.cells:
-            if cell not in left:
-                done.skipped += 1
-                advance(cell)
+        done.skipped = len(job.cells) - len(left)
         if left:
             files.remove_leftovers(*(sweep.cost_path(cell) for cell in left))
             (_remember if left[0].memory else _ask)(sweep, job, left, finish)

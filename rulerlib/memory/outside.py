@@ -2,16 +2,14 @@
 
 It is a class that Python can import, with these methods:
 
-======================  ===========================================================================
-``Memory(folder, ...)`` is called with a folder of its own (a `pathlib.Path`), and with the
-                        preset's settings by name
-``teach(texts)``        is given texts of one episode, each a `rulerlib.memory.system.Text`: a
-                        ``str`` with ``day``, ``session``, ``rewarded``, ``pinned``
-``recall(question, k)`` returns at most ``k`` texts, those that it was taught or texts of its own
-``forget(texts)``       optional: what is not to be recalled any more
-``stats()``             optional: numbers by name, which are written beside the answers
-``close()``             optional
-======================  ===========================================================================
+- ``Memory(folder, ...)`` is called with a folder of its own (a `pathlib.Path`), and with the
+  preset's settings by name;
+- ``teach(texts)`` is given texts of one episode, each a `rulerlib.memory.system.Text`: a ``str``
+  with ``day``, ``session``, ``rewarded``, ``pinned``;
+- ``recall(question, k)`` returns at most ``k`` texts, those that it was taught or texts of its own;
+- ``forget(texts)`` is optional, and given what is not to be recalled any more;
+- ``stats()`` is optional: numbers by name, which are written beside the answers;
+- ``close()`` is optional.
 
 Each episode has a folder of its own. After each session the memory is closed and made anew, and
 asking happens in another process than teaching: what does not stand in the folder is forgotten.

@@ -67,6 +67,7 @@ FACTS: dict[str, dict[str, FactKind]] = {
     kind: {name: FactKind(**row) for name, row in facts.items()}
     for kind, facts in _TABLES["facts"].items()
 }
+"""The facts of an article, by its kind and their names."""
 
 # In which year a person must have been grown up and alive: the dated fact of which member.
 DEEDS: dict[str, tuple[str, str]] = {

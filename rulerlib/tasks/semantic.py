@@ -55,7 +55,9 @@ RELATIONS: dict[str, tuple[str, str]] = {
     **dict.fromkeys(("captain", "mate"), ("ship", "person")),
     "mouth": ("river", "town"),
 }
-# The kinds of what a relation leads from and to, and of all that has a name.
+"""For each relation the kinds of what it leads from and to."""
+
+# The kinds of all that has a name.
 KINDS = ("person", "town", "ship", "river")
 
 CONTRADICTIONS = ("date", "source")

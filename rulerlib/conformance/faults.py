@@ -15,14 +15,18 @@ import functools
 import itertools
 import math
 import re
+import tomllib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from rulerlib import languages
 from rulerlib.conformance.layouts import PortAnswer, PortFile
 from rulerlib.metrics import clean, normalize
 from rulerlib.tokens import Tokenizer
+
+_WORDS = Path(__file__).with_name("faults.toml")
 
 ERROR_RATE = 1e-4
 """How often at most a file whose depths are RULER's is said to have others."""
@@ -308,56 +312,15 @@ _SCORE_FAULTS = {
     ("recall", "all_match"): "list all or nothing",
 }
 
-_SCORES = "the files hold no scores"
 
-FAULTS = (
-    Fault(
-        "answer prefix lost", _prefix_lost,
-        "RULER's prompts end with the beginning of the answer, which the model continues.",
-        "the records do not hold the whole prompt",
-    ),
-    Fault(
-        "prompt over budget", _over_budget,
-        "In RULER, the tokens of the prompt and those to generate fit the context length together.",
-        "no context length is known (--length), or no number of tokens (--tokenizer)",
-    ),
-    Fault(
-        "answer truncated", _truncated,
-        "RULER lets a model write 128 tokens (needles), 30 (variable tracking), 120 (common words),"
-        " 50 (frequent words) or 32 (questions).",
-        "the records state no limit and no number of generated tokens (--tokenizer counts them)",
-    ),
-    Fault(
-        "depth distribution", _depths,
-        "RULER draws each needle's depth anew, uniformly over the haystack (in prose from 40"
-        " evenly spaced depths).",
-        "there are too few needles",
-    ),
-    Fault(
-        "gold not readable", _unreadable,
-        "In RULER, every reference stands in the prompt, and of a question's at least one.",
-        "there are no records",
-    ),
-    Fault(
-        "part-match averaged", functools.partial(_scored, "part-match averaged"),
-        "RULER gives the whole point to a question's answer that holds any one reference.",
-        _SCORES,
-    ),
-    Fault(
-        "list all or nothing", functools.partial(_scored, "list all or nothing"),
-        "RULER scores a list by the share of its references that appear.",
-        _SCORES,
-    ),
-    Fault(
-        "score differs", functools.partial(_scored, "score differs"),
-        "RULER looks for each reference in the answer, upper and lower case alike, and nothing"
-        " else.",
-        _SCORES,
-    ),
-    Fault(
-        "special tokens twice", _twice,
-        "In RULER, a prompt has one beginning-of-text token and one chat template.",
-        "there are no records",
-    ),
-)  # fmt: skip
+_LOOKS: dict[str, Callable[[PortFile, Tokenizer | None], Evidence]] = {
+    "answer prefix lost": _prefix_lost, "prompt over budget": _over_budget,
+    "answer truncated": _truncated, "depth distribution": _depths,
+    "gold not readable": _unreadable, "special tokens twice": _twice,
+}  # fmt: skip
+
+FAULTS = tuple(
+    Fault(name, _LOOKS.get(name) or functools.partial(_scored, name), **words)
+    for name, words in tomllib.loads(_WORDS.read_text("utf-8")).items()
+)
 """All faults that are looked for, those of prompts first."""

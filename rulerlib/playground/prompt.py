@@ -263,7 +263,7 @@ class Answer(_Shown):
         n = len(record.outputs)
         words = VERDICTS[kind].format(n=n, found=round(self.recall * n))
         values = [*record.outputs, *self.prompt.others]
-        return words + VERDICTS[ending(record.pred, values, self.finished)]
+        return words + VERDICTS[ending(record.pred, values, bool(record.others["finished"]))]
 
     def shown(self) -> show.Html:
         """Return the answer, its verdict, and its tokens marked by where they come from."""
@@ -279,11 +279,6 @@ class Answer(_Shown):
     def recall(self) -> float:
         """The share of the values that appear, 0 to 1."""
         return metrics.recall(self.prediction.pred, self.prediction.outputs)
-
-    @property
-    def finished(self) -> bool:
-        """Whether the model ended its answer by itself, within the room for it."""
-        return bool(self.prediction.others["finished"])
 
     def copied(self) -> dict[str, int]:
         """Return how many of the answer's tokens come from each of ``SOURCES``."""

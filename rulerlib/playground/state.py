@@ -289,12 +289,7 @@ class Playground:
         """
         from rulerlib import analysis
 
-        table = analysis.scores(self.predictions(kind))
-        if table.empty:
-            return analysis.nothing(
-                "Nothing was asked yet.", [*analysis.BY, "depth", "n", "found", "low", "high"]
-            )
-        return analysis.by_depth(table, bins=len(ROWS))
+        return analysis.by_depth(analysis.scores(self.predictions(kind)), bins=len(ROWS))
 
     def heatmap(self) -> Figure:
         """Return the heatmap of `by_depth`, of the answers to the current kind of setting.

@@ -152,7 +152,7 @@ FAULTS: dict[str, tuple[Fault, str]] = {
         "answers of several models (b, lille)",
     ),
     "no engine": (of_cells(engine=None), "'engine' is missing"),
-    "no versions": (of_cells(versions=None), "'versions' is missing"),
+    "no versions": (of_cells(versions=None), "'versions.python' is missing"),
     "no version": (of_cells("versions", rulerlib=None), "'versions.rulerlib' is missing"),
     "no tokenizer": (of_cells("dataset", tokenizer=None), "'dataset.tokenizer' is missing"),
     "no seed": (of_cells("cell", seed=None), "'cell.seed' is missing"),
@@ -168,13 +168,9 @@ FAULTS: dict[str, tuple[Fault, str]] = {
         lambda path: (path / "summary.csv").write_text("model,effective\nlille,≥128K\n", "utf-8"),
         "'summary.csv' is none of the files of a submission",
     ),
-    "a huge file": (
-        lambda path: (path / SETTINGS).write_bytes(b" " * 16_000_001),
-        f"{SETTINGS}: larger than 16,000,000 bytes",
-    ),
     "answers that unpack to a huge file": (
         lambda path: (path / ANSWERS).write_bytes(gzip.compress(b" " * 200_000_001, 1)),
-        f"{ANSWERS}: larger than 200,000,000 bytes, unpacked",
+        f"{ANSWERS}: larger than 200,000,000 bytes",
     ),
     "not packed": (lambda path: (path / ANSWERS).write_bytes(b"{}"), f"{ANSWERS}: cannot be read"),
     "cut off": (

@@ -20,6 +20,7 @@ import subprocess
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import rulerlib
 from rulerlib import models, predict, tasks, tokens
@@ -56,13 +57,12 @@ DRAWN = 5
 _GONE = "000000"
 _FILE_OR_GONE = (_GONE, "100644", "100755")
 
-# What has to be said of every cell, and where: of the run, its questions, its cell, its versions.
-_SAID: Mapping[str, tuple[str, ...]] = {
-    "": ("engine", "chat", "decoding", "tokens_to_generate", "versions", "dataset"),
-    "dataset": ("language_pack", "tokenizer", "tokenizer_fingerprint", "rulerlib"),
-    "cell": ("seed", "engine", "options"),
-    "versions": ("python", "rulerlib"),
-}
+# What has to be said of every cell, within what it stands.
+_SAID = (
+    "engine", "chat", "decoding", "tokens_to_generate", "versions.python", "versions.rulerlib",
+    "dataset.language_pack", "dataset.tokenizer", "dataset.tokenizer_fingerprint",
+    "dataset.rulerlib", "cell.seed", "cell.engine", "cell.options",
+)  # fmt: skip
 
 # What a table that compares models leaves as it is.
 _USUAL = (
@@ -219,14 +219,13 @@ def _unsaid(submission: Submission) -> Iterator[str]:
 
 
 def _unsaid_of(part: AnsweredCell) -> Iterator[str]:
-    for place, names in _SAID.items():
-        stated = part.settings.get(place) if place else part.settings
-        if not isinstance(stated, Mapping):
-            yield f"'{place}' is missing."
-            return
-        for name in names:
-            if name not in stated:
-                yield f"'{place}{'.' * bool(place)}{name}' is missing."
+    for name in _SAID:
+        stated: Any = part.settings
+        for key in name.split("."):
+            if not isinstance(stated, Mapping) or key not in stated:
+                yield f"'{name}' is missing."
+                return
+            stated = stated[key]
     for name in _USUAL:
         value, usual = getattr(part.cell, name), getattr(Cell, name, {})
         if value != usual:

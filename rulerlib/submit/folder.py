@@ -44,8 +44,8 @@ SETTINGS, ANSWERS = "settings.json", "answers.jsonl.gz"
 NAMES = (SETTINGS, ANSWERS)
 """All files of the folder."""
 
-LARGEST, UNPACKED = 16_000_000, 200_000_000
-"""Bytes of a file that is read, and of the answers when they are unpacked."""
+LARGEST = 200_000_000
+"""Bytes of a file that is read, when it is unpacked."""
 
 # What is packed of `Prediction.others`, beside the hash of the prompt.
 _KEPT = ("language", "repeat", "prompt_tokens", "tokens_generated", "finished", "cut_off")
@@ -100,20 +100,17 @@ class Submission:
     claimed
         The context length that its makers claim, in tokens; None where nobody says.
     cells
-        In the order of language, length and RULER's tasks.
+        Those of a run in the order of language, length and RULER's tasks.
     """
 
     name: str
     claimed: int | None
     cells: Sequence[AnsweredCell]
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "cells", tuple(sorted(self.cells, key=_position)))
-
     def predictions(self) -> Iterator[tuple[dict[str, Any], Prediction]]:
         """Yield every answer with the settings of its cell."""
         for part in self.cells:
-            about = {**part.cell.settings(), "name": self.name}
+            about = part.cell.settings()
             yield from ((about, answer) for answer in part.answers)
 
     def table(self) -> pd.DataFrame:
@@ -126,11 +123,6 @@ class Submission:
             about = {**part.cell.settings(), "model": self.name}
             tables.append(analysis.scores((about, answer) for answer in part.answers))
         return pd.concat(tables, ignore_index=True)
-
-
-def _position(cell: AnsweredCell) -> tuple[Any, ...]:
-    language, task, length = cell.key
-    return language, length, RULER.index(task) if task in RULER else len(RULER), task
 
 
 def hashed(prompt: str) -> str:
@@ -192,7 +184,8 @@ def pack(run: str | Path, out: str | Path = FOLDER, claimed: int | None = None) 
             raise DataError(f"{path}: a second file of answers to {part}; move one of them away.")
     layout = "a folder with <language>/<length>/pred/<task>.jsonl of RULER's tasks as they are"
     require(cells, "run", str(run), layout)
-    submission = Submission(folder.name, claimed, [*cells.values()])
+    by_place = sorted(cells.values(), key=lambda part: (*part.key[::2], RULER.index(part.key[1])))
+    submission = Submission(folder.name, claimed, by_place)
     target = paths.named("out", out, "a folder") / submission.name
     more = {path.name for path in target.iterdir()} - {*NAMES} if target.is_dir() else ()
     require(not more, "out", str(target), f"a folder without {', '.join(sorted(more))}")
@@ -296,15 +289,11 @@ def _text(folder: Path, name: str) -> str:
     path = folder / name
     if not path.is_file() or path.is_symlink():
         raise DataError(f"{name} is missing.")
-    if path.stat().st_size > LARGEST:
-        raise DataError(f"{name}: larger than {LARGEST:,} bytes.")
     try:
-        data = path.read_bytes()
-        if name == ANSWERS:
-            with gzip.open(path) as file:
-                data = file.read(UNPACKED + 1)
-            if len(data) > UNPACKED:
-                raise DataError(f"{name}: larger than {UNPACKED:,} bytes, unpacked.")
+        with gzip.open(path) if name == ANSWERS else path.open("rb") as file:
+            data = file.read(LARGEST + 1)
+        if len(data) > LARGEST:
+            raise DataError(f"{name}: larger than {LARGEST:,} bytes.")
         return data.decode()
     except (OSError, EOFError, UnicodeDecodeError, zlib.error) as error:
         raise DataError(f"{name}: cannot be read ({error}).") from error

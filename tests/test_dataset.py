@@ -413,7 +413,7 @@ def test_names_as_papermill_hands_them_over(chosen, expected):
     ("chosen", "sentence"),
     [
         ("niah_single_9", "(did you mean 'niah_single_"),
-        ("", "tasks is '', but must be one of"),
+        ("", "tasks is [], but must be at least one name"),
         ([], "tasks is [], but must be at least one name, or 'all'."),
         ("niah_single_1,niah_single_1", "but must be names that differ."),
         (["niah_single_1", 2], "tasks is 2, but must be one of"),

@@ -57,7 +57,7 @@ def test_the_cells_are_those_of_runs(tmp_path):
     for entry in plan.models.values():
         for language in plan.languages:
             for seed in plan.seeds:
-                for name, knobs in plan.asked:
+                for name, knobs in plan.task_knobs:
                     same = Run(
                         name, entry.model, "instant", language=language, length=1024, num_lengths=2,
                         seed=seed, format=plan.format_of(entry), knobs=knobs,
@@ -113,7 +113,7 @@ PAGE = ROOT / "book" / "cluster.md"
 def test_a_plan_of_the_project_says_how_it_is_run(file):
     assert f"make sweep PLAN={file.relative_to(ROOT)}" in file.read_text("utf-8")
     plan = Plan.from_file(file)
-    assert plan.asked or plan.memory
+    assert plan.task_knobs or plan.memory
 
 
 def test_the_plans_of_the_page_can_be_read(tmp_path, monkeypatch):
@@ -127,7 +127,7 @@ def test_the_plans_of_the_page_can_be_read(tmp_path, monkeypatch):
     assert plan.models["small"].resources.hours_at(131072) == 6
     assert plan.format_of(plan.models["base"]).chat is False
     remembered = Plan.from_settings({**whole, **memory})
-    assert (remembered.asked, remembered.memory.sizes) == ([], [50, 200])
+    assert (remembered.task_knobs, remembered.memory.sizes) == ([], [50, 200])
     entries = Plan.from_settings({**whole, **served}).models
     assert entries["started"].server.command.startswith("vllm serve")
     assert entries["served"].options()["base_url"] == "http://node7:8000/v1"

@@ -57,7 +57,7 @@ class Answers:
         The file of answers.
     settings
         How they are made.
-    asked
+    hashes
         All questions in their order, each as `rulerlib.samples.question` has it.
     repeats
         The number of answers to each question.
@@ -77,16 +77,16 @@ class Answers:
     """
 
     def __init__(
-        self, path: Path, settings: Mapping[str, Any], asked: Sequence[int], repeats: int = 1
+        self, path: Path, settings: Mapping[str, Any], hashes: Sequence[int], repeats: int = 1
     ) -> None:
-        self.path, self.settings, self.asked, self.repeats = path, settings, asked, repeats
+        self.path, self.settings, self.hashes, self.repeats = path, settings, hashes, repeats
         self.beside = settings_path(path)
         self._key = _key(settings)
         self.places = self._standing()
 
-    def __contains__(self, asked: tuple[int, int]) -> bool:
+    def __contains__(self, answer: tuple[int, int]) -> bool:
         """Return whether an answer is there, by its question's index and its number from 0."""
-        return self._number(*asked) in self.places
+        return self._number(*answer) in self.places
 
     def hold(self, total: int) -> bool:
         """Return whether a run has left the first ``total`` answers in order, at its end."""
@@ -115,8 +115,8 @@ class Answers:
             ignored = (*_ASIDE, *unsaid)
             questions.compare(self.path.parent, before, self.settings, ignored)
         for number, (index, repeat, hashed, _) in enumerate(lines, 1):
-            known = index in range(len(self.asked)) and repeat < self.repeats
-            if not known or hashed != self.asked[index]:
+            wanted = index in range(len(self.hashes)) and repeat < self.repeats
+            if not wanted or hashed != self.hashes[index]:
                 raise DataError(f"{self.path}, line {number}: not the answer to sample {index}.")
         return {self._number(index, repeat): place for index, repeat, _, place in lines}
 
@@ -358,11 +358,11 @@ def evidence(
 
 def _cluster(predictions: Sequence[Prediction]) -> None:
     """Say of the answers to a question that was asked several times that they are one cluster."""
-    asked: dict[tuple[str, ...], list[Prediction]] = {}
+    groups: dict[tuple[str, ...], list[Prediction]] = {}
     for record in predictions:
         texts = (record.input[part.start : part.end] for part in record.parts_of("question"))
-        asked.setdefault((*texts, *record.outputs), []).append(record)
-    for same in asked.values():
+        groups.setdefault((*texts, *record.outputs), []).append(record)
+    for same in groups.values():
         alone = not any(name in one.others for one in same for name in ("cluster", "context_id"))
         if alone and len({one.index for one in same}) > 1:
             for one in same:

@@ -173,12 +173,12 @@ class Cell:
         Another language of the questions and a family from outside are among them only where there
         is one: cells that were written before there was a choice stay what they are.
         """
-        own = {item.name: getattr(self, item.name) for item in fields(self)}
+        plain = {item.name: getattr(self, item.name) for item in fields(self)}
         for name in ("question_language", "family"):
-            if own[name] is None:
-                del own[name]
+            if plain[name] is None:
+                del plain[name]
         return {
-            **own,
+            **plain,
             "knobs": _plain("knobs", self.knobs),
             "options": _plain("options", self.options),
             "format": self.format.settings(),

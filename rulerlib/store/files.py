@@ -113,7 +113,7 @@ def replacing(path: str | Path, lasting: bool = True) -> Iterator[Any]:
 
 def free(folder: Path) -> int:
     """Return the bytes that are free on the disk of a folder, which need not be there yet."""
-    there = next(each for each in (folder, *folder.absolute().parents) if each.is_dir())
+    there = next(filter(Path.is_dir, (folder, *folder.absolute().parents)))
     return shutil.disk_usage(there).free
 
 
@@ -133,8 +133,8 @@ def check_room(folder: Path, needed: float, num_samples: int) -> None:
         If it cannot: says how much is needed, and how much is free.
     """
     has = free(folder)
-    allowed = f"fewer: they need about {needed / 1e9:,.1f} GB, and {folder} has {has / 1e9:,.1f} GB"
-    require(needed <= has, "num_samples", num_samples, f"{allowed} free")
+    reason = f"fewer: they need about {needed / 1e9:,.1f} GB, and {folder} has {has / 1e9:,.1f} GB"
+    require(needed <= has, "num_samples", num_samples, f"{reason} free")
 
 
 def check_writable(folder: Path) -> None:
@@ -157,8 +157,8 @@ def check_writable(folder: Path) -> None:
 
 def unwritable(path: Path, error: OSError) -> ParameterError:
     """Return the error that says which file cannot be written, and why."""
-    allowed = f"a file that can be written ({error.strerror or error})"
-    return ParameterError("output", str(path), allowed)
+    reason = f"a file that can be written ({error.strerror or error})"
+    return ParameterError("output", str(path), reason)
 
 
 def sync_folder(folder: Path) -> None:

@@ -131,9 +131,9 @@ def _status(given: argparse.Namespace) -> int:
 def _collect(given: argparse.Namespace) -> int:
     sweep = Sweep.load(given.plan)
     done, missing = collect(sweep)
-    made, failed = ([], []) if given.no_reports else reports(sweep, done)
+    reported, failed = ([], []) if given.no_reports else reports(sweep, done)
     print(f"{sweep.folder}: scores.csv, cells.csv, costs.csv" + (
-        f", and {len(made)} executed notebooks in reports/" if made else ""
+        f", and {len(reported)} executed notebooks in reports/" if reported else ""
     ))  # fmt: skip
     for sentence in [*status(sweep).failures, *failed]:
         print(sentence, file=sys.stderr)

@@ -110,11 +110,11 @@ def outline(plan: Plan) -> tuple[list[PlannedCell], list[str]]:
         for length in plan.lengths[len(lengths) :]:
             left_out.append(f"{name} at {length}: it takes at most {limit} tokens")
         for language in plan.languages:
-            run = plan.run(entry, plan.asked, loaded=engine, language=language)
+            run = plan.run(entry, plan.task_knobs, loaded=engine, language=language)
             decides: list[Any] = [engine.tokenizer.fingerprint, run.format.settings(), language]
             decides.append(run.decoding.tokens_to_generate)
             for length in lengths:
-                for task, knobs in plan.asked:
+                for task, knobs in plan.task_knobs:
                     key = json.dumps([*decides, task, knobs])
                     if key not in shortest:
                         shortest[key] = _shortest(plan, run, task, knobs, left_out)
@@ -179,7 +179,7 @@ def _check(plan: Plan, cells: Sequence[PlannedCell], limits: Mapping[str, float]
         holds = plan.allow_truncation or length <= max(limits.values())
         taken = ", ".join(f"{name} {limit}" for name, limit in limits.items())
         require(holds, "lengths", length, f"one that a model takes, at most: {taken}")
-    for task, _ in plan.asked:
+    for task, _ in plan.task_knobs:
         fits = any(cell.task == task for cell in cells)
         longest = max(plan.lengths)
         require(fits, "tasks", task, f"one whose prompts fit into {longest} tokens, the longest")

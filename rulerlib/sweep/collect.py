@@ -159,18 +159,22 @@ def _cost(sweep: Sweep, rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     whole = sum(hours.values())
     gpu_hours = whole * sweep.plan.models[model].resources.gpus
     tokens = {f"{kind}_tokens": _sum(rows, f"{kind}_tokens") for kind in _TOKENS}
-    read, computed, asked = tokens["prompt_tokens"], tokens["computed_tokens"], _sum(rows, "asked")
+    read, computed, answers_asked = (
+        tokens["prompt_tokens"],
+        tokens["computed_tokens"],
+        _sum(rows, "asked"),
+    )
     slowest = max(rows, key=_seconds)
     values = {
         **{name: rows[0][name] for name in ("model", "memory", "length")},
-        "cells": len(rows), "answers": _sum(rows, "n"), "asked": asked,
+        "cells": len(rows), "answers": _sum(rows, "n"), "asked": count,
         **{name: _sum(rows, name) / len(rows) for name in ("mean", "ruler")},
         **hours, "hours": whole, "processor_hours": _sum(rows, "processor_seconds") / 3600,
         "gpu_hours": gpu_hours, **tokens,
         # Where an engine cannot tell, it says 0.
         "cached": 1 - computed / read if computed else None,
-        "answers_per_hour": asked / whole if whole else None,
-        "answers_per_gpu_hour": asked / gpu_hours if gpu_hours else None,
+        "answers_per_hour": count / whole if whole else None,
+        "answers_per_gpu_hour": count / gpu_hours if gpu_hours else None,
         "prompt_tokens_per_second": read / whole / 3600 if whole else None,
         **{name: max(row[name] for row in rows) for name in _PEAKS},
         "slowest": f"{slowest['language']}/{slowest['label']} {_seconds(slowest):.1f} s",
@@ -228,7 +232,7 @@ def reports(sweep: Sweep, cells: Sequence[PlannedCell]) -> tuple[list[Path], lis
     """
     papermill = packages.load("papermill", "notebook", "Executing a report")
     wanted = [*_analyses(sweep, cells), *_memories(sweep, cells)]
-    made: list[Path] = []
+    executed: list[Path] = []
     failed: list[str] = []
     with Progress(len(wanted), "reports") as bar:
         for name, place, parameters, shown in wanted:
@@ -246,11 +250,11 @@ def reports(sweep: Sweep, cells: Sequence[PlannedCell]) -> tuple[list[Path], lis
                         cwd=notebook.parent,
                     )  # fmt: skip
                     trial.replace(path)
-                made.append(path)
+                executed.append(path)
             except papermill.exceptions.PapermillExecutionError as error:
                 failed.append(f"{path}: {error.ename}: {error.evalue}")
             bar.advance(1)
-    return made, failed
+    return executed, failed
 
 
 Report = tuple[str, str, dict[str, Any], list[PlannedCell]]

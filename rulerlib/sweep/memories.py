@@ -146,9 +146,9 @@ def answer(works: Sequence[Work], finished: Callable[[Work], object]) -> dict[Pa
     stopped: dict[Path, str] = {}
     while True:
         running.run(left, progress=_Watch(running.weight(left), left, finished))
-        said = [(work, _said(work)) for work in left]
-        stopped |= {work.answers_path: told["sentence"] for work, told in said if told}
-        left = [work for work, told in said if told.get("busy")]
+        notes = [(work, _stopped(work)) for work in left]
+        stopped |= {work.answers_path: note["sentence"] for work, note in notes if note}
+        left = [work for work, note in notes if note.get("busy")]
         if not left:
             return stopped
         # Jobs of other lengths and models share sets of episodes, and what a model finds
@@ -188,16 +188,16 @@ def cost(work: Work) -> dict[str, Any]:
     return {}
 
 
-def _said(work: Work) -> dict[str, Any]:
+def _stopped(work: Work) -> dict[str, Any]:
     """Return what stopped a piece of work; one that is above its oracle is done all the same."""
-    said = samples.read_object(work.file(STOPPED)) if work.file(STOPPED).exists() else {}
-    return {} if said.get("step") == "compare" else said
+    note = samples.read_object(work.file(STOPPED)) if work.file(STOPPED).exists() else {}
+    return {} if note.get("step") == "compare" else note
 
 
-def _names(given: Any, known: Iterable[str]) -> Any:
+def _names(given: Any, choices: Iterable[str]) -> Any:
     """Return names as a list, all that are known for ``"all"``; a file by its whole path."""
     if isinstance(given, str):
-        given = [*known] if given == "all" else listed(given)
+        given = [*choices] if given == "all" else listed(given)
     return [
         str(Path(name).expanduser().resolve()) if str(name).endswith(".yaml") else name
         for name in (given if isinstance(given, (list, tuple)) else [given])

@@ -220,13 +220,13 @@ def built(kind: type[Part], place: str, settings: Any) -> Part:
         If a name is unknown, one that is needed is missing, or a value cannot work.
     """
     values = dictionary(place, settings, "{name: value}")
-    own = {item.name: item for item in fields(kind)}  # type: ignore[arg-type]
+    by_name = {item.name: item for item in fields(kind)}  # type: ignore[arg-type]
     for name in values:
-        if name not in own:
-            raise ParameterError(f"a name in {place or 'the plan'}", name, nearest(name, own))
+        if name not in by_name:
+            raise ParameterError(f"a name in {place or 'the plan'}", name, nearest(name, by_name))
     values = {name: value for name, value in values.items() if value is not None}
     with within(place):
-        for name, item in own.items():
+        for name, item in by_name.items():
             needed = item.default is MISSING and item.default_factory is MISSING
             require(name in values or not needed, name, None, "given")
         return kind(**values)

@@ -2,7 +2,7 @@
 
 >>> plan = Plan.from_settings({"models": {"lille": {"model": "lille"}}, "languages": ["da", "en"],
 ...                            "lengths": [1024, 2048], "tasks": "vt,qa_1", "seeds": [42, 43]})
->>> len(plan.asked), plan.models["lille"].engine, plan.output
+>>> len(plan.task_knobs), plan.models["lille"].engine, plan.output
 (2, 'transformers', 'runs/sweep')
 
 What is particular to sweeps is checked here. What every run has (a language, a format, a model's
@@ -98,7 +98,7 @@ class Plan:
             path = paths.named("texts", self.texts, "the name of a file or folder")
             set_(self, "texts", str(path.resolve()))
         require(self.models, "models", dict(self.models), "at least one model by name")
-        _ = self.asked
+        _ = self.task_knobs
 
     @classmethod
     def from_file(cls, path: str | Path) -> Self:
@@ -135,7 +135,7 @@ class Plan:
         return built(cls, "", parts)
 
     @property
-    def asked(self) -> list[TaskKnobs]:
+    def task_knobs(self) -> list[TaskKnobs]:
         """The tasks, each with the knobs in which it differs from its row, in their order.
 
         Raises
@@ -145,19 +145,19 @@ class Plan:
         """
         rows = [self.tasks] if isinstance(self.tasks, str) else self.tasks
         require(isinstance(rows, (list, tuple)), "tasks", rows, "names, or a list of tasks")
-        asked: list[TaskKnobs] = []
+        chosen: list[TaskKnobs] = []
         for row in rows:
             if isinstance(row, Mapping):
                 knobs = dictionary("tasks", row, '{"task": "vt", "num_hops": 8}')
                 require("task" in knobs, "tasks", knobs, "given with 'task'")
-                asked.append((knobs.pop("task"), knobs))
+                chosen.append((knobs.pop("task"), knobs))
             else:
-                asked += [(name, {}) for name in tasks.names(row)]
-        require(asked or self.memory, "tasks", self.tasks, "at least one task")
-        for number, (name, knobs) in enumerate(asked):
+                chosen += [(name, {}) for name in tasks.names(row)]
+        require(chosen or self.memory, "tasks", self.tasks, "at least one task")
+        for number, (name, knobs) in enumerate(chosen):
             tasks.resolve(name, **knobs)
-            require((name, knobs) not in asked[:number], "tasks", name, "given once")
-        return asked
+            require((name, knobs) not in chosen[:number], "tasks", name, "given once")
+        return chosen
 
     def format_of(self, entry: PlannedModel) -> PromptFormat:
         """Return how questions are put to a model."""
@@ -172,11 +172,11 @@ class Plan:
         """The folder of the sweep."""
         return home() / Path(self.output).expanduser()
 
-    def run(self, entry: PlannedModel, asked: Sequence[TaskKnobs], **particular: Any) -> Run:
+    def run(self, entry: PlannedModel, chosen: Sequence[TaskKnobs], **particular: Any) -> Run:
         """Return a run of one model, which asks some tasks and has what is particular to it."""
         # A run has a task, also where only memories are asked.
-        names = [*dict.fromkeys(name for name, _ in asked)] or [tasks.names("ruler")[0]]
-        if self.texts is not None and any(tasks.resolve(n, **k).reads_texts for n, k in asked):
+        names = [*dict.fromkeys(name for name, _ in chosen)] or [tasks.names("ruler")[0]]
+        if self.texts is not None and any(tasks.resolve(n, **k).reads_texts for n, k in chosen):
             particular |= {"texts": self.texts, "clean_texts": self.clean_texts}
         same = ("num_samples", "queries_per_context", "allow_truncation", "question_language")
         return Run(

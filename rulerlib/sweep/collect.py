@@ -159,11 +159,8 @@ def _cost(sweep: Sweep, rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     whole = sum(hours.values())
     gpu_hours = whole * sweep.plan.models[model].resources.gpus
     tokens = {f"{kind}_tokens": _sum(rows, f"{kind}_tokens") for kind in _TOKENS}
-    read, computed, answers_asked = (
-        tokens["prompt_tokens"],
-        tokens["computed_tokens"],
-        _sum(rows, "asked"),
-    )
+    read, computed = tokens["prompt_tokens"], tokens["computed_tokens"]
+    count = _sum(rows, "asked")
     slowest = max(rows, key=_seconds)
     values = {
         **{name: rows[0][name] for name in ("model", "memory", "length")},

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
 import itertools
-import json
 import random
 import re
 from fractions import Fraction
@@ -60,11 +58,6 @@ def test_every_block_has_its_share(parts, seed):
     there = [absence.is_there(index, share, str(seed)) for index in range(6 * size)]
     for first in range(0, len(there), size):
         assert sum(there[first : first + size]) == size * Fraction(*parts)
-
-
-def test_a_share_that_no_block_has_is_met_over_several():
-    there = [absence.is_there(index, 0.013, "42") for index in range(4000)]
-    assert abs(sum(there) - 52) <= 1
 
 
 def test_who_is_there_goes_with_no_depth_and_with_the_seed():
@@ -137,29 +130,6 @@ def test_who_is_there_is_the_same_at_every_length_and_for_every_tokenizer(words,
         return [(sample.facts, re.findall(r"for (\S+),", sample.input)) for sample in data]
 
     assert kinds(600, words) == kinds(900, words) == kinds(900, bytelevel)
-
-
-def test_where_all_keys_are_there_nothing_has_changed(words):
-    """The bytes of samples and of what is said of them, as they were before there was a choice."""
-    digest = hashlib.sha256()
-    tasks = [f"niah_{end}" for end in ("single_1", "single_3", "multikey_1", "multikey_2",
-                                       "multivalue", "multiquery")]  # fmt: skip
-    for language, task in itertools.product(("da", "en"), [*tasks, "vt"]):
-        data = Dataset(task, 1300, language, words, num_samples=2)
-        for sample in data:
-            digest.update(sample.to_line())
-        versions = ("rulerlib", "language_pack")
-        about = {name: value for name, value in data.metadata.items() if name not in versions}
-        digest.update(json.dumps(about).encode())
-    assert digest.hexdigest()[:16] == "c69c3e772e49235a"
-
-
-def test_the_wording_is_cited_where_it_is_used(words):
-    with_none = Dataset("niah_single_1", 600, "da", words, knobs={"present": 0.5}).metadata
-    without = Dataset("niah_single_1", 600, "da", words).metadata
-    assert without["source"] is None
-    assert with_none["source"] == absence.wording(languages.load("da"))
-    assert with_none["knobs"] == {**without["knobs"], "present": 0.5}
 
 
 @pytest.mark.parametrize("present", [-0.1, 1.5, "half", True, float("nan")])
@@ -283,18 +253,6 @@ def test_the_interval_is_newcombe_s_for_two_samples():
         low = p - q - ((p - one.low) ** 2 + (two.high - q) ** 2) ** 0.5
         high = p - q + ((one.high - p) ** 2 + (q - two.low) ** 2) ** 0.5
         assert (row["youden low"], row["youden high"]) == pytest.approx((low, high), abs=1e-6)
-
-
-def test_contexts_that_answers_share_widen_the_interval():
-    def by_context(index, there, value):
-        return "findes ikke" if index % 4 < 2 else value
-
-    alone, shared = (
-        analysis.absence(scored(by_context, contexts=contexts)).to_dict("records")[0]
-        for contexts in (None, 4)
-    )
-    assert shared["youden"] == alone["youden"] == 0
-    assert shared["youden high"] - shared["youden low"] > alone["youden high"] - alone["youden low"]
 
 
 def test_what_is_missing_is_said():

@@ -185,27 +185,6 @@ def test_by_depth_is_a_plain_grouping(bins):
         assert (row["n"], row["found"]) == (len(values), pytest.approx(sum(values) / len(values)))
 
 
-@pytest.mark.parametrize(
-    ("depth", "bins", "row"),
-    [
-        (0, 11, 0),
-        (4.9, 11, 0),
-        (5, 11, 10),
-        (94.9, 11, 90),
-        (95, 11, 100),
-        (100, 11, 100),
-        (100, 1, 50),
-        (49.99, 2, 0),
-        (50, 2, 100),
-        (47.5, 5, 50),
-    ],
-)
-def test_the_ends_of_the_bins(depth, bins, row):
-    table = analysis.scores([(about(), answer(0, ["12"], "12", (depth,)))])
-    assert analysis.by_depth(table, bins)["depth"].tolist() == [row]
-    assert analysis.depth_bin(depth, bins) == row
-
-
 def test_needles_of_one_sample_are_a_cluster():
     """Four needles at one depth, all found or none of them, say as much as one."""
     said = [["12 34 56 78", ""][i % 3 == 0] for i in range(30)]

@@ -8,11 +8,11 @@ import random
 from fractions import Fraction
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rulerlib import analysis, show
-from rulerlib.analysis import averages
+from rulerlib import analysis, show, tasks
+from rulerlib.analysis import averages, effective_length
 from rulerlib.analysis.effective_length import effective
 from rulerlib.analysis.summary import rank_intervals, ranks
 from rulerlib.errors import ParameterError
@@ -217,16 +217,6 @@ def test_lengths_that_fail_together_tell_less():
     assert widths[0] / widths[1] == pytest.approx(2, rel=0.12)
 
 
-def test_the_spread_is_that_of_theory():
-    """One task of right and wrong answers: the bootstrap's spread is sqrt(p (1 - p) / n)."""
-    scores = analysis.scores(run([0.7] * 4, tasks=("niah_single_1",), count=400))
-    for one in averages.averages(scores, resamples=4000, seed=1):
-        p = one.averages / 100
-        assert one.resampled.std(axis=0) / 100 == pytest.approx(
-            np.sqrt(p * (1 - p) / 400), rel=0.06
-        )
-
-
 def test_a_seed_gives_the_same_numbers_whoever_else_is_in_the_table():
     ours, theirs = run([0.9, 0.8, 0.7, 0.6]), run([0.5] * 4, model="other")
     alone = averages.by_length(analysis.scores(ours), seed=4)
@@ -327,9 +317,134 @@ def test_equal_values_share_the_better_rank():
     assert ranks(pd.Series([0.1 + 0.2, 0.3, 0.5, math.nan])).tolist() == [2, 2, 1, pd.NA]
 
 
-def test_nothing_to_average_is_said():
-    with pytest.raises(ParameterError, match="table is 'empty'"):
-        analysis.by_length(pd.DataFrame())
-    found = analysis.effective_lengths(analysis.scores(run([1] * 4)), tasks=["cwe"])
-    assert found.empty
-    assert found.attrs["why"].startswith("At no length")
+# --- A fitted curve -----------------------------------------------------------------------
+
+optimize = pytest.importorskip("scipy.optimize")
+
+shares = st.lists(st.floats(0, 1), min_size=4, max_size=4)
+
+
+@given(shares, st.integers(5, 500))
+@settings(max_examples=40, deadline=None)
+def test_the_curve_is_the_likeliest_one(values, size):
+    """A binomial regression on the counts with half an answer more on both sides."""
+    right, wrong = np.array(values) * size + 0.5, (1 - np.array(values)) * size + 0.5
+    places = np.log2(LENGTHS) - np.log2(LENGTHS).mean()
+
+    def unlikely(curve):
+        odds = curve[0] + curve[1] * places
+        return (right * np.logaddexp(0, -odds) + wrong * np.logaddexp(0, odds)).sum() / size
+
+    ((level, slope),) = effective_length.fit(
+        np.array(LENGTHS), np.array([values]), np.full(4, float(size))
+    )
+    ours = np.array([level + slope * np.log2(LENGTHS).mean(), slope])
+    found = optimize.minimize(unlikely, np.zeros(2), tol=1e-12)
+    assert unlikely(ours) <= found.fun + 1e-9
+    assert ours == pytest.approx(found.x, abs=2e-2)
+
+
+def test_the_crossing_is_where_the_curve_is_at_half():
+    """And what does not fall crosses nowhere."""
+    curves = np.array([[14.0, -1.0], [3.0, 0.0], [-3.0, 0.0], [-20.0, 2.0]])
+    assert effective_length.crossing(curves).tolist() == [16384, math.inf, 0, math.inf]
+
+
+def test_the_table_finds_the_point_that_was_drawn():
+    middle = 12_000
+    rates = 1 / (1 + (np.array(LENGTHS) / middle) ** 2.2)
+    scores = analysis.scores(run(rates, count=80))
+    (row,) = analysis.fitted_lengths(scores).to_dict("records")
+    assert row["length"] == pytest.approx(middle, rel=0.15)
+    low, high = (1024 * float(row[end][:-1]) for end in ("low", "high"))
+    assert low < middle < high < 1.5 * low
+    assert row["fitted"] == f"{row['length'] / 1024:.3g}K"
+    assert row["misfit"] < 5
+    assert row["per_doubling"] == pytest.approx(25 * 2.2 * math.log(2), rel=0.2)
+
+
+def test_beyond_the_lengths_that_were_measured_nothing_is_guessed():
+    always, never, plateau = [1] * 4, [0] * 4, [0.7, 0.7, 0.7, 0.7]
+    for rates, text in ((always, ">32K"), (never, "<4K"), (plateau, ">32K")):
+        (row,) = analysis.fitted_lengths(analysis.scores(run(rates))).to_dict("records")
+        assert row["fitted"] == text
+        assert math.isnan(row["length"])
+    jumps = analysis.fitted_lengths(analysis.scores(run([1, 0.2, 1, 0.2]))).iloc[0]
+    assert jumps["misfit"] > 20, "no curve of this form"
+
+
+def test_two_lengths_make_no_curve():
+    scores = analysis.scores(run([1, 0], lengths=LENGTHS[:2]))
+    assert "3 lengths" in analysis.fitted_lengths(scores).attrs["why"]
+
+
+# --- Simple retrieval beside the benchmark ------------------------------------------------
+
+
+def table(rights, model="m"):
+    """Scores of answers to tasks at lengths, each so many right out of ten."""
+    return analysis.scores(
+        (
+            {"model": model, "language": "da", "task": task, "length": length},
+            Prediction(index, "", ["7654321"], "7654321" if index < right else ""),
+        )
+        for (task, length), right in rights.items()
+        for index in range(10)
+    )
+
+
+def test_each_simple_task_stands_beside_the_average_of_the_thirteen():
+    whole = {(task, length): 8 if length == 1024 else 3 for task in tasks.RULER
+             for length in (1024, 4096)}  # fmt: skip
+    simple = {("passkey", 1024): 10, ("passkey", 4096): 9, ("niah_vanilla", 4096): 7}
+    own = {("drop_1", 1024): 0, ("niah_multivalue_2", 1024): 0, ("vt_2", 4096): 0}
+    scores = table(whole | simple | own)
+    rows = {(row["simple"], row["length"]): row
+            for row in analysis.contrast(scores).to_dict("records")}  # fmt: skip
+    assert [*rows] == [
+        ("passkey", 1024), ("passkey", 4096), ("niah_vanilla", 4096),
+        ("niah_single_1", 1024), ("niah_single_1", 4096),
+        ("niah_single_2", 1024), ("niah_single_2", 4096),
+    ]  # fmt: skip
+    averages = analysis.by_length(scores, tasks=tasks.RULER).set_index("length")
+    for (simple_task, length), row in rows.items():
+        right = (simple | whole)[simple_task, length]
+        assert row["score"] == pytest.approx(10 * right)
+        assert row["low"] < row["score"] or right == 0
+        assert row["tasks"] == 13
+        assert row["average"] == pytest.approx(averages.loc[length, "average"])
+        assert row["average low"] == pytest.approx(averages.loc[length, "low"])
+        assert row["difference"] == pytest.approx(row["score"] - row["average"])
+        # Newcombe's square-and-add, term by term.
+        down = (row["score"] - row["low"]) ** 2 + (row["average high"] - row["average"]) ** 2
+        up = (row["high"] - row["score"]) ** 2 + (row["average"] - row["average low"]) ** 2
+        assert row["difference low"] == pytest.approx(row["difference"] - math.sqrt(down))
+        assert row["difference high"] == pytest.approx(row["difference"] + math.sqrt(up))
+
+
+def test_further_tasks_do_not_enter_rulers_averages():
+    whole = {(task, 1024): 5 for task in tasks.RULER}
+    beside = {(task, 1024): 10 for task in tasks.TASKS if task not in tasks.RULER}
+    beside |= {("vt+paraphrase=1", 1024): 0, ("qa_1+num_documents=2", 1024): 10}
+    plain, more = (analysis.by_length(table(rights)) for rights in (whole, whole | beside))
+    assert plain.to_dict("records") == more.to_dict("records")
+    assert analysis.summary(table(whole | beside))["tasks"].item() == 13
+    # Where none of RULER's was asked, the average is over what was.
+    alone = analysis.by_length(table({("passkey", 1024): 10, ("drop_1", 1024): 0}))
+    assert (alone["tasks"].item(), alone["average"].item()) == (2, 50)
+    own = {key: right for key, right in (whole | beside).items() if "+" not in key[0]}
+    by_category = analysis.accuracy(table(own), by=("category", "length"))
+    assert dict(zip(by_category["category"], by_category["tasks"], strict=True)) == {
+        "retrieval": 8, "multi-hop tracing": 1, "aggregation": 2, "question answering": 2,
+        "beside RULER": 7, "reading comprehension": 3, "memory": 5,
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "rights",
+    [{("passkey", 512): 3}, {("vt", 512): 3}, {("niah_single_1", 512): 3}, {("drop_1", 512): 9}],
+)
+def test_without_both_there_is_a_sentence(rights):
+    none = analysis.contrast(table(rights))
+    assert none.empty
+    assert "No model was asked both" in none.attrs["why"]

@@ -86,19 +86,6 @@ def test_the_tree_is_average_linkage(seed, count):
     assert {frozenset(group) for group in found} == slow_groups(table, TASKS, count)
 
 
-def test_two_abilities_are_two_groups():
-    found = groups(analysis.correlation(scores()), 2)
-    assert sorted(map(sorted, found)) == [
-        ["cwe", "fwe", "vt"], ["niah_multikey_1", "niah_single_1"]
-    ]  # fmt: skip
-
-
-def test_the_order_keeps_groups_together():
-    order = analysis.correlation(scores()).matrix.index.tolist()
-    places = sorted(order.index(task) for task in ("niah_single_1", "niah_multikey_1"))
-    assert places[1] - places[0] == 1
-
-
 def test_a_task_that_never_varies_is_left_out_and_named():
     found = analysis.correlation(scores(flat=("vt",)))
     assert found.left_out == {"vt": "always 100.0"}

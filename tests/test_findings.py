@@ -6,8 +6,8 @@ table was made from, with intervals by SciPy.
 
 from __future__ import annotations
 
+import functools
 import itertools
-import random
 import re
 from fractions import Fraction
 
@@ -19,15 +19,13 @@ pd = pytest.importorskip("pandas")
 pytest.importorskip("matplotlib")
 stats = pytest.importorskip("scipy.stats")
 
-from rulerlib import analysis, plots  # noqa: E402
+from rulerlib import plots  # noqa: E402
 from rulerlib.analysis import memory  # noqa: E402
 from rulerlib.analysis.correlations import Correlation  # noqa: E402
-from rulerlib.analysis.tables import thousands, tokens  # noqa: E402
+from rulerlib.analysis.tables import thousands  # noqa: E402
 from rulerlib.plots.base import guide_of  # noqa: E402
 from rulerlib.plots.cells import band_of  # noqa: E402
 from rulerlib.plots.curves import Course, clear_pairs  # noqa: E402
-from rulerlib.samples import Prediction  # noqa: E402
-from rulerlib.tasks import RULER  # noqa: E402
 from rulerlib.tasks.mistakes import KINDS  # noqa: E402
 from rulerlib.wording import percent  # noqa: E402
 
@@ -40,6 +38,7 @@ counts = st.integers(1, 60).flatmap(
 lines = st.dictionaries(st.sampled_from(LENGTHS), counts, min_size=1)
 
 
+@functools.cache
 def interval(n, right):
     found = stats.binomtest(right, n).proportion_ci(method="wilson")
     return float(found.low), float(found.high)
@@ -250,22 +249,43 @@ def ordered(line):
     return [line[length] for length in sorted(line)]
 
 
-@given(lines, st.integers(1, 99))
-@settings(deadline=None, max_examples=50)
-def test_the_sentence_on_averages_names_every_side_of_the_threshold(line, threshold):
-    table = pd.DataFrame(rows_of(line, model="m")).rename(columns={"mean": "average"})
+@given(st.lists(lines, min_size=1, max_size=6), st.integers(1, 99))
+@settings(deadline=None, max_examples=60)
+def test_the_sentence_on_averages_names_every_side_of_the_threshold_and_every_gap(parts, threshold):
+    """Of models that were asked all tasks at some lengths, and only some of them at others."""
+    asked = {length for line in parts for length in line}
+    rows = [row for at, line in enumerate(parts) for row in rows_of(line, model=f"m{at}")]
+    gaps = [
+        {"model": f"m{at}", "length": length, "n": 1}
+        for at, line in enumerate(parts)
+        for length in asked - line.keys()
+    ]
+    table = pd.DataFrame(rows + gaps).rename(columns={"mean": "average"})
     table[["average", "low", "high"]] *= 100
     said = plots.models_in_words(table, threshold)
-    check_course(re.match(r"m (.+?) \(n = ", said)[1], line)
-    for length, count in line.items():
-        low, high = interval(*count)
-        side = (
-            "clearly above the threshold of {} %" if 100 * low > threshold
-            else "clearly below the threshold of {} %" if 100 * high < threshold
-            else "too near to the threshold of {} % to tell"
-        )  # fmt: skip
-        named = re.search(rf"{side.format(threshold)} at (.+?)(?:, clearly|, too|\.$)", said)
-        assert thousands(length) in re.split(", | and ", named[1])
+    for at, line in enumerate(parts):
+        if len(parts) <= 4:
+            check_course(re.search(rf"^m{at} (.+?) \(n = ", said, re.M)[1], line)
+        about_sides = re.search(rf"^m{at} is ((?:clearly|too near).+)\.$", said, re.M)[1]
+        for length, count in line.items():
+            low, high = interval(*count)
+            side = (
+                "clearly above the threshold of {} %" if 100 * low > threshold
+                else "clearly below the threshold of {} %" if 100 * high < threshold
+                else "too near to the threshold of {} % to tell"
+            )  # fmt: skip
+            named = re.search(
+                rf"{side.format(threshold)} at (.+?)(?:, clearly|, too|$)", about_sides
+            )
+            assert thousands(length) in re.split(", | and ", named[1])
+    lacking = {}
+    for names, at in re.findall(r"^(.+?) ha\w+ no average at (.+): not all tasks", said, re.M):
+        lacking |= {name: {*re.split(", | and ", at)} for name in re.findall(r"m\d", names)}
+    assert lacking == {
+        f"m{at}": {thousands(length) for length in asked - line.keys()}
+        for at, line in enumerate(parts)
+        if asked - line.keys()
+    }
 
 
 # --- Depths ----------------------------------------------------------------------------------
@@ -630,202 +650,6 @@ def test_the_sentence_on_capacity_says_what_falls():
     said = plots.capacity_in_words(pd.DataFrame(rows))
     assert "Recall at 5 of span_short falls clearly, from 100 % at 10 facts to 5 % at 1,000" in said
     assert "That of rag does not fall clearly." in said
-
-
-# --- All of them, on tables of scores ---------------------------------------------------------
-
-
-def drawn_runs(seed):
-    """Scores of some models: gaps, ties, perfect and hopeless ones, one length, one answer each.
-
-    Returns the predictions, and for each model, task and length how many of how many are right.
-    """
-    rng = random.Random(seed)
-    lengths = sorted(rng.sample([512, 1024, 2048, 4096], rng.randint(1, 3)))
-    names = rng.sample(RULER, rng.choice([1, 2, 5]))
-    gaps, most = rng.choice([0, 0.1, 0.4]), rng.choice([1, 2, 8])
-    rows, cells = [], {}
-    for model in [f"m{number}" for number in range(rng.choice([1, 2, 5]))]:
-        rate = rng.choice([0, 1, 1, 0.5, 0.9])
-        for task, length in itertools.product(names, lengths):
-            if cells and rng.random() < gaps:
-                continue
-            about = {"model": model, "language": "da", "task": task, "length": length}
-            marks = [rng.random() < rate for _ in range(rng.randint(1, most))]
-            cells[model, task, length] = sum(marks), len(marks)
-            rows += [(about, Prediction(index, "", ["12"], "12" if mark else "no"))
-                     for index, mark in enumerate(marks)]  # fmt: skip
-    return rows, cells
-
-
-def averages_of(cells):
-    """The averages of each model by length, in percent: the second implementation."""
-    own = {}
-    for model, length in sorted({(model, length) for model, _, length in cells}):
-        wanted = {task for other, task, _ in cells if other == model}
-        if all((model, task, length) in cells for task in wanted):
-            rates = [cells[model, task, length] for task in wanted]
-            share = sum(Fraction(right, n) for right, n in rates) / len(wanted)
-            own.setdefault(model, {})[length] = float(100 * share)
-    return own
-
-
-def effective_of(values):
-    """The effective length, as text, of the averages of one model."""
-    passed = [length for length, value in values.items() if value > 85.6]
-    if not passed:
-        return f"<{thousands(min(values))}"
-    return f"{'≥' * (max(passed) == max(values))}{thousands(max(passed))}"
-
-
-def check_models(said, cells, own):
-    models = sorted({model for model, _, _ in cells})
-    every = {length for _, _, length in cells}
-    lacking = {}
-    for names, at in re.findall(r"^(.+?) ha\w+ no average at (.+): not all tasks", said, re.M):
-        lacking |= {name: set(re.split(", | and ", at)) for name in re.findall(r"m\d", names)}
-    assert lacking == {
-        model: {thousands(length) for length in every - own.get(model, {}).keys()}
-        for model in models
-        if every - own.get(model, {}).keys()
-    }
-    for line in said.split("\n"):
-        lengths = {name for values in own.values() for name in map(thousands, values)}
-        if "no average" not in line:
-            assert {*re.findall(r"\b(\d+K|512)\b(?! answers)", line)} <= lengths, line
-    if len(own) > 4:
-        common = set.intersection(*map(set, own.values()))
-        if common:
-            clause = said.split(f"\nAt {thousands(max(common))}, ")[1].split(".\n")[0]
-            check_ranked(clause, {m: values[max(common)] / 100 for m, values in own.items()})
-        else:
-            assert "No length has all lines" in said
-        alone = re.search(r"(\d+) w\w+ asked at one length alone", said)
-        assert int(alone[1] if alone else 0) == sum(len(values) == 1 for values in own.values())
-
-
-def check_reach(said, own):
-    texts = {model: effective_of(values) for model, values in own.items()}
-    if len(own) <= 4:
-        for model, text in texts.items():
-            verb = "does not reach" if text.startswith("<") else "reaches"
-            assert f"{model} {verb} {text.lstrip('<≥')}" in said
-            assert (f"{model} reaches {text[1:]} or more" in said) == text.startswith("≥")
-        return
-    for text in texts.values():
-        REACH.setdefault(text, 0 if text[0] == "<" else tokens(text.lstrip("≥")))
-    check_many(said, [*texts.values()], [*texts])
-
-
-def check_ranks(table, cells, own):
-    """A rank stands with those who have all averages over all tasks, and a note with the others."""
-    lengths = {length for values in own.values() for length in values}
-    over = {m: {task for other, task, _ in cells if other == m} for m in own}
-    every = set().union(*over.values())
-    whole = [m for m in own if set(own[m]) == lengths and over[m] == every]
-    means = {m: round(sum(own[m].values()) / len(own[m]), 6) for m in whole}
-    for row in table.to_dict("records"):
-        model, rank = row["model"], row["Avg. rank"]
-        noted = f"No rank for {model}, " in table.attrs.get("note", "")
-        assert noted == pd.isna(rank) == (model not in whole)
-        if not noted:
-            assert rank == 1 + sum(other > means[model] for other in means.values())
-
-
-def by_length_of(cells, own):
-    """The table of averages: a row for each model and each length that any model was asked."""
-    rows = []
-    for model in dict.fromkeys(model for model, _, _ in cells):
-        for length in sorted({length for _, _, length in cells}):
-            value = own.get(model, {}).get(length)
-            n = sum(n for key, (_, n) in cells.items() if (key[0], key[2]) == (model, length))
-            low, high = (None, None) if value is None else interval(n, round(value * n / 100))
-            rows.append({"model": model, "language": "da", "length": length, "n": n,
-                         "average": value, "low": low, "high": high})  # fmt: skip
-    table = pd.DataFrame(rows).astype(dict.fromkeys(("average", "low", "high"), float))
-    table[["low", "high"]] *= 100
-    return table
-
-
-@pytest.mark.parametrize("seed", range(150))
-def test_no_sentence_contradicts_its_table(seed):
-    """Over drawn scores, each sentence held against counts that nothing of ours has touched."""
-    _, cells = drawn_runs(seed)
-    own, averages = averages_of(cells), by_length_of(cells, averages_of(cells))
-    check_models(plots.models_in_words(averages, 85.6), cells, own)
-    chart = pd.DataFrame(
-        [(model, "da", effective_of(own[model]) if model in own else None)
-         for model in dict.fromkeys(model for model, _, _ in cells)],
-        columns=["model", "language", "effective"],
-    )  # fmt: skip
-    if own:
-        check_reach(plots.effective_in_words(chart, analysis.averaged(averages)), own)
-    for model in chart["model"]:
-        alone = {key[1:]: count for key, count in cells.items() if key[0] == model}
-        rows = [
-            row for (task, length), (right, n) in alone.items()
-            for row in rows_of({length: (n, right)}, task=task)
-        ]  # fmt: skip
-        check_tasks(plots.curves_in_words(pd.DataFrame(rows)), alone)
-        wrong = [
-            {"task": task, "length": length, "error": kind, "n": n,
-             "count": (n - right) * (kind == "empty")}
-            for (task, length), (right, n) in alone.items() for kind in ("empty", "other")
-        ]  # fmt: skip
-        check_mistakes(plots.errors_in_words(pd.DataFrame(wrong)), alone)
-
-
-@pytest.mark.parametrize("seed", range(12))
-def test_the_tables_are_those_of_the_second_implementation(seed):
-    rows, cells = drawn_runs(seed)
-    scores, own = analysis.scores(rows), averages_of(cells)
-    averages, summary = analysis.by_length(scores, resamples=10), analysis.summary(scores)
-    slowly = by_length_of(cells, own)
-    columns = ["model", "length", "n", "average"]
-    pd.testing.assert_frame_equal(averages[columns], slowly[columns], check_dtype=False)
-    assert analysis.averaged(averages) == sorted({at for values in own.values() for at in values})
-    if own:
-        reached = dict(summary.dropna(subset="effective")[["model", "effective"]].to_numpy())
-        assert reached == {model: effective_of(values) for model, values in own.items()}
-        check_ranks(summary, cells, own)
-
-
-def check_tasks(said, cells):
-    lines = {task: {} for task, _ in cells}
-    for (task, length), (right, n) in cells.items():
-        lines[task][length] = n, right
-    if len(lines) <= 4:
-        for task, line in lines.items():
-            check_course(re.search(rf"^{task} (.+?) \(n = ", said, re.M)[1], line)
-        return
-    alone = re.search(r"(\d+) w\w+ asked at one length alone", said)
-    assert int(alone[1] if alone else 0) == sum(len(line) == 1 for line in lines.values())
-    common = set.intersection(*map(set, lines.values()))
-    if not common:
-        assert "No length has all tasks" in said
-        return
-    at = max(common)
-    clause = said.split(f"\nAt {thousands(at)}, ")[1]
-    check_ranked(clause, {task: line[at][1] / line[at][0] for task, line in lines.items()})
-
-
-def check_mistakes(said, cells):
-    wrong, n = {}, {}
-    for (task, _), (right, count) in cells.items():
-        wrong[task] = wrong.get(task, 0) + count - right
-        n[task] = n.get(task, 0) + count
-    if len(n) <= 3:
-        for task in n:
-            clause = re.search(rf"^{task}: (.+)\.$", said, re.M)[1]
-            assert re.match(rf"{wrong[task] or 'none'} of {n[task]} answers? ", clause)
-        return
-    total = sum(wrong.values())
-    assert f"All tasks together: {total or 'none'} of {sum(n.values())} answers " in said
-    ranked = re.search(r"^By task: (.+)\.$", said, re.M)
-    assert bool(ranked) == bool(total)
-    if ranked:
-        rates = {task: wrong[task] / n[task] for task in n}
-        check_ranked(ranked[1].replace(" wrong", ""), rates)
 
 
 def test_every_figure_has_its_guide():

@@ -11,13 +11,10 @@ from collections import Counter
 
 import pytest
 from helpers_model import Parrot
-from hypothesis import given
-from hypothesis import strategies as st
 
 from rulerlib import show
 from rulerlib.dataset import Dataset
 from rulerlib.errors import ParameterError
-from rulerlib.intervals import clustered
 from rulerlib.parts import Part, Parts
 from rulerlib.runs import Run
 from rulerlib.samples import Prediction, Sample
@@ -79,18 +76,6 @@ def test_by_operation_is_what_a_groupby_gives():
             assert row[name] == pytest.approx(wanted[name, "mean"])
 
 
-def test_one_passage_gives_no_standard_error_and_says_so():
-    scores = analysis.scores(answered(count=20, clusters=1, lengths=(4096,)))
-    table = reading.by_operation(scores)
-    assert (table["contexts"] == 1).all()
-    assert (table["n"] > 1).all()
-    assert table["design_effect"].isna().all()
-    assert table[["low", "high"]].to_numpy().tolist() == [[0.0, 1.0]] * len(table)
-    rows = analysis.of_measure(scores)
-    said = str(clustered(rows["value"].tolist(), analysis.clusters(rows).tolist()))
-    assert said.endswith("no standard error, for all 20 values are of one cluster")
-
-
 def test_questions_of_drop_are_told_apart_by_their_kind_of_answer():
     rows = [
         (about(), Prediction(0, "", ["3"], said, {"golds": [["3"]], "facts": facts}))
@@ -132,19 +117,6 @@ def test_the_form_of_one_answer(said, faults):
     names = reading.form(analysis.scores(rows)).columns[5:]
     assert {name for name in names if row[name]} == faults
     assert row["n"] == 1
-
-
-def test_forms_are_shares_and_no_line_is_missed_where_none_was_asked_for():
-    said = ["Answer: 12", "12", "12", "Answer: 12."]
-    rows = [
-        (about(length=length, reasoning=length > 1),
-         Prediction(index, "", ["12"], pred, {"golds": [["12"]]}))
-        for length in (1, 2) for index, pred in enumerate(said)
-    ]  # fmt: skip
-    alone, reasoned = reading.form(analysis.scores(rows)).to_dict("records")
-    assert math.isnan(alone["no_answer_line"])
-    assert reasoned["no_answer_line"] == 0.5
-    assert reasoned["format_violation"] == reasoned["full stop"] == 0.25
 
 
 # --- What the reasoning contains ----------------------------------------------------------------
@@ -256,51 +228,6 @@ def test_the_nearest_of_a_text_without_any_is_empty():
     assert said.pred == "", "what is the question, nobody knows"
 
 
-def slow(context, question):
-    """The number nearest to the rarest word, letter by letter."""
-
-    def pieces(text, holds):
-        found, start = [], None
-        for at, letter in enumerate(text + " "):
-            inside = at < len(text) and holds(letter)
-            if inside and start is None:
-                start = at
-            if not inside and start is not None:
-                found.append((start, at))
-                start = None
-        return found
-
-    words = pieces(context, str.isalnum)
-    texts = [context[start:end].lower() for start, end in words]
-    wanted = [question[start:end].lower() for start, end in pieces(question, str.isalnum)]
-    known = [(texts.count(word), at, word) for at, word in enumerate(wanted) if word in texts]
-    numbers = [
-        (start, end) for start, end in pieces(context, str.isdigit)
-        if context[start:end] not in wanted
-    ]  # fmt: skip
-    if not known or not numbers:
-        return ""
-    places = [span for span, text in zip(words, texts, strict=True) if text == min(known)[2]]
-    gaps = [
-        (start - far if far <= start else other - end, start, end)
-        for start, end in numbers for other, far in places
-    ]  # fmt: skip
-    _, start, end = min(gaps)
-    return context[start:end]
-
-
-WORDS = st.lists(
-    st.sampled_from(["ox", "cow", "Ram", "ewe", "7", "23", "415", "60", "of", "the"]), min_size=1
-)
-
-
-@given(context=WORDS, question=WORDS)
-def test_the_nearest_number_is_that_of_a_slow_search(context, question):
-    context, question = " ".join(context), " ".join(question)
-    (said,) = reading.nearest([asked(context[:], question, "number")])
-    assert said.pred == slow(f"Passage: {context}", question)
-
-
 def test_the_most_frequent_answer_is_counted_by_someone_else(tmp_path):
     """Of a file with a training side of its own, and of the chronicle."""
     golds = ["9", "7", "7", "8", "8", "7", "6", "8"]
@@ -328,18 +255,6 @@ def test_the_most_frequent_answer_is_counted_by_someone_else(tmp_path):
     )
     with pytest.raises(ParameterError, match="has none"):
         reading.most_frequent(alone, samples)
-
-
-@pytest.mark.parametrize("language", ["da", "en"])
-def test_the_most_frequent_answer_of_the_chronicle(language):
-    knobs = {**PLAIN, "operation": "count"}
-    data = Dataset("drop_1", 2000, language, "words", knobs=knobs, num_samples=1)
-    (said,) = reading.most_frequent(data, [data[0]])
-    training = data.maker.training
-    numbers = random.Random(42).sample(range(1000), 200)
-    counts = Counter(training.question(number).golds[0][0] for number in numbers)
-    assert counts[said.pred] == max(counts.values()) > 20
-    assert said.pred.isdecimal()
 
 
 @pytest.fixture(scope="module")
@@ -396,12 +311,6 @@ def test_all_baselines_stand_beside_the_model(run):
             assert record.pred.isdecimal()
             assert record.others["facts"]["operation"] == "count"
     assert set(scores["length"]) == {2000}
-
-
-def test_baselines_are_the_same_every_time(run):
-    own, blind = run
-    first, second = (list(reading.baselines(own, blind)) for _ in range(2))
-    assert [record.to_json() for _, record in first] == [record.to_json() for _, record in second]
 
 
 def test_of_given_questions_only_the_passages_are_known(run, tmp_path):

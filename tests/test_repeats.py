@@ -40,15 +40,6 @@ def test_the_variances_are_those_of_a_random_effects_model():
     assert row["low"] < row["mean"] < row["high"]
 
 
-def test_the_deviation_of_runs_is_what_runs_deviate():
-    rng = np.random.default_rng(5)
-    rates = rng.beta(2, 1, 100)
-    values = (rng.random((100, 12)) < rates[:, None]).astype(float)
-    (row,) = analysis.repeats(scores_of(values)).to_dict("records")
-    again = (rng.random((2000, 100)) < rates).mean(axis=1)
-    assert row["run_deviation"] == pytest.approx(again.std(), rel=0.1)
-
-
 def test_greedy_repeats_vary_within_no_question():
     values = np.array([[1.0, 1, 1], [0, 0, 0], [1, 1, 1], [0, 0, 0]])
     (row,) = analysis.repeats(scores_of(values)).to_dict("records")

@@ -320,14 +320,6 @@ def test_accuracy_by_knob(folder):
     assert alone.attrs["why"] == "These runs differ in no knob."
 
 
-def test_rows_without_a_knob_are_left_out(folder):
-    lay(folder, "a", [1], "vt")
-    table = analysis.with_knobs(analysis.scores(analysis.read_predictions(folder)), "num_hops")
-    assert table["task"].unique().tolist() == ["vt"]
-    with pytest.raises(ParameterError, match="did you mean 'num_hops'"):
-        analysis.with_knobs(table, "num_hop")
-
-
 def test_one_model_gets_sentences_where_two_are_needed(folder):
     scores = Report(runs=str(folder), models="a").scores
     differences = analysis.two_by_two(scores)
@@ -353,16 +345,6 @@ def test_where_no_length_has_all_tasks_the_charts_say_so():
     assert "effective" not in summary
     assert "no average" in show.figure(plots.effective, summary, [512, 1024])._repr_html_()
     assert "–" in show.table(summary).to_html()
-
-
-def test_the_chart_holds_both_readings(folder):
-    report = Report(runs=str(folder), tasks="niah_single_2", threshold=80, claimed={"a": "4K"})
-    table = analysis.summary(report.scores, report.threshold, report.claimed, **report.drawn)
-    assert table["effective"].tolist() == ["1K", "1K", "512", "512"]
-    assert table["claimed"].tolist() == ["4K", "4K", "", ""]
-    axes = plots.effective(table, [512, 1024, 2048]).axes[0]
-    names = [label.get_text() for label in axes.get_yticklabels()]
-    assert names == ["a, da (claims 4K)", "a, en (claims 4K)", "b, da", "b, en"]
 
 
 def test_the_overview_counts_what_went_wrong(folder):

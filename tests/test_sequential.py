@@ -135,19 +135,6 @@ def test_in_one_of_twenty_runs_at_most_the_truth_is_ever_missed(tasks, rate, val
     assert missed / runs <= 0.05 + 2 * math.sqrt(0.05 * 0.95 / runs)
 
 
-def test_an_interval_for_one_look_does_not_allow_many():
-    """Why there are these: Wilson's, looked at after each of 500 answers, misses far more."""
-    from rulerlib.intervals import wilson
-
-    rng = np.random.default_rng(3)
-    missed = 0
-    for _ in range(100):
-        right = np.cumsum(rng.random(500) < 0.856)
-        ends = [wilson(float(each), count) for count, each in enumerate(right, 1)]
-        missed += any(not low <= 0.856 <= high for low, high in ends[9::5])
-    assert missed > 20
-
-
 def test_nothing_is_known_of_nothing_and_little_where_a_task_was_not_asked():
     assert confidence_sequence([(0.0, 0)]) == (0, 1)
     low, high = confidence_sequence([(40.0, 40), (0.0, 0)])

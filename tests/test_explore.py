@@ -30,7 +30,6 @@ from rulerlib.explore import __main__, answers, cells, site
 from rulerlib.intervals import wilson
 from rulerlib.parts import Part, Parts
 from rulerlib.prompts import Decoding, PromptFormat
-from rulerlib.samples import Prediction
 from rulerlib.store.lock import alone
 
 pytest.importorskip("pandas")
@@ -80,17 +79,6 @@ def test_the_numbers_are_those_of_the_analysis(runs, out):
         assert further["mean"] == pytest.approx(expected["mean"].tolist(), abs=5e-10)
         same = [[rows[cell][name] for name in BY] for cell in further["cell"]]
         assert same == expected[list(BY)].to_numpy().tolist()
-
-
-def test_what_the_page_rounds_was_not_rounded_before(tmp_path):
-    """Of 10 of 10 the interval begins at 72.247 %, which is 72.2 and not 72.3."""
-    low, _ = wilson(10, 10)
-    about = {"model": "m", "language": "da", "task": "vt", "length": 512}
-    predictions = [(about, Prediction(index, "", ["A"], "A")) for index in range(10)]
-    shown = cells.columns(analysis.scores(predictions))
-    assert shown["columns"]["low"] == pytest.approx([low], abs=1e-9)
-    row = cells.board_row("run", "m", "da", "4K", {4096: 100 * low}, avg=100 * low)
-    assert [row["averages"][4096], row["avg"]] == pytest.approx([100 * low] * 2, abs=1e-9)
 
 
 def test_comparisons_are_paired_where_the_samples_are_the_same(runs, out):
@@ -185,13 +173,6 @@ def test_a_folded_prompt_shows_its_parts_and_leaves_out_only_what_is_between(siz
     ends = [start + len(piece) for start, piece in pieces]
     assert all(start > end for (start, _), end in zip(pieces[1:], ends, strict=False))
     assert not size or (0 in shown and size - 1 in shown)
-
-
-def test_halves_of_characters_and_hidden_ones_do_no_harm():
-    made = answers.record(Prediction(0, "a\ud800b", ["x"], "\u202ex\x00"), {"measures": {}})
-    assert made["pieces"] == [[0, "a\ufffdb"]]
-    assert made["answer"] == "\\u202ex␀"
-    json.dumps(made).encode()
 
 
 def test_a_folder_of_something_else_is_left_alone(runs, tmp_path, capsys):

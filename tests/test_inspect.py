@@ -34,7 +34,7 @@ from rulerlib.export.inspect_ai import judge, pose
 from rulerlib.export.inspect_replay import StoredAnswers
 from rulerlib.intervals import clustered
 from rulerlib.models import in_order
-from rulerlib.prompts import Frame, PromptFormat, ends_thinking
+from rulerlib.prompts import PromptFormat, ends_thinking
 from rulerlib.runs import Run
 from rulerlib.store.answers import read_predictions
 from rulerlib.store.questions import write
@@ -450,17 +450,6 @@ def test_a_local_model_reads_what_was_counted(name, monkeypatch):
         assert roles[-2 if prefix else -1] == "user"
 
 
-@given(st.text(max_size=30), st.text(min_size=1, max_size=30))
-def test_the_template_for_a_local_model_writes_any_text_as_it_is(system, user):
-    frame = Frame("<s>\\", "\n{%", chat=True)
-    template = ours._template(frame, '"<s>\\\n{{ 😀', "{% if")
-    asked = [{"role": "user", "content": user}]
-    assert tokens.render_template(template, asked) == f"{frame.before}{user}{frame.between}"
-    both = [{"role": "system", "content": system}, *asked] if system else asked
-    before = f'"<s>\\\n{{{{ 😀{system}{{% if' if system else frame.before
-    assert tokens.render_template(template, both) == f"{before}{user}{frame.between}"
-
-
 def test_a_base_model_reads_plain_text(monkeypatch):
     plain = tokens.FastTokenizer(make_tokenizer("bytelevel").backend, "plain", SPECIAL)
     monkeypatch.setattr(tokens, "load", lambda name: plain)
@@ -525,16 +514,6 @@ def prompts(run, **changed):
         [(turn["content"], turn.get("metadata")) for turn in record["input"]]
         for record in posed.records
     ]
-
-
-@pytest.mark.parametrize("place", ["user", "assistant"])
-def test_an_answer_is_found_by_its_question_wherever_the_answer_prefix_stands(run, place):
-    replay = StoredAnswers(run.root)
-    stored = read_predictions(run.answers(run.cells[0]))
-    found = [replay.answer(each) for each in prompts(run, answer_prefix=place)]
-    assert [each.pred for each in found] == [each.pred for each in stored]
-    one = StoredAnswers(run.answers(run.cells[0]))
-    assert one.answer(prompts(run)[3]).pred == stored[3].pred
 
 
 def test_questions_on_disk_are_asked_again(run, tmp_path):

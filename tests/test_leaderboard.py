@@ -131,13 +131,6 @@ def test_ranks_are_compared_among_those_that_have_one(table):
     assert not leaderboard.contradictions(table)["cell"].str.startswith("rank").any()
 
 
-def test_all_ranks_count_everyone(table):
-    ranks = leaderboard.all_ranks(table)
-    measured = ranks["wAvg. (inc) rank"].dropna()
-    assert sorted(measured) == list(range(1, len(measured) + 1))
-    assert ranks["wAvg. (inc) printed"].count() == 34
-
-
 @pytest.mark.parametrize("text", ["lots", "12", "3M"])
 def test_an_effective_length_that_is_none_is_named(table, text):
     bad = table.copy()

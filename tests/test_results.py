@@ -259,16 +259,6 @@ def test_a_file_that_is_no_plan_is_named(tmp_path):
             Plan.from_file(path)
 
 
-def test_the_projects_own_plan_can_work():
-    plan = Plan.from_file(ROOT / "params" / "results.yaml")
-    assert plan.model == "lille"
-    assert len(tasks.names(plan.tasks)) == 13
-    assert tuple(plan.languages) == ("da", "en")
-    assert plan.trained is not None
-    assert min(plan.lengths) < plan.trained < max(plan.lengths)
-    assert all(count >= 100 for length, count in plan.lengths.items() if length <= plan.trained)
-
-
 def test_without_tables_the_page_says_so(tmp_path):
     none = Tables(tmp_path)
     assert not none.there

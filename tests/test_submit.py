@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import os
+import random
 import shutil
 import subprocess
 from hashlib import sha256
@@ -160,12 +161,12 @@ def test_another_task_is_none_of_a_table(copy):
     assert any("passkey, 900: not one of RULER's tasks" in fault for fault in check(copy))
 
 
-def test_few_questions_are_made_again_and_other_ones_each_time(copy, monkeypatch):
+def test_few_questions_are_made_again_and_other_ones_each_time(copy):
     """One forged reference in six: of five answers drawn, it is among them more often than not."""
+    random.seed(1)
     FAULTS["a forged reference"][0](copy)
     assert check(copy, drawn=0) == []
-    seen = [bool(check(copy, drawn=5)) for _ in range(12)]
-    assert any(seen)
+    assert {bool(check(copy, drawn=4)) for _ in range(6)} == {True, False}
 
 
 @settings(max_examples=40)

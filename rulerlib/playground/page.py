@@ -120,7 +120,10 @@ class Page:
         TimeoutError
             If that takes longer than ``timeout`` seconds.
         """
-        if wait_for([*self._waiting.values()], timeout).not_done:
+        # An answer is drawn before the lock is free.
+        with self._lock:
+            waiting = [*self._waiting.values()]
+        if wait_for(waiting, timeout).not_done:
             raise TimeoutError(f"still asking after {timeout} seconds")
 
     # --- Making it; how wide and where things stand says the style sheet ---------------------
@@ -273,9 +276,8 @@ class Page:
                 self._shown = setting
             else:
                 self._show_error(error)
-                # What one question could not do, the next will not either.
-                self._forget()
-            self._guarded(self._draw)()
+            # What one question could not do, the next will not either.
+            self._guarded(self._forget if error else self._draw)()
 
     # --- Drawing it --------------------------------------------------------------------------
 

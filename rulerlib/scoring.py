@@ -25,7 +25,7 @@ from typing import Any
 from rulerlib import metrics
 from rulerlib.errors import one_of
 from rulerlib.metrics import FAULTS, MEASURES, OF_GOLDS
-from rulerlib.metrics.words import Golds, spans_of
+from rulerlib.metrics.short_answers import Golds, spans_of
 
 Extract = Callable[[str, str], str | None]
 """A function that returns the answer in what a model wrote, given the code of the language.

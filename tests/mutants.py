@@ -24,7 +24,7 @@ ROOT = Path(__file__).resolve().parents[1]
 # Whose tests they are, by module, and which of them are left out because they take long; that of
 # the warning's line because mutmut puts lines of its own in between.
 TESTS = {
-    "metrics/ruler": ("metrics", "table_prints"),
+    "metrics/matches": ("metrics", "table_prints"),
     "scoring": ("scoring", ""),
     "intervals": ("intervals", "covers design_effect_is"),
     "haystack": ("haystack", ""),

@@ -26,7 +26,7 @@ from hypothesis import strategies as st
 from conftest import python, tries
 from rulerlib import languages
 from rulerlib.errors import DataError, ParameterError
-from rulerlib.metrics.drop import drop_em
+from rulerlib.metrics.short_answers import drop_em
 from rulerlib.sources import chronicle as chronicle_module
 from rulerlib.sources import chronicle_passages
 from rulerlib.sources.chronicle import Chronicle

@@ -16,8 +16,7 @@ from scipy.optimize import linear_sum_assignment
 from conftest import tries
 from rulerlib import languages, metrics
 from rulerlib.errors import DataError, ParameterError
-from rulerlib.metrics.drop import _assigned, lists
-from rulerlib.metrics.words import normalized
+from rulerlib.metrics.short_answers import _assigned, lists, normalized
 from rulerlib.scoring import DROP, one_form
 
 PAIRS = 2_500

@@ -174,7 +174,7 @@ def _varied(table: pd.DataFrame, count: int) -> pd.DataFrame:
 def matchings(table: pd.DataFrame) -> pd.DataFrame:
     """Return the means by both ways of matching, and how many answers they disagree about.
 
-    RULER looks for the references anywhere in an answer; `rulerlib.metrics.items` reads the answer
+    RULER looks for the references anywhere in an answer; `rulerlib.metrics.matches` also reads it
     as the items that it says. Where the two disagree, the answer says more than was asked for.
 
     Parameters

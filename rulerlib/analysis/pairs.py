@@ -27,7 +27,7 @@ from rulerlib.analysis.scores import of_measure
 from rulerlib.analysis.tables import RESAMPLES, groups_of, nothing, scipy, tasks_in
 from rulerlib.errors import one_of, require, whole_number
 from rulerlib.intervals import clustered, recovered, wilson
-from rulerlib.metrics.absence import wants_none
+from rulerlib.metrics.matches import wants_none
 
 BY = ("language", "task", "length")
 

@@ -1,10 +1,7 @@
 """Measures of one answer against its references, pure and by name.
 
-RULER's own, which look for references in an answer, stand in `rulerlib.metrics.ruler`; those
-that read an answer as the items it says, in `rulerlib.metrics.items`; the one for what may not be
-there, in `rulerlib.metrics.absence`; those of reading comprehension, which hold a short answer
-against every accepted one, in `rulerlib.metrics.drop`, `rulerlib.metrics.inspect_f1` and
-`rulerlib.metrics.short_answers`:
+What an answer holds is measured in `rulerlib.metrics.matches`; a short answer is held against every
+accepted one in `rulerlib.metrics.short_answers`:
 
 >>> all_match("Det er 1234567 og 7654321.", ["1234567", "7654321"])
 1.0
@@ -20,45 +17,48 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from rulerlib.metrics.absence import VALUE, found_or_none, says_none
-from rulerlib.metrics.drop import drop_em, drop_f1
-from rulerlib.metrics.inspect_f1 import f1_inspect
-from rulerlib.metrics.items import exact_items, item_precision, item_recall, over_answering
-from rulerlib.metrics.ruler import (
+from rulerlib.metrics import matches as matches
+from rulerlib.metrics import short_answers as short_answers
+from rulerlib.metrics.matches import VALUE as VALUE
+from rulerlib.metrics.matches import (
     all_match,
     appear,
     clean,
+    exact_items,
+    found_or_none,
+    item_precision,
+    item_recall,
     normalize,
     normalized,
+    over_answering,
     part_match,
     recall,
-)
+    says_none,
+)  # fmt: skip
 from rulerlib.metrics.short_answers import (
     answer_line,
+    drop_em,
+    drop_f1,
     em_norm,
     em_raw,
+    f1_inspect,
     f1_words,
     format_violation,
     gold_len,
     overlong,
     pred_len,
-)
+)  # fmt: skip
 
 __all__ = [
     "FAULTS", "MEASURES", "OF_GOLDS", "VALUE", "all_match", "answer_line", "appear", "clean",
     "drop_em", "drop_f1", "em_norm", "em_raw", "exact_items", "f1_inspect", "f1_words",
     "format_violation", "found_or_none", "gold_len", "item_precision", "item_recall", "normalize",
-    "normalized",
-    "over_answering", "overlong", "part_match", "pred_len", "recall", "says_none",
+    "normalized", "over_answering", "overlong", "part_match", "pred_len", "recall", "says_none",
 ]  # fmt: skip
 
 OF_GOLDS: dict[str, Callable[..., float]] = {
-    "drop_em": drop_em,
-    "drop_f1": drop_f1,
-    "f1_inspect": f1_inspect,
-    "em_raw": em_raw,
-    "em_norm": em_norm,
-    "f1_words": f1_words,
+    measure.__name__: measure
+    for measure in (drop_em, drop_f1, f1_inspect, em_raw, em_norm, f1_words)
 }
 """The measures of reading comprehension, from 0 to 1.
 
@@ -66,16 +66,12 @@ Each takes an answer, its golds (all accepted answers) and the code of a languag
 """
 
 MEASURES: dict[str, Callable[..., float]] = {
-    "all_match": all_match,
-    "recall": recall,
-    "part_match": part_match,
-    "exact_items": exact_items,
-    "item_recall": item_recall,
-    "item_precision": item_precision,
-    "over_answering": over_answering,
-    "found_or_none": found_or_none,
-    **OF_GOLDS,
-}
+    measure.__name__: measure
+    for measure in (
+        all_match, recall, part_match, exact_items, item_recall, item_precision, over_answering,
+        found_or_none,
+    )
+} | OF_GOLDS  # fmt: skip
 """Every measure by its name in tables, from 0 to 1; each takes an answer and its references."""
 
 FAULTS = ("over_answering",)

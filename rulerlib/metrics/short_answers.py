@@ -1,26 +1,164 @@
-r"""Short answers: exact match, plain and normalized, F1 of words, lengths and faults of form.
+r"""Measures of short answers, each against every accepted one (a gold): DROP's, and others beside.
+
+Words and numbers are compared as a language writes them: "1,234.50" is 1234.5, in Danish "12.500"
+is 12500 and "elleve" 11.
 
 >>> golds = ["Raiders", ("Denver", "Oakland")]
 >>> em_raw("the raiders.", golds), em_norm("the raiders.", golds)
 (0.0, 1.0)
->>> round(f1_words("the Oakland Raiders", golds), 2)
-0.67
+>>> round(f1_words("the Oakland Raiders", golds), 2), f1_inspect("24 yards", ["25 yards"])
+(0.67, 0.5)
 >>> pred_len("the raiders."), gold_len(golds), overlong("the raiders.", golds)
 (2, 2, False)
 >>> format_violation("3.5"), format_violation("St. Louis,\nthen Ribe.")
 ((), ('final mark', 'full stop', 'line break'))
+
+**DROP's official measures** (Dua et al. 2019, "DROP: A Reading Comprehension Benchmark Requiring
+Discrete Reasoning Over Paragraphs", section 5): each span is a bag of words, without articles and
+punctuation and with its numbers as floats; the spans of an answer and of a gold are aligned one to
+one, so that the sum of their F1 is largest; a gold with a number counts only where the answer has
+one of its numbers; and of all golds the best one counts.
+
+>>> drop_f1("Denver Broncos and Oakland", [("Oakland", "Denver Broncos"), ("Denver",)])
+1.0
+>>> drop_f1("about 24 yards", ["24"]), drop_f1("24 yards", ["25 yards"])
+(0.5, 0.0)
+
+The values are those of lm-eval's task ``drop`` but for what that one, and the official script
+with it, gets wrong:
+
+- **Sign.** There a hyphen parts words, and "-5" is "5". Here it is a minus before a number that
+  follows no letter or digit.
+- **Decimal mark.** There a number with any other mark at it loses its decimal mark, so that
+  "$3.5" and "3.5%" are 35, and "1,234.5" is 12345.
+- **Words that Python reads as numbers.** There "infinity" is a number and equal to "inf"; here
+  no word is.
+- **Spans in a text.** There the whole text is one span, so that no answer to a question for
+  several spans can be right. Here it is read as a list, too, where the gold has several spans.
+- **Nothing left.** There the gold "A" is empty without its article, and the answer "" right.
+- **White space.** There only a space parts words, and "5", a line break and "yards" hold no
+  number.
+- **Repeated spans.** There the spans "a, a, b" match the spans "a, b, b" exactly.
 """
 
 from __future__ import annotations
 
 import functools
+import math
 import re
 import string
 import unicodedata
 from collections import Counter
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+from functools import cache, lru_cache
 
 from rulerlib import languages
-from rulerlib.metrics.words import Golds, best, f1, normalized, written
+
+Golds = Sequence[str | Sequence[str]]
+"""All accepted answers, each as a text or as its spans."""
+
+_SPACE = re.compile(r"\s")
+_DIGIT = re.compile(r"\d")
+_THOUSANDS = re.compile(r"\d{1,3}(?:,\d{3})+(?:\.\d+)?")
+_PUNCTUATION = str.maketrans("", "", string.punctuation)
+
+
+@dataclass(frozen=True)
+class Rules:
+    """The rules of a language's pack for reading an answer: articles, and the word for "and".
+
+    ``plain`` returns a text whose numbers and dates stand as the measures read them.
+    """
+
+    articles: re.Pattern[str]
+    last: str
+    plain: Callable[[str], str]
+
+
+@cache
+def rules_of(language: str) -> Rules:
+    """Return the rules for reading an answer in a language, given its code."""
+    pack = languages.load(language)
+    articles = re.compile(rf"\b(?:{'|'.join(map(re.escape, pack.articles))})\b")
+    plain = pack.numbers.plain if pack.numbers else str
+    return Rules(articles, pack.text("list", "last").strip(), plain)
+
+
+def spans_of(gold: str | Sequence[str]) -> tuple[str, ...]:
+    """Return the spans of an accepted answer."""
+    return (gold,) if isinstance(gold, str) else tuple(gold)
+
+
+def written(gold: str | Sequence[str]) -> str:
+    """Return an accepted answer as one text: ``"Ribe, Skive"``."""
+    return ", ".join(spans_of(gold))
+
+
+def best(values: Collection[float]) -> float:
+    """Return the largest value, that of the gold which suits an answer best; 0 without any."""
+    return max(values, default=0.0)
+
+
+def f1(common: int, said: int, wanted: int) -> float:
+    """Return the F1 of two bags from the numbers of words, those in both first; 0 to 1."""
+    if not common:
+        return 0.0
+    precision, recall = common / said, common / wanted
+    return 2 * precision * recall / (precision + recall)
+
+
+def finite(token: str) -> float | None:
+    """Return the number that Python reads in a token; None where it is none, or not finite.
+
+    To Python "nan" and "infinity" are numbers, but in an answer they are words.
+    """
+    try:
+        value = float(token) if _DIGIT.search(token) else math.nan
+    except ValueError:
+        return None
+    return value if math.isfinite(value) else None
+
+
+def number(token: str) -> float | None:
+    """Return the number in a token, whatever punctuation stands around it; None without any."""
+    value = finite(token)
+    if value is None and _DIGIT.search(token):
+        core = token.strip(string.punctuation)
+        value = finite(core.replace(",", "") if _THOUSANDS.fullmatch(core) else core)
+        if value is not None and "-" in token[: token.index(core)]:
+            return -value
+    return value
+
+
+# The measures of one answer ask for the same texts.
+@lru_cache(maxsize=256)
+def normalized(text: str, language: str = "en", split: re.Pattern[str] = _SPACE) -> str:
+    """Return a text in small letters, without punctuation and articles, its numbers as floats.
+
+    ``split`` is a pattern of what stands between two tokens, each of which may be a number. A text
+    of nothing but articles keeps them, and one of nothing but punctuation keeps that: the grade "A"
+    is an answer, and "the" is another.
+
+    >>> normalized("The 1,234.50 yards!"), normalized("(-5)") == normalized("5")
+    ('1234.5 yards', False)
+    >>> normalized("Det var 12.500 kr.", "da"), normalized("elleve", "da")
+    ('var 12500.0 kr', '11.0')
+    """
+    form, words, articles = rules_of(language), list[str](), list[str]()
+    small = form.plain(text).lower()
+    for token in split.split(small):
+        value = number(token)
+        if value is None:
+            token = token.translate(_PUNCTUATION)
+            value = finite(token)
+        articles += token.split()
+        # Minus zero is zero.
+        words += (form.articles.sub(" ", token) if value is None else str(value + 0.0)).split()
+    return " ".join(words or articles or small.split())
+
+
+# --- Exact match and F1 of words ---------------------------------------------------------------
 
 # Not the point in a number.
 _FULL_STOP = re.compile(r"(?<!\d)\.|\.(?!\d)")
@@ -41,13 +179,6 @@ def answer_line(text: str, language: str = "en") -> str | None:
     '3'
     >>> answer_line("Endeligt svar:\\n12,5 %", "da"), answer_line("The answer is 3.")
     ('12,5 %', None)
-
-    Raises
-    ------
-    ParameterError
-        If there is no such language.
-    DataError
-        If its pack has no word for an answer.
     """
     around, end = f"{_EMPHASIS}{string.whitespace}", len(text)
     for label in reversed([*_labels(language).finditer(text)]):
@@ -80,14 +211,9 @@ def em_norm(pred: str, golds: Golds, language: str = "en") -> float:
     """Return 1 if the answer is a gold but for case, punctuation and articles, else 0.
 
     Never below `em_raw`. A number is its value: "3.50" is "3.5", and "-5" is not "5".
-
-    Raises
-    ------
-    ParameterError
-        If there is no such language.
     """
-    said = _normal(pred, language)
-    return best([float(said == _normal(written(gold), language)) for gold in golds])
+    answer = _normal(pred, language)
+    return best([float(answer == _normal(written(gold), language)) for gold in golds])
 
 
 def f1_words(pred: str, golds: Golds, language: str = "en") -> float:
@@ -95,16 +221,11 @@ def f1_words(pred: str, golds: Golds, language: str = "en") -> float:
 
     A word counts as often as it stands there (Rajpurkar et al. 2016, "SQuAD: 100,000+ Questions
     for Machine Comprehension of Text", section 6.1).
-
-    Raises
-    ------
-    ParameterError
-        If there is no such language.
     """
-    said, values = Counter(_normal(pred, language).split()), []
+    answer, values = Counter(_normal(pred, language).split()), []
     for gold in golds:
         wanted = Counter(_normal(written(gold), language).split())
-        values.append(f1((said & wanted).total(), said.total(), wanted.total()))
+        values.append(f1((answer & wanted).total(), answer.total(), wanted.total()))
     return best(values)
 
 
@@ -131,11 +252,8 @@ def overlong(pred: str, golds: Golds) -> bool:
 def format_violation(pred: str) -> tuple[str, ...]:
     """Return in which ways an answer is no bare short answer; none where it is.
 
-    Returns
-    -------
-    tuple of str
-        Of ``"final mark"`` (it ends in a mark of punctuation), ``"full stop"`` (one stands
-        anywhere; the point in a number is none) and ``"line break"``, those that hold.
+    ``"final mark"``: it ends in a mark of punctuation; ``"full stop"``: one stands anywhere, not in
+    a number; ``"line break"``.
     """
     text = pred.strip()
     ways = {
@@ -144,3 +262,137 @@ def format_violation(pred: str) -> tuple[str, ...]:
         "line break": _LINE_BREAK.search(text),
     }
     return tuple(name for name, holds in ways.items() if holds)
+
+
+# --- DROP and inspect_ai -----------------------------------------------------------------------
+
+# Between words: white space, and any hyphen but a minus sign before a number.
+_DROP_SPLIT = re.compile(r"\s|(?<=[\w-])-|-(?!\$?\.?\d)")
+
+# Between the items of a list; not the comma in a number.
+_MARKS = r"[;\n]|,(?!\d)|(?<!\d),"
+
+
+def drop_em(pred: str, golds: Golds, language: str = "en") -> float:
+    """Return 1 if the answer has just the spans of a gold, in any order, else 0."""
+    return best([
+        float(Counter(spans) == Counter(wanted))
+        for spans, wanted in _pairs(pred, golds, language)
+    ])  # fmt: skip
+
+
+def drop_f1(pred: str, golds: Golds, language: str = "en") -> float:
+    """Return the F1 of the answer's spans and those of the best gold, 0 to 1, with 2 decimals."""
+    return best([_aligned(spans, wanted) for spans, wanted in _pairs(pred, golds, language)])
+
+
+def lists(pred: str, language: str = "en") -> list[list[str]]:
+    """Return the spans of an answer in each way to read it as a list.
+
+    The whole as one span; parted at commas, semicolons and line breaks, but not in a number; and
+    parted at "and" as well, which may also stand in a name.
+    """
+    last, text = rf"(?i:{re.escape(rules_of(language).last)})(?=\s)", pred.strip()
+    marks = rf"(?:{_MARKS})(?:[^\S\n]*{last})?"
+    ways = (re.split(way, text) for way in (marks, rf"{marks}|(?<=\s){last}"))
+    return [[text], *([span for piece in way if (span := piece.strip())] for way in ways)]
+
+
+def _pairs(pred: str, golds: Golds, language: str) -> list[tuple[list[str], list[str]]]:
+    """Return the normalized spans of the answer, as far as they can be meant, and of each gold."""
+
+    def normal(texts: Sequence[str]) -> list[str]:
+        return [text for span in texts if (text := normalized(span, language, _DROP_SPLIT))]
+
+    answers = [normal(texts) for texts in lists(pred, language)]
+    wanted = [spans for gold in golds if (spans := normal(spans_of(gold)))]
+    return [(spans, gold) for gold in wanted for spans in answers[: None if len(gold) > 1 else 1]]
+
+
+def _aligned(spans: list[str], wanted: list[str]) -> float:
+    """Return the mean F1 of spans that are aligned; a span without a partner counts 0."""
+    bags, golds = ([{*span.split()} for span in texts] for texts in (spans, wanted))
+    scores = [[_f1(bag, gold) for bag in bags] for gold in golds]
+    mean = sum(_assigned(scores)) / max(len(bags), len(golds))
+    # As numpy rounds, which lm-eval does; Python's round is of the exact binary fraction.
+    return round(100 * mean) / 100
+
+
+def _f1(bag: set[str], wanted: set[str]) -> float:
+    """Return the F1 of two bags of words; 0 if the gold has numbers, and the answer none of them.
+
+    A bag is a set here, as in the official script: a word counts once.
+    """
+    numbers = {word for word in wanted if finite(word) is not None}
+    if numbers and not numbers & bag:
+        return 0.0
+    return f1(len(bag & wanted), len(bag), len(wanted))
+
+
+def _assigned(scores: list[list[float]]) -> list[float]:
+    """Return the scores of the one-to-one assignment of rows to columns whose sum is largest.
+
+    The Hungarian method, by shortest augmenting paths with potentials (Kuhn 1955, "The Hungarian
+    Method for the Assignment Problem"; Jonker and Volgenant 1987, "A Shortest Augmenting Path
+    Algorithm for Dense and Sparse Linear Assignment Problems"), a row at a time. It stands here,
+    and not scipy's `linear_sum_assignment`, because answers are scored with the standard library
+    alone: in harnesses, on servers, and where a submission is checked.
+    """
+    if not scores or not scores[0]:
+        return []
+    if len(scores) > len(scores[0]):
+        return _assigned([list(column) for column in zip(*scores, strict=True)])
+    columns = range(len(scores[0]))
+    of_rows, of_columns = [0.0] * len(scores), [0.0] * len(columns)
+    owner = [-1] * len(columns)
+    for row in range(len(scores)):
+        # Shortest paths from this row to every column, through columns that are owned.
+        distance, before = [float("inf")] * len(columns), [-1] * len(columns)
+        settled: list[int] = []
+        here, reached, at = row, 0.0, -1
+        while at < 0 or owner[at] >= 0:
+            here = row if at < 0 else owner[at]
+            for column in columns:
+                step = reached - scores[here][column] - of_rows[here] - of_columns[column]
+                if column not in settled and step < distance[column]:
+                    distance[column], before[column] = step, at
+            at = min((c for c in columns if c not in settled), key=distance.__getitem__)
+            reached = distance[at]
+            settled.append(at)
+        of_rows[row] += reached
+        for column in settled[:-1]:
+            of_rows[owner[column]] += reached - distance[column]
+            of_columns[column] -= reached - distance[column]
+        while at >= 0:
+            owner[at] = owner[before[at]] if before[at] >= 0 else row
+            at = before[at]
+    pairs = sorted((row, column) for column, row in enumerate(owner) if row >= 0)
+    return [scores[row][column] for row, column in pairs]
+
+
+def f1_inspect(pred: str, golds: Golds, language: str = "en") -> float:
+    """Return what the scorer ``f1`` of inspect_ai gives, from 0 to 1, with 2 decimals.
+
+    Equal to inspect_ai from version 0.3.285 on, whose bags keep how often a word stands there.
+    """
+    form = rules_of(language)
+    answer = _bag(pred, form)
+    bags = [bag for gold in golds if (bag := _bag(",".join(spans_of(gold)), form))]
+    values = [f1((answer & wanted).total(), answer.total(), wanted.total()) for wanted in bags]
+    return round(best(values), 2)
+
+
+def _bag(text: str, form: Rules) -> Counter[str]:
+    return Counter(
+        word for token in re.split(" |-", form.plain(text)) for word in _word(token, form).split()
+    )
+
+
+def _word(token: str, form: Rules) -> str:
+    """Return a token without punctuation and articles, a number as Python writes a float."""
+    token = token.casefold()
+    bare = token.strip(string.whitespace + string.punctuation)
+    for kept in (token, bare, token.translate(_PUNCTUATION)):
+        if (value := finite(kept)) is not None:
+            return str(value)
+    return form.articles.sub(" ", token.translate(_PUNCTUATION))

@@ -93,11 +93,10 @@ KINDS: dict[str, Kind] = {
 
 @dataclass(frozen=True)
 class ChronicleRecord:
-    """What is true of one season, voyage, market or census.
+    """What is true of one season, voyage, market or census; rows are in the order they are told in.
 
-    ``rows`` are in the order in which they are told. Each has ``name``, ``date`` and the measures
-    of its kind; a match also has ``place`` (in words), ``side`` and ``result``. ``shares`` are
-    groups with the per cent that each makes up, of a whole that has others besides.
+    Each has ``name``, ``date`` and the measures of its kind; a match also ``place``, ``side`` and
+    ``result``. ``shares`` are groups with the per cent that each makes up of a larger whole.
     """
 
     kind: str
@@ -179,8 +178,7 @@ def _percents(rng: random.Random) -> list[Decimal]:
 
 Span = tuple[int, int]
 
-# Numbers up to this may be written as words in a text.
-SPELLED = 12
+SPELLED = 12  # Numbers up to this may be written as words in a text.
 
 # The slots that a question must have beside {subject} and {year}, by the key of its wording.
 _ANY = {"count": "", "month": "month", "days": "a b", "first": "a b", "order": "", "nth": "nth"}
@@ -384,8 +382,7 @@ class _Sentence(NamedTuple):
 def tell(index: int, record: ChronicleRecord, writing: Writing, rng: random.Random) -> Passage:
     """Return a record as a passage of 120 to 400 words.
 
-    The shares stand before the rows or after them, and sentences that state nothing anywhere after
-    the opening, until the passage is long enough.
+    Sentences that state nothing stand anywhere after the opening, until it is long enough.
     """
     table = writing.wording["kinds"][record.kind]
     words = WordLists({}, writing.wording["lists"], rng)
@@ -418,7 +415,7 @@ def tell(index: int, record: ChronicleRecord, writing: Writing, rng: random.Rand
 def _rows(
     record: ChronicleRecord, words: WordLists, writing: Writing, rng: random.Random
 ) -> Iterator[_Sentence]:
-    """Yield a sentence for each row, and after some of them a number of another year."""
+    """Yield a sentence for each row, after some with a number of another year."""
     table = writing.wording["kinds"][record.kind]
     asides = {*rng.sample(range(len(record.rows)), rng.randint(*ASIDES))}
     # All wordings once in any order before one comes again.

@@ -50,7 +50,7 @@ from typing import Any
 from rulerlib.errors import DataError, ParameterError, flag, one_of, require, whole_number
 from rulerlib.haystack import Draft, Needle, depth_of, depths_of, one_depth
 from rulerlib.languages import Language
-from rulerlib.metrics.words import Golds
+from rulerlib.metrics.short_answers import Golds
 from rulerlib.parts import Column, Part
 from rulerlib.scoring import DROP
 from rulerlib.sources import Question, ReadingQuestion, Source, source_file

@@ -24,7 +24,7 @@ from statistics import fmean
 from typing import Any
 
 from rulerlib import languages
-from rulerlib.metrics import answer_line, clean, items, normalize, normalized, words
+from rulerlib.metrics import answer_line, clean, matches, normalize, normalized, short_answers
 from rulerlib.parts import Column, Part
 from rulerlib.samples import Prediction
 from rulerlib.scoring import one_form
@@ -96,10 +96,12 @@ def explain_values(
     place, so that distances mean something; ``listed``, whether it is a list of single words.
     """
     text = clean(prediction.pred)
-    form = items.WORD if listed else items.form(prediction.outputs)
+    form = matches.WORD if listed else matches.form(prediction.outputs)
     references = normalized(prediction.outputs)
     values = _Values(prediction, form)
-    stated = items.listed(text) if listed else [(hit[0], hit.end()) for hit in form.finditer(text)]
+    stated = (
+        matches.listed(text) if listed else [(hit[0], hit.end()) for hit in form.finditer(text)]
+    )
     if cut_off and stated and stated[-1][1] == len(text):
         # The last one may be the beginning of another value.
         stated = stated if normalize(stated[-1][0]) in references else stated[:-1]
@@ -208,12 +210,12 @@ def _cause(
     prediction: Prediction, given: str, golds: Sequence[Sequence[str]], language: str
 ) -> str:
     """Return the cause of an answer that says something."""
-    answer, numbers = f" {words.normalized(given, language)} ", _numbers(given, language)
+    answer, numbers = f" {short_answers.normalized(given, language)} ", _numbers(given, language)
     if any(_numbers(span, language) == numbers for gold in golds for span in gold if numbers):
         # More words, or other ones, stand beside the number than beside any gold.
         return "wrong unit"
     for gold in golds:
-        spans = [f" {words.normalized(span, language)} " for span in gold]
+        spans = [f" {short_answers.normalized(span, language)} " for span in gold]
         if 0 < sum(span in answer for span in spans) < len(spans):
             return "incomplete"
     context = prediction.parts.of_role("context")
@@ -232,9 +234,9 @@ def operands_told(prediction: Prediction, thought: str) -> float:
     A number counts however it is written, in words as well. NaN where the operands are unknown.
     """
     language = prediction.others.get("language") or "en"
-    text = f" {words.normalized(thought, language, _SIGNS)} "
+    text = f" {short_answers.normalized(thought, language, _SIGNS)} "
     operands = (
-        words.normalized(prediction.input[part.start : part.end], language, _SIGNS)
+        short_answers.normalized(prediction.input[part.start : part.end], language, _SIGNS)
         for part in prediction.parts.of_role("operand")
     )
     hits = [f" {operand} " in text for operand in operands]
@@ -243,7 +245,7 @@ def operands_told(prediction: Prediction, thought: str) -> float:
 
 def _numbers(text: str, language: str) -> list[float]:
     """Return the numbers of a text, as the measures of reading comprehension read them."""
-    values = map(words.finite, words.normalized(text, language).split())
+    values = map(short_answers.finite, short_answers.normalized(text, language).split())
     return [value for value in values if value is not None]
 
 
@@ -268,7 +270,7 @@ def explain_taught(prediction: Prediction, cut_off: bool = False) -> dict[str, A
     language = prediction.others.get("language") or "en"
     text = clean(prediction.pred)
     first, newline, _ = text.partition("\n")
-    answer = words.normalized(first, language)
+    answer = short_answers.normalized(first, language)
     taken = list[Part]()
     if not text:
         error = "cut off" if cut_off else "empty"
@@ -312,14 +314,14 @@ def _whose(prediction: Prediction, answer: str, language: str) -> tuple[str, lis
         return ("distractor", taken) if taken else ("halfway", [])
     context = parts.of_role("context")
     texts = [prompt[part.start : part.end] for part in context] or [prompt]
-    if any(_holds(words.normalized(text, language), answer, language) for text in texts):
+    if any(_holds(short_answers.normalized(text, language), answer, language) for text in texts):
         return "other", []
     return "wrong value" if any(map(str.isdigit, answer)) else "no context", []
 
 
 def _holds(text: str, value: str, language: str) -> bool:
     """Return whether the words of a value stand in a text that is `normalized` already."""
-    plain = words.normalized(value, language)
+    plain = short_answers.normalized(value, language)
     return bool(plain) and f" {plain} " in f" {text} "
 
 
@@ -328,7 +330,7 @@ def _unknown(language: str) -> frozenset[str]:
     """Return what is said in a language where something was never taught."""
     table = languages.load(language).templates.get("episodic", {})
     unknown = table.get("events", {}).get("unknown", [])
-    return frozenset(words.normalized(word, language) for word in unknown)
+    return frozenset(short_answers.normalized(word, language) for word in unknown)
 
 
 def copies_beginning(prediction: Prediction, text: str) -> bool:
@@ -358,7 +360,7 @@ def _holds_any(text: str, runs: Sequence[str]) -> bool:
 
 def _has_piece(text: str, missing: Sequence[str]) -> bool:
     """Return whether a part of a missing UUID stands in a text, ``PIECE`` characters or more."""
-    uuids = [value for value in missing if items.is_uuid(value)]
+    uuids = [value for value in missing if matches.is_uuid(value)]
     pieces = _DIGITS.findall(normalize(text)) if uuids else []
     return any(
         piece[at : at + PIECE] in uuid

@@ -28,7 +28,7 @@ export class Texts {
     this.normal = (text) => this.folded(text.normalize("NFKC")).normalize("NFKC");
   }
 
-  // An answer as it is judged: rulerlib.metrics.ruler.folded
+  // An answer as it is judged: rulerlib.metrics.matches.folded
   judged(said) {
     return this.normal(this.trimmed(this.trimmed(said).replace(/[\x00-\x1f]/g, "\n")));
   }

@@ -17,7 +17,7 @@ import pandas as pd
 from rulerlib import languages, show
 from rulerlib.analysis import memory_rows
 from rulerlib.analysis.memory import CAPACITY
-from rulerlib.analysis.scores import Names, wanted
+from rulerlib.analysis.scores import NameList, wanted
 from rulerlib.errors import dictionary, one_of, require, whole_number
 from rulerlib.fields import home, listed, notebook_parameters
 from rulerlib.memory import measuring, presets, running, work
@@ -27,8 +27,12 @@ from rulerlib.memory.work import Work, expand
 from rulerlib.show import Html
 from rulerlib.store import answers
 
-Numbers = int | str | Sequence[int]
+NumberList = int | str | Sequence[int]
 """A number, or several: a list, or a text with commas between them."""
+
+
+# What all pieces of work have in common.
+_OF_ALL = ("model", "engine", "engine_options", "length", "profile", "probes")
 
 
 @dataclass(frozen=True)
@@ -38,7 +42,7 @@ class MemoryReport:
     Parameters
     ----------
     suites, presets
-        Names, or ``"all"``.
+        NameList, or ``"all"``.
     sizes, seeds
         How many episodes each set has, and which sets.
     language
@@ -61,11 +65,11 @@ class MemoryReport:
         If a language lacks its wording, or a preset cannot be read.
     """
 
-    suites: Names = "all"
-    presets: Names = "all"
-    sizes: Numbers = 50
-    seeds: Numbers = 1337
-    language: Names = "da"
+    suites: NameList = "all"
+    presets: NameList = "all"
+    sizes: NumberList = 50
+    seeds: NumberList = 1337
+    language: NameList = "da"
     model: str = "lille"
     engine: str = "transformers"
     engine_options: Mapping[str, Any] = field(default_factory=dict)
@@ -74,7 +78,7 @@ class MemoryReport:
     probes: int = 1
     knobs: Mapping[str, Any] = field(default_factory=dict)
     changes: Mapping[str, Any] = field(default_factory=dict)
-    facts: Numbers = ()
+    facts: NumberList = ()
     facts_size: int = 50
     primary_em: str = "norm"
     output: str = "runs/memory"
@@ -98,8 +102,7 @@ class MemoryReport:
         ParameterError, DataError
             If a parameter is unknown or cannot work.
         """
-        known = [item.name for item in fields(cls)]
-        values = notebook_parameters(namespace, known)
+        values = notebook_parameters(namespace, [item.name for item in fields(cls)])
         return cls(**{name: value for name, value in values.items() if value is not None})
 
     @cached_property
@@ -114,16 +117,15 @@ class MemoryReport:
     @cached_property
     def curve(self) -> list[Work]:
         """The work of the capacity curve."""
-        usual = SUITES[CAPACITY].knobs.facts
+        usual = vars(SUITES[CAPACITY].knobs)
         knobs = dictionary("knobs", self.knobs, "{}")
-        known = {
-            name: value for name, value in knobs.items() if name in vars(SUITES[CAPACITY].knobs)
-        }
+        knobs = {name: value for name, value in knobs.items() if name in usual}
         works = []
         for number in _numbers("facts", self.facts):
             # As many as the suite has anyway are no change of it, and no work of their own.
-            own = {"facts": number} if number != usual or self.profile != "default" else {}
-            works += self._expanded([CAPACITY], [self.facts_size], {**known, **own})
+            changed = number != usual["facts"] or self.profile != "default"
+            facts = {"facts": number} if changed else {}
+            works += self._expanded([CAPACITY], [self.facts_size], {**knobs, **facts})
         return works
 
     def _expanded(
@@ -137,17 +139,12 @@ class MemoryReport:
             _all("language", self.language, languages.available()),
             knobs,
             dictionary("changes", self.changes, '{"gate": False}'),
-            model=self.model,
-            engine=self.engine,
-            engine_options=self.engine_options,
-            length=self.length,
-            profile=self.profile,
-            probes=self.probes,
             root=str(home() / self.output),
+            **{name: getattr(self, name) for name in _OF_ALL},
         )
 
-    def example(self, suite: str | None = None, index: int = 0) -> Html:
-        """Return the episode of an index of a suite, with its first question.
+    def example(self, suite: str | None = None) -> Html:
+        """Return the first episode of a suite, with its first question.
 
         Parameters
         ----------
@@ -155,7 +152,7 @@ class MemoryReport:
             One of those that are asked; None: the first.
         """
         job = self._first(suite)
-        episode = job.recipe.episodes.episode(index)
+        episode = job.recipe.episodes.episode(0)
         return show.episode(episode, episode.probes[0], language=job.language)
 
     def run(self) -> RunReport:
@@ -171,8 +168,7 @@ class MemoryReport:
 
     def told(self, outcome: RunReport) -> str:
         """Return in words what stopped some of the work, and which changes had no effect."""
-        said = [*outcome.stopped, *outcome.notes]
-        return " ".join(said) or "Nothing stopped any of the runs."
+        return " ".join((*outcome.stopped, *outcome.notes)) or "Nothing stopped any of the runs."
 
     def plan(self) -> pd.DataFrame:
         """Return what is run: a row for each set of episodes, with how many presets are asked."""
@@ -196,37 +192,27 @@ class MemoryReport:
         """The same of the capacity curve."""
         return memory_rows.of_runs({job.folder for job in self.curve})
 
-    def answers(self, suite: str | None = None, index: int = 0) -> Html:
-        """Return what the model was asked and what it said to a question, by preset.
-
-        Parameters
-        ----------
-        suite
-            One of those that are asked; None: the first.
-        index
-            The place of the question in its set.
-        """
-        first = self._first(suite)
+    def answers(self) -> Html:
+        """Return the first question and what the model said to it, by preset."""
+        first = self.works[0]
         jobs = [job for job in self.works if job.episodes_name == first.episodes_name]
         done = [job for job in jobs if job.file(work.METRICS).exists()]
         return show.memory_answers(
-            (job.preset, answers.read_predictions(job.answers_path, index + 1)[index])
-            for job in done
+            (job.preset, answers.read_predictions(job.answers_path, 1)[0]) for job in done
         )
 
     def _first(self, suite: str | None) -> Work:
-        asked = list(dict.fromkeys(job.suite for job in self.works))
-        name = one_of("suite", suite or asked[0], asked)
-        return next(job for job in self.works if job.suite == name)
+        first = {job.suite: job for job in reversed(self.works)}
+        return first[one_of("suite", suite or self.works[0].suite, first)]
 
 
-def _all(parameter: str, names: Names, known: Sequence[str]) -> list[str]:
-    """Return names as a list; ``all`` and None stand for all that are known."""
+def _all(parameter: str, names: NameList, every: Sequence[str]) -> list[str]:
+    """Return names as a list; ``all`` and None stand for every one."""
     given = wanted(parameter, names)
-    return [*known] if given in (None, ["all"]) else list(given or ())
+    return [*every] if given in (None, ["all"]) else list(given or ())
 
 
-def _numbers(parameter: str, given: Numbers) -> list[int]:
+def _numbers(parameter: str, given: NumberList) -> list[int]:
     """Return whole numbers as a list, also those of a text such as ``"50, 200"``."""
     if isinstance(given, str):
         given = [int(part) if part.isdecimal() else part for part in listed(given)]  # type: ignore[misc]

@@ -17,7 +17,7 @@ import pandas as pd
 from rulerlib import paths
 from rulerlib.analysis.correlations import read_facts
 from rulerlib.analysis.equivalence import MARGIN
-from rulerlib.analysis.scores import MARKED, Names, read_predictions, scores, wanted
+from rulerlib.analysis.scores import MARKED, NameList, read_predictions, scores, wanted
 from rulerlib.analysis.tables import RESAMPLES
 from rulerlib.errors import is_number, one_of, require, whole_number
 from rulerlib.fields import check_fields, home, notebook_parameters
@@ -75,9 +75,9 @@ class Report:
     """
 
     runs: str | Sequence[str] = "runs"
-    models: Names = None
-    languages: Names = None
-    tasks: Names = None
+    models: NameList = None
+    languages: NameList = None
+    tasks: NameList = None
     lengths: int | Sequence[int] | None = None
     studies: bool = False
     threshold: float = THRESHOLD
@@ -85,7 +85,7 @@ class Report:
     primary: str | None = None
     claimed: Mapping[str, str] = field(default_factory=dict)
     facts: str | None = None
-    compare: Names = None
+    compare: NameList = None
     margin: float = 100 * MARGIN
     knob: str | None = None
     bins: int = 10

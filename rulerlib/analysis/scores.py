@@ -40,7 +40,7 @@ from rulerlib.scoring import LIST, Scoring
 from rulerlib.store import answers
 from rulerlib.tasks import mistakes
 
-Names = str | Sequence[str] | None
+NameList = str | Sequence[str] | None
 """Names as a list, or as papermill's text; None: all."""
 
 MARKED = ("primary", "ruler", "strict")
@@ -55,9 +55,9 @@ _Run = tuple[Path, dict[str, Any]]
 
 def read_predictions(
     folders: str | Path | Sequence[str | Path],
-    models: Names = None,
-    languages: Names = None,
-    task_names: Names = None,
+    models: NameList = None,
+    languages: NameList = None,
+    task_names: NameList = None,
     studies: bool = False,
     lengths: Sequence[int] | None = None,
 ) -> Iterator[tuple[dict[str, Any], Prediction]]:
@@ -108,7 +108,7 @@ def read_predictions(
             yield about, prediction
 
 
-def wanted(parameter: str, names: Names) -> list[str] | None:
+def wanted(parameter: str, names: NameList) -> list[str] | None:
     """Return names as a list, also those of papermill's ``-p x [a,b]``; None where none are given.
 
     >>> wanted("x", "[a, b]"), wanted("x", ["a"]), wanted("x", None)

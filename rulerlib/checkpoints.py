@@ -19,7 +19,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from rulerlib import gguf, packages, paths
+from rulerlib import packages, paths
 from rulerlib.errors import LARGEST, ParameterError, is_number, require
 
 _SMALL_FILES = (
@@ -30,7 +30,7 @@ _SMALL_FILES = (
 # As the hub itself has it.
 _HUB_NAME = re.compile(r"\w[\w.-]*/\w[\w.-]{,95}")
 
-NAMES = ("lille", *gguf.PACKAGES)
+NAMES = ("lille", "smollm2", "gemma3-270m")
 """The models that are known by name: the one inside, and those in the package index."""
 
 _INSIDE = ", ".join(map(repr, NAMES))
@@ -41,6 +41,15 @@ DECODING = (
     "no_repeat_ngram_size", "min_new_tokens",
 )  # fmt: skip
 """What models and servers call settings that decide how tokens are chosen."""
+
+
+def is_gguf(name: str | Path) -> bool:
+    """Return whether a model's name means a GGUF file, here or in the package index.
+
+    >>> is_gguf("smollm2"), is_gguf("models/Qwen3-0.6B-Q8_0.gguf"), is_gguf("owner/name")
+    (True, True, False)
+    """
+    return str(name) in NAMES[1:] or str(name).lower().endswith(".gguf")
 
 
 def folder(name: str) -> str:
@@ -56,7 +65,10 @@ def folder(name: str) -> str:
     path = paths.named("model", name, f"{_INSIDE}, a folder, or a hub name")
     if name == "lille":
         return str(Path(__file__).parent / "models" / "lille")
-    if gguf.is_gguf(name) and not path.is_dir():
+    if is_gguf(name) and not path.is_dir():
+        # Not at the top: most models are no GGUF files.
+        from rulerlib import gguf
+
         return str(gguf.folder(name))
     if path.is_dir():
         holds = any((path / file).exists() for file in ("config.json", "tokenizer.json"))
@@ -96,7 +108,7 @@ def short_name(name: str) -> str:
     if name in NAMES or not is_here(name):
         return name
     path = Path(name).expanduser().resolve()
-    return gguf.short_name(path.name) if path.is_file() else path.name or name
+    return path.stem if path.is_file() else path.name or name
 
 
 def short_weights(name: str, engine: str) -> str | None:
@@ -197,7 +209,7 @@ def is_here(name: str) -> bool:
     # What no file can be called, or whose user nobody knows, is no folder either.
     with contextlib.suppress(OSError, RuntimeError, ValueError):
         path = Path(name).expanduser()
-        return name in NAMES or path.is_dir() or (gguf.is_gguf(name) and path.is_file())
+        return name in NAMES or path.is_dir() or (is_gguf(name) and path.is_file())
     return False
 
 
@@ -243,7 +255,9 @@ def fingerprint(name: str) -> str:
     MissingExtraError
         If it is a hub name and `huggingface_hub` is not installed.
     """
-    if gguf.is_gguf(name):
+    if is_gguf(name):
+        from rulerlib import gguf
+
         return gguf.identity(name)
     path = Path(folder(name))
     if not path.is_dir():

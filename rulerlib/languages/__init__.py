@@ -57,11 +57,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from string import Formatter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rulerlib import paths
 from rulerlib.errors import DataError, is_text, one_of, require
-from rulerlib.languages.numbers import Numbers
+
+if TYPE_CHECKING:
+    from rulerlib.languages.numbers import Numbers
 
 _HERE = Path(__file__).parent
 
@@ -269,6 +271,8 @@ class Language:
         path = self.folder / "numbers.toml"
         if not path.exists():
             return None
+        from rulerlib.languages.numbers import Numbers
+
         table = read_toml(path, "the numbers of a language")
         try:
             return Numbers(table)

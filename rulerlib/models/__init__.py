@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from operator import itemgetter
 from typing import Any, NamedTuple, Protocol, TypeVar, runtime_checkable
 
-from rulerlib import checkpoints, gguf, packages
+from rulerlib import checkpoints, packages
 from rulerlib.errors import HALF, ParameterError, nearest, one_of, require
 from rulerlib.models.options import checked
 from rulerlib.prompts import Decoding
@@ -351,7 +351,7 @@ def tokenizer_name(model: str, tokenizer: str | None) -> str:
             checkpoints.folder(name)
     except ParameterError as error:
         none = f"a folder or hub name whose tokens are counted, because {model[:99]!r} is none"
-        allowed = none if tokenizer is None and not gguf.is_gguf(name) else error.allowed
+        allowed = none if tokenizer is None and not checkpoints.is_gguf(name) else error.allowed
         raise ParameterError("tokenizer", tokenizer, allowed) from None
     return name
 

@@ -6,6 +6,7 @@ widgets' values. `tests/test_playground_browser.py` moves it in a real browser.
 
 from __future__ import annotations
 
+import sys
 import threading
 from html.parser import HTMLParser
 
@@ -22,7 +23,7 @@ widgets = pytest.importorskip("ipywidgets")
 
 from rulerlib import analysis, show  # noqa: E402
 from rulerlib.dataset import Dataset  # noqa: E402
-from rulerlib.errors import DataError, ParameterError, RulerError  # noqa: E402
+from rulerlib.errors import DataError, MissingExtraError, ParameterError, RulerError  # noqa: E402
 from rulerlib.models import Generation  # noqa: E402
 from rulerlib.parts import ROLES  # noqa: E402
 from rulerlib.playground import ROWS, Page, Playground, Setting  # noqa: E402
@@ -634,37 +635,14 @@ def test_no_combination_of_controls_fails(moves):
 # --- What it may rest on ---------------------------------------------------------------------
 
 
-def test_the_state_needs_no_widgets():
-    """Without ipywidgets, matplotlib and pandas all works but the page, which says why."""
-    code = """
-import sys
-for name in ("ipywidgets", "matplotlib", "pandas", "numpy", "IPython"):
-    sys.modules[name] = None
-sys.path.insert(0, "tests")
-from rulerlib.models import Generation
-from rulerlib.playground import Page, Playground
-from rulerlib.tokens import Words
-
-class Engine:
-    name, tokenizer, limit, settings = "m", Words(), None, {}
-    def batch_size(self, length): return 1
-    def generate(self, requests):
-        for position, request in enumerate(requests):
-            yield position, Generation(" 12.", 2, True)
-
-play = Playground(Engine(), length=1024)
-play.set(depth=10)
-print(play.ask().right)
-try:
-    Page(play)
-except ImportError as error:
-    print(error)
-"""
-    done = python(code)
-    assert done.stdout.splitlines() == [
-        "False",
-        "The playground's page needs the package 'ipywidgets': pip install 'rulerlib[notebook]'",
-    ], done.stderr
+def test_the_state_needs_no_widgets_and_the_page_says_which_package_it_needs(monkeypatch):
+    for name in ("ipywidgets", "IPython", "matplotlib"):
+        monkeypatch.setitem(sys.modules, name, None)
+    play = make(length=1024, num_lengths=1)
+    play.set(depth=10)
+    assert not play.ask().right
+    with pytest.raises(MissingExtraError, match=r"page needs .*'ipywidgets': pip .*\[notebook\]"):
+        Page(play)
 
 
 GROUND = ["samples", "languages", "tokens", "prompts", "texts", "haystack", "metrics", "scoring",

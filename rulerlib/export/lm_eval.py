@@ -41,7 +41,7 @@ from rulerlib.samples import Sample, read
 from rulerlib.store import files, questions
 from rulerlib.tasks import Task
 
-NEW = "a folder that does not exist yet, or an empty one"
+_NEW = "a folder that does not exist yet, or an empty one"
 
 ALL = "rulerlib"
 """The group of all tasks, with which all names begin."""
@@ -103,9 +103,9 @@ def write(
     DataError, MissingExtraError
         As `rulerlib.dataset.Dataset`.
     """
-    folder = paths.named("folder", folder, NEW)
+    folder = paths.named("folder", folder, _NEW)
     empty = not any(folder.iterdir()) if folder.is_dir() else not folder.exists()
-    require(empty, "folder", str(folder), NEW)
+    require(empty, "folder", str(folder), _NEW)
     codes = listed(languages) if isinstance(languages, str) else languages
     for option in options:
         one_of("option", option, _OPTIONS)

@@ -33,9 +33,9 @@ from rulerlib.playground.labels import (
 from rulerlib.playground.setting import ROWS, WORDING, Setting, where
 from rulerlib.playground.state import Playground
 
-COUNTS = ("num_needles", "num_distractors", "num_values")
+_COUNTS = ("num_needles", "num_distractors", "num_values")
 
-NAMES = (HAYSTACK_NAMES, TYPE_NAMES)
+_NAMES = (HAYSTACK_NAMES, TYPE_NAMES)
 
 # Needles of each kind that the page offers.
 MOST = 8
@@ -135,9 +135,9 @@ class Page:
 
     def _make_controls(self) -> dict[str, Any]:
         w, setting, late = self._w, self.play.setting, {"continuous_update": False}
-        most = [max(MOST, getattr(setting, name)) for name in COUNTS]
+        most = [max(MOST, getattr(setting, name)) for name in _COUNTS]
         packs = {languages.load(code).name: code for code in languages.available()}
-        haystacks, types = ({name: value for value, name in names.items()} for names in NAMES)
+        haystacks, types = ({name: value for value, name in names.items()} for names in _NAMES)
         lengths = [(f"{length:,}", length) for length in self.play.lengths]
         controls = {
             "language": w.Dropdown(options=packs),
@@ -146,7 +146,7 @@ class Page:
             "depth": w.IntSlider(min=0, max=100),
             **{
                 name: w.BoundedIntText(min=int(name != "num_distractors"), max=limit)
-                for name, limit in zip(COUNTS, most, strict=True)
+                for name, limit in zip(_COUNTS, most, strict=True)
             },
             **{name: w.Dropdown(options=types) for name in ("type_needle_k", "type_needle_v")},
             **{name: w.Text(**late) for name in WORDING},
@@ -179,7 +179,7 @@ class Page:
         self.own.observe(self._guarded(unfold), names="value")
         unfold()
         first = self._box("column", "language", "haystack", "length")
-        second = self._box("column", *COUNTS, "type_needle_k", "type_needle_v")
+        second = self._box("column", *_COUNTS, "type_needle_k", "type_needle_v")
         # Side by side where there is room: what is moved, asked and said, and what was asked.
         left = self._box(
             "side", self._box("row", first, second), self.own, words, "depth", self.alert,

@@ -56,8 +56,7 @@ def _plan(given: argparse.Namespace) -> int:
         print(f"Left out: {listed(left_out, '; ')}.")
     if gone:
         print(f"No longer planned, and left as they are: {listed(gone)}.")
-    if left := (now := status(sweep)).unfinished:
-        print(now.time(left))
+    print(status(sweep).time)
     return 0
 
 

@@ -97,10 +97,10 @@ def _answered(sweep: Sweep, cell: PlannedCell) -> list[Prediction]:
     if not sweep.is_done(cell):
         raise DataError(f"not all of its {count} answers are there, or they were changed.")
     # Of a memory all that there are.
-    records = answers.read_predictions(path, None if cell.memory else sweep.plan.num_samples)
-    if len(records) != count:
-        raise DataError(f"it has {len(records)} answers instead of {count}.")
-    return answers.evidence(path, None if cell.memory else sweep.plan.num_samples)[0]
+    records, again = answers.evidence(path, None if cell.memory else sweep.plan.num_samples)
+    if (there := len(records) + again.get("asked_again", 0)) != count:
+        raise DataError(f"it has {there} answers instead of {count}.")
+    return records
 
 
 def _scores(cell: PlannedCell, record: Prediction) -> Iterator[dict[str, Any]]:

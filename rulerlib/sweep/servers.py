@@ -90,7 +90,8 @@ def serve(
     with socket.socket() as probe:
         probe.bind(("", 0))
         port = probe.getsockname()[1]
-    log.parent.mkdir(parents=True, exist_ok=True)
+    # Of a server that was killed.
+    place.unlink(missing_ok=True)
     with log.open("ab") as printed:
         try:
             process = subprocess.Popen(

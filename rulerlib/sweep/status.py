@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import math
-from collections import Counter
-from collections.abc import Iterable
+from collections import defaultdict
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -59,40 +57,30 @@ class Status:
         count = sum(map(len, self.cells.values()))
         lines = [f"{share:4.0%} |{bar}| {numbers}, of {count} cells"]
         if self.unfinished:
-            lines.append(self.time(self.unfinished))
+            lines.append(self.time)
         lines += [*self.running, *self.failures[:_MOST]]
         if (more := len(self.failures) - _MOST) > 0:
             lines.append(f"... and {more} more failed")
         return "\n".join(lines)
 
-    def time(self, cells: Iterable[PlannedCell]) -> str:
-        """Return how long cells take by the speeds measured so far, as a sentence.
+    @property
+    def time(self) -> str:
+        """How long unfinished cells take by the speeds measured so far, as a sentence.
 
         The unit of speed is `rulerlib.predict.cost`, so that lengths can be compared.
         """
-        seconds: Counter[str] = Counter()
-        measured: Counter[str] = Counter()
+        seconds, work, left = (defaultdict[str, float](float) for _ in range(3))
         for cell, cost in self.costs:
             if cost.get("asked"):
                 seconds[cell.reader] += sum(cost["seconds"].values())
-                measured[cell.reader] += predict.cost(cell.length) * cost["asked"]
-        hours: dict[str, float] = {}
-        for cell in cells:
-            speed = seconds[cell.reader] / (measured[cell.reader] or math.inf)
-            hours[cell.reader] = hours.get(cell.reader, 0) + cell.work * speed / 3600
-        readers = ", ".join(f"{reader} {_time(value)}" for reader, value in hours.items() if value)
-        unknown = ", ".join(reader for reader, value in hours.items() if not value)
-        sentences = []
-        if readers:
-            whole = _time(sum(hours.values()))
-            sentences.append(f"Left, one job after another: {whole} ({readers}).")
-        if unknown:
-            sentences.append(f"How long it takes is not known yet of {unknown}.")
-        return " ".join(sentences)
-
-
-def _time(hours: float) -> str:
-    return f"{hours:.1f} h" if hours >= 1 else f"{60 * hours:.0f} min"
+                work[cell.reader] += predict.cost(cell.length) * cost["asked"]
+        for cell in self.unfinished:
+            left[cell.reader] += cell.work
+        hours = sum(seconds[name] / work[name] * left[name] for name in left if work[name]) / 3600
+        sentence = f"Left, one job after another: {hours:.2g} hours." if hours else ""
+        if unknown := [name for name in left if not work[name]]:
+            sentence += f" How long it takes is not known yet of {', '.join(unknown)}."
+        return sentence.strip()
 
 
 def status(sweep: Sweep) -> Status:

@@ -20,7 +20,6 @@ from conftest import ROOT
 from rulerlib import models, packages
 from rulerlib.errors import ParameterError, RunMismatchError
 from rulerlib.memory import outside, presets, teaching, work
-from rulerlib.memory.system import Text
 
 EXAMPLE = ROOT / "tests" / "outside" / "memory.py"
 MEMORY = "outside.memory:Memory"
@@ -130,8 +129,7 @@ def test_texts_have_times_and_marks_and_nothing_else(student, tmp_path, module):
     (job,) = matrix(tmp_path / "runs", preset_names=[preset(tmp_path, module(source))], sizes=[2])
     assert not taught([job])
     for seen in job.file(work.STORE).rglob("seen"):
-        marks = {"number", "day", "session", "rewarded", "pinned", "surprise", "id"}
-        assert {*vars(Text(""))} == marks
+        marks = {"number", "day", "session", "rewarded", "pinned", "surprise"}
         assert all({*text} == marks for text in eval(seen.read_text("utf-8")))
     # A text of its own stands in the prompt, and is none of the facts.
     assert {(row["recalled"], row["recall_at_10"], row["in_prompt"]) for row in rows(job)} == {

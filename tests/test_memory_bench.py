@@ -315,7 +315,7 @@ def test_a_system_is_given_texts_and_questions_and_nothing_else(
         kind, "teach", lambda self, *values: given.append(values) or teach(self, *values)
     )
     taught([job], "teach", "replay")
-    marks = {"number", "day", "session", "rewarded", "pinned", "surprise", "id"}
+    marks = {"number", "day", "session", "rewarded", "pinned", "surprise"}
     for name, texts in given:
         assert type(name) is str
         assert {type(text) for text in texts} == {Text}

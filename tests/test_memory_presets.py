@@ -110,7 +110,7 @@ def test_a_change_is_one_of_what_it_changes_and_no_other():
     usual, off = load("memory/hei_nw"), load("memory/hei_nw", {"gate": False})
     differ = {name for name, value in off.to_dict().items() if value != usual.to_dict()[name]}
     assert differ == {"settings"}
-    assert off.system_settings["gate"] is False
+    assert off.settings["gate"] is False
     assert off.short == "hei_nw-gate_off"
 
 

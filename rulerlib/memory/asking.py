@@ -180,7 +180,7 @@ def _recall(job: Work) -> list[list[Recalled]]:
             texts = system.recall(episode.id, probe.text)
             if semantic is not None:
                 texts = _joined(semantic, episode, probe, texts)
-                texts = texts[: job.settings.system_settings["k"]]
+                texts = texts[: job.settings.settings["k"]]
             microseconds.append(round((time.perf_counter() - begin) * 1e6))
             found.append([_numbered(recalled, episode) for recalled in texts])
         telemetry: dict[str, Any] = system.telemetry()

@@ -125,28 +125,17 @@ class Preset:
     changes: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        if not self.is_outside:
-            one_of("system", self.system, (*IN_CONTEXT, *SYSTEMS))
-        settings = dictionary("settings", self.settings, '{"k": 5}')
-        require(
-            self.stores or not settings, "settings", settings, "left out, because nothing is kept"
-        )
-        if self.stores and not self.is_outside:
-            for name in settings:
-                one_of(f"setting of {self.name}", name, _usual(self.system))
-        object.__setattr__(self, "settings", MappingProxyType(settings))
-        _ = self.system_settings
+        settings = _settings(self.name, self.system, self.settings)
         # Whoever writes null means nobody.
-        object.__setattr__(self, "surprise", self.surprise or "none")
-        one_of("surprise", self.surprise, SURPRISES)
-        require(
-            self.stores or self.surprise == "none",
-            "surprise", self.surprise, "'none', because nothing is kept",
-        )  # fmt: skip
+        surprise = self.surprise or "none"
+        vars(self).update(settings=MappingProxyType(settings), surprise=surprise)
+        one_of("surprise", surprise, SURPRISES)
+        holds = self.stores or surprise == "none"
+        require(holds, "surprise", surprise, "'none', because nothing is kept")
         if self.replay is not None:
-            allowed = f"None, because {self.system} has no replay step"
-            require(self.system == "hei_nw", "replay", self.replay, allowed)
-            object.__setattr__(self, "replay", _replay(self.replay))
+            without = f"None, because {self.system} has no replay step"
+            require(self.system == "hei_nw", "replay", self.replay, without)
+            vars(self).update(replay=_replay(self.replay))
         flag("use_chat_template", self.use_chat_template)
         whole_number("max_new_tokens", self.max_new_tokens, 1)
         # Refuses a system prompt that is no text, or has no chat template to stand in.
@@ -157,32 +146,8 @@ class Preset:
         """Whether a memory system keeps what is taught."""
         return self.system not in IN_CONTEXT
 
-    @property
-    def is_outside(self) -> bool:
-        """Whether that system is a class of somebody else."""
-        return packages.is_outside(self.system)
-
-    @property
-    def system_settings(self) -> dict[str, Any]:
-        """All settings of its memory system by name, those that nobody chose included."""
-        if self.is_outside:
-            return settings_of(self.system, self.settings)
-        if not self.stores:
-            return {}
-        chosen = _module(self.system).Settings(**self.settings)
-        plain: dict[str, Any] = json.loads(json.dumps(dataclasses.asdict(chosen), default=dict))
-        return plain
-
     def opened(self, folder: Path, language: Language) -> System:
-        """Return its memory system on a folder.
-
-        Raises
-        ------
-        DataError
-            If what stands there is damaged or of another version.
-        """
-        if self.is_outside:
-            return OutsideMemory(folder, self.system, self.system_settings)
+        """Return its memory system on a folder; see `opened`."""
         return opened(self.system, folder, language, **self.settings)
 
     @property
@@ -224,8 +189,8 @@ class Preset:
         return {
             "name": self.name,
             "system": self.system,
-            **({"source": packages.source_hash(self.system)} if self.is_outside else {}),
-            "settings": self.system_settings,
+            **_source(self.system),
+            "settings": dict(self.settings),
             "surprise": self.surprise,
             "replay": None if replay is None else {**replay, "mix": dict(replay["mix"])},
             **{name: getattr(self, name) for name in ASKED},
@@ -286,24 +251,39 @@ def _replay(values: Any) -> Mapping[str, Any]:
     return MappingProxyType({**values, "mix": mixed(values["mix"])})
 
 
+def _settings(preset: str, system: str, given: Any) -> dict[str, Any]:
+    """Return all settings of a system by name, those that nobody chose included."""
+    given = dictionary("settings", given, '{"k": 5}')
+    if packages.is_outside(system):
+        return settings_of(system, given)
+    one_of("system", system, (*IN_CONTEXT, *SYSTEMS))
+    if system in IN_CONTEXT:
+        require(not given, "settings", given, "left out, because nothing is kept")
+        return {}
+    kind = _module(system).Settings
+    for name in given:
+        one_of(f"setting of {preset}", name, [item.name for item in fields(kind)])
+    return dataclasses.asdict(kind(**given))
+
+
+def _source(system: str) -> dict[str, str]:
+    """Return a hash of the code of a memory of somebody else."""
+    return {"source": packages.source_hash(system)} if packages.is_outside(system) else {}
+
+
 def _module(system: str) -> Any:
     return importlib.import_module(f"rulerlib.memory.{SYSTEMS[system][0]}")
 
 
-def _usual(system: str) -> list[str]:
-    """Return the names of the settings of a system of ours."""
-    return [item.name for item in fields(_module(system).Settings)]
-
-
 def opened(system: str, folder: str | Path, language: Language, **settings: Any) -> System:
-    """Return a memory system of ours on a folder.
+    """Return a memory system on a folder.
 
     Parameters
     ----------
     system
-        A key of `SYSTEMS`.
+        A key of `SYSTEMS`, or ``package.module:Memory``.
     settings
-        Settings of the system that differ from its own.
+        Its settings; ours may be left out.
 
     Raises
     ------
@@ -312,6 +292,8 @@ def opened(system: str, folder: str | Path, language: Language, **settings: Any)
     DataError
         If what stands there is damaged or of another version.
     """
+    if packages.is_outside(system):
+        return OutsideMemory(folder, system, settings)
     module = _module(one_of("system", system, SYSTEMS))
     kind: type[System] = getattr(module, SYSTEMS[system][1])
     return kind(folder, module.Settings(**settings), language)
@@ -375,8 +357,8 @@ def load(name: str, changes: Mapping[str, Any] | None = None) -> Preset:
         raise ParameterError(error.parameter, error.value, f"{error.allowed}, in {path}") from error
     if name.endswith(".yaml"):
         # What it says, and of a memory of somebody else the code too.
-        what = [values, packages.source_hash(preset.system)] if preset.is_outside else values
-        digest = hashlib.sha256(json.dumps(what, sort_keys=True, default=str).encode()).hexdigest()
+        what = json.dumps({**values, **_source(preset.system)}, sort_keys=True, default=str)
+        digest = hashlib.sha256(what.encode()).hexdigest()
         preset = dataclasses.replace(preset, name=f"{path.stem}-{digest[:4]}")
     return preset.changed(changes or {})
 

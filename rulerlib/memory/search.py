@@ -48,6 +48,9 @@ _MOST_TOKENS = 512
 # Letters and numbers, and marks that stand on a letter.
 _WORD = re.compile(r"[^\W_][^\W_\u0300-\u0331]*(?:[\u0300-\u0331]+[^\W_]*)*")
 
+# A column in which more than one text of so many has a number is held whole in memory.
+_FULL = 16
+
 Array = NDArray[Any]
 
 
@@ -100,6 +103,9 @@ def best(values: Array, most: int) -> Array:
     [2, 1]
     """
     where = np.flatnonzero(values > 0)
+    if where.size > most:
+        # All from the last that is wanted on, and those that equal it.
+        where = np.flatnonzero(values >= np.sort(values[where])[-most])
     return where[np.argsort(-values[where], kind="stable")[:most]]
 
 
@@ -132,20 +138,30 @@ class Matrix:
         columns = np.frombuffer(b"".join(row[1] for row in rows), "<u4")
         weights = np.frombuffer(b"".join(row[2] for row in rows), "<f4")
         places = np.repeat(np.arange(len(rows)), [len(row[1]) // 4 for row in rows])
-        order = np.argsort(columns, kind="stable")
+        # Numbers of 16 bits are sorted in a tenth of the time.
+        small = columns.size and columns.max() < 1 << 16
+        order = np.argsort(columns.astype(np.uint16) if small else columns, kind="stable")
         self._places, self._weights = places[order], weights[order]
         self.columns, starts = np.unique(columns[order], return_index=True)
         self._ends = np.append(starts, columns.size)
         self.counts = np.diff(self._ends)
         self.lengths = np.bincount(places, weights, len(rows))
+        self._whole = dict[int, Array]()
 
-    def column(self, column: int) -> tuple[Array, Array]:
+    def column(self, column: int) -> tuple[slice | Array, Array]:
         """Return the places among `ids` of the texts with a number in a column, and the numbers."""
         at = int(np.searchsorted(self.columns, column))
         if at == self.columns.size or self.columns[at] != column:
             return self._places[:0], self._weights[:0]
         part = slice(self._ends[at], self._ends[at + 1])
-        return self._places[part], self._weights[part]
+        places, weights = self._places[part], self._weights[part]
+        if _FULL * places.size <= self.ids.size:
+            return places, weights
+        # Adding a whole column takes less than picking out that many of its texts.
+        if at not in self._whole:
+            self._whole[at] = np.zeros(self.ids.size, weights.dtype)
+            self._whole[at][places] = weights
+        return slice(None), self._whole[at]
 
     def product(self, columns: Iterable[int], weights: Iterable[float], kind: Any) -> Array:
         """Return for each text the sum of its numbers, times those of a question."""
@@ -153,7 +169,7 @@ class Matrix:
         for column, weight in zip(columns, weights, strict=True):
             places, numbers = self.column(column)
             # A text stands in a column once, so that this adds each of its numbers.
-            scores[places] += numbers.astype(kind) * kind(weight)
+            scores[places] += numbers.astype(kind, copy=False) * kind(weight)
         return scores
 
     def ranking(self, scores: Array, most: int) -> list[Found]:
@@ -253,7 +269,7 @@ class WordSearch:
         for word in dict.fromkeys(words_of(question[:MOST_CHARACTERS])):
             places, numbers = matrix.column(_column(word))
             times = numbers.astype(float)
-            if has := places.size:
+            if has := np.count_nonzero(numbers):
                 rarity = max(1e-6, math.log((many - has + 0.5) / (has + 0.5)))
                 scores[places] += rarity * (times * (_K1 + 1) / (times + saturation[places]))
         return matrix.ranking(scores, most)

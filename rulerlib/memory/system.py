@@ -10,7 +10,7 @@ them as it likes, see `rulerlib.memory.outside`.
 >>> with store.writing():
 ...     store.add("events-0", Text("Birmund repaired a boat.", number=0, day=2))
 1
->>> store.close()
+>>> store.database.close()
 >>> [(text, text.day) for text in Store(path).texts("events-0")]
 [('Birmund repaired a boat.', 2)]
 """
@@ -34,6 +34,9 @@ VERSION = 3
 
 # Seconds that a second writer waits for the first one.
 PATIENCE = 10
+
+# What is signalled beside a text that is taught.
+_MARKS = ("day", "session", "rewarded", "pinned")
 
 _FACTS = """
 CREATE TABLE facts (
@@ -64,29 +67,21 @@ class Text(str):
         Its number in a `Store` that keeps it; 0 elsewhere.
     """
 
-    number: int
-    day: int
-    session: int
-    rewarded: bool
-    pinned: bool
-    surprise: float | None
-    id: int
+    number = day = session = id = 0
+    rewarded = pinned = False
+    surprise: float | None = None
 
-    def __new__(
-        cls, text: str, number: int = 0, day: int = 0, session: int = 0, rewarded: bool = False,
-        pinned: bool = False, surprise: float | None = None, id: int = 0,  # noqa: A002
-    ) -> Self:  # fmt: skip
+    def __new__(cls, text: str, number: int = 0, **marks: Any) -> Self:
         """Return a text with its marks."""
         made = super().__new__(cls, text)
-        made.number, made.day, made.session, made.id = number, day, session, id
-        made.rewarded, made.pinned, made.surprise = bool(rewarded), bool(pinned), surprise
+        vars(made).update(marks, number=number)
         return made
 
     @classmethod
     def of(cls, fact: Fact, surprise: float | None = None) -> Self:
         """Return the text of a fact, without what the fact says of its meaning."""
-        marks = fact.number, fact.day, fact.session, fact.rewarded, fact.pinned
-        return cls(fact.text, *marks, surprise)
+        marks = {name: getattr(fact, name) for name in _MARKS}
+        return cls(fact.text, fact.number, **marks, surprise=surprise)
 
 
 class Recalled(NamedTuple):
@@ -204,10 +199,6 @@ class Store:
                 f"{path}: a store of version {version}; this is version {VERSION}: teach anew."
             )
 
-    def close(self) -> None:
-        """Close the file."""
-        self.database.close()
-
     @contextlib.contextmanager
     def writing(self) -> Iterator[None]:
         """Write all that is changed within at once, or, where an error or a kill comes, nothing.
@@ -242,9 +233,7 @@ class Store:
         DataError
             If the episode was taught a text of this number before.
         """
-        row = (
-            episode, text.number, str(text), text.day, text.session, text.rewarded, text.pinned,
-        )  # fmt: skip
+        row = episode, text.number, str(text), *(getattr(text, name) for name in _MARKS)
         query = f"INSERT INTO facts VALUES (NULL{', ?' * len(row)})"
         try:
             added = self.database.execute(query, row).lastrowid
@@ -285,5 +274,5 @@ class Store:
 
 
 def _text(row: Sequence[Any]) -> Text:
-    number, _, place, text, day, session, rewarded, pinned = row
-    return Text(text, place, day, session, rewarded, pinned, id=number)
+    number, _, place, text, *marks = row
+    return Text(text, place, id=number, **dict(zip(_MARKS, marks, strict=True)))

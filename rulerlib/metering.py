@@ -26,13 +26,11 @@ PHASES = ("making", "loading", "reading", "generating")
 class Meter:
     """Counts what is asked of a model, and the time that it takes.
 
-    Where an engine cannot tell reading from generating, both are ``generating``. The processor's
-    time of a call of the engine is divided between the two as the time by the clock.
+    Where an engine cannot tell reading from generating, both are ``generating``.
     """
 
     def __init__(self) -> None:
         self._seconds = dict.fromkeys(PHASES, 0.0)
-        self._processor = dict.fromkeys(PHASES, 0.0)
         self._reading = 0.0
         self.tokens = {"prompt": 0, "computed": 0, "generated": 0}
         self.asked = 0
@@ -43,25 +41,15 @@ class Meter:
 
         What is counted as that of another one meanwhile is not part of it.
         """
-        clock, processor = self._elsewhere()
+        began = time.perf_counter() - sum(self._seconds.values())
         try:
             yield
         finally:
-            now, processed = self._elsewhere()
-            self._seconds[name] += now - clock
-            self._processor[name] += processed - processor
+            self._seconds[name] += time.perf_counter() - sum(self._seconds.values()) - began
 
-    def _elsewhere(self) -> tuple[float, float]:
-        """Return the time now, by the clock and by the processor, less all that was counted."""
-        return (
-            time.perf_counter() - sum(self._seconds.values()),
-            time.process_time() - sum(self._processor.values()),
-        )
-
-    def count(self, answer: Generation, seconds: float, processor: float) -> None:
+    def count(self, answer: Generation, seconds: float) -> None:
         """Count an answer, and the time until it came; of a batch the first one bears it all."""
         self._seconds["generating"] += seconds
-        self._processor["generating"] += processor
         self._reading += answer.reading
         self.tokens["prompt"] += answer.prompt_tokens
         self.tokens["computed"] += answer.computed_tokens
@@ -70,22 +58,17 @@ class Meter:
 
     def measured(self) -> dict[str, Any]:
         """Return all that was counted, as plain data."""
+        # What an engine says of reading is never more than what the clock says of both.
+        reading = min(self._seconds["generating"], self._reading)
+        generating = self._seconds["generating"] - reading
+        seconds = {**self._seconds, "reading": reading, "generating": generating}
         return {
             "asked": self.asked,
-            "seconds": self._told(self._seconds),
-            "processor_seconds": self._told(self._processor),
+            "seconds": {name: round(value, 6) for name, value in seconds.items()},
             "tokens": dict(self.tokens),
             "peak_memory_bytes": peak_memory(),
             "peak_gpu_memory_bytes": peak_gpu_memory(),
         }
-
-    def _told(self, times: dict[str, float]) -> dict[str, float]:
-        """Return times by phase, with reading told apart from generating."""
-        asking = self._seconds["generating"]
-        share = min(1.0, self._reading / asking) if asking else 0.0
-        reading = share * times["generating"]
-        whole = {**times, "reading": reading, "generating": times["generating"] - reading}
-        return {name: round(value, 6) for name, value in whole.items()}
 
 
 class Metered:
@@ -115,13 +98,12 @@ class Metered:
                 load_weights(self._model)
             self._loaded = True
         generations = self._model.generate(requests)
-        clock, processor = time.perf_counter(), time.process_time()
+        began = time.perf_counter()
         try:
             for position, generation in generations:
-                spent = time.perf_counter() - clock, time.process_time() - processor
-                self.meter.count(generation, *spent)
+                self.meter.count(generation, time.perf_counter() - began)
                 yield position, generation
-                clock, processor = time.perf_counter(), time.process_time()
+                began = time.perf_counter()
         finally:
             # At once: requests that nobody waits for cost money.
             if isinstance(generations, Generator):
@@ -131,7 +113,7 @@ class Metered:
 def added(before: Mapping[str, Any], now: Mapping[str, Any]) -> dict[str, Any]:
     """Return the sums of what was measured before and now; of a peak, the higher one."""
     total = dict(now)
-    for name in ("seconds", "processor_seconds", "tokens"):
+    for name in ("seconds", "tokens"):
         old, new = before.get(name) or {}, now.get(name) or {}
         if isinstance(old, Mapping):
             total[name] = {key: round(value + (old.get(key) or 0), 6) for key, value in new.items()}

@@ -109,7 +109,6 @@ def test_what_a_cell_costs_stands_beside_its_answers(tmp_path):
     assert cost["asked"] == cost["answers"] == 2
     assert cost["bytes"] == path.stat().st_size
     assert cost["seconds"]["generating"] >= 0.04
-    assert cost["seconds"]["generating"] > cost["processor_seconds"]["generating"]
     assert cost["seconds"]["reading"] == pytest.approx(2e-6)
     assert cost["seconds"]["making"] > 0
     records = [json.loads(line) for line in path.read_text("utf-8").splitlines()]

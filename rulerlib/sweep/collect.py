@@ -141,7 +141,6 @@ def _row(sweep: Sweep, cell: PlannedCell, rows: Sequence[Mapping[str, Any]]) -> 
         "truncated": sum(row["truncation"] != -1 for row in primary),
         "asked": cost.get("asked", 0),
         **{f"{phase}_seconds": cost.get("seconds", {}).get(phase, 0) for phase in PHASES},
-        "processor_seconds": round(sum(cost.get("processor_seconds", {}).values()), 6),
         **{f"{kind}_tokens": cost.get("tokens", {}).get(kind, 0) for kind in _TOKENS},
         **{name: cost.get(name, 0) for name in _PEAKS},
         "pred_sha256": sha256,
@@ -166,8 +165,7 @@ def _cost(sweep: Sweep, rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         **{name: rows[0][name] for name in ("model", "memory", "length")},
         "cells": len(rows), "answers": _sum(rows, "n"), "asked": count,
         **{name: _sum(rows, name) / len(rows) for name in ("mean", "ruler")},
-        **hours, "hours": whole, "processor_hours": _sum(rows, "processor_seconds") / 3600,
-        "gpu_hours": gpu_hours, **tokens,
+        **hours, "hours": whole, "gpu_hours": gpu_hours, **tokens,
         # Where an engine cannot tell, it says 0.
         "cached": 1 - computed / read if computed else None,
         "answers_per_hour": count / whole if whole else None,

@@ -76,12 +76,6 @@ def test_every_question_is_read_as_it_stands(rows, questions):
     assert rows["recall_at_5"].isna().sum() == sum(empty)
 
 
-def test_presets_and_suites_come_in_their_order(rows):
-    assert list(dict.fromkeys(rows["suite"])) == ["episodic", "episodic_cross", "spatial"]
-    first = rows[rows["size"] == 20]
-    assert list(dict.fromkeys(first["preset"])) == list(PRESETS)
-
-
 def test_no_runs_are_a_sentence_and_no_folder_is_an_error(tmp_path):
     empty = memory_rows.read(tmp_path)
     assert "no answers with metrics" in empty.attrs["why"]
@@ -172,13 +166,6 @@ def test_a_question_of_two_sizes_counts_once_where_sizes_are_put_together(rows, 
     largest = of(questions, suite="episodic", preset="rag", size=40)
     assert both["n"] == len(largest)
     assert both["em_norm"] == pytest.approx(np.mean([float(each["em_norm"]) for each in largest]))
-
-
-def test_what_differs_is_averaged_separately(tmp_path):
-    runs(tmp_path, presets=("rag",), suites=("episodic_capacity",), size=5, taught=100)
-    runs(tmp_path, presets=("rag",), suites=("episodic_capacity",), size=5, taught=1000)
-    table = memory.table(memory_rows.read(tmp_path))
-    assert list(table["knobs"]) == ["facts=100", "facts=1000"]
 
 
 # --- The store -------------------------------------------------------------------------------
@@ -369,17 +356,6 @@ def test_a_memory_that_is_much_better_reaches_the_target(tmp_path):
     assert "memory/smpd" in missing["note"]
     assert only(table, preset="span_short")["verdict"] == "reached"
     assert "core was not asked" in only(table, preset="core")["note"]
-
-
-def test_at_another_size_it_cannot_be_told_but_how_many_it_needs(tmp_path):
-    table = targets(
-        tmp_path, presets=("span_short", "memory/hei_nw"), suites=("episodic_multi",), size=50
-    )
-    found = only(table, preset="memory/hei_nw")
-    assert found["verdict"] == "cannot be told yet"
-    assert "n = 200" in found["note"]
-    assert found["n"] == 50
-    assert found["needed"] > 0
 
 
 def test_a_baseline_that_answers_most_questions_saturates_the_suite(tmp_path):

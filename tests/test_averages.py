@@ -16,7 +16,6 @@ from rulerlib.analysis import averages, effective_length
 from rulerlib.analysis.effective_length import effective
 from rulerlib.analysis.summary import rank_intervals, ranks
 from rulerlib.errors import ParameterError
-from rulerlib.intervals import wilson
 from rulerlib.samples import Prediction
 
 np = pytest.importorskip("numpy")
@@ -40,15 +39,6 @@ def run(
                 about = {"model": model, "language": "da", "task": task, "length": length}
                 rows.append((about, Prediction(index, "", refs, said, others)))
     return rows
-
-
-def test_it_is_the_mean_over_tasks_not_over_samples():
-    rows = run([1, 1, 1, 1], tasks=("niah_single_1",), count=30)
-    rows += run([0, 0, 0, 0], tasks=("vt",), count=10)
-    table = averages.by_length(analysis.scores(rows))
-    assert table["average"].tolist() == [50] * 4
-    assert table["n"].tolist() == [40] * 4
-    assert table["tasks"].tolist() == [2] * 4
 
 
 def test_it_is_rulers_measure():
@@ -183,38 +173,6 @@ def test_one_task_has_the_interval_of_its_accuracy():
         found = averages.by_length(scores)
         for end in ("low", "high"):
             assert found[end].to_numpy() == pytest.approx(100 * means[end].to_numpy(), abs=1e-6)
-
-
-def test_an_average_of_100_percent_is_not_certain():
-    """Four tasks of 20 answers, all right, tell about as much as 80 answers to one task."""
-    tasks = [f"niah_{kind}" for kind in ("single_1", "single_2", "single_3", "multikey_1")]
-    scores = analysis.scores(run([1] * 4, count=20, tasks=tasks))
-    found = averages.by_length(scores).iloc[0]
-    # Each loses the three quarters of an answer that a mean of its own costs.
-    low, high = wilson(4 * 19.25, 4 * 19.25)
-    assert (found["low"], found["high"]) == pytest.approx((100 * low, 100 * high), abs=1e-6)
-    row = analysis.summary(scores).iloc[0]
-    # Nothing is known about lengths that fail together: no more is known than at one length.
-    assert row["wAvg. (inc) low"] == pytest.approx(found["low"], abs=0.3)
-    assert row["Avg. high"] == 100
-
-
-def test_lengths_that_fail_together_tell_less():
-    """The same answers at four lengths leave the average as uncertain as at one."""
-    rng = random.Random(3)
-    hits = {index: rng.random() < 0.6 for index in range(200)}
-    own = {(length, index): rng.random() < 0.6 for length in LENGTHS for index in hits}
-    widths = []
-    for together in (True, False):
-        rows = []
-        for length in LENGTHS:
-            about = {"model": "m", "language": "da", "task": "niah_single_1", "length": length}
-            for index in hits:
-                hit = hits[index] if together else own[length, index]
-                rows.append((about, Prediction(index, "", ["12"], "12" if hit else "")))
-        row = analysis.summary(analysis.scores(rows)).iloc[0]
-        widths.append(row["Avg. high"] - row["Avg. low"])
-    assert widths[0] / widths[1] == pytest.approx(2, rel=0.12)
 
 
 def test_a_seed_gives_the_same_numbers_whoever_else_is_in_the_table():

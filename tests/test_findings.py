@@ -152,26 +152,6 @@ def test_the_course_of_a_line_is_true(line):
     check_course(str(Course.of(pd.DataFrame(rows_of(line)))), line)
 
 
-def test_a_course_in_words():
-    def said(*counts):
-        return str(Course.of(pd.DataFrame(rows_of(dict(zip(LENGTHS, counts, strict=False))))))
-
-    assert said((40, 40), (40, 39), (40, 4)) == (
-        "stays at 97 % or more up to 1000, then falls clearly, to 10 % at 1K"
-    )
-    assert said((40, 40), (40, 4), (40, 4)) == (
-        "falls clearly, from 100 % at 512 to 10 % at 1000 (10 % at 1K)"
-    )
-    assert said((4, 4), (4, 1)) == (
-        "lies between 25 % and 100 %, and no two lengths differ clearly: intervals are up to 65"
-        " points wide, too wide to tell"
-    )
-    assert (
-        said((200, 0), (200, 0)) == "is 0 % at each of its 2 lengths, with intervals from 0 to 2 %"
-    )
-    assert said((1000, 999)) == "is 99.9 % at 512, interval 99 to 100 %"
-
-
 @given(st.lists(lines, min_size=1, max_size=7))
 @settings(deadline=None, max_examples=50)
 def test_the_sentence_on_curves_is_true_of_each_line(parts):

@@ -234,16 +234,6 @@ def test_the_interval_is_the_one_that_the_docstring_describes(pairs, confidence)
     assert (told.low, told.high) == pytest.approx(wanted, abs=1e-6)
 
 
-def test_one_value_or_one_a_cluster_has_wilsons_interval_at_any_confidence():
-    one = intervals.clustered([0.25], ["a"], 0.5)
-    assert (one.mean, one.n, one.clusters) == (0.25, 1, 1)
-    assert (one.low, one.high) == intervals.wilson(0.25, 1, 0.5)
-    assert math.isnan(one.standard_error)
-    assert math.isnan(one.design_effect)
-    three = intervals.clustered([0, 1, 1], "abc", 0.5)
-    assert (three.low, three.high) == intervals.wilson(2, 3, 0.5)
-
-
 def test_of_nothing_there_is_no_mean():
     nothing = intervals.clustered([], [])
     assert (nothing.n, nothing.clusters, nothing.low, nothing.high) == (0, 0, 0, 1)

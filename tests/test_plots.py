@@ -108,16 +108,6 @@ def test_better_is_lighter_everywhere(colours):
     assert light[-1] - light[0] > 50
 
 
-@pytest.mark.parametrize("colours", plots.COLOURS)
-def test_n_can_be_read_on_its_cell(colours):
-    axes = panels(plots.heatmap(analysis.by_depth(scores(count=300)), colours))[0]
-    image = axes.images[0]
-    for text in axes.texts:
-        column, row = (int(at) for at in text.get_position())
-        ground = image.cmap(image.norm(image.get_array()[row, column]))
-        assert abs(lightness(text.get_color()) - lightness(ground)) > 35
-
-
 def test_curves_show_means_and_intervals():
     table = analysis.accuracy(scores(("a", "b"), count=60))
     axes = plots.curves(table, title="title", trained=1000).axes[0]
@@ -444,19 +434,6 @@ def test_a_notebook_stores_the_words_beside_the_picture():
     assert "How to read it" in words.data["text/html"]
 
 
-def test_at_one_length_every_task_has_a_bar_of_its_own():
-    table = analysis.accuracy(scores(["a", "b", "c"]))
-    table = table[table["length"] == 1000]
-    axes = plots.curves(table).axes[0]
-    dots = [line.get_xdata()[0] for line in axes.get_lines()]
-    assert sorted(dots) == dots
-    assert all(right / left > 1.1 for left, right in pairwise(dots))
-    assert all(axes.get_xlim()[0] < dot < axes.get_xlim()[1] for dot in dots)
-    for dot, bar, row in zip(dots, axes.collections, table.itertuples(), strict=True):
-        ((below, above),) = bar.get_segments()
-        assert [*below, *above] == pytest.approx([dot, row.low, dot, row.high])
-
-
 @pytest.mark.parametrize("colours", plots.COLOURS)
 def test_a_button_has_the_colour_of_its_cell(colours):
     """And what is written on it can be read: a contrast of 4.5, as WCAG 2 asks."""
@@ -490,21 +467,6 @@ def test_drawing_without_matplotlib_says_what_to_install(tmp_path):
     )  # fmt: skip
     assert "'matplotlib'" in done.stdout, done.stderr
     assert "[notebook]" in done.stdout
-
-
-def test_a_long_title_of_a_panel_stays_out_of_the_next_one():
-    rows = []
-    for task in ("drop_1", "drop_2", "drop_3"):
-        knobs = {"fewshot": 0, "reasoning": False, "operation": "date_difference"}
-        about = {"model": "m", "language": "en", "task": task, "length": 512, "knobs": knobs}
-        rows += [(about, Prediction(index, "", ["12"], said)) for index, said in enumerate("12")]
-    figure = plots.errors(analysis.errors(analysis.scores(rows)))
-    figure.draw_without_rendering()
-    titles = [axes.title for axes in figure.axes if axes.get_title()]
-    assert len(titles) == 3
-    assert all("date_difference" in title.get_text().replace("\n", "") for title in titles)
-    boxes = sorted((each.get_window_extent().x0, each.get_window_extent().x1) for each in titles)
-    assert all(left[1] < right[0] for left, right in pairwise(boxes))
 
 
 def test_a_picture_is_the_same_bytes_each_time_and_says_what_it_is():

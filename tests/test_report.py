@@ -210,15 +210,6 @@ def test_studies_are_left_out_unless_asked_for(folder):
     assert set(alone["model"]) == {"a"}
 
 
-@pytest.mark.parametrize(("lengths", "left"), [(512, {512}), ([512, 2048], {512, 2048})])
-def test_some_lengths_alone(folder, lengths, left):
-    report = Report(runs=str(folder), lengths=lengths)
-    everything = Report(runs=str(folder)).scores
-    wanted = everything[everything["length"].isin(left)]
-    assert set(report.scores["length"]) == left
-    assert len(report.scores) == len(wanted)
-
-
 def test_runs_of_the_first_edition_are_read(tmp_path):
     """Their settings have no cell: the path names them, and the dataset's settings."""
     for seed, folder in ((42, "one"), (7, "two")):

@@ -7,12 +7,10 @@ engine for tests alone; no user can reach it.
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import hashlib
 import itertools
 import json
-import math
 import multiprocessing
 import os
 import random
@@ -211,55 +209,20 @@ PROCESSES.set_forkserver_preload(
 
 
 def predicting(
-    make: Callable[[], Any],
-    dataset: Path,
-    output: Path,
-    step: int = 0,
-    ready: Any = None,
-    how: int = signal.SIGKILL,
-    most: float = math.inf,
+    make: Callable[[], Any], dataset: Path, output: Path, step: int, how: int = signal.SIGKILL
 ) -> None:
-    """What such a process does: predict, or shoot itself at one step of its work with files.
+    """What such a process does: predict, and shoot itself before one step of its work with files.
 
-    Parameters
-    ----------
-    make
-        Makes the engine.
-    step
-        The number of the step before which it dies, see `die_at`; 0: it lives.
-    ready
-        An event that is set when the work begins.
-    how
-        What it is shot with.
-    most
-        How many answers the output may have; it waits there.
+    ``make`` makes the engine; see `die_at` for the number of the step.
     """
     # What is started in the background by a shell ignores Ctrl-C, and so do its children.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     model = make()
-    hold(model, output, most)
     die_at(step, output.parent, how)
     try:
-        if ready is not None:
-            ready.set()
         predict(dataset, model, output)
     except KeyboardInterrupt:
         sys.exit(130)
-
-
-def hold(model: Any, output: Path, most: float) -> None:
-    """Let an engine say nothing more once an output has a number of answers."""
-    generate = model.generate
-
-    def held(requests: Iterable[Request]) -> Iterator[tuple[int, Generation]]:
-        with contextlib.closing(generate(requests)) as answers:
-            for answer in answers:
-                while answers_in(output) >= most:
-                    time.sleep(0.01)
-                yield answer
-
-    if most < math.inf:
-        model.generate = held
 
 
 def shot_at_every_step(
@@ -271,61 +234,12 @@ def shot_at_every_step(
     """
     for step in itertools.count(1):
         output = folder / str(step) / "shot.jsonl"
-        process = PROCESSES.Process(
-            target=predicting, args=(make, dataset, output, step, None, how)
-        )
+        process = PROCESSES.Process(target=predicting, args=(make, dataset, output, step, how))
         process.start()
         process.join(300)
         yield step, output, process.exitcode
         if process.exitcode == 0:
             return
-
-
-def shoot_at_random(
-    make: Callable[[], Any],
-    dataset: Path,
-    folder: Path,
-    whole: bytes,
-    times: int,
-    how: int = signal.SIGKILL,
-) -> None:
-    """Shoot predictions at moments that are drawn, and check what is left and what comes of it.
-
-    What is done by then is drawn, too, and does not depend on how busy the machine is: a process
-    is shot once ``least`` answers are there, and holds before there are more than ``most``; both
-    are drawn.
-
-    Parameters
-    ----------
-    whole
-        What a prediction ends with that nobody shoots.
-    times
-        How many shots.
-    how
-        What is shot with.
-    """
-    rng = random.Random(4)
-    lines = whole.splitlines(keepends=True)
-    shots = runs = 0
-    while shots < times:
-        output = folder / f"shot-{runs}.jsonl"
-        for _ in range(min(rng.randint(1, 8), times - shots)):
-            there = answers_in(output)
-            most = rng.randint(max(there, 1), len(lines) - 1)
-            # Each third is shot as soon as it begins, the others on their way.
-            at_once = shots % 3 == 2
-            least = there if at_once else rng.randint(max(there, 1), most)
-            seconds = rng.uniform(0, 0.05)
-            code = run_until_killed(make, dataset, output, seconds, how, least, most)
-            assert code == (130 if how == signal.SIGINT else -how)
-            assert least <= check_part(output, lines) <= most
-            if how == signal.SIGINT and least > there:
-                assert not list(folder.glob(".*lock")), "the lock is given back"
-            shots += 1
-        assert run_until_killed(make, dataset, output) == 0
-        assert output.read_bytes() == whole
-        runs += 1
-    assert not list(folder.glob(".*.unfinished"))
 
 
 def check_part(output: Path, lines: Sequence[bytes]) -> int:
@@ -335,43 +249,6 @@ def check_part(output: Path, lines: Sequence[bytes]) -> int:
     assert len(done) == len(set(done)), "none is doubled"
     assert set(done) <= set(lines), "and each is whole"
     return len(done)
-
-
-def run_until_killed(
-    make: Callable[[], Any],
-    dataset: Path,
-    output: Path,
-    seconds: float | None = None,
-    how: int = signal.SIGKILL,
-    least: int = 0,
-    most: float = math.inf,
-) -> int:
-    """Let a process predict, then send it a signal; its exit code, 0 if it was done.
-
-    Parameters
-    ----------
-    seconds
-        How long it goes on once the least is there; None: to its end.
-    how
-        The signal.
-    least, most
-        How many answers must stand in the output first, and how many may.
-    """
-    ready = PROCESSES.Event()
-    process = PROCESSES.Process(
-        target=predicting, args=(make, dataset, output, 0, ready, how, most)
-    )
-    process.start()
-    assert ready.wait(300), "the server of processes loads torch first"
-    while process.exitcode is None and answers_in(output) < least:
-        time.sleep(0.001)
-    process.join(seconds)
-    while process.is_alive():
-        # It may end by itself just now; and Python drops a Ctrl-C that comes while it frees memory.
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(process.pid, how)
-        process.join(60)
-    return process.exitcode
 
 
 def answers_in(path: Path) -> int:

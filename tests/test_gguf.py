@@ -166,18 +166,6 @@ def test_digits_are_split_as_the_file_says(tmp_path, pre, special, pieces):
     assert tokenizer.render([{"content": "x"}]) == "<|im_start|>x"
 
 
-def test_other_weights_of_one_name_are_another_model(tmp_path):
-    (tmp_path / "a").mkdir()
-    (tmp_path / "b").mkdir()
-    first, second = tmp_path / "a" / "m.gguf", tmp_path / "b" / "m.gguf"
-    write(first)
-    write(second, seed=1)
-    assert checkpoints.folder(str(first)) != checkpoints.folder(str(second))
-    assert checkpoints.short_weights(str(first), "transformers") != checkpoints.short_weights(
-        str(second), "transformers"
-    )
-
-
 def damaged(path, how):
     content = path.read_bytes()
     if how == "not one":

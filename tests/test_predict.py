@@ -8,9 +8,7 @@ import hashlib
 import itertools
 import json
 import os
-import shutil
 import signal
-import subprocess
 import time
 from dataclasses import replace
 
@@ -613,43 +611,6 @@ def test_a_full_disk_is_one_sentence_and_loses_nothing(dataset, output, whole, m
     assert whole.startswith(output.read_bytes())
     predict(dataset, Parrot(), output)
     assert output.read_bytes() == whole
-
-
-def test_a_disk_that_is_really_full(tmp_path):
-    """A file system with room for one copy of the answers, and not for two."""
-    dataset = write_dataset(tmp_path / "data", some_samples(30, size=3000))
-    whole = predict(dataset, Parrot(), tmp_path / "whole.jsonl").read_bytes()
-    disk = tmp_path / "disk"
-    disk.mkdir()
-
-    def mount(kilobytes, how="size"):
-        return subprocess.run(
-            ["mount", "-t", "tmpfs", "-o", f"{how}={kilobytes}k", "tmpfs", str(disk)],
-            capture_output=True,
-        ).returncode  # fmt: skip
-
-    size = len(whole) // 1024
-    if shutil.which("mount") is None or mount(size // 2) != 0:
-        pytest.skip("needs the right to mount a file system")
-    try:
-        output = disk / "pred.jsonl"
-        for room in (size // 2, size * 5 // 4):
-            assert mount(room, "remount,size") == 0
-            # Out of order, so that the answers must be put in order at the end.
-            with pytest.raises(ParameterError, match=r"output is .*No space left") as error:
-                predict(dataset, Flock(), output)
-            one_sentence(error)
-            names = sorted(path.name for path in disk.iterdir())
-            assert names == ["pred.jsonl", "pred.settings.json"], "nothing is left lying about"
-        # All is there; only the order was not to be had. No model is needed for it.
-        assert sorted(output.read_bytes().splitlines()) == sorted(whole.splitlines())
-        assert mount(size * 4, "remount,size") == 0
-        model = Flock()
-        model.generate = Unloadable().generate
-        predict(dataset, model, output)
-        assert output.read_bytes() == whole
-    finally:
-        subprocess.run(["umount", str(disk)], check=True)
 
 
 @pytest.mark.parametrize("place", ["/proc/nope/x.jsonl", "folder"])

@@ -6,17 +6,13 @@ import functools
 import gc
 import io
 import json
-import resource
 import shutil
 import sys
-import warnings
-from pathlib import Path
 
 import pytest
 from helpers_model import (
     LILLE,
     LIMIT,
-    PROCESSES,
     TEMPLATE,
     say,
     tiny_model,
@@ -272,27 +268,6 @@ def test_a_sliding_window_is_read_once_too(tmp_path, base, kind):
     assert all(answer.computed_tokens < answer.prompt_tokens / 4 for answer in answers[1:])
 
 
-def test_what_failed_half_way_leaves_no_context_behind(base, monkeypatch, frozen):
-    """Too little memory for two questions: each is asked alone, of a context that is whole."""
-    engine = Engine(base, dtype="float32", device="cpu", batch_size=2)
-    real, failures = engine._model.generate, iter([True])
-
-    def generate(**arguments):
-        made = real(**arguments)
-        if next(failures, False):
-            raise torch.OutOfMemoryError("CUDA out of memory.")
-        return made
-
-    monkeypatch.setattr(engine._model, "generate", generate)
-    requests = asked_of(CONTEXT)
-    with pytest.warns(UserWarning, match="Out of memory"):
-        answers = models.in_order(engine, requests)
-    monkeypatch.undo()
-    assert [one.text for one in answers] == [
-        say(engine, [request.prompt], NEW)[0].text for request in requests
-    ]
-
-
 # --- Stop strings ----------------------------------------------------------------------------
 
 
@@ -519,41 +494,6 @@ def test_a_prompt_too_large_for_the_memory_alone_is_one_sentence(small):
     assert asked == [5, 2, 1]
 
 
-def _with_little_memory(folder, prompts, room, results):
-    """In a process of its own: what is said, and what is warned of, with few bytes left."""
-    engine = Engine(folder, dtype="float32", device="cpu")
-    say(engine, prompts[:1], 2)
-    pages = int(Path("/proc/self/statm").read_text().split()[0])
-    most = pages * resource.getpagesize() + room
-    resource.setrlimit(resource.RLIMIT_AS, (most, most))
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        said = [answer.text for answer in say(engine, prompts, 4)]
-    results.put((said, [str(one.message) for one in caught]))
-
-
-@pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="needs Linux's /proc")
-def test_a_real_shortage_is_survived(engine, base):
-    """The kernel refuses memory to torch's own allocator.
-
-    The mask alone of 32 such prompts takes 200 MB and more, and that of one of them 7: the room
-    is between the two by far, since how much a process has at hand already differs.
-    """
-    prompts = [f"Tallet er {number}. " + "Solen skinner. " * 200 for number in range(32)]
-    tokens_each = engine.tokenizer.count(prompts[0])
-    assert 1500 < tokens_each < LIMIT - 4
-    results = PROCESSES.Queue()
-    process = PROCESSES.Process(
-        target=_with_little_memory, args=(base, prompts, 60_000_000, results)
-    )
-    process.start()
-    said, caught = results.get(timeout=240)
-    process.join(60)
-    assert [line for line in caught if "Out of memory with 32 prompts" in line], caught
-    assert said == [say(engine, [prompt], 4)[0].text for prompt in prompts[:3]] + said[3:]
-    assert len(said) == 32
-
-
 # --- Settings --------------------------------------------------------------------------------
 
 
@@ -625,15 +565,6 @@ def test_the_dtype_is_that_of_the_weights(base, dtype):
     assert {str(weight.dtype) for weight in engine._model.parameters()} == {f"torch.{dtype}"}
     assert engine.settings["dtype"] == dtype
     assert say(engine, PROMPTS[:1], 3)[0].tokens
-
-
-def test_batches_are_by_length(base):
-    engine = Engine(base, device="cpu")
-    sizes = [engine.batch_size(length) for length in (64, 1024, 8192, 131_072)]
-    assert sizes == sorted(sizes, reverse=True)
-    assert sizes[-1] == 1
-    assert all(size * length <= 8192 for size, length in zip(sizes, (64, 1024, 8192), strict=False))
-    assert Engine(base, batch_size=3).batch_size(131_072) == 3
 
 
 def test_nothing_is_loaded_before_the_first_prompt(base, tmp_path):

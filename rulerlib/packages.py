@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import hashlib
 import importlib
+import os
 import re
 import sys
 from pathlib import Path
@@ -78,7 +79,17 @@ def outside(parameter: str, name: str, what: str) -> Any:
         raise ParameterError(parameter, name, allowed) from error
     there = hasattr(imported, attribute)
     require(there, parameter, name, f"{what}; {module} has no {attribute}")
+    _tell_children(module, getattr(imported, "__file__", None))
     return getattr(imported, attribute)
+
+
+def _tell_children(module: str, file: str | None) -> None:
+    """Let processes that are started from here, perhaps in another folder, find a module too."""
+    folders = os.environ.get("PYTHONPATH", "")
+    root = Path(file).parents[module.count(".")] if file else Path("/")
+    installed = "site-packages" in root.parts or not root.is_relative_to(Path.cwd())
+    if not installed and str(root) not in folders.split(os.pathsep):
+        os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, (folders, str(root))))
 
 
 def source_hash(name: str) -> str:

@@ -74,6 +74,19 @@ def test_an_engine_works_in_another_process(tmp_path, monkeypatch):
     assert [answer.index for answer in read_predictions(path)] == [0, 1]
 
 
+def test_a_process_in_another_folder_finds_what_stands_in_this_one(tmp_path, monkeypatch):
+    (tmp_path / "brought_here.py").write_text(
+        "class Engine:\n    def generate(self, requests): ..."
+    )
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delenv("PYTHONPATH", raising=False)
+    models.engine_class("brought_here:Engine")
+    monkeypatch.chdir("/")
+    code = "from rulerlib import models; print(models.engine_class('brought_here:Engine').__name__)"
+    assert python(code).stdout == "Engine\n"
+
+
 def test_what_an_engine_has_beside_its_method_is_used(module):
     name = module(
         "from rulerlib.errors import ParameterError\n"

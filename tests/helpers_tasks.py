@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import re
-from typing import Any
 
 import pytest
 
-from conftest import TOKENIZERS, python
+from conftest import TOKENIZERS
 from rulerlib.dataset import Dataset
 from rulerlib.errors import ParameterError
 from rulerlib.samples import Sample
@@ -30,22 +29,6 @@ def check_lengths(data: Dataset, sample: Sample) -> int:
     longest = max(sample.length, sample.length_w_model_temp)
     assert longest <= data.length
     return longest
-
-
-def check_same_bytes(task: str, length: int, knobs: dict[str, Any]) -> None:
-    """Another process, with other hashes and more samples to come, makes the same ones."""
-
-    def made(count: int, hash_seed: str) -> str:
-        code = (
-            "from rulerlib.dataset import Dataset\n"
-            f"data = Dataset({task!r}, {length}, 'da', 'words', {count}, knobs={knobs!r})\n"
-            "print(*(data[i].to_json() for i in range(3)), sep='\\n')"
-        )
-        done = python(code, hash_seed=hash_seed)
-        assert done.returncode == 0, done.stderr
-        return done.stdout
-
-    assert made(3, hash_seed="1") == made(30, hash_seed="2") != ""
 
 
 def planned(data: Dataset, count: int) -> list[list[float]]:

@@ -124,14 +124,6 @@ def test_questions_on_one_context_are_of_both_kinds(words):
         assert len({found[1] for found in asked}) == 4
 
 
-def test_who_is_there_is_the_same_at_every_length_and_for_every_tokenizer(words, bytelevel):
-    def kinds(length, tokenizer):
-        data = Dataset("niah_single_1", length, "da", tokenizer, 8, knobs={"present": 0.5})
-        return [(sample.facts, re.findall(r"for (\S+),", sample.input)) for sample in data]
-
-    assert kinds(600, words) == kinds(900, words) == kinds(900, bytelevel)
-
-
 @pytest.mark.parametrize("present", [-0.1, 1.5, "half", True, float("nan")])
 def test_a_share_that_cannot_be_is_refused(present):
     with pytest.raises(ParameterError, match=r"present is .* from 0 to 1"):
@@ -159,21 +151,6 @@ def test_harnesses_that_know_a_task_by_its_name_are_refused(tmp_path, words):
 
 
 # --- Answers --------------------------------------------------------------------------------------
-
-SAYS_NONE = {
-    "none": True, " None.\n1234567": True, "Der findes ikke noget tal.": True,
-    "The number for lamp-door is none.": True, "Tallet er ikke nævnt i teksten.": True,
-    "1f3e5a7b-0000-4000-8000-000000000000 findes ikke": True,
-    "I read all of it. There is no special magic number. 1234567": True,
-    "The text doesn’t mention it": True,
-    "1234567": False, "1234567. None of the others.": False, "": False, "nonesuch": False,
-    "grøn-lampe. Ellers findes ikke": False, "stille-hylde\nnone": False, "Hvad er det?": False,
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("answer", SAYS_NONE)
-def test_what_says_none(answer):
-    assert says_none(answer) is SAYS_NONE[answer]
 
 
 def test_each_pack_says_none_and_no_value_does():

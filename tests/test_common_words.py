@@ -11,12 +11,6 @@ import sys
 from collections import Counter
 
 import pytest
-from helpers_tasks import (
-    check_lengths,
-    check_same_bytes,
-    each_tokenizer_and_language,
-    smallest_of,
-)
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -158,31 +152,6 @@ def test_the_order_gives_nothing_away(words):
 # --- Lengths --------------------------------------------------------------------------------
 
 
-@each_tokenizer_and_language
-@pytest.mark.parametrize("knobs", [{}, {"freq_cw": 9, "freq_ucw": 1}], ids=str)
-@pytest.mark.filterwarnings("ignore:The tokenizer", "ignore:.*list of common words")
-def test_lengths_are_exact(language, knobs, tokenizer):
-    data = Dataset("cwe", 4500, language, tokenizer, 3, knobs={"words": "text", **knobs})
-    costs = data.maker.haystack.longest + tokenizer.count(" 1000.")
-    for sample in data:
-        words = check(data, sample)
-        # A word that comes in, comes in as often as uncommon words do.
-        slack = costs * min(Counter(words).values())
-        assert check_lengths(data, sample) > data.length - slack
-
-
-@pytest.mark.parametrize("kind", ["words", "bytelevel"])
-def test_a_length_that_is_too_small_is_told_the_smallest(kind, request):
-    tokenizer = request.getfixturevalue(kind)
-    with pytest.raises(ParameterError, match="at least") as caught:
-        Dataset("cwe", 100, "da", tokenizer, knobs={"words": "text"})
-    smallest = smallest_of(caught.value)
-    data = Dataset("cwe", smallest, "da", tokenizer, num_samples=100, knobs={"words": "text"})
-    for sample in data:
-        check(data, sample)
-        assert sample.length_w_model_temp <= smallest
-
-
 def listing(count: int) -> list[str]:
     """A user's own words, one on each line."""
     letters = "abcdefghij"
@@ -282,10 +251,6 @@ def test_without_wordfreq(monkeypatch):
 # --- The same bytes -------------------------------------------------------------------------
 
 
-def test_the_same_bytes_in_every_process():
-    check_same_bytes("cwe", 1900, {"words": "text", "num_cw": 4})
-
-
 # --- What cannot work -----------------------------------------------------------------------
 
 
@@ -306,11 +271,6 @@ def test_the_same_bytes_in_every_process():
 def test_bad_knobs_are_named(knobs, said):
     with pytest.raises(ParameterError, match=said):
         Dataset("cwe", 4096, "da", "words", knobs=knobs)
-
-
-def test_a_list_answers_one_question(words):
-    with pytest.raises(ParameterError, match="queries_per_context is 2, but must be 1 for cwe: "):
-        Dataset("cwe", 4096, "da", words, queries_per_context=2)
 
 
 def test_the_words_left_out_are_told_beside_the_questions():

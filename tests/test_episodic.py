@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from helpers_episodic import asked, check_conversation, check_events, heard, listen
+from helpers_episodic import check_conversation, check_events, heard, listen
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -90,13 +90,6 @@ def test_no_rule_of_thumb_gets_a_conversation_right(code):
     assert kinds == dict(zip(CHANGES, (40, 80, 80), strict=True))
 
 
-def test_conversations_without_corrections_are_plain():
-    maker = make(Knobs(facts=9, conversation=True))
-    episode = maker.episode(4, 9)
-    assert {(probe.kind, probe.facts["aside"]) for probe in episode.probes} == {("plain", "")}
-    assert len(episode.facts) == 9
-
-
 # ------------------------------------------------------------- questions
 
 
@@ -122,15 +115,6 @@ def test_no_question_comes_twice_with_another_answer(knobs):
 
 
 @pytest.mark.parametrize("code", CODES)
-def test_there_are_names_for_5000_episodes_of_any_knobs(code):
-    """The fewest pairs are those of a person and a day of the shortest session."""
-    maker = make(Knobs(facts=1000, sessions=12), code)
-    ways = len(maker.wording["events"]["ask"]["where"])
-    assert maker.most_probes == 20
-    assert len(maker.names.people) * (365 // 12) * ways >= 5000 * 20 / len(KINDS)
-
-
-@pytest.mark.parametrize("code", CODES)
 def test_golds_are_short(code):
     tokenizer = tokens.load(Path(rulerlib.__file__).parent / "models" / "lille")
     golds = {gold for suite in SUITES for e in some(suite, code) for gold in e.probes[0].golds}
@@ -139,16 +123,6 @@ def test_golds_are_short(code):
     tables += section["conversation"]["lists"].values()
     golds |= {gold for rows in tables for row in rows for gold in row}
     assert max(tokenizer.counts([*golds])) <= 8
-
-
-@pytest.mark.parametrize("code", CODES)
-def test_no_gold_of_a_list_stands_in_another(code):
-    section = languages.load(code).section("episodic")
-    things = [row for deed in section["events"]["deeds"].values() for row in deed["things"]]
-    for rows in (things, *section["conversation"]["lists"].values()):
-        firsts = [row[0] for row in rows]
-        assert len({*firsts}) == len(firsts)
-        assert [(a, b) for a in firsts for b in firsts if a != b and a in b] == []
 
 
 def test_kinds_of_questions_take_turns():
@@ -197,21 +171,6 @@ def test_marks_are_exact_and_half_of_the_questions_are_about_them(suite):
     assert sum(probe.facts["marked"] for probe in several if probe.needs) in (1, 2)
 
 
-def test_marks_fall_anywhere():
-    places = Counter(
-        f.number for e in some("episodic", "da") for f in e.facts if f.rewarded or f.pinned
-    )
-    assert set(places) == {*range(20)}
-    assert max(places.values()) < 1.6 * min(places.values())
-
-
-def test_all_facts_may_be_marked_and_none():
-    episode = make(Knobs(reward_share=0.8, pin_share=0.5)).episode(0)
-    assert marks(episode) == (16, 10)
-    assert all(fact.rewarded or fact.pinned for fact in episode.facts)
-    assert marks(make(Knobs(reward_share=0, pin_share=0)).episode(0)) == (0, 0)
-
-
 def test_questions_are_about_sessions_before_the_last():
     maker = make(SUITES["episodic_cross"])
     for index in range(50):
@@ -237,27 +196,12 @@ def test_near_misses_share_one_name_with_the_question():
     assert needed.value("what") not in {fact.value("what") for fact in others}
 
 
-def test_near_misses_of_a_conversation_are_things_or_people_that_are_asked_about():
-    episode = make(Knobs(facts=1, distractors=8, conversation=True)).episode(1)
-    known = listen("da", episode)
-    owner, thing = asked("da", episode.probes[0])
-    assert sum(item[0] == owner for item in known) == 5
-    assert sum(item[1] == thing for item in known) == 5
-
-
 @pytest.mark.parametrize("code", CODES)
 def test_a_hundred_thousand_facts_have_names(code):
     maker = make(Knobs(facts=100_000), code)
     assert maker.most_probes == 20
     with pytest.raises(ParameterError, match=r"^facts is 100000, but must be at most 9\d+, for wh"):
         make(Knobs(facts=100_000, sessions=12, distractors=40), code)
-
-
-def test_many_facts_are_unique():
-    episode = make(Knobs(facts=3_000)).episode(0, 20)
-    for one, other in (("who", "when"), ("where", "when"), ("who", "where")):
-        assert len({(f.value(one), f.value(other)) for f in episode.facts}) == 3_000
-    assert check_events("da", Episode("few", episode.facts, episode.probes)) == 0
 
 
 def test_a_conversation_has_names_for_so_many_things_alone():
@@ -351,15 +295,6 @@ def test_knobs_that_cannot_work_are_refused(knobs, sentence):
     with pytest.raises(ParameterError) as caught:
         Knobs(**knobs)
     assert str(caught.value).startswith(sentence)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "parameter"), [((-1,), "index"), ((0, 0), "probes"), ((0, 21), "probes")]
-)
-def test_episodes_that_are_not_there_are_refused(arguments, parameter):
-    for conversation in (False, True):
-        with pytest.raises(ParameterError, match=rf"^{parameter} is "):
-            make(Knobs(facts=50, conversation=conversation)).episode(*arguments)
 
 
 # ------------------------------------------------------------- the packs

@@ -10,12 +10,6 @@ import re
 from collections import Counter
 
 import pytest
-from helpers_tasks import (
-    check_lengths,
-    check_same_bytes,
-    each_tokenizer_and_language,
-    smallest_of,
-)
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -125,31 +119,7 @@ def test_words_and_order_are_fresh_in_each_sample(words):
 # --- Lengths --------------------------------------------------------------------------------
 
 
-@each_tokenizer_and_language
-@pytest.mark.parametrize("knobs", [{}, {"alpha": 1.1}], ids=str)
-@pytest.mark.filterwarnings("ignore:The tokenizer")
-def test_lengths_are_exact(language, knobs, tokenizer):
-    data = Dataset("fwe", 2600, language, tokenizer, num_samples=3, knobs=knobs)
-    for sample in data:
-        check(data, sample)
-        assert check_lengths(data, sample) > data.length - data.maker.haystack.longest
-
-
-def test_a_length_that_is_too_small_is_told_the_smallest(bytelevel):
-    with pytest.raises(ParameterError, match="at least") as caught:
-        Dataset("fwe", 100, "da", bytelevel)
-    smallest = smallest_of(caught.value)
-    data = Dataset("fwe", smallest, "da", bytelevel, num_samples=100)
-    for sample in data:
-        check(data, sample)
-        assert sample.length_w_model_temp <= smallest
-
-
 # --- The same bytes -------------------------------------------------------------------------
-
-
-def test_the_same_bytes_in_every_process():
-    check_same_bytes("fwe", 900, {"alpha": 1.3})
 
 
 # --- What cannot work -----------------------------------------------------------------------
@@ -172,8 +142,3 @@ def test_the_same_bytes_in_every_process():
 def test_bad_knobs_are_named(knobs, said):
     with pytest.raises(ParameterError, match=said):
         Dataset("fwe", 4096, "da", "words", knobs=knobs)
-
-
-def test_a_list_answers_one_question(words):
-    with pytest.raises(ParameterError, match="queries_per_context is 2, but must be 1 for fwe: "):
-        Dataset("fwe", 4096, "da", words, queries_per_context=2)

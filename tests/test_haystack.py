@@ -54,13 +54,6 @@ def test_random_depths_rise_and_come_evenly(count, seed):
     assert count % 40 or min(times[depth] for depth in DEPTHS) == count // 40
 
 
-@pytest.mark.parametrize("value", [0, 100, 0.5, 33])
-def test_a_depth_of_the_user_s_own_becomes_a_fraction(value):
-    depth = haystack.one_depth("depth", value)
-    assert depth == value
-    assert isinstance(depth, float)
-
-
 @pytest.mark.parametrize("value", [-0.1, 100.1, math.nan, True, "50", None, [50]])
 def test_a_depth_that_cannot_be_is_refused(value):
     with pytest.raises(ParameterError) as caught:
@@ -101,23 +94,6 @@ def test_a_pool_gives_no_unit_twice(units, room, seed):
     assert len(set(filling.units)) == len(filling.units)
     assert sum(filling.costs) <= room
     assert room - sum(filling.costs) < pool.longest
-
-
-@pytest.mark.parametrize(("room", "size"), [(-1, 0), (0, 0), (1, 1), (5, 3), (99, 3)])
-def test_the_largest_size_that_fits(room, size):
-    assert haystack.largest(lambda count: max(0, 2 * count - 1), room, most=3) == size
-
-
-@pytest.mark.parametrize("room", [-2, 0, 1, 5])
-def test_units_of_one_token_fill_a_room_to_the_last(room):
-    units = ["a", "b", "c"]
-    assert (
-        Haystack(units, " ", Words()).take(room, 2).units
-        == ["c", "a", "b", "c", "a"][: max(0, room)]
-    )
-    pool = Pool(units * 3, " ", Words()).draw(room, random.Random(1))
-    assert len(pool.units) == max(0, room)
-    assert pool.seam == " "
 
 
 def test_a_haystack_begins_anywhere():
@@ -163,27 +139,9 @@ def test_a_pool_that_is_just_used_up():
         pool.draw(9, random.Random(1))
 
 
-def test_a_pool_that_is_too_small_says_so():
-    pool = Pool(["a.", "b."], "\n", Words())
-    with pytest.raises(DataError, match="A pool of 2 units is too small for 100 tokens"):
-        pool.draw(100, random.Random(1))
-
-
 def test_a_haystack_needs_text():
     with pytest.raises(DataError, match=r"^A haystack needs at least one unit of text\.$"):
         Haystack([], " ", Words())
-
-
-def test_the_filling_is_the_caller_s_own():
-    hay = Haystack(["En.", "To.", "Tre."], " ", Words())
-    hay.take(4, 0).units.pop()
-    assert hay.units == ["En.", "To.", "Tre."]
-
-
-def test_a_filling_is_made_shorter():
-    whole = Filling(["En.", "To.", "Tre."], [2, 3, 4], "\n")
-    assert len(whole) == 3
-    assert whole.first(2) == Filling(["En.", "To."], [2, 3], "\n")
 
 
 def test_a_filling_of_another_size_is_made_anew():

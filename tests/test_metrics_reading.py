@@ -293,13 +293,6 @@ def test_exact_match_is_never_above_f1(pred, golds, language):
         assert metrics.drop_f1(pred, order, language) == pytest.approx(f1, abs=0.011)
 
 
-@given(st.lists(texts.filter(normalized), min_size=1, max_size=4), texts)
-def test_a_gold_is_its_own_answer(spans, other):
-    spans = [re.sub(r"[,;\n]|\band\b", " ", span) for span in spans]
-    spans = [span for span in spans if normalized(span)] or ["x"]
-    assert metrics.drop_em("; ".join(spans), [(other,), tuple(spans)]) == 1
-
-
 @given(
     st.integers(1, 6).flatmap(
         lambda width: st.lists(
@@ -330,12 +323,6 @@ def test_the_assignment_is_the_best_one(scores):
 )
 def test_a_text_is_read_as_a_list(pred, language, wanted):
     assert lists(pred, language) == wanted
-
-
-def test_a_name_with_and_in_it():
-    golds = [("Trinidad and Tobago", "Cuba")]
-    assert metrics.drop_em("Cuba, Trinidad and Tobago", golds) == 1
-    assert metrics.drop_em("Cuba and Trinidad", golds) == 0
 
 
 # --- Short answers ----------------------------------------------------------------------------
@@ -492,14 +479,6 @@ def test_danish_numbers_and_dates_by_hand(danish, plain):
     assert languages.load("da").numbers.plain(danish) == plain
 
 
-def test_a_danish_date_however_written():
-    for said in ("den 3. maj 1886", "3/5-1886", "3.5.1886", "3 Maj 1886", "1886-05-03"):
-        assert metrics.drop_em(said, ["3. maj 1886"], "da") == 1, said
-        assert metrics.em_norm(said, ["3. maj 1886"], "da") == 1, said
-        assert metrics.drop_f1(said, ["4. maj 1886"], "da") < 1
-    assert metrics.drop_em("den 3. maj 1886", ["3. maj 1886"], "en") == 0
-
-
 def test_english_is_read_as_it_stands():
     assert languages.load("en").numbers is None
     assert metrics.drop_em("3,5", ["35"]) == 1
@@ -532,9 +511,3 @@ def test_damaged_numbers_are_named(change, said, tmp_path):
     with pytest.raises(DataError, match=said) as caught:
         languages.read_pack(tmp_path / "da").numbers  # noqa: B018
     assert str(tmp_path / "da" / "numbers.toml") in str(caught.value)
-
-
-def test_numbers_are_no_part_of_a_prompt():
-    pack = languages.load("da")
-    assert pack.numbers
-    assert "halvtreds" not in repr(pack.templates)

@@ -16,7 +16,6 @@ import pytest
 from helpers_sharing import check_sharing, contexts
 from helpers_tasks import planned
 
-from conftest import make_tokenizer
 from rulerlib import haystack, languages
 from rulerlib.dataset import Dataset
 from rulerlib.errors import ParameterError
@@ -168,13 +167,6 @@ def test_reader_recovers_every_combination(haystack, key_type, value_type, langu
         assert len(sample.outputs) == 1
 
 
-def test_the_longest_list_of_needles(words):
-    knobs = {"num_needle_k": 8, "num_needle_v": 5, "num_needle_q": 8}
-    sample = Dataset("niah_multiquery", 4000, "da", words, knobs=knobs)[0]
-    check(sample, "da")
-    assert len(sample.outputs) == len(set(sample.depths)) == 40
-
-
 # --- Wording --------------------------------------------------------------------------------
 
 
@@ -213,15 +205,6 @@ def test_one_needle_reads_as_one_and_several_as_several(language, task, question
     assert question in sample.input
     assert sample.answer_prefix.startswith(prefix)
     assert not sample.answer_prefix.endswith(" ")
-
-
-def test_the_instruction_agrees_with_the_number(words):
-    one = Dataset("niah_single_1", LENGTH, "da", words)[0].input
-    many = Dataset("niah_multivalue", LENGTH, "da", words)[0].input
-    assert one.startswith("Et særligt magisk tal er gemt")
-    assert "om tallet bagefter" in one
-    assert many.startswith("Nogle særlige magiske tal er gemt")
-    assert "om tallene bagefter" in many
 
 
 def test_several_keys_are_joined_as_one_writes_them(words):
@@ -358,15 +341,6 @@ def test_needles_lie_where_the_record_says(task, language, words):
         assert shares == pytest.approx(asked + left, abs=100 * unit / hay)
 
 
-@pytest.mark.parametrize("task", ["niah_single_1", "niah_single_2", "niah_multikey_2"])
-def test_depth_0_is_the_beginning_and_100_the_end(task, words):
-    for sample in Dataset(task, LENGTH, "da", words, num_samples=40):
-        context = read(sample.input, "da").context
-        found = next(m for m in NEEDLE["da"].finditer(context + "\n") if m[2] in sample.outputs)
-        assert (found.start() == 0) == (sample.depths == [0])
-        assert (found.end() == len(context)) == (sample.depths == [100])
-
-
 @pytest.mark.parametrize("task", ["niah_multikey_1", "niah_multivalue", "niah_multiquery"])
 def test_of_several_needles_the_first_asked_for_is_moved(task, words):
     """All else stays where it is without a depth of one's own."""
@@ -393,37 +367,6 @@ def test_a_depth_can_be_chosen(words):
 
 
 # --- Chance ---------------------------------------------------------------------------------
-
-
-def test_samples_differ_from_each_other(words):
-    """RULER shuffles the needles of every sample in the same way."""
-    places = Counter()
-    for sample in Dataset("niah_multiquery", LENGTH, "da", words, num_samples=200):
-        reading = read(sample.input, "da")
-        places[tuple(reading.queries.index(key) for key, _ in reading.needles)] += 1
-    assert len(places) == 24, "every order of four needles occurs"
-    assert max(places.values()) < 25
-
-
-def test_distractors_differ_between_samples(words):
-    data = Dataset("niah_multikey_2", LENGTH, "da", words, num_samples=20)
-    contexts = [read(sample.input, "da").needles for sample in data]
-    assert len({tuple(needles[:3]) for needles in contexts}) == 20
-    order = [[key for key, _ in needles] for needles in contexts]
-    common = [key for key in order[0] if key in order[1]]
-    assert common != [key for key in order[1] if key in order[0]] or len(common) < 3
-
-
-def test_essay_samples_begin_in_different_places(words):
-    data = Dataset("niah_single_2", LENGTH, "da", words, num_samples=20)
-    assert len({read(sample.input, "da").context[:60] for sample in data}) >= 19
-
-
-def test_other_seeds_give_other_needles(words):
-    answers = {
-        Dataset("niah_single_2", LENGTH, "da", words, seed=seed)[0].outputs[0] for seed in range(8)
-    }
-    assert len(answers) == 8
 
 
 def test_lengths_share_their_needles(words):
@@ -544,22 +487,6 @@ def test_needles_of_needle_haystacks_go_through_all_depths(words):
     wanted = [depths[0] for depths in planned(data, 80)]
     for first in range(40):
         assert sorted(wanted[first : first + 40]) == DEPTHS
-
-
-@pytest.mark.parametrize("kind", ["bytelevel", "metaspace", "nasty"])
-@pytest.mark.filterwarnings("ignore:The tokenizer")
-def test_shared_budgets_are_exact_for_every_tokenizer(kind):
-    tokenizer = make_tokenizer(kind)
-    for task, queries in (("niah_multikey_2", 6), ("niah_multikey_1", 4)):
-        data = Dataset(task, 2600, "da", tokenizer, num_samples=queries,
-                       queries_per_context=queries)  # fmt: skip
-        for group in contexts(data):
-            check_sharing(data, group, question_at, data.maker.haystack.longest + 1)
-            for sample in group:
-                check(sample, "da")
-                needle = NEEDLE["da"]
-                at = [m.start() for m in needle.finditer(sample.input) if m[2] in sample.outputs]
-                assert sample.token_positions[0] == tokenizer.token_at(sample.input, at[0])
 
 
 @pytest.mark.parametrize(

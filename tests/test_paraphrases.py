@@ -112,14 +112,6 @@ def test_every_wording_asks_for_the_same(task, code, words):
     assert "paraphrase" not in plain.metadata["knobs"], "folders of before stay what they are"
 
 
-def test_the_shorter_wording_of_a_question_without_documents(words):
-    asked = {
-        Dataset("qa_1", 300, "da", words, knobs={"context": False, "paraphrase": number})[0].input
-        for number in (0, *WORDINGS)
-    }
-    assert len(asked) == 4
-
-
 def test_a_folder_of_another_wording_is_refused(tmp_path, words):
     from rulerlib.errors import RunMismatchError
 

@@ -13,11 +13,11 @@ from itertools import pairwise
 
 import pytest
 from helpers_sharing import check_sharing, contexts
-from helpers_tasks import check_lengths, check_same_bytes, planned, smallest_of
+from helpers_tasks import check_lengths, planned, smallest_of
 
 from conftest import TOKENIZERS, make_tokenizer, shared
 from rulerlib.dataset import Dataset
-from rulerlib.errors import DataError, MissingExtraError, ParameterError, RunMismatchError
+from rulerlib.errors import MissingExtraError, ParameterError, RunMismatchError
 from rulerlib.samples import Sample
 from rulerlib.sources.source import POOL
 from rulerlib.store.questions import write
@@ -135,12 +135,6 @@ def test_a_long_prompt_repeats_no_document(task, words):
     reading = check(sample, "da", words)
     assert len(reading.documents) > POOL
     assert sample.length > 219_700
-
-
-def test_most_questions_differ(words):
-    data = Dataset("qa_1", 600, "en", words, num_samples=400)
-    asked = [read(data[index].input, "en").question for index in range(0, 400, 4)]
-    assert len(set(asked)) == len(asked)
 
 
 # --- Lengths and places ---------------------------------------------------------------------
@@ -271,14 +265,6 @@ def test_the_depth_of_documents_that_stand_alone(task, reached, words):
     assert {tuple(sample.depths) for sample in data} == reached
 
 
-def test_a_depth_can_be_chosen(words):
-    for depth in (0, 12.5, 100):
-        data = Dataset("qa_1", 900, "da", words, num_samples=3, knobs={"depth": depth})
-        assert planned(data, 3) == [[depth]] * 3
-        if depth in (0, 100):
-            assert [sample.depths for sample in data] == [[depth]] * 3
-
-
 # --- Shared contexts ------------------------------------------------------------------------
 
 
@@ -371,12 +357,6 @@ def test_the_number_of_documents_can_be_chosen(task, count, words):
         assert len(check(sample, "da", words).documents) == count
 
 
-def test_one_document_alone(words):
-    data = Dataset("qa_1", 1000, "da", words, num_samples=5, knobs={"num_documents": 1})
-    for sample in data:
-        assert len(check(sample, "da", words).documents) == 1
-
-
 @pytest.mark.parametrize("kind", ["words", "bytelevel"])
 def test_too_many_documents_for_a_length_are_told_the_length(kind, request):
     tokenizer = request.getfixturevalue(kind)
@@ -387,16 +367,6 @@ def test_too_many_documents_for_a_length_are_told_the_length(kind, request):
     for sample in Dataset("qa_1", smallest, "da", tokenizer, num_samples=20, knobs=knobs):
         assert len(read(sample.input, "da").documents) == 10
         assert sample.length_w_model_temp <= smallest
-
-
-@pytest.mark.parametrize("task", TASKS)
-def test_a_length_that_is_too_small_is_told_the_smallest(task, words):
-    with pytest.raises(ParameterError, match="at least") as caught:
-        Dataset(task, 100, "da", words)
-    smallest = smallest_of(caught.value)
-    for sample in Dataset(task, smallest, "da", words, num_samples=60):
-        check(sample, "da", words)
-        assert sample.length <= smallest
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
@@ -542,13 +512,6 @@ def test_a_source_is_cited_by_its_hash(words, tmp_path):
     assert Dataset("vt", 700, "en", words).metadata["source"] is None
 
 
-def test_a_damaged_source_is_named(tmp_path):
-    path = tmp_path / "bad.jsonl"
-    path.write_text('{"context": "a", "question": "b", "answers": ["a"]}\n{"con', encoding="utf-8")
-    with pytest.raises(DataError, match=r"bad\.jsonl, line 2: not valid JSON"):
-        Dataset("qa_1", 800, "en", "words", knobs={"source": str(path)})
-
-
 def test_real_squad(words):
     path = shared("squad_v2_sample.json")
     content = json.loads(path.read_text(encoding="utf-8"))
@@ -598,18 +561,6 @@ def test_real_hotpot(words):
 # --- The same bytes -------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("task", TASKS)
-def test_the_same_bytes_in_every_process(task):
-    check_same_bytes(task, 1500, {})
-
-
-@pytest.mark.parametrize("task", TASKS)
-def test_a_sample_depends_on_its_index_alone(task, words):
-    forwards = [sample.to_json() for sample in Dataset(task, 1500, "en", words, num_samples=8)]
-    data = Dataset(task, 1500, "en", words, num_samples=100)
-    assert [data[index].to_json() for index in reversed(range(8))] == forwards[::-1]
-
-
 def test_lengths_and_tokenizers_share_their_questions(words):
     """A comparison of lengths is a paired one."""
     for task in TASKS:
@@ -622,11 +573,3 @@ def test_lengths_and_tokenizers_share_their_questions(words):
             assert one[3].outputs == two[3].outputs
             assert planned(one, 4) == planned(two, 4)
             assert read(one[3].input, "da").question == read(two[3].input, "da").question
-
-
-def test_other_seeds_ask_about_other_worlds(words):
-    asked = [
-        read(Dataset("qa_1", 800, "da", words, 1, seed=seed)[0].input, "da").question
-        for seed in range(4)
-    ]
-    assert len(set(asked)) == 4

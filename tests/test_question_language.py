@@ -68,17 +68,6 @@ def test_words_of_a_list_stay_and_their_question_does_not(words):
         assert sample.input.count("Question:") == 2
 
 
-def test_lengths_are_exact_for_every_tokenizer(tokenizer):
-    """Where a needle may be absent, too, and where questions share their context."""
-    for task, queries in (("niah_multikey_1", 2), ("niah_single_1", 1)):
-        data = Dataset(task, 1500, "da", tokenizer, 2, knobs={"present": 0.5},
-                       queries_per_context=queries, question_language="en")  # fmt: skip
-        longest = max(check_lengths(data, sample) for sample in data)
-        assert data.length - 200 < longest
-        assert "the answer is: none." in data[0].input
-        assert sum(sample.facts["present"] for sample in data) == 1
-
-
 @pytest.mark.parametrize("task", REFUSED)
 def test_tasks_whose_questions_have_one_language_say_why(task, words):
     with pytest.raises(ParameterError, match=rf"question_language is 'en'.* None for {task}: \w+"):

@@ -16,17 +16,15 @@ from typing import Any
 
 import pytest
 from helpers_semantic import HERE, reader, wording
-from helpers_work import counted
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from conftest import python
 from rulerlib import languages, tokens
 from rulerlib.errors import DataError, ParameterError
 from rulerlib.languages import placeholders
 from rulerlib.tasks import episodes as suites
 from rulerlib.tasks import semantic
-from rulerlib.tasks.episodes import Episode, Names
+from rulerlib.tasks.episodes import Episode
 from rulerlib.tasks.semantic import KINDS, RELATIONS, Knobs, Semantic
 
 CODES = sorted(path.parent.name for path in HERE.glob("*/semantic.toml"))
@@ -258,51 +256,6 @@ def test_golds_are_short(code: str) -> None:
     assert max(lille.counts(sorted(gold for probe in asked for gold in probe.golds))) <= 9
 
 
-def test_a_long_episode_is_little_work_for_each_fact() -> None:
-    made = Semantic(Knobs(facts=10_000), languages.load("da"), "long")
-    with counted() as work:
-        episode = made.episode(0, made.most_probes)
-    assert work.calls < 100 * 10_000
-    assert len({fact.text for fact in episode.facts}) == 10_000
-
-
-def test_all_names_suffice_for_the_longest_episode() -> None:
-    """As many relations as there can be, of as many names as there are, in every language."""
-    for code in CODES:
-        names = Names(languages.load(code), "x")
-        assert sum(names.count(of) for of, _ in RELATIONS.values()) > semantic.FACTS
-
-
-@pytest.mark.parametrize("code", CODES)
-def test_names(code: str) -> None:
-    """No two names are equal, whatever their kinds, and no first name hides in another."""
-    names = Names(languages.load(code), "x")
-    every = [names.name(kind, number) for kind in KINDS for number in range(names.count(kind))]
-    assert len(set(every)) == len(every) > 29_000
-    people = [name.casefold() for name in names.people]
-    assert len(people) > 264
-    assert not any(one in other for one in people for other in people if one != other)
-    assert Names(languages.load(code), "y").name("person", 0) != names.name("person", 0)
-
-
-def test_an_episode_depends_on_knobs_language_seed_and_index_alone() -> None:
-    made = Semantic(Knobs(), languages.load("da"), "seed")
-    assert tuple(made.episode(index) for index in (5, 0)) == (
-        episodes("da", 700)[5],
-        episodes("da", 700)[0],
-    )
-    assert Semantic(Knobs(), languages.load("da"), "other").episode(0) != made.episode(0)
-    code = (
-        "import hashlib; from rulerlib.languages import load\n"
-        "from rulerlib.tasks.semantic import Knobs, Semantic\n"
-        "made = Semantic(Knobs(facts=60, contradictions='date'), load('da'), 's')\n"
-        "print(hashlib.sha256(repr([made.episode(i, 2) for i in range(9)]).encode()).hexdigest())"
-    )
-    outs = {python(code, flags=("-S",), hash_seed=seed).stdout for seed in ("1", "2")}
-    assert len(outs) == 1
-    assert len(outs.pop().strip()) == 64
-
-
 # ------------------------------------------------------------- packs and bad input
 
 
@@ -359,14 +312,6 @@ def test_a_damaged_pack_is_refused(tmp_path: Path) -> None:
 def test_impossible_knobs(knobs: dict, named: str) -> None:
     with pytest.raises(ParameterError, match=named):
         Knobs(**knobs)
-
-
-def test_impossible_questions() -> None:
-    made = Semantic(Knobs(), languages.load("da"), "x")
-    with pytest.raises(ParameterError, match="probes is 2, but must be"):
-        made.episode(0, 2)
-    with pytest.raises(ParameterError, match="index"):
-        made.episode(-1)
 
 
 @pytest.mark.parametrize("module", [suites])

@@ -16,10 +16,7 @@ from hypothesis import strategies as st
 from conftest import shared
 from rulerlib import sources
 from rulerlib.errors import DataError, MissingExtraError, ParameterError
-from rulerlib.languages import load
 from rulerlib.sources import DATA_SETS, Rows, open_source, schemas, source_file
-from rulerlib.sources.encyclopedia import Fiction, World
-from rulerlib.sources.regions import REGION
 
 SQUAD = {
     "version": "v2.0",
@@ -214,15 +211,6 @@ def test_answers_in_every_shape(answers, tmp_path):
     assert everything(source) == [OXYGEN]
 
 
-def test_rows_without_a_title_stand_alone(tmp_path):
-    rows = [{key: value for key, value in row.items() if key != "title"} for row in ROWS]
-    assert everything(opened(tmp_path, rows))[0][3] == NORMANS[2]
-
-
-def test_one_row_alone(tmp_path):
-    assert everything(opened(tmp_path, ROWS[2])) == [OXYGEN]
-
-
 def test_what_no_text_answers_is_left_out(tmp_path):
     empty = {**ROWS[2], "context": " "}
     impossible = {**ROWS[2], "is_impossible": True}
@@ -259,14 +247,6 @@ def test_each_form_is_recognized_by_one_schema():
         "HotpotQA": [[False, False, True, True]],
         "DROP": [[False] * 4] * 3,
     }
-
-
-@pytest.mark.parametrize("order", [1, -1])
-def test_forms_may_be_mixed(order, tmp_path):
-    mixed = [SQUAD["data"][0], ROWS[2], HOTPOT[0], columns(HOTPOT)[0]][::order]
-    questions = [asked[0] for asked in everything(opened(tmp_path, mixed))]
-    expected = [NORMANS[0], OXYGEN[0], HOTPOT[0]["question"], HOTPOT[0]["question"]]
-    assert questions == expected[::order]
 
 
 def test_a_line_may_hold_any_character(tmp_path):
@@ -348,82 +328,6 @@ def test_real_hotpot_is_the_same_in_both_schemas(tmp_path):
 # --- The fictional encyclopedia -------------------------------------------------------------
 
 
-def as_squad(world: World, count: int) -> dict:
-    """One-hop questions as SQuAD is released: a region is an article."""
-    articles: dict[int, list[dict]] = {}
-    for number in range(count):
-        asked = world.question(number)
-        region, member = divmod(asked.targets[0], REGION)
-        if region not in articles:
-            entries = map(world.entry, range(region * REGION, (region + 1) * REGION))
-            articles[region] = [{"context": entry.text, "qas": []} for entry in entries]
-        answers = [{"text": answer} for answer in asked.answers[:1]]
-        articles[region][member]["qas"].append({"question": asked.text, "answers": answers})
-    return {"data": [{"title": str(region), "paragraphs": articles[region]} for region in articles]}
-
-
-def as_hotpotqa(world: World, count: int) -> list[dict]:
-    """Two-hop questions as HotpotQA is released: both documents and eight related ones."""
-    found = []
-    for number in range(count):
-        asked = world.question(number, hops=2)
-        entries = [world.entry(i) for i in (*world.related(asked)[:8], *reversed(asked.targets))]
-        found.append(
-            {
-                "question": asked.text,
-                "answer": asked.answers[0],
-                "supporting_facts": [[world.entry(index).title, 0] for index in asked.targets],
-                "context": [
-                    [entry.title, [f"{line} " for line in entry.sentences]] for entry in entries
-                ],
-            }
-        )
-    return found
-
-
-@pytest.mark.parametrize("language", ["da", "en"])
-def test_fiction_in_the_schema_of_squad(language, tmp_path):
-    world = World(language, 5, 400)
-    source = opened(tmp_path, as_squad(world, 60))
-    asked = {question.text: question for question in map(source.question, range(60))}
-    assert source.num_questions == 60
-    for number in range(60):
-        question = world.question(number)
-        (target,) = asked[question.text].targets
-        assert source.document(target) == world.entry(question.targets[0]).text
-        assert asked[question.text].answers == question.answers[:1]
-    assert {len(source.related(number)) for number in range(60)} == {20}
-
-
-@pytest.mark.parametrize("language", ["da", "en"])
-def test_fiction_in_the_schema_of_hotpotqa(language, tmp_path):
-    world = World(language, 5, 400)
-    source = opened(tmp_path, as_hotpotqa(world, 60))
-    assert source.num_questions == 60
-    for number in range(60):
-        asked = source.question(number)
-        entries = [world.entry(index) for index in world.question(number, 2).targets]
-        targets = [source.document(target) for target in asked.targets]
-        assert targets == [f"{entry.title}\n{entry.text}" for entry in entries]
-        assert asked.answers[0] in targets[1]
-        assert asked.answers[0] not in targets[0]
-        assert len(source.related(number)) == 10
-
-
-@pytest.mark.parametrize("hops", [1, 2])
-def test_fiction_is_one_world(hops):
-    """Questions are asked about the beginning of the world that distractors are drawn from."""
-    source = Fiction(load("en"), hops, 9)
-    world = World("en", 9, source.num_documents)
-    for number in range(0, 100, 9):
-        asked = source.question(number)
-        entry = world.entry(asked.targets[-1])
-        assert source.document(entry.index) == f"{entry.title}\n{entry.text}"
-        assert entry.text.count(asked.answers[0]) == 1
-        assert not set(asked.targets) & set(source.related(number))
-    assert source.document(23_999).count("\n") == 1
-
-
 # --- The hub --------------------------------------------------------------------------------
 
 
@@ -485,13 +389,6 @@ def test_without_the_package(monkeypatch):
 def test_what_is_no_name(name):
     with pytest.raises(ParameterError, match="a file that exists, or a hub name"):
         open_source(name)
-
-
-@pytest.mark.parametrize(
-    "name", ["/no/such", "/etc", "~nobody-here/x", "\0", "\ud800", "x" * 5000, ""]
-)
-def test_what_is_no_file(name):
-    assert source_file(name) is None
 
 
 def test_a_file_is_found_below_the_home_folder(tmp_path, monkeypatch):
@@ -574,16 +471,6 @@ def test_a_pipe_is_no_source(tmp_path):
     os.mkfifo(tmp_path / "source.json")
     with pytest.raises(ParameterError, match="a file that exists"):
         open_source(str(tmp_path / "source.json"))
-
-
-def test_a_title_that_is_deep_is_read_or_named(tmp_path):
-    for depth in (10, 300, 900, 960):
-        row = json.dumps({**ROWS[2], "title": "DEEP"})
-        row = row.replace('"DEEP"', "[" * depth + "]" * depth)
-        try:
-            assert everything(opened(tmp_path, row)) == [OXYGEN]
-        except DataError as error:
-            assert str(tmp_path / "source.json") in str(error)  # noqa: PT017
 
 
 ANYTHING = st.recursive(

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from conftest import shared
 from rulerlib.errors import DataError
-from rulerlib.sources import DATA_SETS, ReadingQuestion, Rows, open_source
+from rulerlib.sources import DATA_SETS, Rows, open_source
 from rulerlib.sources.schemas import TWICE
 
 NO_DATE = {"day": "", "month": "", "year": ""}
@@ -122,12 +122,6 @@ def test_every_form_is_read_alike(content, tmp_path):
     assert everything(source) == READ
     assert source.num_documents == 2
     assert source.digest == opened(tmp_path, RELEASED, "again.json").digest
-
-
-def test_golds_are_texts_too(tmp_path):
-    asked = opened(tmp_path, RELEASED).question(1)
-    assert isinstance(asked, ReadingQuestion)
-    assert (asked.golds, asked.answers) == ((("Oakland", "Denver"),), ("Oakland, Denver",))
 
 
 def test_each_form_is_recognized_by_one_schema():

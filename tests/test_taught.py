@@ -15,16 +15,15 @@ from helpers_episodic import check_conversation, check_events
 from helpers_semantic import reader as semantic_reader
 from helpers_spatial import distances
 from helpers_spatial import reader as spatial_reader
-from helpers_tasks import check_lengths, each_tokenizer_and_language, smallest_of
+from helpers_tasks import check_lengths
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rulerlib import dataset, languages, tokens
 from rulerlib.dataset import Dataset
 from rulerlib.errors import ParameterError
-from rulerlib.memory import suites
 from rulerlib.samples import Prediction, Sample
-from rulerlib.tasks import RULER, TASKS, names, resolve, taught
+from rulerlib.tasks import TASKS, resolve, taught
 from rulerlib.tasks.episodes import Episode, Probe
 from rulerlib.tasks.family import MEMORY
 from rulerlib.texts import sentences
@@ -163,16 +162,6 @@ def test_any_setting_keeps_the_order_and_the_budget(data, task, code):
     assert length - drawn.maker.haystack.longest <= longest <= length
 
 
-@each_tokenizer_and_language
-@pytest.mark.parametrize("task", ["episodic_multi", "spatial"])
-@pytest.mark.filterwarnings("ignore:The tokenizer 'nasty' merges")
-def test_lengths_are_exact_for_every_tokenizer(task, tokenizer, language):
-    data = Dataset(task, 6000, language, tokenizer, num_samples=2)
-    unit = data.maker.haystack.longest
-    for sample in data:
-        assert data.length - unit <= check_lengths(data, sample) <= data.length
-
-
 def test_depths_rise_and_are_spread_over_the_context():
     depths = []
     for sample in made("episodic", count=20):
@@ -202,18 +191,6 @@ def test_what_speaks_of_the_turn_before_it_directly_follows_it(code):
 
 
 # --- One episode for each context ------------------------------------------------------------
-
-
-@each_task
-def test_a_sample_depends_on_its_index_alone(task):
-    few, many = made(task, count=5), made(task, count=5_000)
-    assert [many[index] for index in (4, 0, 2)] == [few[index] for index in (4, 0, 2)]
-    # And the episode not even on the length.
-    longer = made(task, length=2 * LENGTH)
-    for index in (0, 3):
-        assert episode(longer[index]) == episode(few[index])
-        assert longer[index].cluster == few[index].cluster
-    assert episode(few[0]).facts != episode(made(task, seed=7)[0]).facts
 
 
 def test_questions_about_one_episode_share_its_context():
@@ -358,16 +335,6 @@ def test_other_mistakes(code):
 # --- The table of tasks, and bad input -----------------------------------------------------------
 
 
-def test_the_rows_are_those_of_the_suites():
-    assert {*NAMES} == {*suites.SUITES} - {"episodic_capacity"}
-    for name in NAMES:
-        knobs = TASKS[name].settings()
-        assert knobs.pop("haystack") == "essay"
-        assert knobs == dataclasses.asdict(suites.SUITES[name].knobs)
-    assert {*NAMES} < {*names("all")}
-    assert not {*NAMES} & {*RULER}
-
-
 def test_a_dataset_cites_its_wording():
     assert made("semantic").metadata["source"] != made("semantic", "en").metadata["source"]
     assert made("semantic").metadata["source"] != made("spatial").metadata["source"]
@@ -398,13 +365,6 @@ def test_a_dataset_cites_its_wording():
 def test_impossible_parameters(task, options, sentence):
     with pytest.raises(ParameterError, match=sentence):
         made(task, **options)
-
-
-def test_a_length_too_short_is_told_the_smallest():
-    with pytest.raises(ParameterError, match="length is 300, but must be at least") as caught:
-        made("spatial", length=300)
-    smallest = smallest_of(caught.value)
-    assert all(sample.length <= smallest for sample in made("spatial", length=smallest))
 
 
 def test_there_are_no_more_episodes_than_towns():

@@ -11,12 +11,6 @@ from dataclasses import dataclass
 
 import pytest
 from helpers_sharing import check_sharing, contexts
-from helpers_tasks import (
-    check_lengths,
-    check_same_bytes,
-    each_tokenizer_and_language,
-    smallest_of,
-)
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -179,50 +173,6 @@ def test_chains_interleave_at_random(words):
 # --- Places and lengths ---------------------------------------------------------------------
 
 
-@each_tokenizer_and_language
-@pytest.mark.parametrize(
-    "knobs", [{}, {"num_chains": 2, "haystack": "essay", "name_length": 12}], ids=str
-)
-@pytest.mark.filterwarnings("ignore:The tokenizer")
-def test_lengths_are_exact_and_places_are_true(language, knobs, tokenizer):
-    data = Dataset("vt", 2000, language, tokenizer, num_samples=3, knobs=knobs)
-    for sample in data:
-        check(data, sample)
-        assert check_lengths(data, sample) >= data.length - data.maker.haystack.longest
-
-        text = sample.input
-        size = data.row.knobs.num_hops + 1
-        assert len(sample.depths) == len(sample.token_positions) == data.row.knobs.num_chains * size
-        for start in range(0, len(sample.depths), size):
-            if data.row.knobs.num_chains == 1 or start == 0:
-                assert sample.depths[start : start + size] == sorted(
-                    sample.depths[start : start + size]
-                )
-        # The chain that is asked for first, then the others as they stand in the text.
-        names = [match[0] for match in ASSIGNMENT.findall(parts(sample)[1])]
-        others = [name for name in names if name not in sample.outputs]
-        for name, position in zip([*sample.outputs, *others], sample.token_positions, strict=True):
-            assert position == tokenizer.token_at(text, text.index(f"VAR {name} ="))
-        first = text.index(f"VAR {sample.outputs[0]} =") + len("VAR ")
-        assert sample.token_position_answer == tokenizer.token_at(text, first)
-
-
-@pytest.mark.parametrize("kind", ["bytelevel", "llama2"])
-def test_answers_fit_with_room(kind):
-    data = Dataset("vt", 2000, "da", make_tokenizer(kind), num_samples=20, knobs={"num_hops": 7})
-    for sample in data:
-        answer = data.language.join(sample.outputs)
-        assert data.tokenizer.count(answer) * 1.2 <= data.tokens_to_generate
-
-
-def test_a_length_that_is_too_small_is_told_the_smallest(words):
-    with pytest.raises(ParameterError, match="at least") as caught:
-        Dataset("vt", 100, "da", words)
-    smallest = smallest_of(caught.value)
-    data = Dataset("vt", smallest, "da", words, num_samples=100)
-    assert all(sample.length <= smallest for sample in data)
-
-
 # --- Shared contexts ------------------------------------------------------------------------
 
 
@@ -263,10 +213,6 @@ def test_more_questions_than_chains_are_refused(words):
 
 
 # --- The same bytes -------------------------------------------------------------------------
-
-
-def test_the_same_bytes_in_every_process():
-    check_same_bytes("vt", 900, {"num_chains": 2})
 
 
 # --- What cannot work -----------------------------------------------------------------------

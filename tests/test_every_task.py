@@ -1,0 +1,102 @@
+"""What holds for every task: exact lengths, one process like another, and sentences for what fails.
+
+Each family's own tests read its prompts as a person would; here nobody reads them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+
+import pytest
+from helpers_tasks import check_lengths, smallest_of
+
+from conftest import make_tokenizer, python
+from rulerlib.dataset import Dataset
+from rulerlib.errors import ParameterError
+from rulerlib.tasks import FAMILIES, RULER, TASKS, resolve
+
+pytestmark = pytest.mark.filterwarnings("ignore:.*repeats its texts", "ignore:The tokenizer")
+
+each_task = pytest.mark.parametrize("task", TASKS)
+
+
+def made(task, length=1200, tokenizer="words", language="da", **options):
+    """A dataset of a length, or of one that the task and the tokenizer have tokens enough for."""
+    options = {"num_samples": 4, **options}
+    try:
+        return Dataset(task, length, language, tokenizer, **options)
+    except ParameterError as error:
+        if length < 1200:
+            raise
+        return Dataset(task, smallest_of(error) + 300, language, tokenizer, **options)
+
+
+@each_task
+@pytest.mark.parametrize(
+    ("kind", "language"), [("words", "en"), ("bytelevel", "da"), ("metaspace", "da"),
+                           ("nasty", "en")],
+)  # fmt: skip
+def test_lengths_are_exact_and_never_over_budget(task, kind, language):
+    data = made(task, tokenizer=make_tokenizer(kind), language=language, num_samples=2)
+    # A document or a passage that did not fit may be longer than those that were looked at.
+    unit = (1.5 if data.row.family.name in ("qa", "drop") else 1) * data.maker.haystack.longest
+    for sample in data:
+        longest = check_lengths(data, sample)
+        assert task == "drop_1" or longest >= data.length - unit - 40
+        values = [sample.input[part.start : part.end] for part in sample.parts.of_role("value")]
+        assert not values or {*values} & {*sample.outputs} or task[:3] in ("dro", "sem", "spa")
+
+
+@each_task
+def test_a_sample_depends_on_its_seed_and_index_alone(task):
+    data, again = made(task), made(task, num_samples=40)
+    assert data[3].to_line() == again[3].to_line()
+    assert data[2].input != data[3].input
+    assert made(task, seed=43)[3].input != data[3].input
+
+
+# A task of each family, and what each needs.
+LENGTHS = [("niah_multikey_2", 1200), ("vt", 1200), ("cwe", 2600), ("fwe", 1200), ("qa_2", 1200),
+           ("drop_3", 3000), ("episodic", 1200), ("semantic", 1200), ("spatial", 1500),
+           ("passkey", 1200)]  # fmt: skip
+
+
+def test_the_bytes_do_not_depend_on_the_process():
+    code = (
+        "import hashlib, warnings\n"
+        "warnings.simplefilter('ignore')\n"
+        "from rulerlib.dataset import Dataset\n"
+        f"for task, length in {LENGTHS}:\n"
+        "    line = Dataset(task, length, 'da', 'words', 2)[1].to_line()\n"
+        "    print(task, hashlib.sha256(line).hexdigest())\n"
+    )
+    done = python(code, hash_seed="7")
+    here = [
+        f"{task} {hashlib.sha256(made(task, length)[1].to_line()).hexdigest()}"
+        for task, length in LENGTHS
+    ]
+    assert done.stdout.splitlines() == here, done.stderr
+
+
+@each_task
+def test_a_length_that_is_too_small_is_told_the_smallest(task):
+    with pytest.raises(ParameterError, match=r"^length is 30, but must be at least") as caught:
+        made(task, 30)
+    smallest = smallest_of(caught.value)
+    assert all(max(one.length, one.length_w_model_temp) <= smallest for one in made(task, smallest))
+    with pytest.raises(ParameterError, match=f"length is {smallest - 1}, but must be at least"):
+        Dataset(task, smallest - 1, "da", "words")
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_the_table_names_the_tasks_of_each_family(name):
+    family = FAMILIES[name]
+    assert family.name == name
+    listed = [task for task in TASKS if TASKS[task].family is family]
+    assert listed == [*family.variants, *family.beside]
+    assert all((task in RULER) == (name in RULER_FAMILIES) for task in family.variants)
+    with pytest.raises(ParameterError, match="knob is 'nonsense'"):
+        resolve(listed[0], nonsense=1)
+
+
+RULER_FAMILIES = ("niah", "variable_tracking", "common_words", "frequent_words", "qa")

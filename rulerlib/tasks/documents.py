@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Sequence
-from functools import cached_property, lru_cache
+from functools import cache, cached_property, lru_cache
 from operator import add
 
 from rulerlib.filling import Budget
@@ -27,107 +27,36 @@ LAST = 2000
 POOL_FACTOR = 2
 
 
-class Counts:
-    """What was counted of the documents of a source: nothing that depends on a prompt's length.
+class CountedDocuments:
+    """The documents of a source and their labels, each counted when it is first used.
 
-    Attributes
-    ----------
-    costs, texts, folded
-        By the index of a document what it adds in tokens, how it stands after its label, and its
-        text without regard to case.
-    endings
-        By the last word of a document what it makes the next label cost more.
-    labels
-        What the first labels add in tokens.
+    Nothing here depends on a prompt's length. All costs are in tokens.
     """
 
-    def __init__(self) -> None:
-        self.costs: dict[int, int] = {}
-        self.texts: dict[int, str] = {}
-        self.folded: dict[int, str] = {}
-        self.endings: dict[str, int] = {}
-        self.labels: list[int] = []
-
-
-# Shared by the lengths of a task, which mostly have the same documents.
-@lru_cache(4)
-def _counts(source: Source, label: str, tokenizer: Tokenizer) -> Counts:
-    return Counts()
-
-
-class Documents:
-    """The documents of a source as counted units, each counted when it is first used.
-
-    A document is joined to its label, ``Document 7:``, as `Composer` joins a
-    unit to the text before it. All costs are in tokens.
-
-    Parameters
-    ----------
-    source
-        Where the documents are from.
-    label
-        What stands before each, with ``{number}`` where its number stands and ``{text}`` at the
-        end: ``"Document {number}: {text}"``.
-    budget
-        Counts them; its length decides how many distractors there are to draw from.
-    seed
-        A text, from which the pool of distractors is drawn.
-    """
-
-    def __init__(self, source: Source, label: str, budget: Budget, seed: str) -> None:
-        self.source = source
+    def __init__(self, source: Source, label: str, tokenizer: Tokenizer) -> None:
         head, _, self._rest = label.partition("{text}")
         self._label = head.rstrip("\n ")
         self.seam = head[len(self._label) :]
-        self._budget, self._seed = budget, seed
-        self._tokenizer = budget.tokenizer
-        self._anchor = budget.tokenizer.count(ANCHOR)
-        self._counts = _counts(source, label, budget.tokenizer)
+        self._source, self._tokenizer, self._anchor = source, tokenizer, tokenizer.count(ANCHOR)
+        self._labels = list[int]()
+        self.costs, self.endings = dict[int, int](), dict[str, int]()
+        self.text = cache(self._text)
+        self.folded = cache(self._folded)
 
-    # The sums are checked by tokenizing finished samples: no document stands beside a certain
-    # other one beforehand.
-    additive = True
-
-    @cached_property
-    def _some(self) -> list[int]:
-        return [self.cost(index) for index in range(min(LOOKED_AT, self.source.num_documents))]
-
-    @cached_property
-    def mean(self) -> int:
-        """The mean cost of a document, rounded up, of the first ``LOOKED_AT``."""
-        return math.ceil(sum(self._some) / len(self._some))
-
-    @cached_property
-    def longest(self) -> int:
-        """The cost of the longest of the first ``LOOKED_AT`` documents, with a long label."""
-        return max(self._some) + self.label_costs(LAST)[LAST - 1]
-
-    @property
-    def most(self) -> int:
-        """An upper bound for the cost of any document counted so far, with its label."""
-        counts = self._counts
-        return max(counts.costs.values()) + max(counts.labels) + max(counts.endings.values())
-
-    @cached_property
-    def pool(self) -> Sequence[int]:
-        """The documents that distractors are drawn from, by index."""
-        count = POOL_FACTOR * self._budget.length // max(1, self.mean)
-        return self.source.pool(count, self._seed)
-
-    def text(self, index: int) -> str:
+    def _text(self, index: int) -> str:
         """Return a document as it stands after its label."""
-        texts = self._counts.texts
-        if index not in texts:
-            texts[index] = self.source.document(index) + self._rest
-        return texts[index]
+        return self._source.document(index) + self._rest
+
+    def _folded(self, index: int) -> str:
+        """Return a document without regard to case."""
+        return self._source.document(index).casefold()
 
     def cost(self, index: int) -> int:
         """Return what a document adds in tokens after its label."""
-        costs = self._counts.costs
-        if index not in costs:
+        if index not in self.costs:
             text = ANCHOR + self.seam + self.text(index)
-            costs[index] = self._tokenizer.count(text) - self._anchor
-        return costs[index]
+            self.costs[index] = self._tokenizer.count(text) - self._anchor
+        return self.costs[index]
 
     def ending(self, text: str) -> int:
         """Return how many tokens more a label costs after this text than after ``ANCHOR``.
@@ -135,12 +64,12 @@ class Documents:
         Many tokenizers make one token of a full stop and an empty line, but two
         of a letter and an empty line.
         """
-        word, endings = text[-40:].split()[-1], self._counts.endings
-        if word not in endings:
+        word = text[-40:].split()[-1]
+        if word not in self.endings:
             label = f"\n\n{self.label(1)}"
             after, alone = self._tokenizer.counts([word + label, word])
-            endings[word] = after - alone - self.label_costs(1)[0]
-        return endings[word]
+            self.endings[word] = after - alone - self.label_costs(1)[0]
+        return self.endings[word]
 
     def label(self, number: int) -> str:
         """Return the label of a document, ``"Document 7:"``."""
@@ -151,20 +80,58 @@ class Documents:
 
         The list may be longer than ``count``.
         """
-        costs = self._counts.labels
-        if len(costs) < count:
+        if len(self._labels) < count:
             labels = [f"{ANCHOR}\n\n{self.label(at + 1)}" for at in range(2 * count)]
             # Put there at once: another thread may count the same documents.
-            costs = [tokens - self._anchor for tokens in self._tokenizer.counts(labels)]
-            self._counts.labels = costs
-        return costs
+            self._labels = [cost - self._anchor for cost in self._tokenizer.counts(labels)]
+        return self._labels
 
-    def folded(self, index: int) -> str:
-        """Return a document without regard to case."""
-        folded = self._counts.folded
-        if index not in folded:
-            folded[index] = self.source.document(index).casefold()
-        return folded[index]
+    @property
+    def most(self) -> int:
+        """An upper bound for the cost of any document counted so far, with its label."""
+        return max(self.costs.values()) + max(self._labels) + max(self.endings.values())
+
+
+# Shared by the lengths of a task, which mostly have the same documents.
+_counted = lru_cache(4)(CountedDocuments)
+
+
+class Documents:
+    """The documents of a source as a haystack.
+
+    ``label`` stands before each, with ``{number}`` where its number stands and ``{text}`` at the
+    end: ``"Document {number}: {text}"``. The budget's length decides how many distractors there are
+    to draw from; the pool of them is drawn from ``seed``.
+    """
+
+    # The sums are checked by tokenizing finished samples: no document stands beside a certain
+    # other one beforehand.
+    additive = True
+
+    def __init__(self, source: Source, label: str, budget: Budget, seed: str) -> None:
+        self.source, self._budget, self._seed = source, budget, seed
+        self.counted = _counted(source, label, budget.tokenizer)
+        self.seam = self.counted.seam
+
+    @cached_property
+    def _some(self) -> list[int]:
+        return [*map(self.counted.cost, range(min(LOOKED_AT, self.source.num_documents)))]
+
+    @cached_property
+    def mean(self) -> int:
+        """The mean cost of a document, rounded up, of the first ``LOOKED_AT``."""
+        return math.ceil(sum(self._some) / len(self._some))
+
+    @cached_property
+    def longest(self) -> int:
+        """The cost of the longest of the first ``LOOKED_AT`` documents, with a long label."""
+        return max(self._some) + self.counted.label_costs(LAST)[LAST - 1]
+
+    @cached_property
+    def pool(self) -> Sequence[int]:
+        """The documents that distractors are drawn from, by index."""
+        count = POOL_FACTOR * self._budget.length // max(1, self.mean)
+        return self.source.pool(count, self._seed)
 
 
 class Numbered(Filling):
@@ -183,7 +150,7 @@ class Numbered(Filling):
     """
 
     def __init__(
-        self, documents: Documents, chosen: Sequence[int], keys: Sequence[float], whole: bool
+        self, documents: CountedDocuments, chosen: Sequence[int], keys: Sequence[float], whole: bool
     ) -> None:
         self._documents, self._chosen, self._keys = documents, chosen, keys
         self._whole = whole

@@ -58,7 +58,7 @@ from rulerlib.sources.chronicle import Chronicle
 from rulerlib.sources.chronicle_questions import OPERATIONS, ChronicleQuestion
 from rulerlib.tasks import mistakes, qa
 from rulerlib.tasks.documents import Documents
-from rulerlib.tasks.family import READING, Family
+from rulerlib.tasks.family import READING, Checked, Family, knob
 from rulerlib.texts import digest
 
 # Tokens in which a model may reason before its answer.
@@ -75,7 +75,7 @@ OPENING = 8
 
 
 @dataclass(frozen=True)
-class Knobs:
+class Knobs(Checked):
     """What can be set about reading with arithmetic.
 
     Attributes
@@ -105,38 +105,25 @@ class Knobs:
     depth
         None: depths as in the other tasks. A number from 0 (start) to 100 (end) puts the passage
         there among the others.
-
-    Raises
-    ------
-    ParameterError
-        If a value cannot work, alone or with the others: says what is allowed.
     """
 
-    passages: int = 1
-    distractors: bool = True
-    source: str | None = None
-    train: str | None = None
-    operation: str | None = None
+    passages: int = knob(1, whole_number, 1, 3)
+    distractors: bool = knob(True, flag)
+    source: str | None = knob(None, qa.source_name)
+    train: str | None = knob(None, qa.source_name)
+    operation: str | None = knob(None, one_of, OPERATIONS)
     fewshot: int = 3
-    fewshot_seed: int = 42
-    reasoning: bool = True
-    context: bool = True
-    depth: float | None = None
+    fewshot_seed: int = knob(42, whole_number, 0)
+    reasoning: bool = knob(True, flag)
+    context: bool = knob(True, flag)
+    depth: float | None = knob(None, one_depth)
 
     def __post_init__(self) -> None:
-        whole_number("passages", self.passages, 1, 3)
-        for name in ("distractors", "reasoning", "context"):
-            flag(name, getattr(self, name))
-        for name in ("source", "train"):
-            value = getattr(self, name)
-            named = isinstance(value, str) and value
-            require(value is None or named, name, value, "None, a file, or a hub name")
+        super().__post_init__()
         if self.fewshot is False:
             object.__setattr__(self, "fewshot", 0)
         whole_number("fewshot", self.fewshot, 0)
-        whole_number("fewshot_seed", self.fewshot_seed, 0)
         if self.operation is not None:
-            one_of("operation", self.operation, OPERATIONS)
             allowed = "None, because only the chronicle is asked by operation"
             require(self.source is None, "operation", self.operation, allowed)
             counts = OPERATIONS[self.operation].passages
@@ -144,11 +131,9 @@ class Knobs:
             require(self.passages in counts, "passages", self.passages, allowed)
         allowed = "1, because every question of a data set is about one passage"
         require(self.source is None or self.passages == 1, "passages", self.passages, allowed)
-        if self.depth is not None:
-            one_depth("depth", self.depth)
-            alone = self.passages > 1 or not self.distractors
-            allowed = "None unless one passage stands among others"
-            require(not alone, "depth", self.depth, allowed)
+        among = self.passages == 1 and self.distractors
+        allowed = "None unless one passage stands among others"
+        require(self.depth is None or among, "depth", self.depth, allowed)
 
     @property
     def alone(self) -> bool:
@@ -170,27 +155,13 @@ class Alone(Documents):
 
 
 class Reading(qa.Questions):
-    """Makes the samples of one setting of the knobs.
-
-    ``texts`` are not used, as passages come from ``knobs.source``; from ``seed`` the chronicle
-    and the order of questions are drawn.
-    """
+    """Makes the samples of one setting; from ``seed`` the chronicle and the order are drawn."""
 
     knobs: Knobs  # type: ignore[assignment]  # A family has knobs of its own.
 
     @cached_property
     def source(self) -> Source:
-        """The source of questions and passages.
-
-        Raises
-        ------
-        ParameterError
-            If ``knobs.source`` is no file or hub name.
-        DataError
-            If it does not hold questions of DROP's kind, or the language has no chronicle.
-        MissingExtraError
-            If `datasets` is needed and not installed.
-        """
+        """The source of questions and passages."""
         name = self.knobs.source
         if name is None:
             return self._chronicle("", self.knobs.passages)
@@ -198,15 +169,7 @@ class Reading(qa.Questions):
 
     @cached_property
     def training(self) -> Source:
-        """The source of examples.
-
-        Raises
-        ------
-        ParameterError
-            If it is a file that has none, or the same file as the questions.
-        DataError, MissingExtraError
-            As `source`.
-        """
+        """The source of examples."""
         knobs = self.knobs
         if knobs.train is not None:
             allowed = "another file than the questions are from"
@@ -246,7 +209,7 @@ class Reading(qa.Questions):
         kind = Documents if self.knobs.distractors else Alone
         return kind(self.source, self.label, self.budget, self._seed)
 
-    def asked(self, index: int, rng: random.Random, queries: int) -> list[qa.Asked]:
+    def asked(self, index: int, rng: random.Random, queries: int) -> list[qa.NumberedQuestion]:
         source = self.source
         if isinstance(source, Chronicle):
             return self._asked_of(source, index, rng, queries)
@@ -265,7 +228,7 @@ class Reading(qa.Questions):
 
     def _asked_of(
         self, source: Chronicle, index: int, rng: random.Random, queries: int
-    ) -> list[qa.Asked]:
+    ) -> list[qa.NumberedQuestion]:
         """Return questions on the passages of a question of the chronicle.
 
         Where a passage does not give enough of them, the next one is drawn.
@@ -276,7 +239,7 @@ class Reading(qa.Questions):
         for number in (index, *rng.sample(qa.OTHERS, TRIES)):
             targets = source.question(number).targets
             try:
-                return [(number, each) for each in source.questions_on(targets, queries)]
+                return [(number, one) for one in source.questions_on(targets, queries)]
             except ParameterError as error:
                 # What the first passage says is said, where none of them gives enough.
                 refused = refused or error
@@ -319,7 +282,7 @@ class Reading(qa.Questions):
             head_parts=[Column("system", [0], [len(system)]), examples], facts=_facts(question),
         )  # fmt: skip
         for target, depth in placed.items():
-            document = self.haystack.text(target)
+            document = self.haystack.counted.text(target)
             value = _standing(document, question.golds)
             draft.needles.append(Needle(document, depth, value, within=_within(question, target)))
         if placed:
@@ -363,9 +326,7 @@ class Reading(qa.Questions):
 
 
 # The next length of a task asks the same chronicle, and mostly about the same passages.
-@lru_cache(4)
-def _chronicle(language: Language, seed: int, operation: str | None, passages: int) -> Chronicle:
-    return Chronicle(language, seed, operation, passages)
+_chronicle = lru_cache(4)(Chronicle)
 
 
 def _example(source: Source, question: Question, language: Language) -> str:
@@ -381,13 +342,7 @@ def _split(text: str) -> tuple[str, str, str]:
 
 
 def _reading(name: str, source: Source) -> Source:
-    """Return a source, checked to have questions about passages.
-
-    Raises
-    ------
-    DataError
-        If it is SQuAD, HotpotQA or the like, whose answers have no spans.
-    """
+    """Return a source, checked to have answers with spans, as SQuAD and HotpotQA have not."""
     numbers = range(source.num_questions or 0)
     if not all(isinstance(source.question(number), ReadingQuestion) for number in numbers):
         raise DataError(f"{name}: its questions are not in the schema of DROP.")
@@ -399,9 +354,9 @@ def _standing(document: str, golds: Golds) -> tuple[int, int] | None:
     for gold in golds:
         for span in [gold] if isinstance(gold, str) else gold:
             # Not the 5 in 25, 5.5 or 1,500.
-            found = re.search(rf"(?<![\w.,-]){re.escape(span)}(?![\w-]|[.,]\d)", document)
-            if found:
-                return found.span()
+            hit = re.search(rf"(?<![\w.,-]){re.escape(span)}(?![\w-]|[.,]\d)", document)
+            if hit:
+                return hit.span()
     return None
 
 
@@ -410,10 +365,10 @@ def _within(question: ReadingQuestion, target: int) -> list[Part]:
     if not isinstance(question, ChronicleQuestion):
         return []
     return [
-        Part(role, each.start, each.end, each.field)
-        for role, spans in (("operand", question.operands), ("distractor", question.distractors))
-        for each in spans
-        if each.passage == target
+        Part(role, value.start, value.end, value.field)
+        for role, values in (("operand", question.operands), ("distractor", question.distractors))
+        for value in values
+        if value.passage == target
     ]
 
 

@@ -19,7 +19,7 @@ import re
 import sys
 import warnings
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, is_dataclass, replace
+from dataclasses import dataclass, is_dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -104,7 +104,6 @@ def admit(name: str, parameter: str = "tasks") -> list[str]:
         holds = isinstance(variant, str) and _NAME.fullmatch(variant)
         check(holds, f" whose variants have names of a-z, 0-9, '.', '_' and '-', not {variant!r}")
         check(is_dataclass(knobs), f" whose variant {variant} is a dataclass of knobs")
-        check(not set(_plain(knobs)), f" whose knobs are plain data, not {_plain(knobs)}")
         there = tasks.TASKS.get(variant)
         other = there and there.family.origin.partition("@")[0]
         taken = there is not None and other != name
@@ -119,13 +118,6 @@ def admit(name: str, parameter: str = "tasks") -> list[str]:
     for variant, knobs in family.variants.items():
         tasks.TASKS.add(variant, tasks.Task(variant, family, knobs))
     return [*family.variants]
-
-
-def _plain(knobs: Any) -> list[str]:
-    """Return the knobs whose values are no plain data."""
-    values = {item.name: getattr(knobs, item.name) for item in fields(knobs)}
-    kinds = (str, int, float, bool, list, tuple, dict, type(None))
-    return [name for name, value in values.items() if not isinstance(value, kinds)]
 
 
 def _hash(*paths: Path) -> str:

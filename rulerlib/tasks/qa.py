@@ -42,7 +42,6 @@ from typing import Any
 from rulerlib.errors import flag, require, whole_number
 from rulerlib.filling import Shared, Take
 from rulerlib.haystack import Draft, Filling, Needle, depth_of, depths_of, one_depth
-from rulerlib.languages import Language
 from rulerlib.parts import Column
 from rulerlib.scoring import ANY
 from rulerlib.sources import Question, Rows, Source, open_source, source_file
@@ -111,32 +110,18 @@ OTHERS = range(1_000_000, 2_000_000)
 # How many of them are tried.
 TRIES = 1000
 
-Asked = tuple[int, Question]
+NumberedQuestion = tuple[int, Question]
 """A question after its number in the source, or that of another one on the same matter."""
 
 
 class Questions(Maker):
-    """Makes the samples of one setting of the knobs.
-
-    ``texts`` are not used, as documents come from ``knobs.source``; from ``seed`` the fictional
-    world and the order of questions are drawn.
-    """
+    """Makes the samples of one setting; from ``seed`` world and order of questions are drawn."""
 
     knobs: Knobs
 
     @cached_property
     def source(self) -> Source:
-        """The source of questions and documents.
-
-        Raises
-        ------
-        ParameterError
-            If ``knobs.source`` is no file or hub name, or has no question of that many hops.
-        DataError
-            If it does not hold questions, or the language has no encyclopedia.
-        MissingExtraError
-            If `datasets` is needed and not installed.
-        """
+        """The source of questions and documents."""
         name, hops = self.knobs.source, self.knobs.hops
         if name is None:
             number = int.from_bytes(hashlib.sha256(self._seed.encode()).digest()[:4], "big")
@@ -163,30 +148,13 @@ class Questions(Maker):
         return self.knobs.num_documents
 
     def plan(self, index: int, rng: random.Random, queries: int) -> tuple[list[Draft], Take]:
-        """Return ``queries`` drafts on the same documents, and a function that adds distractors.
-
-        Raises
-        ------
-        ParameterError
-            If the source has not enough questions that go together, or ``num_documents`` is more
-            than there are. The function raises it, too, where ``num_documents`` is less than the
-            number of targets.
-        """
+        """Return ``queries`` drafts on the same documents, and a function that adds distractors."""
         asked = self.asked(index, rng, queries)
         questions = [question for _, question in asked]
         return self._drafts(questions, index, rng), partial(self._take, asked, rng)
 
     def shared(self, index: int, rng: random.Random, queries: int, whole: bool = False) -> Shared:
-        """Return one context with ``queries`` questions; see `Maker.shared`.
-
-        Raises
-        ------
-        TooLongError
-            If their target documents do not fit the budget.
-        ParameterError
-            If the source has not enough documents for the length: names the longest that works.
-            Also as `plan`.
-        """
+        """See `Maker.shared`; a source with too few documents for the length is refused, too."""
         shared = super().shared(index, rng, queries, whole)
         left = self.budget.length - shared.longest
         if self.knobs.context and self.wanted is None:
@@ -195,7 +163,7 @@ class Questions(Maker):
                 f" {self.knobs.source or 'the encyclopedia'} has no more than"
                 f" {self.source.num_documents} documents"
             )
-            require(left <= self.haystack.most, "length", self.budget.length, allowed)
+            require(left <= self.haystack.counted.most, "length", self.budget.length, allowed)
         return shared
 
     def mark(self, units: Iterable[str], starts: Iterable[int]) -> list[Column]:
@@ -203,7 +171,7 @@ class Questions(Maker):
         first = [*starts]
         return [Column("distractor", first, list(map(add, first, map(len, units))))]
 
-    def asked(self, index: int, rng: random.Random, queries: int) -> list[Asked]:
+    def asked(self, index: int, rng: random.Random, queries: int) -> list[NumberedQuestion]:
         """Return the questions on one context, each after its number in the source.
 
         Where an answer must stand in its own target documents alone, a question whose answer
@@ -231,7 +199,7 @@ class Questions(Maker):
         """Return whether an answer to either question stands in the other's targets alone."""
         asked = self.source.question(one), self.source.question(other)
         return asked[0].text == asked[1].text or any(
-            answer.casefold() in self.haystack.folded(target)
+            answer.casefold() in self.haystack.counted.folded(target)
             for mine, yours in (asked, asked[::-1])
             for target in yours.targets
             if target not in mine.targets
@@ -279,9 +247,9 @@ class Questions(Maker):
         if not self.knobs.context:
             return draft
         for target, depth in placed.items():
-            document = self.haystack.text(target)
-            own = target in question.targets
-            value = _first_answer(document, question.answers) if own else None
+            document = self.haystack.counted.text(target)
+            is_needed = target in question.targets
+            value = _first_answer(document, question.answers) if is_needed else None
             draft.needles.append(Needle(document, depth, value))
         self._ask(draft, question, [*placed])
         return draft
@@ -296,12 +264,12 @@ class Questions(Maker):
         count = self.wanted or len(targets)
         allowed = f"at most {self.source.num_documents}, all that there are"
         require(count <= self.source.num_documents, "num_documents", count, allowed)
-        draft.least = sum(self.haystack.label_costs(count)[:count])
+        draft.least = sum(self.haystack.counted.label_costs(count)[:count])
         draft.least += max(0, count - len(targets)) * self.haystack.mean
 
-    def _take(self, asked: Sequence[Asked], rng: random.Random, room: int) -> Filling:
+    def _take(self, asked: Sequence[NumberedQuestion], rng: random.Random, room: int) -> Filling:
         """Return distractors: first those on the same matter, then any."""
-        documents, source, wanted = self.haystack, self.source, self.wanted
+        documents, source, wanted = self.haystack.counted, self.source, self.wanted
         if not self.knobs.context:
             return Filling([], [], "\n\n")
         questions = [question for _, question in asked]
@@ -319,7 +287,7 @@ class Questions(Maker):
         used = sum(labels[:targets])
         # Those outside the pool only if that is not enough.
         everything = range(source.num_documents)
-        for index in itertools.chain(related, _shuffled(documents.pool, rng), everything):
+        for index in itertools.chain(related, _shuffled(self.haystack.pool, rng), everything):
             if wanted == targets + len(chosen):
                 break
             if index in seen:
@@ -368,31 +336,18 @@ def _shuffled(indices: Sequence[int], rng: random.Random) -> Iterator[int]:
 
 
 # The next length of a task asks about the same world, and mostly about the same entries.
-@lru_cache(4)
-def _fiction(language: Language, hops: int, seed: int) -> Fiction:
-    return Fiction(language, hops, seed)
+_fiction = lru_cache(4)(Fiction)
 
 
 def opened(name: str, side: str = "validation") -> Rows:
-    """Return a source by its name; a file is read again only when it has changed.
-
-    Raises
-    ------
-    ParameterError, DataError, MissingExtraError
-        As `open_source`.
-    """
-    return _opened(name, side, _state(name))
+    """Return a source by its name; a file is read again only when it has changed."""
+    path = source_file(name)
+    return _opened(name, side, (path.stat().st_mtime_ns, path.stat().st_size) if path else ())
 
 
 @lru_cache(maxsize=4)
 def _opened(name: str, side: str, state: tuple[int, ...]) -> Rows:
     return open_source(name, side)
-
-
-def _state(name: str) -> tuple[int, ...]:
-    """Return what changes when a file changes: the time of its last change, and its size."""
-    path = source_file(name)
-    return (path.stat().st_mtime_ns, path.stat().st_size) if path else ()
 
 
 FAMILY = Family(

@@ -67,21 +67,18 @@ def _run(given: argparse.Namespace) -> int:
     # Before torch is loaded: more threads than processors wait for each other.
     cpus = max((sweep.plan.models[job.model].resources.cpus for job in jobs), default=1)
     os.environ.setdefault("OMP_NUM_THREADS", str(cpus))
-    failures: list[str] = []
+    code = 0
     for job in jobs:
         try:
             done = run.run(sweep, job)
+            counted = f"{done.answered} answered, {done.skipped} were done"
+            print(f"{job.name}: {counted}, {len(done.failures)} failed", flush=True)
+            code = FAILED if done.failures else code
         except RulerError as error:
             # Another model may work.
-            failures.append(f"{job.name}: {error}")
-            print(failures[-1], file=sys.stderr, flush=True)
-            continue
-        failures += done.failures
-        counted = f"{done.answered} answered, {done.skipped} were done"
-        print(f"{job.name}: {counted}, {len(done.failures)} failed", flush=True)
-    for failure in failures:
-        print(failure, file=sys.stderr)
-    return FAILED if failures else 0
+            print(f"{job.name}: {error}", file=sys.stderr, flush=True)
+            code = FAILED
+    return code
 
 
 def _serve(given: argparse.Namespace) -> int:

@@ -91,7 +91,7 @@ def run(sweep: Sweep, job: Job) -> Done:
             cost |= {"error": _sentence(error), "log": str(sweep.log(job))}
             cost["tries"] = 1 + before.get("tries", 0)
             done.failures.append(failure(cell, cost))
-            print(f"{cell.name}: {cost['error']}", file=sys.stderr, flush=True)
+            print(done.failures[-1], file=sys.stderr, flush=True)
         # What a power cut takes of it is answered again at once: the answers themselves are there.
         files.write_object(sweep.cost_path(cell), cost, lasting=False)
 

@@ -118,6 +118,10 @@ def _kind(kind: type) -> Callable[[str, Any], None]:
     return lambda name, given: require(isinstance(given, kind), name, given, f"a {kind.__name__}")
 
 
+def _language(parameter: str, given: Any) -> None:
+    languages.load(given, parameter)
+
+
 def _engine(_: str, name: Any) -> None:
     # Engines are imported when one is named.
     from rulerlib import models
@@ -140,13 +144,16 @@ RULES: dict[str, Callable[[str, Any], Any]] = {
     "length": check_length,
     "study_length": _lengths,
     "seed": _whole(0),
-    **dict.fromkeys(
-        ("num_lengths", "num_samples", "study_samples", "jobs", "resamples"), _whole(1)
-    ),
-    **dict.fromkeys(("allow_truncation", "clean_texts", "sequential", "studies"), flag),
-    **dict.fromkeys(
-        ("language", "question_language"), lambda name, code: languages.load(code, name)
-    ),
+    "num_lengths": _whole(1),
+    "num_samples": _whole(1),
+    "study_samples": _whole(1),
+    "queries_per_context": _whole(1),
+    "resamples": _whole(1),
+    "allow_truncation": flag,
+    "clean_texts": flag,
+    "sequential": flag,
+    "language": _language,
+    "question_language": _language,
     "engine": _engine,
     "engine_options": _engine_options,
     "format": _kind(PromptFormat),

@@ -28,7 +28,8 @@ from rulerlib.analysis.combined import Array, between_lengths, draws, interval, 
 from rulerlib.analysis.labels import base
 from rulerlib.analysis.scores import of_measure
 from rulerlib.analysis.tables import RESAMPLES, groups_of
-from rulerlib.errors import one_of, require, whole_number
+from rulerlib.errors import one_of, require
+from rulerlib.fields import check
 from rulerlib.intervals import clustered
 from rulerlib.sequential import Tally, confidence_sequence, tally
 from rulerlib.tasks import RULER
@@ -173,8 +174,7 @@ def averages(
     ParameterError
         If the table is empty or a parameter cannot work.
     """
-    whole_number("resamples", resamples, 1)
-    whole_number("seed", seed, 0)
+    check(resamples=resamples, seed=seed)
     require(not table.empty, "table", "empty", "a table with at least one answer")
     table = of_measure(table, measure)
     lengths = tuple(int(length) for length in sorted(table["length"].unique()))

@@ -25,7 +25,8 @@ from rulerlib.analysis.accuracy import clusters
 from rulerlib.analysis.combined import Array, interval, size_of
 from rulerlib.analysis.scores import of_measure
 from rulerlib.analysis.tables import RESAMPLES, groups_of, nothing, scipy, tasks_in
-from rulerlib.errors import one_of, require, whole_number
+from rulerlib.errors import one_of, require
+from rulerlib.fields import check
 from rulerlib.intervals import clustered, recovered, wilson
 from rulerlib.metrics.matches import wants_none
 
@@ -189,8 +190,7 @@ def paired(
     for name, value in (("first", first), ("second", second)):
         one_of(name, value, models)
     require(first != second, "second", second, "another model than first")
-    whole_number("resamples", resamples, 1)
-    whole_number("seed", seed, 0)
+    check(resamples=resamples, seed=seed)
     table = of_measure(table, measure)[
         ["model", *_SAME, "repeat", "outputs", "context_id", "value"]
     ]

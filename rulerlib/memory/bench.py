@@ -26,7 +26,7 @@ def listed(parameter: str, text: str, names: Sequence[str] = ()) -> list[Any]:
     """Return what stands between commas; ``all`` stands for all ``names``."""
     if names and text.strip() == "all":
         return [*names]
-    parts = [part.strip() for part in text.split(",") if part.strip()]
+    parts = fields.listed(text)
     require(parts, parameter, text, "one or several, with commas between them")
     return parts if names else [fields.value(part) for part in parts]
 

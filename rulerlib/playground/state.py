@@ -11,8 +11,8 @@ from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any, Self
 
 from rulerlib import models, predict
-from rulerlib.errors import ParameterError, flag, one_of, require, whole_number
-from rulerlib.fields import notebook_parameters
+from rulerlib.errors import ParameterError, flag, one_of, require
+from rulerlib.fields import check, notebook_parameters
 from rulerlib.models import options
 from rulerlib.parameters import halves
 from rulerlib.playground.labels import RULES
@@ -80,9 +80,7 @@ class Playground:
         clean_texts: bool = False,
         **setting: Any,
     ) -> None:
-        whole_number("length", length, 1)
-        whole_number("num_lengths", num_lengths, 1)
-        whole_number("seed", seed, 0)
+        check(length=length, num_lengths=num_lengths, seed=seed)
         if isinstance(model, str):
             given = options.checked("engine_options", engine_options or {})
             model = models.load(model, engine, **given)

@@ -46,6 +46,7 @@ import random
 from collections.abc import Sequence
 
 from rulerlib.errors import DataError, one_of, require, whole_number
+from rulerlib.fields import check
 from rulerlib.languages import Language
 from rulerlib.sources.chronicle_passages import EDITIONS, KINDS, Passage, Records, Writing, tell
 from rulerlib.sources.chronicle_questions import OPERATIONS, ChronicleQuestion, ask
@@ -92,7 +93,8 @@ class Chronicle(Source):
     def __init__(
         self, language: Language, seed: int, operation: str | None = None, passages: int = 1
     ) -> None:
-        self.seed = whole_number("seed", seed, 0)
+        check(seed=seed)
+        self.seed = seed
         self._passages = whole_number("passages", passages, 1, 3)
         fitting = [name for name, way in OPERATIONS.items() if passages in way.passages]
         if operation is not None:

@@ -35,6 +35,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from rulerlib.errors import DataError, whole_number
+from rulerlib.fields import check
 from rulerlib.languages import Language, load
 from rulerlib.sources.regions import (
     PATHS,
@@ -142,7 +143,8 @@ class World:
     def __init__(self, language: Language | str, seed: int = 0, num_entries: int = 10_000) -> None:
         self.language = load(language) if isinstance(language, str) else language
         self._wording = read_wording(self.language.folder / "encyclopedia.toml")
-        self.seed = whole_number("seed", seed, 0)
+        check(seed=seed)
+        self.seed = seed
         self.regions = Regions(self._wording, seed)
         self.num_entries = whole_number("num_entries", num_entries, REGION, self.regions.limit)
         self._entries: dict[int, Article] = {}

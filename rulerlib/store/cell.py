@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import Any
 
 from rulerlib.errors import ParameterError, require, whole_number
+from rulerlib.fields import check
 from rulerlib.prompts import Decoding, PromptFormat
 
 LONGEST = 100
@@ -114,8 +115,8 @@ class Cell:
             value = getattr(self, name)
             holds = value is None or (isinstance(value, str) and value)
             require(holds, name, value, "a name, or None")
-        for name, least in (("length", 1), ("seed", 0), ("queries_per_context", 1)):
-            whole_number(name, getattr(self, name), least)
+        whole_number("length", self.length, 1)
+        check(seed=self.seed, queries_per_context=self.queries_per_context)
         for name in ("knobs", "options"):
             value = getattr(self, name)
             holds = isinstance(_plain(name, value), dict)

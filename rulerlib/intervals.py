@@ -117,10 +117,8 @@ class Clustered:
         return f"{self.mean:.3f}, standard error {self.standard_error:.3f} {among}"
 
 
-def clustered(
-    values: Sequence[float], clusters: Sequence[Hashable], confidence: float = 0.95
-) -> Clustered:
-    """Return the mean of values from 0 to 1 that come in clusters, and its interval.
+def clustered(values: Sequence[float], clusters: Sequence[Hashable]) -> Clustered:
+    """Return the mean of values from 0 to 1 that come in clusters, and its 95 % interval.
 
     Values of one cluster may depend on each other; clusters are independent.
 
@@ -160,28 +158,24 @@ def clustered(
         From 0 to 1.
     clusters
         For each value the name of its cluster.
-    confidence
-        See `wilson`.
 
     Raises
     ------
     ParameterError
-        If a value is not from 0 to 1, there are not as many clusters as values, or
-        ``confidence`` cannot be one.
+        If a value is not from 0 to 1, or there are not as many clusters as values.
     """
     same = len(values) == len(clusters)
     require(same, "clusters", len(clusters), f"one for each of {len(values)} values")
     different = {*values}
     for value in different:
         require(0 <= value <= 1, "values", value, "from 0 to 1")
-    require(0 < confidence < 1, "confidence", confidence, "above 0 and below 1")
     n = len(values)
     if not n:
         return Clustered(math.nan, 0, 0, math.nan, math.nan, 0.0, 1.0)
     mean = math.fsum(values) / n
     count, binary = len({*clusters}), different <= {0, 1}
     if count == 1:
-        low, high = wilson(mean, 1, confidence) if n == 1 else (0.0, 1.0)
+        low, high = wilson(mean, 1) if n == 1 else (0.0, 1.0)
         worth, freedom = (1.0, math.inf) if n == 1 else (0.0, 0.0)
         return Clustered(mean, n, 1, math.nan, math.nan, low, high, worth, freedom)
     squares = math.fsum((value - mean) ** 2 for value in values)
@@ -205,12 +199,12 @@ def clustered(
         less = min(1.0, independent * n / (mean * (1 - mean)))
     if count == n:
         worth = float(n) if less == 1 else n * (telling + 0.5) / (telling * less + 0.5)
-        quantile, freedom = NormalDist().inv_cdf(0.5 + confidence / 2), math.inf
+        quantile, freedom = NormalDist().inv_cdf(0.975), math.inf
     else:
         most = sum(size**2 for size in sizes.values()) / n
         taken = (telling * max(1.0, effect) * less + most) / (telling + 1) if varied else most
         worth = n / taken
-        quantile, freedom = student(0.5 + confidence / 2, count - 1), count - 1.0
+        quantile, freedom = student(0.975, count - 1), count - 1.0
     low, high = _score_interval(min(worth, mean * worth), worth, quantile)
     return Clustered(mean, n, count, error, effect, low, high, worth, freedom)
 

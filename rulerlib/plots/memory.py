@@ -33,8 +33,6 @@ _LINES = {
     ORACLE: ("#009E73", "-", "oracle: the facts given"),
 }
 
-_WHAT = {"em_norm": "exact match, normalized", "em_raw": "exact match, raw", "f1": "F1 of words"}
-
 # Panels of a figure of capacity, and how its sentences begin.
 _CAPACITY = {"em_norm": "answered rightly", "recall_at_5": "recall at 5"}
 _OF_CAPACITY = {"recall_at_5": "Recall at 5", "em_norm": "The share of right answers"}
@@ -91,12 +89,9 @@ def _below(figure: Any, drawn: Sequence[Any], words: str) -> None:
 
 
 def matrix(
-    table: pd.DataFrame,
-    floors: pd.DataFrame | None = None,
-    measure: str = "em_norm",
-    title: str | None = None,
+    table: pd.DataFrame, floors: pd.DataFrame | None = None, title: str | None = None
 ) -> base.Figure:
-    """Return a figure of all presets by suite: a dot for each, with its interval.
+    """Return a figure of the exact matches of all presets by suite: dots with their intervals.
 
     Lines stand at chance, at the constant answer, and at the oracle where it was asked.
 
@@ -106,8 +101,6 @@ def matrix(
         From `rulerlib.analysis.memory.table`, of one model and one language.
     floors
         From `rulerlib.analysis.memory_pairs.floors`, of the same questions.
-    measure
-        ``"em_norm"``, ``"em_raw"`` or ``"f1"``.
 
     Raises
     ------
@@ -128,20 +121,18 @@ def matrix(
     figure, drawn = _panels(rows, names)
     for axes, suite, part in drawn:
         places = [names.index(name) for name in part["name"]]
-        base.dots(axes, places, *(part[column] for column in _with_ends(measure)))
-        for name, level in _levels(part, floors, suite, measure).items():
+        base.dots(axes, places, *(part[column] for column in _with_ends("em_norm")))
+        for name, level in _levels(part, floors, suite).items():
             colour, dashes, words = _LINES[name]
             axes.axvline(level, color=colour, linestyle=dashes, linewidth=1, label=words)
         axes.set_title(f"{suite}\n{base.said_n(part)}", fontsize=9)
         axes.set_xlim(-0.03, 1.03)
-    what = _WHAT.get(measure, measure)
-    _below(figure, [axes for axes, *_ in drawn], f"{what} (bar: 95 % interval)")
-    return base.done(figure, matrix, matrix_in_words(table, floors, measure), title)
+    words = "exact match, normalized (bar: 95 % interval)"
+    _below(figure, [axes for axes, *_ in drawn], words)
+    return base.done(figure, matrix, matrix_in_words(table, floors), title)
 
 
-def _levels(
-    part: pd.DataFrame, floors: pd.DataFrame | None, suite: str, measure: str
-) -> dict[str, float]:
+def _levels(part: pd.DataFrame, floors: pd.DataFrame | None, suite: str) -> dict[str, float]:
     """Return where lines stand in the panel of a suite, by their names in `_LINES`."""
     levels = {}
     if floors is not None and len(floors):
@@ -151,27 +142,25 @@ def _levels(
             rows = rows[rows[name].isin(part[name])] if name in rows and name in part else rows
         levels = {name: float(rows[name].mean()) for name in _FLOORS if rows[name].notna().any()}
     oracle = part[part["name"] == ORACLE]
-    return levels | ({ORACLE: float(oracle[measure].mean())} if len(oracle) else {})
+    return levels | ({ORACLE: float(oracle["em_norm"].mean())} if len(oracle) else {})
 
 
-def matrix_in_words(
-    table: pd.DataFrame, floors: pd.DataFrame | None = None, measure: str = "em_norm"
-) -> str:
+def matrix_in_words(table: pd.DataFrame, floors: pd.DataFrame | None = None) -> str:
     """Return which presets are clearly above what can be had for nothing, suite by suite."""
     sentences = []
     for suite, part in base.by_name(_named(table), "panel").items():
-        part = part[part[measure].notna()]
+        part = part[part["em_norm"].notna()]
         if part.empty:
             sentences.append(f"{suite}: not measured.")
             continue
-        levels = _levels(part, floors, suite, measure)
+        levels = _levels(part, floors, suite)
         ceiling = f"with the facts given {percent(levels[ORACLE])}; " if ORACLE in levels else ""
         free = [levels[name] for name in _FLOORS if name in levels]
         if not free:
-            shares = dict(zip(part["name"], part[measure], strict=True))
+            shares = dict(zip(part["name"], part["em_norm"], strict=True))
             sentences.append(f"{suite}: {ceiling}{ranked(shares, 'presets')}.")
             continue
-        above = part.loc[part[f"{measure} low"] > max(free), "name"].tolist()
+        above = part.loc[part["em_norm low"] > max(free), "name"].tolist()
         which = (
             f"{listed(above, 8)} are" if len(above) > 1 else f"{''.join(above) or 'no preset'} is"
         )

@@ -133,15 +133,7 @@ def write(
 
 @contextlib.contextmanager
 def _replacing(target: Path, out: str) -> Iterator[Path]:
-    """Yield a new folder beside ``target``, which takes its place when all is written.
-
-    Raises
-    ------
-    BusyError
-        If another process is writing it.
-    ParameterError
-        If it holds something else, or cannot be replaced; what was there stays.
-    """
+    """Yield a new folder beside ``target``, which takes its place when all is written."""
     fixed = os.path.ismount(target) or target == Path.cwd()
     require(not fixed, "out", out, "a folder that can be renamed: no mount point, and not '.'")
     with alone(target):

@@ -115,13 +115,7 @@ def released_drop(**parameters: Any) -> Any:
 
 
 def _ask(template: str | None) -> Any:
-    """Return a solver that lets each answer be as long as its task has room for.
-
-    Parameters
-    ----------
-    template
-        See `rulerlib.export.inspect_ai.Posed`.
-    """
+    """Return a solver that lets each answer be as long as its task has room for."""
 
     async def solve(state: Any, generate: Any) -> Any:
         about = state.metadata

@@ -276,46 +276,23 @@ def _about(sample: Sample, length: int | None) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class _Feed:
-    """How a question becomes messages.
+    """How a question becomes messages."""
 
-    Attributes
-    ----------
-    format, counted
-        What is counted around a question, by which tokenizer; None where nothing is counted.
-    chat
-        Whether a chat template is applied; a server always does, as far as we know.
-    split
-        Whether the system's part is a message of its own.
-    more
-        How many tokens that takes more than one message does, at least 0.
-    thinks, template
-        Whether the template has begun the thinking; and see `Posed`.
-    """
-
+    # What is counted around a question, by which tokenizer; None where nothing is counted.
     format: PromptFormat
     counted: Any = None
+    # Whether a chat template is applied; a server always does, as far as we know.
     chat: bool = True
+    # Whether the system's part is a message of its own, and how many tokens that takes more.
     split: bool = True
     more: int = 0
+    # Whether the template has begun the thinking; and see `Posed`.
     thinks: bool = False
     template: str | None = None
 
     @classmethod
     def of(cls, provider: str, chosen: AskedParameters, local: str | None, needed: bool) -> _Feed:
-        """Return how questions are fed to a model.
-
-        Parameters
-        ----------
-        provider, local
-            See `pose`.
-        needed
-            Whether a length has to be counted.
-
-        Raises
-        ------
-        ParameterError
-            If there is no tokenizer and one is needed, or the format does not go with it.
-        """
+        """Return how questions are fed to a model; ``needed``: whether a length is counted."""
         name, here = chosen.tokenizer or local, provider == LOCAL
         elsewhere = "given (-T tokenizer=NAME), because the model does not run on this machine"
         require(name or not needed, "tokenizer", name, elsewhere)
@@ -360,13 +337,7 @@ class _Feed:
 
 
 def _template(frame: Frame, before: str, middle: str) -> str:
-    """Return a chat template that writes what a frame does.
-
-    Parameters
-    ----------
-    before, middle
-        What stands before and after a system message. All of them are written as one.
-    """
+    """Return a chat template that writes what a frame does, and what is around a system message."""
 
     def literal(text: str) -> str:
         return "{{ " + json.dumps(text, ensure_ascii=False) + " }}"

@@ -173,13 +173,7 @@ class MarkedPrompt(_Shown):
 
 
 def _bounds(sample: Sample, frame: Frame, filler: str) -> list[tuple[int, str]]:
-    """Return for each stretch of the fed text where it begins and what it is, by rising start.
-
-    Parameters
-    ----------
-    filler
-        What stands between the needles, a key of ``PARTS``.
-    """
+    """Return where each stretch of the fed text begins and what it is; needles stand in filler."""
     begin, end = len(frame.before), len(frame.before) + len(sample.input)
     parts = sample.parts
     bounds = [(0, "template"), (begin, "instruction")]

@@ -308,6 +308,6 @@ def _cell(settings: Any) -> Cell:
         about["decoding"] = Decoding(**drawn, tokens_to_generate=room)
         about["format"] = PromptFormat.from_settings(about["format"])
         return Cell(**about)
-    except (AttributeError, KeyError, TypeError, ValueError) as error:
+    except (AttributeError, KeyError, RecursionError, TypeError, ValueError) as error:
         shown = shortened(settings)
         raise DataError(f"{SETTINGS}: {shown} are no settings of a cell ({error!r}).") from error

@@ -11,7 +11,7 @@ import pytest
 from helpers_tasks import check_lengths
 from hypothesis import given
 from hypothesis import strategies as st
-from test_languages import GERMAN
+from test_languages import OUTSIDE
 
 from rulerlib import analysis, languages
 from rulerlib.dataset import Dataset
@@ -130,14 +130,8 @@ def test_a_share_that_cannot_be_is_refused(present):
         resolve("niah_single_1", present=present)
 
 
-def test_a_pack_without_the_wording_is_named(tmp_path, words):
-    (tmp_path / "de").mkdir()
-    for name, text in {"adjectives": "rot blau alt neu", "nouns": "haus boot tisch berg"}.items():
-        (tmp_path / "de" / f"{name}.txt").write_text(text)
-    (tmp_path / "de" / "language.toml").write_text(GERMAN, encoding="utf-8")
-    (tmp_path / "de" / "essays").mkdir()
-    (tmp_path / "de" / "essays" / "1.txt").write_text("Titel\n\nEs fiel Schnee. Es war kalt.")
-    pack = languages.read_pack(tmp_path / "de")
+def test_a_pack_without_the_wording_is_named(words):
+    pack = languages.read_pack(OUTSIDE)
     with pytest.raises(DataError, match=r"absent\.toml: \[absent\] is missing, which needles"):
         Dataset("niah_single_1", 600, pack, words, knobs={"present": 0.5})
 

@@ -19,14 +19,12 @@ import rulerlib
 from conftest import ROOT, python
 from rulerlib import dataset as dataset_module
 from rulerlib import languages
-from rulerlib.dataset import FIRST_PROBES, PROBES, Dataset
+from rulerlib.dataset import PROBES, Dataset
 from rulerlib.errors import ParameterError, RulerError, RunMismatchError
 from rulerlib.prompts import PromptFormat
 from rulerlib.samples import Sample
 from rulerlib.store.questions import METADATA, write
-from rulerlib.tasks import RULER, TASKS, names, resolve
-from rulerlib.tasks.family import BESIDE
-from rulerlib.tasks.niah import Needles
+from rulerlib.tasks import TASKS, names
 from rulerlib.texts import digest
 
 VARIANTS = [name for name, task in TASKS.items() if task.family.name == "niah"]
@@ -150,24 +148,6 @@ def test_a_few_trial_drafts_tell_as_much_as_all(kind, language, request, monkeyp
     few = [told(name) for name in kinds]
     monkeypatch.setattr("rulerlib.dataset.FIRST_PROBES", PROBES)
     assert [told(name) for name in kinds] == few
-
-
-def test_far_from_the_smallest_length_few_drafts_are_drawn(monkeypatch):
-    drawn = []
-    plan = Needles.plan
-
-    def counted(self, index, rng, queries):
-        drawn.append(index)
-        return plan(self, index, rng, queries)
-
-    monkeypatch.setattr(Needles, "plan", counted)
-    data = made("niah_single_2", 1024)
-    assert drawn == [*range(FIRST_PROBES)]
-    drawn.clear()
-    with pytest.raises(ParameterError) as caught:
-        made("niah_single_2", data.tokens_to_generate + 8)
-    made("niah_single_2", smallest_of(caught.value))
-    assert {*drawn} == {*range(PROBES)}
 
 
 # --- On disk --------------------------------------------------------------------------------
@@ -391,40 +371,6 @@ def test_bad_names(chosen, sentence):
     with pytest.raises(ParameterError) as caught:
         names(chosen, "niah")
     assert sentence in str(caught.value)
-
-
-def test_the_table_holds_ruler_s_settings():
-    expected = {
-        "niah_single_1": ("noise", "words", "numbers", 1, 1, 1),
-        "niah_single_2": ("essay", "words", "numbers", 1, 1, 1),
-        "niah_single_3": ("essay", "words", "uuids", 1, 1, 1),
-        "niah_multikey_1": ("essay", "words", "numbers", 4, 1, 1),
-        "niah_multikey_2": ("needle", "words", "numbers", 1, 1, 1),
-        "niah_multikey_3": ("needle", "uuids", "uuids", 1, 1, 1),
-        "niah_multivalue": ("essay", "words", "numbers", 1, 4, 1),
-        "niah_multiquery": ("essay", "words", "numbers", 4, 1, 4),
-    }
-    for name, row in expected.items():
-        task = resolve(name)
-        assert tuple(task.settings().values())[:6] == row
-        assert (task.tokens_to_generate, task.scoring.primary) == (128, "all_match")
-    assert {name for name in VARIANTS if name in RULER} == set(expected)
-    assert {name: row.category for name, row in TASKS.items() if row.category == BESIDE} == (
-        dict.fromkeys(
-            ["niah_single_4", "niah_multivalue_2", "niah_multiquery_2", "passkey", "niah_vanilla",
-             "vt_2", "fwe_2"],
-            "beside RULER",
-        )
-    )  # fmt: skip
-    assert (len(RULER), names("ruler"), names("all")) == (13, [*RULER], [*TASKS])
-    assert names("ruler", "niah") == [*expected]
-    assert [*TASKS][:13] == [*RULER]
-    assert resolve("vt_2").settings() == {
-        **resolve("vt").settings(),
-        "num_chains": 2,
-        "num_hops": 2,
-    }
-    assert resolve("fwe_2").settings() == {**resolve("fwe").settings(), "alpha": 3.5}
 
 
 # --- The ground floor -----------------------------------------------------------------------

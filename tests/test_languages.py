@@ -1,12 +1,13 @@
 """Language packs: the same keys in each, honest word lists, prose that hides no needle.
 
-And a third language, made here as pure data, runs through every NIAH variant.
+A third language, from outside, is tried in test_doors.py.
 """
 
 from __future__ import annotations
 
 import itertools
 import re
+import shutil
 import tomllib
 from collections import Counter
 from pathlib import Path
@@ -21,76 +22,14 @@ from rulerlib.texts import sentences
 CODES = languages.available()
 HERE = Path(languages.__file__).parent
 
-GERMAN = '''
-code = "de"
-name = "Deutsch"
-noise = "Das Gras ist grün. Der Himmel ist blau. Die Sonne ist gelb. Los geht es. Hin und zurück."
-articles = ["der", "die", "das"]
-
-[list]
-separator = ", "
-last = " und "
-
-[types.numbers]
-one = { type = "Zahl", a = "Eine magische", ask = "Welche magische", it = "sie" }
-many = { type = "Zahlen", a = "Magische", ask = "Welche magischen", it = "sie" }
-
-[types.words]
-one = { type = "Wort", a = "Ein magisches", ask = "Welches magische", it = "es" }
-many = { type = "Wörter", a = "Magische", ask = "Welche magischen", it = "sie" }
-
-[types.uuids]
-one = { type = "UUID", a = "Eine magische", ask = "Welche magische", it = "sie" }
-many = { type = "UUIDs", a = "Magische", ask = "Welche magischen", it = "sie" }
-
-[niah]
-needle = "Aus der Reihe der magischen {type}: {key} hat {value}."
-
-[niah.one]
-template = """
-{a} {type} steht im Text. Merke {it} dir.
-{context}
-{ask} {type} hat {query} im Text?"""
-answer_prefix = " {query} hat:"
-
-[niah.many]
-template = """
-{a} {type} stehen im Text. Merke {it} dir.
-{context}
-{ask} {type} haben {query} im Text?"""
-answer_prefix = " {query} haben:"
-'''
+OUTSIDE = Path(__file__).parent / "outside" / "language"
+WORDING = (OUTSIDE / "language.toml").read_text("utf-8")
 
 
 @pytest.fixture
-def german(tmp_path) -> Path:
-    """A language of one TOML file and three kinds of texts."""
-    folder = tmp_path / "de"
-    (folder / "essays").mkdir(parents=True)
-    (folder / "language.toml").write_text(GERMAN, encoding="utf-8")
-    adjectives = ["rot", "blau", "grün", "alt", "neu", "groß", "klein", "hell", "rund", "flach"]
-    nouns = [
-        "baum",
-        "haus",
-        "boot",
-        "tisch",
-        "stuhl",
-        "ofen",
-        "berg",
-        "wald",
-        "feld",
-        "bach",
-        "dorf",
-        "turm",
-        "tür",
-        "brot",
-    ]
-    (folder / "adjectives.txt").write_text("\n".join(adjectives), encoding="utf-8")
-    (folder / "nouns.txt").write_text("\n".join(nouns), encoding="utf-8")
-    for number in range(3):
-        prose = " ".join(f"Im Jahr {number}{i} fiel viel Schnee." for i in range(40))
-        (folder / "essays" / f"{number}.txt").write_text(f"Titel\n\n{prose}\n", encoding="utf-8")
-    return folder
+def norwegian(tmp_path) -> Path:
+    """A copy of the pack from outside."""
+    return Path(shutil.copytree(OUTSIDE, tmp_path / "nb"))
 
 
 def shape(table: dict, path: tuple[str, ...] = ()) -> set[tuple[str, ...]]:
@@ -268,11 +207,11 @@ def test_no_word_of_the_packs_own_prose_is_foreign(code):
     assert not pack.foreign & {*prose, *pack.adjectives, *pack.nouns}
 
 
-def test_a_pack_may_say_which_words_are_foreign(german):
-    plain = languages.read_pack(german)
+def test_a_pack_may_say_which_words_are_foreign(norwegian):
+    plain = languages.read_pack(norwegian)
     assert plain.foreign == frozenset()
-    (german / "foreign.txt").write_text("night\nsilver\n", encoding="utf-8")
-    other = languages.read_pack(german)
+    (norwegian / "foreign.txt").write_text("night\nsilver\n", encoding="utf-8")
+    other = languages.read_pack(norwegian)
     assert other.foreign == {"night", "silver"}
     # They decide one task alone; the others stay what they are.
     assert other.fingerprint == plain.fingerprint
@@ -311,59 +250,59 @@ def test_unknown_languages_are_refused(code, hint):
     ("change", "sentence"),
     [
         (("noise = ", "silence = "), "'noise' is missing"),
-        (("[types.uuids]", "[types.ids]"), "[types.uuids] needs 'one' and 'many'"),
-        (('code = "de"', 'code = "de'), "cannot be read as a language pack"),
+        (("uuids.one", "uuids.two"), "[types.uuids] needs 'one' and 'many'"),
+        (('code = "nb"', 'code = "nb'), "cannot be read as a language pack"),
     ],
 )
-def test_an_incomplete_pack_is_named(change, sentence, german):
-    (german / "language.toml").write_text(GERMAN.replace(*change), encoding="utf-8")
+def test_an_incomplete_pack_is_named(change, sentence, norwegian):
+    (norwegian / "language.toml").write_text(WORDING.replace(*change), encoding="utf-8")
     with pytest.raises(DataError) as caught:
-        languages.read_pack(german)
-    assert str(caught.value).startswith(f"{german / 'language.toml'}: ")
+        languages.read_pack(norwegian)
+    assert str(caught.value).startswith(f"{norwegian / 'language.toml'}: ")
     assert sentence in str(caught.value)
 
 
-def test_a_missing_template_is_named(german, words):
-    (german / "language.toml").write_text(
-        GERMAN.replace("[niah.many]", "[niah.lots]"), encoding="utf-8"
+def test_a_missing_template_is_named(norwegian, words):
+    (norwegian / "language.toml").write_text(
+        WORDING.replace("[niah.many]", "[niah.lots]"), encoding="utf-8"
     )
-    pack = languages.read_pack(german)
+    pack = languages.read_pack(norwegian)
     assert Dataset("niah_single_1", 600, pack, words)[0].outputs
     with pytest.raises(DataError, match=r"language\.toml: \[niah\.many\.template\] is missing\."):
         Dataset("niah_multivalue", 600, pack, words)
 
 
 @pytest.mark.parametrize("section", languages.SECTIONS)
-def test_a_section_may_stand_in_a_file_of_its_own(section, german):
-    plain, file = languages.read_pack(german), german / f"{section}.toml"
+def test_a_section_may_stand_in_a_file_of_its_own(section, norwegian):
+    plain, file = languages.read_pack(norwegian), norwegian / f"{section}.toml"
     for read in (plain.section, lambda name: plain.text(name, "ask")):
         with pytest.raises(DataError, match=rf"{section}\.toml: \[{section}[\w.]*\] is missing,"):
             read(section)
     file.write_text('ask = "Wer war in {town}?"\nnames = ["Ada"]', encoding="utf-8")
-    pack = languages.read_pack(german)
+    pack = languages.read_pack(norwegian)
     assert pack.section(section)["names"] == ["Ada"]
     assert pack.fill(section, "ask", town="Ulm") == "Wer war in Ulm?"
     # What is made with it cites it; the tasks that do without stay what they are.
     assert pack.fingerprint == plain.fingerprint
     file.write_text("ask = ", encoding="utf-8")
     with pytest.raises(DataError, match=rf"{section}\.toml: cannot be read as the section"):
-        languages.read_pack(german)
+        languages.read_pack(norwegian)
 
 
-@pytest.mark.parametrize("name", ["nouns.txt", "adjectives.txt", "refusals.txt", "essays/1.txt"])
-def test_a_text_that_is_not_utf_8_is_named(name, german):
-    path = german / name
+@pytest.mark.parametrize("name", ["foreign.txt", "refusals.txt", "essays.txt"])
+def test_a_text_that_is_not_utf_8_is_named(name, norwegian):
+    path = norwegian / name
     path.write_bytes("Tür".encode("latin-1"))
     with pytest.raises(DataError) as caught:
-        getattr(languages.read_pack(german), name.partition(".")[0].partition("/")[0])
+        getattr(languages.read_pack(norwegian), name.partition(".")[0].partition("/")[0])
     assert str(caught.value).startswith(f"{path}: cannot be read ('utf-8' codec")
 
 
-def test_a_pack_that_is_not_utf_8_or_nested_too_deep_is_named(german):
-    for content in (GERMAN.encode("latin-1"), b"code = " + b"[" * 100_000):
-        (german / "language.toml").write_bytes(content)
+def test_a_pack_that_is_not_utf_8_or_nested_too_deep_is_named(norwegian):
+    for content in (WORDING.encode("latin-1"), b"code = " + b"[" * 100_000):
+        (norwegian / "language.toml").write_bytes(content)
         with pytest.raises(DataError, match=r"language\.toml: cannot be read as a language pack"):
-            languages.read_pack(german)
+            languages.read_pack(norwegian)
 
 
 # --- A third language -----------------------------------------------------------------------

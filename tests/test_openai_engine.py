@@ -253,14 +253,6 @@ def holding(count):
     return plan
 
 
-@pytest.mark.parametrize(("options", "most"), [({"concurrency": 5}, 5), ({}, 64)])
-def test_so_many_requests_at_a_time(serve, options, most):
-    plan = holding(most)
-    plan.server = server = serve(plan)
-    list(load(server, timeout=120.0, **options).generate(asked(most + 15)))
-    assert server.most == most
-
-
 def test_so_many_tokens_at_a_time(serve):
     requests = [
         Request(f"{number} " + "ord " * (20 * (number % 4)), False, 10) for number in range(16)
@@ -858,14 +850,3 @@ def test_a_server_that_answers_drop_by_drop_is_not_waited_for(serve, monkeypatch
         in_order(model, asked(1))
     one_sentence(error)
     assert time.monotonic() - begin < 5
-
-
-def test_half_a_character_is_counted_and_sent_as_a_question_mark(serve, bytelevel):
-    """A tokenizer takes none, nor does the line."""
-    server = serve(lambda *_: changed(choices=[{"text": "12 \ud83d"}], usage=None))
-    model = load(server, retries=0)
-    model.__dict__["tokenizer"] = bytelevel
-    in_order(load(server, retries=0), [Request("a\ud83d", False, 9)])
-    assert server.bodies[0]["prompt"] == "a?"
-    (made,) = in_order(model, [Request("a", False, 9)])
-    assert made.tokens == bytelevel.count("12 ?")

@@ -92,25 +92,6 @@ def test_settings_stand_beside(dataset, output):
     assert not {"cell", "stop", "system_prompt"} & beside.keys()
 
 
-def test_what_few_runs_have_stands_beside_where_they_have_it(dataset, output):
-    predict(
-        dataset, Parrot(), output, PromptFormat(stop=("\n",)), Decoding(0.5, seed=3),
-        cell={"task": "niah_single_2"},
-    )  # fmt: skip
-    beside = json.loads(output.with_suffix(".settings.json").read_text(encoding="utf-8"))
-    assert beside["stop"] == ["\n"]
-    assert beside["decoding"] == {"temperature": 0.5, "top_p": 1.0, "seed": 3}
-    assert beside["cell"] == {"task": "niah_single_2"}
-
-
-def test_what_the_engine_says_of_decoding_stands_beside(dataset, output):
-    model = Parrot()
-    model.decoding = lambda wanted: {"beams": 4}
-    predict(dataset, model, output)
-    beside = json.loads(output.with_suffix(".settings.json").read_text(encoding="utf-8"))
-    assert beside["decoding"] == {"beams": 4}
-
-
 def test_stop_strings_and_decoding_reach_the_engine(dataset, output):
     asked = []
 
@@ -332,17 +313,6 @@ def test_an_engine_is_closed_at_once_when_something_fails(dataset, output, monke
 # --- Other settings --------------------------------------------------------------------------
 
 
-def test_a_run_without_answers_takes_new_settings(dataset, output):
-    class Broken(Parrot):
-        def generate(self, *_, **__):
-            raise RuntimeError("no memory")
-
-    with pytest.raises(RuntimeError):
-        predict(dataset, Broken(dtype="bfloat16"), output)
-    predict(dataset, Parrot(), output)
-    assert len(read_predictions(output)) == COUNT
-
-
 # --- Chat and thinking -----------------------------------------------------------------------
 
 
@@ -441,20 +411,6 @@ def test_thinking_has_its_own_room_and_is_asked_for(tmp_path):
         thinking_run(tmp_path, ("8", 1, True), replace(thinks, thinking_tokens=51))
 
 
-def test_room_for_thinking_counts_against_the_limit(tmp_path):
-    longest = max(sample.length for sample in some_samples(2))
-    # Counted by the dataset for this very frame, so that the sum is exact.
-    for limit, fits in ((longest + 50, True), (longest + 49, False)):
-        model = Thinker(("8", 1, True), limit=limit)
-        options = {"answer_prefix": "user", "model": model}
-        if fits:
-            thinking_run(tmp_path, None, **options)
-            (tmp_path / "pred.jsonl").unlink()
-        else:
-            with pytest.raises(ParameterError, match=f"length is {longest + 50}, .*{limit}"):
-                thinking_run(tmp_path, None, **options)
-
-
 def test_nobody_says_how_much_room_a_dataset_for_thinking_needs(tmp_path):
     about = {"answer_prefix": "user", "thinking": True}
     with pytest.raises(ParameterError, match="thinking_tokens is 0, but must be at") as error:
@@ -496,18 +452,6 @@ def test_truncation_that_is_allowed_stands_in_every_record(dataset, output):
     predict(dataset, Parrot(limit=limit), output, allow_truncation=True)
     for sample, record in zip(some_samples(COUNT), read_predictions(output), strict=True):
         assert record.truncation == (limit - 16 if sample.length > limit else -1)
-
-
-@pytest.mark.parametrize("allow", [True, False])
-def test_an_answer_needs_less_than_the_limit(dataset, output, allow):
-    with pytest.raises(ParameterError, match="tokens_to_generate is 64"):
-        predict(
-            dataset,
-            Unloadable(limit=64),
-            output,
-            decoding=Decoding(tokens_to_generate=64),
-            allow_truncation=allow,
-        )
 
 
 # --- Files of others, and damaged ones -------------------------------------------------------
@@ -613,25 +557,6 @@ def test_a_full_disk_is_one_sentence_and_loses_nothing(dataset, output, whole, m
     assert output.read_bytes() == whole
 
 
-@pytest.mark.parametrize("place", ["/proc/nope/x.jsonl", "folder"])
-def test_an_output_that_cannot_be_written(tmp_path, dataset, place):
-    if place == "folder":
-        (tmp_path / "file").write_text("")
-        place = tmp_path / "file" / "x.jsonl"
-    with pytest.raises(ParameterError, match="output is") as error:
-        predict(dataset, Unloadable(), place)
-    one_sentence(error)
-
-
-def test_the_bar_reaches_its_end(dataset, output):
-    from rulerlib.progress import Progress
-
-    for resumed in (False, True):
-        bar = Progress(COUNT * 2.5, "x", quiet=True)
-        predict(dataset, Unloadable() if resumed else Parrot(), output, progress=bar, weight=2.5)
-        assert bar.done == COUNT * 2.5
-
-
 # --- Shared contexts and haystacks -----------------------------------------------------------
 
 
@@ -684,18 +609,6 @@ def test_of_one_haystack_the_deeper_needles_are_read_first(tmp_path, output):
         return sum(map(len, prompts)) - sum(map(same_beginning, itertools.pairwise(prompts)))
 
     assert unread(texts) < unread(list(depths))
-
-
-def test_a_context_stays_together_in_any_order(tmp_path, output):
-    data = Dataset("niah_multikey_1", 2000, "da", "words", num_samples=12, queries_per_context=4)
-    engine = Flock()
-    path = questions.write(data, tmp_path / "data")
-    predict(path, engine, output)
-    contexts = [
-        next(one.context_id for one in data if prompt.startswith(one.input))
-        for prompt in engine.asked
-    ]
-    assert contexts == sorted(contexts)
 
 
 # --- Several answers to each question --------------------------------------------------------

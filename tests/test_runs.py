@@ -236,14 +236,6 @@ def test_checkpoints_of_one_name_have_places_of_their_own(tiny, tmp_path):
     assert {*table["model"]} == named
 
 
-def test_cutting_prompts_is_told_apart_where_it_can_happen(tiny, tmp_path):
-    limit = run(tiny, tmp_path).loaded_engine.limit
-    cut = run(tiny, tmp_path, length=2 * limit, num_lengths=3, allow_truncation=True)
-    assert [cell.allow_truncation for cell in cut.cells] == [False, False, True]
-    # What fits is the same cell as without it, and is not asked again.
-    assert run(tiny, tmp_path, length=limit, num_lengths=2).cells == cut.cells[:2]
-
-
 @pytest.mark.filterwarnings("ignore:.*the haystack repeats its texts")
 def test_a_run_says_how_often_its_haystack_repeats_a_sentence(tiny, tmp_path):
     """Beside the answers; those that were begun without it go on."""
@@ -265,30 +257,6 @@ def test_a_run_says_how_often_its_haystack_repeats_a_sentence(tiny, tmp_path):
     assert len(read_predictions(more.answers(more.cells[1]))) == 3
     now = json.loads(prose.read_text("utf-8"))
     assert {name: now[name] for name in now if name not in ("sha256", "num_answers")} == written
-
-
-def test_several_answers_and_more_room_reach_every_record(tiny, tmp_path):
-    several = Decoding(temperature=1.0, seed=1, samples=3, tokens_to_generate=5)
-    made = run(tiny, tmp_path, decoding=several, num_samples=2)
-    made.predict()
-    records = [record for _, record in made.predictions()]
-    assert [(record.index, record.repeat) for record in records] == [
-        (index, repeat) for index in range(2) for repeat in range(3)
-    ]
-    assert len({record.pred for record in records}) > 2
-    assert max(record.others["tokens_generated"] for record in records) == 5
-    assert [row["tokens to generate"] for row in made.overview()] == [5]
-    # The room that is not needed is the haystack's.
-    (usual,) = run(tiny, tmp_path).make_data()
-    (short,) = made.make_data()
-    assert usual != short
-    longest = [max(sample.length for sample in read(path, Sample)) for path in (usual, short)]
-    assert max(longest) <= 600
-    assert min(longest) > 550
-    # Answers to one question are not independent, and the interval knows.
-    analysis = pytest.importorskip("rulerlib.analysis")
-    (row,) = analysis.accuracy(analysis.scores(made.predictions())).to_dict("records")
-    assert (row["n"], row["contexts"]) == (6, 2)
 
 
 # A few tokens of each answer tell as much as all of them would.
@@ -396,19 +364,6 @@ def test_a_study_has_each_setting_at_each_length_that_it_fits(tiny, tmp_path):
 
 
 # --- Texts of the user's own -------------------------------------------------------------------
-
-
-def test_common_words_can_be_those_of_ones_own_texts(tiny, tmp_path):
-    path = tmp_path / "words.txt"
-    words = [a + b + c for a in "bdfgklmnprst" for b in "aeiou" for c in "klmnrstv"]
-    path.write_text(" ".join(words), encoding="utf-8")
-    more = {"tasks": "cwe", "length": LIMIT, "num_samples": 1, "texts": str(path)}
-    made = run(tiny, tmp_path, knobs={"words": "text", "num_cw": 3}, **more)
-    [sample] = made.dataset(made.cells[0])
-    assert set(sample.outputs) <= set(words)
-    assert "texts=words.txt-" in made.cells[0].label
-    with pytest.raises(ParameterError, match="left out"):
-        run(tiny, tmp_path, **more)
 
 
 def test_cleaned_texts_have_a_folder_of_their_own(tiny, tmp_path):
@@ -596,19 +551,6 @@ def test_nvidias_files_are_run_as_they_are(served, tmp_path):
     assert run.example().input.startswith("niah_single_1 512")
 
 
-def test_a_choice_among_the_files(served, tmp_path):
-    nvidia_tree(tmp_path / "theirs")
-    assert asked(Run(**served, tasks="qa_1", data="theirs")) == [("qa_1", 512), ("qa_1", 1024)]
-    one = tmp_path / "theirs" / "synthetic" / "512" / "data" / "qa_1" / "validation.jsonl"
-    assert asked(Run(**served, tasks="all", data=str(one))) == [("qa_1", 512)]
-    # Outside of such a tree, the length is that of the longest sample.
-    other = tmp_path / "mine" / "qa_1" / "validation.jsonl"
-    other.parent.mkdir(parents=True)
-    other.write_bytes(one.read_bytes())
-    assert asked(Run(**served, tasks="all", data=str(other))) == [("qa_1", 503)]
-    assert len([*Run(**served, tasks="qa_1", data="theirs", num_samples=2).overview()]) == 2
-
-
 def test_the_inference_notebook_knows_the_parameters_of_a_run():
     notebook = json.loads((ROOT / "notebooks" / "inference.ipynb").read_text("utf-8"))
     (source,) = [
@@ -628,19 +570,6 @@ def test_the_inference_notebook_knows_the_parameters_of_a_run():
     }  # fmt: skip
     with pytest.raises(ParameterError, match="did you mean 'tasks'"):
         Run.from_notebook({"tasks": "vt", "taks": "vt"})
-
-
-def test_all_of_rulers_tasks_can_be_asked_in_another_wording(served):
-    names = dict(served, tasks="vt,niah_single_1", paraphrase=2)
-    cells = Run.from_notebook(names).cells
-    assert {cell.label for cell in cells} == {"vt+paraphrase=2", "niah_single_1+paraphrase=2"}
-    assert {cell.label for cell in Run.from_notebook({**names, "paraphrase": 0}).cells} == {
-        "vt", "niah_single_1",
-    }  # fmt: skip
-    with pytest.raises(ParameterError, match="paraphrase is 4, but must be at most 3, as many as"):
-        Run.from_notebook({**names, "paraphrase": 4})
-    with pytest.raises(ParameterError, match="knob is 'paraphrase', but must be one of"):
-        Run.from_notebook({**names, "tasks": "drop_1"})
 
 
 def test_a_notebooks_flat_parameters_become_two_values(notebook):

@@ -250,48 +250,12 @@ def test_a_prediction_knows_the_parts_of_its_prompt():
     assert len(Prediction(0, "a is 7", ["7"], "7").parts) == 0
 
 
-@pytest.mark.parametrize(
-    ("data", "what"),
-    [
-        ({}, "no list"),
-        ([[]], "no object with role, start and end"),
-        ([{"role": "needle", "start": [0]}], "no object with role, start and end"),
-        ([{"role": "needle", "start": [0], "end": [1, 2]}], "fields of unequal length"),
-        ([{"role": "needle", "start": 0, "end": 1}], "fields of unequal length"),
-        ([{"role": 3, "start": [0], "end": [1]}], "fields of unequal length"),
-        ([{"role": "needle", "start": [0], "end": [1], "depth": []}], "fields of unequal length"),
-        ([{"role": "needle", "start": [0], "end": [1], "depth": ["x"]}], "a depth that cannot be"),
-        ([{"role": "needle", "start": [0], "end": [1], "key": [3]}], "a key that cannot be"),
-        ([{"role": "needle", "start": [0.5], "end": [1]}], "other than whole numbers"),
-        ([{"role": "needle", "start": [True], "end": [1]}], "other than whole numbers"),
-        ([{"role": "needle", "start": [2], "end": [1]}], "does not lie within 9"),
-        ([{"role": "needle", "start": [-1], "end": [1]}], "does not lie within 9"),
-        ([{"role": "needle", "start": [0, 3], "end": [1, 10]}], "does not lie within 9"),
-    ],
-)
-def test_damaged_parts_are_named(data, what):
-    with pytest.raises(DataError, match=what):
-        Parts.from_data(data, 9)
-
-
 def test_golds_stand_only_where_there_are_any():
     bare = Sample(index=0, input="x", outputs=["a, b"])
     assert "golds" not in bare.to_dict()
     assert replace(bare, golds=[["a", "b"]]).to_dict()["golds"] == [["a", "b"]]
     assert Prediction(0).golds == []
     assert Prediction(0, others={"golds": [["a", "b"]]}).golds == [["a", "b"]]
-
-
-@pytest.mark.parametrize("golds", ["a", ["a"], [["a", 1]], [[["a"]]], {"a": []}], ids=str)
-def test_damaged_golds_are_named(golds):
-    sample = {"index": 0, "input": "x", "outputs": ["a"], "golds": golds}
-    with pytest.raises(DataError, match="the field 'golds' is"):
-        Sample.from_dict(sample)
-    prediction = {"index": 0, "outputs": ["a"], "pred": "a", "others": {"golds": golds}}
-    with pytest.raises(DataError, match="the field 'golds' is"):
-        Prediction.from_dict(prediction)
-    with pytest.raises(DataError, match="the field 'golds' is"):
-        _ = Prediction(0, others={"golds": golds}).golds
 
 
 # --- Fields within fields ---------------------------------------------------------------------

@@ -104,25 +104,6 @@ def test_special_tokens_and_their_ids(bytelevel):
     }  # fmt: skip
 
 
-def test_spaces_before_marks_go_where_a_tokenizer_asks_for_it():
-    """As in tokenizers of words; of a BPE's text, spaces would go that belong there."""
-    tokenizers = pytest.importorskip("tokenizers")
-    words = ["she", "said", "do", "n't", "!", "it", "'s", "fine", ",", ".", "'", "?", "<unk>"]
-    words += ["i", "'m", "we", "'ve", "'re"]
-    vocabulary = {word: number for number, word in enumerate(words)}
-    level = tokenizers.models.WordLevel(vocabulary, unk_token="<unk>")
-    for model in (level, tokenizers.models.BPE(vocabulary, [])):
-        backend = tokenizers.Tokenizer(model)
-        for clean_up in (True, False):
-            tokenizer = tokens.FastTokenizer(backend, "level", clean_up=clean_up)
-            expected = pytest.importorskip("transformers").PreTrainedTokenizerFast(
-                tokenizer_object=backend, clean_up_tokenization_spaces=clean_up
-            )
-            ids = [*range(len(words)), *range(len(words))[::-1]]
-            assert tokenizer.decode(ids) == expected.decode(ids)
-    assert tokens.FastTokenizer(tokenizers.Tokenizer(level), "level").decode([5, 6]) == "it 's"
-
-
 # --- Budgets --------------------------------------------------------------------------------
 
 

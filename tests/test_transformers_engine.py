@@ -22,7 +22,7 @@ from helpers_sharing import same_beginning
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
 
-from rulerlib import metrics, models, tasks, tokens  # noqa: E402
+from rulerlib import metrics, models, tasks  # noqa: E402
 from rulerlib.dataset import Dataset  # noqa: E402
 from rulerlib.errors import ParameterError  # noqa: E402
 from rulerlib.models.transformers import Engine  # noqa: E402
@@ -621,25 +621,6 @@ def test_lille_is_what_was_promised():
     engine = models.load("lille", dtype="float32")
     assert 2e6 <= sum(weight.numel() for weight in engine._model.parameters()) <= 6e6
     assert engine.limit >= 4096
-
-
-@needs_lille
-def test_lille_copies_danish_and_english_without_loss():
-    tokenizer = tokens.load("lille")
-    for text in ("Rødgrød med fløde på Ærø: 1234567.", "Grass is green.\n\nÜber 漢字 🙂"):
-        ids = tokenizer.encode(text, special=False)
-        assert tokenizer.decode(ids) == text
-        assert tokenizer.count(text) == len(ids)
-
-
-@needs_lille
-def test_lille_says_what_a_greedy_loop_says():
-    engine = models.load("lille", dtype="float32", device="cpu")
-    prompts = ["Hvad er det særlige magiske tal?", "Et af de særlige magiske tal for a-b er: 12"]
-    ends = engine._ends
-    for prompt, answer in zip(prompts, say(engine, prompts, 8), strict=True):
-        said = greedy(LILLE, ids_of(LILLE, prompt), 8, ends)
-        assert answer.text == decode(LILLE, said)
 
 
 @needs_lille

@@ -398,13 +398,13 @@ class Shared:
     def _parts(self, draft: Draft, tokens: Sequence[Locate], size: int) -> Parts:
         """Return the parts of a prompt of ``size`` characters."""
         parts, context = list[Part](), self.context
-        total, asked = max(1, context.total), {*draft.order[: draft.asked]}
+        total, needed = max(1, context.total), {*draft.order[: draft.asked]}
         places = zip(draft.needles, context.slots, context.needle_starts(), strict=True)
         for number, (needle, slot, place) in enumerate(places):
             start = len(draft.head) + place
             end = start + len(context.pieces[slot])
             value = needle.text[slice(*needle.value)] if needle.value else None
-            role, token = draft.role if number in asked else "distractor", tokens[number]
+            role, token = draft.role if number in needed else "distractor", tokens[number]
             parts.append(Part(role, start, end, needle.key, value, self._depths[number], token(0)))
             # A filling may have put a label before the needle.
             text = end - len(needle.text)
@@ -420,6 +420,6 @@ class Shared:
         if end > begin:
             parts.append(Part("context", begin, end))
         parts.append(Part("question", end, size))
-        known = [*draft.head_parts, *Parts.of(parts).columns]
+        columns = [*draft.head_parts, *Parts.of(parts).columns]
         # Those of the units are many, and who asks a question mostly does not look at them.
-        return Parts(known, lambda: self._units)
+        return Parts(columns, lambda: self._units)

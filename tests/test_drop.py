@@ -15,8 +15,6 @@ import pytest
 from helpers_model import Parrot
 from helpers_sharing import check_sharing, contexts
 from helpers_tasks import check_lengths
-from hypothesis import given
-from hypothesis import strategies as st
 
 from conftest import shared
 from rulerlib import metrics
@@ -26,7 +24,7 @@ from rulerlib.predict import predict
 from rulerlib.prompts import PromptFormat
 from rulerlib.samples import Prediction, Sample, read
 from rulerlib.store.questions import write
-from rulerlib.tasks import RULER, TASKS, names, resolve
+from rulerlib.tasks import resolve
 from rulerlib.tasks.mistakes import explain_reading as explain
 
 LANGUAGES, ROWS = ("da", "en"), ("drop_1", "drop_2", "drop_3")
@@ -357,12 +355,6 @@ def test_examples_follow_their_seed_alone():
     assert not asked & {passage for passage, _, _ in first}
 
 
-def test_one_operation_alone():
-    data = dataset("drop_2", 2500, operation="complement", fewshot=1)
-    assert {data[index].facts["operation"] for index in range(8)} == {"complement"}
-    assert "per cent" in take_apart(data[0], "en").examples[0][1].lower()
-
-
 def test_without_passages_only_the_question_is_left():
     sample = dataset("drop_2", 2500, context=False)[0]
     assert not sample.parts.of_role("document")
@@ -370,21 +362,6 @@ def test_without_passages_only_the_question_is_left():
     assert sample.golds == dataset("drop_2", 2500)[0].golds
     with pytest.raises(ParameterError, match="context=False leaves no context to share"):
         dataset("drop_2", 2500, context=False, queries_per_context=2)
-
-
-def test_a_depth_that_is_set():
-    for depth in (0, 100):
-        assert dataset("drop_2", depth=depth)[3].depths == [depth]
-
-
-def test_ruler_means_the_thirteen():
-    assert names("ruler") == list(RULER)
-    assert len(RULER) == 13
-    assert {*ROWS} == {*names("all", "drop")}
-    assert not {*ROWS} & {*RULER}
-    assert "drop_1" in TASKS
-    with pytest.raises(ParameterError, match="tasks is 'ruler', but must be 'all'"):
-        names("ruler", "drop")
 
 
 # --- The answer's line ------------------------------------------------------------------------
@@ -409,14 +386,6 @@ def test_ruler_means_the_thirteen():
 def test_the_last_answer_line(said, found):
     assert metrics.answer_line(said) == found
     assert metrics.answer_line(said.replace("nswer", "n").replace("ANSWER", "AN")) is None
-
-
-@given(st.text(st.sampled_from("Answer:* \n#5é`_>")), st.text(st.characters(codec="utf-8")))
-def test_whatever_is_said_before_the_last_line_counts(before, value):
-    value = " ".join(value.split()).strip("*_`~ \t") or "x"
-    if any(mark in value for mark in "\r\v\f\x1c\x1d\x1e\x85\u2028\u2029"):
-        value = "x"
-    assert metrics.answer_line(f"{before}\nAnswer: {value}\n") == value
 
 
 def test_a_megabyte_of_markup_takes_no_time():

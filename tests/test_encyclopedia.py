@@ -180,13 +180,6 @@ def test_paragraphs(world: World) -> None:
             assert answers[0] in entry.sentences[entry.stated[fact]]
 
 
-def test_ten_thousand_entries_have_their_own_titles_and_texts() -> None:
-    world = World("da", seed=0, num_entries=10_000)
-    entries = [world.entry(index) for index in range(10_000)]
-    assert len({entry.title for entry in entries}) == 10_000
-    assert len({entry.text for entry in entries}) == 10_000
-
-
 def test_everyone_lives_when_they_act(world: World) -> None:
     """A person named by another entry was grown up, and alive, in each year of that entry."""
     people = {

@@ -261,19 +261,6 @@ def test_common_words(common, language, form):
 
 
 @both
-def test_without_an_example_models_copy_the_beginning_of_the_list(language):
-    """As a footnote of RULER's paper says."""
-    pytest.importorskip("wordfreq")
-    record = sample("cwe", language, length=2500, few_shot=False)
-    (context,) = record.parts.of_role("context")
-    copied = " ".join(record.input[context.start :].split()[:20])
-    assert copied.startswith("1. ")
-    assert kind(record, f" {copied}", "common_words")["error"] == "copied beginning"
-    right = " ".join(f"{n}. {word}" for n, word in enumerate(record.outputs[:9], 1))
-    assert kind(record, f" {right}", "common_words")["error"] == "incomplete"
-
-
-@both
 def test_frequent_words(language):
     record = sample("fwe", language)
     (context,) = record.parts.of_role("context")
@@ -323,8 +310,3 @@ def test_only_documents_are_a_context():
     assert found["error"] == "no context"
     named = Prediction(0, record.input, record.outputs, f" {asked.strip()}\n")
     assert explain_question(named)["error"] == "distractor", "without parts nobody knows"
-
-
-def test_without_documents_every_answer_is_from_no_context():
-    record = sample("qa_1", "da", context=False)
-    assert kind(record, " Kolding", "qa")["error"] == "no context"

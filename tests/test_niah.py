@@ -170,51 +170,6 @@ def test_reader_recovers_every_combination(haystack, key_type, value_type, langu
 # --- Wording --------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("language", "task", "question", "prefix"),
-    [
-        ("da", "niah_single_1", "Hvad er det særlige magiske tal for", " Det særlige magiske tal"),
-        (
-            "da",
-            "niah_multivalue",
-            "Hvad er alle de særlige magiske tal for",
-            " De særlige magiske tal",
-        ),
-        (
-            "da",
-            "niah_single_3",
-            "Hvad er det særlige magiske UUID for",
-            " Det særlige magiske UUID",
-        ),
-        (
-            "en",
-            "niah_single_1",
-            "What is the special magic number for",
-            " The special magic number for",
-        ),
-        (
-            "en",
-            "niah_multiquery",
-            "What are all the special magic numbers for",
-            " The special magic numbers for",
-        ),
-    ],
-)
-def test_one_needle_reads_as_one_and_several_as_several(language, task, question, prefix, words):
-    sample = Dataset(task, LENGTH, language, words)[0]
-    assert question in sample.input
-    assert sample.answer_prefix.startswith(prefix)
-    assert not sample.answer_prefix.endswith(" ")
-
-
-def test_several_keys_are_joined_as_one_writes_them(words):
-    danish = Dataset("niah_multiquery", LENGTH, "da", words)[0]
-    key = FORMS["words"]
-    assert re.search(rf" for {key}, {key}, {key} og {key}, som er", danish.input)
-    english = Dataset("niah_multiquery", LENGTH, "en", words)[0]
-    assert re.search(rf" for {key}, {key}, {key} and {key} given", english.input)
-
-
 # --- Depths ---------------------------------------------------------------------------------
 
 # round(linspace(0, 100, 40)), written out.
@@ -446,39 +401,6 @@ def test_reader_recovers_what_shares_a_context(task, knobs, queries, language, w
             answers |= set(sample.outputs)
         assert len(answers) == len(group) * data.row.knobs.num_values, "all are asked for once"
     assert groups[1] == group[:2]
-
-
-@pytest.mark.parametrize(("task", "knobs", "queries"), SHARING)
-def test_needles_of_a_shared_context_lie_where_the_record_says(task, knobs, queries, words):
-    data = Dataset(
-        task, 5000, "en", words, num_samples=queries, knobs=knobs, queries_per_context=queries
-    )
-    for group in contexts(data):
-        stated = {}
-        for sample in group:
-            reading = read(sample.input, "en")
-            spans = words.spans([sample.input])[0]
-            assert len(sample.depths) == len(sample.token_positions)
-            # Those that are asked for come first, in the order of the references.
-            for value, depth, position in zip(
-                sample.outputs, sample.depths, sample.token_positions, strict=False
-            ):
-                text = next(
-                    found[0] for found in NEEDLE["en"].finditer(sample.input) if found[2] == value
-                )
-                start = sample.input.index(text)
-                assert spans[position][0] <= start < spans[position][1]
-                assert stated.setdefault(value, (depth, position)) == (depth, position)
-                at = sample.input.index(value, start)
-                if value == sample.outputs[0]:
-                    where = spans[sample.token_position_answer]
-                    assert where[0] <= at < where[1]
-                stands = reading.context.index(text)
-                before = words.count(reading.context[:stands])
-                after = words.count(reading.context[stands + len(text) :])
-                assert depth == pytest.approx(100 * before / (before + after), abs=0.2)
-            others = sorted(zip(sample.token_positions, sample.depths, strict=True))
-            assert [depth for _, depth in others] == sorted(sample.depths)
 
 
 def test_needles_of_needle_haystacks_go_through_all_depths(words):

@@ -257,14 +257,6 @@ def test_the_depth_is_that_of_the_document_and_not_the_one_that_was_planned(word
         assert [part.depth for part in sample.parts.of_role("document")] == sample.depths
 
 
-@pytest.mark.parametrize(("task", "reached"), [("qa_1", {(0,)}), ("qa_2", {(0, 100), (100, 0)})])
-def test_the_depth_of_documents_that_stand_alone(task, reached, words):
-    """Without distractors there is no haystack, and still a first document and a last one."""
-    knobs = {"num_documents": int(task[-1])}
-    data = Dataset(task, 900, "da", words, num_samples=12, knobs=knobs)
-    assert {tuple(sample.depths) for sample in data} == reached
-
-
 # --- Shared contexts ------------------------------------------------------------------------
 
 

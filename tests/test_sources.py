@@ -531,26 +531,6 @@ def test_a_damaged_value_is_read_or_named(folder, content, number, value):
             assert all(targets)
 
 
-@settings(max_examples=150)
-@given(
-    st.sampled_from(
-        [json.dumps(SQUAD, indent=1), json.dumps(HOTPOT), "\n".join(map(json.dumps, ROWS))]
-    ),
-    st.integers(0, 10_000),
-    st.integers(0, 40),
-    st.binary(max_size=4),
-)
-def test_damaged_bytes_are_read_or_named(folder, text, start, size, instead):
-    raw = text.encode()
-    start %= len(raw)
-    try:
-        source = opened(folder, raw[:start] + instead + raw[start + size :])
-    except DataError as error:
-        assert str(folder / "source.json") in str(error)  # noqa: PT017
-    else:
-        assert source.num_questions > 0
-
-
 @pytest.mark.parametrize("module", [sources, schemas])
 def test_the_worked_example_is_real(module):
     done = doctest.testmod(module)

@@ -100,11 +100,11 @@ def best(values: Collection[float]) -> float:
     return max(values, default=0.0)
 
 
-def f1(common: int, said: int, wanted: int) -> float:
+def f1(common: int, answered: int, wanted: int) -> float:
     """Return the F1 of two bags from the numbers of words, those in both first; 0 to 1."""
     if not common:
         return 0.0
-    precision, recall = common / said, common / wanted
+    precision, recall = common / answered, common / wanted
     return 2 * precision * recall / (precision + recall)
 
 

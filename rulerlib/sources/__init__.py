@@ -194,8 +194,8 @@ def _load_from_hub(name: str, side: str) -> list[Any]:
         splits = datasets.load_dataset(repository, configuration or None, revision=revision or None)
     except Exception as error:
         # The package raises many kinds of errors, of its own and of the network's.
-        allowed = f"a data set that can be loaded ({checkpoints.reason(error)})"
-        raise ParameterError("source", name, allowed) from error
+        allowed_values = f"a data set that can be loaded ({checkpoints.reason(error)})"
+        raise ParameterError("source", name, allowed_values) from error
     finally:
         log.setLevel(level)
     wanted = ("train",) if side == "train" else ("validation", "val", "test", "train")

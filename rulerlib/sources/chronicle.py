@@ -99,8 +99,10 @@ class Chronicle(Source):
         fitting = [name for name, way in OPERATIONS.items() if passages in way.passages]
         if operation is not None:
             one_of("operation", operation, OPERATIONS)
-            allowed = f"one of {', '.join(fitting)} where an answer needs {passages} passages"
-            require(operation in fitting, "operation", operation, allowed)
+            allowed_values = (
+                f"one of {', '.join(fitting)} where an answer needs {passages} passages"
+            )
+            require(operation in fitting, "operation", operation, allowed_values)
         self.operations = tuple(fitting if operation is None else [operation])
         self._writing = Writing(language)
         self._regions = Regions(self._writing.encyclopedia, seed)
@@ -186,8 +188,10 @@ class Chronicle(Source):
             question = ask(operation, passages, self._writing, rng)
             if question is not None:
                 questions.setdefault(question.text, question)
-        allowed = f"at most {len(questions)}: no more questions were found on the same passages"
-        require(len(questions) == count, "queries_per_context", count, allowed)
+        allowed_values = (
+            f"at most {len(questions)}: no more questions were found on the same passages"
+        )
+        require(len(questions) == count, "queries_per_context", count, allowed_values)
         return [*questions.values()]
 
     def related(self, index: int) -> Sequence[int]:

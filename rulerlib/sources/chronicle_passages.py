@@ -149,10 +149,10 @@ class Records:
     ) -> list[Row]:
         """Return a row for each name, by date."""
         values = {
-            measure: rng.sample(range(each.low, each.high), len(names))
-            if each.distinct
-            else rng.choices(range(each.low, each.high), k=len(names))
-            for measure, each in KINDS[kind].measures.items()
+            measure: rng.sample(range(bounds.low, bounds.high), len(names))
+            if bounds.distinct
+            else rng.choices(range(bounds.low, bounds.high), k=len(names))
+            for measure, bounds in KINDS[kind].measures.items()
         }
         rows, date = list[Row](), start + datetime.timedelta(days=rng.randrange(28))
         for number, name in enumerate(names):
@@ -310,15 +310,15 @@ def _templates(wording: dict[str, Any]) -> Iterator[tuple[str, list[str], set[st
             yield f"{here}.say] {result}", table["say"][result], row, lists
         for measure, told in table["asides"].items():
             yield f"{here}.asides] {measure}", told, {"value"}, {"name"}
-        shares, asked = table["shares"], {"subject", "year", "a"}
+        shares, slots_asked = table["shares"], {"subject", "year", "a"}
         yield f"{here}.shares] say", shares["say"], set("abcxyz"), set()
-        yield f"{here}.shares] one", shares["one"], asked, set()
-        yield f"{here}.shares] two", shares["two"], asked | {"b"}, set()
+        yield f"{here}.shares] one", shares["one"], slots_asked, set()
+        yield f"{here}.shares] two", shares["two"], slots_asked | {"b"}, set()
         tables = {"": _ANY | dict.fromkeys(kind.conditions, "")}
-        for measure, each in kind.measures.items():
+        for measure, bounds in kind.measures.items():
             table["nouns"][measure]
-            limits = _LIMIT | (_TOTAL if each.total else {})
-            tables[measure] = limits | (_MEASURED if each.distinct else {})
+            limits = _LIMIT | (_TOTAL if bounds.total else {})
+            tables[measure] = limits | (_MEASURED if bounds.distinct else {})
         for measure, keys in tables.items():
             questions = table["questions"][measure] if measure else table["questions"]
             for key, slots in keys.items():

@@ -247,9 +247,9 @@ class World:
         if len(path) > 2 and hop is not None:
             subjects, targets = kinds[path[0]]["facts"][path[1]]["hop"], [first, hop]
         answers = self.regions.record(targets[-1]).values[fact].answers
-        asked = rng.choice(kinds[kind]["facts"][fact]["ask"])
+        wording = rng.choice(kinds[kind]["facts"][fact]["ask"])
         subject = rng.choice(subjects).format(name=self.regions.record(first).title)
-        text = asked.format(subject=subject).replace(",?", "?").replace(",,", ",")
+        text = wording.format(subject=subject).replace(",?", "?").replace(",,", ",")
         question = FactQuestion(text, answers, tuple(targets), label(path))
         if self.entry(targets[-1]).folded.count(answers[0].casefold()) != 1:
             return None

@@ -157,6 +157,6 @@ class Rows(Source):
             If there is no such question.
         """
         pairs = [pair for pair in self._questions if min(len(pair[0].targets), 2) == hops]
-        allowed = f"{3 - hops}, the number of documents that an answer needs in {name}"
-        require(pairs, "hops", hops, allowed)
+        allowed_values = f"{3 - hops}, the number of documents that an answer needs in {name}"
+        require(pairs, "hops", hops, allowed_values)
         return Rows(self._documents, pairs)

@@ -157,8 +157,8 @@ class Task:
             If it cannot: says why.
         """
         why = self.family.one_language
-        allowed = f"None for {self.name}: {why}"
-        require(not why, "question_language", question_language, allowed)
+        allowed_values = f"None for {self.name}: {why}"
+        require(not why, "question_language", question_language, allowed_values)
 
     def check_judged_by_name(self) -> None:
         """Check that its answers are judged as its family's are, whatever its knobs.
@@ -172,8 +172,8 @@ class Task:
         """
         usual = TASKS[self.name].settings()
         changed = {name: value for name, value in self.settings().items() if value != usual[name]}
-        allowed = f"knobs of {self.name} that leave the way of judging its answers as it is"
-        require(self.scoring == self.family.scoring, "knobs", changed, allowed)
+        allowed_values = f"knobs of {self.name} that leave the way of judging its answers as it is"
+        require(self.scoring == self.family.scoring, "knobs", changed, allowed_values)
 
     def check_queries(self, queries_per_context: Any) -> None:
         """Check that one context can be asked this many questions.
@@ -187,8 +187,8 @@ class Task:
         whole_number("queries_per_context", queries_per_context, 1, MOST_QUERIES)
         most, why = self.family.most_queries(self.knobs)
         holds = most is None or queries_per_context <= max(1, most)
-        allowed = f"{'1' if (most or 1) <= 1 else f'at most {most}'} for {self.name}: {why}"
-        require(holds, "queries_per_context", queries_per_context, allowed)
+        allowed_values = f"{'1' if (most or 1) <= 1 else f'at most {most}'} for {self.name}: {why}"
+        require(holds, "queries_per_context", queries_per_context, allowed_values)
 
 
 _FAMILY_OF = {
@@ -225,9 +225,9 @@ def resolve(name: str, **knobs: Any) -> Task:
     task = TASKS[one_of("task", name, TASKS)]
     if not knobs:
         return task
-    allowed = [item.name for item in fields(task.knobs)]
+    allowed_values = [item.name for item in fields(task.knobs)]
     for knob in knobs:
-        one_of("knob", knob, allowed)
+        one_of("knob", knob, allowed_values)
     return replace(task, knobs=replace(task.knobs, **knobs))
 
 

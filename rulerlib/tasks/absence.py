@@ -157,10 +157,10 @@ def explain(prediction: Prediction, cut_off: bool = False) -> dict[str, Any]:
     stated = normalize(text)
     question = "".join(prediction.input[part.start :] for part in prediction.parts_of("question"))
     # An answer may well repeat the key.
-    said = {hit for hit in VALUE.findall(stated) if hit not in normalize(question)}
+    values_told = {hit for hit in VALUE.findall(stated) if hit not in normalize(question)}
     values = (prediction.input[part.start : part.end] for part in prediction.parts_of("value"))
     taken = {value for value in map(normalize, values) if value in stated}
-    if taken or said:
+    if taken or values_told:
         kind = "answered though absent"
     elif not text:
         kind = "cut off" if cut_off else "empty"
@@ -168,5 +168,5 @@ def explain(prediction: Prediction, cut_off: bool = False) -> dict[str, Any]:
         kind = "refused"
     else:
         kind = "cut off" if cut_off else "other"
-    invented = 0 if taken else len(said)
+    invented = 0 if taken else len(values_told)
     return mistakes.mistake(kind, missing=1, distractors=len(taken), invented=invented)

@@ -209,11 +209,11 @@ class NumberedList(Maker):
             top = max(TOP, self.budget.length // (LEAST_ENTRY * uncommon))
             words = frequent(self.language)[:top]
         needed = sum(self._sizes(HEAVY))
-        allowed = (
+        allowed_values = (
             f"a source of at least {needed} different words of {SHORTEST} to {LONGEST}"
             f" letters, and this has {len(words)}"
         )
-        require(len(words) >= needed, "words", self.knobs.words, allowed)
+        require(len(words) >= needed, "words", self.knobs.words, allowed_values)
         return pool_of(words, self.budget.tokenizer)
 
     @cached_property
@@ -246,11 +246,11 @@ class NumberedList(Maker):
 
     def plan(self, index: int, rng: random.Random, queries: int) -> tuple[list[Draft], Take]:
         """Return the draft of a question, with its example, and a function that fills the list."""
-        allowed = (
+        allowed_values = (
             f"at most {self.longest}: there are {len(self.haystack.units)} words, and none"
             ' may come twice (more texts with words="text" or a higher freq_ucw go further)'
         )
-        require(self.budget.length <= self.longest, "length", self.budget.length, allowed)
+        require(self.budget.length <= self.longest, "length", self.budget.length, allowed_values)
         choice = self._choose(self.setting, rng)
         draft = self._ask(choice, self.setting, rng)
         return [draft], lambda room: self._fill(choice, draft.least, room, rng)
@@ -410,8 +410,8 @@ def frequent(language: Language) -> tuple[str, ...]:
         # Its data are frozen (version 3.1 is the last), so the same words come every time.
         every = wordfreq.top_n_list(language.code, EVERY)
     except LookupError as error:
-        allowed = f"'text', as wordfreq has no {language.code}"
-        raise ParameterError("words", "wordfreq", allowed) from error
+        allowed_values = f"'text', as wordfreq has no {language.code}"
+        raise ParameterError("words", "wordfreq", allowed_values) from error
     words = [word for word in proper(every) if word not in language.foreign]
     scripts = {_script(letter) for letter in language.noise if letter.isalpha()}
     strange = {letter for letter in set("".join(words)) if _script(letter) not in scripts}

@@ -124,16 +124,20 @@ class Knobs(Checked):
             object.__setattr__(self, "fewshot", 0)
         whole_number("fewshot", self.fewshot, 0)
         if self.operation is not None:
-            allowed = "None, because only the chronicle is asked by operation"
-            require(self.source is None, "operation", self.operation, allowed)
+            allowed_values = "None, because only the chronicle is asked by operation"
+            require(self.source is None, "operation", self.operation, allowed_values)
             counts = OPERATIONS[self.operation].passages
-            allowed = f"one of {', '.join(map(str, counts))} for operation={self.operation!r}"
-            require(self.passages in counts, "passages", self.passages, allowed)
-        allowed = "1, because every question of a data set is about one passage"
-        require(self.source is None or self.passages == 1, "passages", self.passages, allowed)
+            allowed_values = (
+                f"one of {', '.join(map(str, counts))} for operation={self.operation!r}"
+            )
+            require(self.passages in counts, "passages", self.passages, allowed_values)
+        allowed_values = "1, because every question of a data set is about one passage"
+        require(
+            self.source is None or self.passages == 1, "passages", self.passages, allowed_values
+        )
         among = self.passages == 1 and self.distractors
-        allowed = "None unless one passage stands among others"
-        require(self.depth is None or among, "depth", self.depth, allowed)
+        allowed_values = "None unless one passage stands among others"
+        require(self.depth is None or among, "depth", self.depth, allowed_values)
 
     @property
     def alone(self) -> bool:
@@ -172,17 +176,17 @@ class Reading(qa.Questions):
         """The source of examples."""
         knobs = self.knobs
         if knobs.train is not None:
-            allowed = "another file than the questions are from"
-            require(knobs.train != knobs.source, "train", knobs.train, allowed)
+            allowed_values = "another file than the questions are from"
+            require(knobs.train != knobs.source, "train", knobs.train, allowed_values)
             return _reading(knobs.train, qa.opened(knobs.train))
         if knobs.source is None:
             # About one passage each, which is enough to show the form.
             return self._chronicle(" training side", 1)
-        allowed = (
+        allowed_values = (
             f"0, or a training side beside it: the file {knobs.source} has none"
             " (the knob 'train' names a file or a data set of the hub to draw examples from)"
         )
-        require(source_file(knobs.source) is None, "fewshot", knobs.fewshot, allowed)
+        require(source_file(knobs.source) is None, "fewshot", knobs.fewshot, allowed_values)
         return _reading(knobs.source, qa.opened(knobs.source, "train"))
 
     def _chronicle(self, side: str, passages: int) -> Chronicle:
@@ -218,8 +222,10 @@ class Reading(qa.Questions):
             return [(number, source.question(number))]
         groups = self._groups
         most = max(map(len, groups))
-        allowed = f"at most {most}, the most questions about one passage of {self.knobs.source}"
-        require(queries <= most, "queries_per_context", queries, allowed)
+        allowed_values = (
+            f"at most {most}, the most questions about one passage of {self.knobs.source}"
+        )
+        require(queries <= most, "queries_per_context", queries, allowed_values)
         groups = [group for group in groups if len(group) >= queries]
         turn, at = divmod(index, len(groups))
         group = groups[at]
@@ -319,8 +325,8 @@ class Reading(qa.Questions):
     def _examples(self) -> list[str]:
         training, language, count = self.training, self.language, self.knobs.fewshot
         total = training.num_questions or TRAINING
-        allowed = f"at most {total}, the questions of the training side"
-        require(count <= total, "fewshot", count, allowed)
+        allowed_values = f"at most {total}, the questions of the training side"
+        require(count <= total, "fewshot", count, allowed_values)
         numbers = random.Random(self.knobs.fewshot_seed).sample(range(total), count)
         return [_example(training, training.question(number), language) for number in numbers]
 

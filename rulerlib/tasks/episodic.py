@@ -131,8 +131,10 @@ class Conversations(Episodic):
         # Half of what there is to tell, so that what was not told yet is found soon.
         half = len(self.names.people) * len(self._things) // 2
         room = half - self.most_probes * knobs.distractors
-        allowed = f"at most {max(0, room)} in a conversation, for which this language has names"
-        require(knobs.facts <= room, "facts", knobs.facts, allowed)
+        allowed_values = (
+            f"at most {max(0, room)} in a conversation, for which this language has names"
+        )
+        require(knobs.facts <= room, "facts", knobs.facts, allowed_values)
 
     def episode(self, index: int, probes: int = 1) -> Episode:
         """See `Episodes`."""
@@ -158,11 +160,11 @@ class Conversations(Episodic):
             marks = number in rewarded, number in pinned, id(turn) in follows
             facts.append(Fact(number, turn.text, number // _TURNS, turn.spans, 0, *marks))
         ways = [rng.choice(self._table["ask"]) for _ in needs]
-        asked = [
+        questions = [
             self._probe(thread, pair, way, need, not (rewarded | pinned).isdisjoint(need))
             for thread, way, need in zip(threads, ways, needs[:probes], strict=False)
         ]
-        return Episode(f"conversation-{index}", tuple(facts), tuple(asked))
+        return Episode(f"conversation-{index}", tuple(facts), tuple(questions))
 
     def _pair(self, index: int) -> tuple[str, str]:
         """Return who talk with each other; nobody else's index gives the same two."""
@@ -183,8 +185,8 @@ class Conversations(Episodic):
 
         for k in range(self.most_probes):
             tell(*self._turn(index + k))
-        asked = [*threads]
-        for owner, thing in asked:
+        questions = [*threads]
+        for owner, thing in questions:
             for number in range(self.knobs.distractors):
                 one = {"thing": thing} if number % 2 == 0 else {"owner": owner}
                 tell(*self._change(rng), **one)
@@ -293,8 +295,8 @@ class Conversations(Episodic):
         topic = self._topic(thread, thread.owner == thread.speaker)
         words = {"it": self._things[thread.thing]["it"], "topic": topic, **values}
         words |= {"It": _capital(words["it"]), "Topic": _capital(topic)}
-        said, inside = told(rng.choice(self._table[key]), words)
-        text, spans = told(self._table["turn"], {"speaker": thread.speaker, "said": said})
+        speech, inside = told(rng.choice(self._table[key]), words)
+        text, spans = told(self._table["turn"], {"speaker": thread.speaker, "said": speech})
         start, _ = spans.pop("said")
         places = {name: (start + a, start + b) for name, (a, b) in inside.items() if name in values}
         return _Utterance(text, spans | places)

@@ -103,18 +103,18 @@ class Knobs(Checked):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.conversation:
-            allowed = "1, for a conversation is held in one session"
-            require(self.sessions == 1, "sessions", self.sessions, allowed)
-            allowed = "0, for a conversation is asked about what was said"
-            require(not self.unanswerable, "unanswerable", self.unanswerable, allowed)
+            allowed_values = "1, for a conversation is held in one session"
+            require(self.sessions == 1, "sessions", self.sessions, allowed_values)
+            allowed_values = "0, for a conversation is asked about what was said"
+            require(not self.unanswerable, "unanswerable", self.unanswerable, allowed_values)
         else:
-            allowed = "0, for only what is said in a conversation is corrected"
-            require(not self.corrections, "corrections", self.corrections, allowed)
-        allowed = f"at most the number of facts ({self.facts})"
-        require(self.sessions <= self.facts, "sessions", self.sessions, allowed)
-        allowed = "0, for only one fact can be asked about"
+            allowed_values = "0, for only what is said in a conversation is corrected"
+            require(not self.corrections, "corrections", self.corrections, allowed_values)
+        allowed_values = f"at most the number of facts ({self.facts})"
+        require(self.sessions <= self.facts, "sessions", self.sessions, allowed_values)
+        allowed_values = "0, for only one fact can be asked about"
         several = self.asked_about > 1 or not self.unanswerable
-        require(several, "unanswerable", self.unanswerable, allowed)
+        require(several, "unanswerable", self.unanswerable, allowed_values)
 
     @property
     def most_probes(self) -> int:
@@ -156,7 +156,7 @@ class Episodic(Episodes):
             raise DataError(f"{file}: a deed of [events] or a thing of [conversation] lacks words.")
 
     def marked(
-        self, total: int, asked: Sequence[tuple[Sequence[int], bool]], rng: random.Random
+        self, total: int, questions: Sequence[tuple[Sequence[int], bool]], rng: random.Random
     ) -> tuple[set[int], set[int]]:
         """Return the numbers of the facts that are rewarded, and of those that are pinned.
 
@@ -165,8 +165,8 @@ class Episodic(Episodes):
         needs, and whether one of these should be marked, as long as there are enough marks and
         enough other facts. Beside what is asked about marks fall at random.
         """
-        front = [rng.choice(facts) for facts, mark in asked if mark and facts]
-        back = [fact for facts, mark in reversed(asked) if not mark for fact in facts]
+        front = [rng.choice(facts) for facts, mark in questions if mark and facts]
+        back = [fact for facts, mark in reversed(questions) if not mark for fact in facts]
         settled = {*front, *back}
         rest = [number for number in range(total) if number not in settled]
         rng.shuffle(rest)
@@ -284,8 +284,8 @@ class Events(Episodic):
         brought = self.most_probes * (knobs.distractors + 2)
         least = len(self._people) * min(map(len, self._days)) - brought
         most = max(0, least * knobs.sessions)
-        allowed = f"at most {most}, for which this language has names"
-        require(knobs.facts <= most, "facts", knobs.facts, allowed)
+        allowed_values = f"at most {most}, for which this language has names"
+        require(knobs.facts <= most, "facts", knobs.facts, allowed_values)
 
     def episode(self, index: int, probes: int = 1) -> Episode:
         """See `Episodes`."""
@@ -304,11 +304,11 @@ class Events(Episodic):
             session = event.when * self.knobs.sessions // DAYS
             marks = number in rewarded, number in pinned
             facts.append(Fact(number, text, event.when, spans, session, *marks))
-        asked = [
+        questions = [
             self._probe(plan, need, not (rewarded | pinned).isdisjoint(need))
             for plan, need in zip(plans[:probes], needs, strict=False)
         ]
-        return Episode(f"events-{index}", tuple(facts), tuple(asked))
+        return Episode(f"events-{index}", tuple(facts), tuple(questions))
 
     def _draw(self, index: int, rng: random.Random) -> tuple[list[_Question], list[Event]]:
         """Return all questions of an episode, and its events in their order."""

@@ -89,8 +89,8 @@ class Knobs(Checked):
     def __post_init__(self) -> None:
         super().__post_init__()
         most = len(string.ascii_lowercase) ** self.coded_wordlen // (2 * POOL_FACTOR)
-        allowed = f"at most {most} with coded words of {self.coded_wordlen} letters"
-        require(self.vocab_size <= most, "vocab_size", self.vocab_size, allowed)
+        allowed_values = f"at most {most} with coded words of {self.coded_wordlen} letters"
+        require(self.vocab_size <= most, "vocab_size", self.vocab_size, allowed_values)
 
 
 def weights_of(alpha: float, size: int) -> list[int]:

@@ -108,13 +108,13 @@ class Knobs(Checked):
         if self.needle == "magic":
             return
         # A needle from before RULER knows nothing of the other knobs.
-        allowed = f"'noise' or 'essay' where needle is {self.needle!r}"
-        require(self.haystack != "needle", "haystack", self.haystack, allowed)
+        allowed_values = f"'noise' or 'essay' where needle is {self.needle!r}"
+        require(self.haystack != "needle", "haystack", self.haystack, allowed_values)
         for item in fields(self):
             value, usual = getattr(self, item.name), item.default
-            allowed = f"{usual!r} where needle is {self.needle!r}"
+            allowed_values = f"{usual!r} where needle is {self.needle!r}"
             free = item.name in ("haystack", "depth", "needle")
-            require(free or value == usual, item.name, value, allowed)
+            require(free or value == usual, item.name, value, allowed_values)
 
     @property
     def num_needles(self) -> int:
@@ -312,11 +312,11 @@ class Needles(Maker):
         cheapest = Pool([*pool.first(64)], "\n", self.budget.tokenizer).cheapest
         count = max(64, POOL_FACTOR * self.budget.length // cheapest)
         units = pool.first(count)
-        allowed = (
+        allowed_values = (
             f"shorter: only {len(units)} different {knobs.type_needle_k} were found for"
             " the keys of a needle haystack"
         )
-        require(len(units) >= count, "length", self.budget.length, allowed)
+        require(len(units) >= count, "length", self.budget.length, allowed_values)
         return units
 
 

@@ -44,12 +44,12 @@ class _Worded:
         self, knobs: Any, language: Language, budget: Any, texts: Any, seed: str,
         wording: Language | None = None,
     ) -> Maker:  # fmt: skip
-        own = _worded(language, self.family.name, self.path, "language")
+        worded = _worded(language, self.family.name, self.path, "language")
         if wording not in (None, language):
             wording = _worded(wording, self.family.name, self.path, "question_language")
         else:
-            wording = own
-        return self.family.maker(knobs, own, budget, texts, seed, wording)
+            wording = worded
+        return self.family.maker(knobs, worded, budget, texts, seed, wording)
 
 
 # One object for each, so that what is made of a language is found again.
@@ -61,8 +61,8 @@ def _worded(language: Language, family: str, path: Path, parameter: str) -> Lang
         return language
     if language.code not in tables:
         there = f"one of {', '.join(tables)}" if tables else "one with such a section"
-        allowed = f"{there}, because {path} has the wording of {family}"
-        raise ParameterError(parameter, language.code, allowed)
+        allowed_values = f"{there}, because {path} has the wording of {family}"
+        raise ParameterError(parameter, language.code, allowed_values)
     return replace(language, templates={**language.templates, family: tables[language.code]})
 
 

@@ -91,8 +91,8 @@ class Knobs(Checked):
         super().__post_init__()
         if self.num_documents is not None:
             whole_number("num_documents", self.num_documents, self.hops)
-        allowed = "None where an answer needs 2 documents"
-        require(self.depth is None or self.hops == 1, "depth", self.depth, allowed)
+        allowed_values = "None where an answer needs 2 documents"
+        require(self.depth is None or self.hops == 1, "depth", self.depth, allowed_values)
 
 
 def most_queries(knobs: Knobs) -> tuple[int | None, str]:
@@ -149,21 +149,23 @@ class Questions(Maker):
 
     def plan(self, index: int, rng: random.Random, queries: int) -> tuple[list[Draft], Take]:
         """Return ``queries`` drafts on the same documents, and a function that adds distractors."""
-        asked = self.asked(index, rng, queries)
-        questions = [question for _, question in asked]
-        return self._drafts(questions, index, rng), partial(self._take, asked, rng)
+        questions_asked = self.asked(index, rng, queries)
+        questions = [question for _, question in questions_asked]
+        return self._drafts(questions, index, rng), partial(self._take, questions_asked, rng)
 
     def shared(self, index: int, rng: random.Random, queries: int, whole: bool = False) -> Shared:
         """See `Maker.shared`; a source with too few documents for the length is refused, too."""
         shared = super().shared(index, rng, queries, whole)
         left = self.budget.length - shared.longest
         if self.knobs.context and self.wanted is None:
-            allowed = (
+            allowed_values = (
                 f"at most {self.budget.length - left}, because"
                 f" {self.knobs.source or 'the encyclopedia'} has no more than"
                 f" {self.source.num_documents} documents"
             )
-            require(left <= self.haystack.counted.most, "length", self.budget.length, allowed)
+            require(
+                left <= self.haystack.counted.most, "length", self.budget.length, allowed_values
+            )
         return shared
 
     def mark(self, units: Iterable[str], starts: Iterable[int]) -> list[Column]:
@@ -179,28 +181,28 @@ class Questions(Maker):
         """
         source, numbers = self.source, list[int]()
         most = source.num_questions
-        allowed = f"at most {most}, the number of questions in {self.knobs.source}"
-        require(most is None or queries <= most, "queries_per_context", queries, allowed)
+        allowed_values = f"at most {most}, the number of questions in {self.knobs.source}"
+        require(most is None or queries <= most, "queries_per_context", queries, allowed_values)
         for at in range(queries):
             number = self._number(index * queries + at)
             tries = 0
             while source.exclusive and any(self._clash(number, other) for other in numbers):
                 tries += 1
-                allowed = (
+                allowed_values = (
                     f"less: no more than {at} questions were found whose answers stand in"
                     " no other's documents"
                 )
-                require(tries <= TRIES, "queries_per_context", queries, allowed)
+                require(tries <= TRIES, "queries_per_context", queries, allowed_values)
                 number = rng.choice(OTHERS)
             numbers.append(number)
         return [(number, source.question(number)) for number in numbers]
 
     def _clash(self, one: int, other: int) -> bool:
         """Return whether an answer to either question stands in the other's targets alone."""
-        asked = self.source.question(one), self.source.question(other)
-        return asked[0].text == asked[1].text or any(
+        questions_asked = self.source.question(one), self.source.question(other)
+        return questions_asked[0].text == questions_asked[1].text or any(
             answer.casefold() in self.haystack.counted.folded(target)
-            for mine, yours in (asked, asked[::-1])
+            for mine, yours in (questions_asked, questions_asked[::-1])
             for target in yours.targets
             if target not in mine.targets
             for answer in mine.answers
@@ -262,24 +264,30 @@ class Questions(Maker):
         draft.order = sorted(hops, key=lambda hop: draft.needles[hop].value is None)
         draft.asked, draft.role = len(hops), "document"
         count = self.wanted or len(targets)
-        allowed = f"at most {self.source.num_documents}, all that there are"
-        require(count <= self.source.num_documents, "num_documents", count, allowed)
+        allowed_values = f"at most {self.source.num_documents}, all that there are"
+        require(count <= self.source.num_documents, "num_documents", count, allowed_values)
         draft.least = sum(self.haystack.counted.label_costs(count)[:count])
         draft.least += max(0, count - len(targets)) * self.haystack.mean
 
-    def _take(self, asked: Sequence[NumberedQuestion], rng: random.Random, room: int) -> Filling:
+    def _take(
+        self, questions_asked: Sequence[NumberedQuestion], rng: random.Random, room: int
+    ) -> Filling:
         """Return distractors: first those on the same matter, then any."""
         documents, source, wanted = self.haystack.counted, self.source, self.wanted
         if not self.knobs.context:
             return Filling([], [], "\n\n")
-        questions = [question for _, question in asked]
+        questions = [question for _, question in questions_asked]
         seen = {target for question in questions for target in question.targets}
         targets = len(seen)
-        one = "a question needs" if len(asked) == 1 else "the questions of this context need"
+        one = (
+            "a question needs"
+            if len(questions_asked) == 1
+            else "the questions of this context need"
+        )
         holds = wanted is None or wanted >= targets
         require(holds, "num_documents", wanted, f"at least {targets}, which {one}")
         answers = [answer.casefold() for question in questions for answer in question.answers]
-        numbers = dict.fromkeys(number for number, _ in asked)
+        numbers = dict.fromkeys(number for number, _ in questions_asked)
         related = list(dict.fromkeys(index for one in numbers for index in source.related(one)))
         rng.shuffle(related)
         chosen: list[int] = []

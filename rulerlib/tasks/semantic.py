@@ -71,8 +71,7 @@ FACTS, DISTRACTORS = 100_000, 64
 # has one teacher, and enough must be left to draw from.
 PROBES, CHAINS = 8, 240
 
-# Of four facts at most three are for questions and their distractors.
-SHARE, YEAR = (3, 4), 365
+SHARE, YEAR = (3, 4), 365  # Of four facts three are for questions and distractors at most.
 
 
 @dataclass(frozen=True)
@@ -102,8 +101,8 @@ class Knobs(Checked):
     def __post_init__(self) -> None:
         super().__post_init__()
         least = self.hop_depth + self.contradicted + sum(self.shortest)
-        allowed = f"at least {least} for these chains and distractors"
-        require(self.facts >= least, "facts", self.facts, allowed)
+        allowed_values = f"at least {least} for these chains and distractors"
+        require(self.facts >= least, "facts", self.facts, allowed_values)
 
     @property
     def contradicted(self) -> int:
@@ -154,7 +153,6 @@ class Web:
     def __init__(self, names: Names, rng: Random) -> None:
         self._names, self._rng = names, rng
         self.links: list[Link] = []
-        # Links that are there, or kept free for the chain that begins with them.
         self.used = set[tuple[str, str]]()
         self._names_met = set[str]()
         self._present = defaultdict[str, list[str]](list)
@@ -318,11 +316,11 @@ class Semantic(Episodes):
             web.tempt(chain, self.knobs.facts)
         web.fill(self.knobs.facts)
         facts, numbers = self._tell(web.links, chains, index, rng)
-        asked = (
+        questions = (
             self._ask(chain, web.links, numbers, Random(f"{self.seed} semantic {index} {place}"))
             for place, chain in enumerate(chains[:probes])
         )
-        return Episode(f"semantic-{index}", facts, tuple(asked))
+        return Episode(f"semantic-{index}", facts, tuple(questions))
 
     def _link(self, chain: Chain, web: Web, rng: Random) -> None:
         """Add the links of a chain, its distractors, and what disagrees with one of its links."""

@@ -307,11 +307,11 @@ class Spatial(Episodes):
         passages = {pair: number for a, b, number in ways for pair in ((a, b), (b, a))}
         matter = TownMap(town, observed(facts, self.language), passages)
         seen = set[tuple[str, str]]()
-        asked = []
+        questions = []
         for place in range(probes):
             rng = Random(f"{self.seed} spatial {index} {place}")
-            asked.append(self._ask(index + place, matter, seen, rng))
-        return Episode(f"spatial-{index}", facts, tuple(asked))
+            questions.append(self._ask(index + place, matter, seen, rng))
+        return Episode(f"spatial-{index}", facts, tuple(questions))
 
     def _ask(self, turn: int, matter: TownMap, seen: set[tuple[str, str]], rng: Random) -> Probe:
         """Return the question of a turn, about none of the pairs and walks that were seen."""

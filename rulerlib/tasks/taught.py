@@ -58,8 +58,8 @@ def in_context(knobs: type) -> type:
     def check(self: Any) -> None:
         knobs.__post_init__(self)  # type: ignore[attr-defined]
         budget = getattr(self, "context_budget", None)
-        allowed = "None, because in a context the parameter 'length' says how long it is"
-        require(budget is None, "context_budget", budget, allowed)
+        allowed_values = "None, because in a context the parameter 'length' says how long it is"
+        require(budget is None, "context_budget", budget, allowed_values)
 
     added = [("haystack", str, knob("essay", one_of, HAYSTACKS))]
     return make_dataclass(
@@ -94,9 +94,9 @@ class Taught(Maker):
     def plan(self, index: int, rng: random.Random, queries: int) -> tuple[list[Draft], Take]:
         """Return ``queries`` drafts about an episode, and a function that fills a token budget."""
         limit = self.episodes.limit
-        allowed = f"at most {(limit or 0) * queries}, for there are no more episodes"
+        allowed_values = f"at most {(limit or 0) * queries}, for there are no more episodes"
         holds = limit is None or index < limit
-        require(holds, "num_samples", index * queries + 1, allowed)
+        require(holds, "num_samples", index * queries + 1, allowed_values)
         episode = self.episodes.episode(index, queries)
         depths = _depths(episode.facts, rng)
         drafts = [self._draft(episode, number, depths) for number in range(queries)]

@@ -88,9 +88,9 @@ class Knobs(Checked):
     def __post_init__(self) -> None:
         super().__post_init__()
         assignments = self.num_chains * (self.num_hops + 1)
-        allowed = f"at most {MOST_ASSIGNMENTS}, the number of assignments"
+        allowed_values = f"at most {MOST_ASSIGNMENTS}, the number of assignments"
         holds = assignments <= MOST_ASSIGNMENTS
-        require(holds, "num_chains * (num_hops + 1)", assignments, allowed)
+        require(holds, "num_chains * (num_hops + 1)", assignments, allowed_values)
 
 
 def most_queries(knobs: Knobs) -> tuple[int | None, str]:

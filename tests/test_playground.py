@@ -206,14 +206,11 @@ def test_your_own_text_fills_the_haystack():
     assert "Fiskeren" not in play.prompt.sample.input
 
 
-def test_texts_of_a_folder_are_read_where_nothing_is_typed(tmp_path):
+def test_texts_of_a_file_or_folder_are_read_where_nothing_is_typed(tmp_path):
     (tmp_path / "one.txt").write_text("Der var engang en kat. Den sov.", "utf-8")
     play = make(texts=str(tmp_path))
     assert play.setting.haystack == "text"
     assert "Der var engang en kat." in play.prompt.sample.input
-
-
-def test_stray_characters_in_texts_are_cleaned_where_one_asks(tmp_path):
     path = tmp_path / "one.jsonl"
     path.write_text('{"text": "Der var \\u0093engang\\u0094 en kat."}', "utf-8")
     with pytest.raises(DataError, match="clean_texts=True"):
@@ -284,12 +281,9 @@ def test_what_cannot_work_is_one_sentence_and_changes_nothing(changes, said):
     assert play.prompt.setting == before
 
 
-def test_a_length_beyond_the_model_is_refused_at_once():
+def test_a_length_beyond_the_model_and_an_unknown_name_are_refused_at_once():
     with pytest.raises(ParameterError, match="length is 4096, but must be at most 2048"):
         Playground(Reader(limit=2048), length=4096)
-
-
-def test_a_name_that_papermill_does_not_know():
     with pytest.raises(ParameterError, match="did you mean 'num_distractors'"):
         Playground.from_notebook({"num_distractor": 3})
 
@@ -410,6 +404,11 @@ def test_a_slider_moves_the_needle():
         page.controls[name].value = value
         assert getattr(page.play.setting, name) == value
     assert "2,048 tokens" in Seen(page.budget.value).text
+    # Another cell may set the state.
+    page.play.set(depth=12.5, language="da", num_values=1)
+    page.refresh()
+    assert page.controls["language"].value == "da"
+    assert page.play.setting.depth == 12.5
     page.check()
 
 
@@ -564,16 +563,6 @@ def test_what_users_and_models_write_is_text():
         assert not {"script", "img"} & set(Seen(part.value).tags)
     assert EVIL in Seen(page.prompt.value).text
     assert "alert(1)" in Seen(page.answer.value).text
-
-
-def test_another_cell_may_set_the_state():
-    page = Page(make())
-    page.play.set(depth=12.5, language="en", num_distractors=20)
-    page.refresh()
-    assert page.controls["language"].value == "en"
-    assert "special magic number" in Seen(page.prompt.value).text
-    assert page.play.setting.depth == 12.5
-    page.check()
 
 
 words = st.sampled_from(

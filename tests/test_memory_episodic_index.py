@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import functools
 import math
-from pathlib import Path
 from random import Random
 from typing import Any
 
@@ -331,24 +330,6 @@ from rulerlib.memory.episodic_index import EpisodicIndex, Settings
 from rulerlib.memory.suites import Recipe
 from rulerlib.memory.system import Text
 """
-
-
-def test_teaching_is_the_same_in_every_process(tmp_path: Path) -> None:
-    outs = set()
-    for seed in ("1", "2"):
-        (tmp_path / seed).mkdir()
-        code = TEACHING + (
-            f"system = EpisodicIndex({str(tmp_path / seed)!r}, Settings(), load('da'))\n"
-            "for item in Recipe('episodic', 3):\n"
-            "    texts = [Text.of(f, len(f.text) % 7 / 7) for f in item.episode.facts]\n"
-            "    system.teach(item.episode.id, texts)\n"
-            "    print(system.recall(item.episode.id, item.episode.probes[0].text))\n"
-            "system.replay(9)\n"
-            "print(hashlib.sha256(repr([*system.store.database.iterdump()]).encode()).hexdigest())"
-        )
-        outs.add(python(code, hash_seed=seed).stdout)
-    assert len(outs) == 1
-    assert len(outs.pop().splitlines()[-1]) == 64
 
 
 def test_a_kill_leaves_what_was_there(make) -> None:

@@ -61,7 +61,7 @@ def fresh(tmp_path: Path) -> Iterator[Any]:
 def teach(graph: RelationGraph, *texts: str, episode: str = "a", **marks: bool) -> None:
     """Teach further facts of an episode."""
     first = len(graph.store.texts(episode))
-    graph.teach(episode, [Text(text, at, at, **marks) for at, text in enumerate(texts, first)])
+    graph.teach(episode, [Text(text, at, **marks) for at, text in enumerate(texts, first)])
 
 
 def texts_of(episode: Episode) -> list[Text]:

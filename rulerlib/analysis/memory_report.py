@@ -132,7 +132,7 @@ class MemoryReport:
         self, suites: list[str], sizes: list[int], knobs: Mapping[str, Any]
     ) -> list[Work]:
         return expand(
-            _all("presets", self.presets, presets.available()),
+            _all("presets", self.presets, presets.NAMES),
             suites,
             sizes,
             _numbers("seeds", self.seeds),

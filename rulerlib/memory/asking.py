@@ -101,9 +101,9 @@ class Prompts:
         if line is not None:
             what = f"stands in a prompt that must hold none of it: {shortened(line, 120)}"
             raise GuardError(f"What was taught {what}.")
-        known = {**probe.facts, "kind": probe.kind, "cut": len(texts) - len(kept)}
+        about = {**probe.facts, "kind": probe.kind, "cut": len(texts) - len(kept)}
         if job.settings.stores:
-            known["recalled"] = [
+            about["recalled"] = [
                 {"text": text, "numbers": [*numbers], "score": float(score)}
                 for text, numbers, score in texts
             ]
@@ -121,7 +121,7 @@ class Prompts:
             golds=[[gold] for gold in probe.golds],
             id=f"{episode.id}/{number}",
             cluster=episode.id,
-            facts=known,
+            facts=about,
         )
 
     def _put(self, question: str, texts: list[str]) -> tuple[PromptedQuestion, Sequence[str]]:
@@ -138,8 +138,8 @@ class Prompts:
             return fitted(job.pack, texts, question, count, max(0, job.room), keep)
         except ParameterError as error:
             least = count(question + prefix) + job.settings.max_new_tokens
-            allowed = f"at least {least}, what a question needs alone with its answer"
-            raise ParameterError(job.budget_name, job.budget, allowed) from error
+            enough = f"at least {least}, what a question needs alone with its answer"
+            raise ParameterError(job.budget_name, job.budget, enough) from error
 
 
 def check_stands(prompt: str, texts: Sequence[str]) -> None:
@@ -173,7 +173,7 @@ def in_context(system: str, episode: Episode, probe: Probe) -> list[Recalled]:
 def _recall(job: Work) -> list[list[Recalled]]:
     """Return what the memory system recalls for each question, and write down what it counted."""
     system, semantic = opened(job)
-    found, microseconds = list[list[Recalled]](), list[int]()
+    brought, microseconds = list[list[Recalled]](), list[int]()
     try:
         for episode, _, probe in job.questions():
             begin = time.perf_counter()
@@ -182,7 +182,7 @@ def _recall(job: Work) -> list[list[Recalled]]:
                 texts = _joined(semantic, episode, probe, texts)
                 texts = texts[: job.settings.settings["k"]]
             microseconds.append(round((time.perf_counter() - begin) * 1e6))
-            found.append([_numbered(recalled, episode) for recalled in texts])
+            brought.append([_numbered(recalled, episode) for recalled in texts])
         telemetry: dict[str, Any] = system.telemetry()
         if semantic is not None:
             telemetry["semantic_followed"] = semantic.counts["followed"]
@@ -200,7 +200,7 @@ def _recall(job: Work) -> list[list[Recalled]]:
         "p95": times[min(len(times) - 1, int(0.95 * len(times)))],
     }
     files.write_object(job.file(work.TELEMETRY), {**telemetry, "microseconds": microseconds})
-    return found
+    return brought
 
 
 def _numbered(recalled: Recalled, episode: Episode) -> Recalled:
@@ -245,15 +245,15 @@ def alike(one: Work, other: Work) -> bool:
     DataError
         If a file is missing or damaged.
     """
-    found = []
+    both = []
     for job in (one, other):
         counted = read_object(job.file(work.TELEMETRY))
         for name in ("bytes", "latency_ms", "microseconds"):
             counted.pop(name, None)
         samples = read(job.questions_path, Sample)
-        texts = [[recalled.text for recalled in recalled_of(each.facts)] for each in samples]
-        found.append((counted, texts))
-    return found[0] == found[1]
+        texts = [[recalled.text for recalled in recalled_of(sample.facts)] for sample in samples]
+        both.append((counted, texts))
+    return both[0] == both[1]
 
 
 def ask(job: Work, model: Model, progress: Progress | None = None) -> None:

@@ -96,8 +96,11 @@ def planned(works: Sequence[Work], estimates: Sequence[Estimate]) -> str:
         for job, estimate in zip(works, estimates, strict=True)
     ]
     done = sum(job.file(METRICS).exists() for job in works)
-    asked, tokens = sum(job.asked for job in works), sum(each.tokens for each in estimates)
-    total = f"{len(works)} runs ({done} finished), {asked:,} questions, about {tokens:,} tokens"
+    questions, tokens = (
+        sum(job.asked for job in works),
+        sum(estimate.tokens for estimate in estimates),
+    )
+    total = f"{len(works)} runs ({done} finished), {questions:,} questions, about {tokens:,} tokens"
     return f"{_aligned(head, works, rows)}\n{total}"
 
 
@@ -106,9 +109,9 @@ def results(works: Sequence[Work]) -> str:
     head = ("preset", "language", "suite", "n", "EM norm", "EM raw", "F1", "file")
     done, rows = [job for job in works if job.file(METRICS).exists()], []
     for job in done:
-        found = samples.read_object(job.file(METRICS))["metrics"][job.suite]
-        shares = (f"{found[name]:.3f}" for name in ("em_norm", "em_raw", "f1"))
-        rows.append((str(found["n"]), *shares, str(job.file(METRICS))))
+        scores = samples.read_object(job.file(METRICS))["metrics"][job.suite]
+        shares = (f"{scores[name]:.3f}" for name in ("em_norm", "em_raw", "f1"))
+        rows.append((str(scores["n"]), *shares, str(job.file(METRICS))))
     return _aligned(head, done, rows)
 
 

@@ -249,13 +249,13 @@ class EpisodicIndex(System):
 
     def _ranked(self, episode: str, matrix: Matrix, fit: Array) -> list[Recalled]:
         """Return the facts that fit best; strength counts a little, and where they fit alike."""
-        found, now = [], sum(self._times(episode))
+        ranking, now = [], sum(self._times(episode))
         # A few more than asked for, for strength to choose from.
         for place in best(fit, 4 * self.settings.k).tolist():
             strength = self._left(int(matrix.ids[place]), now)
             score = fit[place] + _STRENGTH * strength / (1 + strength)
-            found.append((-float(score), -strength, int(matrix.ids[place])))
-        first = sorted(found)[: self.settings.k]
+            ranking.append((-float(score), -strength, int(matrix.ids[place])))
+        first = sorted(ranking)[: self.settings.k]
         return [
             Recalled(str(text), (text.number,), -score)
             for text, (score, *_) in zip(self.store.of([fact for *_, fact in first]), first,
@@ -354,10 +354,10 @@ class EpisodicIndex(System):
 
 def activity(text: str) -> Array:
     """Return how strongly a text excites each unit; the same on every machine."""
-    found = [_connected(word) for word in dict.fromkeys(words_of(text[:_MOST]))]
-    if not found:
+    excited = [_connected(word) for word in dict.fromkeys(words_of(text[:_MOST]))]
+    if not excited:
         return np.zeros(DIMENSION)
-    units, strengths = (np.concatenate(parts) for parts in zip(*found, strict=True))
+    units, strengths = (np.concatenate(parts) for parts in zip(*excited, strict=True))
     # Whole numbers, so that no order of adding them makes a difference.
     return np.bincount(units, weights=strengths, minlength=DIMENSION)
 

@@ -280,9 +280,9 @@ def _remembered(
     GuardError
         If a text that has room does not stand in the prompt.
     """
-    system, needs, known = job.settings.system, probe.needs, prediction.others.get("facts", {})
-    stores, cut = job.settings.stores, known.get("cut", 0)
-    brought = recalled_of(known) if stores else in_context(system, episode, probe)
+    system, needs, about = job.settings.system, probe.needs, prediction.others.get("facts", {})
+    stores, cut = job.settings.stores, about.get("cut", 0)
+    brought = recalled_of(about) if stores else in_context(system, episode, probe)
     last, size = KEEP.get(system) == "last", len(brought) - cut
     kept = brought[cut:] if last else brought[:size]
     texts, taught = [recalled.text for recalled in kept], {fact.text for fact in episode.facts}
@@ -334,9 +334,9 @@ def covered(texts: Sequence[Recalled], needs: Sequence[int], taught: set[str]) -
     True
     """
     together = {number for recalled in texts for number in recalled.numbers}
-    made = (recalled.numbers for recalled in texts if recalled.text not in taught)
+    own_texts = (recalled.numbers for recalled in texts if recalled.text not in taught)
     return together.issuperset(needs) or any(
-        numbers and {*needs}.issuperset(numbers) for numbers in made
+        numbers and {*needs}.issuperset(numbers) for numbers in own_texts
     )
 
 

@@ -79,7 +79,11 @@ def settings_of(name: str, settings: Mapping[str, Any]) -> dict[str, Any]:
     chosen = {key: value for key, value in settings.items() if key != "k"}
     _check_call(name, kind.__name__, kind, Path(), **chosen)
     _, *others = inspect.signature(kind).parameters.values()
-    usual = {each.name: each.default for each in others if isinstance(each.default, _PLAIN)}
+    usual = {
+        parameter.name: parameter.default
+        for parameter in others
+        if isinstance(parameter.default, _PLAIN)
+    }
     return {"k": 5, **usual, **settings}
 
 

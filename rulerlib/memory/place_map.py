@@ -163,16 +163,6 @@ class PlaceGraph:
                 back = names[names.index(direction) - 2]
                 self.ways.setdefault(there, {})[back] = MapStep(back, here, fact)
 
-    def named(self, text: str) -> set[int]:
-        """Return the places whose names stand in a text."""
-        words, longest = words_of(text), max((name.count(" ") for name in self.numbers), default=-1)
-        return {
-            self.numbers[name]
-            for size in range(1, longest + 2)
-            for name in (" ".join(words[at : at + size]) for at in range(len(words) - size + 1))
-            if name in self.numbers
-        }
-
     def follow(self, start: int, directions: Iterable[str]) -> list[MapStep]:
         """Return the steps in some directions, as far as they lead."""
         steps, place = list[MapStep](), start
@@ -276,8 +266,8 @@ class PlaceMap(System):
     """A map of places for each episode, on which ways are planned; see `System`.
 
     What it recalls for a question about a way is first a text with the plan, then what told of the
-    steps that it goes over, and that they can be walked back. For another question it is what tells
-    of the places that it names, and, of what was taught beside steps, what shares words with it.
+    steps that it goes over, and that they can be walked back. For another question it is what
+    shares words with it.
 
     Raises
     ------
@@ -321,11 +311,12 @@ class PlaceMap(System):
 
     def teach(self, episode: str, texts: Sequence[Text]) -> None:
         """See `System`. A step goes into the map whether it was expected or not."""
-        graph, unread = PlaceGraph(self.store.noted(episode)), list[tuple[int, str]]()
+        graph, kept = PlaceGraph(self.store.noted(episode)), list[tuple[int, str]]()
         self._read = None
         with self.store.writing():
             for text in texts:
                 fact, read = self.store.add(episode, text), self._reader.fact(text)
+                kept.append((fact, text))
                 if read is not None and read.kind == "step":
                     ends = [graph.number(read.values[end]) for end in ("from", "to")]
                     direction = self._directions[read.values["direction"]]
@@ -333,9 +324,8 @@ class PlaceMap(System):
                 elif read is not None and read.kind == "opening":
                     graph.openings[folded(read.values["town"])] = fact
                 else:
-                    unread.append((fact, text))
-            graph.unread += len(unread)
-            self._words.add(episode, unread)
+                    graph.unread += 1
+            self._words.add(episode, kept)
             graph.link()
             graph.macros = self._rehearsed(episode, graph)
             self.store.note(episode, graph.data())
@@ -373,28 +363,36 @@ class PlaceMap(System):
         if self._read is None or self._read[0] != episode:
             self._read = episode, PlaceGraph(self.store.noted(episode))
         graph = self._read[1]
-        texts = self._planned(graph, question) or self._beside(episode, graph, question)
+        most, texts = self.settings.k, self._planned(graph, question)
+        if not texts:
+            hits = self._words.search(episode, question, most)
+            kept = self.store.of([fact for fact, _ in hits])
+            scores = [score / (1 + score) for _, score in hits]
+            texts = [
+                Recalled(str(text), (text.number,), score)
+                for text, score in zip(kept, scores, strict=True)
+            ]
         self.counts["hits"] += bool(texts)
-        return texts[: self.settings.k]
+        return texts[:most]
 
     def _planned(self, graph: PlaceGraph, question: str) -> list[Recalled]:
         """Return the plan for a question about a way, and what told of its steps; or nothing."""
-        asked = self._reader.question(question)
-        if asked is None or asked.kind not in ("length", "route", "stand"):
+        query = self._reader.question(question)
+        if query is None or query.kind not in ("length", "route", "stand"):
             return []
-        start = graph.numbers.get(folded(asked.values["start"]))
-        opening = graph.openings.get(folded(asked.values["town"]))
+        start = graph.numbers.get(folded(query.values["start"]))
+        opening = graph.openings.get(folded(query.values["town"]))
         if start is None or (graph.openings and opening is None):
             return []
-        words = {"a": asked.values["start"]}
-        if asked.kind == "stand":
-            steps = graph.follow(start, map(self._directions.__getitem__, asked.moves))
-            if len(steps) < len(asked.moves):
+        words = {"a": query.values["start"]}
+        if query.kind == "stand":
+            steps = graph.follow(start, map(self._directions.__getitem__, query.moves))
+            if len(steps) < len(query.moves):
                 return []
-            words |= {"moves": ", ".join(asked.moves), "b": graph.places[steps[-1].there]}
+            words |= {"moves": ", ".join(query.moves), "b": graph.places[steps[-1].there]}
             text, _ = worded(self._plan["walk"], words)
         else:
-            words["b"] = asked.values["goal"]
+            words["b"] = query.values["goal"]
             goal = graph.numbers.get(folded(words["b"]))
             steps = [] if goal is None else self._way(graph, start, goal)
             if not steps:
@@ -419,20 +417,3 @@ class PlaceMap(System):
         steps, looked_at = graph.plan(start, goal, self.settings.astar)
         self.counts["expanded"] += looked_at
         return steps or []
-
-    def _beside(self, episode: str, graph: PlaceGraph, question: str) -> list[Recalled]:
-        """Return what tells of places that a question names, and what it shares words with."""
-        named, score = graph.named(question), defaultdict[int, int](int)
-        for (here, _, there), (_, fact) in graph.told.items():
-            if here in named or there in named:
-                score[fact] = max(score[fact], (here in named) + (there in named))
-        most = self.settings.k
-        found: list[tuple[int, float]] = sorted(score.items(), key=lambda item: (-item[1], item[0]))
-        # On the same scale: below all that is near a place.
-        others = self._words.search(episode, question, max(0, most - len(found)))
-        found = [*found[:most], *((each.id, each.score / (1 + each.score)) for each in others)]
-        texts = self.store.of([fact for fact, _ in found])
-        return [
-            Recalled(str(text), (text.number,), float(fits))
-            for text, (_, fits) in zip(texts, found, strict=True)
-        ]

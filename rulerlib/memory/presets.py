@@ -313,22 +313,13 @@ def _written(value: Any) -> str:
 # ---------------------------------------------------------------- files
 
 
-def available() -> tuple[str, ...]:
-    """Return the names of the presets that are there, those of `NAMES` first."""
-    there = {
-        path.relative_to(PRESETS).with_suffix("").as_posix()
-        for path in paths.within(PRESETS, "*.yaml")
-    }
-    return (*(name for name in NAMES if name in there), *sorted(there - {*NAMES}))
-
-
 def load(name: str, changes: Mapping[str, Any] | None = None) -> Preset:
     """Return a preset by its name or its file, perhaps with some of its settings changed.
 
     Parameters
     ----------
     name
-        One of `available`, or a file whose name ends in ``.yaml``.
+        One of `NAMES`, or a file whose name ends in ``.yaml``.
     changes
         Settings of its system, and ``surprise``, ``replay_steps``, ``replay_mix``,
         ``use_chat_template``, ``system_prompt`` and ``max_new_tokens``, by name.
@@ -345,12 +336,12 @@ def load(name: str, changes: Mapping[str, Any] | None = None) -> Preset:
     if isinstance(name, str) and name.endswith(".yaml"):
         path = paths.named("preset", name, "the name of a preset, or a file in .yaml")
     else:
-        path = PRESETS / f"{one_of('preset', name, available())}.yaml"
+        path = PRESETS / f"{one_of('preset', name, NAMES)}.yaml"
     values = _read(path)
-    known = [item.name for item in fields(Preset) if item.name not in ("name", "changes")]
+    names = [item.name for item in fields(Preset) if item.name not in ("name", "changes")]
     try:
         for setting in values:
-            one_of("the setting", setting, known)
+            one_of("the setting", setting, names)
         require("system" in values, "system", None, "said")
         preset = Preset(name, **values)
     except ParameterError as error:

@@ -52,8 +52,8 @@ class Settings:
         whole_number("k", self.k, 1, 1_000)
         flag("words", self.words)
         flag("vectors", self.vectors)
-        allowed = "True where words is False, for facts are found by one of them"
-        require(self.words or self.vectors, "vectors", self.vectors, allowed)
+        needed = "True where words is False, for facts are found by one of them"
+        require(self.words or self.vectors, "vectors", self.vectors, needed)
         # Loads nothing, and says what is wrong before there is a store.
         embedding(self.embedding)
 
@@ -102,14 +102,14 @@ class Rag(System):
                 for name, search in self._searches.items()
             }
             best: list[Found] = fuse(rankings.values(), self.settings.k)
-            texts = self.store.of([found.id for found in best])
+            texts = self.store.of([hit.id for hit in best])
         except sqlite3.DatabaseError as error:
             raise DataError(f"{self.store.path}: damaged ({error}).") from error
         self.counts["hits"] += bool(texts)
         for name, ranking in rankings.items():
-            first = {found.id for found in ranking[: self.settings.k]}
-            self.counts[name] += sum(found.id in first for found in best)
+            first = {hit.id for hit in ranking[: self.settings.k]}
+            self.counts[name] += sum(hit.id in first for hit in best)
         return [
-            Recalled(str(text), (text.number,), found.score)
-            for text, found in zip(texts, best, strict=True)
+            Recalled(str(text), (text.number,), hit.score)
+            for text, hit in zip(texts, best, strict=True)
         ]

@@ -240,7 +240,7 @@ class Reader:
         self._unless.append(re.compile(unless.replace(r"\{unknown\}", f"(?:{unknown})")))
 
     def _learn_walks(self, table: Mapping[str, Any]) -> None:
-        self._directions = {each[0]: each[1] for each in table["directions"].values()}
+        self._directions = {words[0]: words[1] for words in table["directions"].values()}
         word = "|".join(map(re.escape, self._directions))
         slots = dict.fromkeys(("from", "to", "start", "goal"), _WORDS)
         slots |= {"who": NAME, "town": NAME, "letters": _ANY}
@@ -331,9 +331,9 @@ class Reader:
             if to == kind:
                 for start, path in self._meant(values["x"], of, depth + 1):
                     yield start, (*path, name)
-        for name, own in self._owned.items():
+        for name, ending in self._owned.items():
             of, to = RELATIONS[name]
-            owner = self.bare(phrase.removesuffix(own)) if phrase.endswith(own) else ""
+            owner = self.bare(phrase.removesuffix(ending)) if phrase.endswith(ending) else ""
             if owner and to == kind:
                 for start, path in self._meant(owner, of, depth + 1):
                     yield start, (*path, name)

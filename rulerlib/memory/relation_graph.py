@@ -218,21 +218,21 @@ class RelationGraph(System):
         self.counts["requests"] += 1
         if self._read is None or self._read[0] != episode:
             self._read = episode, Graph(self.store.noted(episode))
-        graph, asked = self._read[1], self._reader.question(question)
+        graph, query = self._read[1], self._reader.question(question)
         facts, complete, names = list[int](), False, list[str]()
-        if asked and asked.kind == "path":
-            facts, complete, names = self._follow(episode, graph, asked)
-        elif asked:
-            facts = self._events(graph, asked)
+        if query and query.kind == "path":
+            facts, complete, names = self._follow(episode, graph, query)
+        elif query:
+            facts = self._events(graph, query)
             complete = bool(facts)
-            names = [asked.values[part] for part in _NAMED if part in asked.values]
+            names = [query.values[part] for part in _NAMED if part in query.values]
         self.counts["followed"] += complete
         if not complete:
             spread = self._spread(graph, names or _names(question, self._reader))
             self.counts["spread"] += bool(spread)
             # Parked texts about what the search came to, then what else lies around it.
             cue = f"{question} {' '.join(names)}"
-            parked = [found.id for found in self._words.search(episode, cue, self.settings.k)]
+            parked = [hit.id for hit in self._words.search(episode, cue, self.settings.k)]
             facts += [
                 fact for pair in itertools.zip_longest(spread, parked) for fact in pair if fact
             ]
@@ -250,34 +250,34 @@ class RelationGraph(System):
         return tuple(sorted(other.number for other in alike))
 
     def _follow(
-        self, episode: str, graph: Graph, asked: ReadQuestion
+        self, episode: str, graph: Graph, query: ReadQuestion
     ) -> tuple[list[int], bool, list[str]]:
         """Return the facts on the way that a question asks for, and whether it was gone to the end.
 
         Also returns the names that the search came to.
         """
-        most = min(len(asked.path), self.settings.hops)
-        trails, done = [_Trail(asked.values["start"])], list[_Trail]()
+        most = min(len(query.path), self.settings.hops)
+        trails, done = [_Trail(query.values["start"])], list[_Trail]()
         while trails:
             further = list[_Trail]()
             for trail in trails:
-                for walked in self._walk(graph, trail, asked, most):
-                    missing = self._missing(episode, walked, asked) if walked.gone < most else []
+                for walked in self._walk(graph, trail, query, most):
+                    missing = self._missing(episode, walked, query) if walked.gone < most else []
                     further += missing
                     done += [] if missing else [walked]
             trails = further[:_TRAILS]
         gone = max(trail.gone for trail in done)
         best = [trail for trail in done if trail.gone == gone]
         facts = [fact for trail in best for fact in trail.facts]
-        return facts, gone == len(asked.path), [trail.name for trail in best]
+        return facts, gone == len(query.path), [trail.name for trail in best]
 
-    def _walk(self, graph: Graph, trail: _Trail, asked: ReadQuestion, most: int) -> list[_Trail]:
+    def _walk(self, graph: Graph, trail: _Trail, query: ReadQuestion, most: int) -> list[_Trail]:
         """Return a trail as far as the graph leads over some relations, in all ways."""
         ends, front = list[_Trail](), [trail]
-        for relation in asked.path[trail.gone : most]:
+        for relation in query.path[trail.gone : most]:
             further = list[_Trail]()
             for before in front:
-                edges = self._holding(graph.leading.get((before.name, relation), ()), asked.rule)
+                edges = self._holding(graph.leading.get((before.name, relation), ()), query.rule)
                 facts, gone = before.facts, before.gone + 1
                 further += [_Trail(edge.object, gone, (*facts, edge.fact)) for edge in edges]
                 ends += [] if edges else [before]
@@ -293,26 +293,26 @@ class RelationGraph(System):
         most = max((edge.rank for edge in edges if edge.note == rule), default=0)
         return [edge for edge in edges if edge.note != rule or edge.rank == most]
 
-    def _missing(self, episode: str, trail: _Trail, asked: ReadQuestion) -> list[_Trail]:
+    def _missing(self, episode: str, trail: _Trail, query: ReadQuestion) -> list[_Trail]:
         """Return a trail with the link that the graph lacks, read from the parked texts."""
         if not self.settings.completion:
             return []
-        found: list[tuple[int, _Trail]] = []
-        parked = [each.id for each in self._words.search(episode, trail.name, _READ)]
+        links: list[tuple[int, _Trail]] = []
+        parked = [hit.id for hit in self._words.search(episode, trail.name, _READ)]
         for text in self.store.of(parked):
             told = triple(self._reader.fact(text))
-            if told and told[:2] == (trail.name, asked.path[trail.gone]):
-                rank = told.rank if told.note == asked.rule else 0
+            if told and told[:2] == (trail.name, query.path[trail.gone]):
+                rank = told.rank if told.note == query.rule else 0
                 further = _Trail(told.object, trail.gone + 1, (*trail.facts, text.id))
-                found.append((rank, further))
-        self.counts["completed"] += bool(found)
-        most = max((rank for rank, _ in found), default=0)
-        return [trail for rank, trail in found if rank == most or not self.settings.resolve]
+                links.append((rank, further))
+        self.counts["completed"] += bool(links)
+        most = max((rank for rank, _ in links), default=0)
+        return [trail for rank, trail in links if rank == most or not self.settings.resolve]
 
-    def _events(self, graph: Graph, asked: ReadQuestion) -> list[int]:
+    def _events(self, graph: Graph, query: ReadQuestion) -> list[int]:
         """Return the facts of the events that have all of who, where and when that is asked."""
-        day = self._reader.day(asked.values.get("when", ""))
-        given = {"subject": asked.values.get("who"), "object": asked.values.get("where")}
+        day = self._reader.day(query.values.get("when", ""))
+        given = {"subject": query.values.get("who"), "object": query.values.get("where")}
         ends = {end: name for end, name in given.items() if name}
         if len(ends) + bool(day) < 2:
             return []
@@ -325,11 +325,11 @@ class RelationGraph(System):
 
     def _spread(self, graph: Graph, names: Sequence[str]) -> list[int]:
         """Return the facts of the edges around some names, those between most active ones first."""
-        known = [name for name in dict.fromkeys(names) if name in graph.roles][:_NAMES]
-        active, front = dict.fromkeys(known, 1.0), dict.fromkeys(known, 1.0)
+        starts = [name for name in dict.fromkeys(names) if name in graph.roles][:_NAMES]
+        active, front = dict.fromkeys(starts, 1.0), dict.fromkeys(starts, 1.0)
         edges = {
             id(edge): edge
-            for name in known
+            for name in starts
             for edge in graph.around.get(name, ())
             if edge.subject in active and edge.object in active
         }

@@ -69,24 +69,22 @@ class RunReport(NamedTuple):
     notes: tuple[str, ...]
 
 
-class Readers:
-    """The engines of some work, each made once."""
+Readers = dict[str, Model]
+"""The engines of some work, each made once."""
 
-    def __init__(self) -> None:
-        self._models: dict[str, Model] = {}
 
-    def of(self, job: Work) -> Model:
-        """Return the engine of a piece of work.
+def reader_of(job: Work, readers: Readers) -> Model:
+    """Return the engine of a piece of work.
 
-        Raises
-        ------
-        ParameterError, MissingExtraError
-            As `rulerlib.models.load`.
-        """
-        name = repr((job.model, job.engine, sorted(job.engine_options.items())))
-        if name not in self._models:
-            self._models[name] = job.reader()
-        return self._models[name]
+    Raises
+    ------
+    ParameterError, MissingExtraError
+        As `rulerlib.models.load`.
+    """
+    name = repr((job.model, job.engine, sorted(job.engine_options.items())))
+    if name not in readers:
+        readers[name] = job.reader()
+    return readers[name]
 
 
 # ---------------------------------------------------------------- before
@@ -109,7 +107,7 @@ def check(works: Sequence[Work]) -> list[Estimate]:
     for job in works:
         require(job.folder not in seen, "works", str(job), "left out, because it is there twice")
         seen.add(job.folder)
-        model = readers.of(job)
+        model = reader_of(job, readers)
         if job.settings.surprise == "reader" and not job.file(work.STORE).exists():
             surprised.setdefault(id(model), (job, model))
         estimates.append(_estimate(job, model))
@@ -135,8 +133,8 @@ def _estimate(job: Work, model: Model) -> Estimate:
     shown = [f"{fact.text}\n" for fact in episode.facts[:100]]
     fact = sum(tokenizer.counts(shown)) / len(shown)
     alone = max(count(probe.text) for probe in episode.probes)
-    allowed = f"at least {alone + answer}, what a question needs alone with its answer"
-    require(alone <= job.room, job.budget_name, job.budget, allowed)
+    enough = f"at least {alone + answer}, what a question needs alone with its answer"
+    require(alone <= job.room, job.budget_name, job.budget, enough)
     needed = max(len(probe.needs) for probe in episode.probes)
     texts = {"none": 0, "all": len(episode.facts), "needed": needed}
     brought = texts.get(job.settings.system, job.settings.settings.get("k", 5))
@@ -279,7 +277,7 @@ def step(
     readers = Readers()
     if name == "test":
         for job in works:
-            models.reserve(readers.of(job), max(other.budget for other in works))
+            models.reserve(reader_of(job, readers), max(other.budget for other in works))
     for job in works:
         _done(job, name, primary_em, readers, _Told(tell))
     return _stopped(works)
@@ -323,16 +321,16 @@ def _do(
     """Do one step of one piece of work."""
     if name != "replay":
         with meter.phase("loading"):
-            readers.of(job)
+            reader_of(job, readers)
     with meter.phase("making"):
         if name == "teach":
             # What cannot be asked is not taught.
-            job.frame(readers.of(job))
-            teaching.teach(job, lambda: readers.of(job))
+            job.frame(reader_of(job, readers))
+            teaching.teach(job, lambda: reader_of(job, readers))
         elif name == "replay":
             teaching.replay(job)
         else:
-            asking.ask(job, Metered(readers.of(job), meter), progress)
+            asking.ask(job, Metered(reader_of(job, readers), meter), progress)
             measuring.measure(job, primary_em)
 
 

@@ -90,8 +90,8 @@ def fuse(rankings: Iterable[Sequence[Found]], most: int) -> list[Found]:
     """
     scores: defaultdict[int, float] = defaultdict(float)
     for ranking in rankings:
-        for rank, found in enumerate(ranking, 1):
-            scores[found.id] += 1 / (FUSED_BY + rank)
+        for rank, hit in enumerate(ranking, 1):
+            scores[hit.id] += 1 / (FUSED_BY + rank)
     best = sorted(scores.items(), key=lambda item: (-item[1], item[0]))
     return [Found(*item) for item in best[:most]]
 
@@ -355,8 +355,8 @@ class Encoder:
             tokenizer = transformers.AutoTokenizer.from_pretrained(self._folder)
             return transformers.pipeline("feature-extraction", model=model, tokenizer=tokenizer)
         except Exception as error:
-            allowed = f"a model that transformers can load ({checkpoints.reason(error)})"
-            raise ParameterError("embedding", self._name, allowed) from error
+            loadable = f"a model that transformers can load ({checkpoints.reason(error)})"
+            raise ParameterError("embedding", self._name, loadable) from error
 
     def __call__(self, texts: Sequence[str]) -> Array:
         """See `Embedding`."""
@@ -383,8 +383,8 @@ def embedding(name: str) -> Embedding:
     ParameterError
         If it is neither ``"hashed"`` nor a model that is there.
     """
-    allowed = "'hashed', or the folder or the hub name of a model"
-    require(is_text(name), "embedding", name, allowed)
+    names = "'hashed', or the folder or the hub name of a model"
+    require(is_text(name), "embedding", name, names)
     return Hashed() if name == "hashed" else Encoder(name)
 
 

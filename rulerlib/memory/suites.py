@@ -287,10 +287,10 @@ def write(recipe: Recipe, path: str | Path, quiet: bool = False) -> Path:
     ParameterError
         If the file cannot be written; nothing of it is left.
     """
-    allowed = "a file whose name ends in .jsonl"
-    path = paths.named("out", str(path) if isinstance(path, Path) else path, allowed)
+    usual = "a file whose name ends in .jsonl"
+    path = paths.named("out", str(path) if isinstance(path, Path) else path, usual)
     usable = path.suffix == ".jsonl" and (path.is_file() or not path.exists())
-    require(usable, "out", str(path), allowed)
+    require(usable, "out", str(path), usual)
     if not _stands(path, recipe):
         with alone(path):
             files.remove_leftovers(path, card_of(path))
@@ -303,8 +303,8 @@ def write(recipe: Recipe, path: str | Path, quiet: bool = False) -> Path:
 def _write(recipe: Recipe, path: Path, quiet: bool) -> None:
     needed = recipe.size * len(next(iter(recipe)).to_json().encode())
     has = files.free(path.parent)
-    allowed = f"smaller: it needs about {needed / 1e9:,.1f} GB, and {path.parent} has"
-    require(needed <= has, "size", recipe.size, f"{allowed} {has / 1e9:,.1f} GB free")
+    reason = f"smaller: it needs about {needed / 1e9:,.1f} GB, and {path.parent} has"
+    require(needed <= has, "size", recipe.size, f"{reason} {has / 1e9:,.1f} GB free")
     digest = hashlib.sha256()
     with Progress(recipe.size, recipe.suite, quiet) as progress, files.replacing(path) as file:
 
@@ -317,9 +317,13 @@ def _write(recipe: Recipe, path: Path, quiet: bool) -> None:
                 yield item
 
         held = contents(writing())
-        made = {**recipe.to_dict(), "profile": recipe.profile, "rulerlib": rulerlib.__version__}
+        recipe_data = {
+            **recipe.to_dict(),
+            "profile": recipe.profile,
+            "rulerlib": rulerlib.__version__,
+        }
         # First the card: a set that is there has one, even if we are killed in between.
-        files.write_object(card_of(path), {**made, **held, "sha256": digest.hexdigest()})
+        files.write_object(card_of(path), {**recipe_data, **held, "sha256": digest.hexdigest()})
 
 
 def _stands(path: Path, recipe: Recipe) -> bool:

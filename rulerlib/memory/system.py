@@ -73,9 +73,9 @@ class Text(str):
 
     def __new__(cls, text: str, number: int = 0, **marks: Any) -> Self:
         """Return a text with its marks."""
-        made = super().__new__(cls, text)
-        vars(made).update(marks, number=number)
-        return made
+        marked = super().__new__(cls, text)
+        vars(marked).update(marks, number=number)
+        return marked
 
     @classmethod
     def of(cls, fact: Fact, surprise: float | None = None) -> Self:

@@ -76,9 +76,9 @@ def teach(job: Work, reader: Callable[[], Model]) -> None:
             surprises = None
             if job.settings.surprise == "reader":
                 surprises = stack.enter_context(Surprises(job.surprise_path, reader()).writing())
-            made = _begun(store)
-            told = _taught(job, made, surprises)
-        _finish(made, store)
+            unfinished = _begun(store)
+            told = _taught(job, unfinished, surprises)
+        _finish(unfinished, store)
         seconds = round(time.perf_counter() - begin, 3)
         about = {"preset": job.settings.to_dict(), **told, "seconds": seconds}
         files.write_object(job.file(work.TEACHING), about)
@@ -171,18 +171,18 @@ def replay(job: Work) -> None:
     with alone(rehearsed):
         if is_rehearsed(job):
             return
-        begin, made = time.perf_counter(), _begun(rehearsed)
-        shutil.copytree(store, made, dirs_exist_ok=True)
-        system: Any = job.settings.opened(made, job.pack)
+        begin, unfinished = time.perf_counter(), _begun(rehearsed)
+        shutil.copytree(store, unfinished, dirs_exist_ok=True)
+        system: Any = job.settings.opened(unfinished, job.pack)
         system.replay(rehearsal["steps"], rehearsal["mix"], seed=job.seed)
         if rehearsal["consolidate"] is not None:
-            (made / SEMANTIC).mkdir()
-            graph = _graph(job, made)
+            (unfinished / SEMANTIC).mkdir()
+            graph = _graph(job, unfinished)
             system.consolidate(graph, rehearsal["consolidate"])
             graph.close()
         telemetry = system.telemetry()
         system.close()
-        _finish(made, rehearsed)
+        _finish(unfinished, rehearsed)
         seconds = round(time.perf_counter() - begin, 3)
         told = {"seed": job.seed, "telemetry": telemetry, "seconds": seconds}
         files.write_object(about, {**(job.settings.to_dict()["replay"] or {}), **told})
@@ -218,19 +218,19 @@ def _graph(job: Work, folder: Path) -> System:
 
 def _begun(path: Path) -> Path:
     """Return an empty folder for what gets the name of another one when it is finished."""
-    made = path.with_name(f"unfinished-{path.name}")
-    shutil.rmtree(made, ignore_errors=True)
+    unfinished = path.with_name(f"unfinished-{path.name}")
+    shutil.rmtree(unfinished, ignore_errors=True)
     try:
-        made.mkdir(parents=True)
+        unfinished.mkdir(parents=True)
     except OSError as error:
-        raise files.unwritable(made, error) from error
-    return made
+        raise files.unwritable(unfinished, error) from error
+    return unfinished
 
 
-def _finish(made: Path, path: Path) -> None:
+def _finish(unfinished: Path, path: Path) -> None:
     """Give a folder its own name."""
     shutil.rmtree(path, ignore_errors=True)
-    os.replace(made, path)
+    os.replace(unfinished, path)
 
 
 # ---------------------------------------------------------------- surprise

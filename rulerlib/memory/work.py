@@ -245,8 +245,8 @@ class Work:
         """
         frame = self.settings.format(self.pack).frame(model.tokenizer)
         if model.limit is not None:
-            allowed = f"at most {model.limit}, what '{model.name}' can take"
-            require(self.budget <= model.limit, self.budget_name, self.budget, allowed)
+            most = f"at most {model.limit}, what '{model.name}' can take"
+            require(self.budget <= model.limit, self.budget_name, self.budget, most)
         return frame
 
     def __str__(self) -> str:

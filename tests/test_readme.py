@@ -168,7 +168,7 @@ def converts(words, inside):
     subprocess.run([sys.executable, "-m", *words[1:]], cwd=inside, check=True, timeout=120)
     page = (inside / words[-1]).with_suffix(".html").read_text("utf-8")
     assert page.count('src="data:image/png') >= 2
-    assert "Line chart of" in page
+    assert "accuracy by length. " in page
 
 
 def papermill(words, inside):

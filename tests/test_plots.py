@@ -25,6 +25,7 @@ from rulerlib import analysis, plots, tasks  # noqa: E402
 from rulerlib.plots import pictures  # noqa: E402
 from rulerlib.plots.cells import LOOKS  # noqa: E402
 from rulerlib.samples import Prediction  # noqa: E402
+from rulerlib.tasks.mistakes import KINDS  # noqa: E402
 
 LENGTHS = (512, 1000, 4096)
 
@@ -277,7 +278,7 @@ def test_errors_are_as_high_as_the_error_rate():
 
 
 def test_every_kind_of_mistake_has_a_look_of_its_own():
-    assert set(LOOKS) == set(analysis.KINDS)
+    assert set(LOOKS) == set(KINDS)
     assert len(set(LOOKS.values())) == len(LOOKS)
 
 
@@ -434,8 +435,7 @@ def test_a_notebook_stores_the_words_beside_the_picture():
     assert "How to read it" in words.data["text/html"]
 
 
-@pytest.mark.parametrize("colours", plots.COLOURS)
-def test_a_button_has_the_colour_of_its_cell(colours):
+def test_a_button_has_the_colour_of_its_cell():
     """And what is written on it can be read: a contrast of 4.5, as WCAG 2 asks."""
 
     def luminance(colour):
@@ -443,13 +443,13 @@ def test_a_button_has_the_colour_of_its_cell(colours):
         return 0.2126 * parts[0] + 0.7152 * parts[1] + 0.0722 * parts[2]
 
     for value in [*np.linspace(0, 1, 21), float("nan")]:
-        fill, ink = plots.shade(value, colours)
+        fill, ink = plots.shade(value)
         light, dark = sorted((luminance(to_rgb(fill)), luminance(to_rgb(ink))), reverse=True)
         assert (light + 0.05) / (dark + 0.05) >= 4.5, value
     cell = {"task": "t", "length": 512, "depth": 50.0, "n": 1, "found": 0.25}
-    panel = plots.heatmap(pd.DataFrame([cell]), colours).axes[0]
+    panel = plots.heatmap(pd.DataFrame([cell])).axes[0]
     drawn = panel.images[0].cmap(0.25)
-    assert matplotlib.colors.to_hex(drawn) == plots.shade(0.25, colours)[0]
+    assert matplotlib.colors.to_hex(drawn) == plots.shade(0.25)[0]
     assert plots.shade(float("nan"))[0] == plots.UNMEASURED
 
 

@@ -39,10 +39,9 @@ from rulerlib.analysis.accuracy import (
     means,
     overview,
 )
-from rulerlib.analysis.averages import averaged, by_length, weighted
-from rulerlib.analysis.correlations import Correlation, correlation, read_facts, with_facts
+from rulerlib.analysis.averages import averaged, by_length
+from rulerlib.analysis.correlations import correlation, read_facts, with_facts
 from rulerlib.analysis.effective_length import (
-    Effective,
     effective,
     effective_lengths,
     fitted_lengths,
@@ -61,8 +60,7 @@ from rulerlib.analysis.error_tables import (
 )
 from rulerlib.analysis.pairs import newcombe, paired, samples_needed, two_by_two
 from rulerlib.analysis.repeats import paraphrases, repeats
-from rulerlib.analysis.scores import of_measure, read_predictions, scores, with_knobs
+from rulerlib.analysis.scores import of_measure, read_predictions, scores
 from rulerlib.analysis.summary import contrast, summary
-from rulerlib.analysis.tables import BY, nothing, parts, thousands
+from rulerlib.analysis.tables import BY, nothing, parts
 from rulerlib.analysis.word_counts import word_counts
-from rulerlib.tasks.mistakes import KINDS

@@ -18,7 +18,7 @@ from typing import Any
 import pandas as pd
 
 from rulerlib.analysis.labels import base
-from rulerlib.analysis.scores import changed_knobs, of_measure, with_knobs
+from rulerlib.analysis.scores import changed_knobs, of_measure, with_knob
 from rulerlib.analysis.tables import BY, groups_of, nothing, rows_of, tasks_in
 from rulerlib.intervals import Clustered, clustered
 from rulerlib.sequential import Tally, confidence_sequence, tally
@@ -124,7 +124,7 @@ def by_knob(table: pd.DataFrame, knob: str | None = None) -> pd.DataFrame:
     """
     tables = []
     for name in [knob] if knob else changed_knobs(table):
-        rows = with_knobs(table, name)
+        rows = with_knob(table, name)
         rows = rows.assign(task=rows["task"].map(base), knob=name, setting=rows[name].astype(str))
         if not knob:
             rows = rows.groupby("task").filter(lambda part: part["setting"].nunique() > 1)

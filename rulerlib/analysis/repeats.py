@@ -24,7 +24,7 @@ from typing import Any
 import pandas as pd
 
 from rulerlib.analysis.accuracy import in_samples, means
-from rulerlib.analysis.scores import of_measure, with_knobs
+from rulerlib.analysis.scores import of_measure, with_knob
 from rulerlib.analysis.tables import BY, groups_of, nothing, rows_of, scipy
 
 NONE_REPEATED = "No question was answered more than once, so runs cannot be compared with runs."
@@ -118,7 +118,7 @@ def paraphrases(table: pd.DataFrame) -> pd.DataFrame:
     rows = table[["paraphrase" in knobs for knobs in table["knobs"]]]
     spreads = []
     if len(rows):
-        rows = with_knobs(of_measure(rows), "paraphrase")
+        rows = with_knob(of_measure(rows), "paraphrase")
         rows = rows.assign(task=rows["task"].map(_without_paraphrase))
         sample = [name for name in _QUESTION if name in rows]
         for names, part in groups_of(rows, BY):

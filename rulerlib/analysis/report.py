@@ -19,7 +19,7 @@ from rulerlib.analysis.correlations import read_facts
 from rulerlib.analysis.equivalence import MARGIN
 from rulerlib.analysis.scores import MARKED, NameList, read_predictions, scores, wanted
 from rulerlib.analysis.tables import RESAMPLES
-from rulerlib.errors import is_number, one_of, require, whole_number
+from rulerlib.errors import flag, is_number, one_of, require, whole_number
 from rulerlib.fields import check_fields, home, notebook_parameters
 from rulerlib.metrics import MEASURES
 from rulerlib.sequential import THRESHOLD
@@ -95,6 +95,7 @@ class Report:
 
     def __post_init__(self) -> None:
         check_fields(self)
+        flag("studies", self.studies)
         holds = is_number(self.margin) and 0 < self.margin < 100
         require(holds, "margin", self.margin, "a number of points above 0 and below 100")
         one_of("measure", self.measure, [*MARKED, *MEASURES])

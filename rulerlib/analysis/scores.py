@@ -402,14 +402,14 @@ def of_measure(table: pd.DataFrame, measure: str = "primary") -> pd.DataFrame:
     return table[table["measure"] == measure]
 
 
-def with_knobs(table: pd.DataFrame, *names: str) -> pd.DataFrame:
-    """Return the table with a column for each of these knobs, so that one can average by it.
+def with_knob(table: pd.DataFrame, knob: str) -> pd.DataFrame:
+    """Return the table with a column for a knob, so that one can average by it.
 
-    Rows whose task does not have a knob are left out.
+    Rows whose task does not have it are left out.
 
     >>> about = {"model": "m", "language": "da", "task": "vt", "length": 512}
     >>> table = scores([({**about, "knobs": {"num_hops": 8}}, Prediction(0, "", ["A"], "A"))])
-    >>> with_knobs(table, "num_hops")["num_hops"].unique().tolist()
+    >>> with_knob(table, "num_hops")["num_hops"].unique().tolist()
     [8]
 
     Raises
@@ -417,12 +417,9 @@ def with_knobs(table: pd.DataFrame, *names: str) -> pd.DataFrame:
     ParameterError
         If no row has such a knob.
     """
-    knob_names = dict.fromkeys(name for knobs in table["knobs"] for name in knobs)
-    for name in names:
-        one_of("knob", name, knob_names)
-    has = [all(name in knobs for name in names) for knobs in table["knobs"]]
-    rows = table[has]
-    return rows.assign(**{name: [knobs[name] for knobs in rows["knobs"]] for name in names})
+    one_of("knob", knob, dict.fromkeys(name for knobs in table["knobs"] for name in knobs))
+    rows = table[[knob in knobs for knobs in table["knobs"]]]
+    return rows.assign(**{knob: [knobs[knob] for knobs in rows["knobs"]]})
 
 
 def changed_knobs(table: pd.DataFrame) -> list[str]:

@@ -109,23 +109,17 @@ def heatmap(
     return base.done(figure, heatmap, heatmap_in_words(table), title)
 
 
-def shade(value: float, colours: str = "blue-yellow") -> tuple[str, str]:
+def shade(value: float) -> tuple[str, str]:
     """Return the colour of a cell of `heatmap`, and of what is written on it, as ``#rrggbb``.
 
     Parameters
     ----------
     value
         From 0 to 1; NaN: not measured.
-
-    Raises
-    ------
-    ParameterError
-        If there are no such colours.
     """
-    one_of("colours", colours, COLOURS)
     if math.isnan(value):
         return UNMEASURED, "black"
-    colour = _shades(colours)(value)
+    colour = _shades("blue-yellow")(value)
     red, green, blue = (round(255 * part) for part in colour[:3])
     return f"#{red:02x}{green:02x}{blue:02x}", _ink(colour)
 

@@ -178,11 +178,7 @@ class PlannedModel:
         place = f"models.{name}"
         named = isinstance(name, str) and _NAME.fullmatch(name)
         require(named, place, name, "a short name of a-z, 0-9, '.', '_' and '-'")
-        parts = dictionary(place, settings, '{"model": "lille"}')
-        for part, kind in (("resources", Resources), ("server", Server)):
-            if parts.get(part) is not None:
-                parts[part] = built(kind, f"{place}.{part}", parts[part])
-        return built(cls, place, parts)
+        return built(cls, place, settings, resources=Resources, server=Server)
 
     @property
     def is_started(self) -> bool:
@@ -204,7 +200,7 @@ class PlannedModel:
         return {**self.engine_options, "base_url": url}
 
 
-def built(kind: type[Part], place: str, settings: Any) -> Part:
+def built(kind: type[Part], place: str, settings: Any, **parts: type) -> Part:
     """Return a part of a plan from plain data, in which None stands for what is not given.
 
     Parameters
@@ -213,6 +209,8 @@ def built(kind: type[Part], place: str, settings: Any) -> Part:
         Its dataclass.
     place
         Where it stands in the plan; empty for the plan itself.
+    parts
+        The dataclasses of its own parts, by name.
 
     Raises
     ------
@@ -225,6 +223,8 @@ def built(kind: type[Part], place: str, settings: Any) -> Part:
         if name not in by_name:
             raise ParameterError(f"a name in {place or 'the plan'}", name, nearest(name, by_name))
     values = {name: value for name, value in values.items() if value is not None}
+    for name in parts.keys() & values.keys():
+        values[name] = built(parts[name], f"{place}.{name}".strip("."), values[name])
     with within(place):
         for name, item in by_name.items():
             needed = item.default is MISSING and item.default_factory is MISSING

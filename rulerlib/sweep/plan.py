@@ -124,15 +124,11 @@ class Plan:
         ParameterError
             If a name is unknown, or a value cannot work.
         """
-        parts = dict(settings)
-        if parts.get("models") is not None:
-            entries = dictionary("models", parts["models"], '{"lille": {"model": "lille"}}')
-            parts["models"] = {
-                name: PlannedModel.from_settings(name, entry) for name, entry in entries.items()
-            }
-        if parts.get("memory") is not None:
-            parts["memory"] = built(Memories, "memory", parts["memory"])
-        return built(cls, "", parts)
+        models = settings.get("models")
+        if models is not None:
+            models = dictionary("models", models, '{"lille": {"model": "lille"}}')
+            models = {name: PlannedModel.from_settings(name, models[name]) for name in models}
+        return built(cls, "", {**settings, "models": models}, memory=Memories)
 
     @property
     def task_knobs(self) -> list[TaskKnobs]:

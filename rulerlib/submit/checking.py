@@ -17,7 +17,7 @@ import itertools
 import os
 import random
 import subprocess
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -153,17 +153,13 @@ def check(
         submission = read(path)
     except DataError as error:
         return [str(error)]
-    steps: tuple[Callable[[], Iterator[str]], ...] = (
-        lambda: _wrong_files(path, submission),
-        lambda: _wrong_places(submission),
-        lambda: _missing_cells(submission, least),
-        lambda: _unsaid(submission),
-        lambda: _other_questions(submission, tokenizer, drawn),
-    )
-    for step in steps:
-        if sentences := [*step()]:
-            return sentences
-    return []
+    # Each is looked through when those before it have found nothing.
+    steps = (
+        _wrong_files(path, submission), _wrong_places(submission),
+        _missing_cells(submission, least), _unsaid(submission),
+        _other_questions(submission, tokenizer, drawn),
+    )  # fmt: skip
+    return next((sentences for step in steps if (sentences := [*step])), [])
 
 
 def _wrong_files(path: Path, submission: Submission) -> Iterator[str]:
@@ -198,13 +194,10 @@ def _missing_cells(submission: Submission, least: int) -> Iterator[str]:
             if (language, task, length) not in sizes:
                 yield f"{language}, {task}, {length} is missing: a table needs all 13 tasks."
         here = [size for key, size in sizes.items() if key[::2] == (language, length)] or [least]
-        if min(here) < max(here):
-            yield (
-                f"{language}, {length}: {min(here)} samples of one task and {max(here)} of"
-                " another; a table needs as many of each."
-            )
-        elif min(here) < least:
-            yield f"{language}, {length}: {min(here)} samples, fewer than {least}."
+        if min(here) < max(least, *here):
+            span = f"{min(here)} to {max(here)}" if min(here) < max(here) else str(min(here))
+            needed = f"a table needs as many of each task, and at least {least}"
+            yield f"{language}, {length}: {span} samples; {needed}."
 
 
 def _unsaid(submission: Submission) -> Iterator[str]:

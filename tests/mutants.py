@@ -33,7 +33,7 @@ TESTS = {
     "store/cell": ("store", "disk middle_leaves written"),
     "store/files": ("store", "middle_leaves differ_in short_and_safe ends_in_a_hash"),
     "store/lock": ("store_lock", "without_locks"),
-    "store/questions": ("store_questions", "killed_at second_writer two_writers"),
+    "store/questions": ("store_questions", "killed_at second_writer"),
     "store/answers": ("store_answers", "two_processes"),
     "tokens": (
         "tokens",

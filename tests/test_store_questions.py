@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import itertools
 import os
-import random
 import signal
 import time
 
@@ -14,7 +13,6 @@ from helpers_fuzz import within
 from helpers_model import PROCESSES, some_samples, tree
 from helpers_store import Given, watched_syncs, writing
 
-from conftest import tries
 from rulerlib.errors import BusyError, DataError, ParameterError, RunMismatchError
 from rulerlib.samples import Sample, read
 from rulerlib.store import files, questions
@@ -242,30 +240,6 @@ def test_killed_at_every_step_it_ends_with_the_same_bytes(tmp_path, standing):
     assert step > 12
 
 
-@pytest.mark.long
-def test_killed_at_random_it_ends_with_the_same_bytes(tmp_path):
-    rng = random.Random(5)
-    dataset = Given(some_samples(30, size=20_000), seconds=0.001)
-    whole = bytes_of(tmp_path, dataset)
-    kills = 0
-    while kills < tries(1000):
-        folder = tmp_path / f"data-{kills}"
-        if rng.random() < 0.5:
-            questions.write(Given(dataset.samples), folder, rng.randrange(1, 30))
-        ready = PROCESSES.Event()
-        process = PROCESSES.Process(target=writing, args=(dataset, folder, 0, ready))
-        process.start()
-        assert ready.wait(300)
-        time.sleep(rng.uniform(0, 0.06))
-        process.kill()
-        process.join(60)
-        kills += process.exitcode != 0
-        questions.write(Given(dataset.samples), folder)
-        assert visible(folder) == whole
-        for path in folder.iterdir():
-            path.unlink()
-
-
 # --- Two writers -----------------------------------------------------------------------------
 
 
@@ -286,35 +260,6 @@ def test_the_second_writer_is_told(tmp_path):
     first.join()
     questions.write(Given(some_samples(20)), folder, 5)
     assert visible(folder) == bytes_of(tmp_path, Given(some_samples(5)))
-
-
-def several(dataset, folder, counts):
-    """Write again and again, and be told at times that another is at it."""
-    for count in counts:
-        for _ in range(1000):
-            try:
-                questions.write(dataset, folder, count)
-                break
-            except BusyError:
-                time.sleep(0.001)
-
-
-def test_two_writers_of_different_sizes_end_well(tmp_path):
-    """The file never has fewer samples than its metadata says."""
-    dataset = Given(some_samples(40))
-    folder = tmp_path / "data"
-    orders = [range(1, 41, 2), range(2, 41, 2)]
-    writers = [PROCESSES.Process(target=several, args=(dataset, folder, each)) for each in orders]
-    for writer in writers:
-        writer.start()
-    while any(writer.is_alive() for writer in writers):
-        path = folder / "validation.jsonl"
-        if path.exists():
-            stated = questions.metadata(path)["num_samples"]
-            assert path.read_bytes().count(b"\n") >= stated
-        time.sleep(0.002)
-    assert [writer.exitcode for writer in writers] == [0, 0]
-    assert visible(folder) == bytes_of(tmp_path, dataset)
 
 
 # --- Settings, compared ------------------------------------------------------------------------

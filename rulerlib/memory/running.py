@@ -16,7 +16,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from rulerlib import models, samples
 from rulerlib.errors import BusyError, ParameterError, RulerError, one_of, require
@@ -337,7 +337,7 @@ def _do(
 # ---------------------------------------------------------------- what came of it
 
 
-def stopped(job: Work) -> dict[str, object]:
+def stopped(job: Work) -> dict[str, Any]:
     """Return what stopped a piece of work: ``step``, ``sentence`` and ``busy``; or nothing."""
     path = job.file(work.STOPPED)
     return samples.read_object(path) if path.exists() else {}

@@ -146,13 +146,14 @@ def answer(works: Sequence[Work], finished: Callable[[Work], object]) -> dict[Pa
     stopped: dict[Path, str] = {}
     while True:
         running.run(left, progress=_Watch(running.weight(left), left, finished))
-        notes = [(work, _stopped(work)) for work in left]
+        notes = [(work, running.stopped(work)) for work in left]
+        # One that is above its oracle is done all the same.
+        notes = [(work, note) for work, note in notes if note.get("step") != "compare"]
         stopped |= {work.answers_path: note["sentence"] for work, note in notes if note}
         left = [work for work, note in notes if note.get("busy")]
         if not left:
             return stopped
-        # Jobs of other lengths and models share sets of episodes, and what a model finds
-        # surprising: whoever comes second waits.
+        # Jobs of other lengths share what a model finds surprising: whoever comes second waits.
         sentences = dict.fromkeys(stopped.pop(work.answers_path) for work in left)
         print(f"Waiting: {' '.join(sentences)}", file=sys.stderr, flush=True)
         time.sleep(PAUSE)
@@ -186,12 +187,6 @@ def cost(work: Work) -> dict[str, Any]:
     with contextlib.suppress(RulerError):
         return samples.read_object(work.file(COST)) if work.file(COST).exists() else {}
     return {}
-
-
-def _stopped(work: Work) -> dict[str, Any]:
-    """Return what stopped a piece of work; one that is above its oracle is done all the same."""
-    note = samples.read_object(work.file(STOPPED)) if work.file(STOPPED).exists() else {}
-    return {} if note.get("step") == "compare" else note
 
 
 def _names(given: Any, choices: Iterable[str]) -> Any:

@@ -23,7 +23,7 @@ from typing import Any
 
 import pandas as pd
 
-from rulerlib.analysis.memory_rows import by_of, groups, mean
+from rulerlib.analysis.memory_rows import by_of, groups, means
 from rulerlib.analysis.tables import nothing
 
 MEASURES = ("em_norm", "em_raw", "f1")
@@ -72,13 +72,11 @@ def table(rows: pd.DataFrame, by: Sequence[str] | None = None) -> pd.DataFrame:
     """
     if rows.empty:
         return rows
-    table_rows = []
-    for names, part in groups(rows, by_of(rows, by)):
-        row = {**names, "n": len(part), "episodes": part["unit"].nunique()}
-        for name in MEASURES:
-            row |= mean(part, name)
-        table_rows.append({**row, **{name: part[name].mean() for name in DIAGNOSTICS}})
-    return pd.DataFrame(table_rows)
+    return pd.DataFrame([
+        {**names, "n": len(part), "episodes": part["unit"].nunique(), **means(part, *MEASURES),
+         **{name: part[name].mean() for name in DIAGNOSTICS}}
+        for names, part in groups(rows, by_of(rows, by))
+    ])  # fmt: skip
 
 
 def store_table(rows: pd.DataFrame, by: Sequence[str] | None = None) -> pd.DataFrame:
@@ -100,7 +98,7 @@ def store_table(rows: pd.DataFrame, by: Sequence[str] | None = None) -> pd.DataF
     by = by_of(rows, by)
     others = [name for name in by if name not in ("preset", "changes")]
     ceilings = {
-        tuple(names.values()): mean(part, "em_norm")["em_norm"]
+        tuple(names.values()): means(part, "em_norm")["em_norm"]
         for names, part in groups(able[able["preset"] == ORACLE], others)
     }
     table_rows = []
@@ -109,7 +107,7 @@ def store_table(rows: pd.DataFrame, by: Sequence[str] | None = None) -> pd.DataF
         table_rows.append({
             **names, "n": len(part),
             **{name: part[name].mean() for name in RECALLS}, "mrr": part["rr"].mean(),
-            **mean(part, "in_prompt"), "reader n": len(held), **mean(held, "reader"),
+            **means(part, "in_prompt"), "reader n": len(held), **means(held, "reader"),
             "oracle": ceilings.get(tuple(names[name] for name in others), math.nan),
             "leaked": part["leaked"].mean(), "latency_ms": part["latency_ms"].median(),
             "prompt_tokens": part["prompt_tokens"].mean(), "cut": part["cut"].mean(),
@@ -177,8 +175,7 @@ def capacity(rows: pd.DataFrame) -> pd.DataFrame:
     questions = questions.assign(facts=questions["taught"].astype(int))
     changes = ["changes"] * (questions["changes"].nunique() > 1)
     return pd.DataFrame([
-        {**names, "n": len(part), **mean(part, "em_norm"), **mean(part, "recall_at_5"),
-         **mean(part, "in_prompt")}
+        {**names, "n": len(part), **means(part, "em_norm", "recall_at_5", "in_prompt")}
         for names, part in groups(questions, ["model", "language", "preset", *changes, "facts"])
     ])  # fmt: skip
 
@@ -197,7 +194,7 @@ def routes(rows: pd.DataFrame, by: Sequence[str] | None = None) -> pd.DataFrame:
     if ways.empty:
         return nothing(rows.attrs.get("why", "No way was asked for."))
     return pd.DataFrame([
-        {**names, "n": len(part), **mean(part, "valid"), **mean(part, "success"),
+        {**names, "n": len(part), **means(part, "valid", "success"),
          "steps_over": part["steps_over"].mean()}
         for names, part in groups(ways, by_of(rows, by))
     ])  # fmt: skip
@@ -213,7 +210,7 @@ def reader_ceiling(rows: pd.DataFrame) -> str:
         )
     suites = []
     for names, part in groups(oracle, by_of(rows)[:-1]):
-        share = mean(part, "em_norm")
+        share = means(part, "em_norm")
         if share["em_norm"] < _NEAR_ZERO:
             right, high = int(part["em_norm"].sum()), 100 * share["em_norm high"]
             count = f"{right} of {len(part)} right, interval up to {high:.0f} %"

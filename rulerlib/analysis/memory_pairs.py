@@ -19,7 +19,7 @@ import numpy as np
 import pandas as pd
 
 from rulerlib.analysis import pairs
-from rulerlib.analysis.memory_rows import QUESTION, by_of, groups, mean
+from rulerlib.analysis.memory_rows import QUESTION, by_of, groups, means
 from rulerlib.analysis.tables import RESAMPLES, groups_of, nothing
 
 BASELINE = "span_short"
@@ -197,7 +197,7 @@ def _unsaturated(rows: pd.DataFrame, preset: str) -> dict[str, Any]:
     if episodic.empty:
         return _unknown(goal, SATURATED, f"{preset} was not asked episodic")
     ((_, part),) = groups(episodic, ("model",))
-    value, low, high = mean(part, "em_raw").values()
+    value, low, high = means(part, "em_raw").values()
     above = _verdict(low, high, SATURATED)
     verdict = {_REACHED: _MISSED, _MISSED: _REACHED}.get(above, above)
     spread = pairs.variance(part.assign(difference=part["em_raw"]))

@@ -204,10 +204,13 @@ def groups(rows: pd.DataFrame, by: Sequence[str]) -> Iterator[tuple[dict[str, An
     yield from groups_of(rows, by)
 
 
-def mean(part: pd.DataFrame, column: str) -> dict[str, float]:
-    """Return the mean of a column and its 95 % interval, clustered by episode; NaN where unknown.
+def means(part: pd.DataFrame, *columns: str) -> dict[str, float]:
+    """Return the means of columns and their 95 % intervals, clustered by episode; NaN: unknown.
 
-    The interval is called ``low`` and ``high`` behind the name of the column.
+    An interval is called ``low`` and ``high`` behind the name of its column.
     """
-    measured = part[part[column].notna()]
-    return with_ends(column, clustered(measured[column].tolist(), measured["unit"].tolist()))
+    row: dict[str, float] = {}
+    for column in columns:
+        measured = part[part[column].notna()]
+        row |= with_ends(column, clustered(measured[column].tolist(), measured["unit"].tolist()))
+    return row

@@ -11,6 +11,8 @@
 #SBATCH --cpus-per-task=4
 # With a GPU for each job: add --gpus=1.
 set -euo pipefail
+# It runs in the folder of the sweep, and finds what a plan brings from here.
+export PYTHONPATH=$PWD${PYTHONPATH:+:$PYTHONPATH}
 cd "$1"
 task=${SLURM_ARRAY_TASK_ID:?this is an array: submit it with --array, as its first lines say}
 job=$(sed -n "$((task + 1))p" jobs.tsv | cut -f 1)

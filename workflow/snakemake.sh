@@ -6,6 +6,8 @@
 # What a queue refuses is said here, each reason once.
 set -uo pipefail
 folder=$1 profile=$2 workflow=$(dirname "$0")
+# Jobs run in the folder of the sweep, and find what a plan brings from here.
+export PYTHONPATH=$PWD${PYTHONPATH:+:$PYTHONPATH}
 log=$folder/logs/snakemake.log
 if [ "$profile" = slurm ] && ! command -v sbatch > /dev/null; then
     echo "There is no sbatch: start the sweep where you submit jobs, or with PROFILE=local." >&2

@@ -184,9 +184,12 @@ def leftovers(*paths: Path) -> list[Path]:
     unfinished: list[Path] = []
     for folder in {path.parent for path in paths}:
         # Not a glob, which takes three times as long where a folder holds thousands.
-        names = os.listdir(folder) if folder.is_dir() else ()
-        unfinished += [folder / name for name in names
-                       if name.endswith(UNFINISHED) and name.startswith(beginnings)]  # fmt: skip
+        with contextlib.suppress(OSError):
+            unfinished += [
+                folder / name
+                for name in os.listdir(folder)
+                if name.endswith(UNFINISHED) and name.startswith(beginnings)
+            ]
     return unfinished
 
 

@@ -141,7 +141,7 @@ class Scoring:
         return {
             name: OF_GOLDS[name](answer, accepted, language)
             if name in OF_GOLDS
-            else {**MEASURES, **self.own}[name](answer, references)
+            else (self.own.get(name) or MEASURES[name])(answer, references)
             for name in self.measures
         }
 

@@ -347,10 +347,12 @@ def make(knobs: Knobs, language: Language, seed: str) -> Episodes:
     return (Conversations if knobs.conversation else Events)(knobs, language, seed)
 
 
+InContext = taught.in_context(Knobs, __name__)
+
 FAMILY = taught.family(
     "episodic",
     make,
-    Knobs,
+    InContext,
     {
         "episodic": {},
         "episodic_cross": {"sessions": 3, "unanswerable": 0.08},

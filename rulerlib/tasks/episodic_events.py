@@ -208,7 +208,7 @@ class Event(NamedTuple):
 
 
 @dataclass
-class _Question:
+class _Planned:
     """A question before it is written; ``event`` tells the answer, if one does."""
 
     kind: str
@@ -310,7 +310,7 @@ class Events(Episodic):
         ]
         return Episode(f"events-{index}", tuple(facts), tuple(questions))
 
-    def _draw(self, index: int, rng: random.Random) -> tuple[list[_Question], list[Event]]:
+    def _draw(self, index: int, rng: random.Random) -> tuple[list[_Planned], list[Event]]:
         """Return all questions of an episode, and its events in their order."""
         knobs = self.knobs
         diary = _Diary(
@@ -340,7 +340,7 @@ class Events(Episodic):
         rng.shuffle(diary.events)
         return plans, sorted(diary.events, key=lambda event: event.when)
 
-    def _plan(self, index: int, k: int, session: int, rng: random.Random) -> _Question:
+    def _plan(self, index: int, k: int, session: int, rng: random.Random) -> _Planned:
         """Return question ``k`` of an episode, which no other question of its kind repeats."""
         kind = KINDS[(index + k) % len(KINDS)]
         # No two questions of a kind have the same number.
@@ -355,16 +355,16 @@ class Events(Episodic):
                 self.names.shuffled(f"who {session}", number, total), len(days) * ways
             )
             at, wording = divmod(rest, ways)
-            return _Question(kind, wording, {"when": days[at], "who": who}, deed, session)
+            return _Planned(kind, wording, {"when": days[at], "who": who}, deed, session)
         if kind == "who":
             total = self._towns * len(days)
             where, at = divmod(self.names.shuffled(f"where {session}", number, total), len(days))
-            return _Question(kind, wording, {"when": days[at], "where": where}, deed, session)
+            return _Planned(kind, wording, {"when": days[at], "where": where}, deed, session)
         number = 2 * number + (kind == "when")
         who, where = divmod(
             self.names.shuffled("who where", number, people * self._towns), self._towns
         )
-        return _Question(kind, wording, {"who": who, "where": where}, deed, session)
+        return _Planned(kind, wording, {"who": who, "where": where}, deed, session)
 
     def _answerable(self, turn: int) -> bool:
         """Return whether the question of a turn has an answer; each kind lacks the same share."""
@@ -373,7 +373,7 @@ class Events(Episodic):
         shift = kind / len(KINDS)
         return math.floor((number + 1) * share + shift) == math.floor(number * share + shift)
 
-    def _near_misses(self, plan: _Question, diary: _Diary) -> None:
+    def _near_misses(self, plan: _Planned, diary: _Diary) -> None:
         """Put events into the diary that have one of who, where and when with what is asked."""
         event, shared = plan.event, plan.named
         if event:
@@ -396,7 +396,7 @@ class Events(Episodic):
                 diary.put(days, {"who": who, "when": days[at]})
                 count -= 1
 
-    def _probe(self, plan: _Question, needs: tuple[int, ...], marked: bool) -> Probe:
+    def _probe(self, plan: _Planned, needs: tuple[int, ...], marked: bool) -> Probe:
         table, event = self._table, plan.event
         numbers = {"when": 0, "who": 0, "where": 0, **plan.named}
         words = self._words(Event(**numbers, deed=plan.deed, thing=0))

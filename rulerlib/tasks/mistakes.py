@@ -18,7 +18,6 @@ import functools
 import itertools
 import math
 import re
-from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from statistics import fmean
 from typing import Any
@@ -109,12 +108,12 @@ def explain_values(
     rest = text[stated[-1][1] :] if stated else ""
     going_on = cut_off and len(rest.strip()) <= max(map(len, prediction.outputs), default=0)
     given = normalized(value for value, _ in stated)
-    given = [value for value in given if values.stands(value) or value not in values.keys]
+    given = [value for value in given if value in values.context or value not in values.keys]
     answer = normalize(text)
     missing = [reference for reference in references if reference not in answer]
     wrong = [value for value in dict.fromkeys(given) if value not in references]
-    distractors = [value for value in wrong if values.stands(value)]
-    copied = [value for value in wrong if values.is_shown(value) and value not in distractors]
+    distractors = [value for value in wrong if value in values.context]
+    copied = [value for value in wrong if value in values.shown and value not in distractors]
     invented = len(wrong) - len(distractors) - len(copied)
     repeated = len(given) - len(set(given))
     if not text:
@@ -405,31 +404,24 @@ class _Values:
         examples = (column.end for column in columns if column.role == "example")
         self.begin = max(itertools.chain.from_iterable(examples), default=0)
         self.size = max(1, len(prompt) - self.begin)
-        self.starts = defaultdict[str, list[int]](list)
         texts = normalized(prompt[start:end] for start, end in places)
-        for value, (start, _) in zip(texts, places, strict=True):
-            self.starts[value].append(start)
+        self._places = [*zip(texts, (start for start, _ in places), strict=True)]
+        # The values of the context, and those of the worked example.
+        self.context = {value for value, start in self._places if start >= self.begin}
+        self.shown = {value for value, start in self._places if start < self.begin}
         hidden = (column for column in columns if column.role in ("needle", "distractor"))
         keys = itertools.chain.from_iterable(column.more.get("key", ()) for column in hidden)
         self.keys = {*normalized(filter(None, keys))}
 
-    def stands(self, value: str) -> bool:
-        """Return whether it is a value of the context."""
-        return any(start >= self.begin for start in self.starts.get(value, ()))
-
-    def is_shown(self, value: str) -> bool:
-        """Return whether it is a value of the worked example."""
-        return any(start < self.begin for start in self.starts.get(value, ()))
-
     def away(self, references: Sequence[str]) -> dict[str, int]:
         """Return how far each value of the context stands from the nearest right one."""
-        right = [at for value in {*references} for at in self.starts.get(value, ())]
-        right = [start for start in right if start >= self.begin]
+        places = [place for place in self._places if place[1] >= self.begin]
+        right = [start for value, start in places if value in references]
         away = dict[str, int]()
-        for value, starts in self.starts.items():
-            near = [abs(at - start) for start in starts if start >= self.begin for at in right]
-            if near:
-                away[value] = min(near)
+        for value, start in places if right else ():
+            near = min(abs(at - start) for at in right)
+            # Of a value that stands in several places, the nearest.
+            away[value] = min(near, away.get(value, near))
         return away
 
 

@@ -64,8 +64,7 @@ CONTRADICTIONS = ("date", "source")
 # By what it is decided which of two facts holds; where questions begin, in turn.
 STARTS = KINDS[:3]
 
-# The most facts of an episode, about as many as the names suffice for, and the most distractors.
-FACTS, DISTRACTORS = 100_000, 64
+FACTS, DISTRACTORS = 100_000, 64  # At most: about as many facts as the names suffice for.
 
 # The most questions about one episode, and the most chains on the way to them: of 288 people, each
 # has one teacher, and enough must be left to draw from.
@@ -446,5 +445,6 @@ class Semantic(Episodes):
         return text + forms["after" if text[-1] in forms["letters"] else "ending"]
 
 
-FAMILY = taught.family("semantic", Semantic, Knobs, {"semantic": {}})
-"""One setting of our own."""
+InContext = taught.in_context(Knobs, __name__)
+
+FAMILY = taught.family("semantic", Semantic, InContext, {"semantic": {}})

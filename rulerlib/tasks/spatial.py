@@ -64,7 +64,6 @@ PROBES, DENSEST = 12, 0.4
 # What may stand between the letters of a route.
 _BETWEEN = re.compile(r"[\s,.;:!>–→-]+")
 
-# The lists of words of a pack.
 WORDS = ("numbers", "units", "adjectives", "places")
 
 Steps = Mapping[str, Mapping[str, str]]
@@ -446,5 +445,6 @@ def _stroll(
             return way, places
 
 
-FAMILY = taught.family("spatial", Spatial, Knobs, {"spatial": {}})
-"""One setting of our own."""
+InContext = taught.in_context(Knobs, __name__)
+
+FAMILY = taught.family("spatial", Spatial, InContext, {"spatial": {}})

@@ -52,7 +52,7 @@ Make = Callable[[Any, Language, str], Episodes]
 _NOT_HELD = ("old", "aside")
 
 
-def in_context(knobs: type) -> type:
+def in_context(knobs: type, module: str) -> type:
     """Return the knobs of a suite, and ``haystack`` beside them: what its facts stand in."""
 
     def check(self: Any) -> None:
@@ -62,9 +62,12 @@ def in_context(knobs: type) -> type:
         require(budget is None, "context_budget", budget, allowed_values)
 
     added = [("haystack", str, knob("essay", one_of, HAYSTACKS))]
-    return make_dataclass(
+    kind = make_dataclass(
         "InContext", added, bases=(knobs,), frozen=True, namespace={"__post_init__": check}
     )
+    # There it stands under this name, and pickle looks for it.
+    kind.__module__ = module
+    return kind
 
 
 class Taught(Maker):
@@ -197,13 +200,12 @@ def family(name: str, make: Make, knobs: type, variants: Mapping[str, Mapping[st
     make
         What makes their episodes.
     knobs, variants
-        The knobs of the suites, and by the name of a task those that are not as usual.
+        From `in_context`, and by the name of a task those that are not as usual.
     """
-    kind = in_context(knobs)
     return Family(
         name=name,
-        knobs=kind,
-        variants={task: kind(**changed) for task, changed in variants.items()},
+        knobs=knobs,
+        variants={task: knobs(**changed) for task, changed in variants.items()},
         category=MEMORY,
         scoring=SCORING,
         # As question answering, enough for a date in a tokenizer that knows few words of it.

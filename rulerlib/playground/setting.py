@@ -134,8 +134,8 @@ class Setting:
     def label(self) -> str:
         """Return in words what is set, without what ``kind`` leaves out.
 
-        >>> Setting(num_distractors=3, question="What?").label()
-        'essay, num_distractors 3, question What?'
+        >>> Setting(num_distractors=3, question="Which is {key}?").label()
+        'essay, num_distractors 3, question Which is {key}?'
         """
         usual, words = asdict(Setting().kind), [self.haystack]
         for name, value in asdict(self.kind).items():

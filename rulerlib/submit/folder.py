@@ -129,7 +129,7 @@ def hashed(prompt: str) -> str:
     """Return the hash by which a prompt is known.
 
     >>> hashed("What is it?")
-    '60adaf9a05fe6a14'
+    'bbff7b98d6da7061'
     """
     return hashlib.sha256(prompt.encode("utf-8", "surrogatepass")).hexdigest()[:16]
 

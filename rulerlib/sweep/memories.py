@@ -2,7 +2,7 @@
 
 >>> from rulerlib.sweep.models import PlannedModel
 >>> memories = Memories(presets=["rag", "oracle"], suites=["episodic"], sizes=[2])
->>> entry = PlannedModel("lille", "lille")
+>>> entry = PlannedModel("lille")
 >>> for work in memories.works(entry, ["da"], [1024], [7]):
 ...     print(work.preset, work.language, work.budget, work.cell.label)
 rag da 1024 episodic+size=2+seed=7

@@ -100,6 +100,10 @@ class Averages:
         """Return the tasks that were not asked at one of the lengths, as text."""
         return ", ".join(np.array(self.tasks)[self.counts[:, place] == 0])
 
+    def at(self, place: int) -> tuple[float, float, float]:
+        """Return the average at one of the lengths, and both ends of its 95 % interval."""
+        return float(self.averages[place]), *self.interval(np.eye(len(self.lengths))[place])
+
     def interval(self, weights: Array) -> tuple[float, float]:
         """Return the 95 % interval of a weighted mean over lengths, in percent.
 
@@ -280,11 +284,10 @@ def _reach(one: Averages, tallies: Mapping[int, Sequence[Tally]]) -> Array:
     """Return `Averages.reach`, given what each task came to at the lengths that were stopped."""
     reach = np.ones((2, len(one.lengths)))
     for at, drawn in tallies.items():
-        fixed = one.interval(np.eye(len(one.lengths))[at])
+        average, *fixed = one.at(at)
         for end, (before, after) in enumerate(zip(fixed, confidence_sequence(drawn), strict=True)):
-            distance = abs(one.averages[at] - before)
-            if distance > 1e-9:
-                reach[end, at] = abs(one.averages[at] - 100 * after) / distance
+            if abs(average - before) > 1e-9:
+                reach[end, at] = abs(average - 100 * after) / abs(average - before)
     return reach
 
 
@@ -327,17 +330,12 @@ def by_length(table: pd.DataFrame, measure: str = "ruler", **options: Any) -> pd
     """
     rows = []
     for one, strict in with_strict(table, measure, **options):
-        for place, (length, alone) in enumerate(
-            zip(one.lengths, np.eye(len(one.lengths)), strict=True)
-        ):
-            row = {**one.names, "length": length, "tasks": one.asked[place],
-                   "n": int(one.counts[:, place].sum())}  # fmt: skip
-            for averaged, columns in (
-                (one, ("average", "low", "high")), (strict, ("strict", "strict low", "strict high"))
-            ):  # fmt: skip
-                values = float(averaged.averages[place]), *averaged.interval(alone)
-                row |= dict(zip(columns, values, strict=True))
-            rows.append(row | {"missing": one.missing(place)})
+        for place, length in enumerate(one.lengths):
+            n = int(one.counts[:, place].sum())
+            row = {**one.names, "length": length, "tasks": one.asked[place], "n": n}
+            row["average"], row["low"], row["high"] = one.at(place)
+            row["strict"], row["strict low"], row["strict high"] = strict.at(place)
+            rows.append({**row, "missing": one.missing(place)})
     frame = pd.DataFrame(rows)
     if frame["average"].isna().all():
         frame.attrs["why"] = NO_AVERAGE

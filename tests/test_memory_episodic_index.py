@@ -384,8 +384,8 @@ def test_each_ablation_changes_what_telemetry_shows(make) -> None:
 
 
 def traces(system: EpisodicIndex) -> list[tuple[float, int]]:
-    query = "SELECT strength, rehearsed FROM traces ORDER BY fact"
-    return system.store.database.execute(query).fetchall()
+    """The strength of each fact of the episode a, and how often it was rehearsed."""
+    return [(trace[1], trace[3]) for trace in system.store.noted("a")["traces"].values()]
 
 
 def test_rehearsal_strengthens_and_time_weakens(make, monkeypatch) -> None:
@@ -417,8 +417,10 @@ def test_consolidation_hands_over_what_was_rehearsed(make) -> None:
     assert system.consolidate(into) == 0
     system.replay(20, {"important": 1})
     handed = system.consolidate(into)
-    query = "SELECT episode, number FROM traces JOIN facts ON id = fact WHERE rehearsed >= 2"
-    wanted = {*system.store.database.execute(query)}
+    often = {int(fact) for _, data in system.store.notes()
+             for fact, trace in data["traces"].items() if trace[3] >= 2}  # fmt: skip
+    wanted = {(each.id, text.number) for each in taught for text in system.store.texts(each.id)
+              if text.id in often}  # fmt: skip
     assert handed == len(wanted) == system.telemetry()["consolidated"] > 5
     for each in taught:
         known = {text.number: text for text in system.store.texts(each.id)}

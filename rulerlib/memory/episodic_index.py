@@ -118,16 +118,7 @@ class Settings:
 class EpisodicIndex(System):
     """Keeps what passes a gate, and finds it by sparse keys; see `System`."""
 
-    tables = f"""
-    CREATE TABLE episodes (
-        name TEXT PRIMARY KEY, session INTEGER NOT NULL, replays INTEGER NOT NULL,
-        offered INTEGER NOT NULL, marked INTEGER NOT NULL, marked_written INTEGER NOT NULL
-    );
-    CREATE TABLE traces (
-        fact INTEGER PRIMARY KEY, salience REAL NOT NULL, strength REAL NOT NULL,
-        session INTEGER NOT NULL, rehearsed INTEGER NOT NULL
-    );
-    {Index.tables("keys")}"""
+    tables = Index.tables("keys")
 
     counted = (
         "recalled", "completed", "consolidated", *(f"replayed_{kind}" for kind in KINDS),
@@ -137,36 +128,33 @@ class EpisodicIndex(System):
 
     def __init__(self, folder: str | Path, settings: Settings, language: Language) -> None:
         super().__init__(folder, settings, language)
-        self._index, self._run = Index(self.store, "keys"), self.store.database.execute
+        self._index = Index(self.store, "keys")
+        # The episode that is asked about; all questions about it come in a row.
+        self._read: tuple[str, _Episode] | None = None
 
     # ------------------------------------------------------------- teaching
 
     def teach(self, episode: str, texts: Sequence[Text]) -> None:
         """See `System`."""
+        about, novelty = _Episode(self.store.noted(episode)), _Novelty()
+        self._read = None
         with self.store.writing():
-            self._run("INSERT OR IGNORE INTO episodes VALUES (?, 0, 0, 0, 0, 0)", (episode,))
-            session, replays = self._times(episode)
-            novelty, counts = _Novelty(), np.zeros(3, int)
             if self.settings.gate:
                 for text in self.store.texts(episode):
                     novelty.add(winners(activity(text)))
             for text in texts:
-                session, marked = max(session, text.session), text.rewarded or text.pinned
+                marked = text.rewarded or text.pinned
                 excited = activity(text)
                 key, salience = winners(excited), self._salience(text)
                 written = not self.settings.gate or self._passes(salience, key, novelty)
-                counts += 1, marked, marked and written
+                about.counts.update(offered=1, marked=marked, both=marked and written)
                 if written:
                     novelty.add(key)
                     fact = self.store.add(episode, text)
                     self._index.add(episode, fact, *self._cue(excited))
-                    trace = fact, salience, 1, text.session + replays, 0
-                    self._run("INSERT INTO traces VALUES (?, ?, ?, ?, ?)", trace)
-            self._run(
-                "UPDATE episodes SET session = ?, offered = offered + ?, marked = marked + ?,"
-                " marked_written = marked_written + ? WHERE name = ?",
-                (session, *map(int, counts), episode),
-            )
+                    about.traces[fact] = [salience, 1.0, text.session + about.replays, 0]
+            about.session = max([about.session, *(text.session for text in texts)])
+            self.store.note(episode, about.data())
 
     def _salience(self, text: Text) -> float:
         """Return what a fact weighs without its novelty, which wears off once it is written."""
@@ -180,12 +168,6 @@ class EpisodicIndex(System):
         return salience > threshold or (
             salience + weight > threshold and salience + weight * novelty.of(key) > threshold
         )
-
-    def _times(self, episode: str) -> tuple[int, int]:
-        """Return the latest session of an episode, and how often it was replayed."""
-        row = self._run("SELECT session, replays FROM episodes WHERE name = ?", (episode,))
-        session, replays = row.fetchone() or (0, 0)
-        return session, replays
 
     def _cue(self, excited: Array) -> tuple[Array, Array]:
         """Return the units by which a text is found, and how much each counts."""
@@ -206,7 +188,9 @@ class EpisodicIndex(System):
         fit = self._fit(matrix, *cue, _READ)
         if self.settings.completion:
             fit = self._completed(matrix, fit)
-        ranked = self._ranked(episode, matrix, fit)
+        if self._read is None or self._read[0] != episode:
+            self._read = episode, _Episode(self.store.noted(episode))
+        ranked = self._ranked(self._read[1], matrix, fit)
         self.counts["recalled"] += len(ranked)
         self.counts["hits"] += bool(ranked)
         return ranked
@@ -247,26 +231,21 @@ class EpisodicIndex(System):
                 self.counts["completed"] += 1
         return fit / (1 + _STEPS * _SHARE)
 
-    def _ranked(self, episode: str, matrix: Matrix, fit: Array) -> list[Recalled]:
+    def _ranked(self, about: _Episode, matrix: Matrix, fit: Array) -> list[Recalled]:
         """Return the facts that fit best; strength counts a little, and where they fit alike."""
-        ranking, now = [], sum(self._times(episode))
+        ranking = []
         # A few more than asked for, for strength to choose from.
         for place in best(fit, 4 * self.settings.k).tolist():
-            strength = self._left(int(matrix.ids[place]), now)
+            fact = int(matrix.ids[place])
+            strength = about.strength(fact)
             score = fit[place] + _STRENGTH * strength / (1 + strength)
-            ranking.append((-float(score), -strength, int(matrix.ids[place])))
+            ranking.append((-float(score), -strength, fact))
         first = sorted(ranking)[: self.settings.k]
+        texts = self.store.of([fact for *_, fact in first])
         return [
             Recalled(str(text), (text.number,), -score)
-            for text, (score, *_) in zip(self.store.of([fact for *_, fact in first]), first,
-                                         strict=True)
-        ]  # fmt: skip
-
-    def _left(self, fact: int, now: int) -> float:
-        """Return what is left now of a fact's strength."""
-        query = "SELECT strength, session FROM traces WHERE fact = ?"
-        strength, session = self._run(query, (fact,)).fetchone()
-        return float(strength * _DECAY ** max(0, now - session))
+            for text, (score, *_) in zip(texts, first, strict=True)
+        ]
 
     # ------------------------------------------------------------- replay
 
@@ -293,38 +272,31 @@ class EpisodicIndex(System):
         mix = mixed(mix)
         if not self.settings.replay:
             return
+        self._read, episodes = None, [*self.store.notes()]
         with self.store.writing():
-            for episode in self._episodes():
-                facts = [text.id for text in self.store.texts(episode)]
-                query = "SELECT salience FROM traces WHERE fact = ?"
-                salience = [self._run(query, (fact,)).fetchone()[0] for fact in facts]
+            for episode, data in episodes:
+                about = _Episode(data)
+                facts = [*about.traces]
+                salience = [trace[0] for trace in about.traces.values()]
                 drawn = draw(salience, steps, mix, f"{seed} {episode}")
-                self._run("UPDATE episodes SET replays = replays + 1 WHERE name = ?", (episode,))
-                now = sum(self._times(episode))
+                about.replays += bool(facts)
                 for place, times in Counter(itertools.chain(*drawn.values())).items():
-                    strength = self._left(facts[place], now) + times
-                    self._run(
-                        "UPDATE traces SET strength = ?, session = ?, rehearsed = rehearsed + ?"
-                        " WHERE fact = ?",
-                        (strength, now, times, facts[place]),
-                    )
+                    trace = about.traces[facts[place]]
+                    strength = about.strength(facts[place]) + times
+                    trace[1:] = strength, about.now, trace[3] + times
                 for kind, places in drawn.items():
                     self.counts[f"replayed_{kind}"] += len(places)
-
-    def _episodes(self) -> list[str]:
-        """Return the names of the episodes that hold something."""
-        query = "SELECT episode FROM facts GROUP BY episode ORDER BY min(id)"
-        return [name for (name,) in self._run(query)]
+                self.store.note(episode, about.data())
 
     def consolidate(self, into: System, least: int = 2) -> int:
         """Teach another system what was rehearsed at least so often, and return how many facts."""
-        handed, query = 0, "SELECT fact FROM traces WHERE rehearsed >= ?"
-        often = {fact for (fact,) in self._run(query, (least,))}
-        for episode in self._episodes():
-            texts = [text for text in self.store.texts(episode) if text.id in often]
-            if texts:
-                into.teach(episode, texts)
-                handed += len(texts)
+        handed = 0
+        for episode, data in self.store.notes():
+            traces = _Episode(data).traces
+            often = [fact for fact, trace in traces.items() if trace[3] >= least]
+            if often:
+                into.teach(episode, self.store.of(often))
+                handed += len(often)
         self.counts["consolidated"] += handed
         return handed
 
@@ -338,15 +310,49 @@ class EpisodicIndex(System):
         how much of what is marked was written. Each of the two is left out where it would be of
         nothing.
         """
-        query = (
-            "SELECT ifnull(sum(offered), 0), ifnull(sum(marked), 0),"
-            " ifnull(sum(marked_written), 0) FROM episodes"
-        )
-        (offered, marked, both), written = self._run(query).fetchone(), self.stored()
-        told: dict[str, float] = {"written": written, "refused": offered - written}
+        sums, written = Counter[str](), self.stored()
+        for _, data in self.store.notes():
+            sums.update(data["counts"])
+        both, marked = sums["both"], sums["marked"]
+        told: dict[str, float] = {"written": written, "refused": sums["offered"] - written}
         told |= {"gate_precision": both / written} if written else {}
         told |= {"gate_recall": both / marked} if marked else {}
         return {**super().telemetry(), **told, "marked": marked}
+
+
+class _Episode:
+    """What is known of an episode beside its texts.
+
+    Attributes
+    ----------
+    session, replays
+        The latest session that was taught, and how often facts were rehearsed.
+    counts
+        How many texts were offered, how many are marked, and how many are both marked and written.
+    traces
+        Of each fact its salience, its strength, of which session that is, and how often it was
+        rehearsed.
+    """
+
+    def __init__(self, data: Mapping[str, Any] | None) -> None:
+        data = data or {"session": 0, "replays": 0, "counts": {}, "traces": {}}
+        self.session, self.replays = data["session"], data["replays"]
+        self.counts = Counter[str](data["counts"])
+        self.traces = {int(fact): trace for fact, trace in data["traces"].items()}
+
+    def data(self) -> dict[str, Any]:
+        """Return all of it as plain data."""
+        return vars(self)
+
+    @property
+    def now(self) -> int:
+        """The sessions that passed: of teaching, and of replay."""
+        return int(self.session + self.replays)
+
+    def strength(self, fact: int) -> float:
+        """Return what is left now of a fact's strength."""
+        _, strength, session, _ = self.traces[fact]
+        return float(strength * _DECAY ** max(0, self.now - session))
 
 
 # ---------------------------------------------------------------- keys

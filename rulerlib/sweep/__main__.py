@@ -56,7 +56,8 @@ def _plan(given: argparse.Namespace) -> int:
         print(f"Left out: {listed(left_out, '; ')}.")
     if gone:
         print(f"No longer planned, and left as they are: {listed(gone)}.")
-    print(status(sweep).time)
+    if time_left := status(sweep).time:
+        print(time_left)
     return 0
 
 
@@ -119,6 +120,7 @@ def _status(given: argparse.Namespace) -> int:
         line, *_ = str(now).splitlines()
         print(f"\r{line}\x1b[K", end="", file=sys.stderr, flush=True)
         if not now.unfinished:
+            print(file=sys.stderr)
             break
         time.sleep(_PAUSE)
     return 0

@@ -75,8 +75,10 @@ def folder(name: str) -> str:
         require(holds, "model", name, "a folder with config.json and tokenizer.json")
         return str(path)
     # Anything else was meant as a folder or as a model known by name.
-    allowed = f"{_INSIDE}, a folder or GGUF file that exists, or a hub name such as 'owner/name'"
-    require(_HUB_NAME.fullmatch(str(name)), "model", name, allowed)
+    allowed_values = (
+        f"{_INSIDE}, a folder or GGUF file that exists, or a hub name such as 'owner/name'"
+    )
+    require(_HUB_NAME.fullmatch(str(name)), "model", name, allowed_values)
     return name
 
 
@@ -144,8 +146,8 @@ def _downloaded(name: str) -> Path:
     try:
         return Path(hub.snapshot_download(name, allow_patterns=list(_SMALL_FILES)))
     except (OSError, ValueError) as error:
-        allowed = f"a model that can be found on the hub ({reason(error)})"
-        raise ParameterError("model", name, allowed) from error
+        allowed_values = f"a model that can be found on the hub ({reason(error)})"
+        raise ParameterError("model", name, allowed_values) from error
 
 
 def reason(error: BaseException) -> str:
@@ -173,8 +175,8 @@ def read_json(path: Path, name: str) -> dict[str, Any]:
     try:
         values = json.loads(paths.read_text(path))
     except (OSError, ValueError, RecursionError) as error:
-        allowed = f"a folder whose {path.name} can be read ({reason(error)})"
-        raise ParameterError("model", name, allowed) from error
+        allowed_values = f"a folder whose {path.name} can be read ({reason(error)})"
+        raise ParameterError("model", name, allowed_values) from error
     return values if isinstance(values, dict) else {}
 
 

@@ -121,14 +121,14 @@ class Dataset:
         fields.check(length=self.length, num_samples=self.num_samples, seed=self.seed)
         if self.room is not None:
             whole_number("tokens_to_generate", self.room, 1)
-            allowed = f"less than {self.length}, the length of prompt and answer together"
-            require(self.room < self.length, "tokens_to_generate", self.room, allowed)
+            allowed_values = f"less than {self.length}, the length of prompt and answer together"
+            require(self.room < self.length, "tokens_to_generate", self.room, allowed_values)
         fields.check(knobs=self.knobs, format=self.format)
         self.row.check_queries(self.queries_per_context)
         set_ = object.__setattr__
         if self.texts is not None:
-            allowed = f"None, because {self.task} reads none"
-            require(self.row.reads_texts, "texts", self.texts, allowed)
+            allowed_values = f"None, because {self.task} reads none"
+            require(self.row.reads_texts, "texts", self.texts, allowed_values)
             set_(self, "texts", read_texts(self.texts))
         if not isinstance(self.language, languages.Language):
             set_(self, "language", languages.load(self.language))
@@ -210,8 +210,8 @@ class Dataset:
         try:
             return self._draw(maker, index)
         except TooLongError as error:
-            allowed = f"at least {error.needed} for sample {index}"
-            raise ParameterError("length", self.length, allowed) from error
+            allowed_values = f"at least {error.needed} for sample {index}"
+            raise ParameterError("length", self.length, allowed_values) from error
 
     @cached_property
     def row(self) -> tasks.Task:
@@ -368,12 +368,12 @@ class Dataset:
     def _smallest(self, maker: Maker, few: bool = False) -> int:
         needed = 0
         for drafts in self._drafts(maker, few):
-            allowed = (
+            allowed_values = (
                 f"1, because the language pack '{self._wording.code}' names the question"
                 " before the context, so that nothing could be shared"
             )
             alike = len({draft.head for draft in drafts}) == 1
-            require(alike, "queries_per_context", self.queries_per_context, allowed)
+            require(alike, "queries_per_context", self.queries_per_context, allowed_values)
             seam = maker.haystack.seam
             needed = max(needed, *(maker.budget.least(draft, seam) for draft in drafts))
         return needed + maker.haystack.longest
@@ -396,11 +396,11 @@ class Dataset:
             generate = self.tokens_to_generate
             while (more := self._smallest(self._maker(generate, smallest))) > smallest:
                 smallest = more
-            allowed = (
+            allowed_values = (
                 f"at least {smallest} for {self.task}: {generate} tokens to generate and the fixed"
                 " part of the prompt"
             )
-            raise ParameterError("length", self.length, allowed)
+            raise ParameterError("length", self.length, allowed_values)
 
     @cached_property
     def metadata(self) -> dict[str, Any]:

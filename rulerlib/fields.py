@@ -95,11 +95,11 @@ def check_length(parameter: str, length: Any) -> None:
     except (AttributeError, OSError, ValueError):
         memory = 2**36  # A system that does not say.
     most = memory // MEMORY_PER_TOKEN
-    allowed = (
+    allowed_values = (
         f"at most {most}: making a prompt takes up to {MEMORY_PER_TOKEN} bytes a token, and this"
         f" machine has {memory / 1e9:.0f} GB of memory"
     )
-    require(length <= most, parameter, length, allowed)
+    require(length <= most, parameter, length, allowed_values)
 
 
 def _lengths(parameter: str, given: Any) -> None:

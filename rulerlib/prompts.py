@@ -98,17 +98,19 @@ class PromptFormat:
         if self.thinking:
             require(room, "thinking_tokens", 0, "at least 1 where thinking is True")
         if room:
-            allowed = "0, because thinking is False"
-            require(self.thinking is not False, "thinking_tokens", room, allowed)
+            allowed_values = "0, because thinking is False"
+            require(self.thinking is not False, "thinking_tokens", room, allowed_values)
             self._check_prefix("a model that thinks")
 
     def _check_prefix(self, who: str) -> None:
         """Refuse an answer that begins before a model has thought."""
-        allowed = (
+        allowed_values = (
             f"'user' or 'none', because {who} thinks first and cannot think after its answer has"
             " begun"
         )
-        require(self.answer_prefix != "assistant", "answer_prefix", self.answer_prefix, allowed)
+        require(
+            self.answer_prefix != "assistant", "answer_prefix", self.answer_prefix, allowed_values
+        )
 
     def _check_plain(self) -> None:
         """Refuse what only a chat template can do."""
@@ -153,13 +155,13 @@ class PromptFormat:
             return Frame(special=tokenizer.special, format=replace(self, chat=False))
         template = f"the chat template of '{tokenizer.name}'"
         if self.system_prompt is not None:
-            allowed = f"None, because {template} takes no system message"
-            require(_takes_system(tokenizer), "system_prompt", self.system_prompt, allowed)
+            allowed_values = f"None, because {template} takes no system message"
+            require(_takes_system(tokenizer), "system_prompt", self.system_prompt, allowed_values)
         options = self._switch(tokenizer)
         rendered = tokenizer.render(_turns(self.system_prompt, _MARK), **options)
         before, _, between = rendered.partition(_MARK)
-        allowed = f"false, because {template} does not repeat the user's text once, as it is"
-        require(rendered.count(_MARK) == 1, "chat", True, allowed)
+        allowed_values = f"false, because {template} does not repeat the user's text once, as it is"
+        require(rendered.count(_MARK) == 1, "chat", True, allowed_values)
         frame = Frame(before, between, chat=True, template=options, format=replace(self, chat=True))
         if frame.thinks:
             self._check_prefix(f"'{tokenizer.name}'")
@@ -176,8 +178,8 @@ class PromptFormat:
                 return {name: self.thinking}
         # Some models always think, and their templates need no switch.
         template = f"the chat template of '{tokenizer.name}'"
-        allowed = f"None or True, because {template} cannot switch it off"
-        require(self.thinking, "thinking", False, allowed)
+        allowed_values = f"None or True, because {template} cannot switch it off"
+        require(self.thinking, "thinking", False, allowed_values)
         return {}
 
 
@@ -358,10 +360,10 @@ class Decoding:
 
     def __post_init__(self) -> None:
         heat, top_p = self.temperature, self.top_p
-        allowed = "a number from 0 (greedy) to 100"
-        require(is_number(heat) and 0 <= heat <= 100, "temperature", heat, allowed)
-        allowed = "a number above 0 and at most 1"
-        require(is_number(top_p) and 0 < top_p <= 1, "top_p", top_p, allowed)
+        allowed_values = "a number from 0 (greedy) to 100"
+        require(is_number(heat) and 0 <= heat <= 100, "temperature", heat, allowed_values)
+        allowed_values = "a number above 0 and at most 1"
+        require(is_number(top_p) and 0 < top_p <= 1, "top_p", top_p, allowed_values)
         if self.seed is not None:
             whole_number("decoding_seed", self.seed, 0, 2**31 - 1)
         whole_number("samples_per_question", self.samples, 1)
@@ -369,10 +371,10 @@ class Decoding:
             whole_number("tokens_to_generate", self.tokens_to_generate, 1)
         if self.greedy:
             require(top_p == 1, "top_p", top_p, "1 where temperature is 0 (greedy)")
-            allowed = "None where temperature is 0 (greedy)"
-            require(self.seed is None, "decoding_seed", self.seed, allowed)
-            allowed = "1 where temperature is 0 (greedy), which says the same each time"
-            require(self.samples == 1, "samples_per_question", self.samples, allowed)
+            allowed_values = "None where temperature is 0 (greedy)"
+            require(self.seed is None, "decoding_seed", self.seed, allowed_values)
+            allowed_values = "1 where temperature is 0 (greedy), which says the same each time"
+            require(self.samples == 1, "samples_per_question", self.samples, allowed_values)
 
     @property
     def greedy(self) -> bool:

@@ -85,8 +85,8 @@ class Tokenizer(ABC):
             If there is none.
         """
         if self.chat_template is None:
-            allowed = f"false, because the tokenizer '{self.name}' has no chat template"
-            raise ParameterError("chat", True, allowed)
+            allowed_values = f"false, because the tokenizer '{self.name}' has no chat template"
+            raise ParameterError("chat", True, allowed_values)
         return self.chat_template
 
     @abstractmethod
@@ -142,9 +142,9 @@ class Tokenizer(ABC):
             raise
         except Exception as error:
             # A template is code of others, and may raise anything.
-            allowed = f"false, because the chat template of '{self.name}' does not render"
+            allowed_values = f"false, because the chat template of '{self.name}' does not render"
             reason = checkpoints.reason(error)
-            raise ParameterError("chat", True, f"{allowed} ({reason})") from error
+            raise ParameterError("chat", True, f"{allowed_values} ({reason})") from error
 
 
 class Words(Tokenizer):
@@ -312,8 +312,8 @@ def load(name: str, trust_remote_code: bool = False) -> Tokenizer:
         return FastTokenizer(backend, name, special_tokens, _chat_template(configured), clean_up)
     except Exception as error:
         # The package raises nothing more precise, and a configuration may hold anything.
-        allowed = f"one whose tokenizer.json can be read ({checkpoints.reason(error)})"
-        raise ParameterError("model", name, allowed) from error
+        allowed_values = f"one whose tokenizer.json can be read ({checkpoints.reason(error)})"
+        raise ParameterError("model", name, allowed_values) from error
 
 
 def _add_special_tokens(backend: Any, config: Mapping[str, Any]) -> dict[str, str]:
@@ -360,10 +360,12 @@ def _converted(name: str, trust_remote_code: bool) -> FastTokenizer:
         tokenizer = auto.from_pretrained(folder, trust_remote_code=trust_remote_code)
     except (OSError, ValueError) as error:
         reason = checkpoints.reason(error)
-        allowed = f"a model known by name, a folder with a tokenizer, or a hub name ({reason})"
-        raise ParameterError("model", name, allowed) from error
-    allowed = "a fast tokenizer (one with a tokenizer.json)"
-    require(tokenizer.is_fast, "tokenizer", name, allowed)
+        allowed_values = (
+            f"a model known by name, a folder with a tokenizer, or a hub name ({reason})"
+        )
+        raise ParameterError("model", name, allowed_values) from error
+    allowed_values = "a fast tokenizer (one with a tokenizer.json)"
+    require(tokenizer.is_fast, "tokenizer", name, allowed_values)
     return FastTokenizer(
         tokenizer.backend_tokenizer,
         name,

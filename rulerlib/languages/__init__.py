@@ -183,8 +183,10 @@ class Language:
         """
         if not number:
             return self
-        allowed = f"at most {self.paraphrases}, as many as the language pack '{self.code}' has"
-        require(number <= self.paraphrases, "paraphrase", number, allowed)
+        allowed_values = (
+            f"at most {self.paraphrases}, as many as the language pack '{self.code}' has"
+        )
+        require(number <= self.paraphrases, "paraphrase", number, allowed_values)
         return _paraphrased(self, number)
 
     def fill(self, *path: str | dict[str, str], **names: Any) -> str:
@@ -376,8 +378,8 @@ def _bring(name: str, parameter: str) -> Language:
     """Return the language of a folder, which is known by its code from now on."""
     folder = paths.named(parameter, name, "the folder of a language pack").absolute()
     there = (folder / FILE).is_file()
-    allowed = f"one of {', '.join(available())}, or a folder with a {FILE}"
-    require(there, parameter, name, allowed)
+    allowed_values = f"one of {', '.join(available())}, or a folder with a {FILE}"
+    require(there, parameter, name, allowed_values)
     language = _load(folder)
     differs = language.code not in available()
     require(differs, parameter, name, f"a pack with a code of its own, not '{language.code}'")
@@ -439,11 +441,5 @@ def read_toml(path: Path, what: str) -> dict[str, Any]:
 
 
 def placeholders(template: str) -> set[str]:
-    """Return the names in braces that a template uses.
-
-    Raises
-    ------
-    ValueError
-        If a brace has no partner.
-    """
+    """Return the names in braces that a template uses; a ValueError where one has no partner."""
     return {name for _, name, _, _ in Formatter().parse(template) if name}

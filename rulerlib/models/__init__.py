@@ -351,8 +351,10 @@ def tokenizer_name(model: str, tokenizer: str | None) -> str:
             checkpoints.folder(name)
     except ParameterError as error:
         none = f"a folder or hub name whose tokens are counted, because {model[:99]!r} is none"
-        allowed = none if tokenizer is None and not checkpoints.is_gguf(name) else error.allowed
-        raise ParameterError("tokenizer", tokenizer, allowed) from None
+        allowed_values = (
+            none if tokenizer is None and not checkpoints.is_gguf(name) else error.allowed
+        )
+        raise ParameterError("tokenizer", tokenizer, allowed_values) from None
     return name
 
 

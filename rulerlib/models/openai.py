@@ -310,18 +310,18 @@ class Engine:
         status, message, quoted = refusal.status, refusal.message, refusal.quoted
         names_model = self.name in message or "model" in message.lower()
         if status == 404 and (refusal.code == "model_not_found" or names_model):
-            allowed = f"a model that the server has (it says: {quoted})"
-            return ParameterError("model", self.name, allowed)
+            allowed_values = f"a model that the server has (it says: {quoted})"
+            return ParameterError("model", self.name, allowed_values)
         if status in (404, 405):
             other = next(name for name in ENDPOINTS if name != self._endpoint)
-            allowed = (
+            allowed_values = (
                 f"'{other}', or the base URL ends otherwise, mostly with /v1, because the server"
                 f" has no such address (it says: {quoted})"
             )
-            return ParameterError("endpoint", self._endpoint, allowed)
+            return ParameterError("endpoint", self._endpoint, allowed_values)
         if refusal.code == "context_length_exceeded" or _TOO_LONG.search(message):
-            allowed = f"what '{self.name}' can take (the server says: {quoted})"
-            return ParameterError("length", length, allowed)
+            allowed_values = f"what '{self.name}' can take (the server says: {quoted})"
+            return ParameterError("length", length, allowed_values)
         return ServerError(f"The server refuses the request with status {status}: {quoted}.")
 
     def _ready(self, position: int, request: Request) -> _Ready:

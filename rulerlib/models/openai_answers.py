@@ -124,11 +124,11 @@ def read_likelihood(answer: dict[str, Any], unpredicted: int) -> Likelihood:
 
 def no_likelihoods(why: str) -> ParameterError:
     """Return the error that says that a server gives no log likelihoods of a text."""
-    allowed = (
+    allowed_values = (
         f"'none', because the server gives no log likelihoods of what it reads ({why}); vLLM's"
         " server does, and so do the engines transformers and vllm"
     )
-    return ParameterError("surprise", "reader", allowed)
+    return ParameterError("surprise", "reader", allowed_values)
 
 
 def listed_models(answer: Any) -> list[dict[str, Any]]:
@@ -155,8 +155,8 @@ def listed_limit(rows: list[dict[str, Any]], name: str) -> int | None:
         raise ParameterError("model", name, nearest(name, names[:50] + ["..."] * (len(names) > 50)))
     stated = limits.get(name)
     length = counted(stated)
-    allowed = "a number of tokens where the server lists it, or given as an option"
-    require(stated is None or (length or 0) > 1, "max_model_len", stated, allowed)
+    allowed_values = "a number of tokens where the server lists it, or given as an option"
+    require(stated is None or (length or 0) > 1, "max_model_len", stated, allowed_values)
     return length
 
 

@@ -178,8 +178,10 @@ class Transport:
         if status in _PASSING or (status >= 500 and status not in (501, 505)):
             raise PassingFault(str(status), f"status {status} ({quoted})", _pause(response.headers))
         if status in (401, 403):
-            allowed = f"one that the server accepts, in OPENAI_API_KEY (status {status}: {quoted})"
-            raise ParameterError("api_key", Secret(""), allowed)
+            allowed_values = (
+                f"one that the server accepts, in OPENAI_API_KEY (status {status}: {quoted})"
+            )
+            raise ParameterError("api_key", Secret(""), allowed_values)
         raise Refusal(status, message, code, quoted)
 
     def headers(self) -> dict[str, str]:
@@ -345,18 +347,18 @@ class Refusal(Exception):
 
 def _checked_url(url: Any) -> str:
     """Return the address without a slash at its end; it is not shown, since it may be private."""
-    allowed = (
+    allowed_values = (
         "an address such as http://localhost:8000/v1, without a user name or password in it,"
         " given as base_url or in OPENAI_BASE_URL"
     )
-    require(url is not None, "base_url", None, allowed)
+    require(url is not None, "base_url", None, allowed_values)
     httpx = _httpx()
     parsed = httpx.URL()
     with contextlib.suppress(httpx.InvalidURL, TypeError, ValueError):
         parsed = httpx.URL(url)
     server = parsed.scheme in ("http", "https") and parsed.host and "%" not in parsed.host
     holds = server and not parsed.userinfo and not parsed.query
-    require(holds, "base_url", Secret(""), allowed)
+    require(holds, "base_url", Secret(""), allowed_values)
     return str(parsed).rstrip("/")
 
 

@@ -37,8 +37,8 @@ def outside_class(engine: str) -> Any:
         for parameter in inspect.signature(generate).parameters.values()
         if parameter.default is parameter.empty and parameter.kind < parameter.VAR_KEYWORD
     ]
-    allowed = f"{_WANTED}, whose only argument are the requests"
-    require(len(needed) == 2, "engine", engine, allowed)
+    allowed_values = f"{_WANTED}, whose only argument are the requests"
+    require(len(needed) == 2, "engine", engine, allowed_values)
     return kind
 
 
@@ -74,8 +74,10 @@ class Outside:
         except RulerError:
             raise
         except Exception as error:
-            allowed = f"a class that can be made with these options ({checkpoints.reason(error)})"
-            raise ParameterError("engine", engine, allowed) from error
+            allowed_values = (
+                f"a class that can be made with these options ({checkpoints.reason(error)})"
+            )
+            raise ParameterError("engine", engine, allowed_values) from error
         if not isinstance(getattr(self._engine, "tokenizer", None), tokens.Tokenizer):
             self._tokenizer = tokenizer_name(name, self._tokenizer)
 
@@ -123,8 +125,8 @@ class Outside:
                 count = self.tokenizer.count(readable(generation))
                 generation = Generation(generation, count, finished=True)
             kind = type(generation).__name__
-            allowed = f"{_WANTED} that yields texts or Generations, not {kind}"
-            require(isinstance(generation, Generation), "engine", self._engine_name, allowed)
+            allowed_values = f"{_WANTED} that yields texts or Generations, not {kind}"
+            require(isinstance(generation, Generation), "engine", self._engine_name, allowed_values)
             yield position, generation
 
     def log_likelihoods(self, texts: Iterable[str]) -> Iterator[Likelihood]:
@@ -136,7 +138,9 @@ class Outside:
             If the engine has no such method.
         """
         if not hasattr(self._engine, "log_likelihoods"):
-            allowed = f"'none', because the engine '{self._engine_name}' knows no likelihoods"
-            raise ParameterError("surprise", "reader", allowed)
+            allowed_values = (
+                f"'none', because the engine '{self._engine_name}' knows no likelihoods"
+            )
+            raise ParameterError("surprise", "reader", allowed_values)
         likelihoods: Iterator[Likelihood] = self._engine.log_likelihoods(texts)
         return likelihoods

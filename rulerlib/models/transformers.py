@@ -333,8 +333,8 @@ class Engine(Local):
         except RuntimeError as error:
             if not _out_of_memory(error):
                 raise
-            allowed = f"one whose weights fit into the memory of '{self.device}'"
-            raise ParameterError("model", self.name, allowed) from error
+            allowed_values = f"one whose weights fit into the memory of '{self.device}'"
+            raise ParameterError("model", self.name, allowed_values) from error
 
 
 @dataclass

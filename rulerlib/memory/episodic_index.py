@@ -130,13 +130,13 @@ class EpisodicIndex(System):
         super().__init__(folder, settings, language)
         self._index = Index(self.store, "keys")
         # The episode that is asked about; all questions about it come in a row.
-        self._read: tuple[str, _Episode] | None = None
+        self._read: tuple[str, _Traces] | None = None
 
     # ------------------------------------------------------------- teaching
 
     def teach(self, episode: str, texts: Sequence[Text]) -> None:
         """See `System`."""
-        about, novelty = _Episode(self.store.noted(episode)), _Novelty()
+        about, novelty = _Traces(self.store.noted(episode)), _Novelty()
         self._read = None
         with self.store.writing():
             if self.settings.gate:
@@ -189,7 +189,7 @@ class EpisodicIndex(System):
         if self.settings.completion:
             fit = self._completed(matrix, fit)
         if self._read is None or self._read[0] != episode:
-            self._read = episode, _Episode(self.store.noted(episode))
+            self._read = episode, _Traces(self.store.noted(episode))
         ranked = self._ranked(self._read[1], matrix, fit)
         self.counts["recalled"] += len(ranked)
         self.counts["hits"] += bool(ranked)
@@ -231,7 +231,7 @@ class EpisodicIndex(System):
                 self.counts["completed"] += 1
         return fit / (1 + _STEPS * _SHARE)
 
-    def _ranked(self, about: _Episode, matrix: Matrix, fit: Array) -> list[Recalled]:
+    def _ranked(self, about: _Traces, matrix: Matrix, fit: Array) -> list[Recalled]:
         """Return the facts that fit best; strength counts a little, and where they fit alike."""
         ranking = []
         # A few more than asked for, for strength to choose from.
@@ -275,7 +275,7 @@ class EpisodicIndex(System):
         self._read, episodes = None, [*self.store.notes()]
         with self.store.writing():
             for episode, data in episodes:
-                about = _Episode(data)
+                about = _Traces(data)
                 facts = [*about.traces]
                 salience = [trace[0] for trace in about.traces.values()]
                 drawn = draw(salience, steps, mix, f"{seed} {episode}")
@@ -292,7 +292,7 @@ class EpisodicIndex(System):
         """Teach another system what was rehearsed at least so often, and return how many facts."""
         handed = 0
         for episode, data in self.store.notes():
-            traces = _Episode(data).traces
+            traces = _Traces(data).traces
             often = [fact for fact, trace in traces.items() if trace[3] >= least]
             if often:
                 into.teach(episode, self.store.of(often))
@@ -320,8 +320,8 @@ class EpisodicIndex(System):
         return {**super().telemetry(), **told, "marked": marked}
 
 
-class _Episode:
-    """What is known of an episode beside its texts.
+class _Traces:
+    """What is known of the facts of an episode beside their texts.
 
     Attributes
     ----------

@@ -436,15 +436,17 @@ def dumped(job):
 
 def test_a_run_that_is_shot_at_any_step_ends_with_the_same_files(tmp_path, monkeypatch):
     """A process of its own is shot before it opens, renames or removes its n-th file."""
-    whole = tmp_path / "whole"
-    works = matrix(whole, preset_names=["memory/hei_nw", "rag", "oracle"])
+    whole, mine = tmp_path / "whole", tmp_path / "mine.yaml"
+    mine.write_text("system: outside.memory:Memory\n", "utf-8")
+    names = ["memory/hei_nw", "rag", "oracle", str(mine)]
+    works = matrix(whole, preset_names=names)
     with monkeypatch.context() as patch:
         student = Student(whole)
         patch.setattr(models, "load", lambda *_, **__: student)
         assert not taught(works)
     expected = kept(whole)
     root = tmp_path / "shot"
-    works = matrix(root, preset_names=["memory/hei_nw", "rag", "oracle"])
+    works = matrix(root, preset_names=names)
     plain = [asdict(job) for job in works]
     code = f"import sys; sys.path.insert(0, {str(ROOT / 'tests')!r})\nimport helpers_memory\n"
     shooter = python(f"{code}helpers_memory.shoot({plain!r}, {str(root)!r}, every=29)")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import functools
 import json
+import sys
 
 import helpers_sweep
 import nbformat
@@ -134,6 +135,8 @@ def small(tmp_path, monkeypatch):
     nbformat.write(nbformat.v4.new_notebook(cells=cells), path)
     monkeypatch.setattr(collecting, "NOTEBOOKS", path.parent)
     papermill.engines.papermill_engines.register("here", Here)
+    # IPython takes its place, and processes that a later test starts ask for it.
+    monkeypatch.setitem(sys.modules, "__main__", sys.modules["__main__"])
     kernel = {"engine_name": "here", "kernel_name": "none", "language": "python"}
     execute = functools.partial(papermill.execute_notebook, **kernel)
     monkeypatch.setattr(papermill, "execute_notebook", execute)

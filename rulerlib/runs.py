@@ -31,16 +31,14 @@ from rulerlib.store.cell import Cell
 from rulerlib.texts import digest
 
 # Notebooks have the fields of these two values as parameters of their own.
-_FORMAT = {item.name: item.name for item in fields(PromptFormat)}
+_FORMAT = [item.name for item in fields(PromptFormat)]
 _DECODING = {
     "temperature": "temperature", "top_p": "top_p", "decoding_seed": "seed",
     "samples_per_question": "samples", "tokens_to_generate": "tokens_to_generate",
 }  # fmt: skip
 
-# Parameters that a notebook cannot set, or not by this name.
+# What a notebook cannot set, or not by this name; and what only the notebook of a family can.
 _NOT_SET = {"knobs", "family", "format", "decoding", "loaded", "study_name"}
-
-# Those of a study, which only the notebook of a family has.
 _STUDY = {"study", "study_length", "study_samples"}
 
 
@@ -78,15 +76,19 @@ class Run(Parameters):
         require("tasks" in values, "tasks", None, "a name, several with commas between, or 'all'")
         run = cls(
             **{name: value for name, value in values.items() if name in settable},
-            format=PromptFormat(**{_FORMAT[name]: set_[name] for name in _FORMAT if name in set_}),
-            decoding=Decoding(
-                **{_DECODING[name]: set_[name] for name in _DECODING if name in set_}
-            ),
+            format=PromptFormat(**{name: set_[name] for name in _FORMAT if name in set_}),
+            decoding=Decoding(**{kept: set_[n] for n, kept in _DECODING.items() if n in set_}),
             knobs={name: set_[name] for name in knobs if name in set_},
             family=family,
         )
         run.check()
         return run
+
+    @classmethod
+    def notebook_names(cls) -> set[str]:
+        """Return the names of the parameters that a notebook of any task may set."""
+        names = {item.name for item in fields(cls)} - _NOT_SET - _STUDY
+        return names.union(_FORMAT, _DECODING, tasks.COMMON)
 
     def check(self) -> None:
         """Check all that can be checked before anything expensive starts.

@@ -54,7 +54,7 @@ def test_head_ends_a_command_that_has_more_to_say():
 
 
 COMMANDS = [
-    "conformance", "explore", "memory.bench", "memory.suites", "submit", "sweep",
+    "compare", "conformance", "explore", "memory.bench", "memory.suites", "submit", "sweep",
 ]  # fmt: skip
 
 

@@ -70,6 +70,8 @@ USES = [
     ("rulerlib.memory.bench", "--suites episodic --presets rag,memory/hei_nw --sizes 2 --seeds 7",
      "runs/memory"),
     ("rulerlib.explore", "runs explorer", "explorer/index.html"),
+    ("rulerlib.compare", "model=lille model=lille --tasks niah_single_2 --lengths 1024"
+     " --max-samples 1 --margin 99", "runs/compare/compare.html"),
     ("rulerlib.conformance", "runs/lille --json", None),
     ("rulerlib.submit", "runs/lille --out submitted", "submitted/lille"),
     ("rulerlib.sweep", "plan plan.yaml", None),

@@ -1,0 +1,128 @@
+"""The gate: how often it is wrong, how soon it sees a break, and what its page says."""
+
+from __future__ import annotations
+
+import json
+import math
+
+import numpy as np
+import pytest
+
+pytest.importorskip("pandas")
+
+from rulerlib import compare
+from rulerlib import gate as gate_module
+from rulerlib.gate import AS_GOOD, UNDECIDED, Gate
+
+
+def first_flag(rng, first, second, most):
+    """After how many questions a break is seen; the answers are independent."""
+    gate = Gate(["t"])
+    for count in range(1, most + 1):
+        gate.add("t", float(rng.random() < first) - float(rng.random() < second))
+        if gate.worse:
+            return count
+    return math.inf
+
+
+def test_a_broken_cache_is_seen_after_a_few_questions():
+    """From 91 to 13 %, as with vLLM's cache in fp8."""
+    rng = np.random.default_rng(1)
+    flags = [first_flag(rng, 0.91, 0.13, 60) for _ in range(200)]
+    assert np.median(flags) <= 8
+    assert np.quantile(flags, 0.95) <= 12
+
+
+def test_winnings_are_those_of_a_fair_game():
+    """Against a hand-made sum over all stakes."""
+    gate, outcomes = Gate(["t", "u"]), [1.0, -1.0, 0.0, 1.0]
+    for number, outcome in enumerate(outcomes):
+        gate.add("tu"[number % 2], outcome)
+    money = list(zip(gate_module.STAKES, gate_module.MONEY, strict=True))
+
+    def won(values):
+        return sum(share * math.prod(1 + stake * v for v in values) for stake, share in money)
+
+    apart = (won(outcomes[::2]) + won(outcomes[1::2])) / 2
+    assert math.exp(gate.evidence) == pytest.approx(
+        gate_module.TOGETHER * won(outcomes) + (1 - gate_module.TOGETHER) * apart
+    )
+    assert sum(gate_module.MONEY) == sum(gate_module.MONEY_OF_MARGIN) == pytest.approx(1)
+
+
+def test_the_interval_holds_what_both_bets_do_not_refute():
+    rng, gate = np.random.default_rng(2), Gate(["t"])
+    for _ in range(300):
+        gate.add("t", float(rng.choice([1, 0, -1], p=[0.3, 0.6, 0.1])))
+    low, high = gate.interval
+    assert 0 < low < 0.2 < high < 0.4
+    assert Gate(["t"]).interval == (-1, 1)
+
+
+def test_the_same_answers_are_as_good():
+    gate = Gate(["t"])
+    while gate.verdict == UNDECIDED:
+        gate.add("t", 0.0)
+    assert gate.verdict == AS_GOOD
+    assert gate.count < 400
+
+
+# --- Two models ------------------------------------------------------------------------------
+
+ENGINE = "model=last,engine=outside.engine:Engine,tokenizer=words,language=en"
+
+
+def command(first, second, output, *options):
+    words = ["--tasks", "niah_single_1", "--lengths", "300,400", "--output", str(output)]
+    return compare.main([first, second, *words, *options])
+
+
+def test_a_model_that_lost_its_needles_is_worse(tmp_path, capsys):
+    assert command(ENGINE, f"{ENGINE},digits=6", tmp_path) == 1
+    printed = capsys.readouterr().out
+    assert printed.startswith("B is worse than A in niah_single_1. ")
+    assert "A's mean less B's is 100.0 points" in printed
+    told = json.loads((tmp_path / "compare.json").read_text("utf-8"))
+    assert (told["verdict"], told["worse_tasks"]) == ("worse", ["niah_single_1"])
+    assert told["asked"] == told["pairs"] == len(told["turned"]) <= 12
+    assert {row["length"] for row in told["by length"]} == {300, 400}
+    assert sum(row["questions"] for row in told["mistakes"]) == told["asked"]
+    page = (tmp_path / "compare.html").read_text("utf-8")
+    assert "niah_single_1, 400 tokens, 0" in page
+    # Nothing is asked again, and the folders hold the evidence.
+    before = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*.jsonl")}
+    assert command(ENGINE, f"{ENGINE},digits=6", tmp_path) == 1
+    assert {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*.jsonl")} == before
+    capsys.readouterr()
+    assert compare.main([str(tmp_path / "a"), str(tmp_path / "b"), "--output", str(tmp_path)]) == 1
+    assert capsys.readouterr().out.split(" (")[0] == printed.split(" (")[0]
+
+
+def test_the_same_model_is_as_good_or_undecided(tmp_path, capsys):
+    assert command(ENGINE, ENGINE, tmp_path, "--max-samples", "6") == 2
+    assert capsys.readouterr()[0].startswith("It is not decided")
+    assert command(ENGINE, ENGINE, tmp_path, "--margin", "9") == 0
+    assert "not worse by more than 9 points" in capsys.readouterr().out
+
+
+WRONG = {
+    "no value": (["model", "model=lille"], "a name and a value, such as model=lille"),
+    "no margin": ([ENGINE, ENGINE, "--margin", "0"], "margin is 0.0, but must be above 0"),
+    "no samples": ([ENGINE, ENGINE, "--max-samples", "0"], "max_samples is 0"),
+    "what both share": ([ENGINE, f"{ENGINE},length=3"], "without these, which are the same"),
+    "no such task": ([ENGINE, ENGINE, "--tasks", "nope"], "tasks is 'nope'"),
+    "lengths that are none": ([ENGINE, ENGINE, "--lengths", "4k"], "lengths is '4k'"),
+    "other tokens": ([ENGINE, "model=lille,language=en"], "two that count tokens alike"),
+    "of two kinds": ([ENGINE, "{here}"], "both folders of runs, or both models"),
+    "an empty folder": (["{here}", "{here}"], "must be a folder with <model>/"),
+}
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_what_cannot_be_compared_is_one_sentence(case, tmp_path, capsys):
+    words, sentence = WRONG[case]
+    words = [word.format(here=tmp_path) for word in words]
+    assert compare.main([*words, "--output", str(tmp_path / "out")]) == 3
+    said = capsys.readouterr().err.strip().splitlines()[-1]
+    assert sentence in said
+    assert not (tmp_path / "out" / "compare.json").exists()

@@ -56,8 +56,8 @@ class Comparison:
         ``"worse"``, ``"as good"`` or ``"undecided"``.
     names
         The two models.
-    asked
-        How many questions both answered.
+    questions
+        How many both answered.
     difference, interval
         The mean score of the first less that of the second, over all tasks and lengths alike, and
         its confidence sequence; from -1 to 1.
@@ -75,7 +75,7 @@ class Comparison:
 
     verdict: str
     names: tuple[str, str]
-    asked: int
+    questions: int
     difference: float
     interval: tuple[float, float]
     evidence: float
@@ -102,8 +102,9 @@ class Comparison:
             UNDECIDED: "It is not decided whether B is worse than A",
         }[self.verdict]
         return (
-            f"{what}. {self.asked:,} questions; A's mean less B's is {100 * self.difference:.1f}"
-            f" points ({100 * self.confidence:g} % interval at any time: {low:.1f} to {high:.1f})."
+            f"{what}. {self.questions:,} questions; A's mean less B's is"
+            f" {100 * self.difference:.1f} points"
+            f" ({100 * self.confidence:g} % interval at any time: {low:.1f} to {high:.1f})."
         )
 
 

@@ -432,8 +432,8 @@ class Run(Parameters):
     def _answered(self, cell: Cell, **more: Any) -> Iterator[tuple[dict[str, Any], Prediction]]:
         path = self.answers(cell)
         if "cell" in (before := answers.read_settings(path)):
-            made, asked_for = {"cell": before["cell"]}, {"cell": cell.settings()}
-            questions.compare(path.parent, made, asked_for)
+            wanted = {"cell": cell.settings()}
+            questions.compare(path.parent, {"cell": before["cell"]}, wanted)
         predictions, repeated = answers.evidence(path, self._most(cell))
         settings = {**cell.settings(), "name": cell.name, "label": cell.label, **more}
         settings |= {**answers.planned(path), **repeated}

@@ -84,9 +84,9 @@ def test_a_model_that_lost_its_needles_is_worse(tmp_path, capsys):
     assert "A's mean less B's is 100.0 points" in printed
     told = json.loads((tmp_path / "compare.json").read_text("utf-8"))
     assert (told["verdict"], told["worse_tasks"]) == ("worse", ["niah_single_1"])
-    assert told["asked"] == told["pairs"] == len(told["turned"]) <= 12
+    assert told["questions"] == told["pairs"] == len(told["turned"]) <= 12
     assert {row["length"] for row in told["by length"]} == {300, 400}
-    assert sum(row["questions"] for row in told["mistakes"]) == told["asked"]
+    assert sum(row["questions"] for row in told["mistakes"]) == told["questions"]
     page = (tmp_path / "compare.html").read_text("utf-8")
     assert "niah_single_1, 400 tokens, 0" in page
     # Nothing is asked again, and the folders hold the evidence.

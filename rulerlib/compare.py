@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from rulerlib import analysis, commands, escaping, packages
+from rulerlib import analysis, commands, escaping, packages, paths
 from rulerlib.analysis import labels
 from rulerlib.errors import DataError, ParameterError, RulerError, require, whole_number
 from rulerlib.fields import settings
@@ -377,12 +377,17 @@ def _page(comparison: Comparison) -> Iterator[str]:
 
 def _given(text: str) -> dict[str, Any] | Path:
     """Return what is said of a model: its parameters, or a folder of runs."""
-    path = Path(text)
+    path = paths.named("models", text, "settings such as model=lille, a YAML file, or a folder")
     if path.is_dir():
         return path
     if path.suffix in (".yaml", ".yml"):
         yaml = packages.load("yaml", "notebook", "Reading a file of parameters")
-        read = yaml.safe_load(path.read_text("utf-8"))
+        try:
+            read = yaml.safe_load(paths.read_text(path))
+        except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+            raise DataError(
+                f"{path}: cannot be read ({escaping.one_line(str(error), 200)})."
+            ) from error
         require(isinstance(read, dict), "models", text, "a file of parameters: model: lille")
         return dict(read)
     return settings("models", text.split(","), "model=lille,dtype=float32")

@@ -155,7 +155,7 @@ def read(path: str | Path) -> list[dict[str, Any]]:
         As `rows`, and if the file cannot be read.
     """
     try:
-        text = paths.read_text(Path(path).expanduser())
+        text = paths.read_text(paths.named("study", path, "a list of settings, or a file of them"))
     except (OSError, UnicodeDecodeError) as error:
         raise DataError(f"{path}: cannot be read ({error}).") from error
     try:

@@ -114,6 +114,8 @@ WRONG = {
     "lengths that are none": ([ENGINE, ENGINE, "--lengths", "4k"], "lengths is '4k'"),
     "other tokens": ([ENGINE, "model=lille,language=en"], "two that count tokens alike"),
     "of two kinds": ([ENGINE, "{here}"], "both folders of runs, or both models"),
+    "a folder of nobody": (["~nosuchuser/x", ENGINE], "models is '~nosuchuser/x'"),
+    "a file that is not there": (["{here}/no.yaml", ENGINE], "no.yaml: cannot be read"),
     "an empty folder": (["{here}", "{here}"], "must be a folder with <model>/"),
 }
 

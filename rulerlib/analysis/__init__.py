@@ -39,7 +39,7 @@ from rulerlib.analysis.accuracy import (
     means,
     overview,
 )
-from rulerlib.analysis.averages import averaged, by_length
+from rulerlib.analysis.averages import averaged, by_length, weighted
 from rulerlib.analysis.correlations import correlation, read_facts, with_facts
 from rulerlib.analysis.effective_length import (
     effective,

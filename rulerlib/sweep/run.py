@@ -141,8 +141,8 @@ def _ask(sweep: Sweep, job: Job, left: Sequence[PlannedCell], finish: Finish) ->
                         output=str(sweep.root),
                     )  # fmt: skip
                     place = run.answers(run.cells[0])
-                    holds = place == sweep.answers(cell)
-                    require(holds, "the place of the cell", str(place), _AS_PLANNED)
+                    holds, below = place == sweep.answers(cell), place.relative_to(sweep.root)
+                    require(holds, "the place of the cell", below.as_posix(), _AS_PLANNED)
                     run.predict(Progress(0, "", quiet=True))
                 finish(cell, meter.measured())
             except Exception as error:

@@ -36,11 +36,16 @@ EXIT = {AS_GOOD: 0, WORSE: 1, UNDECIDED: 2}
 SHOWN = 20
 """Questions that turned and are shown; the others stand in the JSON."""
 
+# The folders of the two models' answers.
 NAMES = ("a", "b")
-"""The folders of the two models' answers."""
-
 TASKS, LENGTHS = "niah_single_2,niah_multikey_1,vt,qa_1", (2048, 4096)
 """What is asked where nothing else is said."""
+
+# What makes the questions, which have to be independent: one on a context, one answer to each.
+SET_HERE = (
+    "tasks", "length", "num_lengths", "num_samples", "seed", "output", "data", "sequential",
+    "queries_per_context", "samples_per_question",
+)  # fmt: skip
 
 ERROR = 3
 """The exit code where something could not be asked or read."""
@@ -189,7 +194,8 @@ def stored(
 ) -> Comparison:
     """Compare the answers that stand in two folders of runs.
 
-    A question that was asked at several lengths counts once, with the mean of its differences.
+    A question that was asked at several lengths or answered several times counts once, with the
+    mean of its differences; so do the questions on one context.
 
     Raises
     ------
@@ -203,7 +209,9 @@ def stored(
     pairs = _joined(*tables)
     gate = Gate([*dict.fromkeys(pairs["task"])], margin, confidence)
     pairs["difference"] = pairs["first"] - pairs["second"]
-    questions = pairs.groupby(["task", "seed", "index"], dropna=False)["difference"].mean()
+    shared = pairs["context_id"].map(lambda name: None if pd.isna(name) else f"context {name}")
+    pairs["draw"] = shared.fillna(pairs["index"])
+    questions = pairs.groupby(["task", "seed", "draw"], dropna=False)["difference"].mean()
     for pair in questions.reset_index().to_dict("records"):
         gate.add(pair["task"], pair["difference"])
     return _comparison(gate, (str(first), str(second)), pairs, confidence)
@@ -220,8 +228,8 @@ def _run(stated: Mapping[str, Any], tasks: Any, length: int, seed: int, output: 
     options = {name: value for name, value in stated.items() if name not in names}
     values = {name: value for name, value in stated.items() if name in names}
     values["engine_options"] = {**(values.get("engine_options") or {}), **options}
-    taken = [name for name in ("tasks", "length", "seed", "output") if name in stated]
-    require(not taken, "models", taken, "without these, which are the same for both")
+    taken = [name for name in SET_HERE if name in stated]
+    require(not taken, "models", taken, "without these, which a comparison sets for both")
     values |= {"tasks": tasks, "length": length, "seed": seed, "output": str(output)}
     return Run.from_notebook(values)
 
@@ -257,7 +265,7 @@ def _scores(predictions: Iterator[tuple[dict[str, Any], Any]]) -> pd.DataFrame:
 def _joined(first: pd.DataFrame, second: pd.DataFrame) -> pd.DataFrame:
     """Return a row for each question that both answered; the same question is the same prompt."""
     keys = ["task", "language", "length", "seed", "index", "repeat"]
-    values = ["value", "error", "pred", "prompt", "depth"]
+    values = ["value", "error", "pred", "prompt", "depth", "context_id"]
     both = first[keys + values].merge(second[keys + values], on=keys, suffixes=("", "_b"))
     require(len(both), "models", "these", "two that were asked the same questions")
     other = both[both["prompt"] != both["prompt_b"]]
@@ -269,7 +277,7 @@ def _joined(first: pd.DataFrame, second: pd.DataFrame) -> pd.DataFrame:
         )
     new = {"value": "first", "value_b": "second", "error": "first_error", "error_b": "second_error",
            "pred": "first_answer", "pred_b": "second_answer"}  # fmt: skip
-    return both.rename(columns=new).drop(columns=["prompt", "prompt_b", "depth_b"])
+    return both.rename(columns=new).drop(columns=["prompt", "prompt_b", "depth_b", "context_id_b"])
 
 
 def _names(first: Mapping[str, Any], second: Mapping[str, Any]) -> tuple[str, str]:

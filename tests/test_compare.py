@@ -13,6 +13,7 @@ pytest.importorskip("pandas")
 from rulerlib import compare
 from rulerlib import gate as gate_module
 from rulerlib.gate import AS_GOOD, UNDECIDED, Gate
+from rulerlib.runs import Run
 
 
 def first_flag(rng, first, second, most):
@@ -105,11 +106,24 @@ def test_the_same_model_is_as_good_or_undecided(tmp_path, capsys):
     assert "not worse by more than 9 points" in capsys.readouterr().out
 
 
+def test_questions_on_one_context_count_once(tmp_path, capsys):
+    for name, digits in (("a", 7), ("b", 6)):
+        Run(
+            "niah_multikey_2", "last", "outside.engine:Engine",
+            {"tokenizer": "words", "digits": digits}, language="en", length=400, num_samples=12,
+            queries_per_context=4, output=str(tmp_path / name),
+        ).predict()  # fmt: skip
+    both = [str(tmp_path / "a"), str(tmp_path / "b")]
+    assert compare.main([*both, "--output", str(tmp_path)]) == 2
+    assert " 3 questions;" in capsys.readouterr().out
+
+
 WRONG = {
     "no value": (["model", "model=lille"], "a name and a value, such as model=lille"),
     "no margin": ([ENGINE, ENGINE, "--margin", "0"], "margin is 0.0, but must be above 0"),
     "no samples": ([ENGINE, ENGINE, "--max-samples", "0"], "max_samples is 0"),
-    "what both share": ([ENGINE, f"{ENGINE},length=3"], "without these, which are the same"),
+    "what both share": ([ENGINE, f"{ENGINE},length=3"], "without these, which a comparison sets"),
+    "one context": ([ENGINE, f"{ENGINE},queries_per_context=2"], "'queries_per_context'"),
     "no such task": ([ENGINE, ENGINE, "--tasks", "nope"], "tasks is 'nope'"),
     "lengths that are none": ([ENGINE, ENGINE, "--lengths", "4k"], "lengths is '4k'"),
     "other tokens": ([ENGINE, "model=lille,language=en"], "two that count tokens alike"),

@@ -110,7 +110,8 @@ def test_repeats_that_were_stopped_end_with_the_same_bytes(lille, tmp_path, deco
     questions = tmp_path / "data" / "vt" / "validation.jsonl"
     if not questions.exists():
         write_dataset(questions.parent, some_samples(2))
-    output = tmp_path / f"{decoding.seed}" / "vt.jsonl"
+    named = f"{decoding.temperature} {decoding.top_p} {decoding.seed}"
+    output = tmp_path / named / "vt.jsonl"
     decoding = replace(decoding, samples=3, tokens_to_generate=4)
     whole = predict(questions, lille, output, decoding=decoding).read_bytes()
     lines = whole.splitlines(keepends=True)

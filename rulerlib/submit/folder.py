@@ -166,13 +166,20 @@ def pack(run: str | Path, out: str | Path = FOLDER, claimed: int | None = None) 
     if claimed is not None:
         whole_number("claimed", claimed, 1)
     cells: dict[Key, AnsweredCell] = {}
+    models: set[str] = set()
     for path in sorted(folder.glob("*/*/pred/*.jsonl")):
         settings = answers.read_settings(path)
         cell = settings.get("cell") or {}
+        if not cell and path.name.partition("+")[0].removesuffix(".jsonl") in RULER:
+            raise DataError(f"{path}: no settings beside it that tell what was asked.")
         changed = any(cell.get(name) for name in ("knobs", "texts", "memory", "study"))
         if path.name.startswith(".") or cell.get("task") not in RULER or changed:
             continue
         part = AnsweredCell(_cell(settings), settings, [])
+        model, *place = part.cell.answers("").parts
+        models.add(model)
+        if len(models) > 1 or path.relative_to(folder) != Path(*place):
+            raise DataError(f"{path}: its settings are those of {part.cell.answers('')}.")
         for answer in answers.read_predictions(path):
             others = {"cell": str(part), "prompt": hashed(answer.input)}
             part.answers.append(_packed(answer, others))

@@ -36,6 +36,7 @@ from rulerlib.intervals import clustered
 from rulerlib.models import in_order
 from rulerlib.prompts import PromptFormat, ends_thinking
 from rulerlib.runs import Run
+from rulerlib.scoring import one_form
 from rulerlib.store.answers import read_predictions
 from rulerlib.store.questions import write
 
@@ -492,7 +493,7 @@ def test_an_answer_is_judged_by_its_tasks_scoring(said, task):
         assert judged["values"] == scored
         assert next(iter(judged["values"])) == kind.primary
         assert bool(judged["facts"]) == bool(golds)
-    assert judged["answer"] == ("12" if kind.extract else answer)
+    assert judged["answer"] == ("12" if kind.extract else one_form(answer))
 
 
 def test_a_base_models_tags_are_text():

@@ -181,8 +181,6 @@ def asked(
                     gate.add(pair["task"], pair["first"] - pair["second"])
                 bar.label = f"A and B, {gate.verdict}"
                 bar.advance((count - before) * len(one.cells))
-                if gate.worse:
-                    break
             before = count
             if gate.verdict != UNDECIDED:
                 break

@@ -56,8 +56,6 @@ def _plan(given: argparse.Namespace) -> int:
         print(f"Left out: {listed(left_out, '; ')}.")
     if gone:
         print(f"No longer planned, and left as they are: {listed(gone)}.")
-    if time_left := status(sweep).time:
-        print(time_left)
     return 0
 
 
@@ -130,7 +128,7 @@ def _collect(given: argparse.Namespace) -> int:
     sweep = Sweep.load(given.plan)
     done, missing = collect(sweep)
     reported, failed = ([], []) if given.no_reports else reports(sweep, done)
-    print(f"{sweep.folder}: scores.csv, cells.csv, costs.csv" + (
+    print(f"{sweep.folder}: scores.csv, cells.csv" + (
         f", and {len(reported)} executed notebooks in reports/" if reported else ""
     ))  # fmt: skip
     for sentence in [*status(sweep).failures, *failed]:

@@ -14,7 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from rulerlib import models, predict
+from rulerlib import models
 from rulerlib.errors import ParameterError, require
 from rulerlib.runs import Run
 from rulerlib.store import files
@@ -69,11 +69,6 @@ class PlannedCell(NamedTuple):
     def name(self) -> str:
         """By which it is asked for: ``lille/da/1024/vt+seed=43``."""
         return f"{self.reader}/{self.language}/{self.length}/{self.label}"
-
-    @property
-    def work(self) -> float:
-        """What its answers cost together, as `rulerlib.predict.cost` counts."""
-        return predict.cost(self.length) * self.answers
 
 
 def outline(plan: Plan) -> tuple[list[PlannedCell], list[str]]:

@@ -4,8 +4,6 @@
     the long table: a row for each answer and measure
 ``cells.csv``
     a row for each cell: its score with n and interval, and what it cost
-``costs.csv``
-    a row for each model, memory and length: where the time went, and what an hour bought
 ``reports/``
     ``notebooks/analysis.ipynb``, executed for each model and length, and once for everything;
     ``notebooks/memory.ipynb`` for each model and length whose memories have all answered
@@ -18,7 +16,6 @@ from __future__ import annotations
 
 import csv
 import hashlib
-import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -36,7 +33,7 @@ from rulerlib.sweep.cells import PlannedCell
 from rulerlib.sweep.memories import FOLDER
 from rulerlib.sweep.sweep import Sweep
 
-SCORES, CELLS, COSTS = "scores.csv", "cells.csv", "costs.csv"
+SCORES, CELLS = "scores.csv", "cells.csv"
 
 _PACKAGE = Path(rulerlib.__file__).parent
 # A wheel has the notebooks within the package, a checkout beside it.
@@ -65,8 +62,7 @@ def collect(sweep: Sweep) -> tuple[list[PlannedCell], list[str]]:
     """
     done: list[PlannedCell] = []
     missing: list[str] = []
-    # The rows of cells.csv by model, memory and length.
-    table: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
+    table: list[dict[str, Any]] = []
 
     def scores() -> Iterator[dict[str, Any]]:
         for cell in sweep.cells:
@@ -78,14 +74,12 @@ def collect(sweep: Sweep) -> tuple[list[PlannedCell], list[str]]:
                 rows = [row for record in records for row in _scores(cell, record)]
                 yield from rows
                 done.append(cell)
-                group = table.setdefault((cell.model, cell.memory, cell.length), [])
-                group.append(_row(sweep, cell, rows))
+                table.append(_row(sweep, cell, rows))
             bar.advance(1)
 
     with Progress(len([*sweep.cells]), "collecting") as bar:
         _write(sweep.folder / SCORES, scores())
-    _write(sweep.folder / CELLS, itertools.chain(*table.values()))
-    _write(sweep.folder / COSTS, (_cost(sweep, group) for group in table.values()))
+    _write(sweep.folder / CELLS, table)
     return done, missing
 
 
@@ -145,47 +139,6 @@ def _row(sweep: Sweep, cell: PlannedCell, rows: Sequence[Mapping[str, Any]]) -> 
         **{name: cost.get(name, 0) for name in _PEAKS},
         "pred_sha256": sha256,
     }  # fmt: skip
-
-
-def _cost(sweep: Sweep, rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Return the row of a model, memory and length.
-
-    Hours are those of jobs, one after another; GPU hours those of a job times its GPUs. Of a
-    server that several jobs ask at once they are more than the server ran.
-    """
-    model = rows[0]["model"]
-    hours = {f"{phase}_hours": _sum(rows, f"{phase}_seconds") / 3600 for phase in PHASES}
-    whole = sum(hours.values())
-    gpu_hours = whole * sweep.plan.models[model].resources.gpus
-    tokens = {f"{kind}_tokens": _sum(rows, f"{kind}_tokens") for kind in _TOKENS}
-    read, computed = tokens["prompt_tokens"], tokens["computed_tokens"]
-    count = _sum(rows, "asked")
-    slowest = max(rows, key=_seconds)
-    values = {
-        **{name: rows[0][name] for name in ("model", "memory", "length")},
-        "cells": len(rows), "answers": _sum(rows, "n"), "asked": count,
-        **{name: _sum(rows, name) / len(rows) for name in ("mean", "ruler")},
-        **hours, "hours": whole, "gpu_hours": gpu_hours, **tokens,
-        # Where an engine cannot tell, it says 0.
-        "cached": 1 - computed / read if computed else None,
-        "answers_per_hour": count / whole if whole else None,
-        "answers_per_gpu_hour": count / gpu_hours if gpu_hours else None,
-        "prompt_tokens_per_second": read / whole / 3600 if whole else None,
-        **{name: max(row[name] for row in rows) for name in _PEAKS},
-        "slowest": f"{slowest['language']}/{slowest['label']} {_seconds(slowest):.1f} s",
-    }  # fmt: skip
-    # Five digits that count.
-    return {name: float(f"{value:.5g}") if isinstance(value, float) else value
-            for name, value in values.items()}  # fmt: skip
-
-
-def _sum(rows: Sequence[Mapping[str, Any]], name: str) -> Any:
-    return sum(row[name] for row in rows)
-
-
-def _seconds(row: Mapping[str, Any]) -> float:
-    """Return how long a cell took; that it was the first of its job is not its own doing."""
-    return float(sum(row[f"{phase}_seconds"] for phase in PHASES if phase != "loading"))
 
 
 def _write(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:

@@ -14,7 +14,7 @@ from dataclasses import MISSING, dataclass, field, fields
 from pathlib import Path
 from typing import Any, Self, TypeVar
 
-from rulerlib import checkpoints, predict
+from rulerlib import checkpoints
 from rulerlib.errors import (
     ParameterError,
     dictionary,
@@ -41,8 +41,7 @@ class Resources:
     gpus, cpus, memory_gb
         Of one job.
     hours
-        How long all tasks and seeds in one language take at most, one number or by length; for
-        other lengths it is scaled as `rulerlib.predict.cost` has it. None: that is not known.
+        How long a job, or the server, may take; stopped after that, it goes on in the next try.
     partition
         The queue of the cluster; None: its usual one.
 
@@ -55,36 +54,16 @@ class Resources:
     gpus: int = 0
     cpus: int = 1
     memory_gb: float = 8
-    hours: float | Mapping[int, float] | None = None
+    hours: float = 8
     partition: str | None = None
 
     def __post_init__(self) -> None:
         whole_number("gpus", self.gpus, 0)
         whole_number("cpus", self.cpus, 1)
         positive("memory_gb", self.memory_gb)
-        hours: Any = self.hours if isinstance(self.hours, Mapping) else {1: self.hours or 1}
-        # JSON has no keys that are numbers.
-        hours = {int(key) if str(key).isdecimal() else key: hours[key] for key in hours}
-        require(hours, "hours", self.hours, "a number of hours for each length")
-        for length, value in hours.items():
-            whole_number("hours", length, 1)
-            positive("hours", value)
-        if isinstance(self.hours, Mapping):
-            object.__setattr__(self, "hours", hours)
+        positive("hours", self.hours)
         holds = self.partition is None or is_text(self.partition)
         require(holds, "partition", self.partition, "the name of a queue, or None")
-
-    def hours_at(self, length: int) -> float | None:
-        """Return how long all tasks and seeds in one language take at a length; None: unknown.
-
-        >>> Resources(hours={4096: 2}).hours_at(16384)
-        20.0
-        """
-        if not isinstance(self.hours, Mapping):
-            return self.hours
-        # The nearest length that was given, the longer of two that are equally far.
-        near = min(self.hours, key=lambda given: (abs(given - length), -given))
-        return self.hours[near] * predict.cost(length) / predict.cost(near)
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ from rulerlib.fields import check, check_length, home
 from rulerlib.prompts import Decoding, PromptFormat
 from rulerlib.runs import Run
 from rulerlib.sweep.memories import Memories
-from rulerlib.sweep.models import PlannedModel, built, positive, several
+from rulerlib.sweep.models import PlannedModel, built, several
 
 TaskKnobs = tuple[str, dict[str, Any]]
 """A task and its knobs."""
@@ -54,8 +54,8 @@ class Plan:
         How all models are asked that say nothing else.
     output
         The folder of the sweep; relative to the folder of `rulerlib.fields.home`.
-    cells_per_job, hours_per_job
-        A job is split where it would have more cells than this, or take longer.
+    cells_per_job
+        A job is split where it would have more cells than this.
 
     Raises
     ------
@@ -79,7 +79,6 @@ class Plan:
     decoding: Mapping[str, Any] = field(default_factory=dict)
     output: str = "runs/sweep"
     cells_per_job: int = 50
-    hours_per_job: float = 8
 
     def __post_init__(self) -> None:
         set_ = object.__setattr__
@@ -91,7 +90,6 @@ class Plan:
             whole_number("seeds", seed, 0)
         check(num_samples=self.num_samples, output=self.output)
         whole_number("cells_per_job", self.cells_per_job, 1)
-        positive("hours_per_job", self.hours_per_job)
         if self.question_language is not None:
             set_(self, "question_language", _lasting(self.question_language, "question_language"))
         if self.texts is not None:

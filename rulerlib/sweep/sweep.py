@@ -1,8 +1,8 @@
 """A sweep: a plan that was accepted, its jobs, and the folder in which they stand.
 
 A job has cells of one model, language and length, so that a model is loaded once; it is cut into
-parts where it would have too many cells or take too long. Cells with a memory are jobs of their
-own. `accept` makes the jobs of the cells and writes them into the folder that the plan names:
+parts where it would have too many cells. Cells with a memory are jobs of their own. `accept` makes
+the jobs of the cells and writes them into the folder that the plan names:
 
 ``sweep.json``
     the plan and the jobs; only `accept` writes it
@@ -12,11 +12,11 @@ own. `accept` makes the jobs of the cells and writes them into the folder that t
     questions and answers, in RULER's layout, and beside them what each cell cost
 ``jobs/``, ``logs/``, ``servers/``
     a mark for each job that is done, what it printed, and the addresses of servers
-``scores.csv``, ``cells.csv``, ``costs.csv``, ``reports/``
+``scores.csv``, ``cells.csv``, ``reports/``
     what `rulerlib.sweep.collect` makes of the answers
 
-A plan may be edited while a sweep goes on. What is new is added, what is gone is left and named,
-and what changed is refused once there are answers, with both values.
+A plan may be edited while a sweep goes on. What is new is added, and what is gone is left and
+named. What changed in how a model answers is both: new cells, in a folder of another name.
 """
 
 from __future__ import annotations
@@ -35,7 +35,6 @@ from rulerlib import samples
 from rulerlib.errors import DataError
 from rulerlib.store import files
 from rulerlib.store.lock import alone
-from rulerlib.store.questions import compare
 from rulerlib.sweep.cells import PlannedCell
 from rulerlib.sweep.models import Resources
 from rulerlib.sweep.plan import Plan
@@ -45,9 +44,6 @@ SWEEP, JOBS, SERVERS = "sweep.json", "jobs.tsv", "servers.tsv"
 # What a job needs that asks a server and has no model of its own.
 _ASKING = Resources(cpus=1, memory_gb=4)
 
-# A job that is stopped by its time limit goes on later; so the limit may be near.
-_LEAST_MINUTES = 15
-
 
 class Job(NamedTuple):
     """Some cells of one model, language and length.
@@ -56,14 +52,11 @@ class Job(NamedTuple):
     ----------
     name
         ``lille-da-1024``; the second part of the same is ``lille-da-1024-2``.
-    minutes
-        What it may take.
     cells
         At least one.
     """
 
     name: str
-    minutes: int
     cells: tuple[PlannedCell, ...]
 
     @property
@@ -111,8 +104,8 @@ class Sweep:
         values = samples.read_object(about)
         try:
             jobs = tuple(
-                Job(name, minutes, tuple(PlannedCell(*cell) for cell in cells))
-                for name, minutes, cells in values["jobs"]
+                Job(name, tuple(PlannedCell(*cell) for cell in cells))
+                for name, cells in values["jobs"]
             )
             return cls(folder, Plan.from_settings(values["plan"]), jobs)
         except (KeyError, TypeError, ValueError) as error:
@@ -211,8 +204,6 @@ def accept(plan: Plan, cells: Sequence[PlannedCell]) -> tuple[Sweep, list[str]]:
 
     Raises
     ------
-    RunMismatchError
-        If there are answers already, and the plan changed in how a model answers.
     BusyError
         If another process accepts a plan there at this moment.
     ParameterError
@@ -224,8 +215,6 @@ def accept(plan: Plan, cells: Sequence[PlannedCell]) -> tuple[Sweep, list[str]]:
         sweep, gone = Sweep(folder, plan, tuple(split(plan, cells))), []
         if (folder / SWEEP).exists():
             before, names = Sweep.load(folder), {cell.name for cell in cells}
-            if any(before.answers(cell).exists() for cell in before.cells):
-                _check_unchanged(before, sweep)
             gone = [cell.name for cell in before.cells if cell.name not in names]
         _write(sweep)
     return sweep, gone
@@ -240,15 +229,11 @@ def split(plan: Plan, cells: Iterable[PlannedCell]) -> list[Job]:
     jobs: list[Job] = []
     for (model, language, length, remembers), group in groups.items():
         name = f"{model}-{language}-{length}{'-memory' if remembers else ''}"
-        # What a plan states of a model is meant for its tasks.
-        hours = None if remembers else plan.models[model].resources.hours_at(length)
-        fitting = int(len(group) * plan.hours_per_job / hours) if hours else len(group)
-        parts = math.ceil(len(group) / max(1, min(plan.cells_per_job, fitting)))
-        minutes = math.ceil(60 * min(plan.hours_per_job, (hours or math.inf) / parts))
+        parts = math.ceil(len(group) / plan.cells_per_job)
         for part in range(parts):
             some = group[len(group) * part // parts : len(group) * (part + 1) // parts]
             ending = f"-{part + 1}" if part else ""
-            jobs.append(Job(name + ending, max(_LEAST_MINUTES, minutes), tuple(some)))
+            jobs.append(Job(name + ending, tuple(some)))
     return jobs
 
 
@@ -263,17 +248,13 @@ def _write(sweep: Sweep) -> None:
     for name in ("jobs", "logs", "servers"):
         (sweep.folder / name).mkdir(exist_ok=True)
     models = sweep.plan.models
+    served = [name for name, entry in models.items() if entry.is_started]
     _write_needs(sweep.folder / JOBS, (
-        (job.name, _ASKING if models[job.model].is_started else models[job.model].resources,
-         job.minutes)
+        (job.name, _ASKING if job.model in served else models[job.model].resources)
         for job in sweep.jobs
     ))  # fmt: skip
-    # It is stopped when its jobs are done; stopped by the queue, it is started again.
-    longest = math.ceil(60 * sweep.plan.hours_per_job)
-    started = [
-        (name, entry.resources, longest) for name, entry in models.items() if entry.is_started
-    ]
-    _write_needs(sweep.folder / SERVERS, started)
+    # A server is stopped when its jobs are done; stopped by the queue, it is started again.
+    _write_needs(sweep.folder / SERVERS, ((name, models[name].resources) for name in served))
     for job in sweep.jobs:
         if all(sweep.is_done(cell) for cell in job.cells):
             sweep.mark(job).touch()
@@ -283,34 +264,14 @@ def _write(sweep: Sweep) -> None:
                 mark.unlink(missing_ok=True)
 
 
-def _write_needs(path: Path, rows: Iterable[tuple[str, Resources, int]]) -> None:
+def _write_needs(path: Path, rows: Iterable[tuple[str, Resources]]) -> None:
     """Write what jobs or servers need of a machine."""
     with files.replacing(path) as file:
         file.write("name\tgpus\tcpus\tmemory_mb\tminutes\tpartition\n")
-        for name, needed, minutes in rows:
-            memory = round(1000 * needed.memory_gb)
+        for name, needed in rows:
+            memory, minutes = round(1000 * needed.memory_gb), math.ceil(60 * needed.hours)
             row = [name, needed.gpus, needed.cpus, memory, minutes, needed.partition or ""]
             file.write("\t".join(map(str, row)) + "\n")
-
-
-def _check_unchanged(before: Sweep, sweep: Sweep) -> None:
-    """Refuse a plan by which a model would answer otherwise than it did."""
-    was, now = _folders(before), _folders(sweep)
-    # What is new binds nobody yet.
-    now = {name: folder for name, folder in now.items() if name in was}
-    most = max(sweep.plan.num_samples, before.plan.num_samples)
-    was["num_samples"], now["num_samples"] = most, sweep.plan.num_samples
-    remedy = "take the change back, choose another output folder, or give the model another name"
-    compare(before.folder, was, now, remedy=remedy)
-
-
-def _folders(sweep: Sweep) -> dict[str, Any]:
-    """Return the names of the folders of each model, which tell how it is asked."""
-    return {
-        f"models.{cell.model} in {cell.language}": cell.folder.partition("/")[0]
-        for cell in sweep.cells
-        if cell.memory is None
-    }
 
 
 def listed(names: Sequence[str], comma: str = ", ") -> str:

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
 import functools
-import math
-import ssl
 
 import pytest
 from helpers_model import LILLE, tiny_model, tiny_tokenizer
-from helpers_server import Server, faulty
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -20,7 +16,7 @@ scipy_stats = pytest.importorskip("scipy.stats")
 from rulerlib import models  # noqa: E402
 from rulerlib.errors import ParameterError  # noqa: E402
 from rulerlib.memory.teaching import ranked  # noqa: E402
-from rulerlib.models import Likelihood, openai_transport  # noqa: E402
+from rulerlib.models import Likelihood  # noqa: E402
 from rulerlib.models import transformers as engines  # noqa: E402
 from rulerlib.models.transformers import Engine  # noqa: E402
 
@@ -156,94 +152,11 @@ def test_a_text_that_is_too_long_is_one_sentence(tmp_path):
         list(engine.log_likelihoods(["Kort.", "Solen skinner. " * 600]))
 
 
-# --- a server --------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def serve(monkeypatch):
-    """Start a server that reads with the model inside; it ends with the test."""
-    monkeypatch.setattr(openai_transport, "FIRST_WAIT", 0.005)
-    monkeypatch.setattr(openai_transport, "LONGEST_WAIT", 0.02)
-    # No server here speaks TLS; to read all authorities' certificates takes longer than a test.
-    monkeypatch.setattr(ssl.SSLContext, "load_verify_locations", lambda *_: None)
-    with contextlib.ExitStack() as stack:
-
-        def started(answer=echoed, plan=lambda *_: None, **options):
-            server = stack.enter_context(Server(plan).running())
-            server.answer = lambda prompt, chat: answer(prompt)
-            address = {"base_url": server.url, "tokenizer": "lille", **options}
-            return server, models.load("parrot", "openai", **address)
-
-        yield started
-
-
-def echoed(prompt, generated=(-0.5,), usage=True):
-    each = [None, *alone(LILLE, prompt)]
-    choice = {"text": prompt, "finish_reason": "length"}
-    choice["logprobs"] = {"token_logprobs": [*each, *generated]}
-    return {"choices": [choice], "usage": {"prompt_tokens": len(each)} if usage else None}
-
-
-def test_a_server_says_what_transformers_says(serve):
-    server, model = serve(plan=faulty(0.4, seed=3, faults=("500", "drop", "no choices")))
-    texts = TEXTS * 5
-    check(model.log_likelihoods(iter(texts)), LILLE, texts)
-    assert sum(model.faults.values()) > 0
-    assert len(server.answered) == len({*TEXTS} - {""}), "an empty text is not asked about"
-    body = server.bodies[0]
-    assert (body["echo"], body["max_tokens"], body["model"]) == (True, 1, "parrot")
-    assert "add_special_tokens" not in body
-
-
-def without(prompt, each):
-    return {"choices": [{"text": " x", "logprobs": each}], "usage": {"prompt_tokens": 9}}
-
-
-IGNORANT = {
-    "no logprobs": lambda prompt: without(prompt, None),
-    "no list": lambda prompt: without(prompt, {"content": [{"logprob": -0.5}]}),
-    "the answer's": lambda prompt: without(prompt, {"token_logprobs": [-0.5]}),
-    "the answer's alone": lambda prompt: without(prompt, {"token_logprobs": [-0.5] * 9}),
-    "some": lambda prompt: without(prompt, {"token_logprobs": [None, -1.0, *[None] * 7, -0.5]}),
-    "no numbers": lambda prompt: without(prompt, {"token_logprobs": [None, *[True] * 8, -0.5]}),
-    "no number": lambda prompt: without(prompt, {"token_logprobs": [None, *[10**400] * 8, -0.5]}),
-    "above 0": lambda prompt: without(prompt, {"token_logprobs": [None, *[3.5] * 8, -0.5]}),
-    "NaN": lambda prompt: without(prompt, {"token_logprobs": [None, *[math.nan] * 8, -0.5]}),
-    "no end": lambda prompt: without(prompt, {"token_logprobs": [None, *[-math.inf] * 8, -0.5]}),
-}
-
-
-@pytest.mark.parametrize("answer", IGNORANT.values(), ids=IGNORANT)
-def test_a_server_that_gives_none_is_one_sentence(serve, answer):
-    _, model = serve(answer)
-    refused(model, "its answer")
-
-
-@pytest.mark.parametrize(
-    ("fault", "said"), [("400", "it says: temperature is not"), ("404 route", "it says: Not Found")]
-)
-@pytest.mark.parametrize("endpoint", ["completions", "chat"])
-def test_a_server_that_refuses_is_one_sentence(serve, fault, said, endpoint):
-    _, model = serve(plan=lambda *_: fault, endpoint=endpoint)
-    refused(model, said)
-
-
-def refused(model, said):
-    with pytest.raises(ParameterError) as error:
-        list(model.log_likelihoods(TEXTS))
-    text = str(error.value)
-    assert text.startswith("surprise is 'reader', but must be 'none', because the server")
-    assert said in text
-    assert text.endswith(".")
-    assert "\n" not in text
-
-
-@pytest.mark.parametrize(("fault", "named"), [("404 model", "model"), ("400 long", "length")])
-def test_other_refusals_keep_their_names(serve, fault, named):
-    _, model = serve(plan=lambda *_: fault)
-    with pytest.raises(ParameterError) as error:
-        list(model.log_likelihoods(["Hej."]))
-    assert error.value.parameter == named
+def test_a_server_is_refused_before_anything_is_taught():
+    pytest.importorskip("httpx2")
+    model = models.load("parrot", "openai", base_url="http://localhost:1/v1", tokenizer="words")
+    with pytest.raises(ParameterError, match="surprise is 'reader', but must be 'none': trans"):
+        models.check_likelihoods(model)
 
 
 # --- surprise --------------------------------------------------------------------------------

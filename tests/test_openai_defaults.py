@@ -15,7 +15,6 @@ pytest.importorskip("httpx2")
 
 from rulerlib import checkpoints, models
 from rulerlib.errors import RunMismatchError
-from rulerlib.models.openai_answers import added_settings
 from rulerlib.predict import predict
 from rulerlib.prompts import Decoding
 from rulerlib.store.answers import read_predictions, read_settings
@@ -101,14 +100,13 @@ def test_who_cannot_say_is_unknown():
     assert models.defaults(Parrot()) == "unknown"
 
 
-def test_answers_say_how_they_were_made_and_what_the_server_adds(serve, tmp_path):
+def test_answers_say_how_they_were_made(serve, tmp_path):
     """Temperature, top-p, seeds and repeats go over the line; records and settings say so."""
     server = serve({"owned_by": "llamacpp"}, props=PROPS)
     questions = write_dataset(tmp_path / "data" / "vt", some_samples(3))
     output = tmp_path / "pred" / "vt.jsonl"
     drawn = Decoding(temperature=0.7, top_p=0.9, seed=5, samples=4)
-    with pytest.warns(UserWarning, match=r"adds settings .*: top_k = 40, repeat_penalty = 1\.1\."):
-        predict(questions, load(server), output, decoding=drawn)
+    predict(questions, load(server), output, decoding=drawn)
     seeds = sorted((body["prompt"], body["seed"]) for body in server.bodies)
     prompts = sorted({prompt for prompt, _ in seeds})
     assert seeds == [(prompt, seed) for prompt in prompts for seed in (5, 6, 7, 8)]
@@ -146,12 +144,3 @@ def test_a_server_with_other_defaults_is_another_run_and_a_silent_one_is_not(ser
     predict(questions, load(serve({"owned_by": "llamacpp"}, props=other)), output)
     assert [record.pred for record in read_predictions(output)] == wanted
     assert output.read_bytes().startswith(old)
-
-
-def test_what_requests_set_is_not_the_servers():
-    defaults = {"source": "/props", "top_k": 40, "min_p": 0, "repeat_penalty": 1.1,
-                "presence_penalty": 0.0, "temperature": 0.8}  # fmt: skip
-    assert added_settings(defaults, {"temperature": 0}) == {"repeat_penalty": 1.1}
-    assert added_settings(defaults, {"temperature": 1}) == {"repeat_penalty": 1.1, "top_k": 40}
-    assert added_settings(defaults, {"temperature": 0, "repeat_penalty": 1}) == {}
-    assert added_settings("unknown", {"temperature": 0}) == {}

@@ -36,7 +36,7 @@ FINE = [
     {"body": {"temperature": None, "stop_token_ids": [1], "prompt_cache_key": "a"}},
     {"body": {"max_tokens": 5, "skip_special_tokens": False, "logit_bias": {"50256": -100}}},
     {"eos_token": "</s>", "hf_token": True, "seconds_per_token": 0.1, "api_key": None},
-    {"base_url": "http://localhost:8000/v1", "endpoint": "chat", "tokens_in_flight": 9},
+    {"base_url": "http://localhost:8000/v1", "endpoint": "chat", "concurrency": 9},
     {"chat_template_kwargs": {"enable_thinking": True, "author": "Ask-me-not, a risk-free test"}},
     {"speculative_config": {"num_speculative_tokens": 3, "model": "owner/basic-model-12345678"}},
     {"stop": ["a", "b"], "key": "value", "keys": 8, "max_tokens_field": "max_completion_tokens"},

@@ -205,9 +205,8 @@ class Model(Protocol):
         Raises
         ------
         ParameterError
-            If a text leaves no room for one more token, if the model cannot be loaded, or if a
-            server gives no log likelihoods of what it reads.
-        ServerError, MissingExtraError
+            If a text leaves no room for one more token, or the model cannot be loaded.
+        MissingExtraError
             As `generate` does.
         """
 
@@ -258,15 +257,16 @@ def reserve(model: Model, length: int) -> None:
 
 
 def check_likelihoods(model: Model) -> None:
-    """Let an engine find out whether it gives likelihoods, if it may not; nothing is loaded.
+    """Refuse an engine that gives no likelihoods, as servers do not; nothing is loaded.
 
     Raises
     ------
     ParameterError
         If it does not.
     """
-    if hasattr(model, "check_likelihoods"):
-        model.check_likelihoods()
+    if not hasattr(model, "log_likelihoods"):
+        allowed_values = "'none': transformers and vllm give likelihoods, this engine does not"
+        raise ParameterError("surprise", "reader", allowed_values)
 
 
 def load_weights(model: Model) -> None:

@@ -17,7 +17,7 @@ import os
 import queue
 import re
 import warnings
-from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass
 from functools import cached_property, partial
@@ -25,33 +25,33 @@ from itertools import starmap
 from typing import Any
 
 from rulerlib import checkpoints, tokens
-from rulerlib.errors import ParameterError, ServerError, flag, one_of, require, whole_number
-from rulerlib.models import (
-    Generation,
-    Likelihood,
-    Request,
-    Result,
-    ordered,
-    readable,
-    tokenizer_name,
+from rulerlib.errors import (
+    ParameterError,
+    RulerError,
+    ServerError,
+    flag,
+    nearest,
+    one_of,
+    require,
+    whole_number,
 )
+from rulerlib.escaping import one_line
+from rulerlib.models import Generation, Request, readable, tokenizer_name
 from rulerlib.models.cutting import begins_thinking, cut_text, find_stop, kept_tokens
-from rulerlib.models.openai_answers import (
-    ECHO,
+from rulerlib.models.openai_transport import (
+    PassingFault,
+    Refusal,
+    Session,
+    Transport,
+    checked_body,
     counted,
     first_choice,
     inner,
-    listed_limit,
-    listed_models,
-    no_likelihoods,
-    read_likelihood,
-    server_defaults,
-    warn_of_added,
 )
-from rulerlib.models.openai_transport import PassingFault, Refusal, Session, Transport, checked_body
-from rulerlib.prompts import Decoding, ends_thinking
+from rulerlib.prompts import Decoding
 
 ENDPOINTS = {"completions": "completions", "chat": "chat/completions"}
+
 
 _TOO_LONG = re.compile(
     r"context[ _]length|context window|max(imum)?[ _](model|context|input)[ _]len"
@@ -81,9 +81,8 @@ class Engine:
         Whose tokens fill the budget: a folder, a hub name or ``"words"``; None: ``name``.
     max_model_len
         The longest sequence in tokens; None: what the server says in its list of models.
-    concurrency, tokens_in_flight
-        How many requests, and how many tokens of their prompts and answers, are with the server
-        at a time. A request larger than that goes alone.
+    concurrency
+        How many requests are with the server at a time.
     timeout
         Seconds that one attempt may take, the server's own queue included.
     retries
@@ -96,11 +95,6 @@ class Engine:
     trust_remote_code
         Whether code that comes with the tokenizer may run. Off unless you say so.
 
-    Attributes
-    ----------
-    faults
-        What went wrong and was tried again, by name and count.
-
     Raises
     ------
     ParameterError
@@ -111,8 +105,8 @@ class Engine:
     Notes
     -----
     Temperature, top-p, seed and stop strings are the server's to honour. Stop strings are not sent
-    where the prompt has begun the thinking, and a request that was stopped while the model thought
-    is sent once more without them; the answer is then cut here.
+    where the model may think, because the server would look for them in its thoughts; every answer
+    is cut here.
     """
 
     def __init__(
@@ -124,7 +118,6 @@ class Engine:
         tokenizer: str | None = None,
         max_model_len: int | None = None,
         concurrency: int = 64,
-        tokens_in_flight: int = 1_048_576,
         timeout: float = 600.0,
         retries: int = 8,
         body: Mapping[str, Any] | None = None,
@@ -136,12 +129,10 @@ class Engine:
         address = base_url or os.environ.get("OPENAI_BASE_URL")
         key = api_key or os.environ.get("OPENAI_API_KEY") or ""
         self._transport = Transport(address, key, concurrency, timeout, retries)
-        self.faults = self._transport.faults
         self._endpoint = one_of("endpoint", endpoint, ENDPOINTS)
         if max_model_len is not None:
             whole_number("max_model_len", max_model_len, 2)
         self._max_model_len = max_model_len
-        self._tokens_in_flight = whole_number("tokens_in_flight", tokens_in_flight, 1)
         self._body = checked_body({} if body is None else body)
         named = isinstance(max_tokens_field, str)
         require(named, "max_tokens_field", max_tokens_field, "a name such as 'max_tokens'")
@@ -168,16 +159,32 @@ class Engine:
         """
         if self._max_model_len is not None:
             return self._max_model_len
-        return listed_limit(self._listed, self.name)
+        limits = {row["id"]: row.get("max_model_len") for row in self._listed}
+        # A server that states its limit has no other models than those it lists.
+        if self.name not in limits and any(map(counted, limits.values())):
+            names = [one_line(name, 100) for name in limits]
+            names = names[:50] + ["..."] * (len(names) > 50)
+            raise ParameterError("model", self.name, nearest(self.name, names))
+        stated = limits.get(self.name)
+        length = counted(stated)
+        allowed_values = "a number of tokens where the server lists it, or given as an option"
+        require(stated is None or (length or 0) > 1, "max_model_len", stated, allowed_values)
+        return length
 
     @cached_property
     def _listed(self) -> list[dict[str, Any]]:
-        """What the server lists of its models; empty where it lists none or is not there."""
-        return listed_models(self._transport.get("models"))
+        """The rows with a name in the server's list of models; empty where there is none."""
+        answer = self._transport.get("models")
+        rows = answer.get("data") if isinstance(answer, dict) else None
+        rows = rows if isinstance(rows, list) else []
+        return [row for row in rows if isinstance(row, dict) and isinstance(row.get("id"), str)]
 
     @cached_property
     def defaults(self) -> dict[str, Any] | str:
         """See `rulerlib.models.defaults`.
+
+        llama.cpp states them at ``/props``. vLLM takes those of ``generation_config.json``, which
+        can be read where the model is a folder that is here as well.
 
         Raises
         ------
@@ -185,7 +192,18 @@ class Engine:
             If the server refuses the key.
         """
         row = next((row for row in self._listed if row["id"] == self.name), {})
-        return server_defaults(row, partial(self._transport.get, beside=True))
+        owner, root = str(row.get("owned_by")).lower(), str(row.get("root") or row.get("id"))
+        if owner == "llamacpp":
+            props = self._transport.get("props", beside=True)
+            settings = inner(props, "default_generation_settings")
+            values = checkpoints.of_decoding(inner(settings, "params") or settings)
+            return {"source": "/props", **values} if values else "unknown"
+        if owner == "vllm":
+            with contextlib.suppress(RulerError):
+                if checkpoints.is_here(root):
+                    values = checkpoints.decoding_defaults(root)
+                    return {"source": "generation_config.json", **values}
+        return "unknown"
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -195,66 +213,36 @@ class Engine:
     def decoding(self, wanted: Decoding) -> str | dict[str, Any]:
         """Return what the requests say; ``"the server's"`` where they leave it to the server."""
         fields = {**_fields(wanted, 0), **self._body}
-        warn_of_added(self.defaults, fields)
         if fields["temperature"] == 0:
             return "greedy"
-        values = {name: fields.get(name) for name in ("temperature", "top_p", "seed")}
-        if values == {**_fields(wanted, 0), "seed": wanted.seed}:
+        names = ("temperature", "top_p", "seed")
+        if not self._body.keys() & {*names}:
             return wanted.settings()
-        fields_told = {
-            name: "the server's" if value is None else value for name, value in values.items()
-        }
-        return fields_told if wanted.samples == 1 else {**fields_told, "samples": wanted.samples}
+        told = {name: fields.get(name) for name in names}
+        told = {name: "the server's" if value is None else value for name, value in told.items()}
+        return told if wanted.samples == 1 else {**told, "samples": wanted.samples}
 
     def batch_size(self, length: int) -> None:
         """Return None: the server decides what it reads together."""
 
     def generate(self, requests: Iterable[Request]) -> Iterator[tuple[int, Generation]]:
-        return self._results(starmap(self._ready, enumerate(requests)), self._ask)
-
-    def log_likelihoods(self, texts: Iterable[str]) -> Iterator[Likelihood]:
-        """See `rulerlib.models.Model`; asked of ``completions``, whatever the endpoint."""
-        waiting = starmap(self._echoed, enumerate(texts))
-        return ordered(self._results(waiting, self._likelihood))
-
-    def check_likelihoods(self) -> None:
-        """See `rulerlib.models.check_likelihoods`; a server that is not there is not asked again.
-
-        Raises
-        ------
-        ParameterError
-            If the server gives no log likelihoods, has no such model, or refuses the key.
-        """
-        with Session(self._transport) as session, contextlib.suppress(ServerError):
-            session.closed = True
-            session.start(self._likelihood(session, self._echoed(0, "2 + 2"))).result()
-
-    def _results(
-        self,
-        waiting: Iterator[_Ready],
-        ask: Callable[[Session, _Ready], Coroutine[Any, Any, Result]],
-    ) -> Iterator[tuple[int, Result]]:
-        """Yield what comes of asking each, with their positions, as they finish."""
-        ahead: _Ready | None = None
-        flying: dict[Future[Result], _Ready] = {}
-        landed: queue.SimpleQueue[Future[Result]] = queue.SimpleQueue()
+        waiting = starmap(self._ready, enumerate(requests))
+        flying: dict[Future[Generation], int] = {}
+        landed: queue.SimpleQueue[Future[Generation]] = queue.SimpleQueue()
         failure: BaseException | None = None
         with Session(self._transport) as session:
             while True:
                 while failure is None and len(flying) < self._transport.concurrency:
-                    ahead = ahead or next(waiting, None)
+                    ahead = next(waiting, None)
                     if ahead is None:
                         break
-                    together = sum(ready.tokens for ready in (ahead, *flying.values()))
-                    if flying and together > self._tokens_in_flight:
-                        break
-                    future = session.start(ask(session, ahead))
-                    flying[future], ahead = ahead, None
+                    future = session.start(self._ask(session, ahead))
+                    flying[future] = ahead.position
                     future.add_done_callback(landed.put)
                 if not flying:
                     break
                 future = landed.get()
-                position = flying.pop(future).position
+                position = flying.pop(future)
                 error = future.exception()
                 if error is None:
                     yield position, future.result()
@@ -266,47 +254,18 @@ class Engine:
 
     async def _ask(self, session: Session, ready: _Ready) -> Generation:
         """Return what the server generates for a request, sent until that is there."""
-        ask = partial(session.ask, ENDPOINTS[self._endpoint])
         read = partial(self._generation, ready=ready)
         try:
-            generation = await ask(ready.body, read)
-            sent = ready.request.stop and "stop" in ready.body.keys() - self._body.keys()
-            if sent and _still_thinking(generation, ready.request):
-                # A stop string stood in its thoughts.
-                body = {name: value for name, value in ready.body.items() if name != "stop"}
-                generation = await ask(body, read)
+            return await session.ask(ENDPOINTS[self._endpoint], ready.body, read)
         except Refusal as refusal:
-            raise self._refused(refusal, ready.tokens) from None
-        return generation
-
-    def _echoed(self, position: int, text: str) -> _Ready:
-        """Return a text as it goes over the line to come back."""
-        request = Request(readable(text), special=True, max_new_tokens=1)
-        count = self.tokenizer.count(request.prompt) + self.tokenizer.special
-        kept = kept_tokens(request, count, self.limit, self.name)
-        body = {"model": self.name, "prompt": request.prompt, self._max_tokens_field: 1, **ECHO}
-        return _Ready(position, request, self._with_own(body), count, count + 1, kept)
+            raise self._refused(refusal, ready) from None
 
     def _with_own(self, body: dict[str, Any]) -> dict[str, Any]:
         """Return what is sent with the user's own fields before it, and nothing that is None."""
         return {name: value for name, value in {**body, **self._body}.items() if value is not None}
 
-    async def _likelihood(self, session: Session, ready: _Ready) -> Likelihood:
-        """Return how likely the server says a text is, asked until that is there."""
-        if not ready.request.prompt:
-            # Servers refuse it.
-            return Likelihood(0.0, 0)
-        read = partial(read_likelihood, unpredicted=len(self.tokenizer.beginning) or 1)
-        try:
-            return await session.ask(ENDPOINTS["completions"], ready.body, read)
-        except Refusal as refusal:
-            error = self._refused(refusal, ready.tokens)
-            if isinstance(error, ParameterError) and error.parameter in ("model", "length"):
-                raise error from None
-            raise no_likelihoods(f"it says: {refusal.quoted}") from None
-
-    def _refused(self, refusal: Refusal, length: int) -> ParameterError | ServerError:
-        """Return the error that says what to change; ``length``: of the request, in tokens."""
+    def _refused(self, refusal: Refusal, ready: _Ready) -> ParameterError | ServerError:
+        """Return the error that says what to change."""
         status, message, quoted = refusal.status, refusal.message, refusal.quoted
         names_model = self.name in message or "model" in message.lower()
         if status == 404 and (refusal.code == "model_not_found" or names_model):
@@ -321,6 +280,7 @@ class Engine:
             return ParameterError("endpoint", self._endpoint, allowed_values)
         if refusal.code == "context_length_exceeded" or _TOO_LONG.search(message):
             allowed_values = f"what '{self.name}' can take (the server says: {quoted})"
+            length = ready.prompt_tokens + ready.request.max_new_tokens
             return ParameterError("length", length, allowed_values)
         return ServerError(f"The server refuses the request with status {status}: {quoted}.")
 
@@ -355,10 +315,9 @@ class Engine:
                 body["chat_template_kwargs"] = dict(request.template)
         if self.tokenizer.all_special_tokens & {*request.tags}:
             body["skip_special_tokens"] = False
-        if request.stop and not begins_thinking(request):
+        if request.stop and not request.tags:
             body["stop"] = list(request.stop)
-        tokens = count + request.max_new_tokens
-        return _Ready(position, request, self._with_own(body), count, tokens, kept)
+        return _Ready(position, request, self._with_own(body), count, kept)
 
     def _generation(self, answer: dict[str, Any], ready: _Ready) -> Generation:
         first, thought = first_choice(answer), ""
@@ -370,7 +329,7 @@ class Engine:
             text = "" if message and message.get("content") is None else message.get("content")
             thought = message.get("reasoning_content") or message.get("reasoning") or ""
         if not isinstance(text, str) or not isinstance(thought, str):
-            raise PassingFault("malformed", "an answer whose text is none")
+            raise PassingFault("an answer whose text is none")
         reason = first.get("finish_reason")
         usage = inner(answer, "usage")
         read = counted(usage.get("prompt_tokens")) or ready.prompt_tokens
@@ -420,8 +379,8 @@ class _Ready:
         What was asked, and its place among all requests.
     body
         What is sent.
-    prompt_tokens, tokens
-        The number of tokens of the prompt, and with room for the answer, as this side counts them.
+    prompt_tokens
+        The number of tokens of the prompt, as this side counts them.
     kept
         How many tokens were kept of the prompt (-1: all).
     """
@@ -430,7 +389,6 @@ class _Ready:
     request: Request
     body: dict[str, Any]
     prompt_tokens: int
-    tokens: int
     kept: int
 
 
@@ -440,9 +398,3 @@ def _fields(decoding: Decoding, repeat: int) -> dict[str, Any]:
         return {"temperature": 0}
     seed = {} if decoding.seed is None else {"seed": decoding.seed + repeat}
     return {"temperature": decoding.temperature, "top_p": decoding.top_p, **seed}
-
-
-def _still_thinking(generation: Generation, request: Request) -> bool:
-    """Return whether an answer ended before the thinking did."""
-    alone = generation.thinking and not generation.text
-    return bool(generation.finished and (alone or ends_thinking(generation.text, request.tags)))

@@ -1,23 +1,23 @@
 """The way to a server and back: one POST of JSON, sent until it is answered or the fault is final.
 
 This is built on httpx2, the client below the ``openai`` package and the hub's, whose own retries
-and error types would stand in the way.
+and error types would stand in the way. What comes back may be anything:
+
+>>> [counted(value) for value in (3, 0, 3.0, "3", True, -5, 10**30, None)]
+[3, 0, None, None, None, None, None, None]
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-import datetime
-import email.utils
 import json
 import random
 import threading
 import time
-from collections import Counter
 from collections.abc import Callable, Coroutine, Mapping
 from concurrent.futures import Future
-from typing import Any, NoReturn, Self, TypeVar
+from typing import Any, Self, TypeVar
 
 from rulerlib import packages
 from rulerlib.errors import (
@@ -40,9 +40,11 @@ FIRST_WAIT, LONGEST_WAIT = 0.5, 60.0
 # A server that wants a longer pause than this, in seconds, is left alone until the next run.
 LONGEST_PAUSE = 600.0
 
-# So many bytes of an answer are read: half a million tokens, sent back with their likelihoods, are
-# fewer.
+# So many bytes of an answer are read: the longest answer is a small part of them.
 MOST_BYTES = 1 << 26
+
+# No sequence has so many tokens: a larger count is none.
+MOST_TOKENS = 1 << 31
 
 # What may pass: too slow, in conflict, too early, too many at once.
 _PASSING = {408, 409, 425, 429}
@@ -64,11 +66,6 @@ class Transport:
     retries
         How often a request is sent again after a fault that may pass.
 
-    Attributes
-    ----------
-    faults
-        What went wrong and was tried again, by name and count.
-
     Raises
     ------
     ParameterError
@@ -81,13 +78,15 @@ class Transport:
         self, base_url: Any, api_key: str, concurrency: int, timeout: float, retries: int
     ) -> None:
         self._url = _checked_url(base_url)
-        self._key = Secret(api_key)
+        # Else the client would name it in its complaint about an illegal header.
+        holds = all("!" <= letter <= "~" for letter in api_key)
+        require(holds, "api_key", Secret(), "one word of ASCII letters and marks")
+        self._key = api_key
         self.concurrency = whole_number("concurrency", concurrency, 1)
         holds = is_number(timeout) and 0 < timeout <= LARGEST
         require(holds, "timeout", timeout, "a number of seconds above 0")
         self.timeout = float(timeout)
         self.retries = whole_number("retries", retries, 0)
-        self.faults: Counter[str] = Counter()
 
     def get(self, path: str, beside: bool = False) -> Any:
         """Return the JSON that stands at a path; None where there is none or no server.
@@ -110,7 +109,7 @@ class Transport:
         except PassingFault:
             return None
         if response.status_code in (401, 403):
-            self._refuse(response.status_code, parsed(content), response, content)
+            raise self._refusal(response, content)
         return parsed(content) if response.status_code == 200 else None
 
     async def post(self, client: Any, path: str, body: Mapping[str, Any]) -> dict[str, Any]:
@@ -132,18 +131,15 @@ class Transport:
             code = error.get("code") if isinstance(error, dict) else None
             status = code if isinstance(code, int) and 400 <= code < 600 else 500
         if status != 200:
-            self._refuse(status, answer, response, content)
+            raise self._refusal(response, content, status)
         if not isinstance(answer, dict):
-            raise PassingFault("malformed", "an answer that is not JSON, or no object in JSON")
+            raise PassingFault("an answer that is not JSON, or no object in JSON")
         return answer
 
     async def _exchange(
         self, client: Any, address: str, seconds: float, body: Mapping[str, Any] | None = None
     ) -> tuple[Any, bytes]:
-        """Return the response to one request, and its content; with a body it is a POST.
-
-        A compressed answer is a fault: a few bytes may stand for very many.
-        """
+        """Return the response to one request, and its content; with a body it is a POST."""
         httpx = _httpx()
         content = bytearray()
         # Half a character, which UTF-8 cannot hold, is sent as a question mark.
@@ -152,47 +148,45 @@ class Transport:
         asking = client.stream("POST" if body else "GET", address, content=sent, headers=headers)
         try:
             async with asyncio.timeout(seconds), asking as response:
-                coding = response.headers.get("content-encoding", "").strip().lower()
-                if coding not in ("", "identity"):
-                    raise PassingFault("malformed", "an answer that is compressed")
-                async for piece in response.aiter_raw():
+                async for piece in response.aiter_bytes():
                     content += piece
                     if len(content) > MOST_BYTES:
                         many = f"an answer of more than {MOST_BYTES:,} bytes"
-                        raise PassingFault("malformed", many)
+                        raise PassingFault(many)
         except (TimeoutError, httpx.TimeoutException) as error:
-            raise PassingFault("timeout", f"no answer within {seconds:g} seconds") from error
+            raise PassingFault(f"no answer within {seconds:g} seconds") from error
         except httpx.RequestError as error:
             about = self._quoted(str(error)) or type(error).__name__
-            raise PassingFault("connection", f"a broken connection ({about})") from error
+            raise PassingFault(f"a broken connection ({about})") from error
         return response, bytes(content)
 
-    def _refuse(self, status: int, answer: Any, response: Any, content: bytes) -> NoReturn:
-        message, code = _complaint(answer)
+    def _refusal(self, response: Any, content: bytes, status: int | None = None) -> Exception:
+        """Return the error of a response that is no answer, in the words of the server."""
+        status = status or response.status_code
+        message, code = _complaint(parsed(content))
         message = message if message.strip() else content.decode("utf-8", "replace")
         # What looks through it need not look through megabytes.
         message = self._quoted(message, 2000) or self._quoted(response.reason_phrase) or "nothing"
-        quoted = self._quoted(message)
+        quoted = one_line(message, 200).rstrip(".")
         if status == 429 and code == "insufficient_quota":
-            raise ServerError(f"The server says that the account is used up: {quoted}.")
+            return ServerError(f"The server says that the account is used up: {quoted}.")
         if status in _PASSING or (status >= 500 and status not in (501, 505)):
-            raise PassingFault(str(status), f"status {status} ({quoted})", _pause(response.headers))
+            return PassingFault(f"status {status} ({quoted})", _pause(response), status == 429)
         if status in (401, 403):
             allowed_values = (
                 f"one that the server accepts, in OPENAI_API_KEY (status {status}: {quoted})"
             )
-            raise ParameterError("api_key", Secret(""), allowed_values)
-        raise Refusal(status, message, code, quoted)
+            return ParameterError("api_key", Secret(), allowed_values)
+        return Refusal(status, message, code)
 
     def headers(self) -> dict[str, str]:
         """Return the headers of every request."""
-        key = self._key.reveal()
-        given = {"Authorization": f"Bearer {key}"} if key else {}
-        return {"Accept-Encoding": "identity", **given}
+        key = {"Authorization": f"Bearer {self._key}"} if self._key else {}
+        return {"Accept-Encoding": "identity", **key}
 
     def _quoted(self, message: str, most: int = 200) -> str:
         """Return a server's words as part of a sentence: short, without key and address."""
-        for secret in (self._key.reveal(), self._url):
+        for secret in (self._key, self._url):
             message = message.replace(secret, "***") if secret else message
         return one_line(message, most).rstrip(".")
 
@@ -252,10 +246,9 @@ class Session:
                 self._answered += 1
                 return answer
             except PassingFault as fault:
-                self._transport.faults[fault.name] += 1
                 # Where others got through since the last attempt, a limit on requests is a queue
                 # and no fault.
-                queued = fault.name == "429" and self._answered > answered
+                queued = fault.limited and self._answered > answered
                 attempt, answered = 0 if queued else attempt + 1, self._answered
                 await asyncio.sleep(self._wait(fault, attempt))
 
@@ -298,33 +291,26 @@ class Session:
 
 
 class Secret:
-    """A text that is neither shown nor stored.
-
-    Raises
-    ------
-    ParameterError
-        If it cannot be sent as a header.
-    """
-
-    def __init__(self, text: str) -> None:
-        # Else the client would name it in its complaint about an illegal header.
-        if not all("!" <= letter <= "~" for letter in text):
-            raise ParameterError("api_key", Secret(""), "one word of ASCII letters and marks")
-        self.reveal: Callable[[], str] = lambda: text
+    """Stands for a value that is not shown."""
 
     def __repr__(self) -> str:
         return "***"
 
-    def __reduce__(self) -> NoReturn:
-        raise TypeError("a key is not stored")
-
 
 class PassingFault(Exception):
-    """Something failed that may pass; ``pause``: how many seconds the server asks to wait."""
+    """Something failed that may pass.
 
-    def __init__(self, name: str, about: str, pause: float | None = None) -> None:
+    Attributes
+    ----------
+    pause
+        How many seconds the server asks to wait; None: it does not say.
+    limited
+        Whether there were too many requests.
+    """
+
+    def __init__(self, about: str, pause: float | None = None, limited: bool = False) -> None:
         super().__init__(about)
-        self.name, self.pause = name, pause
+        self.pause, self.limited = pause, limited
 
 
 class Refusal(Exception):
@@ -337,12 +323,13 @@ class Refusal(Exception):
     message, code
         What the server says.
     quoted
-        The message as part of a sentence that may be shown.
+        The message as part of a sentence.
     """
 
-    def __init__(self, status: int, message: str, code: str, quoted: str) -> None:
-        super().__init__(quoted)
-        self.status, self.message, self.code, self.quoted = status, message, code, quoted
+    def __init__(self, status: int, message: str, code: str) -> None:
+        super().__init__(message)
+        self.status, self.message, self.code = status, message, code
+        self.quoted = one_line(message, 200).rstrip(".")
 
 
 def _checked_url(url: Any) -> str:
@@ -358,7 +345,7 @@ def _checked_url(url: Any) -> str:
         parsed = httpx.URL(url)
     server = parsed.scheme in ("http", "https") and parsed.host and "%" not in parsed.host
     holds = server and not parsed.userinfo and not parsed.query
-    require(holds, "base_url", Secret(""), allowed_values)
+    require(holds, "base_url", Secret(), allowed_values)
     return str(parsed).rstrip("/")
 
 
@@ -399,16 +386,39 @@ def parsed(content: bytes | str) -> Any:
     return None
 
 
-def _pause(headers: Mapping[str, str]) -> float | None:
-    """Return ``Retry-After`` (RFC 9110, section 10.2.3), a number or a date, in seconds."""
-    value = headers.get("retry-after", "")
-    with contextlib.suppress(ValueError):
-        return max(0.0, float(value))
-    with contextlib.suppress(TypeError, ValueError, OverflowError, IndexError):
-        moment = email.utils.parsedate_to_datetime(value)
-        moment = moment.replace(tzinfo=moment.tzinfo or datetime.UTC)
-        return max(0.0, (moment - datetime.datetime.now(datetime.UTC)).total_seconds())
+def _pause(response: Any) -> float | None:
+    """Return ``Retry-After`` in seconds; None where it is a date or stands not there."""
+    with contextlib.suppress(KeyError, ValueError):
+        return max(0.0, float(response.headers["retry-after"]))
     return None
+
+
+def inner(values: Any, name: str) -> dict[str, Any]:
+    """Return the object that stands under a name in another; an empty one where none does."""
+    value = values.get(name) if isinstance(values, dict) else None
+    return value if isinstance(value, dict) else {}
+
+
+def counted(value: Any) -> int | None:
+    """Return a number of tokens that a server counts; None where it is none."""
+    return value if type(value) is int and 0 <= value <= MOST_TOKENS else None
+
+
+def first_choice(answer: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the first choice of an answer, of which each request asks for one.
+
+    Raises
+    ------
+    PassingFault
+        If it is not there, or the server gave it up.
+    """
+    choices = answer.get("choices")
+    first = choices[0] if isinstance(choices, list) and choices else None
+    if not isinstance(first, dict):
+        raise PassingFault("an answer without a first choice")
+    if first.get("finish_reason") in ("abort", "error"):
+        raise PassingFault("an answer that the server itself gave up")
+    return first
 
 
 def _httpx() -> Any:

@@ -24,7 +24,7 @@ from typing import Any
 
 from rulerlib.errors import MissingExtraError, flag, nearest, require, whole_number
 from rulerlib.models import Generation, Likelihood, Request, Result, ordered
-from rulerlib.models.cutting import begins_thinking, cut_answer
+from rulerlib.models.cutting import cut_answer
 from rulerlib.models.local import Local, ReadPrompt, drawing_seed, torch
 from rulerlib.prompts import Decoding
 
@@ -79,9 +79,8 @@ class Engine(Local):
     Notes
     -----
     Each request is drawn with a seed of its own, which follows from that of its `Decoding` and
-    its prompt. vLLM itself looks for stop strings; where a prompt has begun the thinking it is not
-    told of them, and where it stopped within thinking it is asked again without them. Then the
-    answer is cut here, at the same token.
+    its prompt. vLLM itself looks for stop strings, unless the model may think: then the answer is
+    cut here, at the same token.
     """
 
     engine = "vllm"
@@ -155,11 +154,12 @@ class Engine(Local):
         _ = self._engine
 
     def generate(self, requests: Iterable[Request]) -> Iterator[tuple[int, Generation]]:
-        def first(prompt: ReadPrompt) -> Any:
+        def told(prompt: ReadPrompt) -> Any:
             request = prompt.request
-            return _parameters(request, () if begins_thinking(request) else request.stop)
+            # vLLM would look for them in its thoughts as well.
+            return _parameters(request, () if request.tags else request.stop)
 
-        return self._results(self._prompts(requests), first, self._generation)
+        return self._results(self._prompts(requests), told, self._generation)
 
     def log_likelihoods(self, texts: Iterable[str]) -> Iterator[Likelihood]:
         def told(text: ReadPrompt) -> Any:
@@ -172,8 +172,8 @@ class Engine(Local):
     def _results(
         self,
         waiting: Iterator[ReadPrompt],
-        first: Callable[[ReadPrompt], Any],
-        read: Callable[[Any, ReadPrompt], Result | None],
+        told: Callable[[ReadPrompt], Any],
+        read: Callable[[Any, ReadPrompt], Result],
     ) -> Iterator[tuple[int, Result]]:
         """Yield what is read of vLLM's outputs, with the positions of their prompts.
 
@@ -181,10 +181,10 @@ class Engine(Local):
         ----------
         waiting
             The prompts.
-        first
+        told
             Returns what vLLM is told about a prompt.
         read
-            Returns what an output says; None: vLLM is asked again, without stop strings.
+            Returns what an output says.
         """
         flying: dict[str, ReadPrompt] = {}
         ahead = next(waiting, None)
@@ -198,25 +198,18 @@ class Engine(Local):
                             # Loaded for shorter ones; those that it has are answered first.
                             break
                         self.reserve(length)
-                    flying[self._add(ahead, first(ahead))] = ahead
+                    self._asked += 1
+                    number, tokens = str(self._asked), {"prompt_token_ids": ahead.ids}
+                    self._engine.add_request(number, tokens, told(ahead))
+                    flying[number] = ahead
                     ahead = next(waiting, None)
                 for output in self._engine.step():
                     prompt = flying.pop(output.request_id)
-                    result = read(output, prompt)
-                    if result is None:
-                        flying[self._add(prompt, _parameters(prompt.request, ()))] = prompt
-                    else:
-                        yield prompt.position, result
+                    yield prompt.position, read(output, prompt)
         finally:
             # Ctrl-C: the next call must not wait for what nobody wants any more.
             if flying:
                 self._loaded.abort_request(list(flying))
-
-    def _add(self, prompt: ReadPrompt, parameters: Any) -> str:
-        """Hand a prompt over to vLLM, and return the name that it has there."""
-        self._asked += 1
-        self._engine.add_request(str(self._asked), {"prompt_token_ids": prompt.ids}, parameters)
-        return str(self._asked)
 
     def _likelihood(self, output: Any, prompt: ReadPrompt) -> Likelihood:
         """Return how likely vLLM says a text is."""
@@ -229,14 +222,12 @@ class Engine(Local):
         values = values[self._unpredicted - 1 :]
         return Likelihood(-math.fsum(values), len(values))
 
-    def _generation(self, output: Any, prompt: ReadPrompt) -> Generation | None:
-        """Return what came back; None: vLLM stopped it while it was thinking."""
+    def _generation(self, output: Any, prompt: ReadPrompt) -> Generation:
+        """Return what came back."""
         answer = output.outputs[0]
         read = len(output.prompt_token_ids)
         # Decoded here, so that all engines leave out the same special tokens.
         text, count, stopped = cut_answer(answer.token_ids, prompt.request, self.tokenizer.decode)
-        if isinstance(answer.stop_reason, str) and not stopped:
-            return None
         finished = stopped or answer.finish_reason == "stop"
         computed = read - (output.num_cached_tokens or 0)
         return Generation(text, count, finished, prompt.kept, read, computed)

@@ -15,7 +15,7 @@ from typing import Any
 
 import pandas as pd
 
-from rulerlib.analysis import averages, correlations
+from rulerlib.analysis import averages
 from rulerlib.analysis.averages import weighted
 from rulerlib.analysis.effective_length import READINGS, Effective, effective
 from rulerlib.analysis.summary import ranks
@@ -23,6 +23,9 @@ from rulerlib.analysis.tables import thousands, tokens
 from rulerlib.errors import DataError
 from rulerlib.explore import cells
 from rulerlib.sequential import THRESHOLD
+
+# Of a model; unknown ones are left empty.
+NUMBERS = ("parameters", "active", "trained_length")
 
 LENGTHS = (4096, 8192, 16384, 32768, 65536, 131072)
 
@@ -113,11 +116,14 @@ def facts_of(path: str | Path) -> pd.DataFrame:
 
     Raises
     ------
-    ParameterError, DataError
-        As `rulerlib.analysis.correlations.read_facts`.
+    DataError
+        If a model stands there twice.
     """
-    facts = correlations.read_facts(path, ("model", "size"))
+    facts = pd.read_csv(path, keep_default_na=False, na_values={name: [""] for name in NUMBERS})
     facts["model"], facts["trained_length"] = names(facts), facts["trained_length"].astype("Int64")
+    twice = facts.loc[facts["model"].duplicated(), "model"]
+    if len(twice):
+        raise DataError(f"{path}: {twice.iloc[0]} stands there twice.")
     return facts.drop(columns="size")
 
 
@@ -133,10 +139,11 @@ def with_facts(table: pd.DataFrame, path: str | Path, threshold: float = THRESHO
 
     Raises
     ------
-    ParameterError, DataError
-        As `rulerlib.analysis.correlations.read_facts`.
+    DataError
+        As `facts_of`.
     """
-    return correlations.with_facts(recomputed(table, threshold), facts_of(path))
+    again = recomputed(table, threshold)
+    return again.merge(facts_of(path), on="model", how="left", validate="many_to_one")
 
 
 def filled(table: pd.DataFrame) -> pd.DataFrame:
@@ -262,8 +269,8 @@ def rows(
 
     Raises
     ------
-    ParameterError, DataError
-        As `rulerlib.analysis.correlations.read_facts`.
+    DataError
+        As `facts_of`.
     """
     notes: dict[str, list[str]] = {}
     for row in contradictions(table, threshold).to_dict("records"):

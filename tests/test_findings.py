@@ -526,22 +526,6 @@ def check_many(said, effective, names):
         assert len(names) / 2 <= int(middle[1]) == sum(length >= least for length in reached)
 
 
-def test_the_sentence_on_words_names_the_narrowest_gap():
-    rows = [("a", "asked for", 30), ("a", "not asked for", 3), ("a", "noise", 99),
-            ("b", "asked for", 8), ("b", "asked for", 12), ("b", "not asked for", 6)]  # fmt: skip
-    table = pd.DataFrame(rows, columns=["text", "kind", "count"])
-    said = plots.frequencies_in_words(table)
-    least, most = said.split("\nThey stand out most ")
-    assert least == (
-        "The words that are asked for stand out least in 'b', where the rarest word that is asked"
-        " for stands 8 times and the most frequent other one 6 times."
-    )
-    assert most.startswith("in 'a', where the rarest word that is asked for stands 30 times")
-    alone = plots.frequencies_in_words(table[table["text"] == "a"])
-    assert alone.startswith("The words that are asked for stand out in 'a', where")
-    assert "No text" in plots.frequencies_in_words(table[table["kind"] == "noise"])
-
-
 # --- Many models, and memories ---------------------------------------------------------------
 
 
@@ -564,15 +548,6 @@ def test_the_sentence_on_correlations_names_the_ends_and_how_little_was_seen():
     tied = other((1, 0.901, 0.1), (0.901, 1, 0.899), (0.1, 0.899, 1))
     assert tied.startswith("a and b; b and c move together most (0.90), a and c least (0.10)")
     assert other((1, -0.001), (-0.001, 1)).startswith("a and b have a correlation of 0.00")
-
-
-def test_facts_of_few_models_say_so():
-    assert "Too few models differ" in plots.facts_in_words({})
-    said = plots.facts_in_words({("Avg.", "parameters"): (0.5, 4)})
-    assert said == (
-        "Rank correlations (1: rise together; 0: not related): 'Avg.' with parameters (billions)"
-        " 0.50 over 4 models, too few to rely on."
-    )
 
 
 def memory_table(shares, n=40):

@@ -12,7 +12,7 @@ from xml.etree import ElementTree
 import pytest
 from helpers_model import ROOT, bare_environment
 
-from rulerlib.errors import DataError, ParameterError
+from rulerlib.errors import ParameterError
 
 np = pytest.importorskip("numpy")
 pd = pytest.importorskip("pandas")
@@ -326,86 +326,6 @@ def test_a_study_over_lengths_has_a_curve_for_each_setting():
     assert figure.alt.endswith(plots.study_in_words(table).replace("\n", " "))
     one = plots.study(table[table["length"] == 512])
     assert "at 512 tokens" in one.axes[0].get_xlabel()
-
-
-def test_words_stand_at_their_rank_and_count(tmp_path):
-    """Counted again from the text itself."""
-    from rulerlib.dataset import Dataset
-    from rulerlib.tokens import Words
-
-    rows, texts = [], {}
-    for task, knobs in (("fwe", {}), ("fwe", {"alpha": 3.0}), ("cwe", {"few_shot": False})):
-        if task == "cwe":
-            pytest.importorskip("wordfreq")
-        for length in (1500, 1000):
-            sample = Dataset(task, length, "en", Words(), num_samples=1, knobs=knobs)[0]
-            about = {"model": "m", "language": "en", "task": task, "length": length}
-            others = {"parts": sample.parts.to_data()}
-            record = Prediction(0, sample.input, sample.outputs, "", others)
-            rows.append(({**about, "knobs": knobs}, record))
-            (context,) = sample.parts.of_role("context")
-            label = "+".join([task, *(f"{name}={value}" for name, value in knobs.items())])
-            texts.setdefault(f"{label}, {length} tokens", sample.input[context.start : context.end])
-    rows.append(({"model": "m", "language": "en", "task": "vt", "length": 9}, Prediction(0)))
-    table = analysis.word_counts(rows)
-    assert list(dict.fromkeys(table["text"])) == [*texts][::2], "the longest of each"
-    for text, own in table.groupby("text"):
-        words = [word for word in texts[text].split() if not word.rstrip(".").isdigit()]
-        assert dict(zip(own["word"], own["count"], strict=True)) == {
-            word: words.count(word) for word in dict.fromkeys(words)
-        }
-        assert own["count"].is_monotonic_decreasing
-        assert own["rank"].tolist() == list(range(1, len(own) + 1))
-    kinds = table.groupby(["text", "kind"])["word"].count().to_dict()
-    assert kinds["cwe+few_shot=False, 1500 tokens", "asked for"] == 10
-    assert kinds["fwe, 1500 tokens", "noise"] == 1
-    figure = plots.frequencies(table)
-    dots = sum(len(line.get_xdata()) for axes in figure.axes for line in axes.get_lines())
-    assert dots == len(table)
-    assert "counted" in analysis.word_counts(rows[-1:]).attrs["why"]
-
-
-def test_scores_beside_facts_about_models(tmp_path):
-    path = tmp_path / "facts.csv"
-    path.write_text(
-        "model,parameters,trained_length,architecture,source\n"
-        "a,8,131072,transformer,x\nb,,32768,mixture of experts,y\nc,70,,,z\n"
-    )
-    summary = pd.DataFrame({
-        "model": ["c", "b", "a", "new"], "effective": ["16K", "<4K", "≥32K", "4K"],
-        "Avg.": [70.0, 20, 90, 50],
-    })  # fmt: skip
-    table = analysis.with_facts(summary, analysis.read_facts(path))
-    assert table["parameters"].fillna(0).tolist() == [70, 0, 8, 0]
-    figure = plots.facts(table, lengths=(4096, 16384, 32768), title="Facts")
-    titles = [axes.get_title() for axes in figure.axes]
-    assert titles == ["n = 2 models", "n = 2 models", "n = 4 models"] * 2
-    upper, lower = figure.axes[0], figure.axes[3]
-    points = {tuple(xy) for line in upper.get_lines() for xy in line.get_xydata()}
-    assert points == {(70, 1), (8, 2)}, "16K is the second length, 32K the third"
-    points = {tuple(xy) for line in lower.get_lines() for xy in line.get_xydata()}
-    assert points == {(70, 70), (8, 90)}
-    assert [text.get_text() for text in upper.get_yticklabels()] == ["<4K", "4K", "16K", "32K"]
-    assert "No facts" in analysis.with_facts(summary, None).attrs["why"]
-    none = analysis.with_facts(summary[summary["model"] == "new"], analysis.read_facts(path))
-    assert "none of these models" in none.attrs["why"]
-
-
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        ("name\na\n", "column 'model' is missing"), ("model\na\na\n", "'a' stands there twice"),
-        ("model,parameters\na,8B\n", "parameters is '8B'"), ("model,active\na,-1\n", "above 0"),
-        ("", "cannot be read"),
-    ],
-)  # fmt: skip
-def test_facts_that_cannot_be_are_named(tmp_path, text, said):
-    path = tmp_path / "facts.csv"
-    path.write_text(text)
-    with pytest.raises(DataError, match=said):
-        analysis.read_facts(path)
-    with pytest.raises(ParameterError, match="a CSV file"):
-        analysis.read_facts(tmp_path / "none.csv")
 
 
 def test_a_notebook_stores_the_words_beside_the_picture():

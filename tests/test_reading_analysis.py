@@ -85,41 +85,19 @@ def test_questions_of_drop_are_told_apart_by_their_kind_of_answer():
     assert table[["operation", "mean"]].to_numpy().tolist() == [["number", 1.0], ["span", 0.0]]
 
 
-def test_of_other_tasks_there_are_no_operations_and_no_short_answers():
+def test_of_other_tasks_there_are_no_operations():
     other = {"model": "m", "language": "da", "task": "vt", "length": 512}
     predictions = [(other, Prediction(0, "", ["AB"], "AB"))]
     scores = analysis.scores(predictions)
-    nothing = reading.by_operation(scores), reading.form(scores), reading.reasoning(predictions)
-    for table in nothing:
-        assert table.empty
-        assert table.attrs["why"].endswith(".")
+    nothing = reading.by_operation(scores)
+    assert nothing.empty
+    assert nothing.attrs["why"].endswith(".")
     # What a notebook does with it.
-    longest = nothing[0][nothing[0]["length"] == 512].rename(columns={"operation": "setting"})
+    longest = nothing[nothing["length"] == 512].rename(columns={"operation": "setting"})
     assert "operation" in repr(show.figure(None, longest))
 
 
-# --- The form of answers ------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("said", "faults"),
-    [
-        ("Answer: 12", set()),
-        ("12", {"no_answer_line"}),
-        ("Answer: 12 goals in all.", {"overlong", "format_violation", "final mark", "full stop"}),
-        ("It is\n12!", {"no_answer_line", "overlong", "format_violation", "final mark",
-                        "line break"}),
-    ],
-)  # fmt: skip
-def test_the_form_of_one_answer(said, faults):
-    rows = [(about(), Prediction(0, "", ["12"], said, {"golds": [["12"]]}))]
-    (row,) = reading.form(analysis.scores(rows)).to_dict("records")
-    names = reading.form(analysis.scores(rows)).columns[5:]
-    assert {name for name in names if row[name]} == faults
-    assert row["n"] == 1
-
-
-# --- What the reasoning contains ----------------------------------------------------------------
+# --- Operands ----------------------------------------------------------------
 
 TEXT = "Brill drew 2,040 people in April, eight in June, and 1,900 on 5 May."
 
@@ -153,33 +131,6 @@ def test_operands_in_words_and_dates_count():
     assert operands_told(own, "Den 14. marts: 2040 + 8") == 1
     assert operands_told(own, "Den 14. maj: 2040 + 18") == pytest.approx(1 / 3)
     assert math.isnan(operands_told(record(operands=()), "2,040"))
-
-
-def test_reasoning_of_right_and_of_wrong_answers():
-    """The answer line itself is no reasoning, and what was thought is."""
-    said = [
-        ("2,040 - 1,900.\nAnswer: 140", {}),
-        ("Answer: 140", {"thinking": "2,040 and some."}),
-        ("I take 1,900.\nAnswer: 2,040", {}),
-        ("Answer: 1,900", {}),
-    ]
-    rows = [
-        (about(), record(text, cluster=str(number % 2), **more))
-        for number, (text, more) in enumerate(said)
-    ]
-    table = reading.reasoning(rows).set_index("answer")
-    assert table["n"].to_dict() == {"right": 2, "wrong": 2}
-    assert table["operands"].to_dict() == {"right": 0.75, "wrong": 0.25}
-    assert (table["low"] < table["operands"]).all()
-    assert "contexts" in table
-
-
-def test_answers_alone_have_no_reasoning():
-    rows = [(about(reasoning=False), record("2,040 - 1,900"))]
-    assert "No answer has reasoning" in reading.reasoning(rows).attrs["why"]
-    rows += [(about(reasoning=False), record("140", thinking="2,040 - 1,900"))]
-    (row,) = reading.reasoning(rows).to_dict("records")
-    assert (row["answer"], row["n"], row["operands"]) == ("right", 1, 1)
 
 
 # --- Baselines ----------------------------------------------------------------------------------

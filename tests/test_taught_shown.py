@@ -6,12 +6,9 @@ Maps and routes are held against the reader of `helpers_spatial`, which reads th
 from __future__ import annotations
 
 import functools
-import math
-import random
 
 import pytest
 from helpers_semantic import reader as semantic_reader
-from helpers_spatial import distances
 from helpers_spatial import reader as spatial_reader
 
 from rulerlib.dataset import Dataset
@@ -25,7 +22,6 @@ pytest.importorskip("pandas")
 pytest.importorskip("matplotlib")
 
 from rulerlib import analysis, plots
-from rulerlib.analysis.routes import routes
 
 both = pytest.mark.parametrize("code", ["da", "en"])
 
@@ -95,46 +91,6 @@ def test_figures_of_other_tasks_are_refused():
 
 
 # --- Routes ----------------------------------------------------------------------------------
-
-
-@both
-def test_routes_are_worth_what_walking_them_shows(code):
-    read, rng = spatial_reader(code), random.Random(code)
-    asked = [sample for sample in samples("spatial", code) if sample.facts["kind"] == "route"]
-    for sample in asked:
-        graph = read.graph(episode(sample))
-        away, letter = distances(graph), read.letters
-        start, goal = sample.facts["start"], sample.facts["goal"]
-        for _ in range(20):
-            # A walk at random, sometimes with a step that cannot be taken.
-            place, route, free = start, "", True
-            for _ in range(rng.randint(1, 6)):
-                move = rng.choice(
-                    [*graph[place].values()] if rng.random() < 0.9 else [*letter.keys()]
-                )
-                route += letter[move]
-                there = [other for other, each in graph[place].items() if each == move]
-                free, place = free and bool(there), there[0] if there and free else place
-            if free and rng.random() < 0.7:
-                ways = {other: away[other][goal] for other in graph}
-                while place != goal:
-                    place, move = min(graph[place].items(), key=lambda each: ways[each[0]])
-                    route += letter[move]
-            row = routes([answered(sample, f" {', '.join(route.lower())}.\nand so on")]).iloc[0]
-            arrives = free and place == goal
-            assert (row["valid"], row["success"]) == (free, arrives), route
-            over = len(route) - away[start][goal]
-            assert row["steps over"] == over if arrives else math.isnan(row["steps over"])
-
-
-def test_routes_of_several_answers_and_of_none():
-    asked = [sample for sample in samples("spatial", "da") if sample.facts["kind"] == "route"]
-    said = [answered(asked[0], asked[0].outputs[0]), answered(asked[1], ""),
-            answered(asked[1], "ved ikke")]  # fmt: skip
-    (row,) = routes(said).to_dict("records")
-    assert (row["n"], row["valid"], row["success"], row["steps over"]) == (3, 1 / 3, 1 / 3, 0)
-    others = [answered(sample, "2") for sample in samples("episodic", "da")]
-    assert routes(others).attrs["why"] == "No question asked for a route."
 
 
 # --- Tables and memories ---------------------------------------------------------------------

@@ -15,9 +15,9 @@
 ``repeats``
     how answers to the same questions vary, where decoding samples or the wording changes;
 ``correlations``
-    which tasks move together across models, and what is known of the models;
-``word_counts``, ``reading``, ``routes``
-    words in a list or a coded text; reading with arithmetic; ways on a map;
+    which tasks move together across models;
+``reading``
+    reading with arithmetic: by operation, and beside baselines;
 ``memory_rows``, ``memory``, ``memory_pairs``
     memories: the questions they were asked, what they delivered and what was made of it, presets
     on the same questions;
@@ -40,7 +40,7 @@ from rulerlib.analysis.accuracy import (
     overview,
 )
 from rulerlib.analysis.averages import averaged, by_length, weighted
-from rulerlib.analysis.correlations import correlation, read_facts, with_facts
+from rulerlib.analysis.correlations import correlation
 from rulerlib.analysis.effective_length import (
     effective,
     effective_lengths,
@@ -63,4 +63,3 @@ from rulerlib.analysis.repeats import paraphrases, repeats
 from rulerlib.analysis.scores import of_measure, read_predictions, scores
 from rulerlib.analysis.summary import contrast, summary
 from rulerlib.analysis.tables import BY, nothing, parts
-from rulerlib.analysis.word_counts import word_counts

@@ -1,34 +1,18 @@
-"""Many models: which tasks move together, and what is known of models beside what they score.
-
->>> scores = pd.DataFrame({"model": ["a", "b"], "Avg.": [70.0, 90.0]})
->>> facts = pd.DataFrame({"model": ["b"], "parameters": [8.0], "architecture": ["transformer"]})
->>> with_facts(scores, facts)[["model", "Avg.", "parameters"]].to_dict("split")["data"]
-[['a', 70.0, nan], ['b', 90.0, 8.0]]
-"""
+"""Many models: which tasks move together across them."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from rulerlib import paths
 from rulerlib.analysis.scores import of_measure
-from rulerlib.analysis.tables import even, nothing, scipy
-from rulerlib.errors import DataError, require, shortened
+from rulerlib.analysis.tables import even, scipy
 
 # Cells of model, language and length that a correlation needs.
 _LEAST = 3
-
-NUMBERS = ("parameters", "active", "trained_length")
-
-FACTS = (*NUMBERS, "architecture")
-"""What may be known of a model: the billions of its parameters, and of those that are used for one
-token; the longest training length, in tokens; its architecture. Unknown numbers are left empty."""
 
 
 @dataclass(frozen=True)
@@ -120,69 +104,3 @@ def correlation(table: pd.DataFrame, measure: str = "ruler") -> Correlation | st
     order = [leaves[leaf] for leaf in hierarchy.leaves_list(tree)]
     ordered = matrix.reindex(index=order, columns=order).rename_axis(index=None, columns=None)
     return Correlation(ordered, tree, leaves, left_out, len(whole), models)
-
-
-# --- Facts about models -----------------------------------------------------------------------
-
-
-def read_facts(path: str | Path, key: Sequence[str] = ("model",)) -> pd.DataFrame:
-    """Return the facts of a CSV file, a row for each model, such as its size.
-
-    Parameters
-    ----------
-    path
-        The file: a column ``model``, any of ``FACTS``, and further ones, which stay text.
-    key
-        The columns by which a model is known.
-
-    Raises
-    ------
-    ParameterError
-        If the file does not exist.
-    DataError
-        If it cannot be read, a column is missing, a number is none or not above 0, or a model
-        stands there twice.
-    """
-    path = paths.named("facts", path, "a CSV file with facts about models")
-    require(path.is_file(), "facts", str(path), "a CSV file with facts about models")
-    try:
-        table = pd.read_csv(path, dtype=str, keep_default_na=False)
-    except (OSError, ValueError) as error:
-        raise DataError(f"{path}: cannot be read ({error}).") from error
-    for name in key:
-        if name not in table:
-            raise DataError(f"{path}: the column '{name}' is missing.")
-    twice = table[table.duplicated([*key])]
-    if len(twice):
-        raise DataError(f"{path}: {shortened(twice[key[0]].iloc[0])} stands there twice.")
-    for name in (name for name in NUMBERS if name in table):
-        texts = table[name].str.strip()
-        table[name] = pd.to_numeric(texts, errors="coerce")
-        wrong = texts[(texts != "") & ~(table[name] > 0)]
-        if len(wrong):
-            value = shortened(wrong.iloc[0])
-            raise DataError(f"{path}: {name} is {value}, but must be a number above 0, or empty.")
-    return table
-
-
-def with_facts(table: pd.DataFrame, facts: pd.DataFrame | None) -> pd.DataFrame:
-    """Return a table of models, such as that of `rulerlib.analysis.summary`, with their facts.
-
-    Parameters
-    ----------
-    facts
-        From `read_facts`; None: there are none.
-
-    Returns
-    -------
-    DataFrame
-        All rows of ``table``, with the columns of ``facts``, empty where nothing is known; an
-        empty table that says so where nothing is known of any model.
-    """
-    if facts is None:
-        return nothing("No facts about the models were given, so they are not set beside them.")
-    joined = table.merge(facts, on="model", how="left", validate="many_to_one")
-    names = [name for name in FACTS if name in facts]
-    if not names or joined[names].isna().all(axis=None):
-        return nothing("Of none of these models a size, training length or architecture is known.")
-    return joined

@@ -1,4 +1,4 @@
-"""Reading with arithmetic: accuracy by operation, the form of answers, and what needs no model.
+"""Reading with arithmetic: accuracy by operation, and what needs no model.
 
 >>> from rulerlib.analysis.scores import scores
 >>> about = {"model": "lille", "language": "en", "task": "drop_1", "length": 4096}
@@ -17,28 +17,24 @@ the number or name that stands nearest to what is asked about.
 from __future__ import annotations
 
 import contextlib
-import math
 import random
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
 import pandas as pd
 
 from rulerlib import samples
-from rulerlib.analysis.accuracy import accuracy, means
-from rulerlib.analysis.scores import of_measure, scores
-from rulerlib.analysis.tables import BY, nothing, rows_of
+from rulerlib.analysis.accuracy import accuracy
+from rulerlib.analysis.tables import nothing
 from rulerlib.dataset import Dataset
 from rulerlib.errors import ParameterError
-from rulerlib.metrics import answer_line
 from rulerlib.runs import Run
 from rulerlib.samples import OPTIONAL, Prediction, Sample
 from rulerlib.sources.chronicle_questions import OPERATIONS
 from rulerlib.tasks.drop import TRAINING, Reading
-from rulerlib.tasks.mistakes import operands_told
 
 # Questions of the training side whose answers are counted.
 COUNTED = 200
@@ -49,8 +45,6 @@ NO_PASSAGE, FREQUENT, NEAREST = "no passage", "most frequent answer", "nearest n
 # What a prediction of a study says beside what others say.
 _OF_STUDY = ("group", "setting", "study")
 
-_WAYS = ("final mark", "full stop", "line break")
-
 _WORD = re.compile(r"\w+")
 _NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
 _DATE = re.compile(r"(?<![\d.,])(?:(?:[12]?\d|3[01])\.? [^\W\d]{3,}|\d{4}(?![\d.,]*\d))")
@@ -59,9 +53,6 @@ _CAPITAL = "".join(filter(str.isupper, map(chr, range(0x250))))
 _NAME = re.compile(rf"\b[{_CAPITAL}][\w'’-]*(?: [{_CAPITAL}][\w'’-]*)*")
 _PATTERNS = {"name": _NAME, "span": _NAME, "spans": _NAME, "date": _DATE}
 _BEGINNING = re.compile(r"(?:^|[.!?:]\s|\n)$")
-
-
-# --- Tables -----------------------------------------------------------------------------------
 
 
 def by_operation(table: pd.DataFrame) -> pd.DataFrame:
@@ -91,82 +82,6 @@ def by_operation(table: pd.DataFrame) -> pd.DataFrame:
         "operation", key=lambda names: names.map(order).fillna(len(order)), kind="stable"
     )
     return accuracy(rows, by=by)
-
-
-def form(table: pd.DataFrame) -> pd.DataFrame:
-    """Return how many answers do not have the form that was asked for.
-
-    Parameters
-    ----------
-    table
-        From `rulerlib.analysis.scores`.
-
-    Returns
-    -------
-    DataFrame
-        `rulerlib.analysis.tables.BY`, ``n``, and as shares of all answers, 0 to 1:
-        ``no_answer_line``, NaN where a task asks for none; ``overlong``, of more words than every
-        accepted answer; ``format_violation``, and each way of it, see
-        `rulerlib.metrics.format_violation`. An empty table says that there are no short answers.
-    """
-    rows = of_measure(table)
-    rows = rows[["format_violation" in facts for facts in rows["facts"]]]
-    if rows.empty:
-        columns = [*BY, "n", "no_answer_line", "overlong", "format_violation", *_WAYS]
-        return nothing("There are no short answers whose form is known.", columns)
-
-    def row(part: pd.DataFrame) -> dict[str, float]:
-        facts = pd.DataFrame(part["facts"].tolist())
-        reasoned = [knobs.get("reasoning", True) for knobs in part["knobs"]]
-        ways = facts["format_violation"]
-        return {
-            "n": len(part),
-            "no_answer_line": facts["no_answer_line"][reasoned].astype(float).mean(),
-            "overlong": facts["overlong"].astype(float).mean(),
-            "format_violation": ways.map(bool).mean(),
-            **{way: ways.map(lambda faults, way=way: way in faults).mean() for way in _WAYS},
-        }
-
-    return rows_of(rows, BY, row)
-
-
-def reasoning(
-    predictions: Iterable[tuple[Mapping[str, Any], Prediction]], primary: str | None = None
-) -> pd.DataFrame:
-    """Return how much of what an answer is computed from stands in the reasoning before it.
-
-    Parameters
-    ----------
-    predictions, primary
-        See `rulerlib.analysis.scores`.
-
-    Returns
-    -------
-    DataFrame
-        `rulerlib.analysis.tables.BY`; ``answer``, ``"right"`` or ``"wrong"``; ``n``; ``operands``,
-        the mean share of the operands, 0 to 1, that stand in what was thought or written before
-        the answer line; ``low`` and ``high``, its 95 % interval, clustered by passage. Questions
-        whose operands are unknown do not count, and neither do answers without reasoning. An empty
-        table says why.
-    """
-    predictions = list(predictions)
-    rows = of_measure(scores(predictions, primary))
-    # There is one row for each prediction, in their order.
-    shares = [_told(record, about.get("knobs") or {}) for about, record in predictions]
-    answers = ["right" if value == 1 else "wrong" for value in rows["value"]]
-    rows = rows.assign(operands=shares, answer=answers)
-    if rows["operands"].isna().all():
-        return nothing("No answer has reasoning before it that could hold known operands.")
-    return means(rows, "operands", (*BY, "answer"))
-
-
-def _told(prediction: Prediction, knobs: Mapping[str, Any]) -> float:
-    """Return the share of the operands that stand before the answer line; NaN without reasoning."""
-    text = str(prediction.others.get("thinking", ""))
-    if knobs.get("reasoning", True):
-        line = answer_line(prediction.pred, prediction.others.get("language") or "en")
-        text += " " + (prediction.pred.rpartition(line)[0] if line else prediction.pred)
-    return operands_told(prediction, text) if text else math.nan
 
 
 # --- Baselines --------------------------------------------------------------------------------

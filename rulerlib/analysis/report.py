@@ -14,8 +14,6 @@ from typing import Any, Self
 
 import pandas as pd
 
-from rulerlib import paths
-from rulerlib.analysis.correlations import read_facts
 from rulerlib.analysis.equivalence import MARGIN
 from rulerlib.analysis.scores import MARKED, NameList, read_predictions, scores, wanted
 from rulerlib.analysis.tables import RESAMPLES
@@ -49,8 +47,6 @@ class Report:
         The primary measure of the tasks that have it; None: each task's own.
     claimed
         For each model the length that it claims, such as ``{"m": "128K"}``.
-    facts
-        A CSV file of what is known of the models, see `rulerlib.analysis.correlations`; None: none.
     compare
         Two models that are compared, a list where their names have commas; None: all pairs, at
         most the first ``MOST_PAIRS`` of `rulerlib.analysis.pairs`.
@@ -84,7 +80,6 @@ class Report:
     measure: str = "ruler"
     primary: str | None = None
     claimed: Mapping[str, str] = field(default_factory=dict)
-    facts: str | None = None
     compare: NameList = None
     margin: float = 100 * MARGIN
     knob: str | None = None
@@ -107,8 +102,6 @@ class Report:
         require(holds, "claimed", self.claimed, 'a dictionary such as {"m": "128K"}')
         models = wanted("compare", self.compare)
         _ = self._lengths
-        # A file that cannot be read is found before anything else is.
-        _ = self.model_facts
         two = models is None or len({*models}) == 2
         require(two, "compare", self.compare, "two models, or None")
         object.__setattr__(self, "compare", models)
@@ -129,20 +122,6 @@ class Report:
         """
         names = [item.name for item in fields(cls)]
         return cls(**notebook_parameters(namespace, names))
-
-    @cached_property
-    def model_facts(self) -> pd.DataFrame | None:
-        """What is known of the models; None where no file was given.
-
-        Raises
-        ------
-        ParameterError, DataError
-            As `rulerlib.analysis.correlations.read_facts`.
-        """
-        if self.facts is None:
-            return None
-        file = paths.named("facts", self.facts, "a CSV file with facts about models")
-        return read_facts(home() / file)
 
     @property
     def _lengths(self) -> list[int] | None:

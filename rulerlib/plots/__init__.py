@@ -3,12 +3,11 @@
 `heatmap` shows the share of needles found by depth and length, `curves` the accuracy against
 length with its interval, `models` several models' averages, `effective` how long a context is
 effective, `errors` the kinds of mistakes, `correlation` which tasks move together, and `study`
-the settings of a study, as curves where it has several lengths. `facts` sets scores beside the
-size, the training length and the architecture of models, and `frequencies` shows how often the
-words of a text stand there. Of memories, `matrix` shows all presets by suite, `capacity` how much
-they hold, and `stores` where answers were lost. These take what `rulerlib.analysis` returns.
-`places` and `links` draw what the prompt of one sample tells: a map, and a web of names. Where
-matplotlib is not installed, all raise `rulerlib.errors.MissingExtraError`.
+the settings of a study, as curves where it has several lengths. Of memories, `matrix` shows all
+presets by suite, `capacity` how much they hold, and `stores` where answers were lost. These take
+what `rulerlib.analysis` returns. `places` and `links` draw what the prompt of one sample tells: a
+map, and a web of names. Where matplotlib is not installed, all raise
+`rulerlib.errors.MissingExtraError`.
 
 Below the picture a notebook says what it shows and how it is read; the same sentences are its text
 (``alt``) for readers who do not see it. They hold for any model and any run, a line for each task,
@@ -28,8 +27,6 @@ from rulerlib.plots.cells import (
     UNMEASURED,
     errors,
     errors_in_words,
-    frequencies,
-    frequencies_in_words,
     heatmap,
     heatmap_in_words,
     shade,
@@ -44,7 +41,7 @@ from rulerlib.plots.curves import (
     study_in_words,
 )
 from rulerlib.plots.drawings import links, places
-from rulerlib.plots.lengths import effective, effective_in_words, facts, facts_in_words
+from rulerlib.plots.lengths import effective, effective_in_words
 from rulerlib.plots.memory import (
     capacity,
     capacity_in_words,

@@ -1,4 +1,4 @@
-"""Cells and bars by length: what was found at which depth, kinds of mistakes, and words by rank."""
+"""Cells and bars by length: what was found at which depth, and kinds of mistakes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ import pandas as pd
 
 from rulerlib.analysis.labels import base as task_of
 from rulerlib.analysis.tables import thousands
-from rulerlib.analysis.word_counts import ASKED, OTHER, WORD_KINDS
 from rulerlib.errors import one_of
 from rulerlib.plots import base
 from rulerlib.plots.pictures import INK_ON_COLOUR, WHITE_ON_COLOUR
@@ -33,9 +32,6 @@ LOOKS = dict(
     zip(KINDS, ((colour, hatch) for hatch in ("", "//", "..") for colour in _BRIGHT), strict=False)
 )
 """A colour and a hatch for each kind of mistake, the same in every figure."""
-
-# A marker and a colour for each kind of word.
-_WORDS = dict(zip(WORD_KINDS, (("s", "#D55E00"), ("o", "#0072B2"), ("^", "#777777")), strict=True))
 
 # So many tasks have a sentence each on depths, or on mistakes.
 _FEW_DEPTHS, _FEW_MISTAKES = 4, 3
@@ -323,79 +319,3 @@ def _wrong(part: pd.DataFrame) -> str:
     if len(kinds) == 1 and count == wrong:
         return f"{text}, {'a' if wrong == 1 else 'all of them'} {named}"
     return f"{text}, most often {named} ({count} of {wrong}{' each' * (len(kinds) > 1)})"
-
-
-# --- Words ------------------------------------------------------------------------------------
-
-
-def frequencies(table: pd.DataFrame, title: str | None = None) -> base.Figure:
-    """Return a figure of the count of each word by its rank, one panel for each text.
-
-    Both axes are logarithmic, so that the counts of a zeta distribution lie on a straight line.
-
-    Parameters
-    ----------
-    table
-        From `rulerlib.analysis.word_counts`.
-
-    Raises
-    ------
-    ParameterError
-        If the table is empty.
-
-    Notes
-    -----
-    Each mark is a word: the further right, the rarer; the higher, the more often it stands
-    there. Both axes are logarithmic. What matters is the gap between the words that are asked
-    for and the next ones.
-    """
-    base.check(table, "counted word")
-    texts = base.by_name(table, "text")
-    figure, panels = base.panels(len(texts), 3, "times in the text", (4, 3.2))
-    for axes, (text, words) in zip(panels, texts.items(), strict=True):
-        for kind, (marker, colour) in _WORDS.items():
-            of_kind = words[words["kind"] == kind]
-            if len(of_kind):
-                axes.plot(of_kind["rank"], of_kind["count"], marker, color=colour, markersize=4,
-                          label=f"{kind} ({len(of_kind):,})")  # fmt: skip
-        # The same axes everywhere: how steep a text falls is to be compared.
-        for axis, most in ((axes.xaxis, table["rank"].max()), (axes.yaxis, table["count"].max())):
-            scale = {f"{axis.axis_name}scale": "log", f"{axis.axis_name}lim": (0.8, 1.4 * most)}
-            axes.set(**scale)
-            axis.set_major_formatter(lambda value, _: f"{value:,.0f}")
-            axis.set_minor_formatter("")
-        axes.set_xlabel("rank of the word")
-        axes.set_title(text, fontsize=10)
-        axes.grid(alpha=0.3)
-        axes.legend(fontsize=8)
-    return base.done(figure, frequencies, frequencies_in_words(table), title)
-
-
-def frequencies_in_words(table: pd.DataFrame) -> str:
-    """Return by how much the words that are asked for stand out from those that are not."""
-    gaps: dict[str, float] = {}
-    clauses: dict[str, str] = {}
-    for text, part in base.by_name(table, "text").items():
-        wanted, others = (part[part["kind"] == kind]["count"] for kind in (ASKED, OTHER))
-        if len(wanted) and len(others):
-            rarest, most = int(wanted.min()), int(others.max())
-            gaps[text] = rarest / most
-            clauses[text] = (
-                f"in '{text}', where the rarest word that is asked for stands {_times(rarest)} and"
-                f" the most frequent other one {_times(most)}"
-            )
-    if not gaps:
-        return "No text here has both words that are asked for and others."
-    least, most_of_all = (
-        "; ".join(clauses[text] for text, gap in gaps.items() if gap == end(gaps.values()))
-        for end in (min, max)
-    )
-    if least == most_of_all:
-        return f"The words that are asked for stand out {least}."
-    return (
-        f"The words that are asked for stand out least {least}.\nThey stand out most {most_of_all}."
-    )
-
-
-def _times(number: int) -> str:
-    return "once" if number == 1 else f"{number:,} times"

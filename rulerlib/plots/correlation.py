@@ -11,9 +11,11 @@ from rulerlib.analysis.correlations import Correlation
 from rulerlib.analysis.tables import scipy
 from rulerlib.errors import ParameterError
 from rulerlib.plots import base
-from rulerlib.plots.lengths import ENOUGH
 from rulerlib.plots.pictures import INK_ON_COLOUR, WHITE_ON_COLOUR
 from rulerlib.wording import said_count
+
+# Fewer cells than these are too few to rely on.
+_ENOUGH = 10
 
 
 def correlation(correlated: Correlation | str, title: str | None = None) -> base.Figure:
@@ -84,7 +86,7 @@ def correlation_in_words(correlated: Correlation) -> str:
     else:
         text = f"{_pairs(pairs[most])} move together most ({most}), {_pairs(pairs[least])} least"
         text += f" ({least})"
-    few = ", too few to rely on" if correlated.observations < ENOUGH else ""
+    few = ", too few to rely on" if correlated.observations < _ENOUGH else ""
     text += f", in {cells} of {models}{few}."
     if correlated.left_out:
         text += f" Left out: {', '.join(correlated.left_out)}, whose score never varies."

@@ -1,15 +1,12 @@
-"""How far models reach, and what goes with it: effective lengths, and facts about the models."""
+"""How far models reach: the figure of their effective lengths, and its words."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
-import numpy as np
 import pandas as pd
 
-from rulerlib.analysis.correlations import FACTS
 from rulerlib.analysis.tables import thousands, tokens
 from rulerlib.errors import require
 from rulerlib.plots import base
@@ -17,21 +14,6 @@ from rulerlib.wording import have, listed, said_count
 
 # So many models have a clause each.
 _FEW = 4
-
-# So many models at least, that a correlation may be read.
-ENOUGH = 10
-
-_AXES = {
-    "parameters": "parameters (billions)",
-    "active": "parameters used for a token (billions)",
-    "trained_length": "training length (tokens)",
-    "architecture": "architecture",
-}
-
-_UNKNOWN = "unknown architecture"
-
-
-# --- Effective lengths ------------------------------------------------------------------------
 
 
 def effective(
@@ -226,119 +208,3 @@ def _claimed(texts: Sequence[str], claims: Sequence[int | None]) -> list[str]:
     if opened:
         text += f"; {opened} {_was(opened)} asked nothing so long"
     return [f"{text}."]
-
-
-# --- Facts about models -----------------------------------------------------------------------
-
-
-def facts(
-    table: pd.DataFrame,
-    values: Sequence[str] = ("effective", "Avg."),
-    lengths: Sequence[int] = (),
-    title: str | None = None,
-) -> base.Figure:
-    """Return a figure of averages and effective lengths against what is known of the models.
-
-    Parameters
-    ----------
-    table
-        From `rulerlib.analysis.with_facts`: a row for each model, and any of
-        ``parameters``, ``active``, ``trained_length`` and ``architecture``.
-    values
-        The columns to be drawn, a row of panels each: averages in percent, or effective lengths as
-        text (``<4K``, ``16K``, ``≥32K``).
-    lengths
-        The axis of effective lengths, as in `effective`.
-
-    Returns
-    -------
-    Figure
-        Each panel says how many models it shows. Markers and colours tell architectures apart.
-
-    Raises
-    ------
-    ParameterError
-        If the table is empty, or an effective length is none of ``lengths``.
-
-    Notes
-    -----
-    Each mark is a model. Models differ in many things at once, so a slope is not a cause.
-    """
-    base.check(table, "model")
-    facts_known = [name for name in FACTS if name in table and table[name].notna().any()]
-    drawn = table.assign(architecture=table.get("architecture", _UNKNOWN))
-    drawn["architecture"] = drawn["architecture"].replace("", None).fillna(_UNKNOWN)
-    kinds = list(dict.fromkeys(drawn["architecture"]))
-    rising = sorted({int(length) for length in lengths})
-    is_length = {value: not pd.api.types.is_numeric_dtype(table[value]) for value in values}
-    heights = {
-        value: drawn[value].map(lambda text: _position(text, rising), "ignore").astype(float)
-        if is_length[value] else drawn[value]
-        for value in values
-    }  # fmt: skip
-    size = 3.4 * len(facts_known) + 0.6, 3 * len(values) + 0.5
-    figure, grid = base.subplots(len(values), len(facts_known), size, sharey="row")
-    for row, value in zip(grid, values, strict=True):
-        for axes, fact in zip(row, facts_known, strict=True):
-            is_kind = fact == "architecture"
-            places = drawn[fact].map(kinds.index) if is_kind else drawn[fact].astype(float)
-            shown = heights[value].notna() & places.notna()
-            for number, kind in enumerate(kinds):
-                of_kind = shown & (drawn["architecture"] == kind)
-                axes.plot(places[of_kind], heights[value][of_kind], alpha=0.7, label=kind,
-                          **base.look(number) | {"linestyle": ""})  # fmt: skip
-            _fact_axis(axes, fact, kinds)
-            axes.set_title(f"n = {said_count(int(shown.sum()), 'model')}", fontsize=9)
-        row[0].set_ylabel("effective length (tokens)" if is_length[value] else f"{value}, %")
-        if is_length[value]:
-            row[0].set_yticks(range(-1, len(rising)), _ticks(rising))
-    handles, labels = grid[0][0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=len(kinds), fontsize=8)
-    numbers = [fact for fact in facts_known if fact != "architecture"]
-    says = facts_in_words(rank_correlations(drawn, heights, numbers))
-    return base.done(figure, facts, says, title)
-
-
-def _fact_axis(axes: Any, fact: str, kinds: Sequence[str]) -> None:
-    """Set the scale, the ticks and the label of the axis of a fact."""
-    axes.grid(alpha=0.3)
-    axes.set_xlabel(_AXES[fact])
-    if fact == "architecture":
-        axes.set_xticks(range(len(kinds)), [kind.replace(" ", "\n", 1) for kind in kinds])
-        axes.set_xlim(-0.5, len(kinds) - 0.5)
-        axes.tick_params(axis="x", labelsize=7)
-    elif fact == "trained_length":
-        axes.set_xscale("log", base=2)
-        axes.xaxis.set_major_formatter(lambda value, _: thousands(round(value)))
-    else:
-        axes.set_xscale("log")
-        axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
-
-
-def rank_correlations(
-    table: pd.DataFrame, heights: Mapping[str, pd.Series], facts: Sequence[str]
-) -> dict[tuple[str, str], tuple[float, int]]:
-    """Return Spearman's rank correlation of each value with each fact, and the number of models."""
-    correlations = {}
-    for value, height in heights.items():
-        for fact in facts:
-            place = table[fact].astype(float)
-            shown = height.notna() & place.notna()
-            if shown.sum() > 2:
-                # Spearman's: the correlation of the ranks.
-                rank = place[shown].rank().corr(height[shown].rank())
-                if not np.isnan(rank):
-                    correlations[value, fact] = float(rank), int(shown.sum())
-    return correlations
-
-
-def facts_in_words(correlations: Mapping[tuple[str, str], tuple[float, int]]) -> str:
-    """Return which facts go with higher scores, from `rank_correlations`."""
-    if not correlations:
-        return "Too few models differ here to say what goes with a higher score."
-    clauses = [
-        f"'{value}' with {_AXES[fact]} {rank:.2f} over {said_count(n, 'model')}"
-        + (", too few to rely on" if n < ENOUGH else "")
-        for (value, fact), (rank, n) in correlations.items()
-    ]
-    return f"Rank correlations (1: rise together; 0: not related): {'; '.join(clauses)}."

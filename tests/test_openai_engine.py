@@ -11,7 +11,6 @@ import json
 import math
 import os
 import signal
-import socket
 import ssl
 import threading
 import time
@@ -154,18 +153,6 @@ def test_a_long_pause_ends_the_run(serve):
     server = serve(lambda *_: "429", retry_after="3600")
     with pytest.raises(ServerError, match="3,600 seconds") as error:
         list(load(server).generate(asked(1)))
-    one_sentence(error)
-
-
-def test_a_server_that_is_not_there():
-    with socket.create_server(("127.0.0.1", 0)) as probe:
-        port = probe.getsockname()[1]
-    model = models.load(
-        "parrot", "openai", base_url=f"http://127.0.0.1:{port}/v1", tokenizer="words", retries=2
-    )
-    assert model.limit is None
-    with pytest.raises(ServerError, match=r"failed 3 times .* a broken connection") as error:
-        list(model.generate(asked(1)))
     one_sentence(error)
 
 
@@ -498,36 +485,6 @@ def test_bad_options_are_named(options, named):
 
 
 # --- Through prediction ----------------------------------------------------------------------
-
-
-@pytest.fixture
-def whole(serve, tmp_path):
-    """The bytes of a run in which nothing failed."""
-    dataset = write_dataset(tmp_path / "data", some_samples(COUNT))
-    return dataset, predict(dataset, load(serve()), tmp_path / "whole.jsonl").read_bytes()
-
-
-def silent_after(count):
-    """A plan: a given number of answers, and then nothing any more."""
-    given = []
-
-    def plan(prompt, attempt):
-        given.append(prompt)
-        return None if len(given) <= count else "drop"
-
-    return plan
-
-
-def test_a_lost_connection_ends_and_the_next_run_goes_on(serve, whole, tmp_path):
-    dataset, wanted = whole
-    output = tmp_path / "out.jsonl"
-    for run in range(1, 5):
-        server = serve(silent_after(5))
-        with pytest.raises(ServerError, match="start the run again"):
-            predict(dataset, load(server, retries=2, concurrency=1), output)
-        assert len(read_predictions(output)) == 5 * run
-    predict(dataset, load(serve()), output)
-    assert output.read_bytes() == wanted
 
 
 def asking(url):

@@ -200,35 +200,6 @@ def test_nothing_is_lost(tmp_path, slurm, undisturbed, capsys):
         )
 
 
-def test_an_array_that_is_killed_and_submitted_again(tmp_path, slurm, undisturbed):
-    """`workflow/sbatch.sh`, as its first lines say."""
-    hold = tmp_path / "hold"
-    hold.touch()
-    sweep = planned(tmp_path, hold=str(hold))
-    python = tmp_path / "python"
-    python.write_text(
-        f'#!/bin/sh\nshift 2\nexec {sys.executable} {helpers_sweep.__file__} "$@"\n', "utf-8"
-    )
-    python.chmod(0o755)
-    env = {**program(slurm), "PYTHON": str(python)}
-    lines = (tmp_path / "jobs.tsv").read_text("utf-8").count("\n")
-    words = ["sbatch", "--wait", f"--array=1-{lines - 1}%16", "--mem=100M", "--cpus-per-task=1",
-             "--output=/dev/null", str(WORKFLOW / "sbatch.sh"), str(tmp_path)]  # fmt: skip
-    first = subprocess.Popen(words, env=env, stdout=subprocess.PIPE)
-    killer = Killer(sweep, slurm)
-    end = time.monotonic() + 300
-    for kill in (killer.kill_process, killer.kill_step):
-        while not kill():
-            assert time.monotonic() < end
-            time.sleep(0.2)
-    hold.unlink()
-    first.communicate(timeout=1800)
-    assert first.returncode != 0
-    assert status(sweep).unfinished
-    subprocess.run(words, env=env, check=True, timeout=1800, capture_output=True)
-    assert answers(tmp_path) == undisturbed
-
-
 def test_a_server_is_a_job_of_its_own_for_all_lengths(tmp_path, slurm):
     """Started by the rule, waited for until it answers, and stopped at the end."""
     pytest.importorskip("httpx2")
@@ -242,20 +213,3 @@ def test_a_server_is_a_job_of_its_own_for_all_lengths(tmp_path, slurm):
     # Nothing is left in the queue, and nobody listens any more.
     assert said(slurm, "squeue", "-h") == ""
     assert "No job asked" not in (tmp_path / "logs" / "serve-big.log").read_text("utf-8")
-
-
-def test_a_queue_that_refuses_is_one_sentence(tmp_path, slurm):
-    """By SLURM itself, of an array and of Snakemake."""
-    planned(tmp_path)
-    words = ["sbatch", "--array=1-2", "--partition=nowhere", str(WORKFLOW / "sbatch.sh")]
-    done = subprocess.run([*words, str(tmp_path)], env=slurm, capture_output=True, text=True)
-    assert done.returncode != 0
-    assert "invalid partition specified: nowhere" in done.stderr
-    more = ["--slurm-status-command", "squeue", "--slurm-init-seconds-before-status-checks", "1",
-            "--default-resources", "slurm_partition=nowhere"]  # fmt: skip
-    done = subprocess.run(
-        ["bash", str(WORKFLOW / "snakemake.sh"), str(tmp_path), "slurm", "--retries", "0", *more],
-        env={**slurm, "SNAKEMAKE": SNAKEMAKE}, capture_output=True, text=True, timeout=300,
-    )  # fmt: skip
-    assert done.returncode != 0
-    assert "The queue refused jobs: invalid partition specified: nowhere" in done.stderr

@@ -92,14 +92,6 @@ def test_cells_are_what_the_analysis_says(sweep):
     assert sum(float(row["value"]) for row in long) == pytest.approx(scores["value"].sum())
 
 
-def test_the_same_answers_give_the_same_bytes(sweep):
-    collect(sweep)
-    names = ("scores.csv", "cells.csv")
-    before = [(sweep.folder / name).read_bytes() for name in names]
-    collect(sweep)
-    assert [(sweep.folder / name).read_bytes() for name in names] == before
-
-
 # --- Reports -------------------------------------------------------------------------------------
 
 

@@ -81,21 +81,6 @@ def test_what_does_not_fit_is_left_out_and_named(tmp_path):
     assert {cell.length for cell in cells if cell.task == "cwe"} == {1024}
 
 
-def test_lengths_near_the_least_are_tried_with_every_seed(tmp_path, monkeypatch):
-    """Some seeds draw longer keys than others."""
-    tried = []
-
-    def dataset(self, cell):
-        tried.append((cell.length, cell.seed))
-        if cell.length < 512 or cell.seed == 43:
-            raise ParameterError("length", cell.length, "at least 530 for vt: tokens to generate")
-
-    monkeypatch.setattr(Run, "dataset", dataset)
-    with pytest.raises(ParameterError, match=r"^tasks is 'vt', but must be one whose prompts fit"):
-        outlined(tmp_path, tasks="vt", lengths=[512])
-    assert tried == [(410, 42), (512, 42), (512, 43)]
-
-
 def test_a_plan_is_the_same_when_it_was_written(tmp_path):
     resources = {"gpus": 2, "hours": 2.5, "partition": "gpu"}
     models_ = {"one": {"model": "our/one", "engine": "instant", "resources": resources}}
@@ -280,13 +265,6 @@ def test_a_job_asks_for_what_its_model_needs(tmp_path):
 
 
 # --- A plan that is edited ----------------------------------------------------------------------
-
-
-def test_before_there_are_answers_everything_may_change(tmp_path, capsys):
-    planned(tmp_path)
-    changed = settings(tmp_path, format={"answer_prefix": "none"}, seeds=[44])
-    assert main(["plan", str(write(tmp_path / "plan.yaml", changed))]) == 0
-    assert "No longer planned, and left as they are: one/da/512/" in capsys.readouterr().out
 
 
 def test_what_is_new_is_added_and_what_is_gone_is_left(tmp_path, capsys):

@@ -65,18 +65,6 @@ def planned(folder, **changed):
     return Sweep.load(folder)
 
 
-def test_it_can_be_read_in_a_minute():
-    for name, most in (("Snakefile", 60), ("sbatch.sh", 20)):
-        lines = (WORKFLOW / name).read_text("utf-8").splitlines()
-        code = [line for line in lines if line.strip() and not line.startswith("#")]
-        assert len(code) <= most
-    for profile in ("local", "slurm"):
-        said = yaml.safe_load((WORKFLOW / "profiles" / profile / "config.yaml").read_text("utf-8"))
-        # Three tries, the others go on, and no file but a job's own decides what is done.
-        assert (said["retries"], said["keep-going"], said["rerun-triggers"]) == (2, True, "mtime")
-        assert said["nolock"] is said["rerun-incomplete"] is True
-
-
 def test_the_array_runs_each_job_once(tmp_path):
     """What SLURM would do with `sbatch.sh`, one task after another."""
     sweep = planned(tmp_path, cells_per_job=3)
@@ -220,18 +208,3 @@ def test_a_machine_without_a_queue_is_one_sentence(tmp_path):
     assert done.stderr == (
         "There is no sbatch: start the sweep where you submit jobs, or with PROFILE=local.\n"
     )
-
-
-@pytest.mark.parametrize(
-    ("task", "said"),
-    [({}, "this is an array: submit it with --array"),
-     ({"SLURM_ARRAY_TASK_ID": "3"}, "jobs.tsv has fewer jobs than 3: submit as many as it has")],
-)  # fmt: skip
-def test_an_array_that_is_wrong_is_one_sentence(tmp_path, task, said):
-    planned(tmp_path)
-    words = ["bash", str(WORKFLOW / "sbatch.sh"), str(tmp_path)]
-    env = {name: value for name, value in os.environ.items() if name != "SLURM_ARRAY_TASK_ID"}
-    done = subprocess.run(words, env={**env, **task}, capture_output=True, text=True)
-    assert done.returncode != 0
-    assert said in done.stderr
-    assert done.stderr.count("\n") == 1

@@ -7,7 +7,6 @@ falls is the one thing that says that all parts fit together.
 from __future__ import annotations
 
 import csv
-import itertools
 import random
 import re
 from collections import Counter
@@ -18,10 +17,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rulerlib import checkpoints, languages, tasks, tokens
+from rulerlib import checkpoints, languages, tasks
 from rulerlib.dataset import Dataset
-from rulerlib.memory import prompting
-from rulerlib.prompts import PromptFormat
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("tokenizers")
@@ -36,13 +33,10 @@ from tokenizers import Tokenizer  # noqa: E402
 from training import control, curve, evaluate, prose, tokenizer  # noqa: E402
 from training.data import KINDS, Source, batches  # noqa: E402
 from training.evaluate import sha256  # noqa: E402
-from training.examples import Example  # noqa: E402
 from training.export import export  # noqa: E402
-from training.model import Lille, Shape, attend_by_blocks, rotate  # noqa: E402
-from training.needles import a_value  # noqa: E402
-from training.recipe import cut, rate_at, read_recipe, total_steps  # noqa: E402
-from training.start import grow, structured_start  # noqa: E402
-from training.train import any_of, make_optimizers, read_weights, train  # noqa: E402
+from training.model import attend_by_blocks  # noqa: E402
+from training.recipe import read_recipe  # noqa: E402
+from training.train import any_of, train  # noqa: E402
 
 TRAINING = Path(prose.__file__).parent
 SHIPPED = Path(languages.__file__).parent.parent / "models" / "lille"
@@ -112,21 +106,6 @@ def test_tokenizer_returns_every_sample(built, task, language):
     for text in (sample.input, sample.answer_prefix, ", ".join(sample.outputs)):
         ids = built.encode(text, add_special_tokens=False).ids
         assert built.decode(ids, skip_special_tokens=False) == text
-
-
-@given(st.sampled_from(("numbers", "uuids", "words")), st.integers(0, 2**32))
-def test_a_value_is_the_same_tokens_wherever_it_stands(built, kind, seed):
-    rng = random.Random(seed)
-    pack = languages.load(rng.choice(("da", "en")))
-    value = a_value(rng, kind, pack.adjectives + pack.nouns)
-    alone = built.encode(f" {value}", add_special_tokens=False).ids
-    for before, after in ((" er:", "."), (" for", ", som er"), ("\nOne", " is: 3.")):
-        ids = built.encode(before + " " + value + after, add_special_tokens=False).ids
-        start = len(built.encode(before, add_special_tokens=False).ids)
-        assert ids[start : start + len(alone)] == alone
-    # A space and groups of three digits; a space, 16 pairs of hex digits and 4 hyphens.
-    if kind != "words":
-        assert len(alone) == {"numbers": 4, "uuids": 21}[kind]
 
 
 def test_tokenizer_has_4096_tokens_and_is_the_same_every_time(built):
@@ -223,27 +202,6 @@ def _asked(source, built, seed, length, task):
 
 
 @settings(deadline=None, max_examples=60)
-@given(st.integers(0, 2**32), st.sampled_from((256, 512)), st.sampled_from(("lines", "series")))
-def test_lists_say_the_values_of_a_key_from_the_last_to_the_first(
-    source, built, seed, length, task
-):
-    asked, is_ = [], "(?: er:| is:| er| =|:)"
-    for before, answer in _asked(source, built, seed, length, task):
-        said = answer.split(", ")
-        key = re.findall(rf"([\w-]+){is_}$", before)[-1]
-        listed = re.findall(rf"[ \n]{key}{is_} ([\w-]+)\.", before)
-        if task == "series":
-            assert said == listed[::-1]
-            assert len(said) > 1
-            asked.append(key)
-        else:
-            assert len(said) == 1
-            assert said[0] in listed
-    # Or its answer could be read from the answer before.
-    assert len(set(asked)) == len(asked)
-
-
-@settings(deadline=None, max_examples=60)
 @given(st.integers(0, 2**32), st.sampled_from((256, 512, 1024)))
 def test_a_chain_that_is_learned_can_be_followed_in_the_text(source, built, seed, length):
     for before, answer in _asked(source, built, seed, length, "vt"):
@@ -269,24 +227,6 @@ def test_words_that_are_learned_are_the_most_common(source, built, seed, length)
         assert min(counts[word] for word in said) > max(rest, default=0)
 
 
-@settings(deadline=None, max_examples=60)
-@given(st.integers(0, 2**32), st.sampled_from((256, 512, 1024)))
-def test_coded_words_that_are_learned_are_the_most_frequent(source, built, seed, length):
-    for before, answer in _asked(source, built, seed, length, "fwe"):
-        coded = before[: before.rindex("\n")].rpartition("\n")[2]
-        ranks = [word for word, _ in Counter(coded.split()).most_common(4)]
-        assert ranks[0] == "..."
-        assert sorted(answer.split(", ")) == sorted(ranks[1:])
-
-
-@settings(deadline=None, max_examples=40)
-@given(st.integers(0, 2**32), st.sampled_from((512, 1024, 2048)))
-def test_what_is_asked_stands_in_the_documents(source, built, seed, length):
-    for before, answer in _asked(source, built, seed, length, "qa"):
-        documents = re.split(r"\n\n(?:Besvar|Answer)", before.partition("\n\n")[2])[0]
-        assert answer in documents
-
-
 @settings(deadline=None, max_examples=40)
 @given(
     st.integers(0, 2**32),
@@ -302,77 +242,6 @@ def test_what_an_episode_is_asked_was_told(source, built, seed, length, task):
         assert (
             answer.casefold() in (question if answer in ("unknown", "ukendt") else told).casefold()
         )
-
-
-@pytest.mark.parametrize("task", ["episodic", "multi", "semantic"])
-def test_what_a_memory_recalled_is_put_as_a_memory_puts_it(source, built, task):
-    tables = [prompting.wording(languages.load(code)) for code in ("da", "en")]
-    systems = {table["system"]["prompt"]: table["ask"]["answer_prefix"] for table in tables}
-    found = 0
-    for seed in range(30):
-        example = source.example(random.Random(seed), 512, {task: 1.0})
-        text = built.decode(example.tokens, skip_special_tokens=False)
-        for conversation in text.removeprefix("<s>").split("<s>"):
-            system, _, rest = conversation.removeprefix("<|user|>").partition("<|user|>")
-            if system not in systems:
-                continue
-            frame = PromptFormat(chat=True, system_prompt=system).frame(tokens.load("lille"))
-            asked = rest.partition("<|assistant|>")[0]
-            put = frame.prompt(asked, systems[system])
-            assert f"<s>{conversation}".startswith(put + " ")
-            found += 1
-    assert found > 20
-
-
-@settings(deadline=None, max_examples=40)
-@given(st.integers(0, 2**32), st.sampled_from((512, 1024, 2048)))
-def test_passages_are_put_as_the_benchmark_puts_them(source, built, seed, length):
-    (before, answer), *_ = _asked(source, built, seed, length, "drop")
-    code = "da" if before.startswith(("<s>Du", "<s><|user|>Du")) else "en"
-    shown = len(re.findall(r"\n(?:Question|Spørgsmål): ", before)) - 1
-    knobs = {"reasoning": False, "fewshot": shown}
-    sample = Dataset("drop_1", 8192, code, "lille", num_samples=1, knobs=knobs)[0]
-
-    def skeleton(text):
-        # Everything but passages, questions and the answers of the worked examples.
-        text = re.sub(r"((?:Passage|Tekst)[^:\n]*:)[^\n]+", r"\1", text)
-        text = re.sub(r"((?:Question|Spørgsmål):)[^\n]+", r"\1", text)
-        return re.sub(r"((?:Answer|Svar):)[^\n]+", r"\1", text)
-
-    put = sample.input + sample.answer_prefix
-    said = re.sub(r"^<s>(<[|]user[|]>)?", "", before).replace("<|assistant|>", "\n")
-    assert skeleton(said) == skeleton(put)
-    assert answer
-
-
-def test_coded_words_are_mostly_said_from_the_most_frequent_on(source, built):
-    falling = 0
-    for seed in range(40):
-        ((before, answer),) = _asked(source, built, seed, 512, "fwe")
-        counts = Counter(before[: before.rindex("\n")].rpartition("\n")[2].split())
-        said = [counts[word] for word in answer.split(", ")]
-        falling += said == sorted(said, reverse=True)
-    assert 25 < falling < 40
-
-
-def test_in_a_set_whatever_was_not_said_yet_is_right_in_any_order():
-    orders = set()
-    for seed in range(60):
-        items = [(20, 30), (20, 31), (40, 50)]
-        example = Example([1])
-        example.learn_set(random.Random(seed), [[], [7], [7]], items, [9], "cwe")
-        assert example.tokens[0::3] == [1, 7, 7, 9]
-        said = tuple(zip(example.tokens[1::3], example.tokens[2::3], strict=True))
-        orders.add(said)
-        wanted = []
-        for number, item in enumerate(said):
-            left = said[number:]
-            wanted += [{first for first, _ in left}]
-            wanted += [{second for first, second in left if first == item[0]}, {7}]
-        assert [set(right) for right in example.answers[0].right] == [*wanted[:-1], {9}]
-        assert [right[0] for right in example.answers[0].right] == example.tokens[1:]
-    # A fixed order would have a last item that is right in every place.
-    assert orders == set(itertools.permutations(items))
 
 
 def test_loss_counts_the_probability_of_all_that_is_right():
@@ -399,18 +268,6 @@ def test_a_process_that_cannot_make_its_batches_stops_the_training(recipe, built
         next(batches(broken, built, 0))
 
 
-@given(st.integers(0, 2**32), st.integers(8, 400), st.integers(0, 40_000))
-def test_positions_jump_at_seams_only(seed, length, reach):
-    rng = random.Random(seed)
-    seams = sorted(rng.sample(range(1, length), rng.randint(0, min(6, length - 1))))
-    positions = Source.positions(rng, seams, length, reach)
-    steps = np.diff(positions)
-    assert positions[0] == 0
-    assert all(step == 1 or place + 1 in seams for place, step in enumerate(steps))
-    assert (steps >= 1).all()
-    assert positions[-1] < max(length, reach)
-
-
 def test_a_run_may_start_from_the_weights_of_an_exported_model(tmp_path):
     recipe = {**read_recipe(), "start": "lille"}
     recipe["phases"] = [{**recipe["phases"][0], "steps": 0}]
@@ -427,78 +284,6 @@ def test_a_run_may_start_from_the_weights_of_an_exported_model(tmp_path):
 # -- model -----------------------------------------------------------------------------
 
 
-def test_structured_start_looks_back_one_and_two():
-    model = Lille(Shape(), torch.float32)
-    structured_start(model, space=225, marks=[225, 17])
-    tokens = torch.randint(5, 4096, (1, 64))
-    attention = model.layers[0].self_attn
-    x = model.layers[0].input_layernorm(model.embed_tokens(tokens))
-    cos, sin = model.positions(torch.arange(64)[None])
-    heads = [
-        rotate(part(x).view(1, 64, 4, 64).transpose(1, 2), cos, sin)
-        for part in (attention.q_proj, attention.k_proj)
-    ]
-    weights = (heads[0] @ heads[1].transpose(2, 3) / 8)[0, :, -1].softmax(-1)
-    assert weights[0].argmax() == 63 - 1
-    assert weights[1].argmax() == 63 - 2
-    assert weights[0].max() > 0.5
-    assert weights[2, 63 - 11 : 63 - 2].sum() > 0.5
-
-
-@pytest.fixture(scope="module")
-def grown(recipe, built):
-    """The model inside, and the same with two layers more."""
-    weights = read_weights(SHIPPED)
-    count = 1 + max(int(name.split(".")[1]) for name in weights if name.startswith("layers."))
-    models = [Lille(Shape(layers=count + more), torch.float32) for more in (0, 2)]
-    models[0].load_state_dict(weights)
-    source = Source({**recipe, "batch": {"tokens": 4096}}, built)
-    phase = {"lengths": {"512": 1.0}, "tasks": {"niah": 0.5, "cwe": 0.5}}
-    source.recipe["phases"] = [{**recipe["phases"][0], **phase}]
-    grow(models[1], weights, [1, count + 1], (source.batch(step).tokens for step in range(8)))
-    return source, *models
-
-
-def test_a_deeper_model_says_at_first_what_the_shallower_one_said(grown):
-    source, before, after = grown
-    ids = torch.from_numpy(source.batch(9).tokens)
-    places = after.positions(torch.arange(ids.shape[1]).expand(ids.shape))
-    with torch.no_grad():
-        assert torch.equal(before.hidden(ids, *places), after.hidden(ids, *places))
-
-
-def test_a_head_of_a_new_layer_counts_copies(grown):
-    source, _, model = grown
-    left = {True: [], False: []}
-    for seed in range(6):
-        example = source.example(random.Random(seed), 1024, {"cwe": 1.0})
-        ids = torch.tensor(example.tokens)[None]
-        cos, sin = model.positions(torch.arange(ids.shape[1])[None])
-        with torch.no_grad():
-            x = model.layers[0](model.embed_tokens(ids), cos, sin)
-            attention = model.layers[1].self_attn
-            x = model.layers[1].input_layernorm(x)
-            q, k = (
-                rotate(part(x).view(1, -1, 4, 64).transpose(1, 2), cos, sin)[0, 0]
-                for part in (attention.q_proj, attention.k_proj)
-            )
-        ahead = torch.ones(len(q), len(q)).triu(1).bool()
-        shares = (q @ k.T / 8).masked_fill(ahead, -torch.inf).softmax(-1)[:, 0]
-        copies = Counter()
-        for token, share in zip(example.tokens, shares.tolist(), strict=True):
-            copies[token] += 1
-            if copies[token] in (1, 6):
-                left[copies[token] > 1].append(share)
-    assert np.mean(left[True]) < 0.9 * np.mean(left[False])
-
-
-def test_layers_that_do_not_add_up_are_refused(recipe, built):
-    model = Lille(Shape(layers=6), torch.float32)
-    weights = {f"layers.{number}.norm": torch.ones(1) for number in range(4)}
-    with pytest.raises(ValueError, match="do not make 6"):
-        grow(model, weights, [1], iter(()))
-
-
 @pytest.mark.parametrize("length", [1, 2, 7, 256, 300, 700])
 def test_attention_by_blocks_is_attention(length):
     made = torch.Generator().manual_seed(length)
@@ -513,42 +298,6 @@ def test_attention_by_blocks_is_attention(length):
     slopes = [torch.autograd.grad(one.square().sum(), parts) for one in seen]
     for one, other in zip((seen[0], *slopes[0]), (seen[1], *slopes[1]), strict=True):
         torch.testing.assert_close(one, other, rtol=1e-5, atol=1e-5)
-
-
-def test_every_parameter_has_one_optimizer():
-    model = Lille(Shape(), torch.float32)
-    muon, adam = make_optimizers(model, read_recipe()["optimizer"])
-    of_each = [
-        parameter
-        for optimizer in (muon, adam)
-        for group in optimizer.param_groups
-        for parameter in group["params"]
-    ]
-    assert len(of_each) == len(list(model.parameters()))
-    assert {id(one) for one in of_each} == {id(one) for one in model.parameters()}
-    assert all(
-        one.shape != model.embed_tokens.weight.shape for one in muon.param_groups[0]["params"]
-    )
-
-
-def test_a_shorter_context_costs_as_many_tokens_and_is_otherwise_the_same():
-    whole, made = read_recipe(), cut(read_recipe(), 512)
-    assert made["out"] != whole["out"]
-    for phase, before in zip(made["phases"], whole["phases"], strict=True):
-        assert max(map(int, phase["lengths"])) <= 512
-        assert sum(phase["lengths"].values()) == pytest.approx(sum(before["lengths"].values()))
-        assert phase["reach"] <= before["reach"] / 4
-        assert {**phase, "lengths": 0, "reach": 0} == {**before, "lengths": 0, "reach": 0}
-    assert {**made, "phases": 0, "out": 0} == {**whole, "phases": 0, "out": 0}
-    assert cut(whole, 2048)["phases"] == whole["phases"]
-
-
-def test_rate_rises_stays_and_falls():
-    made = read_recipe()
-    total, rate = total_steps(made), made["optimizer"]["rate"]
-    assert rate_at(made, 0) < rate / 10
-    assert rate_at(made, total // 2) == rate
-    assert rate_at(made, total - 1) == pytest.approx(rate * made["optimizer"]["floor"])
 
 
 def rows_of(folder):
@@ -622,25 +371,6 @@ def test_loss_falls_and_the_export_says_the_same(recipe, trained, tmp_path):
 # -- what is published -----------------------------------------------------------------
 
 
-def test_the_curve_is_the_mean_over_answers_and_the_same_every_time(tmp_path):
-    log = pd.DataFrame(
-        {
-            "tokens": [100, 100, 200, 200, 400],
-            "kind": ["vt", "qa", "vt", "vt", "vt"],
-            "length": [256, 256, 256, 512, 256],
-            "answers": [1, 5, 3, 2, 7],
-            "loss": [4.0, 1.0, 2.0, 9.0, 0.5],
-        }
-    )
-    found = curve.smooth(log, points=2).set_index(["kind", "length", "tokens"])["loss"]
-    assert found.to_dict() == {
-        ("vt", 256, 100): 2.5, ("vt", 512, 100): 9.0, ("qa", 256, 100): 1.0, ("vt", 256, 300): 0.5,
-    }  # fmt: skip
-    for name in ("one", "two"):
-        curve.draw(log, tmp_path / name)
-    assert (tmp_path / "one").read_bytes() == (tmp_path / "two").read_bytes()
-
-
 @pytest.mark.parametrize(
     ("draw", "table", "picture"),
     [(curve.draw, "log.csv", "curve.svg"), (control.draw, "control.csv", "control.svg")],
@@ -662,49 +392,3 @@ def test_model_card_names_the_weights_that_ship_and_says_what_they_were_measured
     with (TRAINING / "results.csv").open(newline="", encoding="utf-8") as file:
         assert {row["weights"] for row in csv.DictReader(file)} == {digest[:12]}
     assert evaluate.table(TRAINING / "results.csv") in card
-
-
-def test_the_table_has_a_column_for_each_length_and_form(tmp_path):
-    measured = tmp_path / "results.csv"
-    measured.write_text(
-        "weights,task,language,length,chat,n,accuracy,recall\n"
-        "w,vt,en,4096,1,10,0.5,0.5\n"
-        "w,qa_1,da,2048,0,9,0.25,0.75\n"
-        "w,vt,en,2048,0,8,0.25,0.8333\n"
-        "w,qa_1,en,2048,0,8,0.5,0.5\n"
-        "w,vt,en,2048,1,200,0.994,1.0\n",
-        "utf-8",
-    )
-    lines = [
-        "| task | language | 2,048 (n = 200) | 2,048, plain (n = 8) | 4,096 (n = 10) |",
-        "|---|---|---:|---:|---:|",
-        "| vt | en | 0.99 (1.00) | 0.25 (0.83) | 0.50 |",
-        "| qa_1 | da |  | 0.25, n = 9 |  |",
-        "| qa_1 | en |  | 0.50 |  |",
-    ]
-    wanted = "\n".join(lines).replace("n = ", "n\u00a0=\u00a0")  # which does not break
-    assert evaluate.table(measured) == wanted
-
-
-def test_the_control_experiment_asks_all_models_the_same_and_draws_it(tmp_path):
-    table = control.ask(
-        {512: "lille", 2048: "lille"},
-        str(tmp_path / "runs"),
-        samples={512: 2, 1024: 1},
-        groups={"needles": ["niah_single_2", "niah_multikey_1"], "all": ["niah_single_2", "cwe"]},
-        languages=["da"],
-    )
-    # cwe fits neither length; everything else was asked, and the same weights say the same.
-    assert table["group"].tolist() == ["needles"] * 4
-    assert table["n"].tolist() == [4, 2, 4, 2]
-    assert table["trained"].tolist() == [512, 512, 2048, 2048]
-    assert table["average"].tolist() == table["average"].tolist()[:2] * 2
-    assert ((table["low"] >= 0) & (table["low"] <= table["average"])).all()
-    assert (table["average"] <= table["high"]).all()
-    drawn = []
-    for name in ("one.svg", "other.svg"):
-        control.draw(table, tmp_path / name)
-        drawn.append((tmp_path / name).read_bytes())
-    assert drawn[0] == drawn[1]
-    for text in ("trained to 512", "trained to 2,048", "needles, Danish"):
-        assert text.encode() in drawn[0]

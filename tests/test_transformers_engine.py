@@ -13,7 +13,6 @@ import pytest
 from helpers_model import (
     LILLE,
     LIMIT,
-    TEMPLATE,
     say,
     tiny_model,
 )
@@ -41,11 +40,6 @@ NEW = 24
 @pytest.fixture(scope="session")
 def base(tmp_path_factory):
     return str(tiny_model(tmp_path_factory.mktemp("models") / "base"))
-
-
-@pytest.fixture(scope="session")
-def talker(tmp_path_factory):
-    return str(tiny_model(tmp_path_factory.mktemp("models") / "chat", TEMPLATE))
 
 
 @pytest.fixture(scope="session")
@@ -124,17 +118,6 @@ def test_a_batch_says_what_a_greedy_loop_says(engine, base, special):
         assert answer.finished == (said[-1] == 1)
         assert answer.kept == -1
     assert len({answer.text for answer in answers}) == len(PROMPTS), "it reads its prompts"
-
-
-def test_padding_is_on_the_left_and_masked(base, fed):
-    engine = Engine(base, dtype="float32", device="cpu")
-    calls = fed(engine)
-    say(engine, PROMPTS, 2)
-    ids, mask = calls[0]["input_ids"].tolist(), calls[0]["attention_mask"].tolist()
-    for prompt, row, seen in zip(PROMPTS, ids, mask, strict=True):
-        wanted = ids_of(base, prompt)
-        assert row[len(row) - len(wanted) :] == wanted
-        assert seen == [0] * (len(row) - len(wanted)) + [1] * len(wanted)
 
 
 def test_no_logits_but_those_of_the_last_position(base):
@@ -237,15 +220,6 @@ def test_a_token_across_the_seam_belongs_to_the_question(base):
     for request, answer in zip(requests, models.in_order(engine, requests), strict=True):
         said = greedy(base, ids_of(base, request.prompt), NEW, ends={1})
         assert answer.text == decode(base, said)
-
-
-def test_a_group_that_is_cut_in_the_middle(base):
-    engine = Engine(base, dtype="float32", device="cpu")
-    requests = asked_of("Begyndelsen. " + "græs " * 4000, 0, new=4, truncate=True)
-    answers = models.in_order(engine, requests)
-    assert {answer.kept for answer in answers} == {LIMIT - 4}
-    alone = [say(engine, [one.prompt], 4, truncate=True)[0].text for one in requests]
-    assert [answer.text for answer in answers] == alone
 
 
 @pytest.mark.parametrize("kind", ["MistralConfig", "Gemma2Config"])
@@ -373,46 +347,6 @@ def test_nothing_but_the_most_likely_is_greedy(engine, kind):
     assert say(engine, PROMPTS, NEW, **drawn(**kind)) == say(engine, PROMPTS, NEW)
 
 
-def test_a_drawn_answer_stops_too(engine):
-    for answer in say(engine, PROMPTS, NEW, **drawn()):
-        assert len(answer.text) > 8
-    free = say(engine, PROMPTS, NEW, **drawn())
-    for answer, prompt in zip(free, PROMPTS, strict=True):
-        stop = answer.text[6:9]
-        (cut,) = say(engine, [prompt], NEW, stop=(stop,), **drawn())
-        assert cut.text == answer.text[: answer.text.index(stop)]
-        assert cut.finished
-        assert cut.tokens < answer.tokens
-
-
-def test_what_is_recorded_is_what_was_asked(engine):
-    assert "decoding" not in engine.settings
-    assert engine.decoding(Decoding()) == "greedy"
-    assert engine.decoding(drawn(top_p=0.9)["decoding"]) == {
-        "temperature": 1.5, "top_p": 0.9, "seed": 1,
-    }  # fmt: skip
-
-
-# --- Chat ------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("text", ["Hvad er tallet?", " [user]\n æøå ", "{{ 1 + 1 }}", "x" * 500])
-@pytest.mark.parametrize("prefix", [" Svaret er:", "", "Tallet er"])
-def test_the_chat_frame_is_the_template_and_the_prefix(talker, text, prefix, fed):
-    engine = Engine(talker, dtype="float32", device="cpu")
-    wanted = backend(talker).apply_chat_template(
-        [{"role": "user", "content": text}], tokenize=False, add_generation_prompt=True
-    ) + prefix.lstrip()  # fmt: skip
-    frame = PromptFormat().frame(engine.tokenizer)
-    assert frame.chat
-    assert frame.prompt(text, prefix) == wanted
-    calls = fed(engine)
-    say(engine, [frame.prompt(text, prefix)], 1, special=not frame.chat)
-    ids = calls[0]["input_ids"][0].tolist()
-    assert ids == ids_of(talker, wanted, special=False)
-    assert ids.count(0) == 1, "one beginning of text, not two"
-
-
 # --- Too long --------------------------------------------------------------------------------
 
 
@@ -517,31 +451,10 @@ def test_bad_settings_are_named(base, options, said):
         models.load(base, **options)
 
 
-@pytest.mark.skipif(torch.cuda.is_available(), reason="this machine has a GPU")
-def test_a_device_that_is_not_there_is_refused_at_once(base):
-    with pytest.raises(ParameterError, match="device is 'cuda'"):
-        models.load(base, device="cuda")
-
-
 @pytest.mark.parametrize("engine", ["transformer", "vlmm", None, 3])
 def test_an_unknown_engine_is_named(base, engine):
     with pytest.raises(ParameterError, match=r"engine is .*transformers"):
         models.load(base, engine)
-
-
-@pytest.mark.parametrize("name", ["nope", "/nope/nope", "./nope", "a/b/c", "", None, 5])
-def test_an_unknown_model_is_named(name):
-    with pytest.raises(ParameterError, match="model is"):
-        models.load(name)
-
-
-def test_a_folder_without_weights_is_one_sentence(base, tmp_path):
-    folder = tmp_path / "model"
-    shutil.copytree(base, folder)
-    (folder / "model.safetensors").unlink()
-    with pytest.raises(ParameterError, match=r"model is .*a model that loads") as error:
-        say(Engine(str(folder), dtype="float32"), ["x"], 1)
-    assert "\n" not in str(error.value)
 
 
 @pytest.mark.parametrize("name", ["model.safetensors", "config.json", "tokenizer.json"])
@@ -557,14 +470,6 @@ def test_a_damaged_file_is_one_sentence(base, tmp_path, name):
     with pytest.raises(ParameterError, match="model is") as error:
         used()
     assert "\n" not in str(error.value)
-
-
-@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
-def test_the_dtype_is_that_of_the_weights(base, dtype):
-    engine = Engine(base, dtype=dtype, device="cpu")
-    assert {str(weight.dtype) for weight in engine._model.parameters()} == {f"torch.{dtype}"}
-    assert engine.settings["dtype"] == dtype
-    assert say(engine, PROMPTS[:1], 3)[0].tokens
 
 
 def test_nothing_is_loaded_before_the_first_prompt(base, tmp_path):

@@ -13,7 +13,7 @@ import time
 from collections.abc import Sequence
 
 from rulerlib import commands
-from rulerlib.errors import RulerError, one_of, require
+from rulerlib.errors import ParameterError, RulerError, one_of
 from rulerlib.store import lock
 from rulerlib.sweep import run, servers
 from rulerlib.sweep.cells import disk_needed, outline
@@ -83,10 +83,9 @@ def _run(given: argparse.Namespace) -> int:
 def _serve(given: argparse.Namespace) -> int:
     sweep = Sweep.load(given.plan)
     server = sweep.plan.models[one_of("model", given.model, sweep.plan.models)].server
-    command = None if server is None else server.command
-    require(command, "model", given.model, "one whose server the plan starts by a command")
-    assert server is not None
-    assert command is not None
+    if server is None or server.command is None:
+        allowed_values = "one whose server the plan starts by a command"
+        raise ParameterError("model", given.model, allowed_values)
     jobs = [job for job in sweep.jobs if job.model == given.model]
 
     def needed() -> bool | None:
@@ -95,7 +94,7 @@ def _serve(given: argparse.Namespace) -> int:
         return any(lock.holder(sweep.mark(job)) for job in jobs)
 
     log = sweep.folder / "logs" / f"server-{given.model}.log"
-    servers.serve(command, sweep.address(given.model), log, server.wait_minutes, needed)
+    servers.serve(server.command, sweep.address(given.model), log, server.wait_minutes, needed)
     return 0
 
 

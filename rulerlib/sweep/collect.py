@@ -15,7 +15,6 @@ so that a sweep of thousands needs no more memory than one.
 from __future__ import annotations
 
 import csv
-import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -125,8 +124,6 @@ def _row(sweep: Sweep, cell: PlannedCell, rows: Sequence[Mapping[str, Any]]) -> 
     contexts = [("", row["index"]) if row["context_id"] is None else row["context_id"]
                 for row in primary]  # fmt: skip
     mean = clustered([row["value"] for row in primary], contexts)
-    with sweep.answers(cell).open("rb") as file:
-        sha256 = hashlib.file_digest(file, "sha256").hexdigest()
     return {
         **{name: getattr(cell, name) for name in _CELL},
         "n": mean.n, "measure": primary[0]["measure"], "mean": mean.mean,
@@ -137,7 +134,6 @@ def _row(sweep: Sweep, cell: PlannedCell, rows: Sequence[Mapping[str, Any]]) -> 
         **{f"{phase}_seconds": cost.get("seconds", {}).get(phase, 0) for phase in PHASES},
         **{f"{kind}_tokens": cost.get("tokens", {}).get(kind, 0) for kind in _TOKENS},
         **{name: cost.get(name, 0) for name in _PEAKS},
-        "pred_sha256": sha256,
     }  # fmt: skip
 
 

@@ -205,7 +205,12 @@ def test_a_wrong_key_is_known_before_anything_is_asked(serve):
 
 def test_so_many_requests_at_a_time(serve):
     server = serve(seconds=0.02)
-    assert len(list(load(server, concurrency=3).generate(asked(12)))) == 12
+    pulled = []
+    requests = (pulled.append(request) or request for request in asked(12))
+    going = load(server, concurrency=3).generate(requests)
+    next(going)
+    assert len(pulled) == 3
+    assert len(list(going)) == 11
     assert server.most == 3
 
 

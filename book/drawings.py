@@ -126,17 +126,19 @@ class Drawing:
 
 
 def protocol() -> Drawing:
-    """Draw the three processes and what passes between them."""
+    """Draw the two processes and what passes between them."""
     drawing = Drawing(
         "protocol", 265, "Teach, replay, test",
-        "Three processes, one after the other. Teach gets the facts of an episode and writes a"
-        " store on disk. Replay opens the store and rehearses. Test opens the store, is given the"
-        " question alone, recalls texts, and puts these and the question into the prompt of the"
-        " reader, which answers. Only the store passes from one process to the next. Right answers"
-        " are seen by the scoring alone.",
+        "Two processes, one after the other. The first teaches the facts of an episode, which a"
+        " store on disk keeps, and opens the store anew to rehearse. The second opens the store, is"
+        " given the question alone, recalls texts, and puts these and the question into the prompt"
+        " of the reader, which answers. Only the store passes from one process to the next. Right"
+        " answers are seen by the scoring alone.",
     )  # fmt: skip
-    for x, name in ((10, "teach"), (205, "replay"), (400, "test")):
-        drawing.box(x, 62, 130, 62, f"*{name}\na process")
+    for x, words in (
+        (10, "*teach\na process"), (205, "*replay\nopened anew"), (400, "*test\na process"),
+    ):  # fmt: skip
+        drawing.box(x, 62, 130, 62, words)
     drawing.text(75, 16, "facts, in order", accent="one")
     drawing.arrow((75, 28), (75, 60), accent="one")
     drawing.text(465, 16, "the question alone", accent="two")

@@ -27,7 +27,7 @@ from rulerlib.store import files
 if TYPE_CHECKING:
     import pandas as pd
 
-TABLES = ("scores", "floors", "stores", "fates", "compared", "targets", "ways", "capacity")
+TABLES = ("scores", "floors", "stores", "fates", "compared", "ways", "capacity")
 
 # What stands beside the answers of each run.
 SETTINGS = "*.settings.json"
@@ -72,7 +72,6 @@ def tabulate(rows: pd.DataFrame, weights: Sequence[str] = ()) -> dict[str, pd.Da
         "stores": memory.store_table(matrix, by),
         "fates": memory.fates(matrix, by),
         "compared": memory_pairs.compared(matrix, by=by),
-        "targets": memory_pairs.targets(matrix),
         "ways": memory.routes(matrix, by),
         "capacity": memory.capacity(rows),
         ABOUT: pd.DataFrame(told.items(), columns=["name", "value"]),

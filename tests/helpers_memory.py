@@ -15,7 +15,6 @@ import json
 import multiprocessing
 import signal
 import sqlite3
-from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, ClassVar
@@ -26,9 +25,8 @@ from helpers_store import die_at
 from conftest import CHAT_TEMPLATE
 from rulerlib import models
 from rulerlib.memory import running
-from rulerlib.memory.running import STEPS
 from rulerlib.memory.suites import Recipe
-from rulerlib.memory.work import COST, METRICS, REPLAY, TABLE, TEACHING, TELEMETRY, Work, expand
+from rulerlib.memory.work import METRICS, TABLE, TEACHING, TELEMETRY, Work, expand
 from rulerlib.models import Generation, Request
 from rulerlib.samples import read_object
 from rulerlib.tokens import Words
@@ -100,12 +98,12 @@ def matrix(root: Path, **given: Any) -> list[Work]:
     return expand(root=str(root), **given)
 
 
-def taught(works: list[Work], *names: str) -> tuple[str, ...]:
-    """Do steps of some work in this process, all where none is named; return what stopped it."""
-    stopped: dict[str, None] = {}
-    for name in names or STEPS:
-        stopped |= dict.fromkeys(running.step(works, name))
-    return tuple(stopped)
+def taught(works: list[Work], ask: bool = True) -> tuple[str, ...]:
+    """Teach and ask some work in this process; return what stopped it."""
+    stopped = {job: sentence for job, sentence in running.taught(works) if sentence}
+    if ask:
+        running.ask(works, stopped)
+    return tuple(dict.fromkeys(stopped.values()))
 
 
 def rows(job: Work) -> list[dict[str, str]]:
@@ -125,31 +123,30 @@ def metrics(job: Work) -> dict[str, Any]:
 
 
 def shoot(plain: list[dict[str, Any]], root: str, every: int) -> None:
-    """Do all steps of some work in processes that are shot, each later than the one before.
+    """Do some work in processes that are shot, each later than the one before.
 
     Each finds what the one before it left. Called in a process that has nothing but one thread,
-    which can be forked; prints how many were shot in each step.
+    which can be forked; prints how many were shot.
     """
-    forked, shots = multiprocessing.get_context("fork"), Counter[str]()
-    for name in STEPS:
-        for step in itertools.count(2, every):
-            process = forked.Process(target=_stepping, args=(plain, name, step, Path(root)))
-            process.start()
-            process.join(120)
-            if process.exitcode == 0:
-                break
-            assert process.exitcode == -signal.SIGKILL
-            shots[name] += 1
-    print(json.dumps(shots))
+    forked, shots = multiprocessing.get_context("fork"), 0
+    for step in itertools.count(2, every):
+        process = forked.Process(target=_stepping, args=(plain, step, Path(root)))
+        process.start()
+        process.join(120)
+        if process.exitcode == 0:
+            break
+        assert process.exitcode == -signal.SIGKILL
+        shots += 1
+    print(shots)
 
 
-def _stepping(plain: list[dict[str, Any]], name: str, step: int, root: Path) -> None:
-    """What such a process does: one step of the work, until it opens its n-th file."""
+def _stepping(plain: list[dict[str, Any]], step: int, root: Path) -> None:
+    """What such a process does: the work, until it opens its n-th file."""
     student = Student(root)
     models.load = lambda *_, **__: student  # type: ignore[assignment]
     die_at(step, root)
     with contextlib.redirect_stdout(io.StringIO()):
-        stopped = running.step([Work(**values) for values in plain], name)
+        stopped = taught([Work(**values) for values in plain])
     assert not stopped, stopped
 
 
@@ -157,8 +154,8 @@ def kept(folder: Path) -> dict[str, Any]:
     """All that a run left below a folder, without what was measured by a clock."""
     found: dict[str, Any] = {}
     for path in sorted(folder.rglob("*")):
-        if path.suffix == ".lock" or path.name == COST:
-            # Of a process that was shot; it locks nothing any more. And what a clock measured.
+        if path.suffix == ".lock":
+            # Of a process that was shot; it locks nothing any more.
             continue
         name = path.relative_to(folder).as_posix()
         if path.suffix == ".sqlite":
@@ -173,7 +170,7 @@ def kept(folder: Path) -> dict[str, Any]:
     return found
 
 
-CLOCKED = (TEACHING, REPLAY, TELEMETRY, METRICS)
+CLOCKED = (TEACHING, TELEMETRY, METRICS)
 """The files that say how long something took."""
 
 

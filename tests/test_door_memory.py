@@ -109,7 +109,7 @@ def test_its_settings_and_its_source_are_part_of_its_name(student, tmp_path, mon
     changed = presets.load(path, {"shortest": 4})
     assert changed.short == f"{first.short}-shortest_4"
     (job,) = matrix(tmp_path / "runs", preset_names=[path])
-    taught([job], "teach")
+    taught([job], ask=False)
     monkeypatch.setattr(packages, "source_hash", lambda name: "0123")
     assert presets.load(path).short != first.short
     # And where the short hashes are the same by chance, what was taught says it.

@@ -23,8 +23,6 @@ from rulerlib import models
 from rulerlib.errors import ParameterError, RulerError
 from rulerlib.memory import running
 from rulerlib.memory.work import expand
-from rulerlib.store.lock import alone
-from rulerlib.sweep import memories
 from rulerlib.sweep.__main__ import main
 from rulerlib.sweep.collect import NOTEBOOKS, _memories, collect
 from rulerlib.sweep.run import run
@@ -47,12 +45,7 @@ def student(tmp_path, monkeypatch):
     made = Pupil(tmp_path, limit=8192)
     monkeypatch.setattr(models, "load", lambda *_, **__: made)
 
-    def child(works, name, primary_em, progress):
-        running.step(works, name, primary_em)
-        progress.advance(0)
-
-    monkeypatch.setattr(running, "_start", child)
-    monkeypatch.setattr(memories, "PAUSE", 0.01)
+    monkeypatch.setattr(running, "taught_elsewhere", running.taught)
     return made
 
 
@@ -174,13 +167,13 @@ def test_a_process_that_is_killed_is_one_sentence(student, tmp_path, monkeypatch
     memory = {"presets": PRESETS, "suites": ["episodic"], "sizes": [2]}
     sweep = planned(tmp_path, lengths=[512], memory=memory)
 
-    def killed(works, name, *_):
-        raise RulerError(f"The process of the step '{name}' ended with exit code -9.")
+    def killed(works):
+        raise RulerError("The process that teaches ended with exit code -9.")
 
     with monkeypatch.context() as patched:
-        patched.setattr(running, "_start", killed)
+        patched.setattr(running, "taught_elsewhere", killed)
         assert main(["run", str(tmp_path)]) == 1
-    assert capsys.readouterr().err.count("failed once: The process of the step 'teach' ended") == 2
+    assert capsys.readouterr().err.count("failed once: The process that teaches ended") == 2
     assert main(["run", str(tmp_path)]) == 0
     assert not status(sweep).unfinished
 
@@ -203,26 +196,6 @@ def test_a_full_disk_ends_the_job_with_one_sentence(student, tmp_path, monkeypat
     assert main(["run", str(tmp_path)]) == 0
     assert not status(sweep).unfinished
     assert not [*tmp_path.rglob("*.unfinished")]
-
-
-def test_who_comes_second_waits_for_what_a_model_finds_surprising(student, tmp_path, capsys):
-    memory = {"presets": "memory/hei_nw", "suites": "semantic", "sizes": [2]}
-    sweep = planned(tmp_path, lengths=[512], memory=memory)
-    (job,) = sweep.jobs
-    (work,) = sweep.plan.memory.works(sweep.plan.models["one"], ["da"], [512], [7], sweep.root)
-    waited = []
-    lock = alone(work.surprise_path)
-    lock.__enter__()
-
-    def pause(seconds):
-        waited.append(seconds)
-        lock.__exit__(None, None, None)
-
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(memories.time, "sleep", pause)
-        assert run(sweep, job).answered == 1
-    assert len(waited) == 1
-    assert "Waiting: " in capsys.readouterr().err
 
 
 def test_a_report_has_the_parameters_of_the_notebook(student, tmp_path):
@@ -249,12 +222,11 @@ def test_a_report_has_the_parameters_of_the_notebook(student, tmp_path):
 BAD = [
     ({}, "memory.presets is None, but must be given."),
     ({"presets": "rga"}, "preset is 'rga', but must be one of"),
-    ({"presets": []}, "presets is [], but must be a list with at least one entry."),
-    ({"presets": ["rag", "rag"]}, "presets is 'rag', but must be given once."),
+    ({"presets": []}, "presets is [], but must be one or several"),
+    ({"presets": ["rag", "rag"]}, "presets is ['rag', 'rag'], but must be a list without repetit"),
     ({"presets": "rag", "suite": "episodic"}, "(did you mean 'suites'?)"),
     ({"presets": "rag", "suites": ["episodik"]}, "(did you mean 'episodic'?)"),
     ({"presets": "rag", "sizes": [0]}, "size is 0, but must be a whole number, at least 1."),
-    ({"presets": "rag", "sizes": 4}, "sizes is 4, but must be a list with at least one entry."),
     ({"presets": "rag", "profiles": ["esay"]}, "(did you mean 'easy'?)"),
     ({"presets": "rag", "knobs": {"fact": 2}}, "(did you mean 'facts'?)"),
     ({"presets": "rag", "changes": {"gat": 2}}, "setting is 'gat'"),

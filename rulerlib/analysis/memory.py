@@ -38,7 +38,7 @@ RECALLS = ("recall_at_1", "recall_at_5", "recall_at_10")
 
 PERCENT = (
     *MEASURES, *DIAGNOSTICS, *RECALLS, "in_prompt", "reader", "oracle", "leaked", "constant",
-    "chance", "baseline", "difference", "valid", "success", "value", "target",
+    "chance", "baseline", "difference", "valid", "success",
 )  # fmt: skip
 """Columns of these tables that are shares, for `rulerlib.show.table`."""
 

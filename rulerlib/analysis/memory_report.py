@@ -7,29 +7,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from functools import cached_property
 from typing import Any, Self
 
 import pandas as pd
 
-from rulerlib import languages, show
+from rulerlib import show
 from rulerlib.analysis import memory_rows
 from rulerlib.analysis.memory import CAPACITY
-from rulerlib.analysis.scores import NameList, wanted
-from rulerlib.errors import dictionary, one_of, require, whole_number
-from rulerlib.fields import home, listed, notebook_parameters
-from rulerlib.memory import measuring, presets, running, work
+from rulerlib.errors import dictionary, one_of, require
+from rulerlib.fields import home, notebook_parameters
+from rulerlib.memory import measuring, running, work
 from rulerlib.memory.running import RunReport
 from rulerlib.memory.suites import SUITES
-from rulerlib.memory.work import Work, expand
+from rulerlib.memory.work import Values, Work, expand, values_of
 from rulerlib.show import Html
 from rulerlib.store import answers
-
-NumberList = int | str | Sequence[int]
-"""A number, or several: a list, or a text with commas between them."""
-
 
 # What all pieces of work have in common.
 _OF_ALL = ("model", "engine", "engine_options", "length", "profile", "probes")
@@ -42,7 +37,7 @@ class MemoryReport:
     Parameters
     ----------
     suites, presets
-        NameList, or ``"all"``.
+        Names, or ``"all"``.
     sizes, seeds
         How many episodes each set has, and which sets.
     language
@@ -65,11 +60,11 @@ class MemoryReport:
         If a language lacks its wording, or a preset cannot be read.
     """
 
-    suites: NameList = "all"
-    presets: NameList = "all"
-    sizes: NumberList = 50
-    seeds: NumberList = 1337
-    language: NameList = "da"
+    suites: Values = "all"
+    presets: Values = "all"
+    sizes: Values = 50
+    seeds: Values = 1337
+    language: Values = "da"
     model: str = "lille"
     engine: str = "transformers"
     engine_options: Mapping[str, Any] = field(default_factory=dict)
@@ -78,7 +73,7 @@ class MemoryReport:
     probes: int = 1
     knobs: Mapping[str, Any] = field(default_factory=dict)
     changes: Mapping[str, Any] = field(default_factory=dict)
-    facts: NumberList = ()
+    facts: Values = ()
     facts_size: int = 50
     primary_em: str = "norm"
     output: str = "runs/memory"
@@ -108,11 +103,7 @@ class MemoryReport:
     @cached_property
     def works(self) -> list[Work]:
         """All pieces of work but those of the curve, those on one set of episodes together."""
-        return self._expanded(
-            _all("suites", self.suites, [*SUITES]),
-            _numbers("sizes", self.sizes),
-            dictionary("knobs", self.knobs, '{"facts": 50}'),
-        )
+        return self._expanded(self.suites, self.sizes, self.knobs)
 
     @cached_property
     def curve(self) -> list[Work]:
@@ -121,27 +112,18 @@ class MemoryReport:
         knobs = dictionary("knobs", self.knobs, "{}")
         knobs = {name: value for name, value in knobs.items() if name in usual}
         works = []
-        for number in _numbers("facts", self.facts):
+        for number in values_of("facts", self.facts) if self.facts not in ((), [], "") else ():
             # As many as the suite has anyway are no change of it, and no work of their own.
             changed = number != usual["facts"] or self.profile != "default"
             facts = {"facts": number} if changed else {}
-            works += self._expanded([CAPACITY], [self.facts_size], {**knobs, **facts})
+            works += self._expanded(CAPACITY, self.facts_size, {**knobs, **facts})
         return works
 
-    def _expanded(
-        self, suites: list[str], sizes: list[int], knobs: Mapping[str, Any]
-    ) -> list[Work]:
+    def _expanded(self, suites: Values, sizes: Values, knobs: Mapping[str, Any]) -> list[Work]:
         return expand(
-            _all("presets", self.presets, presets.NAMES),
-            suites,
-            sizes,
-            _numbers("seeds", self.seeds),
-            _all("language", self.language, languages.available()),
-            knobs,
-            dictionary("changes", self.changes, '{"gate": False}'),
-            root=str(home() / self.output),
-            **{name: getattr(self, name) for name in _OF_ALL},
-        )
+            self.presets, suites, sizes, self.seeds, self.language, knobs, self.changes,
+            root=str(home() / self.output), **{name: getattr(self, name) for name in _OF_ALL},
+        )  # fmt: skip
 
     def example(self, suite: str | None = None) -> Html:
         """Return the first episode of a suite, with its first question.
@@ -204,17 +186,3 @@ class MemoryReport:
     def _first(self, suite: str | None) -> Work:
         first = {job.suite: job for job in reversed(self.works)}
         return first[one_of("suite", suite or self.works[0].suite, first)]
-
-
-def _all(parameter: str, names: NameList, every: Sequence[str]) -> list[str]:
-    """Return names as a list; ``all`` and None stand for every one."""
-    given = wanted(parameter, names)
-    return [*every] if given in (None, ["all"]) else list(given or ())
-
-
-def _numbers(parameter: str, given: NumberList) -> list[int]:
-    """Return whole numbers as a list, also those of a text such as ``"50, 200"``."""
-    if isinstance(given, str):
-        given = [int(part) if part.isdecimal() else part for part in listed(given)]  # type: ignore[misc]
-    numbers = list(given) if isinstance(given, (list, tuple)) else [given]
-    return [whole_number(parameter, number, 0) for number in numbers]

@@ -6,9 +6,8 @@ Below the folder of the runs each one has left ``metrics.csv``, a row for a ques
 
 from __future__ import annotations
 
-import csv
-import io
 import json
+import math
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -20,6 +19,7 @@ from rulerlib.analysis.tables import groups_of, nothing, with_ends
 from rulerlib.errors import DataError, require, shortened
 from rulerlib.escaping import of_cell
 from rulerlib.intervals import clustered
+from rulerlib.memory.measuring import COLUMNS
 from rulerlib.memory.presets import NAMES
 from rulerlib.memory.suites import SUITES
 
@@ -29,22 +29,6 @@ TEXTS = (
 )  # fmt: skip
 """The columns of ``metrics.csv`` that hold texts, whatever these look like."""
 
-WHOLE = ("size", "seed", "probe", "index")
-"""The columns that hold whole numbers."""
-
-SHARES = (
-    "em", "em_raw", "em_norm", "f1", "overlong", "format_violation", "answerable", "refused",
-    "recall_at_1", "recall_at_5", "recall_at_10", "rr", "in_prompt", "leaked", "constant", "chance",
-    "valid", "success",
-)  # fmt: skip
-"""The columns that hold numbers from 0 to 1; an empty field is one that cannot be said."""
-
-NUMBERS = (
-    "pred_len", "gold_len", "needed", "taught", "recalled", "latency_ms", "prompt_tokens", "cut",
-    "steps_over",
-)  # fmt: skip
-"""The columns that hold other numbers."""
-
 BY = ("model", "language", "suite", "size", "preset")
 """What is averaged separately where nothing else is asked for."""
 
@@ -52,7 +36,9 @@ BY = ("model", "language", "suite", "size", "preset")
 _VARYING = ("profile", "knobs", "changes", "length", "engine")
 
 _OF_RUN = ("knobs", "changes", "length", "engine", "asked")
-_COLUMNS = (*TEXTS, *WHOLE, *SHARES, *NUMBERS, *_OF_RUN, "unit")
+_COLUMNS = (*COLUMNS, *_OF_RUN, "unit")
+
+_WHOLE = ("size", "seed", "probe", "index")
 
 # What makes two rows the same question.
 QUESTION = ("suite", "language", "profile", "knobs", "seed", "episode", "probe")
@@ -147,37 +133,14 @@ def _named(values: Any) -> str:
 
 
 def _questions(path: Path) -> pd.DataFrame:
-    """Return a table of questions, which has all columns, its numbers read."""
-
-    def damaged(what: object) -> DataError:
-        return DataError(f"{path}: damaged ({what}).")
-
+    """Return a table of questions, which has all columns, its numbers read; empty ones are NaN."""
+    numbers = {name: float for name in COLUMNS if name not in TEXTS}
     try:
-        head, *rows = csv.reader(io.StringIO(paths.read_text(path)), strict=True)
-    except OSError as error:
-        raise DataError(f"{path}: cannot be read ({error.strerror or error}).") from error
-    except (ValueError, csv.Error) as error:
-        raise damaged(error) from error
-    for number, row in enumerate(rows, 1):
-        if len(row) != len(head):
-            raise damaged(f"question {number} has {len(row)} fields of {len(head)}")
-    table = pd.DataFrame([[of_cell(text) for text in row] for row in rows], columns=head)
-    for name in (*TEXTS, *WHOLE, *SHARES, *NUMBERS):
-        if name not in head:
-            raise damaged(f"it has no column '{name}'")
-        if name in TEXTS:
-            continue
-        values = pd.to_numeric(table[name], errors="coerce").astype(float)
-        wrong = values.isna() & (table[name] != "")
-        if name in WHOLE:
-            wrong |= values.isna() | (values % 1 != 0)
-        if name in SHARES:
-            wrong |= (values < 0) | (values > 1)
-        if wrong.any():
-            place = int(wrong.argmax())
-            raise damaged(f"question {place + 1}: {name} is {shortened(table[name][place])}")
-        table[name] = values.astype(int) if name in WHOLE else values
-    return table
+        table = pd.read_csv(path, dtype=str, keep_default_na=False)[[*COLUMNS]]
+        table = table.replace(dict.fromkeys(numbers, ""), math.nan).astype(numbers)
+        return table.astype(dict.fromkeys(_WHOLE, int)).assign(answer=table["answer"].map(of_cell))
+    except (OSError, ValueError, KeyError) as error:
+        raise DataError(f"{path}: damaged ({' '.join(str(error).split())}).") from error
 
 
 # --- Groups and means -------------------------------------------------------------------------

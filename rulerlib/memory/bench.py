@@ -12,23 +12,12 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
-from typing import Any
 
-from rulerlib import commands, fields, languages, samples
-from rulerlib.errors import RulerError, require
+from rulerlib import commands, fields, samples
+from rulerlib.errors import RulerError
 from rulerlib.memory import presets, running
-from rulerlib.memory.running import Estimate
 from rulerlib.memory.suites import PROFILES, SUITES
 from rulerlib.memory.work import METRICS, SEEDS, SIZES, TABLE, Work, expand
-
-
-def listed(parameter: str, text: str, names: Sequence[str] = ()) -> list[Any]:
-    """Return what stands between commas; ``all`` stands for all ``names``."""
-    if names and text.strip() == "all":
-        return [*names]
-    parts = fields.listed(text)
-    require(parts, parameter, text, "one or several, with commas between them")
-    return parts if names else [fields.value(part) for part in parts]
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -62,45 +51,17 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def works_of(given: argparse.Namespace) -> list[Work]:
-    """Return the work that a command line asks for.
-
-    Raises
-    ------
-    ParameterError, DataError
-        As `rulerlib.memory.work.expand`.
-    """
-    return expand(
-        listed("presets", given.presets, presets.NAMES),
-        listed("suites", given.suites, [*SUITES]),
-        listed("sizes", given.sizes),
-        listed("seeds", given.seeds),
-        listed("language", given.language, languages.available()),
-        fields.settings("knob", given.knob, "facts=50"),
-        fields.settings("set", given.set, "k=3"),
-        model=given.model,
-        engine=given.engine,
-        engine_options=fields.settings("engine-option", given.engine_option, "dtype=float32"),
-        length=fields.value(given.length),
-        profile=given.profile,
-        probes=fields.value(given.probes),
-        root=given.root,
-    )
-
-
-def planned(works: Sequence[Work], estimates: Sequence[Estimate]) -> str:
+def planned(works: Sequence[Work]) -> str:
     """Return a line for each piece of work, and their sums, as a text."""
-    head = ("preset", "language", "suite", "questions", "facts", "tokens, about", "file")
+    head = ("preset", "language", "suite", "questions", "facts", "file")
+    facts = [job.size * len(job.first.facts) for job in works]
     rows = [
-        (f"{job.asked:,}", f"{estimate.facts:,}", f"{estimate.tokens:,}", str(job.file(TABLE)))
-        for job, estimate in zip(works, estimates, strict=True)
+        (f"{job.asked:,}", f"{taught:,}", str(job.file(TABLE)))
+        for job, taught in zip(works, facts, strict=True)
     ]
     done = sum(job.file(METRICS).exists() for job in works)
-    questions, tokens = (
-        sum(job.asked for job in works),
-        sum(estimate.tokens for estimate in estimates),
-    )
-    total = f"{len(works)} runs ({done} finished), {questions:,} questions, about {tokens:,} tokens"
+    questions = sum(job.asked for job in works)
+    total = f"{len(works)} runs ({done} finished), {questions:,} questions, {sum(facts):,} facts"
     return f"{_aligned(head, works, rows)}\n{total}"
 
 
@@ -141,9 +102,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     given = _parser().parse_args(arguments)
     try:
-        works = works_of(given)
+        works = expand(
+            given.presets, given.suites, given.sizes, given.seeds, given.language,
+            fields.settings("knob", given.knob, "facts=50"),
+            fields.settings("set", given.set, "k=3"),
+            model=given.model, engine=given.engine, length=fields.value(given.length),
+            engine_options=fields.settings("engine-option", given.engine_option, "dtype=float32"),
+            profile=given.profile, probes=fields.value(given.probes), root=given.root,
+        )  # fmt: skip
         if given.dry_run:
-            print(planned(works, running.check(works)))
+            running.check(works)
+            print(planned(works))
             return 0
         report = running.run(works, given.primary_em)
     except RulerError as error:

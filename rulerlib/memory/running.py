@@ -1,57 +1,44 @@
-"""Running work: teach, replay and test, each in a process of its own, and what stopped them.
+"""Running work: it is taught in one process and asked in another, and what stopped it is told.
 
 All that can be known before anything is taught is checked first (`check`). What stops one piece of
-work stops no other: it is written down beside it, as ``stopped.json``, and tried again by the next
-run. Teaching, replay and asking are three processes, one after the other, between which nothing
-passes but files.
+work stops no other, and is tried again by the next run. A process of its own teaches and rehearses;
+this one asks, so that nothing passes from one to the other but files.
 """
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from rulerlib import models, samples
-from rulerlib.errors import BusyError, ParameterError, RulerError, one_of, require
+from rulerlib import models
+from rulerlib.errors import ParameterError, RulerError, one_of, require
 from rulerlib.memory import asking, measuring, teaching, work
 from rulerlib.memory.presets import ASKED
 from rulerlib.memory.prompting import asked
 from rulerlib.memory.work import Work
-from rulerlib.metering import Meter, Metered, added
+from rulerlib.metering import Meter, Metered
 from rulerlib.models import Model
 from rulerlib.progress import Progress
 from rulerlib.store import files
 from rulerlib.store.lock import alone
 
-STEPS = {"teach": 0.1, "replay": 0.02, "test": 1.0}
-"""What is done one after the other, and what a question counts on the bar in each step."""
+# What a question counts on the bar where its episode is taught; where it is asked it counts 1.
+_TEACHING = 0.1
 
-# What a line begins with in which a process says how far it is.
-_MARK = "rulerlib bar: "
+# What a line begins with in which the process that teaches says how far it is.
+_MARK = "rulerlib taught: "
 
-_CHILD = "import sys; from rulerlib.memory import running; running.child(*sys.argv[1:])"
+_CHILD = "from rulerlib.memory import running; running.child()"
 
-
-class Estimate(NamedTuple):
-    """What a piece of work takes, judged by its first episode.
-
-    Attributes
-    ----------
-    facts
-        How many are taught.
-    tokens
-        How many are read and generated, about.
-    """
-
-    facts: int
-    tokens: int
+Finish = Callable[[Work, str | None, dict[str, Any]], object]
+"""Told of each piece of work: what stopped it, if anything, and what it cost."""
 
 
 class RunReport(NamedTuple):
@@ -69,29 +56,28 @@ class RunReport(NamedTuple):
     notes: tuple[str, ...]
 
 
-Readers = dict[str, Model]
-"""The engines of some work, each made once."""
+class Readers(dict[str, Model]):
+    """The engines of some work, each made once."""
 
+    def of(self, job: Work) -> Model:
+        """Return the engine of a piece of work.
 
-def reader_of(job: Work, readers: Readers) -> Model:
-    """Return the engine of a piece of work.
-
-    Raises
-    ------
-    ParameterError, MissingExtraError
-        As `rulerlib.models.load`.
-    """
-    name = repr((job.model, job.engine, sorted(job.engine_options.items())))
-    if name not in readers:
-        readers[name] = job.reader()
-    return readers[name]
+        Raises
+        ------
+        ParameterError, MissingExtraError
+            As `rulerlib.models.load`.
+        """
+        name = repr((job.model, job.engine, sorted(job.engine_options.items())))
+        if name not in self:
+            self[name] = job.reader()
+        return self[name]
 
 
 # ---------------------------------------------------------------- before
 
 
-def check(works: Sequence[Work]) -> list[Estimate]:
-    """Check all work before the first is begun, and return what each takes.
+def check(works: Sequence[Work]) -> None:
+    """Check all work before the first is begun.
 
     Raises
     ------
@@ -102,15 +88,15 @@ def check(works: Sequence[Work]) -> list[Estimate]:
         If a tokenizer or a language pack cannot be read.
     """
     require(works, "works", works, "at least one")
-    readers, seen, estimates = Readers(), set[Path](), []
+    readers, folders = Readers(), set[Path]()
     surprised = dict[int, tuple[Work, Model]]()
     for job in works:
-        require(job.folder not in seen, "works", str(job), "left out, because it is there twice")
-        seen.add(job.folder)
-        model = reader_of(job, readers)
+        require(job.folder not in folders, "works", str(job), "left out, because it is there twice")
+        folders.add(job.folder)
+        model = readers.of(job)
         if job.settings.surprise == "reader" and not job.file(work.STORE).exists():
             surprised.setdefault(id(model), (job, model))
-        estimates.append(_estimate(job, model))
+        _check_room(job, model)
     for job, model in surprised.values():
         try:
             models.check_likelihoods(model)
@@ -118,40 +104,28 @@ def check(works: Sequence[Work]) -> list[Estimate]:
             # Of a preset nobody sees what it asks of a reader.
             name = error.parameter.replace("surprise", f"surprise of the preset {job.preset}")
             raise ParameterError(name, error.value, error.allowed) from error
-    return estimates
 
 
-def _estimate(job: Work, model: Model) -> Estimate:
-    """Return what a piece of work takes, judged by its first episode."""
-    frame, tokenizer = job.frame(model), model.tokenizer
-
-    def count(question: str) -> int:
-        put = asked(job.pack, question, ())
-        return tokenizer.count(frame.prompt(put.text, put.answer_prefix)) + frame.special
-
-    episode, answer = job.first, job.settings.max_new_tokens
-    shown = [f"{fact.text}\n" for fact in episode.facts[:100]]
-    fact = sum(tokenizer.counts(shown)) / len(shown)
-    alone = max(count(probe.text) for probe in episode.probes)
-    enough = f"at least {alone + answer}, what a question needs alone with its answer"
-    require(alone <= job.room, job.budget_name, job.budget, enough)
-    needed = max(len(probe.needs) for probe in episode.probes)
-    texts = {"none": 0, "all": len(episode.facts), "needed": needed}
-    brought = texts.get(job.settings.system, job.settings.settings.get("k", 5))
-    prompt = min(job.room, alone + fact * min(brought, len(episode.facts)))
-    return Estimate(job.size * len(episode.facts), round(job.asked * (prompt + answer)))
+def _check_room(job: Work, model: Model) -> None:
+    """Check that each question of the first episode has room without anything recalled."""
+    frame, answer = job.frame(model), job.settings.max_new_tokens
+    alone_put = [asked(job.pack, probe.text, ()) for probe in job.first.probes]
+    prompts = [frame.prompt(question.text, question.answer_prefix) for question in alone_put]
+    longest = max(model.tokenizer.counts(prompts)) + frame.special
+    enough = f"at least {longest + answer}, what a question needs alone with its answer"
+    require(longest <= job.room, job.budget_name, job.budget, enough)
 
 
-# ---------------------------------------------------------------- processes
+# ---------------------------------------------------------------- run
 
 
 def run(
     works: Sequence[Work],
     primary_em: str = "norm",
     quiet: bool = False,
-    progress: Progress | None = None,
+    finished: Finish = lambda *_: None,
 ) -> RunReport:
-    """Teach, rehearse and test, in three processes one after the other, with one bar for all.
+    """Teach in a process of its own, then ask, with one bar for all.
 
     Can be stopped at any time, and goes on where it was.
 
@@ -161,57 +135,79 @@ def run(
         Which exact match is the primary one, see `rulerlib.memory.measuring`.
     quiet
         Draw no bar.
-    progress
-        A bar to move on, in the unit of `weight`; None: a new one.
+    finished
+        Called with each piece of work that is not done yet, as soon as it is done or stopped.
 
     Raises
     ------
     RulerError
-        If a parameter of any cannot work, before anything is begun; or if a process ended in a way
-        that nobody foresaw.
+        If a parameter of any cannot work, before anything is begun; or if the process that teaches
+        ended in a way that nobody foresaw.
     """
     one_of("primary_em", primary_em, measuring.PRIMARIES)
     check(works)
     for root in dict.fromkeys(job.root for job in works):
         files.check_writable(Path(root).expanduser())
+    stopped = dict[Work, str]()
+    weight = (1 + _TEACHING) * sum(job.asked for job in works)
+    with Progress(weight, f"{len(works)} runs", quiet) as bar:
+        left = [job for job in works if not _is_done(job, primary_em)]
+        untaught = [job for job in left if job.settings.stores]
+        done = (1 + _TEACHING) * (sum(job.asked for job in works) - sum(job.asked for job in left))
+        done += _TEACHING * (sum(job.asked for job in left) - sum(job.asked for job in untaught))
+        bar.advance(done, measured=False)
+        # Nobody starts a process that has nothing to do.
+        for job, sentence in taught_elsewhere(untaught) if untaught else ():
+            if sentence is not None:
+                stopped[job] = sentence
+            bar.advance(_TEACHING * job.asked)
+        ask(left, stopped, primary_em, bar, finished)
     for job in works:
-        job.file(work.STOPPED).unlink(missing_ok=True)
-    with progress or Progress(weight(works), f"{len(works)} runs", quiet) as bar:
-        for name in STEPS:
-            # Nobody starts a process that has nothing to do.
-            left = [job for job in works if _is_left(job, name, primary_em)]
-            done = sum(job.asked for job in works) - sum(job.asked for job in left)
-            bar.advance(STEPS[name] * done, measured=False)
-            if left:
-                _start(left, name, primary_em, bar)
-    for job in works:
-        _check_oracle(job)
-    return RunReport(_stopped(works), tuple(_without_effect(works)))
+        _check_oracle(job, stopped)
+    return RunReport(_sentences(stopped), tuple(_without_effect(works)))
 
 
-def weight(works: Sequence[Work]) -> float:
-    """Return what some work counts on a bar."""
-    return sum(job.asked for job in works) * sum(STEPS.values())
-
-
-def _is_left(job: Work, name: str, primary_em: str) -> bool:
-    """Return whether a step has anything to do for a piece of work."""
+def _is_done(job: Work, primary_em: str) -> bool:
+    """Return whether a piece of work is measured; what is wrong with it is told when it is done."""
     try:
-        done = measuring.is_measured(job, primary_em)
+        return measuring.is_measured(job, primary_em)
     except RulerError:
-        # The process that does it says what is wrong.
-        return True
-    if done or name != "replay":
-        return not done
-    return job.settings.rehearses and not teaching.is_rehearsed(job)
+        return False
 
 
-def _start(works: Sequence[Work], name: str, primary_em: str, progress: Progress) -> None:
-    """Do a step in a process of its own, and move the bar as that process says."""
+def _stopped(job: Work, do: Callable[..., object], *arguments: Any) -> str | None:
+    """Do something with a piece of work that nobody else works on; return what stopped it."""
+    try:
+        with alone(job.file(work.METRICS)):
+            files.remove_leftovers(*(job.file(name) for name in work.FILES))
+            do(job, *arguments)
+    except RulerError as error:
+        return str(error)
+    return None
+
+
+# ---------------------------------------------------------------- teaching
+
+
+def taught(works: Sequence[Work]) -> Iterator[tuple[Work, str | None]]:
+    """Teach some work in this process; yield each piece with what stopped it."""
+    readers = Readers()
+    for job in works:
+        yield job, _stopped(job, teaching.teach, partial(readers.of, job))
+
+
+def taught_elsewhere(works: Sequence[Work]) -> Iterator[tuple[Work, str | None]]:
+    """Teach some work in a process of its own; yield each piece with what stopped it.
+
+    Raises
+    ------
+    RulerError
+        If that process ends in a way that nobody foresaw.
+    """
     # It finds what this one finds: a memory of one's own too.
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     with subprocess.Popen(
-        [sys.executable, "-c", _CHILD, name, primary_em],
+        [sys.executable, "-c", _CHILD],
         env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, encoding="utf-8",
     ) as process:  # fmt: skip
         assert process.stdin is not None
@@ -221,7 +217,8 @@ def _start(works: Sequence[Work], name: str, primary_em: str, progress: Progress
             process.stdin.close()
             for line in process.stdout:
                 if line.startswith(_MARK):
-                    progress.advance(*json.loads(line.removeprefix(_MARK)))
+                    place, sentence = json.loads(line.removeprefix(_MARK))
+                    yield works[place], sentence
                 else:
                     # Of an engine that is talkative.
                     sys.stderr.write(line)
@@ -233,137 +230,71 @@ def _start(works: Sequence[Work], name: str, primary_em: str, progress: Progress
             raise
     if code:
         raise RulerError(
-            f"The process of the step '{name}' ended with exit code {code}; the next run goes on"
-            " where it was."
+            f"The process that teaches ended with exit code {code}; the next run goes on where it"
+            " was."
         )
 
 
-def child(name: str, primary_em: str) -> None:
-    """Do a step of the work that stands on standard input, and say how far it is."""
+def child() -> None:
+    """Teach the work that stands on standard input, and say how far it is."""
     works = [Work(**values) for values in json.load(sys.stdin)]
-
-    def tell(weight: float, measured: bool = True) -> None:
-        print(_MARK + json.dumps([weight, measured]), flush=True)
-
-    step(works, name, primary_em, tell)
+    for place, (_, sentence) in enumerate(taught(works)):
+        print(_MARK + json.dumps([place, sentence]), flush=True)
 
 
-class _Told(Progress):
-    """A bar that tells somebody else how far it is, and knows how far it has moved."""
-
-    def __init__(self, tell: Callable[..., object]) -> None:
-        super().__init__(0, "", quiet=True)
-        self._tell, self.moved = tell, 0.0
-
-    def advance(self, weight: float, measured: bool = True) -> None:
-        """See `Progress`."""
-        self.moved += weight
-        self._tell(weight, measured)
+# ---------------------------------------------------------------- asking
 
 
-def step(
-    works: Sequence[Work], name: str, primary_em: str = "norm",
-    tell: Callable[..., object] = lambda *_, **__: None,
-) -> tuple[str, ...]:  # fmt: skip
-    """Do one step of some work in this process, and return what stopped some of it.
+def ask(
+    works: Sequence[Work], stopped: dict[Work, str], primary_em: str = "norm",
+    progress: Progress | None = None, finished: Finish = lambda *_: None,
+) -> None:  # fmt: skip
+    """Ask some work in this process and measure its answers; ``stopped`` gets what stopped any.
 
-    Parameters
-    ----------
-    name
-        One of `STEPS`.
-    tell
-        Called as `rulerlib.progress.Progress.advance` is.
+    What was stopped before, while it was taught, is not asked.
     """
-    readers = Readers()
-    if name == "test":
-        for job in works:
-            models.reserve(reader_of(job, readers), max(other.budget for other in works))
+    bar, readers = progress or Progress(0, "", quiet=True), Readers()
     for job in works:
-        _done(job, name, primary_em, readers, _Told(tell))
-    return _stopped(works)
+        models.reserve(readers.of(job), max(other.budget for other in works))
+    for job in works:
+        meter, before = Meter(), bar.done
+        if job not in stopped:
+            with meter.phase("making"):
+                model = Metered(readers.of(job), meter)
+                sentence = _stopped(job, _ask_and_measure, model, primary_em, bar)
+            if sentence is not None:
+                stopped[job] = sentence
+        bar.advance(job.asked - (bar.done - before), measured=False)
+        finished(job, stopped.get(job), meter.measured())
 
 
-def _done(job: Work, name: str, primary_em: str, readers: Readers, progress: _Told) -> None:
-    """Do one step of one piece of work, and write down what stopped it."""
-    whole, steps, before = STEPS[name] * job.asked, [*STEPS], stopped(job).get("step")
-    if before in steps and steps.index(before) < steps.index(name):
-        progress.advance(whole, measured=False)
-        return
-    path = job.file(work.STOPPED)
-    path.unlink(missing_ok=True)
-    try:
-        if not measuring.is_measured(job, primary_em):
-            with alone(job.file(work.METRICS)), _metered(job) as meter:
-                files.remove_leftovers(*(job.file(file) for file in work.FILES))
-                _do(job, name, primary_em, readers, progress, meter)
-    except RulerError as error:
-        busy = isinstance(error, BusyError)
-        files.write_object(path, {"step": name, "sentence": str(error), "busy": busy})
-    progress.advance(whole - progress.moved, measured=name != "test")
-
-
-@contextlib.contextmanager
-def _metered(job: Work) -> Iterator[Meter]:
-    """Count what is done within, and add it to what the piece of work has cost before."""
-    meter, path = Meter(), job.file(work.COST)
-    try:
-        yield meter
-    finally:
-        # What cannot be written is no reason to stop, nor is it one to hide the real one.
-        with contextlib.suppress(RulerError):
-            before = samples.read_object(path) if path.exists() else {}
-            files.write_object(path, added(before, meter.measured()), lasting=False)
-
-
-def _do(
-    job: Work, name: str, primary_em: str, readers: Readers, progress: Progress, meter: Meter
-) -> None:
-    """Do one step of one piece of work."""
-    if name != "replay":
-        with meter.phase("loading"):
-            reader_of(job, readers)
-    with meter.phase("making"):
-        if name == "teach":
-            # What cannot be asked is not taught.
-            job.frame(reader_of(job, readers))
-            teaching.teach(job, lambda: reader_of(job, readers))
-        elif name == "replay":
-            teaching.replay(job)
-        else:
-            asking.ask(job, Metered(reader_of(job, readers), meter), progress)
-            measuring.measure(job, primary_em)
+def _ask_and_measure(job: Work, model: Model, primary_em: str, progress: Progress) -> None:
+    asking.ask(job, model, progress)
+    measuring.measure(job, primary_em)
 
 
 # ---------------------------------------------------------------- what came of it
 
 
-def stopped(job: Work) -> dict[str, Any]:
-    """Return what stopped a piece of work: ``step``, ``sentence`` and ``busy``; or nothing."""
-    path = job.file(work.STOPPED)
-    return samples.read_object(path) if path.exists() else {}
-
-
-def _stopped(works: Sequence[Work]) -> tuple[str, ...]:
+def _sentences(stopped: dict[Work, str]) -> tuple[str, ...]:
     """Return each reason once, with the first piece of work that it stopped, and how many more."""
-    by_reason: dict[object, list[Work]] = {}
-    for job in works:
-        if sentence := stopped(job).get("sentence"):
-            by_reason.setdefault(sentence, []).append(job)
+    by_reason: dict[str, list[Work]] = {}
+    for job, sentence in stopped.items():
+        by_reason.setdefault(sentence, []).append(job)
     return tuple(
         f"{jobs[0]}{f' and {len(jobs) - 1} more' if len(jobs) > 1 else ''}: {sentence}"
         for sentence, jobs in by_reason.items()
     )
 
 
-def _check_oracle(job: Work) -> None:
-    """Write down where a finished memory is above its oracle by more than chance allows."""
+def _check_oracle(job: Work, stopped: dict[Work, str]) -> None:
+    """Note where a finished memory is above its oracle by more than chance allows."""
     oracle = replace(job, preset="oracle", changes=_of_asking(job))
     if job.settings.stores and _are_measured(job, oracle):
         try:
             measuring.check_below(job.settings.short, measuring.rows(oracle), measuring.rows(job))
         except RulerError as error:
-            values = {"step": "compare", "sentence": str(error)}
-            files.write_object(job.file(work.STOPPED), values)
+            stopped[job] = str(error)
 
 
 def _are_measured(*works: Work) -> bool:

@@ -22,9 +22,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from rulerlib import checkpoints, languages, models, paths
+from rulerlib import checkpoints, fields, models, paths
+from rulerlib import languages as packs
 from rulerlib.errors import dictionary, one_of, require
-from rulerlib.fields import check_fields
 from rulerlib.languages import Language
 from rulerlib.memory import presets
 from rulerlib.memory.presets import Preset
@@ -33,15 +33,17 @@ from rulerlib.prompts import Frame
 from rulerlib.store.cell import Cell
 from rulerlib.tasks.episodes import Episode, Probe
 
+Values = Any
+"""A value or several: a list, or a text with commas between them."""
+
 SIZES, SEEDS = (50, 200, 1000), (1337, 2025, 4242)
 """The sizes and the seeds of the whole matrix."""
 
-STORE, REHEARSED = "store", "rehearsed"
-"""The folder of a memory system as it was taught, and as it was when facts had been rehearsed."""
+STORE = "store"
+"""The folder of a memory system as it was taught."""
 
-FILES = TEACHING, REPLAY, TELEMETRY, METRICS, TABLE, STOPPED, COST = (
-    "teaching.json", "replay.json", "telemetry.json", "metrics.json", "metrics.csv",
-    "stopped.json", "cost.json",
+FILES = TEACHING, TELEMETRY, METRICS, TABLE = (
+    "teaching.json", "telemetry.json", "metrics.json", "metrics.csv",
 )  # fmt: skip
 """The files in the folder of a piece of work."""
 
@@ -95,7 +97,7 @@ class Work:
         _ = self.recipe
         # As they are meant: what the preset has already is no change.
         object.__setattr__(self, "changes", dict(self.settings.changes))
-        check_fields(self)
+        fields.check_fields(self)
         checkpoints.checked(self.model, self.engine)
         paths.named("root", self.root, "the name of a folder")
 
@@ -118,7 +120,7 @@ class Work:
     @property
     def pack(self) -> Language:
         """Its language pack."""
-        return languages.load(self.language)
+        return packs.load(self.language)
 
     @property
     def asked(self) -> int:
@@ -188,16 +190,6 @@ class Work:
     def episodes_name(self) -> str:
         """What its episodes are called, which all presets and models share."""
         return f"{self.language}-{self.cell.label}"
-
-    @property
-    def surprise_path(self) -> Path:
-        """The file of how unexpected each fact is to the model, which all presets share."""
-        cell = self.cell
-        reader = Cell(
-            cell.model, cell.task, cell.language, 1,
-            engine=cell.engine, options=cell.options, weights=cell.weights,
-        )  # fmt: skip
-        return self._root / "surprise" / reader.name / f"{self.episodes_name}.jsonl"
 
     @property
     def _root(self) -> Path:
@@ -271,11 +263,11 @@ def _recipe(given: str) -> Recipe:
 
 
 def expand(
-    preset_names: Sequence[str] = presets.NAMES,
-    suites: Sequence[str] = tuple(SUITES),
-    sizes: Sequence[int] = SIZES,
-    seeds: Sequence[int] = SEEDS,
-    languages: Sequence[str] = ("da",),
+    preset_names: Values = "all",
+    suites: Values = "all",
+    sizes: Values = SIZES,
+    seeds: Values = SEEDS,
+    languages: Values = "da",
     knobs: Mapping[str, Any] | None = None,
     changes: Mapping[str, Any] | None = None,
     **same: Any,
@@ -285,7 +277,8 @@ def expand(
     Parameters
     ----------
     preset_names, suites, sizes, seeds, languages
-        What is combined, all with all.
+        What is combined, all with all: one, a list, or a text with commas between them; of names
+        also ``"all"``.
     knobs, changes
         Of suites and of presets. One that only some of them have is set in these; one that none
         has is refused.
@@ -299,14 +292,8 @@ def expand(
     """
     knobs = dictionary("knobs", knobs or {}, '{"facts": 50}')
     changes = dictionary("changes", changes or {}, '{"gate": False}')
-    given = (
-        ("presets", preset_names), ("suites", suites), ("sizes", sizes), ("seeds", seeds),
-        ("languages", languages),
-    )  # fmt: skip
-    for name, values in given:
-        listed = isinstance(values, (list, tuple)) and values
-        require(listed, name, values, "a list with at least one in it")
-        require(len({*map(str, values)}) == len(values), name, values, "a list without repetition")
+    preset_names = values_of("presets", preset_names, presets.NAMES)
+    suites = values_of("suites", suites, SUITES)
     of_presets = {name: [*presets.load(name).changeable()] for name in preset_names}
     for suite in suites:
         one_of("suite", suite, SUITES)
@@ -314,6 +301,10 @@ def expand(
     _check_some_has("setting", changes, of_presets.values())
     _check_some_has("knob", knobs, of_suites.values())
     one_of("profile", same.get("profile", Work.profile), PROFILES)
+    combined = itertools.product(
+        values_of("languages", languages, packs.available()), suites, values_of("sizes", sizes),
+        values_of("seeds", seeds), preset_names,
+    )  # fmt: skip
     return [
         Work(
             suite, preset, size, seed, language,
@@ -321,14 +312,37 @@ def expand(
             changes={name: value for name, value in changes.items() if name in of_presets[preset]},
             **same,
         )
-        for language, suite, size, seed, preset in itertools.product(
-            languages, suites, sizes, seeds, preset_names
-        )
+        for language, suite, size, seed, preset in combined
     ]  # fmt: skip
 
 
-def _check_some_has(parameter: str, given: Iterable[str], names: Iterable[Sequence[str]]) -> None:
-    """Check that each name that is given is one of somebody's."""
-    every = [*dict.fromkeys(itertools.chain.from_iterable(names))]
+def values_of(parameter: str, given: Values, choices: Iterable[str] = ()) -> list[Any]:
+    """Return what is combined as a list; ``"all"`` stands for all choices.
+
+    >>> values_of("sizes", "50, 200"), values_of("sizes", 50), values_of("suites", "all", ["a"])
+    ([50, 200], [50], ['a'])
+
+    Raises
+    ------
+    ParameterError
+        If there is nothing, or the same twice.
+    """
+    values = [*given] if isinstance(given, (list, tuple)) else [given]
+    if isinstance(given, str):
+        names = fields.listed(given)
+        values = [*names] if choices else [fields.value(name) for name in names]
+    if choices and values == ["all"]:
+        values = [*choices]
+    require(values, parameter, given, "one or several, with commas between them")
+    once = len({*map(str, values)}) == len(values)
+    require(once, parameter, values, "a list without repetition")
+    return values
+
+
+def _check_some_has(
+    parameter: str, given: Mapping[str, Any], groups: Iterable[Sequence[str]]
+) -> None:
+    """Check that each name is a setting of one of some groups at least."""
+    names = list(dict.fromkeys(itertools.chain(*groups)))
     for name in given:
-        one_of(parameter, name, every)
+        one_of(parameter, name, names)

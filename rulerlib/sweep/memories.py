@@ -14,28 +14,21 @@ runs the same from a terminal and from a notebook.
 
 from __future__ import annotations
 
-import contextlib
-import sys
-import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from rulerlib import samples
-from rulerlib.errors import RulerError
-from rulerlib.fields import listed
 from rulerlib.memory import presets
-from rulerlib.memory.suites import SUITES
-from rulerlib.memory.work import COST, METRICS, STOPPED, Work, expand
-from rulerlib.progress import Progress
-from rulerlib.sweep.models import PlannedModel, several
+from rulerlib.memory.suites import PROFILES, SUITES
+from rulerlib.memory.work import METRICS, Work, expand, values_of
+from rulerlib.sweep.models import PlannedModel
+
+if TYPE_CHECKING:
+    from rulerlib.memory.running import Finish
 
 FOLDER = "memory"
 """Where the runs of memories stand, below the folder of all runs."""
-
-# Seconds between two tries where another process teaches the same.
-PAUSE = 5.0
 
 
 @dataclass(frozen=True)
@@ -76,12 +69,16 @@ class Memories:
     def __post_init__(self) -> None:
         # As plain data has them, so that a plan is the same when it was written; the rest is
         # checked with the work that it makes.
-        for name, values in (
-            ("presets", _names(self.presets, presets.NAMES)),
-            ("suites", _names(self.suites, SUITES)),
-            ("sizes", self.sizes), ("profiles", self.profiles),
+        for name, choices in (
+            ("presets", presets.NAMES), ("suites", SUITES), ("sizes", ()), ("profiles", PROFILES),
         ):  # fmt: skip
-            object.__setattr__(self, name, several(name, values))
+            object.__setattr__(self, name, values_of(name, getattr(self, name), choices))
+        # A preset of one's own is known by its whole path.
+        names = [
+            str(Path(name).expanduser().resolve()) if str(name).endswith(".yaml") else name
+            for name in self.presets
+        ]
+        object.__setattr__(self, "presets", names)
 
     def works(
         self, entry: PlannedModel, languages: Sequence[str], lengths: Sequence[int],
@@ -118,23 +115,18 @@ class Memories:
         return sorted(works.values(), key=lambda work: (work.language, work.budget))
 
 
-def answer(works: Sequence[Work], finished: Callable[[Work], object]) -> dict[Path, str]:
-    """Teach, rehearse and ask some work; what is done is not done again.
+def answer(works: Sequence[Work], finished: Finish) -> None:
+    """Teach and ask some work; what is done is not done again.
 
     Parameters
     ----------
     finished
-        Called for each piece of work as soon as it is done.
-
-    Returns
-    -------
-    dict
-        What stopped a piece of work, as a sentence, by the place of its answers.
+        Told of each piece of work as soon as it is done or stopped.
 
     Raises
     ------
     RulerError
-        If a process of it ended in a way that nobody foresaw.
+        If a parameter cannot work, or the process that teaches ended in a way that nobody foresaw.
     """
     # With numpy, which nobody needs who asks no memory.
     from rulerlib.memory import running
@@ -142,58 +134,4 @@ def answer(works: Sequence[Work], finished: Callable[[Work], object]) -> dict[Pa
     for work in works:
         # Measured anew: its answers may have been deleted or cut, and are then asked for again.
         work.file(METRICS).unlink(missing_ok=True)
-    left = list(works)
-    stopped: dict[Path, str] = {}
-    while True:
-        running.run(left, progress=_Watch(running.weight(left), left, finished))
-        notes = [(work, running.stopped(work)) for work in left]
-        # One that is above its oracle is done all the same.
-        notes = [(work, note) for work, note in notes if note.get("step") != "compare"]
-        stopped |= {work.answers_path: note["sentence"] for work, note in notes if note}
-        left = [work for work, note in notes if note.get("busy")]
-        if not left:
-            return stopped
-        # Jobs of other lengths share what a model finds surprising: whoever comes second waits.
-        sentences = dict.fromkeys(stopped.pop(work.answers_path) for work in left)
-        print(f"Waiting: {' '.join(sentences)}", file=sys.stderr, flush=True)
-        time.sleep(PAUSE)
-
-
-class _Watch(Progress):
-    """A bar that draws nothing, and tells each piece of work that is done."""
-
-    def __init__(
-        self, total: float, works: Sequence[Work], finished: Callable[[Work], object]
-    ) -> None:
-        super().__init__(total, "", quiet=True)
-        self._left, self._finished = [*works], finished
-
-    def advance(self, weight: float, measured: bool = True) -> None:
-        """See `Progress`."""
-        super().advance(weight, measured)
-        # They are asked one after the other.
-        while self._left and any(self._left[0].file(name).exists() for name in (METRICS, STOPPED)):
-            work = self._left.pop(0)
-            if work.file(METRICS).exists():
-                self._finished(work)
-
-    def close(self) -> None:
-        """See `Progress`."""
-        self.advance(0)
-
-
-def cost(work: Work) -> dict[str, Any]:
-    """Return what a piece of work has cost; empty where that is not known."""
-    with contextlib.suppress(RulerError):
-        return samples.read_object(work.file(COST)) if work.file(COST).exists() else {}
-    return {}
-
-
-def _names(given: Any, choices: Iterable[str]) -> Any:
-    """Return names as a list, all that are known for ``"all"``; a file by its whole path."""
-    if isinstance(given, str):
-        given = [*choices] if given == "all" else listed(given)
-    return [
-        str(Path(name).expanduser().resolve()) if str(name).endswith(".yaml") else name
-        for name in (given if isinstance(given, (list, tuple)) else [given])
-    ]
+    running.run(works, quiet=True, finished=finished)

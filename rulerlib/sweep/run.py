@@ -27,6 +27,7 @@ from rulerlib.errors import (
     ServerError,
     require,
 )
+from rulerlib.memory.work import Work
 from rulerlib.metering import Meter, Metered, added
 from rulerlib.progress import Progress
 from rulerlib.store import files
@@ -159,10 +160,8 @@ def _remember(sweep: Sweep, job: Job, left: Sequence[PlannedCell], finish: Finis
     plan, cells = sweep.plan, {sweep.answers(cell): cell for cell in left}
     assert plan.memory is not None
 
-    def finished(work: Any) -> None:
-        # The file of what the work cost knows of earlier runs by itself.
-        sweep.cost_path(cells[work.answers_path]).unlink(missing_ok=True)
-        finish(cells[work.answers_path], memories.cost(work))
+    def finished(work: Work, sentence: str | None, measured: Mapping[str, Any]) -> None:
+        finish(cells[work.answers_path], measured, RulerError(sentence) if sentence else None)
 
     try:
         seeds = [*dict.fromkeys(cell.seed for cell in left)]
@@ -173,13 +172,12 @@ def _remember(sweep: Sweep, job: Job, left: Sequence[PlannedCell], finish: Finis
         places = {work.answers_path: work for work in works}
         for path, cell in cells.items():
             require(path in places, "the cell", cell.name, f"one {_AS_PLANNED}")
-        stopped = memories.answer([places[path] for path in cells], finished)
+        memories.answer([places[path] for path in cells], finished)
     except RulerError as error:
         # A server that is not there, or a process that was killed, stops all of them.
-        stopped = dict.fromkeys(cells, str(error))
-    for path, sentence in stopped.items():
-        if not sweep.is_done(cells[path]):
-            finish(cells[path], Meter().measured(), RulerError(sentence))
+        for cell in left:
+            if not sweep.is_done(cell):
+                finish(cell, Meter().measured(), error)
 
 
 def _address(sweep: Sweep, job: Job) -> str | None:

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import gzip
 import json
-import os
 import random
 import shutil
-import subprocess
 from hashlib import sha256
 from pathlib import Path
 
@@ -272,146 +270,10 @@ def test_every_submission_in_the_repository_holds(path):
     assert submit.check(path, drawn=0) == []
 
 
-# --- What a branch hands in ------------------------------------------------------------------
-
-
-def git(*words):
-    # Settings of whoever runs the tests play no part.
-    names = {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_SYSTEM": os.devnull}
-    names |= {f"GIT_{who}_{what}": "a@b" for who in ("AUTHOR", "COMMITTER")
-              for what in ("NAME", "EMAIL")}  # fmt: skip
-    subprocess.run(["git", *words], check=True, capture_output=True, env={**os.environ, **names})
-
-
-@pytest.fixture
-def branch(packed, few, tmp_path, monkeypatch):
-    """A repository with one submission, on a branch that hands in nothing yet."""
-    root = tmp_path / "repository"
-    shutil.copytree(packed, root / folder.FOLDER / packed.name)
-    monkeypatch.chdir(root)
-    git("init", "-q", "-b", "main")
-    git("add", ".")
-    git("commit", "-q", "-m", "main")
-    git("checkout", "-q", "-b", "branch")
-    return root / folder.FOLDER
-
-
-def handed_in(capsys):
-    """Commit what was done, and return exit code and output of the command."""
-    git("add", "-A")
-    git("commit", "-q", "--allow-empty", "-m", "branch")
-    code = __main__.main(["--changed", "main"])
-    return code, capsys.readouterr().out
-
-
-def named(source, top, name):
-    """A forged submission under a name."""
-    try:
-        shutil.copytree(source, top / name)
-    except (OSError, ValueError):
-        pytest.skip("no file system here has such a name")
-    values = json.loads((top / name / "settings.json").read_text("utf-8"))
-    (top / name / "settings.json").write_text(json.dumps({**values, "name": name}), "utf-8")
-    helpers_submit.forged(top / name)
-
-
-NAMED = ("modèl", "my model", 'a"b', "new\nline", "-rf", "--", "a\tb", "$(id)", "*", "{}",
-         "\x1b[31m", "모델", " ", "a\\b", "'", "\udcff")  # fmt: skip
-
-
-@pytest.mark.parametrize("name", NAMED, ids=repr)
-def test_no_name_hides_a_forged_submission(name, packed, branch, capsys):
-    named(packed, branch, name)
-    code, out = handed_in(capsys)
-    assert code == 2 if "\udcff" in name else 1
-    assert "No model was handed in" not in out
-    # Nobody's name speaks to a terminal, or begins a line of its own.
-    assert len(out.splitlines()) == out.count("\n")
-    assert out.replace("\n", "").replace("\t", "").isprintable()
-    if name.isprintable() and name.isascii():
-        assert f"{folder.FOLDER}/{name}: answers.jsonl.gz, line 1: there are no" in out
-
-
-def _swap(folder, model):
-    """A submission that is a link to a folder elsewhere in the repository."""
-    shutil.move(folder / model, "elsewhere")
-    (folder / model).symlink_to(Path("elsewhere").resolve())
-
-
-def _module(folder, model):
-    """A submission that is a repository of its own."""
-    git("init", "-q", str(folder / "module"))
-    git("-C", str(folder / "module"), "commit", "-q", "--allow-empty", "-m", "x")
-
-
-def _linked_above(folder, model):
-    shutil.move("book/results", "elsewhere")
-    Path("book/results").symlink_to(Path("elsewhere").resolve())
-
-
-def _moved(folder, model):
-    shutil.move(folder / model, folder / "renamed")
-
-
-CHANGES = {
-    "nothing": (lambda folder, model: None, 0, "No model was handed in."),
-    "something else": (
-        lambda folder, model: Path("README.md").write_text("x"), 0, "No model was handed in."
-    ),
-    "a file written anew": (
-        lambda folder, model: helpers_submit.forged(folder / model), 1, "lille: answers.jsonl.gz, l"
-    ),
-    "a file gone": (
-        lambda folder, model: (folder / model / "settings.json").unlink(), 1, "settings.json is mi"
-    ),
-    "all gone": (lambda folder, model: shutil.rmtree(folder / model), 0, "No model was handed in."),
-    "moved": (_moved, 1, "renamed: The folder has to be called lille"),
-    "a file beside": (
-        lambda folder, model: (folder / "more.csv").write_text("x"), 1,
-        "more.csv: no file of a submission",
-    ),
-    "a folder within": (
-        lambda folder, model: shutil.copytree(folder / model, folder / model / "b"), 1,
-        "'b' is none of the files",
-    ),
-    "a link to a folder": (_swap, 1, "lille: no file of a submission"),
-    "a link in the place of a file": (
-        lambda folder, model: helpers_submit.linked(folder / model), 1,
-        "lille/answers.jsonl.gz: no file of a submission",
-    ),
-    "a link above": (_linked_above, 1, "book/results: a link"),
-    "a repository within": (_module, 1, "module: no file of a submission"),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("name", CHANGES)
-def test_every_change_is_explained_by_a_checked_folder(name, packed, branch, capsys):
-    change, wanted, sentence = CHANGES[name]
-    change(branch, packed.name)
-    code, out = handed_in(capsys)
-    assert code == wanted, out
-    assert sentence in out
-
-
-def test_an_honest_one_is_handed_in(packed, branch, capsys):
-    shutil.move(branch / packed.name, "away")
-    git("add", "-A")
-    git("commit", "-q", "-m", "gone")
-    git("branch", "-f", "main")
-    shutil.move("away", branch / packed.name)
-    code, out = handed_in(capsys)
-    assert code == 0, out
-    assert f"{folder.FOLDER}/lille: complete, and its questions are those" in out
-
-
-def test_what_git_cannot_compare_is_told(branch, capsys, monkeypatch):
-    for base in ("", "nope", "-h", "--output=mine", "0" * 40, "a\0b"):
-        assert __main__.main([f"--changed={base}"]) == 2
-        assert capsys.readouterr().err.startswith("changed is ")
-    assert not Path("mine").exists()
-    monkeypatch.chdir("book")
-    assert __main__.main(["--changed", "main"]) == 2
-    assert "in the top folder of a repository" in capsys.readouterr().err
-    for words in ([], ["--changed", "main", "folder"]):
-        with pytest.raises(SystemExit):
-            __main__.main(words)
+@pytest.mark.parametrize("name", ["new\nline", "\x1b[31m", "-rf", "modèl"], ids=repr)
+def test_no_name_speaks_to_a_terminal_or_begins_a_line_of_its_own(name, copy, capsys):
+    place = copy.rename(copy.with_name(name))
+    assert __main__.main(["--check", str(place)]) == 1
+    out = capsys.readouterr().out
+    assert "has to be called lille" in out
+    assert out.removesuffix("\n").isprintable()

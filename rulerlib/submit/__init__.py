@@ -2,7 +2,6 @@
 
     python -m rulerlib.submit runs/<model>
     python -m rulerlib.submit --check book/results/submitted/<model>
-    python -m rulerlib.submit --changed origin/main
     python -m rulerlib.submit --again book/results/submitted/<model>
 
 ``folder``
@@ -16,7 +15,7 @@ and the questions with their references from the settings. That the model really
 written there no check can know: it has to be asked again.
 """
 
-from rulerlib.submit.checking import again, changed, check
+from rulerlib.submit.checking import again, check
 from rulerlib.submit.folder import pack
 
-__all__ = ["again", "changed", "check", "pack"]
+__all__ = ["again", "check", "pack"]

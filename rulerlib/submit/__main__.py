@@ -12,7 +12,7 @@ from rulerlib import analysis, commands
 from rulerlib.analysis.tables import thousands
 from rulerlib.errors import RulerError
 from rulerlib.escaping import visible
-from rulerlib.submit.checking import DRAWN, again, changed, check
+from rulerlib.submit.checking import DRAWN, again, check
 from rulerlib.submit.folder import FOLDER, named, pack, read
 
 
@@ -24,31 +24,23 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "Pack a model's run into a small folder for a pull request, or check one.",
         "runs/mine --claimed 131072",
     )
-    about = "the run, runs/<model>; with --check or --again: submissions; with --changed: none"
-    parser.add_argument("folders", nargs="*", metavar="folder", help=about)
+    about = "the run, runs/<model>; with --check or --again: submissions"
+    parser.add_argument("folders", nargs="+", metavar="folder", help=about)
     does = parser.add_mutually_exclusive_group()
     does.add_argument("--check", action="store_true", help="say what speaks against submissions")
     does.add_argument("--again", action="store_true", help="ask the model some questions again")
-    does.add_argument("--changed", metavar="BASE", help="check what this branch changed since BASE")
     parser.add_argument("--out", default=FOLDER, help=f"where submissions stand ({FOLDER})")
     parser.add_argument("--claimed", type=int, help="the context length that its makers claim")
     parser.add_argument("--tokenizer", help="with --check: a folder in which the tokenizer stands")
     parser.add_argument("--all", action="store_true", help="with --check: make all questions again")
     parser.add_argument("--count", type=int, default=20, help="with --again: how many answers")
     given = parser.parse_args(arguments)
-    if bool(given.folders) == (given.changed is not None):
-        parser.error("it needs folders, or --changed and none")
-    folders, stray = given.folders, list[str]()
+    folders, faults = given.folders, list[str]()
     try:
         if given.again:
             return max(_again(folder, given.count) for folder in folders)
-        if given.changed is not None:
-            folders, stray = changed(given.changed, given.out)
-            for sentence in stray or ([] if folders else ["No model was handed in."]):
-                _print(sentence)
-        elif not given.check:
+        if not given.check:
             folders = [pack(run, given.out, given.claimed) for run in folders]
-        faults = list(stray)
         for folder in folders:
             sentences = check(folder, given.tokenizer, drawn=None if given.all else DRAWN)
             faults += sentences

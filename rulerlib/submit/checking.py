@@ -14,9 +14,7 @@ from __future__ import annotations
 
 import functools
 import itertools
-import os
 import random
-import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,14 +23,7 @@ from typing import Any
 import rulerlib
 from rulerlib import models, predict, tasks, tokens
 from rulerlib.dataset import Dataset
-from rulerlib.errors import (
-    DataError,
-    ParameterError,
-    RulerError,
-    require,
-    shortened,
-    whole_number,
-)
+from rulerlib.errors import DataError, RulerError, shortened, whole_number
 from rulerlib.samples import Prediction
 from rulerlib.store.cell import Cell
 from rulerlib.submit.folder import (
@@ -53,10 +44,6 @@ LEAST = 20
 DRAWN = 5
 """Answers of each cell whose questions are made again, drawn anew with every check."""
 
-# Modes in git: of what is gone, and of a file. Links and other repositories have others.
-_GONE = "000000"
-_FILE_OR_GONE = (_GONE, "100644", "100755")
-
 # What has to be said of every cell, within what it stands.
 _SAID = (
     "engine", "chat", "decoding", "tokens_to_generate", "versions.python", "versions.rulerlib",
@@ -69,56 +56,6 @@ _USUAL = (
     "knobs", "texts", "memory", "study", "question_language", "allow_truncation",
     "queries_per_context",
 )  # fmt: skip
-
-
-def changed(base: str, top: str | Path) -> tuple[list[Path], list[str]]:
-    """Return what a branch hands in, of the repository whose top folder this process works in.
-
-    Parameters
-    ----------
-    base
-        The branch or commit that it is compared with, where it began.
-    top
-        The folder of all submissions.
-
-    Returns
-    -------
-    tuple
-        The folders of submissions in which anything changed, unless all of a folder is gone; and a
-        sentence for each path that changed and belongs to no submission.
-
-    Raises
-    ------
-    ParameterError
-        If git cannot compare them.
-    """
-    top = Path(os.path.relpath(top))
-    words = ["git", "--literal-pathspecs", "diff", "--raw", "-z", "--no-renames"]
-    words += ["--ignore-submodules=none", "--end-of-options", f"{base}...HEAD", "--", str(top)]
-    comparable = "a branch or commit that git can compare with"
-    require(base.strip(), "changed", base, comparable)
-    here = f"{comparable}, in the top folder of a repository"
-    require(Path(".git").exists(), "changed", base, here)
-    try:
-        listed = subprocess.run(words, capture_output=True, check=True).stdout
-    except (OSError, ValueError, subprocess.CalledProcessError) as error:
-        reason = getattr(error, "stderr", None) or str(error).encode()
-        why = shortened(reason.decode(errors="replace").strip(), 200)
-        raise ParameterError("changed", base, f"{comparable} ({why})") from error
-    links = [folder for folder in (top, *top.parents) if folder.is_symlink()]
-    stray = [f"{link}: a link, in which nobody can tell what changed." for link in links]
-    folders: dict[Path, None] = {}
-    # Of each path first how it changed, with its mode before and now, then its name.
-    lines = [os.fsdecode(line) for line in listed.split(b"\0")[:-1]]
-    for about, name in zip(lines[::2], lines[1::2], strict=True):
-        mode = about.split()[1]
-        model, *file = Path(name).relative_to(top).parts or ("",)
-        if file and mode in _FILE_OR_GONE:
-            if mode != _GONE or os.path.lexists(top / model):
-                folders[top / model] = None
-        elif mode != _GONE:
-            stray.append(f"{name}: no file of a submission, {top}/<model>/<file>.")
-    return [*folders], stray
 
 
 def check(

@@ -218,7 +218,7 @@ def about(play: Playground) -> dict[str, Any]:
         "looked": LOOKED,
         "words": WORDS,
         "controls": {},
-        "colours": {name: fill for name, (fill, _) in show.COLOURS.items()},
+        "colours": show.COLOURS,
         "shades": [plots.shade(step / (SHADES - 1)) for step in range(SHADES)],
     }
 
@@ -265,7 +265,7 @@ def controls(folder: str) -> Iterator[str]:
     """
     yield f'<link rel="stylesheet" href="{folder}/needle.css">'
     yield "<style>"
-    for name, (fill, _) in show.COLOURS.items():
+    for name, fill in show.COLOURS.items():
         yield f".ruler-needle span.{name} {{ background: {fill}; }}"
     for name, style in show.MARKS.items():
         yield f".ruler-needle .prompt .{name} {{ {style} }}"

@@ -11,7 +11,6 @@ out.
 from __future__ import annotations
 
 import itertools
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -50,9 +49,6 @@ _LEGEND = {
 _ASKED = ("needle", "hop", "document")
 
 WANTED, SILENT = "Wanted:", "It said nothing."
-
-# Tokens at either end of an answer that are shown of a longer one.
-TOKENS_EDGE = 200
 
 
 def sample(record: Sample, context: int = 700) -> Html:
@@ -159,21 +155,18 @@ def _listed(depths: Iterable[float]) -> str:
     return ", ".join(f"{round(depth, 1):g}" for depth in depths)
 
 
-# Fill and ink of what a token belongs to, told apart by lightness as well as by hue.
+# The fill of what a token belongs to, told apart by lightness as well as by hue.
 COLOURS = {
-    "template": ("#78716c", "#fff"),
-    "instruction": ("#1d4ed8", "#fff"),
-    "haystack": ("#d6d3d1", "#1c1917"),
-    "needle": ("#f59e0b", "#1c1917"),
-    "distractor": ("#a78bfa", "#1c1917"),
-    "question": ("#1d4ed8", "#fff"),
-    "prefix": ("#0e7490", "#fff"),
-    "answer": ("#86efac", "#1c1917"),
-    "free": ("transparent", "inherit"),
-    "prompt": ("#d6d3d1", "#1c1917"),
-    "own": ("transparent", "inherit"),
+    "template": "#78716c",
+    "instruction": "#1d4ed8",
+    "haystack": "#d6d3d1",
+    "needle": "#f59e0b",
+    "distractor": "#a78bfa",
+    "question": "#1d4ed8",
+    "prefix": "#0e7490",
+    "answer": "#86efac",
+    "free": "transparent",
 }
-
 
 _ITEM = "display:inline-block;margin:0 1.1em .1em 0"
 _LIST = "list-style:none;padding:0;margin:0;line-height:1.6"
@@ -181,13 +174,12 @@ _SWATCH = (
     "display:inline-block;width:.8em;height:.8em;margin-right:.4em;border:1px solid #8888;"
     "border-radius:2px"
 )
-_TOKEN = "border:1px solid #8888;border-radius:3px;padding:.05em .2em;margin:0 1px"
 
 
 def _key(entries: Mapping[str, str]) -> str:
     """Return a list that says in words (markup) what each colour stands for."""
     items = [
-        f"<li style='{_ITEM}'><span style='{_SWATCH};background:{COLOURS[part][0]}'></span>{words}"
+        f"<li style='{_ITEM}'><span style='{_SWATCH};background:{COLOURS[part]}'></span>{words}"
         "</li>"
         for part, words in entries.items()
     ]
@@ -210,7 +202,7 @@ def budget(spent: Sequence[tuple[str, int]], names: Mapping[str, str]) -> Html:
     # A needle is a hair's breadth of a long context, and still has to be seen.
     strip = "".join(
         f"<span style='flex:{count} 1 0;min-width:{5 if part == 'needle' else 0}px;"
-        f"background:{COLOURS[part][0]}'></span>"
+        f"background:{COLOURS[part]}'></span>"
         for part, count in spent
     )
     key = {name: f"{markup(names[name])}: <b>{count:,}</b>" for name, count in sums.items()}
@@ -224,15 +216,8 @@ def budget(spent: Sequence[tuple[str, int]], names: Mapping[str, str]) -> Html:
     )
 
 
-def answer(
-    record: Prediction,
-    verdict: str,
-    about: str,
-    right: bool,
-    tokens: Sequence[tuple[str, str]],
-    names: Mapping[str, str],
-) -> Html:
-    """Return one answer, whether it is right, and its tokens marked by where they come from.
+def answer(record: Prediction, verdict: str, about: str, right: bool) -> Html:
+    """Return one answer, and whether it is right.
 
     Parameters
     ----------
@@ -240,35 +225,17 @@ def answer(
         How right it is, and who answered what, in words.
     right
         Whether it is right; decides the colour of the edge.
-    tokens
-        (text, source) in their order.
-    names
-        The sources in words.
     """
     wanted, answer_text = shortened(", ".join(record.outputs)), shortened(record.pred.strip())
     language = record.others.get("language", "")
-    shown, left = [], max(0, len(tokens) - 2 * TOKENS_EDGE)
-    for text, source in (*tokens[:TOKENS_EDGE], *tokens[TOKENS_EDGE + left :]):
-        # White space is what is hard to see in a token.
-        seen = markup(text.replace("\n", "↵").replace(" ", "·")) or "&nbsp;"
-        fill, ink = COLOURS[source]
-        shown.append(f"<span style='{_TOKEN};background:{fill};color:{ink}'>{seen}</span>")
-    if left:
-        shown.insert(TOKENS_EDGE, f"<i>{gap(left, 'tokens')}</i>")
-    counts = Counter(source for _, source in tokens)
-    key = {name: f"{counts[name]} {names[name]}" for name in names if counts[name]}
-    words = "; ".join(key.values()) or "none"
     edge = "#16a34a" if right else "#dc2626"
     return Html(
         f"<div style='padding:.5em .8em;border-left:4px solid {edge};background:#8882'>"
         f"<b>{markup(verdict)}</b> ({markup(about)})"
         f"<div style='margin:.4em 0;font-size:1.1em;overflow-wrap:anywhere'>"
         f"{f'“{spoken(answer_text, language)}”' if answer_text else f'<i>{SILENT}</i>'}</div>"
-        f"{WANTED} {spoken(wanted, language)}</div>"
-        f"<div style='margin-top:.5em'>{len(tokens)} tokens:</div>"
-        f"<div style='line-height:2;overflow-wrap:anywhere'>{''.join(shown)}</div>"
-        f"{_key({name: markup(text) for name, text in key.items()})}",
-        f"{verdict} ({about})\nsaid: {answer_text}\nwanted: {wanted}\ntokens: {words}",
+        f"{WANTED} {spoken(wanted, language)}</div>",
+        f"{verdict} ({about})\nsaid: {answer_text}\nwanted: {wanted}",
     )
 
 

@@ -27,8 +27,7 @@ from rulerlib.errors import DataError, MissingExtraError, ParameterError, RulerE
 from rulerlib.models import Generation  # noqa: E402
 from rulerlib.parts import ROLES  # noqa: E402
 from rulerlib.playground import ROWS, Page, Playground, Setting  # noqa: E402
-from rulerlib.playground.labels import PARTS, SOURCES  # noqa: E402
-from rulerlib.playground.prompt import copied  # noqa: E402
+from rulerlib.playground.labels import PARTS  # noqa: E402
 from rulerlib.prompts import PromptFormat  # noqa: E402
 
 EVIL = "<script>alert(1)</script><img src=x onerror='alert(2)'>&lt;b&gt;"
@@ -159,7 +158,7 @@ def test_every_token_of_the_budget_is_accounted_for(kind, request):
 
 
 def test_all_that_is_coloured_has_a_colour_and_a_name():
-    assert {*PARTS, *SOURCES} == {*show.COLOURS}
+    assert {*PARTS} == {*show.COLOURS}
     assert {part.role for part in make().prompt.sample.parts} <= {*ROLES}
 
 
@@ -332,37 +331,6 @@ def test_the_value_of_a_distractor_is_one_wherever_it_stands(haystack):
         assert play.ask().verdict() == wanted
 
 
-@pytest.mark.parametrize("kind", ["words", "bytelevel"])
-def test_a_right_answer_is_copied_from_the_needle(kind, request):
-    play = right(make(model=Reader(tokenizer=request.getfixturevalue(kind))))
-    answer = play.ask()
-    assert "".join(text for text, _ in answer.tokens) == answer.prediction.pred
-    value = "".join(text for text, source in answer.tokens if source == "needle")
-    assert answer.prediction.outputs[0] in value
-    play.set(index=1)
-    play.model.said = lambda prompt: " Zqxw vfrt."
-    assert play.ask().copied()["needle"] == 0
-
-
-@given(
-    st.lists(st.sampled_from("abc."), max_size=12),
-    st.lists(st.sampled_from("abcd."), max_size=30),
-)
-def test_copied_runs_are_the_longest_there_are(said, prompt):
-    """Against a search over all runs; whatever is left over stands nowhere in the prompt."""
-    runs = copied(said, prompt)
-    left = set(range(len(said)))
-    for start, end, position in runs:
-        assert said[start:end] == prompt[position : position + end - start]
-        longer = said[start : end + 1]
-        if end < len(said):
-            spans = [prompt[at : at + len(longer)] for at in range(len(prompt))]
-            assert longer not in spans
-        assert left >= set(range(start, end))
-        left -= set(range(start, end))
-    assert not {said[at] for at in left} & set(prompt)
-
-
 def test_cells_fill_one_after_another():
     play = make()
     for length, depth in [(512, 0), (512, 100), (1024, 0)]:
@@ -420,7 +388,6 @@ def test_asking_shows_the_verdict_and_fills_a_cell():
     seen = Seen(page.answer.value)
     assert "Right." in seen.text
     assert page.play.prompt.sample.outputs[0] in seen.text
-    assert "copied from a needle" in seen.text
     depth = next(depth for depth in ROWS if "1 of 1" in page.cells[depth, 1024].description)
     assert depth in (44, 56)
     page.another.click()
@@ -454,29 +421,11 @@ def test_a_slow_model_freezes_nothing_and_double_clicks_do_not_count():
     # Meanwhile the page lives.
     page.controls["depth"].value = 80
     assert play.prompt.sample.depths == pytest.approx([80], abs=3)
-    with pytest.raises(TimeoutError):
-        page.wait(0.01)
     model.may.set()
     page.check()
     assert len(model.asked) == 2
     assert "Asking" not in page.status.value
     assert {setting.depth for setting in play.answers} == {50, 0}
-
-
-def test_what_waits_can_be_stopped():
-    play = make(length=1024, num_lengths=2)
-    page, model = Page(play), play.model
-    assert page.stop.disabled
-    model.may.clear()
-    page.ask.click()
-    for depth in ROWS:
-        page.cells[depth, 512].click()
-    assert not page.stop.disabled
-    page.stop.click()
-    model.may.set()
-    page.check()
-    assert len(model.asked) == 1
-    assert page.stop.disabled
 
 
 def test_a_mistake_is_a_sentence_on_the_page_and_no_failure():
@@ -490,7 +439,6 @@ def test_a_mistake_is_a_sentence_on_the_page_and_no_failure():
     assert not page.ask.disabled
     page.controls["haystack"].value = "text"
     assert "text is ''" in Seen(page.alert.value).text
-    assert page.own.value, "where the text is to be written is open"
     page.controls["text"].value = "En sætning. Og en til."
     assert page.alert.value == ""
     page.check()

@@ -3,8 +3,8 @@
 ``setting``
     where the controls stand;
 ``prompt``
-    the prompt of a setting and what each of its tokens belongs to; what the model said, how right
-    it is, and where its words come from;
+    the prompt of a setting and what each of its tokens belongs to; what the model said, and how
+    right it is;
 ``state``
     `Playground`: all of it together, without any widget;
 ``page``, ``labels``

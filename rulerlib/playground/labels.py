@@ -27,9 +27,6 @@ TYPE_NAMES: dict[str, str] = _WORDS["types"]
 PARTS: dict[str, str] = _WORDS["parts"]
 """What a token of the budget can belong to."""
 
-SOURCES: dict[str, str] = _WORDS["sources"]
-"""Where a token of an answer comes from."""
-
 VERDICTS: dict[str, str] = _WORDS["verdicts"]
 """How right an answer is; the last three are how such a sentence ends."""
 

@@ -11,15 +11,13 @@ import html
 import itertools
 import math
 import threading
-import traceback
-from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from concurrent.futures import wait as wait_for
 from dataclasses import replace
 from typing import Any
 
-from rulerlib import languages, metrics, packages
+from rulerlib import languages, packages
 from rulerlib.errors import RulerError
 from rulerlib.playground.labels import (
     HAYSTACK_NAMES,
@@ -34,8 +32,6 @@ from rulerlib.playground.setting import ROWS, WORDING, Setting, where
 from rulerlib.playground.state import Playground
 
 _COUNTS = ("num_needles", "num_distractors", "num_values")
-
-_NAMES = (HAYSTACK_NAMES, TYPE_NAMES)
 
 # Needles of each kind that the page offers.
 MOST = 8
@@ -81,11 +77,9 @@ class Page:
         )
         self.ask = self._button("ask", lambda _: self.ask_for(self.play.setting))
         self.ask.button_style = "primary"
-
         self.another = self._button(
             "another", lambda _: self._set(index=self.play.setting.index + 1)
         )
-        self.stop = self._button("stop", lambda _: self._forget())
         self.cells: dict[tuple[int, int], Any] = {}
         self.box = self._layout()
         self.refresh()
@@ -112,19 +106,12 @@ class Page:
         if self.failures:
             raise self.failures[0]
 
-    def wait(self, timeout: float | None = None) -> None:
-        """Wait until the model has answered all that it was asked.
-
-        Raises
-        ------
-        TimeoutError
-            If that takes longer than ``timeout`` seconds.
-        """
+    def wait(self) -> None:
+        """Wait until the model has answered all that it was asked."""
         # An answer is drawn before the lock is free.
         with self._lock:
             waiting = [*self._waiting.values()]
-        if wait_for(waiting, timeout).not_done:
-            raise TimeoutError(f"still asking after {timeout} seconds")
+        wait_for(waiting)
 
     # --- Making it; how wide and where things stand says the style sheet ---------------------
 
@@ -137,7 +124,9 @@ class Page:
         w, setting, late = self._w, self.play.setting, {"continuous_update": False}
         most = [max(MOST, getattr(setting, name)) for name in _COUNTS]
         packs = {languages.load(code).name: code for code in languages.available()}
-        haystacks, types = ({name: value for value, name in names.items()} for names in _NAMES)
+        haystacks, types = (
+            {name: value for value, name in names.items()} for names in (HAYSTACK_NAMES, TYPE_NAMES)
+        )
         lengths = [(f"{length:,}", length) for length in self.play.lengths]
         controls = {
             "language": w.Dropdown(options=packs),
@@ -168,23 +157,14 @@ class Page:
         return box
 
     def _layout(self) -> Any:
-        words = self._box("words", HINT, *WORDING, "text")
-
-        def unfold(_: Any = None) -> None:
-            words.layout.display = "" if self.own.value else "none"
-
-        # Not an accordion, whose title keyboards and screen readers do not find.
-        self.own = self._w.ToggleButton(description=LABELS["own"], tooltip=TIPS["own"])
-        self.own.value = any(getattr(self.play.setting, name) for name in (*WORDING, "text"))
-        self.own.observe(self._guarded(unfold), names="value")
-        unfold()
         first = self._box("column", "language", "haystack", "length")
         second = self._box("column", *_COUNTS, "type_needle_k", "type_needle_v")
+        words = self._box("words", f"<h3>{LABELS['own']}</h3>", HINT, *WORDING, "text")
         # Side by side where there is room: what is moved, asked and said, and what was asked.
         left = self._box(
-            "side", self._box("row", first, second), self.own, words, "depth", self.alert,
-            self.budget, self._box("row", self.ask, self.another, self.stop), self.status,
-            self.answer, f"<h3>{LABELS['found']}</h3>", self._make_grid(), KEY,
+            "side", self._box("row", first, second), "depth", self.alert, self.budget,
+            self._box("row", self.ask, self.another), self.status, self.answer,
+            f"<h3>{LABELS['found']}</h3>", self._make_grid(), KEY, words,
         )  # fmt: skip
         right = self._box("side", f"<h3>{LABELS['prompt']}</h3>", self.prompt)
         style = f"<style>{(STATIC / 'page.css').read_text('utf-8')}</style>"
@@ -221,23 +201,16 @@ class Page:
         words = html.escape(str(error))
         if not isinstance(error, RulerError):
             self.failures.append(error)
-            lines = "".join(traceback.format_exception(error))
-            words = (
-                f"Something went wrong that should not have: {type(error).__name__}: {words}"
-                f"<details><summary>Where</summary><pre>{html.escape(lines)}</pre></details>"
-            )
+            name = type(error).__name__
+            words = f"Something went wrong that should not have: {name}: {words}"
         self.alert.value = f"<div role='alert' class='ruler-say ruler-bad'>{words}</div>"
 
     def _moved(self, _: Any) -> None:
         if self._quiet:
             return
-        values = {name: control.value for name, control in self.controls.items()}
-        self.alert.value = ""
         # A prompt that cannot be made cannot be asked; the last one stays on the page.
         self.ask.disabled = self.another.disabled = True
-        if values["haystack"] == "text":
-            self.own.value = True
-        self.play.set(**values)
+        self.play.set(**{name: control.value for name, control in self.controls.items()})
         self._settled()
 
     def _set(self, **changes: Any) -> None:
@@ -247,13 +220,6 @@ class Page:
     def _ask_cell(self, depth: int, length: int, _: Any) -> None:
         self._set(depth=depth, length=length)
         self.ask_for(self.play.setting)
-
-    def _forget(self) -> None:
-        """Ask none of those that wait."""
-        self._waiting = {
-            setting: future for setting, future in self._waiting.items() if not future.cancel()
-        }
-        self._draw()
 
     def ask_for(self, setting: Setting) -> None:
         """Ask the model, without waiting for it; a second click on the same is ignored."""
@@ -276,8 +242,11 @@ class Page:
                 self._shown = setting
             else:
                 self._show_error(error)
-            # What one question could not do, the next will not either.
-            self._guarded(self._forget if error else self._draw)()
+                # What one question could not do, the next will not either.
+                self._waiting = {
+                    other: future for other, future in self._waiting.items() if not future.cancel()
+                }
+            self._guarded(self._draw)()
 
     # --- Drawing it --------------------------------------------------------------------------
 
@@ -312,7 +281,6 @@ class Page:
             waiting = f"; {len(more)} more waiting" if more else ""
             asking = f"Asking {html.escape(self.play.name)} {where(first)}{waiting} …"
             status = f" class='ruler-say'>{asking}"
-        self.stop.disabled = len(self._waiting) < 2
         self.status.value = f"<div role='status'{status or '>'}</div>"
         shown = f"<div class='ruler-say'>{LABELS['not asked']}</div>"
         if self._shown:
@@ -324,19 +292,17 @@ class Page:
         from rulerlib import plots
         from rulerlib.analysis import depth_bin
 
-        setting, n, hits = self.play.setting, Counter[Any](), Counter[Any]()
-        for about, record in self.play.predictions(setting):
-            wanted = metrics.appear(record.pred, record.outputs)
-            for depth, is_there in zip(record.others["depths"], wanted, strict=False):
-                place = depth_bin(depth, len(ROWS)), about["length"]
-                n[place] += 1
-                hits[place] += is_there
+        setting = self.play.setting
+        shares = {
+            (row["depth"], row["length"]): (row["n"], row["found"])
+            for row in self.play.by_depth(setting).to_dict("records")
+        }
         for (depth, length), cell in self.cells.items():
             place = depth_bin(depth, len(ROWS)), length
+            n, share = shares.get(place, (0, math.nan))
             is_waiting = replace(setting, depth=depth, length=length) in self._waiting
-            words = "…" if is_waiting else f"{hits[place]} of {n[place]}" if n[place] else "ask"
+            words = "…" if is_waiting else f"{round(share * n)} of {n}" if n else "ask"
             cell.description = f"{depth} %: {words}"
-            share = hits[place] / n[place] if n[place] else math.nan
             cell.style.button_color, cell.style.text_color = plots.shade(share)
             current = place == (depth_bin(setting.depth, len(ROWS)), setting.length)
             cell.layout.border = "2px solid #2563eb" if current else "1px solid #8888"

@@ -1,7 +1,6 @@
 """The prompt of a setting, what each of its tokens belongs to, and what a model said to it.
 
-The prompt is a sample of the needle tasks. Of an answer it is told how right it is, and where its
-words come from.
+The prompt is a sample of the needle tasks. Of an answer it is told how right it is.
 """
 
 from __future__ import annotations
@@ -11,7 +10,6 @@ import copy
 import functools
 import itertools
 import random
-from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -21,7 +19,7 @@ from rulerlib.dataset import Dataset
 from rulerlib.errors import require
 from rulerlib.filling import Take
 from rulerlib.haystack import Draft
-from rulerlib.playground.labels import PARTS, RULES, SOURCES, VERDICTS
+from rulerlib.playground.labels import PARTS, RULES, VERDICTS
 from rulerlib.playground.setting import Setting, where
 from rulerlib.prompts import Frame
 from rulerlib.samples import Prediction, Sample
@@ -30,9 +28,6 @@ from rulerlib.tasks.family import Maker
 
 TASK = "niah_single_2"
 """The task whose knobs are set anew; its streams of random numbers are used."""
-
-# Of runs equally long, the one from a needle is the copied one.
-_RANKS = {"needle": 0, "distractor": 1}
 
 
 class OwnNeedles(niah.Needles):
@@ -238,8 +233,6 @@ class Answer(_Shown):
     ----------
     prompt, prediction, model
         What was asked, the record as `rulerlib.predict` keeps it, and who answered.
-    tokens
-        The answer's tokens: (text, source). The source is a key of ``SOURCES``.
     seconds
         The time that the model took.
     """
@@ -247,7 +240,6 @@ class Answer(_Shown):
     prompt: MarkedPrompt
     prediction: Prediction
     model: str
-    tokens: Sequence[tuple[str, str]]
     seconds: float
 
     def verdict(self) -> str:
@@ -260,9 +252,9 @@ class Answer(_Shown):
         return words + VERDICTS[ending(record.pred, values, bool(record.others["finished"]))]
 
     def shown(self) -> show.Html:
-        """Return the answer, its verdict, and its tokens marked by where they come from."""
+        """Return the answer and its verdict."""
         about = f"{where(self.prompt.setting)}, {self.model}, {self.seconds:.1f} s"
-        return show.answer(self.prediction, self.verdict(), about, self.right, self.tokens, SOURCES)
+        return show.answer(self.prediction, self.verdict(), about, self.right)
 
     @property
     def right(self) -> bool:
@@ -273,86 +265,3 @@ class Answer(_Shown):
     def recall(self) -> float:
         """The share of the values that appear, 0 to 1."""
         return metrics.recall(self.prediction.pred, self.prediction.outputs)
-
-    def copied(self) -> dict[str, int]:
-        """Return how many of the answer's tokens come from each of ``SOURCES``."""
-        sources = [source for _, source in self.tokens]
-        return {source: sources.count(source) for source in SOURCES}
-
-
-def copied(
-    answer: Sequence[str], prompt: Sequence[str], rank: Sequence[int] | None = None
-) -> list[tuple[int, int, int]]:
-    """Return the runs of tokens that an answer repeats from a prompt.
-
-    From left to right, each time the longest run that stands in the prompt. White space around
-    a token does not count, because a tokenizer glues it to either side.
-
-    >>> copied(["is", "7", "."], ["it", "is", "6", ".", "no", "7", "."])
-    [(0, 1, 1), (1, 3, 5)]
-
-    Parameters
-    ----------
-    answer, prompt
-        Tokens as texts.
-    rank
-        For each token of the prompt a number: of runs equally long, the one whose first token
-        has the lowest is taken, and of those the last. None: the last of all.
-
-    Returns
-    -------
-    list
-        (start, end, position), in tokens: ``answer[start:end]`` stands in the prompt from
-        ``position`` on.
-    """
-    answer, prompt = [token.strip() for token in answer], [token.strip() for token in prompt]
-    positions = defaultdict[str, list[int]](list)
-    for position, token in enumerate(prompt):
-        positions[token].append(position)
-    runs, at = [], 0
-    while at < len(answer):
-        best = (0, 0, 0)
-        for position in positions[answer[at]]:
-            most = min(len(answer) - at, len(prompt) - position)
-            alike = (answer[at + size] == prompt[position + size] for size in range(most))
-            size = next((size for size, same in enumerate(alike) if not same), most)
-            best = max(best, (size, -(rank[position] if rank else 0), position))
-        size, _, position = best
-        if size:
-            runs.append((at, at + size, position))
-        at += max(1, size)
-    return runs
-
-
-def sources(
-    text: str, spans: Sequence[tuple[int, int]], prompt: MarkedPrompt
-) -> list[tuple[str, str]]:
-    """Return the tokens of an answer, each with where it comes from, a key of ``SOURCES``.
-
-    Parameters
-    ----------
-    text, spans
-        The answer, and for each of its tokens the characters [start, end) that it covers.
-    prompt
-        The prompt that was answered.
-    """
-    # Bytes of one letter may be several tokens with the same characters: they are shown once.
-    spans = list(dict.fromkeys(spans))
-    tokens = [text[start:end] for start, end in spans]
-    read = [prompt.fed[start:end] for start, end in prompt.tokens]
-    origins = ["own"] * len(tokens)
-    for start, end, position in copied(
-        tokens, read, [_RANKS.get(part, 2) for part in prompt.parts]
-    ):
-        parts = prompt.parts[position : position + end - start]
-        # A single token that stands somewhere in a long prompt was hardly copied from there,
-        # unless it is a value or a part of one.
-        if end - start > 1:
-            origins[start:end] = [part if part in _RANKS else "prompt" for part in parts]
-        elif parts[0] == "needle" and (token := tokens[start].strip()):
-            in_value = any(token in output for output in prompt.sample.outputs)
-            origins[start] = "needle" if in_value else "own"
-    # The tokenizer may drop white space between tokens; the text is kept whole.
-    bounds = [0, *(start for start, _ in spans[1:]), len(text)]
-    pairs = zip(itertools.pairwise(bounds), origins, strict=False)
-    return [(text[begin:end], name) for (begin, end), name in pairs]

@@ -16,7 +16,7 @@ from rulerlib.fields import check, notebook_parameters
 from rulerlib.models import options
 from rulerlib.parameters import halves
 from rulerlib.playground.labels import RULES
-from rulerlib.playground.prompt import TASK, Answer, MarkedPrompt, Samples, sources
+from rulerlib.playground.prompt import TASK, Answer, MarkedPrompt, Samples
 from rulerlib.playground.setting import ROWS, Setting
 from rulerlib.prompts import PromptFormat
 from rulerlib.samples import Prediction
@@ -224,10 +224,7 @@ class Playground:
             (generation,) = models.in_order(self.model, [request])
             seconds = time.perf_counter() - begin
             record = predict.record(prompt.sample, generation, prompt.frame)
-            with self._lock:
-                (spans,) = self.model.tokenizer.spans([record.pred])
-            tokens = sources(record.pred, spans, prompt)
-            self.answers[setting] = Answer(prompt, record, self.name, tokens, seconds)
+            self.answers[setting] = Answer(prompt, record, self.name, seconds)
         return self.answers[setting]
 
     def ask_all(self, depths: Iterable[float], lengths: Iterable[int]) -> list[Answer]:

@@ -21,7 +21,6 @@ stats = pytest.importorskip("scipy.stats")
 
 from rulerlib import plots  # noqa: E402
 from rulerlib.analysis import memory  # noqa: E402
-from rulerlib.analysis.correlations import Correlation  # noqa: E402
 from rulerlib.analysis.tables import thousands  # noqa: E402
 from rulerlib.plots.base import guide_of  # noqa: E402
 from rulerlib.plots.cells import band_of  # noqa: E402
@@ -527,27 +526,6 @@ def check_many(said, effective, names):
 
 
 # --- Many models, and memories ---------------------------------------------------------------
-
-
-def test_the_sentence_on_correlations_names_the_ends_and_how_little_was_seen():
-    names = ["a", "b", "c"]
-    matrix = pd.DataFrame([[1, 0.9, -0.2], [0.9, 1, 0.3], [-0.2, 0.3, 1]], names, names)
-    correlated = Correlation(matrix, None, tuple(names), {"d": "always 0.0"}, 4, 2)
-    said = plots.correlation_in_words(correlated)
-    assert said.startswith("a and b move together most (0.90), a and c least (-0.20)")
-    assert "4 cells of 2 models, too few to rely on" in said
-    assert "Left out: d" in said
-
-    def other(*rows):
-        matrix = pd.DataFrame(rows, names[: len(rows)], names[: len(rows)])
-        return plots.correlation_in_words(Correlation(matrix, None, tuple(matrix), {}, 4, 2))
-
-    assert other((1, 1, 1), (1, 1, 1), (1, 1, 1)).startswith(
-        "All 3 pairs of tasks have a correlation of 1.00"
-    )
-    tied = other((1, 0.901, 0.1), (0.901, 1, 0.899), (0.1, 0.899, 1))
-    assert tied.startswith("a and b; b and c move together most (0.90), a and c least (0.10)")
-    assert other((1, -0.001), (-0.001, 1)).startswith("a and b have a correlation of 0.00")
 
 
 def memory_table(shares, n=40):

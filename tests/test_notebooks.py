@@ -321,8 +321,8 @@ def test_the_analysis_of_three_models(tmp_path):
         claimed={"large": "4K"}, resamples=200,
     )  # fmt: skip
     pictures = [each for each in data if "image/png" in each]
-    # Averages, effective lengths, correlation; and for each model curves, depths, errors twice.
-    assert len(pictures) == 3 + 3 * 4
+    # Averages, effective lengths; and for each model curves, depths, errors twice.
+    assert len(pictures) == 2 + 3 * 4
     assert all(len(each["text/plain"]) > 40 for each in pictures), "words for every figure"
     whole = " ".join(each.get("text/html", "") for each in data)
     assert "large − middle" in whole or "middle − large" in whole

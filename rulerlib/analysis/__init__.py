@@ -14,8 +14,6 @@
     two models on the same samples, and whether they differ by less than a margin;
 ``repeats``
     how answers to the same questions vary, where decoding samples or the wording changes;
-``correlations``
-    which tasks move together across models;
 ``reading``
     reading with arithmetic: by operation, and beside baselines;
 ``memory_rows``, ``memory``, ``memory_pairs``
@@ -40,7 +38,6 @@ from rulerlib.analysis.accuracy import (
     overview,
 )
 from rulerlib.analysis.averages import averaged, by_length, weighted
-from rulerlib.analysis.correlations import correlation
 from rulerlib.analysis.effective_length import (
     effective,
     effective_lengths,

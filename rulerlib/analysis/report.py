@@ -40,7 +40,7 @@ class Report:
     threshold
         What an average has to exceed for its length to be effective, in percent.
     measure
-        What is averaged, compared and correlated: ``"ruler"``, what RULER's script computes;
+        What is averaged and compared: ``"ruler"``, what RULER's script computes;
         ``"primary"``, each task's own; ``"strict"``, the same whatever ``primary`` is; or a
         name in `rulerlib.metrics.MEASURES`.
     primary

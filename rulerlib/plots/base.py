@@ -8,6 +8,7 @@ import textwrap
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pandas as pd
 
 from rulerlib import packages
@@ -30,8 +31,8 @@ DASHES = ["-", "--", ":", "-."]
 # What is asked for in a drawing of one sample.
 ASKED = "#fde68a"
 
-# Entries of a legend, and characters of each, that leave room for the lines within the axes.
-WITHIN, _NARROW = 8, 34
+# So many lines differ in colour and share a panel.
+WITHIN = 8
 # Entries of a legend below the axes, of which further ones are counted; and characters of each, of
 # which longer ones are cut.
 _MOST, _WIDEST = 36, 60
@@ -246,16 +247,13 @@ def lines(
         A length to be marked where it lies on the axis: how far the model was trained.
     """
     rising = sorted(set(lengths))
+    # Marks stand side by side, so that no interval hides another one.
+    room = 1 if len(rising) == 1 else min(0.5, 0.08 * (len(parts) - 1))
     for number, (name, part) in enumerate(parts.items()):
-        # At one length alone there are no lines: dots stand side by side, each with a bar.
-        beside = 2 ** ((number - (len(parts) - 1) / 2) / len(parts)) if len(rising) == 1 else 1
-        at, colour = part["length"] * beside, look(number)["color"]
-        axes.plot(at, part[value], label=f"{name} ({said_n(part)})", **look(number))
-        if len(part) == 1:
-            # A band of one length has no width.
-            axes.vlines(at, part["low"], part["high"], color=colour, linewidth=5, alpha=0.3)
-        else:
-            axes.fill_between(at, part["low"], part["high"], color=colour, alpha=0.15)
+        at = part["length"] * 2 ** (room * ((number + 0.5) / len(parts) - 0.5))
+        reach = [part[value] - part["low"], part["high"] - part[value]]
+        axes.errorbar(at, part[value], np.clip(reach, 0, None), elinewidth=1.5, alpha=0.85,
+                      label=f"{name} ({said_n(part)})", **look(number))  # fmt: skip
     if len(rising) == 1:
         axes.set_xlim(rising[0] / 2, rising[0] * 2)
     axes.set_xscale("log", base=2)
@@ -271,15 +269,12 @@ def lines(
 
 
 def legends(figure: Any, drawn: Sequence[Any]) -> None:
-    """Add a legend to each panel: within it if it is small, else below, where the figure grows."""
+    """Add a legend below each panel, for which the figure grows."""
     from matplotlib.transforms import ScaledTranslation
 
     below = 0.0
     for axes in drawn:
         handles, names = axes.get_legend_handles_labels()
-        if len(names) <= WITHIN and max(map(len, names)) <= _NARROW:
-            axes.legend(fontsize=8)
-            continue
         left = len(names) - _MOST
         # A long name is cut before its end, where names differ.
         names = [
@@ -295,9 +290,8 @@ def legends(figure: Any, drawn: Sequence[Any]) -> None:
         axes.legend(handles[:_MOST], names, fontsize=7, ncols=columns, borderaxespad=0,
                     loc="upper center", bbox_to_anchor=(0.5, 0), bbox_transform=under)  # fmt: skip
         below = max(below, _LINE * math.ceil(len(names) / columns) + 0.3)
-    if below:
-        rows = drawn[0].get_gridspec().nrows
-        figure.set_figheight(figure.get_figheight() + rows * below)
+    rows = drawn[0].get_gridspec().nrows
+    figure.set_figheight(figure.get_figheight() + rows * below)
 
 
 # --- What a table says of itself --------------------------------------------------------------

@@ -55,9 +55,10 @@ def curves(
     Notes
     -----
     Each line is a task, each mark the mean over the answers at one length; lengths double from
-    tick to tick. The band around a line is the 95 % interval: with few answers it is wide,
-    because few answers say little. Two means are called clearly different where their intervals
-    do not overlap: that is rarely chance, even where one has looked at several.
+    tick to tick. The bar at a mark is the 95 % interval: with few answers it is long, because
+    few answers say little. Marks of one length stand side by side. Two means are called clearly
+    different where their intervals do not overlap: that is rarely chance, even where one has
+    looked at several.
     """
     base.check(table, "measured length")
     groups, tasks = _together(table), base.by_name(table, "task")
@@ -120,10 +121,10 @@ def models(
 
     Notes
     -----
-    Each line is a model, each mark its average over all tasks at one length; the band is the 95
-    % interval. A line that crosses the threshold within its band has not crossed it for
-    certain. Two means are called clearly different where their intervals do not overlap: that
-    is rarely chance, even where one has looked at several.
+    Each line is a model, each mark its average over all tasks at one length; the bar is the 95 %
+    interval. A bar that crosses the threshold lies on neither side of it for certain. Two means are
+    called clearly different where their intervals do not overlap: that is rarely chance, even where
+    one has looked at several.
     """
     averaged = table.assign(line=base.labels(table))[table["average"].notna()]
     base.check(averaged, "measured length")
@@ -194,8 +195,8 @@ def study(table: pd.DataFrame, title: str | None = None, trained: int | None = N
     Notes
     -----
     A setting's name says what is set for it; all else that can be set is the same in its panel.
-    Another task or operation asks other questions, which may be harder by themselves. Bars and
-    bands are 95 % intervals; settings on the same line do what the others do. Two means are
+    Another task or operation asks other questions, which may be harder by themselves. Bars are
+    95 % intervals; settings on the same line do what the others do. Two means are
     called clearly different where their intervals do not overlap: that is rarely chance, even
     where one has looked at several.
     """

@@ -74,21 +74,6 @@ def check(table: pd.DataFrame, holds: str) -> None:
 # --- Panels -----------------------------------------------------------------------------------
 
 
-def subplots(rows: int, columns: int, size: tuple[float, float], **options: Any) -> tuple[Any, Any]:
-    """Return a figure of a size in inches, and its panels, rows x columns.
-
-    Parameters
-    ----------
-    options
-        What `matplotlib.pyplot.subplots` takes besides.
-    """
-    figure, grid = pyplot().subplots(
-        rows, columns, figsize=size, squeeze=False, layout="constrained", FigureClass=picture(),
-        **options,
-    )  # fmt: skip
-    return figure, grid
-
-
 def panels(
     count: int, most: int, label: str, size: tuple[float, float], room: tuple[float, float] = (0, 0)
 ) -> tuple[Any, list[Any]]:
@@ -107,7 +92,10 @@ def panels(
     """
     columns = min(most, count)
     rows = math.ceil(count / columns)
-    figure, grid = subplots(rows, columns, (size[0] * columns + room[0], size[1] * rows + room[1]))
+    figure, grid = pyplot().subplots(
+        rows, columns, figsize=(size[0] * columns + room[0], size[1] * rows + room[1]),
+        squeeze=False, layout="constrained", FigureClass=picture(),
+    )  # fmt: skip
     for axes in grid[:, 0]:
         axes.set_ylabel(label)
     for axes in grid.flat[count:]:

@@ -47,7 +47,7 @@ def places(sample: Sample, title: str | None = None) -> base.Figure:
     route = about.get("moves") or spatial.routes(steps, start, goal)[0]
     way = [*itertools.accumulate(route, lambda place, letter: steps[place][letter], initial=start)]
     across, up = (max(axis) - min(axis) + 1 for axis in zip(*cells.values(), strict=True))
-    figure, ((axes,),) = base.subplots(1, 1, (1.35 * across + 0.6, 0.85 * up + 0.8))
+    figure, (axes,) = base.panels(1, 1, "", (1.35 * across + 0.6, 0.85 * up + 0.8))
     for here, beside in steps.items():
         for there in beside.values():
             axes.plot(*zip(cells[here], cells[there], strict=True), color="#999999", zorder=1)
@@ -116,7 +116,7 @@ def links(sample: Sample, title: str | None = None) -> base.Figure:
     names = _ordered(pairs, chain)
     turns = {name: 2 * math.pi * place / len(names) for place, name in enumerate(names)}
     spots = {name: (math.sin(turn), math.cos(turn)) for name, turn in turns.items()}
-    figure, ((axes,),) = base.subplots(1, 1, (7, 6.2))
+    figure, (axes,) = base.panels(1, 1, "", (7, 6.2))
     steps = [*itertools.pairwise(chain)]
     for pair in pairs:
         here, there = (spots[name] for name in pair)

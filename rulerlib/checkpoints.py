@@ -19,7 +19,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from rulerlib import packages, paths
+from rulerlib import doors, packages, paths
 from rulerlib.errors import LARGEST, ParameterError, is_number, require
 
 _SMALL_FILES = (
@@ -95,7 +95,7 @@ def checked(name: Any, engine: str) -> str:
     ParameterError
         If it is none: see `folder`; a name on a server is a text in one line.
     """
-    if engine == "openai" or packages.is_outside(engine):
+    if engine == "openai" or doors.is_outside(engine):
         plain = isinstance(name, str) and name.strip() and name.isprintable()
         place = "on the server" if engine == "openai" else "that the engine knows"
         require(plain, "model", name, f"the name of a model {place}, in one line")

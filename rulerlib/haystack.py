@@ -28,7 +28,6 @@ from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from typing import Any
 
-from rulerlib import draws
 from rulerlib.errors import DataError, is_number, require
 from rulerlib.parts import Column, Part
 from rulerlib.texts import sentences
@@ -426,7 +425,7 @@ class Pool(Haystack):
         """
         room = max(0, room)
         wanted = min(len(self.units), room // self.cheapest)
-        order = draws.sample(rng, len(self.units), wanted)
+        order = rng.sample(range(len(self.units)), wanted)
         costs = [*map(self.costs.__getitem__, order)]
         sums = list(itertools.accumulate(costs, initial=0))
         count = bisect.bisect_right(sums, room) - 1

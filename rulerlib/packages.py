@@ -1,25 +1,11 @@
-"""Modules that are imported where they are used: packages that not every step needs, and doors.
-
-Through a door comes what others bring, by its name: ``package.module:NAME``, in a module that
-Python can import, such as a file in the folder where a command is started.
-
->>> outside("engine", "json:JSONDecoder", "a class") is __import__("json").JSONDecoder
-True
-"""
+"""Packages that not every step needs, imported where they are used."""
 
 from __future__ import annotations
 
-import hashlib
 import importlib
-import os
-import re
-import sys
-from pathlib import Path
 from typing import Any
 
-from rulerlib.errors import MissingExtraError, ParameterError, require
-
-_NAME = re.compile(r"[^\W\d]\w*(?:\.[^\W\d]\w*)*:[^\W\d]\w*")
+from rulerlib.errors import MissingExtraError
 
 
 def load(package: str, extra: str, purpose: str) -> Any:
@@ -46,57 +32,3 @@ def load(package: str, extra: str, purpose: str) -> Any:
         return importlib.import_module(package)
     except ImportError as error:
         raise MissingExtraError(package.partition(".")[0], extra, purpose) from error
-
-
-def is_outside(name: Any) -> bool:
-    """Return whether a name means something that comes from outside of rulerlib."""
-    return isinstance(name, str) and ":" in name
-
-
-def outside(parameter: str, name: str, what: str) -> Any:
-    """Return what stands under a name of the form ``package.module:NAME``.
-
-    Parameters
-    ----------
-    parameter
-        The parameter that names it, for an error.
-    what
-        What it should be, as "a class with a method ...".
-
-    Raises
-    ------
-    ParameterError
-        If the name has another form, the module cannot be imported, or has no such name.
-    """
-    require(_NAME.fullmatch(name), parameter, name, f"{what}, as package.module:NAME")
-    module, _, attribute = name.partition(":")
-    try:
-        imported = importlib.import_module(module)
-    except Exception as error:
-        # The code of others may raise anything.
-        reason = f"{type(error).__name__}: {str(error).strip().partition(chr(10))[0]}"
-        allowed_values = f"{what} in a module that can be imported from here ({reason})"
-        raise ParameterError(parameter, name, allowed_values) from error
-    there = hasattr(imported, attribute)
-    require(there, parameter, name, f"{what}; {module} has no {attribute}")
-    _tell_children(module, getattr(imported, "__file__", None))
-    return getattr(imported, attribute)
-
-
-def _tell_children(module: str, file: str | None) -> None:
-    """Let processes that are started from here, perhaps in another folder, find a module too."""
-    folders = os.environ.get("PYTHONPATH", "")
-    root = Path(file).parents[module.count(".")] if file else Path("/")
-    installed = "site-packages" in root.parts or not root.is_relative_to(Path.cwd())
-    if not installed and str(root) not in folders.split(os.pathsep):
-        os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, (folders, str(root))))
-
-
-def source_hash(name: str) -> str:
-    """Return a hash of the file of ``package.module:NAME``, which was imported before.
-
-    It is part of what names a cell: another source is another cell.
-    """
-    path = getattr(sys.modules[name.partition(":")[0]], "__file__", None)
-    content = Path(path).read_bytes() if path else name.encode()
-    return hashlib.sha256(content).hexdigest()[:8]

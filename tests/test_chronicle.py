@@ -8,7 +8,6 @@ a question asks, and computes the answer from what it has read.
 from __future__ import annotations
 
 import datetime
-import doctest
 import functools
 import itertools
 import re
@@ -25,8 +24,6 @@ from conftest import tries
 from rulerlib import languages
 from rulerlib.errors import DataError, ParameterError
 from rulerlib.metrics.short_answers import drop_em
-from rulerlib.sources import chronicle as chronicle_module
-from rulerlib.sources import chronicle_passages
 from rulerlib.sources.chronicle import Chronicle
 from rulerlib.sources.chronicle_passages import read_wording
 from rulerlib.sources.chronicle_questions import OPERATIONS, ChronicleQuestion
@@ -629,10 +626,3 @@ def test_a_damaged_pack_is_refused(tmp_path: Path, old: str, new: str, complaint
 def test_impossible_chronicles(arguments: dict, named: str) -> None:
     with pytest.raises(ParameterError, match=named):
         Chronicle(languages.load("da"), **{"seed": 1, **arguments})
-
-
-@pytest.mark.parametrize("module", [chronicle_module, chronicle_passages])
-def test_the_worked_example_is_real(module) -> None:
-    done = doctest.testmod(module)
-    assert done.attempted
-    assert not done.failed

@@ -17,9 +17,9 @@ pytest.importorskip("numpy")
 from helpers_memory import Student, kept, matrix, metrics, rows, taught
 
 from conftest import ROOT
-from rulerlib import models, packages
+from rulerlib import doors, models
 from rulerlib.errors import ParameterError, RunMismatchError
-from rulerlib.memory import outside, presets, teaching, work
+from rulerlib.memory import presets, teaching, work
 
 EXAMPLE = ROOT / "tests" / "outside" / "memory.py"
 MEMORY = "outside.memory:Memory"
@@ -50,7 +50,6 @@ def preset(folder: Path, system: str = MEMORY, settings: str = "{k: 5}") -> str:
 def module(tmp_path, monkeypatch):
     """Writes a module with a memory, and returns its name."""
     monkeypatch.syspath_prepend(str(tmp_path))
-    monkeypatch.setattr(outside, "outside_class", outside.outside_class.__wrapped__)
 
     def write(source: str, name: str = "mine") -> str:
         (tmp_path / f"{name}.py").write_text(source, "utf-8")
@@ -104,13 +103,13 @@ def test_it_works_in_every_process(tmp_path):
 def test_its_settings_and_its_source_are_part_of_its_name(student, tmp_path, monkeypatch):
     path = preset(tmp_path)
     first = presets.load(path)
-    assert first.to_dict()["source"] == packages.source_hash(MEMORY)
+    assert first.to_dict()["source"] == doors.source_hash(MEMORY)
     assert first.to_dict()["settings"] == {"k": 5, "shortest": 1}
     changed = presets.load(path, {"shortest": 4})
     assert changed.short == f"{first.short}-shortest_4"
     (job,) = matrix(tmp_path / "runs", preset_names=[path])
     taught([job], ask=False)
-    monkeypatch.setattr(packages, "source_hash", lambda name: "0123")
+    monkeypatch.setattr(doors, "source_hash", lambda name: "0123")
     assert presets.load(path).short != first.short
     # And where the short hashes are the same by chance, what was taught says it.
     with pytest.raises(RunMismatchError, match=r"made with source = .*, and now source = '0123'"):
@@ -145,7 +144,7 @@ TEACH, RECALL = "def teach(self, texts): pass", "def recall(self, question, k): 
 WRONG = [
     ("", "mine has no Memory"),
     ("raise OSError('gone')", r"can be imported from here \(OSError: gone\)"),
-    ("def Memory(): pass", "recall(question, k), not <function"),
+    ("def Memory(): pass", "recall(question, k), not function"),
     (f"class Memory:\n    {TEACH}", "it has no recall"),
     (f"class Memory:\n    {TEACH}\n    def recall(self, question): pass", "recall: too many pos"),
     (f"class Memory:\n    def teach(self): pass\n    {RECALL}", "teach: too many positional"),

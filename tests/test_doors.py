@@ -7,7 +7,7 @@ import re
 import pytest
 
 from conftest import ROOT, python
-from rulerlib import languages, models, packages
+from rulerlib import doors, languages, models
 from rulerlib.dataset import Dataset
 from rulerlib.errors import DataError, ParameterError, RulerError
 from rulerlib.models import Request, in_order
@@ -50,7 +50,7 @@ def test_an_engine_of_one_method_answers(tmp_path):
     answers = read_predictions(path)
     assert [answer.pred for answer in answers] == [answer.outputs[0] for answer in answers]
     # Its options and its source are part of the cell.
-    identity = {"tokenizer": "words", "digits": 7, "source": packages.source_hash(ENGINE)}
+    identity = {"tokenizer": "words", "digits": 7, "source": doors.source_hash(ENGINE)}
     assert run.cells[0].engine == ENGINE
     assert run.cells[0].options == identity
     assert read_settings(path)["identity"] == identity
@@ -118,9 +118,9 @@ BAD_ENGINES = {
     "a module that fails": ("1 / 0", "{}:Engine", "ZeroDivisionError: division by zero"),
     "no class of that name": ("x = 1", "{}:Engine", "has no Engine"),
     "no class": ("Engine = 3", "{}:Engine", "not int"),
-    "no method": ("class Engine: pass", "{}:Engine", "which it lacks"),
+    "no method": ("class Engine: pass", "{}:Engine", "it has no generate"),
     "a method without requests": (
-        "class Engine:\n    def generate(self): pass", "{}:Engine", "whose only argument",
+        "class Engine:\n    def generate(self): pass", "{}:Engine", "generate: too many positional",
     ),
     "a class that fails": (
         "class Engine:\n    def __init__(self, size): pass\n    def generate(self, requests): pass",

@@ -6,7 +6,6 @@ the texts, not by asking the generator.
 
 from __future__ import annotations
 
-import doctest
 import itertools
 import re
 import shutil
@@ -18,7 +17,6 @@ import pytest
 
 from rulerlib import languages
 from rulerlib.errors import DataError, ParameterError
-from rulerlib.sources import encyclopedia, regions
 from rulerlib.sources.encyclopedia import FactQuestion, World
 from rulerlib.sources.regions import (
     FACTS,
@@ -361,10 +359,3 @@ def test_an_entry_points_to_the_one_it_names(world: World) -> None:
             assert (target is not None) == (fact.what == "entry")
             if target is not None:
                 assert world.entry(target).title in entry.sentences[entry.stated[name]]
-
-
-@pytest.mark.parametrize("module", [encyclopedia, regions])
-def test_the_worked_example_is_real(module) -> None:
-    done = doctest.testmod(module)
-    assert done.attempted
-    assert not done.failed

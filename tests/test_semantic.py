@@ -6,7 +6,6 @@ generator.
 
 from __future__ import annotations
 
-import doctest
 import functools
 import re
 import tomllib
@@ -22,7 +21,6 @@ from hypothesis import strategies as st
 from rulerlib import languages, tokens
 from rulerlib.errors import DataError, ParameterError
 from rulerlib.languages import placeholders
-from rulerlib.tasks import episodes as suites
 from rulerlib.tasks import semantic
 from rulerlib.tasks.episodes import Episode
 from rulerlib.tasks.semantic import KINDS, RELATIONS, Knobs, Semantic
@@ -312,10 +310,3 @@ def test_a_damaged_pack_is_refused(tmp_path: Path) -> None:
 def test_impossible_knobs(knobs: dict, named: str) -> None:
     with pytest.raises(ParameterError, match=named):
         Knobs(**knobs)
-
-
-@pytest.mark.parametrize("module", [suites])
-def test_the_worked_example_is_real(module) -> None:
-    done = doctest.testmod(module)
-    assert done.attempted
-    assert not done.failed

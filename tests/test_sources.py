@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import doctest
 import json
 import os
 import sys
@@ -14,9 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from conftest import shared
-from rulerlib import sources
 from rulerlib.errors import DataError, MissingExtraError, ParameterError
-from rulerlib.sources import DATA_SETS, Rows, open_source, schemas, source_file
+from rulerlib.sources import DATA_SETS, Rows, open_source, source_file
 
 SQUAD = {
     "version": "v2.0",
@@ -529,10 +527,3 @@ def test_a_damaged_value_is_read_or_named(folder, content, number, value):
             assert answers
             assert all(answers)
             assert all(targets)
-
-
-@pytest.mark.parametrize("module", [sources, schemas])
-def test_the_worked_example_is_real(module):
-    done = doctest.testmod(module)
-    assert done.attempted
-    assert not done.failed

@@ -6,7 +6,6 @@ generator; where networkx is installed, they are held against it, too.
 
 from __future__ import annotations
 
-import doctest
 import functools
 import math
 import re
@@ -344,10 +343,3 @@ def test_a_damaged_pack_is_refused() -> None:
 def test_impossible_knobs(knobs: dict, named: str) -> None:
     with pytest.raises(ParameterError, match=named):
         Knobs(**knobs)
-
-
-@pytest.mark.parametrize("module", [spatial])
-def test_the_worked_example_is_real(module) -> None:
-    done = doctest.testmod(module)
-    assert done.attempted
-    assert not done.failed

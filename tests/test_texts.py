@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import doctest
 import json
 import os
 import unicodedata
@@ -205,12 +204,6 @@ def test_what_is_no_text_is_not_cleaned(character):
 
 
 # --- White space and the example --------------------------------------------------------------
-
-
-def test_the_worked_example_is_real():
-    done = doctest.testmod(texts)
-    assert done.attempted
-    assert not done.failed
 
 
 def test_a_folder_that_goes_while_it_is_read_is_named(tmp_path, monkeypatch):

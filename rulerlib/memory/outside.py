@@ -17,15 +17,14 @@ asking happens in another process than teaching: what does not stand in the fold
 
 from __future__ import annotations
 
-import functools
 import inspect
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from rulerlib import packages
-from rulerlib.errors import DataError, ParameterError, is_number, require, shortened
+from rulerlib import doors
+from rulerlib.errors import DataError, is_number
 from rulerlib.memory.system import Recalled, System, Text
 from rulerlib.store.cell import safe_name
 
@@ -40,8 +39,7 @@ _OPTIONAL: dict[str, tuple[Any, ...]] = {"forget": ([],), "stats": (), "close": 
 _PLAIN = (bool, int, float, str, list, dict, type(None))
 
 
-@functools.cache
-def outside_class(name: str) -> type:
+def outside_class(name: str) -> type[Any]:
     """Return the class of a memory by its name, checked.
 
     Raises
@@ -49,22 +47,7 @@ def outside_class(name: str) -> type:
     ParameterError
         If there is no such class, or it lacks a method: says which.
     """
-    kind: type = packages.outside("system", name, WANTED)
-    require(isinstance(kind, type), "system", name, f"{WANTED}, not {shortened(kind)}")
-    for method, arguments in {**_NEEDED, **_OPTIONAL}.items():
-        function = getattr(kind, method, None)
-        if function is not None or method in _NEEDED:
-            require(callable(function), "system", name, f"{WANTED}; it has no {method}")
-            _check_call(name, method, function, None, *arguments)
-    return kind
-
-
-def _check_call(name: str, method: str, function: Any, *arguments: Any, **named: Any) -> None:
-    """Check that a function can be called in one way, without calling it."""
-    try:
-        inspect.signature(function).bind(*arguments, **named)
-    except TypeError as error:
-        raise ParameterError("system", name, f"{WANTED}; {method}: {error}") from error
+    return doors.outside_class("system", name, WANTED, _NEEDED, _OPTIONAL)
 
 
 def settings_of(name: str, settings: Mapping[str, Any]) -> dict[str, Any]:
@@ -77,7 +60,7 @@ def settings_of(name: str, settings: Mapping[str, Any]) -> dict[str, Any]:
     """
     kind = outside_class(name)
     chosen = {key: value for key, value in settings.items() if key != "k"}
-    _check_call(name, kind.__name__, kind, Path(), **chosen)
+    doors.check_call("system", name, WANTED, kind, Path(), **chosen)
     _, *others = inspect.signature(kind).parameters.values()
     usual = {
         parameter.name: parameter.default

@@ -28,7 +28,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Self
 
-from rulerlib import languages, packages, paths
+from rulerlib import doors, languages, packages, paths
 from rulerlib.errors import (
     DataError,
     ParameterError,
@@ -254,7 +254,7 @@ def _replay(values: Any) -> Mapping[str, Any]:
 def _settings(preset: str, system: str, given: Any) -> dict[str, Any]:
     """Return all settings of a system by name, those that nobody chose included."""
     given = dictionary("settings", given, '{"k": 5}')
-    if packages.is_outside(system):
+    if doors.is_outside(system):
         return settings_of(system, given)
     one_of("system", system, (*IN_CONTEXT, *SYSTEMS))
     if system in IN_CONTEXT:
@@ -268,7 +268,7 @@ def _settings(preset: str, system: str, given: Any) -> dict[str, Any]:
 
 def _source(system: str) -> dict[str, str]:
     """Return a hash of the code of a memory of somebody else."""
-    return {"source": packages.source_hash(system)} if packages.is_outside(system) else {}
+    return {"source": doors.source_hash(system)} if doors.is_outside(system) else {}
 
 
 def _module(system: str) -> Any:
@@ -292,7 +292,7 @@ def opened(system: str, folder: str | Path, language: Language, **settings: Any)
     DataError
         If what stands there is damaged or of another version.
     """
-    if packages.is_outside(system):
+    if doors.is_outside(system):
         return OutsideMemory(folder, system, settings)
     module = _module(one_of("system", system, SYSTEMS))
     kind: type[System] = getattr(module, SYSTEMS[system][1])

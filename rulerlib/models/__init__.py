@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from operator import itemgetter
 from typing import Any, NamedTuple, Protocol, TypeVar, runtime_checkable
 
-from rulerlib import checkpoints, packages
+from rulerlib import checkpoints, doors
 from rulerlib.errors import HALF, ParameterError, nearest, one_of, require
 from rulerlib.models.options import checked
 from rulerlib.prompts import Decoding
@@ -307,14 +307,14 @@ def load(name: str, engine: str = "transformers", /, **options: Any) -> Model:
     # An engine that hands further arguments on knows their names itself.
     open_ended = any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values())
     names = [option for option in parameters if option != "name"]
-    if packages.is_outside(engine):
+    if doors.is_outside(engine):
         names.append("tokenizer")
     for option in options:
         require(open_ended or option in names, "engine option", option, nearest(option, names))
     # A server's address and key may be given here, by a program: they are neither shown nor stored.
     unseen = ("api_key", "base_url")
     checked("engine options", {name: options[name] for name in options if name not in unseen})
-    if packages.is_outside(engine):
+    if doors.is_outside(engine):
         from rulerlib.models.outside import Outside
 
         return Outside(name, engine, options)
@@ -330,7 +330,7 @@ def engine_class(engine: str) -> Any:
     ParameterError
         If there is no such engine, or one from outside lacks something.
     """
-    if packages.is_outside(engine):
+    if doors.is_outside(engine):
         from rulerlib.models.outside import outside_class
 
         return outside_class(engine)

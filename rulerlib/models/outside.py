@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
 from typing import Any
 
-from rulerlib import checkpoints, packages, tokens
+from rulerlib import checkpoints, doors, tokens
 from rulerlib.errors import ParameterError, RulerError, require
 from rulerlib.models import Generation, Likelihood, Request, readable, tokenizer_name
 from rulerlib.prompts import Decoding
@@ -28,18 +28,7 @@ def outside_class(engine: str) -> Any:
     ParameterError
         If it is none, or lacks its method: says what is missing.
     """
-    kind = packages.outside("engine", engine, _WANTED)
-    require(isinstance(kind, type), "engine", engine, f"{_WANTED}, not {type(kind).__name__}")
-    generate: Any = getattr(kind, "generate", None)
-    require(callable(generate), "engine", engine, f"{_WANTED}, which it lacks")
-    needed = [
-        parameter
-        for parameter in inspect.signature(generate).parameters.values()
-        if parameter.default is parameter.empty and parameter.kind < parameter.VAR_KEYWORD
-    ]
-    allowed_values = f"{_WANTED}, whose only argument are the requests"
-    require(len(needed) == 2, "engine", engine, allowed_values)
-    return kind
+    return doors.outside_class("engine", engine, _WANTED, {"generate": ([],)})
 
 
 class Outside:
@@ -64,7 +53,7 @@ class Outside:
     def __init__(self, name: str, engine: str, options: Mapping[str, Any]) -> None:
         self.name, self._engine_name = name, engine
         kind = outside_class(engine)
-        self.identity = {**options, "source": packages.source_hash(engine)}
+        self.identity = {**options, "source": doors.source_hash(engine)}
         takes, arguments = inspect.signature(kind).parameters, dict(options)
         self._tokenizer = options.get("tokenizer")
         if "tokenizer" not in takes:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, Generic, TypeVar
 
-from rulerlib import packages
+from rulerlib import doors
 from rulerlib.errors import one_of, require, whole_number
 from rulerlib.fields import listed
 from rulerlib.scoring import Scoring
@@ -261,7 +261,7 @@ def names(chosen: str | Sequence[str], family: str | None = None) -> list[str]:
     require(sequence, "tasks", chosen, "a name, several with commas between, or 'all'")
     named = list[str]()
     for name in chosen:
-        if family is None and packages.is_outside(name):
+        if family is None and doors.is_outside(name):
             from rulerlib.tasks.outside import admit
 
             named += admit(name)

@@ -33,7 +33,7 @@ from functools import cache, cached_property, partial
 from operator import add
 from typing import NamedTuple
 
-from rulerlib import draws, packages
+from rulerlib import packages
 from rulerlib.errors import ParameterError, flag, one_of, require, whole_number
 from rulerlib.filling import Take
 from rulerlib.haystack import Draft, Filling, Haystack, Pool, Sized, largest, pool_of
@@ -296,7 +296,7 @@ class NumberedList(Maker):
 
     def _choose(self, setting: Repeats, rng: random.Random) -> Choice:
         sizes = self._sizes(setting)
-        drawn = iter(draws.sample(rng, len(self.haystack.units), sum(sizes)))
+        drawn = iter(rng.sample(range(len(self.haystack.units)), sum(sizes)))
         return Choice(*(list(itertools.islice(drawn, size)) for size in sizes))
 
     def _entries(self, choice: Choice) -> int:
@@ -341,7 +341,7 @@ class NumberedList(Maker):
         if self.knobs.few_shot:
             order = choice.example_common * setting.example_cw
             order += choice.example_uncommon * setting.example_ucw
-            draws.shuffle(rng, order)
+            rng.shuffle(order)
             units = self._listed(order)
             before = itertools.accumulate((len(unit) + 1 for unit in units), initial=len(head))
             starts = itertools.islice(before, len(units))
@@ -366,7 +366,7 @@ class NumberedList(Maker):
         entries, taken = self._entries(choice), set(choice.all)
         enough = max(0, numbers.fill(room, pool.cheapest) - entries) // uncommon + 1
         size = len(pool.units)
-        drawn = draws.sample(rng, size, min(size, enough + len(taken)))
+        drawn = rng.sample(range(size), min(size, enough + len(taken)))
         more = [word for word in drawn if word not in taken]
         numbers.reach(entries + len(more) * uncommon)
         words = list(itertools.accumulate(map(pool.costs.__getitem__, more), initial=0))
@@ -377,7 +377,7 @@ class NumberedList(Maker):
 
         def make(count: int) -> tuple[list[str], int]:
             order = choice.common * common + (choice.uncommon + more[:count]) * uncommon
-            draws.shuffle(rng, order)
+            rng.shuffle(order)
             return self._listed(order), cost(count)
 
         return Sized(make, largest(cost, room, len(more)), " ")

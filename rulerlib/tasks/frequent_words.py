@@ -32,7 +32,6 @@ from functools import cached_property, lru_cache
 from operator import mul
 from typing import Any
 
-from rulerlib import draws
 from rulerlib.errors import is_number, require, whole_number
 from rulerlib.filling import Take
 from rulerlib.haystack import Draft, Filling, Pool, Sized, largest, pool_of
@@ -147,7 +146,7 @@ class CodedText(Maker):
 
     def _vocabulary(self, rng: random.Random) -> list[int]:
         """Return positions in the pool, by rank."""
-        drawn = draws.sample(rng, len(self.haystack.units) - 1, self.knobs.vocab_size - 1)
+        drawn = rng.sample(range(len(self.haystack.units) - 1), self.knobs.vocab_size - 1)
         # The first unit is the noise.
         return [0, *(word + 1 for word in drawn)]
 
@@ -179,7 +178,7 @@ class CodedText(Maker):
             counts[0] += (tokens - self._cost(counts, vocabulary)) // costs[0]
             # A shuffle, but of the coded words alone: the noise, most of the text, stays.
             text = [NOISE] * sum(counts)
-            positions = iter(draws.sample(rng, len(text), len(text) - counts[0]))
+            positions = iter(rng.sample(range(len(text)), len(text) - counts[0]))
             for count, word in zip(counts[1:], vocabulary[1:], strict=False):
                 for position in itertools.islice(positions, count):
                     text[position] = units[word]

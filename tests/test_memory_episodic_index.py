@@ -60,10 +60,6 @@ def make(tmp_path):
         each.close()
 
 
-def dump(system: EpisodicIndex) -> list[str]:
-    return [*system.store.database.iterdump()]
-
-
 def recalls(system: EpisodicIndex, asked: list[Episode]) -> list[Any]:
     return [system.recall(each.id, probe.text) for each in asked for probe in each.probes]
 
@@ -320,41 +316,6 @@ def test_any_text_can_be_taught(tmp_path_factory: Any, texts: list[str], questio
 
 
 # ------------------------------------------------------------- the store
-
-
-TEACHING = """
-import hashlib, os, signal
-from rulerlib.languages import load
-from rulerlib.memory import episodic_index
-from rulerlib.memory.episodic_index import EpisodicIndex, Settings
-from rulerlib.memory.suites import Recipe
-from rulerlib.memory.system import Text
-"""
-
-
-def test_a_kill_leaves_what_was_there(make) -> None:
-    first, second = episodes("episodic_capacity", "da", 2)
-    system = make("da", [first], **ALL)
-    folder = system.store.path.parent
-    system.close()
-    done = python(TEACHING + (
-        f"system = EpisodicIndex({str(folder)!r}, Settings(gate=False), load('da'))\n"
-        "*_, item = Recipe('episodic_capacity', 2, seed=3)\n"
-        "system.store.database.execute('PRAGMA cache_size = 1')\n"
-        "texts, add = [Text.of(fact) for fact in item.episode.facts], system.store.add\n"
-        "system.store.add = lambda name, text: (os.kill(os.getpid(), signal.SIGKILL)\n"
-        "                                       if text.number == 60 else add(name, text))\n"
-        "system.teach(item.episode.id, texts)"
-    ))  # fmt: skip
-    assert done.returncode == -9, done.stderr
-    undisturbed = make("da", [first], **ALL)
-    after = EpisodicIndex(folder, Settings(**ALL), languages.load("da"))
-    assert dump(after) == dump(undisturbed)
-    for each in (after, undisturbed):
-        each.teach(second.id, texts_of(second))
-    assert dump(after) == dump(undisturbed)
-    assert recalls(after, [first, second]) == recalls(undisturbed, [first, second])
-    after.close()
 
 
 def test_each_ablation_changes_what_telemetry_shows(make) -> None:

@@ -16,7 +16,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from conftest import python
 from rulerlib import languages
 from rulerlib.errors import DataError, ParameterError
 from rulerlib.languages import Language
@@ -318,39 +317,6 @@ def test_a_store_that_is_opened_again_plans_the_same(make):
     again = PlaceMap(system.store.path.parent, Settings(), EN)
     assert [recalled(again, each) for each in taught] == before
     assert again.telemetry()["rehearsals"] == 0
-    again.close()
-
-
-KILLED = """
-import os, signal
-from rulerlib import languages
-from rulerlib.memory import place_map
-from rulerlib.memory.suites import Recipe
-from rulerlib.memory.system import Text
-
-system = place_map.PlaceMap({path!r}, place_map.Settings(), languages.load("en"))
-# What does not fit into the smallest cache is written to the file before the end.
-system.store.database.execute("PRAGMA cache_size = 1")
-second = [item.episode for item in Recipe("spatial", 2, language="en", profile="hard")][1]
-place_map.draw = lambda *_: os.kill(os.getpid(), signal.SIGKILL)
-system.teach(second.id, [Text.of(fact) for fact in second.facts])
-"""
-
-
-def test_a_killed_teaching_leaves_the_store_as_before(make):
-    first, second = episodes("en", "hard")[:2]
-    system = make([first])
-    path, before = system.store.path, recalled(system, first)
-    system.close()
-    done = python(KILLED.format(path=str(path.parent)))
-    assert done.returncode == -9, done.stderr
-    # The file was being changed: SQLite must take that back.
-    assert path.with_name(f"{path.name}-journal").stat().st_size > 512
-    again = PlaceMap(path.parent, Settings(), EN)
-    assert again.stored() == len(first.facts)
-    assert recalled(again, first) == before
-    again.teach(second.id, taught_of(second))
-    assert recalled(again, second) == recalled(make([second]), second)
     again.close()
 
 

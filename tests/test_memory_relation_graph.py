@@ -18,7 +18,6 @@ from helpers_work import counted
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from conftest import python
 from rulerlib import languages
 from rulerlib.errors import ParameterError
 from rulerlib.memory.relation_graph import RelationGraph, Settings
@@ -90,11 +89,6 @@ def share(graph: RelationGraph, made: tuple[Item, ...]) -> float:
             if probe.needs:
                 shares.append(len(set(found) & set(probe.needs)) / len(probe.needs))
     return sum(shares) / len(shares)
-
-
-def content(graph: RelationGraph) -> list[str]:
-    """Return all that a store holds."""
-    return [*graph.store.database.iterdump()]
 
 
 def held(graph: RelationGraph, episode: str = "a") -> Graph:
@@ -427,37 +421,6 @@ def test_sessions_are_taught_one_by_one(fresh) -> None:
             parted.teach(item.episode.id, part)
         assert numbers(whole, item) == numbers(parted, item)
         assert held(whole, item.episode.id).data() == held(parted, item.episode.id).data()
-
-
-def test_a_kill_leaves_nothing(fresh) -> None:
-    """Killed by SIGKILL in the middle, the store is as before, and teaching makes it whole."""
-    graph, undisturbed = fresh(), fresh()
-    first, second = items("semantic", size=2, **DATED)
-    for each in (graph, undisturbed):
-        each.teach(first.episode.id, texts_of(first.episode))
-    before, folder = content(graph), graph.store.path.parent
-    graph.close()
-    done = python(f"""
-import os, signal
-from rulerlib import languages
-from rulerlib.memory.relation_graph import RelationGraph, Settings
-from rulerlib.memory.suites import Recipe
-from rulerlib.memory.system import Text
-*_, item = Recipe("semantic", 2, language="en", changes={DATED!r})
-graph = RelationGraph({str(folder)!r}, Settings(), languages.load("en"))
-graph.store.database.execute("PRAGMA cache_size = 1")
-graph.store.note = lambda *_: os.kill(os.getpid(), signal.SIGKILL)
-graph.teach(item.episode.id, [Text.of(fact) for fact in item.episode.facts])
-""")
-    assert done.returncode == -9, done.stderr
-    again = RelationGraph(folder, Settings(), languages.load("en"))
-    assert content(again) == before
-    for each in (again, undisturbed):
-        each.teach(second.episode.id, texts_of(second.episode))
-    for item in (first, second):
-        assert numbers(again, item) == numbers(undisturbed, item) == [item.episode.probes[0].needs]
-    assert content(again) == content(undisturbed)
-    again.close()
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ from random import Random
 import pytest
 
 import rulerlib
-from conftest import killed, python
+from conftest import killed
 from rulerlib import languages
 from rulerlib.errors import (
     BusyError,
@@ -336,25 +336,6 @@ def test_a_name_that_no_set_can_have(little, tmp_path, capsys, name):
     assert re.fullmatch(r"out is '.*', but must be a file whose name ends in \.jsonl.*\.\n", err)
 
 
-def test_a_file_cannot_be_a_folder(made, capsys):
-    assert main(command(made / "boxes.jsonl")) == 2
-    err = capsys.readouterr().err
-    assert re.fullmatch(r"output is '.*', but must be a file that can be written \(.*\)\.\n", err)
-
-
-def test_it_runs_as_a_module_without_a_traceback(tmp_path):
-    path = tmp_path / "boxes.jsonl"
-    code = (
-        "import runpy, sys\n"
-        f"sys.argv = ['suites', '--suite', 'episodik', '--size', '3', '--out', {str(path)!r}]\n"
-        "runpy.run_module('rulerlib.memory.suites', run_name='__main__')\n"
-    )
-    done = python(code, flags=("-W", "error"))
-    assert done.returncode == 2
-    assert done.stdout == ""
-    assert re.fullmatch(r"suite is 'episodik', .* \(did you mean 'episodic'\?\)\.\n", done.stderr)
-
-
 # ------------------------------------------------------------- every suite
 
 
@@ -414,18 +395,6 @@ def test_every_profile_changes_every_suite(profile):
     assert PROFILES[profile].keys() == SUITES.keys()
     for suite, row in SUITES.items():
         assert Recipe(suite, 1, profile=profile).knobs != row.knobs
-
-
-@pytest.mark.parametrize("suite", SUITES)
-def test_a_set_of_every_suite_on_disk(suite, tmp_path):
-    small, large = (
-        write(Recipe(suite, size, language="en"), tmp_path / f"{size}.jsonl") for size in (2, 3)
-    )
-    assert large.read_bytes().startswith(small.read_bytes())
-    card = read_object(card_of(large))
-    assert card["suite"] == suite
-    assert card["knobs"] == dataclasses.asdict(SUITES[suite].knobs)
-    assert sum(card["kinds"].values()) == 3
 
 
 def test_the_room_names_every_suite():

@@ -88,9 +88,12 @@ def test_no_runs_are_a_sentence_and_no_folder_is_an_error(tmp_path):
 
 
 BAD = [
-    ("seed", "", "NA"),
+    ("seed", "", "seed is nan"),
+    ("index", "1.5", "index is 1.5"),
     ("latency_ms", "fast", "'fast'"),
     ("em_norm", "1,0", "'1,0'"),
+    ("em_norm", "10", "em_norm is 10"),
+    ("recall_at_5", "-0.2", "recall_at_5 is -0.2"),
 ]
 
 

@@ -39,6 +39,12 @@ _OF_RUN = ("knobs", "changes", "length", "engine", "asked")
 _COLUMNS = (*COLUMNS, *_OF_RUN, "unit")
 
 _WHOLE = ("size", "seed", "probe", "index")
+_AMOUNTS = (
+    "pred_len", "gold_len", "needed", "taught", "recalled", "latency_ms", "prompt_tokens", "cut",
+    "steps_over",
+)  # fmt: skip
+# All other columns are shares.
+_SHARES = tuple(name for name in COLUMNS if name not in (*TEXTS, *_WHOLE, *_AMOUNTS))
 
 # What makes two rows the same question.
 QUESTION = ("suite", "language", "profile", "knobs", "seed", "episode", "probe")
@@ -138,6 +144,11 @@ def _questions(path: Path) -> pd.DataFrame:
     try:
         table = pd.read_csv(path, dtype=str, keep_default_na=False)[[*COLUMNS]]
         table = table.replace(dict.fromkeys(numbers, ""), math.nan).astype(numbers)
+        wrong = {name: table[name] % 1 != 0 for name in _WHOLE}
+        wrong |= {name: (table[name] < 0) | (table[name] > 1) for name in _SHARES}
+        for name, rows in wrong.items():
+            if rows.any():
+                raise ValueError(f"{name} is {table[name][rows].iloc[0]:g}")
         return table.astype(dict.fromkeys(_WHOLE, int)).assign(answer=table["answer"].map(of_cell))
     except (OSError, ValueError, KeyError) as error:
         raise DataError(f"{path}: damaged ({' '.join(str(error).split())}).") from error

@@ -10,9 +10,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
-from rulerlib import checkpoints, fields, given, languages, models, tasks
+from rulerlib import checkpoints, fields, given, languages, models, synthetic, tasks
 from rulerlib.errors import dictionary, is_text, one_of, require
 from rulerlib.given import Given
 from rulerlib.prompts import Decoding, PromptFormat
@@ -87,7 +87,8 @@ class Parameters:
     study
         Settings to be compared: for each row its knobs, ``task`` where it is not the first of
         ``tasks``, and ``group``, a text that rows have in common which are compared in one panel
-        of a figure (without it, rows of the same knobs). Empty or None: no study.
+        of a figure (without it, rows of the same knobs); or a file in the form of RULER's
+        ``synthetic.yaml``, of which the settings of this family count. Empty or None: no study.
     study_length, study_samples
         Its length, or a list of lengths, in tokens; and the samples for each row. A row is left
         out at lengths too short for it, but not at the longest.
@@ -125,7 +126,7 @@ class Parameters:
     threshold: float = THRESHOLD
     primary: str | None = None
     family: str | None = None
-    study: Sequence[Mapping[str, Any]] | None = None
+    study: Sequence[Mapping[str, Any]] | str | None = None
     study_length: int | Sequence[int] = 1024
     study_samples: int = 10
     study_name: str | None = None
@@ -163,6 +164,11 @@ class Parameters:
 
     def _checked_study(self) -> tuple[Mapping[str, Any], ...]:
         rows = () if self.study is None else self.study
+        if isinstance(rows, str) and rows.endswith((".yaml", ".yml")):
+            # Of a file the settings of this run's family.
+            names = tasks.names("all", self.family)
+            rows = [row for row in synthetic.read(rows) if row["task"] in names]
+            require(rows, "study", self.study, f"a file with settings of {self.family}")
         sequence = isinstance(rows, (list, tuple))
         require(sequence, "study", rows, "a list of settings, each {knob: value}")
         rows = [dictionary("study", row, '{"num_hops": 2}') for row in rows]
@@ -193,9 +199,15 @@ class Parameters:
         return fields.home() / Path(self.output).expanduser()
 
     @property
+    def settings_of_study(self) -> tuple[Mapping[str, Any], ...]:
+        """The settings that the study compares, those of a file included."""
+        # Checked when it was set, and no text since.
+        return cast(tuple[Mapping[str, Any], ...], self.study)
+
+    @property
     def rows(self) -> list[tuple[str, dict[str, Any]]]:
         """Task and knobs of each row of the study."""
-        rows = [{"task": self.tasks[0], "group": "", **row} for row in self.study or ()]
+        rows = [{"task": self.tasks[0], "group": "", **row} for row in self.settings_of_study]
         return [(row.pop("task"), {name: row[name] for name in row if name != "group"})
                 for row in rows]  # fmt: skip
 

@@ -166,7 +166,7 @@ class Run(Parameters):
             # Few samples of short prompts, with knobs that may not allow for shared contexts.
             (replace(self.cell(task, size, knobs), study=name, queries_per_context=1), setting)
             for size in self.study_lengths
-            for (task, knobs), setting in zip(self.rows, self.study or (), strict=True)
+            for (task, knobs), setting in zip(self.rows, self.settings_of_study, strict=True)
         ]
         try:
             return tuple(pair for pair in cells if self._fits(pair[0], longest))

@@ -80,7 +80,7 @@ def test_true_and_false_may_be_typed_in_small_letters(typed):
         ("models", "[2026-01-31]", ["2026-01-31"]),
         ("study", "- {num_hops: 2}\n- {num_hops: 4}", [{"num_hops": 2}, {"num_hops": 4}]),
         # Names, and what nobody can read: whoever takes them says what is allowed.
-        ("tasks", "vt,fwe", "vt,fwe"), ("study", "settings.yaml", "settings.yaml"),
+        ("tasks", "vt,fwe", "vt,fwe"), ("study", "synthetic.yaml", "synthetic.yaml"),
         ("engine_options", '{"dtype": ', '{"dtype": '), ("knobs", "[" * 9000, "[" * 9000),
         ("changes", "!!python/name:os.system", "!!python/name:os.system"),
         # Parameters that are texts.

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
 import random
 import shutil
+import subprocess
 from hashlib import sha256
 from pathlib import Path
 
@@ -277,3 +279,45 @@ def test_no_name_speaks_to_a_terminal_or_begins_a_line_of_its_own(name, copy, ca
     out = capsys.readouterr().out
     assert "has to be called lille" in out
     assert out.removesuffix("\n").isprintable()
+
+
+@pytest.fixture
+def branch(tmp_path):
+    """A repository in which nothing has changed since its branch `base`."""
+    git = ["git", "-c", "user.name=a", "-c", "user.email=a@b", "-C", str(tmp_path)]
+    (tmp_path / ".venv").mkdir()
+    (tmp_path / ".gitignore").write_text(".venv\n")
+
+    def commit():
+        subprocess.run([*git, "add", "--all"], check=True)
+        subprocess.run([*git, "commit", "--quiet", "--message", "one"], check=True)
+
+    subprocess.run([*git, "init", "--quiet", "--initial-branch=base"], check=True)
+    commit()
+    subprocess.run([*git, "switch", "--quiet", "--create", "mine"], check=True)
+    return tmp_path, commit
+
+
+def submitted(place):
+    """What `make submitted` says of a repository, and its exit code."""
+    command = ["make", "-f", str(ROOT / "Makefile"), "-o", ".venv/run.stamp", "submitted"]
+    environment = os.environ | {"BASE": "base", "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(command, cwd=place, env=environment, capture_output=True, text=True)
+    return done.stdout + done.stderr, done.returncode
+
+
+@pytest.mark.skipif(shutil.which("make") is None, reason="make is not installed")
+@pytest.mark.parametrize("name", ["modèl", "my model", 'a"b', "-rf", "stray.txt"])
+def test_a_branch_hands_in_whatever_git_says_has_changed(name, branch, packed):
+    place, commit = branch
+    assert submitted(place)[1] == 0, "nothing is handed in"
+    handed_in = place / folder.FOLDER / name
+    if name == "stray.txt":
+        handed_in.parent.mkdir(parents=True)
+        handed_in.write_text("")
+    else:
+        shutil.copytree(packed, handed_in)
+    commit()
+    said, code = submitted(place)
+    assert code != 0
+    assert name in said

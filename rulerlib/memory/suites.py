@@ -18,8 +18,6 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-import hashlib
-import json
 import statistics
 import sys
 from collections import Counter
@@ -31,21 +29,11 @@ from typing import Any, NamedTuple
 
 import rulerlib
 from rulerlib import commands, fields, languages, paths
-from rulerlib.errors import (
-    DataError,
-    RulerError,
-    RunMismatchError,
-    dictionary,
-    one_of,
-    require,
-    whole_number,
-)
+from rulerlib.errors import RulerError, dictionary, one_of, require, whole_number
 from rulerlib.languages import Language
-from rulerlib.progress import Progress
-from rulerlib.samples import read_object
+from rulerlib.samples import Record
 from rulerlib.store import files
 from rulerlib.store.lock import alone
-from rulerlib.store.questions import compare
 from rulerlib.tasks import episodic, semantic, spatial
 from rulerlib.tasks.episodes import Episode, Episodes, fingerprint
 
@@ -188,7 +176,8 @@ class Recipe:
             yield Item(self.suite, self.language, knobs, episode)
 
 
-class Item(NamedTuple):
+@dataclass(slots=True)
+class Item(Record):
     """An episode, and by which suite it was made: one line of a set.
 
     Attributes
@@ -206,22 +195,21 @@ class Item(NamedTuple):
     knobs: dict[str, Any]
     episode: Episode
 
-    def to_json(self) -> str:
-        """Return the line, without its newline; letters stay as they are (æ)."""
-        facts = [
-            {"number": fact.number, "text": fact.text, "day": fact.day, "session": fact.session,
-             "values": dict(fact.values), "rewarded": fact.rewarded, "pinned": fact.pinned}
-            for fact in self.episode.facts
-        ]  # fmt: skip
-        line = {
+    def to_dict(self) -> dict[str, Any]:
+        """Return all of it as plain data."""
+        return {
             "id": self.episode.id,
             "suite": self.suite,
             "language": self.language,
             "knobs": self.knobs,
-            "facts": facts,
+            "facts": [
+                {"number": fact.number, "text": fact.text, "day": fact.day,
+                 "session": fact.session, "values": dict(fact.values), "rewarded": fact.rewarded,
+                 "pinned": fact.pinned}
+                for fact in self.episode.facts
+            ],
             "probes": [dataclasses.asdict(probe) for probe in self.episode.probes],
-        }
-        return json.dumps(line, ensure_ascii=False)
+        }  # fmt: skip
 
 
 def contents(items: Iterable[Item]) -> dict[str, Any]:
@@ -252,97 +240,36 @@ def contents(items: Iterable[Item]) -> dict[str, Any]:
 # ---------------------------------------------------------------- sets on disk
 
 
-def card_of(path: str | Path) -> Path:
-    """Return where the card of a set stands.
-
-    >>> card_of("sets/events.jsonl").as_posix()
-    'sets/events.card.json'
-    """
-    return Path(path).with_suffix(".card.json")
-
-
-def write(recipe: Recipe, path: str | Path, quiet: bool = False) -> Path:
-    """Write a set and its card, or keep the one that stands there if it is the same.
+def write(recipe: Recipe, path: Path) -> Path:
+    """Write a set, and return the path of its card, which is written too.
 
     Parameters
     ----------
     path
-        A file that ends in ``.jsonl``; its folder is made.
-    quiet
-        Draw no progress bar.
-
-    Returns
-    -------
-    Path
-        The file.
+        A new file whose name ends in ``.jsonl``; its folder is made.
 
     Raises
     ------
-    RunMismatchError
-        If another set stands there: names the first setting that differs.
-    DataError
-        If what stands there is damaged.
     BusyError
         If another process is writing it.
     ParameterError
-        If the file cannot be written; nothing of it is left.
+        If there is such a file already, or it cannot be written; nothing of it is left.
     """
-    usual = "a file whose name ends in .jsonl"
-    path = paths.named("out", str(path) if isinstance(path, Path) else path, usual)
-    usable = path.suffix == ".jsonl" and (path.is_file() or not path.exists())
-    require(usable, "out", str(path), usual)
-    if not _stands(path, recipe):
-        with alone(path):
-            files.remove_leftovers(path, card_of(path))
-            # Another process may have been writing it until just now.
-            if not _stands(path, recipe):
-                _write(recipe, path, quiet)
-    return path
-
-
-def _write(recipe: Recipe, path: Path, quiet: bool) -> None:
-    needed = recipe.size * len(next(iter(recipe)).to_json().encode())
-    has = files.free(path.parent)
-    reason = f"smaller: it needs about {needed / 1e9:,.1f} GB, and {path.parent} has"
+    card, folder = path.with_suffix(".card.json"), path.parent
+    needed, has = recipe.size * len(next(iter(recipe)).to_line()), files.free(folder)
+    reason = f"smaller: it needs about {needed / 1e9:,.1f} GB, and {folder} has"
     require(needed <= has, "size", recipe.size, f"{reason} {has / 1e9:,.1f} GB free")
-    digest = hashlib.sha256()
-    with Progress(recipe.size, recipe.suite, quiet) as progress, files.replacing(path) as file:
-
-        def writing() -> Iterator[Item]:
-            for item in recipe:
-                line = item.to_json() + "\n"
-                file.write(line)
-                digest.update(line.encode())
-                progress.advance(1)
-                yield item
-
-        held = contents(writing())
-        recipe_data = {
-            **recipe.to_dict(),
-            "profile": recipe.profile,
-            "rulerlib": rulerlib.__version__,
-        }
-        # First the card: a set that is there has one, even if we are killed in between.
-        files.write_object(card_of(path), {**recipe_data, **held, "sha256": digest.hexdigest()})
-
-
-def _stands(path: Path, recipe: Recipe) -> bool:
-    """Return whether the set of a recipe stands there already, whole."""
-    if not path.exists():
-        return False
-    about = card_of(path)
-    if not about.exists():
-        raise RunMismatchError(
-            f"{path} stands there without its card {about.name}, so another tool made it: remove"
-            " it or choose another name."
-        )
-    card, remedy = read_object(about), "remove it or choose another name"
-    compare(path, card, json.loads(json.dumps(recipe.to_dict())), remedy=remedy)
-    with path.open("rb") as file:
-        digest = hashlib.file_digest(file, "sha256").hexdigest()
-    if digest != card.get("sha256"):
-        raise DataError(f"{path}: damaged (its bytes are not those that {about.name} knows).")
-    return True
+    with alone(path):
+        new = path.suffix == ".jsonl" and not path.exists()
+        require(new, "out", str(path), "a new file whose name ends in .jsonl")
+        files.remove_leftovers(path, card)
+        with files.replacing(path) as file:
+            digest = files.add(file, recipe)
+            about = {**recipe.to_dict(), "profile": recipe.profile, **contents(recipe)}
+            about |= {"rulerlib": rulerlib.__version__, "sha256": digest}
+            # First the card: a set that is there has one, even if we are killed in between.
+            files.write_object(card, about)
+    return card
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -373,11 +300,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     names = {name: getattr(given, name) for name in ("suite", "language", "profile")}
     try:
         knobs = fields.settings("knob", given.knob, "facts=50")
-        path = write(Recipe(**names, **numbers, changes=knobs), given.out)
+        path = paths.named("out", given.out, "a new file whose name ends in .jsonl")
+        card = write(Recipe(**names, **numbers, changes=knobs), path)
     except RulerError as error:
         print(error, file=sys.stderr)
         return 2
-    print(f"{path}: {numbers['size']} episodes of {given.suite}, described in {card_of(path).name}")
+    print(f"{path}: {numbers['size']} episodes of {given.suite}, described in {card.name}")
     return 0
 
 

@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 from rulerlib import analysis, show, tasks
 from rulerlib.analysis import averages, effective_length
 from rulerlib.analysis.effective_length import effective
-from rulerlib.analysis.summary import rank_intervals, ranks
-from rulerlib.errors import ParameterError
+from rulerlib.analysis.summary import ranks
 from rulerlib.samples import Prediction
 
 np = pytest.importorskip("numpy")
@@ -104,20 +103,6 @@ def test_a_mean_over_tasks_says_how_many_they_are_and_which_are_missing():
         assert "tasks" not in table, "a row a task"
 
 
-@given(st.lists(st.floats(0, 100), min_size=1, max_size=8))
-def test_weights_are_numpys(values):
-    k = len(values)
-    assert averages.weighted(values) == pytest.approx(np.mean(values))
-    rising = np.average(values, weights=np.arange(1, k + 1))
-    assert averages.weighted(values, "inc") == pytest.approx(rising)
-    assert averages.weighted(values, "dec") == pytest.approx(
-        np.average(values, weights=np.arange(k, 0, -1))
-    )
-    # Together they are twice the plain average.
-    both = averages.weighted(values, "inc") + averages.weighted(values, "dec")
-    assert both / 2 == pytest.approx(np.mean(values))
-
-
 READ = [
     # averages at 4K to 32K, longest, unbroken
     ([95, 90, 86, 85.7], "≥32K", "≥32K"),
@@ -141,28 +126,6 @@ def test_both_readings(values, longest, unbroken):
     given_ = dict(zip(LENGTHS, values, strict=True))
     assert str(analysis.effective(given_)) == longest
     assert str(analysis.effective(given_, reading="unbroken")) == unbroken
-
-
-@given(st.lists(st.one_of(st.none(), st.floats(0, 100)), min_size=1, max_size=7))
-def test_effective_lengths_by_their_definition(values):
-    known = {1024 << place: value for place, value in enumerate(values)}
-    measured = {length: value for length, value in known.items() if value is not None}
-    if not measured:
-        with pytest.raises(ParameterError, match="measured"):
-            analysis.effective(known)
-        return
-    longest = analysis.effective(known)
-    unbroken = analysis.effective(known, reading="unbroken")
-    passed = [length for length, value in measured.items() if value > 85.6]
-    assert longest.length == max(passed, default=None)
-    for found in (longest, unbroken):
-        assert found.length is None or measured[found.length] > 85.6, "never guessed"
-    assert (unbroken.length or 0) <= (longest.length or 0)
-    if unbroken.length is not None:
-        before = [known[length] for length in known if min(measured) <= length <= unbroken.length]
-        assert all(value is not None and value > 85.6 for value in before)
-    if not unbroken.open and unbroken.length is not None:
-        assert known[unbroken.length * 2] <= 85.6
 
 
 def test_one_task_has_the_interval_of_its_accuracy():
@@ -262,15 +225,6 @@ def test_ranks_have_intervals_that_hold_them():
         assert ends.loc["a"].tolist()[::2] == ends.loc["b"].tolist()[::2] == [2, 3]
 
 
-def test_ranks_drawn_are_those_counted_one_by_one():
-    drawn = np.random.default_rng(2).normal([3, 2.5, 1, 1], 1, (300, 4)).round(1)
-    low, high = rank_intervals(drawn, 0.8)
-    for model in range(4):
-        slowly = sorted(1 + sum(other > row[model] for other in row) for row in drawn)
-        # The 10 % and the 90 % of 300 draws: the least rank that this share of them reaches.
-        assert (low[model], high[model]) == (slowly[29], slowly[269])
-
-
 def test_equal_values_share_the_better_rank():
     assert ranks(pd.Series([0.1 + 0.2, 0.3, 0.5, math.nan])).tolist() == [2, 2, 1, pd.NA]
 
@@ -300,12 +254,6 @@ def test_the_curve_is_the_likeliest_one(values, size):
     found = optimize.minimize(unlikely, np.zeros(2), tol=1e-12)
     assert unlikely(ours) <= found.fun + 1e-9
     assert ours == pytest.approx(found.x, abs=2e-2)
-
-
-def test_the_crossing_is_where_the_curve_is_at_half():
-    """And what does not fall crosses nowhere."""
-    curves = np.array([[14.0, -1.0], [3.0, 0.0], [-3.0, 0.0], [-20.0, 2.0]])
-    assert effective_length.crossing(curves).tolist() == [16384, math.inf, 0, math.inf]
 
 
 def test_the_table_finds_the_point_that_was_drawn():

@@ -9,19 +9,8 @@ import numpy as np
 import pytest
 import scipy.optimize
 import scipy.stats
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from rulerlib.analysis import combined
-from rulerlib.intervals import wilson
-
-
-@given(st.integers(1, 2000).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n))))
-@settings(max_examples=40)
-def test_one_rate_has_wilsons_interval(case):
-    hits, n = case
-    found = combined.interval(np.array([hits / n]), np.array([float(n)]), np.ones(1))
-    assert found == pytest.approx(wilson(hits, n), abs=1e-9)
 
 
 def by_optimizer(rates, sizes, weights, lower):
@@ -61,27 +50,6 @@ def test_it_is_what_an_optimizer_finds(rates, sizes, weights):
     found = combined.interval(*given_)
     wanted = [by_optimizer(*given_, lower) for lower in (True, False)]
     assert found == pytest.approx(wanted, abs=2e-5)
-
-
-many = st.lists(st.tuples(st.sampled_from([0, 0.2, 0.5, 0.9, 1]), st.integers(1, 200)), min_size=1)
-
-
-@given(many.filter(lambda cells: len(cells) < 14), st.integers(1, 3))
-@settings(max_examples=25, deadline=None)
-def test_it_holds_the_mean_has_width_and_mirrors(cells, power):
-    rates, sizes = (np.array(each, dtype=float) for each in zip(*cells, strict=True))
-    weights = np.arange(1, len(cells) + 1.0) ** (power - 1)
-    weights /= weights.sum()
-    low, high = combined.interval(rates, sizes, weights)
-    mean = weights @ rates
-    assert 0 <= low <= mean + 1e-9
-    assert mean - 1e-9 <= high <= 1
-    assert high - low > 1e-4
-    mirrored = combined.interval(1 - rates, sizes, weights)
-    assert (1 - mirrored[1], 1 - mirrored[0]) == pytest.approx((low, high), abs=1e-9)
-    wider = combined.interval(rates, sizes, weights, confidence=0.99)
-    assert wider[0] <= low + 1e-12
-    assert high <= wider[1] + 1e-12
 
 
 def test_it_covers_as_often_as_it_says():
@@ -142,13 +110,3 @@ def test_dependence_is_estimated_and_admitted_where_it_cannot_be():
     other = np.column_stack([first[:, 0], second[:, 0]])
     apart = combined.between_lengths([(other, other)], np.zeros(2))
     assert apart == pytest.approx(np.eye(2)), "other samples at each length"
-
-
-def test_a_root_gives_its_correlation_back():
-    matrix = np.array([[1, 0.8, 0.3], [0.8, 1, 0.5], [0.3, 0.5, 1]])
-    root = combined.root_of(matrix)
-    assert root @ root.T == pytest.approx(matrix)
-    impossible = np.array([[1, 1, 0], [1, 1, 1], [0, 1, 1.0]])
-    assert np.diag(combined.root_of(impossible) @ combined.root_of(impossible).T) == pytest.approx(
-        1
-    )

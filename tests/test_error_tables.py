@@ -89,8 +89,6 @@ def test_errors_in_shared_contexts_are_fewer_than_they_seem():
 
 # --- Two matchings ------------------------------------------------------------------------
 
-pytest.importorskip("pandas")
-
 
 def rows_of(count=40):
     rng = random.Random(3)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import random
 
 import numpy as np
 import pytest
@@ -48,54 +47,10 @@ def test_wilson_has_the_published_values(successes, n, low, high):
     assert intervals.wilson(successes, n) == pytest.approx((low, high), abs=5e-5)
 
 
-@pytest.mark.parametrize("n", [1, 10, 40, 500])
-def test_wilson_at_its_ends(n):
-    assert intervals.wilson(0, n)[0] == 0
-    assert intervals.wilson(n, n)[1] == 1
-    for successes in range(n + 1):
-        low, high = intervals.wilson(successes, n)
-        mirrored = intervals.wilson(n - successes, n)
-        assert (1 - high, 1 - low) == pytest.approx(mirrored, abs=1e-12)
-        assert high - low > 0
-
-
-def test_wilson_says_that_nothing_is_known_of_nothing():
-    assert intervals.wilson(0, 0) == (0, 1)
-
-
 @pytest.mark.parametrize(("successes", "n"), [(-1, 10), (11, 10), (math.nan, 10), (1, 0)])
 def test_wilson_refuses_what_is_no_proportion(successes, n):
     with pytest.raises(ParameterError, match="successes"):
         intervals.wilson(successes, n)
-
-
-@pytest.mark.parametrize("n", [10, 40, 100])
-def test_wilson_covers_as_often_as_it_says(n):
-    """Exact sums of the binomial: 95 % on average over p, and nowhere far below it."""
-    found = [intervals.wilson(successes, n) for successes in range(n + 1)]
-
-    def coverage(p):
-        return sum(
-            math.comb(n, k) * p**k * (1 - p) ** (n - k)
-            for k, (low, high) in enumerate(found)
-            if low <= p <= high
-        )
-
-    covered = [coverage(step / 500) for step in range(5, 496)]
-    assert 0.945 < sum(covered) / len(covered) < 0.96
-    assert min(covered) > 0.83
-
-
-def test_wilson_of_a_mean_recall_covers_too():
-    """Shares of four values vary less than yes and no, so that their interval is not too narrow."""
-    rng = random.Random(1)
-    for p in (0.2, 0.5, 0.9):
-        inside = 0
-        for _ in range(400):
-            total = sum(sum(rng.random() < p for _ in range(4)) / 4 for _ in range(40))
-            low, high = intervals.wilson(total, 40)
-            inside += low <= p <= high
-        assert inside >= 0.95 * 400
 
 
 # --- Values that come in clusters ------------------------------------------------------------
@@ -135,18 +90,6 @@ def test_the_standard_error_is_the_formula_of_the_paper(pairs):
     assert told.clusters == len(set(clusters))
 
 
-@given(in_clusters.filter(lambda pairs: len({cluster for _, cluster in pairs}) > 1))
-def test_the_standard_error_is_that_of_inspect_ai(pairs):
-    scorer = pytest.importorskip("inspect_ai.scorer")
-    scored = [
-        scorer.SampleScore(score=scorer.Score(value=value), sample_metadata={"passage": cluster})
-        for value, cluster in pairs
-    ]
-    wanted = scorer.stderr(cluster="passage")(scored)
-    told = intervals.clustered(*zip(*pairs, strict=True))
-    assert told.standard_error == pytest.approx(wanted, abs=1e-12)
-
-
 def test_a_mean_says_its_standard_error_or_why_there_is_none():
     said = str(intervals.clustered([1, 0.5, 0, 0], ["a", "a", "b", "c"]))
     assert said == "0.375, standard error 0.281 (4 values in 3 clusters)"
@@ -154,24 +97,6 @@ def test_a_mean_says_its_standard_error_or_why_there_is_none():
     assert one == "0.500, no standard error, for all 2 values are of one cluster"
     assert "its value is of one cluster" in str(intervals.clustered([1], ["a"]))
     assert "no mean" in str(intervals.clustered([], []))
-
-
-@given(in_clusters)
-def test_the_interval_stays_where_it_belongs(pairs):
-    values, clusters = zip(*pairs, strict=True)
-    told = intervals.clustered(values, clusters)
-    assert 0 <= told.low <= told.mean + 1e-12
-    assert told.mean - 1e-12 <= told.high <= 1
-    assert (told.low == 0) >= (told.mean == 0)
-    assert (told.high == 1) >= (told.mean == 1)
-    # Never narrower than that of independent values; at its other end it may lie inside.
-    alone = intervals.clustered(values, range(len(values)))
-    assert told.high - told.low >= alone.high - alone.low - 1e-12
-    mirrored = intervals.clustered([1 - value for value in values], clusters)
-    assert (1 - mirrored.high, 1 - mirrored.low) == pytest.approx((told.low, told.high))
-    # The order and the names of the clusters do not matter.
-    other = intervals.clustered(values[::-1], [f"context {name}" for name in clusters[::-1]])
-    assert other.standard_error == pytest.approx(told.standard_error, nan_ok=True)
 
 
 @given(st.lists(shares, min_size=1, max_size=50))
@@ -234,13 +159,6 @@ def test_the_interval_is_the_one_that_the_docstring_describes(pairs):
     assert (told.low, told.high) == pytest.approx(wanted, abs=1e-6)
 
 
-def test_of_nothing_there_is_no_mean():
-    nothing = intervals.clustered([], [])
-    assert (nothing.n, nothing.clusters, nothing.low, nothing.high) == (0, 0, 0, 1)
-    for value in (nothing.mean, nothing.standard_error, nothing.design_effect):
-        assert math.isnan(value)
-
-
 @pytest.mark.parametrize(
     ("values", "clusters", "said"),
     [
@@ -277,20 +195,6 @@ def test_the_interval_covers_however_answers_depend(contexts, truth):
         assert covered / rounds > 0.9, (correlation, covered / rounds)
         if correlation >= 0.5:
             assert naive / rounds < 0.7, "what nobody may mistake it for"
-
-
-def test_the_design_effect_is_that_of_the_draw():
-    """1 + (queries - 1) * correlation (Kish 1965), on average over many draws."""
-    rng = np.random.default_rng(2)
-    contexts, queries, correlation = 200, 20, 0.3
-    much = (1 - correlation) / correlation
-    told = []
-    for _ in range(60):
-        chances = rng.beta(0.7 * much, 0.3 * much, contexts)
-        values = (rng.random((contexts, queries)) < chances[:, None]).ravel().astype(float)
-        clusters = np.repeat(np.arange(contexts), queries)
-        told.append(intervals.clustered(values.tolist(), clusters.tolist()).design_effect)
-    assert np.mean(told) == pytest.approx(1 + (queries - 1) * correlation, rel=0.05)
 
 
 @pytest.mark.parametrize("confidence", [0, 1, 1.5, -0.5, float("nan")])

@@ -115,13 +115,6 @@ def test_nothing_asked_for_is_nothing_found(rule):
     assert rule("anything", []) == 0
 
 
-@given(st.text(st.characters(max_codepoint=0x100), max_size=12))
-@example("".join(map(chr, range(0x21))) + "12" + "".join(map(chr, range(0x21))) + "34\x7f\xa0")
-@example("\x00\t 12 \x1b\n")
-def test_a_prediction_is_cleaned_as_rulers_script_does(pred):
-    assert metrics.clean(pred) == postprocess(pred)
-
-
 @given(st.text(st.characters(max_codepoint=0x17F), max_size=20))
 def test_plain_letters_are_compared_as_all_others_are(text):
     """The shortcut for ASCII is none for the result."""

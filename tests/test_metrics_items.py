@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import unicodedata
 
 import pytest
 from hypothesis import given
@@ -93,9 +92,3 @@ def test_whole_is_what_a_pattern_calls_whole(item, text):
     folded, answer = matches.normalize(item), matches.normalize(matches.clean(text))
     whole = bool(re.search(rf"(?<![\w-]){re.escape(folded)}(?![\w-])", answer))
     assert matches.item_recall(text, [item]) == float(whole)
-
-
-@given(st.text(st.characters(max_codepoint=127)))
-def test_plain_letters_are_folded_as_all_others_are(text):
-    folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
-    assert matches.normalize(text) == folded

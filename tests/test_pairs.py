@@ -37,33 +37,14 @@ def table(*parts):
 
 # --- Newcombe's interval ---------------------------------------------------------------------
 
-# Both, first only, second only, neither, and the limits that are published for them.
-PUBLISHED = [
-    # Fagerland, Lydersen and Laake 2014, Statistics in Medicine 33: airway hyper-responsiveness
-    # before and after stem cell transplantation (Bentur et al. 2009).
-    ((1, 1, 7, 12), (-0.507, -0.026)),
-]
 
+def test_the_interval_has_its_published_limits():
+    """Airway hyper-responsiveness before and after stem cell transplantation (Bentur et al. 2009).
 
-@pytest.mark.parametrize(("counts", "limits"), PUBLISHED)
-def test_published_examples(counts, limits):
-    assert pairs.newcombe(*counts) == pytest.approx(limits, abs=5e-4)
-
-
-counts = st.tuples(*[st.integers(0, 60)] * 4).filter(sum)
-
-
-@given(counts)
-def test_the_interval_holds_the_difference_and_mirrors(found):
-    both, first, second, neither = found
-    low, high = pairs.newcombe(*found)
-    difference = (first - second) / sum(found)
-    assert -1 <= low <= difference + 1e-9
-    assert difference - 1e-9 <= high <= 1
-    other = pairs.newcombe(both, second, first, neither)
-    assert other == pytest.approx((-high, -low))
-    # Wrong answers counted in place of right ones turn it around twice.
-    assert pairs.newcombe(neither, first, second, both) == pytest.approx((low, high))
+    In Fagerland, Lydersen and Laake 2014, Statistics in Medicine 33: both, first only, second
+    only, neither, and the limits.
+    """
+    assert pairs.newcombe(1, 1, 7, 12) == pytest.approx((-0.507, -0.026), abs=5e-4)
 
 
 def test_it_covers_as_often_as_it_says():
@@ -79,21 +60,23 @@ def test_it_covers_as_often_as_it_says():
 # --- Sample sizes ----------------------------------------------------------------------------
 
 
-def test_the_sample_size_gives_its_power():
-    """Draw pairs of answers of that many samples again and again: 80 % are told apart."""
+@pytest.mark.parametrize(
+    ("shares", "margin"), [([0.15, 0.07, 0.78], 0.08), ([0.05, 0.05, 0.9], 0.03)]
+)
+def test_the_sample_size_gives_its_power(shares, margin):
+    """Draw that many pairs again and again: 80 % are told apart, or to differ by less."""
     rng = np.random.default_rng(3)
-    shares = np.array([0.6, 0.15, 0.07, 0.18])
-    difference = shares[1] - shares[2]
-    variance = shares[1] + shares[2] - difference**2
-    n = int(pairs.samples_needed(difference, variance))
-    drawn = rng.multinomial(n, shares, 4000)
-    d = (drawn[:, 1] - drawn[:, 2]) / n
-    spread = np.sqrt((drawn[:, 1] + drawn[:, 2]) / n - d**2) / math.sqrt(n)
-    assert np.mean(d / spread > 1.96) == pytest.approx(0.8, abs=0.025)
+    difference, alike = shares[0] - shares[1], shares[0] == shares[1]
+    variance = shares[0] + shares[1] - difference**2
+    n = int(pairs.samples_needed(margin, variance, alike=alike))
+    drawn = rng.multinomial(n, shares, 4000) / n
+    moved = drawn[:, 0] - drawn[:, 1]
+    error = np.sqrt(drawn[:, 0] + drawn[:, 1] - moved**2) / math.sqrt(n)
+    told = np.abs(moved) + 1.645 * error < margin if alike else moved / error > 1.96
+    assert np.mean(told) == pytest.approx(0.8, abs=0.025)
 
 
 def test_equal_models_cannot_be_told_apart():
-    assert pairs.samples_needed(0.0, 0.3) == math.inf
     same = answers("a", [1, 0, 1]), answers("b", [1, 0, 1])
     row = analysis.paired(table(*same), "a", "b").iloc[0]
     assert (row["difference"], row["needed"], row["p"]) == (0, math.inf, 1)
@@ -281,14 +264,6 @@ def test_a_table_is_one_family():
     assert found["p"].min() < found["p_holm"].min() < 1
 
 
-@given(st.integers(0, 12), st.integers(0, 12))
-def test_signs_of_right_or_wrong_answers_are_mcnemars_test(first, second):
-    moves = np.array([1.0] * first + [-1.0] * second + [0.0] * 3) / 40
-    found = pairs.by_signs(moves, 2000, np.random.default_rng(1))
-    wanted = stats.binomtest(first, first + second).pvalue if first + second else 1
-    assert found == pytest.approx(wanted, abs=0.04 if first + second > 10 else 1e-9)
-
-
 def test_signs_of_other_differences_are_scipys_permutation_test():
     rng = np.random.default_rng(6)
     for _ in range(5):
@@ -304,17 +279,6 @@ def test_signs_of_other_differences_are_scipys_permutation_test():
 
 
 # --- Less than a margin -------------------------------------------------------------------
-
-
-@given(st.floats(-1, 1), st.floats(0, 1), st.floats(0.001, 0.5))
-def test_every_interval_has_one_verdict(low, width, margin):
-    found = verdict(low, low + width, margin)
-    inside = -margin < low and low + width < margin
-    outside = low > margin or low + width < -margin
-    assert found == ("equivalent" if inside else "different" if outside else "undecided")
-    assert not (inside and outside)
-    mirrored = verdict(-low - width, -low, margin)
-    assert mirrored == found
 
 
 def test_the_verdict_is_that_of_two_one_sided_tests():
@@ -335,17 +299,6 @@ def test_the_verdict_is_that_of_two_one_sided_tests():
             assert (verdict(*ends, 0.03) == "equivalent") == (p < 0.05), (share, p)
             verdicts.add(verdict(*ends, 0.03))
     assert {"equivalent", "undecided"} <= verdicts
-
-
-def test_the_sample_size_for_a_margin_gives_its_power():
-    """Equal models that differ in a tenth of their answers are told to be so in 80 %."""
-    rng = np.random.default_rng(1)
-    n = int(samples_needed(0.03, 0.1, alike=True))
-    drawn = rng.multinomial(n, [0.05, 0.05, 0.9], 4000)
-    difference = (drawn[:, 0] - drawn[:, 1]) / n
-    error = np.sqrt((drawn[:, 0] + drawn[:, 1]) / n - difference**2) / math.sqrt(n)
-    shown = (np.abs(difference) + 1.645 * error < 0.03).mean()
-    assert shown == pytest.approx(0.8, abs=0.025)
 
 
 def test_ten_equal_answers_do_not_show_that_two_engines_are_alike():

@@ -212,19 +212,6 @@ def test_a_run_ends_where_it_is_clear(tmp_path, rate, verdict):
     assert f"{low:.1f} – {high:.1f}" in show.table(table).to_html()
 
 
-def test_samples_are_asked_in_the_order_of_their_numbers(tmp_path):
-    """A fixed design asks noise by how deep the needle lies; that would be no random draw."""
-    run = made(tmp_path, 0.86, tasks="niah_single_1")
-    run.predict()
-    prompts = [sample.input for sample in run.dataset(run.cells[0])]
-    assert [*map(str.strip, run.loaded.asked)] == [
-        (text + answer).strip()
-        for text, answer in zip(
-            prompts, (each.answer_prefix for each in run.dataset(run.cells[0])), strict=True
-        )
-    ]
-
-
 def test_a_stopped_run_goes_on_by_another_plan(tmp_path):
     run = made(tmp_path, 1.0)
     paths = run.predict()

@@ -247,9 +247,6 @@ def test_a_length_without_averages_is_no_place_of_an_effective_length():
     assert "b does not reach 2K" in figure.alt
     drawn = plots.models(analysis.by_length(scores)).axes[0]
     assert [label.get_text() for label in drawn.get_xticklabels()] == ["1K", "2K"]
-    many = pd.concat([chart.assign(model=f"{name}") for name in "abc"])
-    said = plots.effective_in_words(many, lengths)
-    assert "3 fail at 1K already.\n3 fail at 2K already." in said
 
 
 def test_errors_are_as_high_as_the_error_rate():

@@ -3,18 +3,14 @@
 Two means differ *clearly* where their 95 % intervals do not overlap. That asks more than a test of
 the two alone would, which leaves room for looking at several pairs.
 
->>> course = Course(["1K", "2K", "4K"], [1.0, 0.9, 0.1], [0.9, 0.8, 0.0], [1.0, 1.0, 0.2])
->>> str(course)
-'stays at 90 % or more up to 2K, then falls clearly, to 10 % at 4K'
+>>> course(["1K", "2K", "4K"], [1.0, 0.9, 0.1], [0.9, 0.8, 0.0], [1.0, 1.0, 0.2])[1]
+'falls clearly, from 100 % at 1K to 10 % at 4K'
 """
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import cached_property
 
 import pandas as pd
 
@@ -25,11 +21,11 @@ from rulerlib.wording import have, listed, percent, ranked
 # So many lines have a clause each; more of them are sorted by their course.
 _FEW = 4
 
-# A course that begins so high is said to stay there.
-_HIGH = 0.5
-
-# Intervals wider than this say next to nothing.
-_WIDE = 0.5
+# The courses that a line can take, as the end of a sentence about several lines.
+FALLING = "with a clear fall as the text grows"
+RISING = "with a clear rise"
+LEVEL = "with no clear difference between lengths"
+ALONE = "asked at one length alone"
 
 
 # --- Tasks ------------------------------------------------------------------------------------
@@ -257,118 +253,58 @@ def _longest(table: pd.DataFrame, column: str) -> int | None:
 
 
 def _compared(part: pd.DataFrame) -> str:
-    """Return the highest and the lowest of settings, and whether they differ clearly."""
-    part = part.sort_values("mean", kind="stable")
+    """Return the highest and the lowest of settings, and whether any two differ clearly."""
     shares = dict(zip(part["setting"].astype(str), part["mean"].tolist(), strict=True))
-    n, ends = base.said_n(part), (100 * part["low"].min(), 100 * part["high"].max())
-    if len(part) == 1:
-        ((name, share),) = shares.items()
-        interval = f"interval {ends[0]:.0f} to {ends[1]:.0f} %"
-        return f"{name} has {percent(share)}, {interval} ({n}), and nothing beside it"
-    ranking, pairs = ranked(shares, "settings"), clear_pairs(part)
-    tenths = {name: percent(share, 1) for name, share in shares.items()}
-    lowest, highest = (
-        [name for name in shares if tenths[name] == tenths[end]]
-        for end in (next(iter(shares)), next(reversed(shares)))
-    )
-    if lowest == highest:
-        return f"{ranking}, with intervals from {ends[0]:.0f} to {ends[1]:.0f} % ({n})"
-    if not pairs:
-        return f"{ranking}; no two settings differ clearly ({n})"
-    if {*itertools.product(highest, lowest)} <= {*pairs}:
-        return f"{ranking}, which is a clear difference ({n})"
-    return f"{ranking}; {pairs[0][0]} is clearly above {pairs[0][1]} ({n})"
-
-
-def clear_pairs(part: pd.DataFrame) -> list[tuple[str, str]]:
-    """Return the pairs of settings of which the first is clearly above the second."""
-    rows = list(zip(part["setting"].astype(str), part["low"], part["high"], strict=True))
-    return [
-        (above, below) for above, low, _ in reversed(rows) for below, _, high in rows if low > high
-    ]
+    clause = ranked(shares, "settings")
+    if len(part) > 1:
+        above = part.sort_values("low", kind="stable").iloc[-1]
+        below = part.sort_values("high", kind="stable").iloc[0]
+        if above["low"] > below["high"]:
+            clause += f"; {above['setting']} is clearly above {below['setting']}"
+        else:
+            clause += "; no two settings differ clearly"
+    return f"{clause} ({base.said_n(part)})"
 
 
 # --- The course of a line ---------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Course:
-    """Means from 0 to 1 with their intervals, at lengths (or numbers of facts) that rise.
+def course(
+    names: Sequence[str], means: Sequence[float], lows: Sequence[float], highs: Sequence[float]
+) -> tuple[str, str]:
+    """Return the sort of a line's course, such as `FALLING`, and a clause that describes it.
 
-    Attributes
+    Parameters
     ----------
     names
-        The lengths as text.
+        Lengths (or numbers of facts) that rise, as text.
     means, lows, highs
-        One for each length.
+        A mean from 0 to 1 for each length, and its interval.
     """
+    marks = [f"{percent(mean)} at {name}" for name, mean in zip(names, means, strict=True)]
+    intervals = f"{100 * min(lows):.0f} to {100 * max(highs):.0f} %"
+    if len(names) == 1:
+        return ALONE, f"is {marks[0]}, interval {intervals}"
+    if fall := _first_fall(lows, highs):
+        before, after = fall
+        last = f" ({marks[-1]})" if after < len(marks) - 1 else ""
+        return FALLING, f"falls clearly, from {marks[before]} to {marks[after]}{last}"
+    # What rises falls where everything is turned upside down.
+    if rise := _first_fall([-high for high in highs], [-low for low in lows]):
+        before, after = rise
+        return RISING, f"rises clearly, from {marks[before]} to {marks[after]}"
+    low, high = percent(min(means), 1), percent(max(means), 1)
+    level = f"is {low}" if low == high else f"lies between {low} and {high}"
+    return LEVEL, f"{level}, and no two lengths differ clearly (intervals from {intervals})"
 
-    names: Sequence[str]
-    means: Sequence[float]
-    lows: Sequence[float]
-    highs: Sequence[float]
 
-    @classmethod
-    def of(cls, part: pd.DataFrame, value: str = "mean", scale: float = 1) -> Course:
-        """Return the course of one line of a figure, whose highest value would be ``scale``."""
-        part = part.sort_values("length")
-        names = [thousands(int(length)) for length in part["length"]]
-        return cls(names, *((part[name] / scale).tolist() for name in (value, "low", "high")))
-
-    @cached_property
-    def fall(self) -> tuple[int, int] | None:
-        """The first length that is clearly lower than a shorter one, as (shorter, longer)."""
-        for later in range(1, len(self.names)):
-            best = max(range(later), key=lambda place: self.lows[place])
-            if self.highs[later] < self.lows[best]:
-                return best, later
-        return None
-
-    def rise(self, start: int = 0) -> tuple[int, int] | None:
-        """Return the first length that is clearly higher than a shorter one, from a place on."""
-        for later in range(start + 1, len(self.names)):
-            worst = min(range(start, later), key=lambda place: self.highs[place])
-            if self.lows[later] > self.highs[worst]:
-                return worst, later
-        return None
-
-    def _at(self, place: int) -> str:
-        return f"{percent(self.means[place])} at {self.names[place]}"
-
-    def __str__(self) -> str:
-        ends = f"{100 * min(self.lows):.0f} to {100 * max(self.highs):.0f} %"
-        if len(self.names) == 1:
-            return f"is {self._at(0)}, interval {ends}"
-        if self.fall is not None:
-            return self._falling(*self.fall)
-        if rise := self.rise():
-            return f"rises clearly, from {self._at(rise[0])} to {self._at(rise[1])}"
-        low, high = min(self.means), max(self.means)
-        if percent(low, 1) == percent(high, 1):
-            lengths = f"each of its {len(self.names)} lengths"
-            return f"is {percent(low)} at {lengths}, with intervals from {ends}"
-        # As many decimals as tell them apart.
-        decimals = int(percent(low) == percent(high))
-        text = f"lies between {percent(low, decimals)} and {percent(high, decimals)}"
-        text += ", and no two lengths differ clearly"
-        widest = max(high - low for low, high in zip(self.lows, self.highs, strict=True))
-        if widest > _WIDE:
-            text += f": intervals are up to {100 * widest:.0f} points wide, too wide to tell"
-        return text
-
-    def _falling(self, best: int, first: int) -> str:
-        """Return how it falls: what it held before, where it is clearly lower, and what follows."""
-        last = len(self.names) - 1
-        kept = min(self.means[:first])
-        if first > 1 and kept >= _HIGH:
-            floor = f"{math.floor(round(100 * kept, 6))} %{' or more' if kept < 1 else ''}"
-            text = f"stays at {floor} up to {self.names[first - 1]}, then falls clearly, to"
-        else:
-            text = f"falls clearly, from {self._at(best)} to"
-        text += f" {self._at(first)}"
-        if back := self.rise(first):
-            return f"{text}, and is clearly higher again with {self._at(back[1])}"
-        return text if first == last else f"{text} ({self._at(last)})"
+def _first_fall(lows: Sequence[float], highs: Sequence[float]) -> tuple[int, int] | None:
+    """Return the first length that is clearly lower than a shorter one, as (shorter, longer)."""
+    for later in range(1, len(lows)):
+        best = max(range(later), key=lows.__getitem__)
+        if highs[later] < lows[best]:
+            return best, later
+    return None
 
 
 def _courses(table: pd.DataFrame, column: str, value: str, scale: float) -> str:
@@ -382,28 +318,18 @@ def _courses(table: pd.DataFrame, column: str, value: str, scale: float) -> str:
         Where a line's name and its heights stand, and the highest value that there can be.
     """
     parts = base.by_name(table, column)
-    courses = {name: Course.of(part, value, scale) for name, part in parts.items()}
-    if len(courses) <= _FEW:
-        return "\n".join(
-            f"{name} {courses[name]} ({base.said_n(part)})." for name, part in parts.items()
-        )
-    falling, rising, level, alone = list[str](), list[str](), list[str](), list[str]()
-    for name, course in courses.items():
-        sort = falling if course.fall else rising if course.rise() else level
-        (alone if len(course.names) == 1 else sort).append(name)
-    sorts = (
-        (falling, "falls clearly as the text grows", "fall clearly as the text grows"),
-        (rising, "rises clearly", "rise clearly"),
-        (level, "shows no clear difference between lengths",
-         "show no clear difference between lengths"),
-        (alone, "was asked at one length alone", "were asked at one length alone"),
-    )  # fmt: skip
-    clauses = [
-        f"{len(names)} {several if len(names) > 1 else one} ({listed(names, 14)})"
-        for names, one, several in sorts
-        if names
-    ]
-    ends = f"Of {len(courses)} {column}s, {'; '.join(clauses)}."
+    sentences, sorts = list[str](), dict[str, list[str]]()
+    for name, unsorted in parts.items():
+        part = unsorted.sort_values("length")
+        lengths = [thousands(int(length)) for length in part["length"]]
+        heights = ((part[end] / scale).tolist() for end in (value, "low", "high"))
+        sort, clause = course(lengths, *heights)
+        sentences.append(f"{name} {clause} ({base.said_n(part)}).")
+        sorts.setdefault(sort, []).append(name)
+    if len(parts) <= _FEW:
+        return "\n".join(sentences)
+    clauses = [f"{len(names)} {sort} ({listed(names, 14)})" for sort, names in sorts.items()]
+    ends = f"Of {len(parts)} {column}s, {'; '.join(clauses)}."
     length = _longest(table, column)
     if length is None:
         return f"{ends}\nNo length has all {column}s, so they are not ranked."

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 
 import pandas as pd
@@ -11,9 +10,6 @@ from rulerlib.analysis.tables import thousands, tokens
 from rulerlib.errors import require
 from rulerlib.plots import base
 from rulerlib.wording import have, listed, said_count
-
-# So many models have a clause each.
-_FEW = 4
 
 
 def effective(
@@ -123,88 +119,41 @@ def effective_in_words(
     names, has_length = base.labels(table), table[value].notna()
     unknown = [str(name) for name in names[~has_length]]
     names, table = names[has_length], table[has_length]
-    texts = [str(text) for text in table[value]]
-    if len(table) <= _FEW:
-        sentences = [
-            f"{name} {_reached(text)}{_sure(row, value)}."
-            for name, text, (_, row) in zip(names, texts, table.iterrows(), strict=True)
-        ]
-    else:
-        sentences = _many([str(name) for name in names], texts)
-    if "claimed" in table:
-        sentences += _claimed(texts, [tokens(str(claim)) for claim in table["claimed"]])
+    reached: dict[str, list[str]] = {}
+    for name, text in zip(names, table[value], strict=True):
+        reached.setdefault(text, []).append(str(name))
+    sentences = [
+        _reached(listed(reached[text], 14), len(reached[text]) > 1, text)
+        for text in sorted(reached, key=_tokens, reverse=True)
+    ]
+    claims = [tokens(str(claim)) or 0 for claim in table.get("claimed", [""] * len(table))]
+    below = [
+        str(name)
+        for name, text, claim in zip(names, table[value], claims, strict=True)
+        # Where nothing longer was asked, a claim is neither kept nor broken.
+        if not text.startswith("≥") and _tokens(text) < claim
+    ]
+    if below:
+        sentences.append(f"Shorter than the claimed length: {listed(below, 14)}.")
     if unknown:
         sentences.append(f"{listed(unknown)} {have(unknown)} no average at any length.")
     if other is not None and other in table:
         rising = sorted({int(length) for length in lengths})
-        both = zip(texts, table[other], strict=True)
+        both = zip(table[value], table[other], strict=True)
         differ = sum(_position(one, rising) != _position(two, rising) for one, two in both)
         if differ:
             sentences.append(f"In {said_count(differ, 'row')} '{other}' says otherwise.")
     return "\n".join(sentences)
 
 
-def _many(names: Sequence[str], texts: Sequence[str]) -> list[str]:
-    """Return how far many models reach: the furthest, half of them, and those that fail at once."""
-    reach = [_tokens(text) for text in texts]
-    furthest, middle = max(reach), sorted(reach)[(len(reach) - 1) // 2]
-    best = [name for name, length in zip(names, reach, strict=True) if length == furthest]
-    sentences = []
-    if len(best) < len(names):
-        verb = "reaches" if len(best) == 1 else "reach"
-        sentences.append(
-            f"Of {len(names)} models, {len(best)} {verb} furthest, {thousands(furthest)}:"
-            f" {listed(best, 3)}."
-        )
-        if middle:
-            at_least = sum(length >= middle for length in reach)
-            sentences.append(f"{at_least} of them reach {thousands(middle)} or more.")
-    elif furthest:
-        sentences.append(f"All {len(names)} models reach {thousands(furthest)}.")
-    if opened := sum(text.startswith("≥") for text in texts):
-        sentences.append(f"{opened} {_was(opened)} asked nothing longer than that.")
-    failed = Counter(text[1:] for text in texts if text.startswith("<"))
-    return sentences + [
-        f"{count} {'fails' if count == 1 else 'fail'} at {length} already."
-        for length, count in failed.items()
-    ]
-
-
-def _was(count: int) -> str:
-    return "was" if count == 1 else "were"
-
-
-def _reached(text: str) -> str:
-    """Return how far a model reaches, in words."""
+def _reached(names: str, several: bool, text: str) -> str:
+    """Return a sentence on how far models reach that have the same effective length."""
     if text.startswith("<"):
-        return f"does not reach {text[1:]}"
-    more = " or more, for nothing longer was asked" if text[0] == "≥" else ""
-    return f"reaches {text.lstrip('≥')}{more}"
-
-
-def _sure(row: pd.Series, value: str) -> str:
-    """Return the interval of an effective length in words, where there is one."""
-    low, high = row.get(f"{value} low"), row.get(f"{value} high")
-    if not isinstance(low, str) or not isinstance(high, str):
-        return ""
-    return ", and its interval is that alone" if low == high else f" (interval {low} to {high})"
+        return f"{names} {'do' if several else 'does'} not reach {text[1:]}."
+    more = " or more, for nothing longer was asked" if text.startswith("≥") else ""
+    return f"{names} {'reach' if several else 'reaches'} {text.lstrip('≥')}{more}."
 
 
 def _tokens(text: str) -> int:
     """Return an effective length in tokens, as far as it is known; 0 where every length failed."""
     return 0 if text.startswith("<") else tokens(text.lstrip("≥")) or 0
-
-
-def _claimed(texts: Sequence[str], claims: Sequence[int | None]) -> list[str]:
-    """Return how many models stay below the length that they claim, and where that is open."""
-    claiming = [(text, claim) for text, claim in zip(texts, claims, strict=True) if claim]
-    if not claiming:
-        return []
-    short = [text for text, claim in claiming if _tokens(text) < claim]
-    opened = sum(text.startswith("≥") for text in short)
-    below = len(short) - opened
-    text = f"Of {said_count(len(claiming), 'model')} with a claimed length,"
-    text += f" {below} {'stays' if below == 1 else 'stay'} below it"
-    if opened:
-        text += f"; {opened} {_was(opened)} asked nothing so long"
-    return [f"{text}."]

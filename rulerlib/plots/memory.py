@@ -13,7 +13,7 @@ import pandas as pd
 from rulerlib.analysis.memory import FATES, ORACLE
 from rulerlib.errors import require
 from rulerlib.plots import base
-from rulerlib.plots.curves import Course
+from rulerlib.plots.curves import ALONE, FALLING, course
 from rulerlib.wording import listed, percent, ranked
 
 LOOKS = {
@@ -280,16 +280,16 @@ def capacity_in_words(table: pd.DataFrame) -> str:
             if len(part):
                 columns = (part[column].tolist() for column in _with_ends(measure))
                 facts = [f"{number:,} facts" for number in part["facts"]]
-                courses[name] = Course(facts, *columns)
-        falling = [name for name, course in courses.items() if course.fall]
-        alone = [name for name, course in courses.items() if len(course.names) == 1]
+                courses[name] = course(facts, *columns)
+        falling = [name for name, (sort, _) in courses.items() if sort == FALLING]
+        alone = [name for name, (sort, _) in courses.items() if sort == ALONE]
         rest = [name for name in courses if name not in falling and name not in alone]
         if alone:
             sentences.append(
                 f"{words} of {listed(alone, 12)} was measured at one number of facts alone."
             )
         if falling:
-            clauses = [f"of {name} {courses[name]}" for name in falling]
+            clauses = [f"of {name} {courses[name][1]}" for name in falling]
             sentences.append(f"{words} {'; '.join(clauses)}.")
         if rest and falling:
             sentences.append(f"That of {listed(rest, 12)} does not fall clearly.")

@@ -1,118 +1,88 @@
 """A reader of the episodic suites: it finds the golds again in the prose.
 
-It knows the sentences of both languages as they are written below, and nothing of what writes
-them.
+It knows the sentences that a pack has, and nothing of what writes with them.
 """
 
 from __future__ import annotations
 
 import functools
 import re
+import tomllib
+from pathlib import Path
 from typing import Any
 
+from rulerlib import languages
 from rulerlib.tasks.episodes import Episode, Probe
 from rulerlib.tasks.episodic_events import KINDS, NAMED
 
-# ------------------------------------------------------------- events
+HERE = Path(languages.__file__).parent
+NAME, VALUE = r"[A-ZÆØÅ][a-zæøå]+", r"[\w:. ]+?"
+DAY = {"da": r"\d{1,2}\. [a-z]+", "en": r"\d{1,2} [A-Z][a-z]+"}
+THING = {"da": r"e[nt] \w+", "en": r"an? \w+"}
 
-TOLD = {
-    "da": (
-        r"Den (?P<when>D) (?P<did>\w+) (?P<who>N) (?P<what>W) i (?P<where>N)\.",
-        r"(?P<who>N) (?P<did>\w+) (?P<what>W) i (?P<where>N) den (?P<when>D)\.",
-        r"I (?P<where>N) (?P<did>\w+) (?P<who>N) (?P<what>W) den (?P<when>D)\.",
-        r"Det var i (?P<where>N), at (?P<who>N) (?P<did>\w+) (?P<what>W) den (?P<when>D)\.",
-    ),
-    "en": (
-        r"On (?P<when>D) (?P<who>N) (?P<did>\w+) (?P<what>W) in (?P<where>N)\.",
-        r"(?P<who>N) (?P<did>\w+) (?P<what>W) in (?P<where>N) on (?P<when>D)\.",
-        r"In (?P<where>N), (?P<who>N) (?P<did>\w+) (?P<what>W) on (?P<when>D)\.",
-        r"It was in (?P<where>N) that (?P<who>N) (?P<did>\w+) (?P<what>W) on (?P<when>D)\.",
-    ),
-}
-
-ASKED = {
-    "da": {
-        "who": (
-            r"Hvem var i (?P<where>N) den (?P<when>D)\?",
-            r"Hvilken person var i (?P<where>N) den (?P<when>D)\?",
-            r"Hvem befandt sig i (?P<where>N) den (?P<when>D)\?",
-        ),
-        "what": (
-            r"Hvad (?P<did>\w+) (?P<who>N) i (?P<where>N)\?",
-            r"Hvad var det, (?P<who>N) (?P<did>\w+) i (?P<where>N)\?",
-            r"Hvad var det, som (?P<who>N) i (?P<where>N) (?P<did>\w+)\?",
-        ),
-        "where": (
-            r"Hvor var (?P<who>N) den (?P<when>D)\?",
-            r"I hvilken by var (?P<who>N) den (?P<when>D)\?",
-            r"Hvor befandt (?P<who>N) sig den (?P<when>D)\?",
-        ),
-        "when": (
-            r"Hvornår var (?P<who>N) i (?P<where>N)\?",
-            r"På hvilken dag var (?P<who>N) i (?P<where>N)\?",
-            r"Hvad var datoen, da (?P<who>N) var i (?P<where>N)\?",
-        ),
-    },
-    "en": {
-        "who": (
-            r"Who was in (?P<where>N) on (?P<when>D)\?",
-            r"Which person was in (?P<where>N) on (?P<when>D)\?",
-            r"On (?P<when>D), who was in (?P<where>N)\?",
-        ),
-        "what": (
-            r"What did (?P<who>N) (?P<do>\w+) in (?P<where>N)\?",
-            r"What was it that (?P<who>N) (?P<did>\w+) in (?P<where>N)\?",
-            r"In (?P<where>N), what did (?P<who>N) (?P<do>\w+)\?",
-        ),
-        "where": (
-            r"Where was (?P<who>N) on (?P<when>D)\?",
-            r"In which town was (?P<who>N) on (?P<when>D)\?",
-            r"On (?P<when>D), where was (?P<who>N)\?",
-        ),
-        "when": (
-            r"When was (?P<who>N) in (?P<where>N)\?",
-            r"On which day was (?P<who>N) in (?P<where>N)\?",
-            r"What was the date when (?P<who>N) was in (?P<where>N)\?",
-        ),
-    },
-}
-
-UNLESS = {
-    "da": " Hvis det ikke er blevet fortalt, er svaret: ukendt.",
-    "en": " If that was not told, the answer is: unknown.",
-}
-
-PAST = {"buy": "bought", "sell": "sold", "find": "found", "build": "built", "carve": "carved"}
+# What a turn can be, and where its sentences stand; the first that fits is meant.
+TURNS = {
+    "aside": ("aside",), "correct": ("correct_next", "correct"), "first": ("first_next", "first"),
+    "last": ("last_next", "last"), "say": ("say_aside", "say"), "ask": ("ask",),
+}  # fmt: skip
 
 
 @functools.cache
-def pattern(code: str, text: str) -> re.Pattern[str]:
-    """Return a sentence as a pattern: of a day, a name and a thing with its article."""
-    day, thing = {
-        "da": (r"\\d{1,2}\\. [a-z]+", r"e[nt] \\w+"),
-        "en": (r"\\d{1,2} [A-Z][a-z]+", r"an? \\w+"),
-    }[code]
-    text = re.sub(r"\bD\b", day, re.sub(r"\bW\b", thing, text))
-    return re.compile(re.sub(r"\bN\b", r"[A-ZÆØÅ][a-zæøå]+", text))
+def wording(code: str) -> dict[str, Any]:
+    return tomllib.loads((HERE / code / "episodic.toml").read_text(encoding="utf-8"))
 
 
-def read(code: str, texts: tuple[str, ...], text: str) -> dict[str, str] | None:
+@functools.cache
+def slots(code: str) -> dict[str, str]:
+    """Return a pattern for what may stand in each pair of braces."""
+    things = wording(code)["conversation"]["things"].values()
+    topics = [re.escape(thing["mine"]) for thing in things]
+    topics += [re.escape(thing["whose"]).replace(r"\{whose\}", r"\w+'?s?") for thing in things]
+    topics += [topic[0].upper() + topic[1:] for topic in topics]
+    return {
+        "who": NAME, "where": NAME, "when": DAY[code], "what": THING[code],
+        "topic": "|".join(topics), "value": VALUE, "aside": VALUE, "old": VALUE,
+    }  # fmt: skip
+
+
+@functools.cache
+def pattern(code: str, template: str) -> re.Pattern[str]:
+    """Return a sentence as a pattern, with a group for each slot."""
+    text, *pieces = re.split(r"\{(\w+)\}", template)
+    text = re.escape(text)
+    for slot, rest in zip(pieces[::2], pieces[1::2], strict=True):
+        inside = slots(code).get(slot.lower(), r"\w+")
+        text += f"(?P<{slot.lower()}>{inside})" + re.escape(rest)
+    return re.compile(text)
+
+
+def read(code: str, templates: list[str], text: str) -> dict[str, str] | None:
     """Return what a text says, which one of the sentences fits."""
-    found = [match for each in texts if (match := pattern(code, each).fullmatch(text))]
-    assert len(found) <= 1, text
-    return found[0].groupdict() if found else None
+    matches = [match for way in templates if (match := pattern(code, way).fullmatch(text))]
+    assert len(matches) <= 1, text
+    return matches[0].groupdict() if matches else None
+
+
+# ------------------------------------------------------------- events
+
+
+def unless(code: str) -> str:
+    """Return what a question adds where the answer may not be known."""
+    events = wording(code)["events"]
+    return events["unless"].format(question="", unknown=events["unknown"][0])
 
 
 def answer(code: str, rows: list[dict[str, str]], text: str) -> tuple[str, str, list[int]]:
     """Return what a question asks for, its answer, and the numbers of the facts that tell it."""
-    question = text.removesuffix(UNLESS[code])
+    question = text.removesuffix(unless(code))
     ((kind, asked),) = (
         (kind, found)
-        for kind, texts in ASKED[code].items()
+        for kind, texts in wording(code)["events"]["ask"].items()
         if (found := read(code, texts, question))
     )
     if "do" in asked and (do := asked.pop("do")):
-        asked["did"] = PAST.get(do) or do + ("d" if do.endswith("e") else "ed")
+        deeds = wording(code)["events"]["deeds"].values()
+        asked["did"] = next(deed["did"] for deed in deeds if deed["do"] == do)
     fitting = [
         number
         for number, row in enumerate(rows)
@@ -127,7 +97,7 @@ def check_events(code: str, episode: Episode) -> int:
     """Read an episode, compare all golds, and return how many answers are not known."""
     rows = []
     for fact in episode.facts:
-        row = read(code, TOLD[code], fact.text)
+        row = read(code, wording(code)["events"]["say"], fact.text)
         assert row, fact.text
         assert {name: fact.value(name) for name in fact.values} == {
             name: row[name] for name in KINDS
@@ -140,9 +110,11 @@ def check_events(code: str, episode: Episode) -> int:
         assert numbers == [*probe.needs]
         if not found:
             unknown += 1
-            assert probe.golds[0] == UNLESS[code].split(": ")[1][:-1]
+            assert probe.golds[0] == wording(code)["events"]["unknown"][0]
             assert not probe.facts["answerable"]
-            named = read(code, ASKED[code][kind], probe.text.removesuffix(UNLESS[code]))
+            named = read(
+                code, wording(code)["events"]["ask"][kind], probe.text.removesuffix(unless(code))
+            )
             for name in NAMED[kind]:
                 assert named[name] in {row[name] for row in rows}, "names that occur"
             continue
@@ -153,104 +125,16 @@ def check_events(code: str, episode: Episode) -> int:
 
 # ------------------------------------------------------------- conversations
 
-A_VALUE, TOPIC = r"[\w:. ]+?", r"[\w' ]+?"
-
-TURNS = {
-    "da": {
-        "aside": (
-            "Havde jeg gættet på T, havde jeg sagt A.",
-            "Jeg var lige ved at skrive A som T, og det ville have været forkert.",
-            "Nogen troede, at T var A, men det var en misforståelse.",
-        ),
-        "correct": (
-            "Nej, de[nt] er V.",
-            "Undskyld, jeg mener V.",
-            "Vent, det var forkert: De[nt] er V.",
-            "Jeg tog fejl med hensyn til T: De[nt] er V.",
-            "T er ikke O, men V.",
-            "Jeg har set efter igen: T er V.",
-        ),
-        "first": (
-            "Glem det, jeg havde ret første gang.",
-            "Nej, det, jeg sagde først, var rigtigt.",
-            "Det, jeg først sagde om T, var alligevel rigtigt.",
-            "Glem, hvad jeg ændrede: Det, jeg først sagde om T, gælder.",
-        ),
-        "last": (
-            "Glem den sidste ændring, for det, jeg sagde lige før den, var rigtigt.",
-            "Nej, drop det sidste: Det, jeg sagde lige før det, var rigtigt.",
-            "Min sidste ændring af T var forkert: Det, jeg sagde før den, gælder.",
-            "Jeg tager min sidste ændring af T tilbage, så det, jeg sagde før den, gælder.",
-        ),
-        "say": (
-            "Jeg var lige ved at sige A, men T er V.",
-            "Ikke A, som man kunne tro: T er V.",
-            "Forresten er (?P<topic>(?:farven på )?[\\w']+ \\w+) V.",
-            "Jeg har det på skrift: T er V.",
-            "Til din liste: T er V.",
-            "T er V.",
-        ),
-        "ask": (
-            "(?P<a>\\w+) og (?P<b>\\w+) talte sammen. Hvad er T, når alt er sagt[?]",
-            "Hvad er T efter det, (?P<a>\\w+) og (?P<b>\\w+) fortalte hinanden[?]",
-            "Efter samtalen mellem (?P<a>\\w+) og (?P<b>\\w+): Hvad er T[?]",
-        ),
-    },
-    "en": {
-        "aside": (
-            "If I had guessed T, I would have said A.",
-            "I nearly wrote down T as A, which would have been wrong.",
-            "Somebody took T to be A, but that was a mistake.",
-        ),
-        "correct": (
-            "No, it is V.",
-            "Sorry, I mean V.",
-            "Wait, I got that wrong: it is V.",
-            "I was wrong about T: it is V.",
-            "T is not O but V.",
-            "I have checked again: T is V.",
-        ),
-        "first": (
-            "Forget that, I was right the first time.",
-            "No, what I said first was right.",
-            "What I said first about T was right after all.",
-            "Forget what I changed: what I said first about T holds.",
-        ),
-        "last": (
-            "Forget that last change, what I said just before it was right.",
-            "No, scrap the last one: the one before it was right.",
-            "My last change to T was wrong: what I said before it holds.",
-            "I take back my last change to T, so what I said before it holds.",
-        ),
-        "say": (
-            "I nearly said A, but T is V.",
-            "Not A, as one might think: T is V.",
-            "By the way, T is V.",
-            "I have it in writing: T is V.",
-            "For your list: T is V.",
-            "T is V.",
-        ),
-        "ask": (
-            "(?P<a>\\w+) and (?P<b>\\w+) talked. What is T when all is said[?]",
-            "By what (?P<a>\\w+) and (?P<b>\\w+) told each other, what is T[?]",
-            "After the conversation between (?P<a>\\w+) and (?P<b>\\w+): what is T[?]",
-        ),
-    },
-}
-
 
 @functools.cache
 def turns(code: str) -> list[tuple[str, re.Pattern[str]]]:
     """Return what a turn can be, and a pattern of it; the first that fits is meant."""
-    groups = {"T": "topic", "V": "value", "A": "aside", "O": "old"}
-
-    def group(found: re.Match[str]) -> str:
-        return f"(?P<{groups[found[0]]}>{TOPIC if found[0] == 'T' else A_VALUE})"
-
+    table = wording(code)["conversation"]
     return [
-        (kind, re.compile(re.sub(r"\.$", r"\\.", re.sub(r"(?<!<)\b[TVAO]\b", group, text))))
-        for kind, texts in TURNS[code].items()
-        for text in texts
+        (kind, pattern(code, text))
+        for kind, places in TURNS.items()
+        for place in places
+        for text in table[place]
     ]
 
 
@@ -271,7 +155,7 @@ def listen(code: str, episode: Episode) -> dict[tuple[str, str], dict[str, list]
     for number, fact in enumerate(episode.facts):
         speaker, said = fact.text.split(": ", 1)
         kind, match = next((kind, m) for kind, p in turns(code) if (m := p.fullmatch(said)))
-        found = {name: text for name, text in match.groupdict().items() if text}
+        found = {name: text for name, text in match.groupdict().items() if name != "it"}
         spans = {name: fact.value(name) for name in fact.values}
         said_of = {name: text for name, text in found.items() if name != "topic"}
         assert spans == {"speaker": speaker, **said_of}

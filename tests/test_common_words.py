@@ -207,12 +207,6 @@ def test_words_of_the_language_are_of_its_script(language, words):
 
 
 # As English spells them, and what Danish spells alike: duck, species, bath, father, lid, load, ...
-DANISH = (
-    "and art bad bring far find finger fire had hammer hat have her land last list more note over"
-    " rat sky slim smart start tag tale time under"
-)
-
-
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_only_foreign_words_are_left_out(language):
     wordfreq = pytest.importorskip("wordfreq")
@@ -230,9 +224,6 @@ def test_without_wordfreq(monkeypatch):
     with pytest.raises(MissingExtraError, match=r"rulerlib\[words\]"):
         Dataset("cwe", 4096, "da", "words")
     assert Dataset("cwe", 4096, "da", "words", knobs={"words": "text"})[0].outputs
-
-
-# --- The same bytes -------------------------------------------------------------------------
 
 
 # --- What cannot work -----------------------------------------------------------------------

@@ -17,10 +17,8 @@ import pytest
 
 from rulerlib import languages
 from rulerlib.errors import DataError, ParameterError
-from rulerlib.sources.encyclopedia import FactQuestion, World
+from rulerlib.sources.encyclopedia import World
 from rulerlib.sources.regions import (
-    FACTS,
-    MEMBERS,
     PATHS,
     REGION,
     label,
@@ -46,68 +44,11 @@ def facts_of(world: World, index: int) -> dict[str, tuple[str, ...]]:
     return {name: value.answers for name, value in world.regions.record(index).values.items()}
 
 
-def mentions(world: World, question: FactQuestion) -> list[int]:
-    """All entries in which an answer stands, targets included."""
-    return [i for i in range(world.num_entries) if question.answered_by(world.entry(i))]
-
-
 def year(world: World, index: int, fact: str) -> int:
     return int(YEAR.findall(facts_of(world, index)[fact][0])[-1])
 
 
 # ------------------------------------------------------------- the wording
-
-
-@pytest.mark.parametrize("code", CODES)
-def test_twelve_facts_with_five_phrasings_each(code: str) -> None:
-    kinds = wording(code)["kinds"]
-    assert len(kinds) >= 8
-    facts = [fact for kind in kinds.values() for fact in kind["facts"].values()]
-    assert len(facts) >= 12
-    for fact in facts:
-        assert len(set(fact["say"])) >= 5
-        assert len(set(fact["ask"])) >= 3
-        assert all("{value}" in line for line in fact["say"])
-        assert all("{subject}" in line and line.endswith("?") for line in fact["ask"])
-        assert "hop" not in fact or len(set(fact["hop"])) >= 2
-    for kind in kinds.values():
-        assert len(set(kind["opening"])) >= 4
-        assert len(set(kind["filler"])) >= 12
-        assert all("{name}" in line for line in kind["opening"])
-        assert not any("{value}" in line for line in kind["filler"])
-
-
-def test_all_languages_have_the_same_keys() -> None:
-    def shape(code: str) -> dict:
-        table = wording(code)
-        return {
-            "top": sorted(table),
-            "names": sorted(table["names"]["endings"]),
-            "pronouns": sorted(table["pronouns"]),
-            "kinds": {kind: sorted(facts["facts"]) for kind, facts in table["kinds"].items()},
-            "roles": {one["role"] for one in table["kinds"]["person"]["types"]},
-            "hops": sorted(
-                (kind, name)
-                for kind, facts in table["kinds"].items()
-                for name, fact in facts["facts"].items()
-                if "hop" in fact
-            ),
-        }
-
-    shapes = [shape(code) for code in CODES]
-    assert all(one == shapes[0] for one in shapes)
-    assert shapes[0]["kinds"] == {kind: sorted(facts) for kind, facts in FACTS.items()}
-
-
-@pytest.mark.parametrize("code", CODES)
-def test_every_word_of_the_wording_is_used(code: str) -> None:
-    table = wording(code)
-    text = str(table["kinds"])
-    for name in table["lists"]:
-        assert f"{{{name}}}" in text, name
-    for kind in table["kinds"].values():
-        for key in {key for one in kind.get("types", ()) for key in one} - {"role", "filler"}:
-            assert f"{{{key}}}" in str(kind), key
 
 
 @pytest.mark.parametrize("code", CODES)
@@ -149,17 +90,6 @@ def test_a_damaged_wording_is_named(tmp_path: Path) -> None:
         with pytest.raises(DataError, match=message):
             World(language)
     read_wording.cache_clear()
-
-
-def test_a_new_language_needs_no_python(tmp_path: Path) -> None:
-    (tmp_path / "xx").mkdir()
-    shutil.copy(HERE / "da" / "language.toml", tmp_path / "xx")
-    text = (HERE / "da" / "encyclopedia.toml").read_text(encoding="utf-8")
-    (tmp_path / "xx" / "encyclopedia.toml").write_text(text.replace("marts", "tordmåned"), "utf-8")
-    world = World(languages.read_pack(tmp_path / "xx"), seed=4, num_entries=200)
-    texts = [world.entry(index).text for index in range(200)]
-    assert any("tordmåned" in text for text in texts)
-    assert not any("marts" in text for text in texts)
 
 
 # ------------------------------------------------------------- the paragraphs
@@ -205,30 +135,7 @@ def test_everyone_lives_when_they_act(world: World) -> None:
     assert deeds == len(people) == world.num_entries // REGION * 8
 
 
-def test_things_happen_in_their_order(world: World) -> None:
-    by_title = {world.entry(index).title: index for index in range(world.num_entries)}
-    checked = Counter()
-    for entry in map(world.entry, range(world.num_entries)):
-        facts = facts_of(world, entry.index)
-        if entry.kind == "expedition":
-            ship = by_title[facts["ship"][0]]
-            assert year(world, ship, "launch_date") < year(world, entry.index, "departure_date")
-            checked["ship"] += 1
-        if "town" in facts:
-            town = by_title[facts["town"][0]]
-            opening = next(fact for fact in facts if fact.endswith("date"))
-            assert year(world, town, "charter_date") < year(world, entry.index, opening)
-            checked["town"] += 1
-    assert checked == {"ship": 100, "town": 400}
-
-
 # ------------------------------------------------------------- the questions
-
-
-@pytest.fixture(scope="module")
-def texts(world: World) -> list[str]:
-    """What a reader has: every paragraph, in small letters."""
-    return [world.entry(index).text.lower() for index in range(world.num_entries)]
 
 
 @pytest.mark.parametrize("hops", [1, 2])
@@ -252,19 +159,6 @@ def test_all_kinds_of_facts_are_asked_equally_often(world: World, hops: int) -> 
     assert counts == dict.fromkeys(kinds, 5)
 
 
-def test_one_hop_needs_the_one_document(world: World, texts: list[str]) -> None:
-    alone = 0
-    for question in (world.question(index) for index in range(100)):
-        (target,) = question.targets
-        assert world.entry(target).text.count(question.answers[0]) == 1
-        found = [index for index, text in enumerate(texts) if question.answers[0].lower() in text]
-        assert target in found
-        assert set(found) <= set(mentions(world, question))
-        alone += found == [target]
-    # The others ask for an entry (a town, a founder), which has a document of its own.
-    assert alone > 50
-
-
 def test_two_hops_need_both_documents(world: World) -> None:
     for question in (world.question(index, hops=2) for index in range(800)):
         first, second = (world.entry(index) for index in question.targets)
@@ -275,27 +169,6 @@ def test_two_hops_need_both_documents(world: World) -> None:
         assert not any(answer.lower() in first.text.lower() for answer in question.answers)
         assert not question.answered_by(first)
         assert question.answered_by(second)
-
-
-def test_two_hop_answers_stand_in_one_document(world: World) -> None:
-    for index in range(100):
-        question = world.question(index, hops=2)
-        mentioned = mentions(world, question)
-        assert question.targets[1] in mentioned
-        assert len(mentioned) <= 6
-
-
-@pytest.mark.parametrize("hops", [1, 2])
-def test_related_documents_are_near_and_give_nothing_away(world: World, hops: int) -> None:
-    for index in range(100):
-        question = world.question(index, hops)
-        related = world.related(question)
-        assert len(set(related)) == len(related) >= 10
-        assert not set(related) & set(question.targets)
-        assert related[0] // REGION == question.targets[0] // REGION
-        for other in related:
-            text = world.entry(other).text.lower()
-            assert not any(answer.lower() in text for answer in question.answers)
 
 
 def test_spellings_of_answers() -> None:
@@ -339,23 +212,3 @@ def test_the_smallest_and_the_largest_world() -> None:
 
 
 # ------------------------------------------------------------- the tables
-
-
-def test_relations_run_one_way() -> None:
-    """What an entry names never names that kind of entry, so that no second hop leads back."""
-    for kind, facts in FACTS.items():
-        for fact in facts.values():
-            if fact.what == "entry":
-                other = MEMBERS[fact.to.replace("*", "1")][0]
-                back = [one.to for one in FACTS[other].values() if one.what == "entry"]
-                assert kind not in {MEMBERS[to.replace("*", "1")][0] for to in back}
-
-
-def test_an_entry_points_to_the_one_it_names(world: World) -> None:
-    for index in range(0, 200):
-        entry = world.entry(index)
-        for name, fact in FACTS[entry.kind].items():
-            target = world.points_to(index, name)
-            assert (target is not None) == (fact.what == "entry")
-            if target is not None:
-                assert world.entry(target).title in entry.sentences[entry.stated[name]]

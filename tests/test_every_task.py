@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 
 import pytest
-from helpers_tasks import check_lengths, smallest_of
+from helpers_tasks import check_lengths, planned, smallest_of
 
 from conftest import make_tokenizer, python
 from rulerlib.dataset import Dataset
@@ -53,6 +53,14 @@ def test_a_sample_depends_on_its_seed_and_index_alone(task):
     assert data[3].to_line() == again[3].to_line()
     assert data[2].input != data[3].input
     assert made(task, seed=43)[3].input != data[3].input
+
+
+@pytest.mark.parametrize("task", [task for task in RULER if task not in ("cwe", "fwe")])
+def test_lengths_and_tokenizers_share_their_needles(task):
+    """A comparison of lengths is a paired one."""
+    datasets = [made(task), made(task, 9000), made(task, tokenizer=make_tokenizer("bytelevel"))]
+    assert len({tuple(data[3].outputs) for data in datasets}) == 1
+    assert planned(datasets[0], 4) == planned(datasets[1], 4) == planned(datasets[2], 4)
 
 
 # A task of each family, and what each needs.

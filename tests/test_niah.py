@@ -167,54 +167,13 @@ def test_reader_recovers_every_combination(haystack, key_type, value_type, langu
         assert len(sample.outputs) == 1
 
 
-# --- Wording --------------------------------------------------------------------------------
-
-
 # --- Depths ---------------------------------------------------------------------------------
 
 # round(linspace(0, 100, 40)), written out.
 DEPTHS = [
-    0,
-    3,
-    5,
-    8,
-    10,
-    13,
-    15,
-    18,
-    21,
-    23,
-    26,
-    28,
-    31,
-    33,
-    36,
-    38,
-    41,
-    44,
-    46,
-    49,
-    51,
-    54,
-    56,
-    59,
-    62,
-    64,
-    67,
-    69,
-    72,
-    74,
-    77,
-    79,
-    82,
-    85,
-    87,
-    90,
-    92,
-    95,
-    97,
-    100,
-]
+    0, 3, 5, 8, 10, 13, 15, 18, 21, 23, 26, 28, 31, 33, 36, 38, 41, 44, 46, 49,
+    51, 54, 56, 59, 62, 64, 67, 69, 72, 74, 77, 79, 82, 85, 87, 90, 92, 95, 97, 100,
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("haystack", ["noise", "essay", "needle"])
@@ -321,16 +280,7 @@ def test_a_depth_can_be_chosen(words):
             assert reached == pytest.approx(depth, abs=0 if depth in (0, 100) else unit / 26)
 
 
-# --- Chance ---------------------------------------------------------------------------------
-
-
-def test_lengths_share_their_needles(words):
-    """A comparison of lengths is a paired one."""
-    for task in VARIANTS:
-        short, long = (Dataset(task, length, "da", words)[3] for length in (800, 3000))
-        assert short.outputs == long.outputs
-        short, long = (planned(Dataset(task, length, "da", words), 4) for length in (800, 3000))
-        assert short == long
+# --- The user's text ------------------------------------------------------------------------
 
 
 def test_what_stands_in_the_users_text_is_never_a_key_or_value(words):

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import copy
 import json
 import os
 import sys
 import types
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
-from conftest import shared
 from rulerlib.errors import DataError, MissingExtraError, ParameterError
-from rulerlib.sources import DATA_SETS, Rows, open_source, source_file
+from rulerlib.sources import Rows, open_source, source_file
 
 SQUAD = {
     "version": "v2.0",
@@ -123,28 +119,6 @@ def columns(rows: list[dict]) -> list[dict]:
     ]
 
 
-def pairs(rows: list[dict]) -> list[dict]:
-    """HotpotQA of the hub, in the schema in which it was released."""
-    return [
-        {
-            **row,
-            "supporting_facts": [
-                list(pair)
-                for pair in zip(
-                    row["supporting_facts"]["title"],
-                    row["supporting_facts"]["sent_id"],
-                    strict=True,
-                )
-            ],
-            "context": [
-                list(pair)
-                for pair in zip(row["context"]["title"], row["context"]["sentences"], strict=True)
-            ],
-        }
-        for row in rows
-    ]
-
-
 def opened(folder, content, name: str = "source.json") -> Rows:
     path = folder / name
     if not isinstance(content, (str, bytes)):
@@ -231,22 +205,6 @@ def test_hotpotqa_in_both_schemas(shape, tmp_path):
     assert source.digest == opened(tmp_path, HOTPOT).digest
 
 
-def test_each_form_is_recognized_by_one_schema():
-    released = SQUAD["data"][0]
-    recognized = {
-        name: [
-            [schema.recognizes(row) for row in (released, ROWS[0], HOTPOT[0], *columns(HOTPOT[:1]))]
-            for schema in schemas
-        ]
-        for name, schemas in DATA_SETS.items()
-    }
-    assert recognized == {
-        "SQuAD": [[True, False, False, False], [False, True, False, False]],
-        "HotpotQA": [[False, False, True, True]],
-        "DROP": [[False] * 4] * 3,
-    }
-
-
 def test_a_line_may_hold_any_character(tmp_path):
     text = "One\u2028two\u2029three\x85four\x0cfive."
     rows = "\n".join(json.dumps({**ROWS[2], "context": text}, ensure_ascii=False) for _ in "ab")
@@ -260,70 +218,6 @@ def test_letters_are_written_in_one_way(tmp_path):
     row = {"context": "A\u030alborg ligger her.", "question": "Hvor?", "answers": ["A\u030alborg"]}
     asked = opened(tmp_path, [row]).question(0)
     assert asked.answers == ("Ålborg",)
-
-
-def test_a_digest_changes_with_what_is_read(tmp_path):
-    found = set()
-    for change in ({}, {"question": "What?"}, {"answers": ["element"]}, {"context": "8"}):
-        found.add(opened(tmp_path, [*ROWS, {**ROWS[2], **change}]).digest)
-    found.add(opened(tmp_path, ROWS).digest)
-    assert len(found) == 5
-
-
-def test_hops_choose_among_questions(tmp_path):
-    source = opened(tmp_path, [*ROWS, *HOTPOT])
-    assert [asked[0] for asked in everything(source.asking(1, "x"))] == [NORMANS[0], "Which?"]
-    assert [asked[0] for asked in everything(source.asking(2, "x"))] == [HOTPOT[0]["question"]]
-    with pytest.raises(ParameterError, match="hops is 2, but must be 1"):
-        opened(tmp_path, ROWS).asking(2, "x")
-
-
-def test_a_pool_holds_each_document_once(tmp_path):
-    rows = [
-        {"context": f"Item {number}.", "question": "Which?", "answers": [f"{number}"]}
-        for number in range(1500)
-    ]
-    source = opened(tmp_path, rows)
-    pool = source.pool(10, "42")
-    assert len(set(pool)) == len(pool) == 1000
-    assert source.pool(10, "42") == pool != source.pool(10, "43")
-    assert sorted(source.pool(9999, "42")) == list(range(1500))
-
-
-# --- Real data ------------------------------------------------------------------------------
-
-
-def test_real_squad_is_read_completely():
-    path = shared("squad_v2_sample.json")
-    data = json.loads(path.read_text(encoding="utf-8"))["data"]
-    parts = [part for article in data for part in article["paragraphs"]]
-    answerable = sum(bool(asked["answers"]) for part in parts for asked in part["qas"])
-    source = open_source(str(path))
-    assert source.num_questions == answerable > 500
-    assert source.num_documents == len({part["context"] for part in parts}) == len(parts)
-    for number in range(source.num_questions):
-        asked = source.question(number)
-        (target,) = asked.targets
-        assert all(answer in source.document(target) for answer in asked.answers)
-        assert target in source.related(number)
-
-
-def test_real_hotpot_is_the_same_in_both_schemas(tmp_path):
-    path = shared("hotpotqa_sample.json")
-    rows = json.loads(path.read_text(encoding="utf-8"))
-    source = open_source(str(path))
-    assert source.num_questions == len(rows) == 100
-    released = opened(tmp_path, pairs(rows))
-    assert everything(released) == everything(source)
-    assert released.digest == source.digest
-    for number in range(100):
-        asked = source.question(number)
-        assert len(asked.targets) == 2
-        held = any(asked.answers[0] in source.document(target) for target in asked.targets)
-        assert held or asked.answers[0] in ("yes", "no")
-
-
-# --- The fictional encyclopedia -------------------------------------------------------------
 
 
 # --- The hub --------------------------------------------------------------------------------
@@ -453,77 +347,7 @@ def test_damage_is_named(content, said, tmp_path):
     assert str(caught.value).startswith(str(tmp_path / "source.json"))
 
 
-def test_a_file_that_cannot_be_read(tmp_path, monkeypatch):
-    path = tmp_path / "source.json"
-    path.write_text(GOOD, encoding="utf-8")
-
-    def locked(*_args, **_options):
-        raise PermissionError(13, "Permission denied")
-
-    monkeypatch.setattr("rulerlib.paths.opened", locked)
-    with pytest.raises(DataError, match="cannot be read"):
-        open_source(str(path))
-
-
 def test_a_pipe_is_no_source(tmp_path):
     os.mkfifo(tmp_path / "source.json")
     with pytest.raises(ParameterError, match="a file that exists"):
         open_source(str(tmp_path / "source.json"))
-
-
-ANYTHING = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=4),
-    lambda inner: (
-        st.lists(inner, max_size=3)
-        | st.dictionaries(st.sampled_from(["text", "title", "x"]), inner, max_size=2)
-    ),
-    max_leaves=5,
-)
-
-
-def spots(content, path=()) -> list[tuple]:
-    """Every place in a JSON value."""
-    inner = content.items() if isinstance(content, dict) else enumerate(content)
-    found = [path] if path else []
-    if isinstance(content, (dict, list)):
-        for key, value in inner:
-            if isinstance(value, (dict, list)):
-                found += spots(value, (*path, key))
-            else:
-                found.append((*path, key))
-    return found
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    return tmp_path_factory.mktemp("damaged")
-
-
-@settings(max_examples=150)
-@given(
-    st.sampled_from([SQUAD, ROWS, HOTPOT, columns(HOTPOT)]),
-    st.integers(0, 10_000),
-    st.none() | st.just("delete") | ANYTHING,
-)
-def test_a_damaged_value_is_read_or_named(folder, content, number, value):
-    content = copy.deepcopy(content)
-    places = spots(content)
-    *way, last = places[number % len(places)]
-    part = content
-    for key in way:
-        part = part[key]
-    if value == "delete":
-        del part[last]
-    else:
-        part[last] = value
-    try:
-        source = opened(folder, content)
-    except DataError as error:
-        assert str(folder / "source.json") in str(error)  # noqa: PT017
-    else:
-        assert source.num_questions > 0
-        assert source.digest
-        for _, answers, targets, _ in everything(source):
-            assert answers
-            assert all(answers)
-            assert all(targets)

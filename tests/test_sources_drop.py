@@ -9,9 +9,8 @@ from helpers_reading import lm_eval_drop
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conftest import shared
 from rulerlib.errors import DataError
-from rulerlib.sources import DATA_SETS, Rows, open_source
+from rulerlib.sources import Rows, open_source
 from rulerlib.sources.schemas import TWICE
 
 NO_DATE = {"day": "", "month": "", "year": ""}
@@ -124,18 +123,6 @@ def test_every_form_is_read_alike(content, tmp_path):
     assert source.digest == opened(tmp_path, RELEASED, "again.json").digest
 
 
-def test_each_form_is_recognized_by_one_schema():
-    section = RELEASED["nfl_1"]
-    forms = (section, rows(RELEASED)[0], RELEASED)
-    recognized = {
-        name: [[schema.recognizes(row) for row in forms] for schema in schemas]
-        for name, schemas in DATA_SETS.items()
-    }
-    ours = recognized.pop("DROP")
-    assert ours == [[True, False, False], [False, True, False], [False, False, True]]
-    assert not any(held for schemas in recognized.values() for row in schemas for held in row)
-
-
 def test_the_question_that_stands_twice(tmp_path):
     """Of both rows on the hub the one that ends in a question mark, in either order."""
     first = rows(RELEASED)[0] | {"query_id": TWICE}
@@ -241,19 +228,3 @@ def test_golds_are_those_of_lm_eval(tmp_path_factory, asked):
     ]
     source = opened(tmp_path_factory.mktemp("drop"), released)
     assert [golds for _, _, golds, _ in everything(source)] == [*filter(None, wanted)]
-
-
-def test_the_real_sample():
-    path = shared("drop_sample.json")
-    released = json.loads(path.read_text(encoding="utf-8"))
-    source = open_source(str(path))
-    asked = [one for section in released.values() for one in section["qa_pairs"]]
-    assert source.num_documents == len(released) == 4
-    assert source.num_questions == len(asked) == 26
-    read = everything(source)
-    assert [one[0] for one in read] == [one["query_id"] for one in asked]
-    assert read[0][2] == (("sixth terminal",),)
-    # Two annotators named others: the answer first, without repetition.
-    assert read[19][2] == (("Chaz Schilens",), ("JaMarcus Russell",))
-    assert read[20][2] == (("3",), ("2",))
-    assert [golds for _, _, golds, _ in read[1:4]] == [(("2",),), (("2",),), (("6",),)]

@@ -170,9 +170,6 @@ def test_chains_interleave_at_random(words):
     assert len(orders) == 6
 
 
-# --- Places and lengths ---------------------------------------------------------------------
-
-
 # --- Shared contexts ------------------------------------------------------------------------
 
 
@@ -210,9 +207,6 @@ def test_more_questions_than_chains_are_refused(words):
         Dataset("vt", 4096, "da", words, knobs={"num_chains": 3}, queries_per_context=4)
     with pytest.raises(ParameterError, match="must be 1 for vt: each chain is asked for once"):
         Dataset("vt", 4096, "da", words, queries_per_context=2)
-
-
-# --- The same bytes -------------------------------------------------------------------------
 
 
 # --- What cannot work -----------------------------------------------------------------------

@@ -6,7 +6,6 @@ thing is done otherwise.
 
 from __future__ import annotations
 
-import contextlib
 import csv
 import functools
 import json
@@ -14,12 +13,12 @@ import random
 import re
 import subprocess
 import sys
-import tempfile
 import warnings
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pytest
+from helpers_fuzz import damaged, outcome
 from helpers_model import Parrot
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -28,7 +27,7 @@ from rulerlib import tasks, tokens
 from rulerlib.conformance import check, faults, layouts
 from rulerlib.conformance.__main__ import main
 from rulerlib.dataset import Dataset
-from rulerlib.errors import DataError, MissingExtraError, RulerError
+from rulerlib.errors import DataError
 from rulerlib.prompts import PromptFormat
 from rulerlib.runs import Run
 
@@ -283,28 +282,6 @@ def test_depths_as_nvidia_draws_them_pass_and_their_middle_third_does_not(seed, 
     assert "depth distribution" in found(report)
 
 
-def test_the_older_files_of_nvidia_pass(tmp_path):
-    """The prefix was part of the input, and there was no field for it."""
-    base = tmp_path / "4096"
-    for task, end in (
-        ("niah_multikey_1", "The special magic number for a-b mentioned in the provided text is"),
-        ("vt", "Answer: According to it, 5 variables are assgined the value 12345, they are: "),
-        ("cwe", "Answer: The top 10 words that appear most often in the list are:"),
-        ("fwe", "Answer: According to it, the three most frequently appeared words are:"),
-        ("qa_1", "Question: Who? Answer:"),
-    ):
-        row = {"index": 812, "input": f"Here is Ada 9 times.\n{end}", "outputs": ["Ada"]}
-        answer = {**row, "pred": "Ada", "others": {}, "truncation": -1, "length": 4000}
-        lines(base / "data" / task / "validation.jsonl", [{**row, "length": 4000}])
-        lines(base / "pred" / f"{task}.jsonl", [answer, {**answer, "input": "b" + row["input"]}])
-    (base / "pred" / "summary.csv").write_text(
-        "0,1,2,3,4,5\nTasks,niah_multikey_1,vt,cwe,fwe,qa_1\nScore,100.0,100.0,100.0,100.0,100.0\n"
-        "Nulls,0/2,0/2,0/2,0/2,0/2\n"
-    )
-    report = check(tmp_path)
-    assert (report.findings, report.records, report.layout) == ([], 10, layouts.NVIDIA)
-
-
 def test_frequent_words_may_fill_the_length_as_nvidias_script_does(tmp_path):
     """Its prompt alone has up to the context length; the answer comes on top."""
     records = [replace(each, length=LENGTH + 50) for each in asked("fwe")]
@@ -314,18 +291,41 @@ def test_frequent_words_may_fill_the_length_as_nvidias_script_does(tmp_path):
     assert found(check(tmp_path)) == {"prompt over budget"}
 
 
-def test_prompts_without_answers_are_looked_at_too(tmp_path):
-    records = asked("vt")
-    base = written(layouts.NVIDIA, tmp_path, "vt", records) / "some-model/synthetic" / str(LENGTH)
-    (base / "pred" / "vt.jsonl").unlink()
-    report = check(tmp_path, "words")
-    assert (report.findings, report.records) == ([], 8)
+@pytest.mark.parametrize(("task", "end"), [
+    ("niah_multikey_1", "The special magic number for a-b mentioned in the provided text is"),
+    ("vt", "Answer: According to it, 5 variables are assgined the value 12345, they are: "),
+    ("cwe", "Answer: The top 10 words that appear most often in the list are:"),
+    ("fwe", "Answer: According to it, the three most frequently appeared words are:"),
+    ("qa_1", "Question: Who? Answer:"),
+])  # fmt: skip
+def test_the_older_files_of_nvidia_pass(task, end, tmp_path):
+    """The prefix was part of the input, and there was no field for it."""
+    base = tmp_path / "4096"
+    row = {"index": 812, "input": f"Here is Ada 9 times.\n{end}", "outputs": ["Ada"]}
+    answer = {**row, "pred": "Ada", "others": {}, "truncation": -1, "length": 4000}
+    lines(base / "data" / task / "validation.jsonl", [{**row, "length": 4000}])
+    lines(base / "pred" / f"{task}.jsonl", [answer, {**answer, "input": "b" + row["input"]}])
+    table = f"0,1\nTasks,{task}\nScore,100.0\nNulls,0/2\n"
+    (base / "pred" / "summary.csv").write_text(table)
+    report = check(tmp_path)
+    assert (report.findings, report.records, report.layout) == ([], 2, layouts.NVIDIA)
+
+
+@pytest.mark.parametrize("layout", [layouts.NVIDIA, layouts.NEMO])
+def test_prompts_without_answers_are_looked_at_too(layout, tmp_path):
+    written(layout, tmp_path, "vt", loses_prefix(asked("vt")) if layout == layouts.NEMO else
+            asked("vt", language="da", paraphrase=3))  # fmt: skip
+    lost = found(looked_at(tmp_path, layout))
+    assert lost == ({"answer prefix lost"} if layout == layouts.NEMO else set())
+    answers = tmp_path / ("eval-results" if layout == layouts.NEMO else "some-model")
+    if layout == layouts.NEMO:
+        # Outputs alone do not tell the prefix.
+        assert "answer prefix lost" in check(answers).unchecked
+    for path in (*answers.rglob("output.jsonl"), *answers.rglob("pred/*")):
+        path.unlink()
+    report = looked_at(tmp_path, layout)
+    assert (found(report), report.records) == (lost, 8)
     assert "part-match averaged" in report.unchecked
-    lines(base / "data" / "vt" / "validation.jsonl",
-          [{"index": 0, "input": "x" * 99, "outputs": ["ABCDE"], "length": 2000}])  # fmt: skip
-    assert found(check(tmp_path)) == {
-        "answer prefix lost", "gold not readable", "prompt over budget",
-    }  # fmt: skip
 
 
 # --- Each fault alone is found ------------------------------------------------------------------
@@ -466,34 +466,12 @@ def test_a_run_of_this_project_passes_unless_it_leaves_out_the_prefix(place, tmp
     assert {finding.records for finding in report.findings} <= {4}
 
 
-def test_a_run_in_another_wording_passes(tmp_path):
-    write_own(tmp_path, "vt", asked("vt", language="da", paraphrase=3))
-    assert check(tmp_path, "words").findings == []
-
-
-def test_outputs_of_nemo_skills_alone_do_not_tell_the_prefix(tmp_path):
-    written(layouts.NEMO, tmp_path, "vt", loses_prefix(asked("vt")))
-    assert found(check(tmp_path)) == {"answer prefix lost"}
-    assert not check(tmp_path / "eval-results").findings
-    assert "answer prefix lost" in check(tmp_path / "eval-results").unchecked
-
-
 def test_parquet_is_read_as_json_lines_are(tmp_path):
     pa = pytest.importorskip("pyarrow", reason="needs pyarrow (rulerlib[hub])")
     pq = pytest.importorskip("pyarrow.parquet")
-    for name, change in (("faithful", list), ("faulty", averages)):
-        path = tmp_path / name / f"details_ruler_{LENGTH}:qa_1|0_2026.parquet"
-        path.parent.mkdir()
-        pq.write_table(pa.Table.from_pylist(details(change(asked("qa_1")))), path)
-    assert not found(check(tmp_path / "faithful"))
-    assert found(check(tmp_path / "faulty")) == {"part-match averaged"}
-
-
-def test_without_pyarrow_it_says_what_to_install(tmp_path, monkeypatch):
-    (tmp_path / "details_vt_1.parquet").write_bytes(b"PAR1")
-    monkeypatch.setitem(sys.modules, "pyarrow.parquet", None)
-    with pytest.raises(MissingExtraError, match=r"pyarrow.*\[hub\]"):
-        check(tmp_path)
+    path = tmp_path / f"details_ruler_{LENGTH}:qa_1|0_2026.parquet"
+    pq.write_table(pa.Table.from_pylist(details(averages(asked("qa_1")))), path)
+    assert found(check(tmp_path)) == {"part-match averaged"}
 
 
 # --- Bad input ----------------------------------------------------------------------------------
@@ -510,7 +488,7 @@ def sentence(folder, *more, code=2):
     return text
 
 
-def test_what_cannot_be_read_gets_one_sentence(tmp_path):
+def test_what_cannot_be_read_gets_one_sentence(tmp_path, monkeypatch):
     assert sentence(tmp_path / "none") == f"{tmp_path / 'none'}: no such folder."
     assert "no files of prompts or answers (*.jsonl" in sentence(tmp_path)
     (tmp_path / "vt.jsonl").write_text("not JSON\n")
@@ -527,6 +505,14 @@ def test_what_cannot_be_read_gets_one_sentence(tmp_path):
     assert "no such tokenizer" not in sentence(tmp_path / "org__model", code=0)
     assert "length is 0, but must be" in sentence(tmp_path / "org__model", "--length", "0")
     assert "tokenizer" in sentence(tmp_path / "org__model", "--tokenizer", str(tmp_path))
+    other = tmp_path / "eval-results" / "gsm8k"
+    row = {"question": "2 + 2?", "expected_answer": "4", "generation": "5", "is_correct": False}
+    lines(other / "output.jsonl", [row])
+    assert "no records of a task of RULER's" in sentence(other)
+    (other / "details_vt_1.parquet").write_bytes(b"PAR1")
+    (other / "output.jsonl").unlink()
+    monkeypatch.setitem(sys.modules, "pyarrow.parquet", None)
+    assert "pyarrow" in sentence(other)
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
@@ -537,74 +523,17 @@ def test_a_field_of_another_type_is_named(layout, tmp_path):
     rows = [json.loads(line) for line in path.read_text().splitlines()]
     name = {layouts.NEMO: "generation", layouts.LM_EVAL: "filtered_resps",
             layouts.LIGHTEVAL: "model_response"}.get(layout, "outputs")  # fmt: skip
+    right, rng = path.read_bytes(), random.Random(layout)
     rows[-1][name] = 7
     lines(path, rows)
     with pytest.raises(DataError, match=rf"(record|line) 8: the field '{name}' is 7"):
         check(tmp_path)
-
-
-JSON = st.recursive(
-    st.none() | st.booleans() | st.integers(-9, 10**25) | st.floats() | st.text(max_size=4),
-    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.text(max_size=3), inner),
-    max_leaves=3,
-)
-
-
-def places(value, path=()):
-    """Every place in plain data, from the outermost to the innermost."""
-    yield path
-    inner = enumerate(value) if isinstance(value, list) else ()
-    for key, each in value.items() if isinstance(value, dict) else inner:
-        yield from places(each, (*path, key))
-
-
-@functools.cache
-def one_record(layout):
-    """The last file of a folder in a layout, by its name, with the record that it holds."""
-    with tempfile.TemporaryDirectory() as folder:
-        WRITERS[layout](Path(folder), "qa_1", asked("qa_1")[:1])
-        path = max(Path(folder).rglob("*.jsonl"), key=lambda path: "output" in path.name)
-        return path.name, path.read_text()
-
-
-@settings(max_examples=100, deadline=None)
-@given(st.sampled_from(LAYOUTS), st.data())
-def test_whatever_stands_in_a_record_gives_a_report_or_a_sentence(tmp_path_factory, layout, data):
-    name, text = one_record(layout)
-    record = json.loads(text)
-    *outer, last = data.draw(st.sampled_from([*places(record)][1:]))
-    functools.reduce(lambda value, key: value[key], outer, record)[last] = data.draw(JSON)
-    folder = tmp_path_factory.mktemp("hostile") / "ruler.qa_1"
-    lines(folder / name, [record])
-    with contextlib.suppress(RulerError):
-        check(folder, "words")
-
-
-def test_files_of_other_tasks_are_left_out(tmp_path):
-    written(layouts.NEMO, tmp_path, "vt", asked("vt"))
-    row = {"question": "2 + 2?", "expected_answer": "4", "generation": "5", "is_correct": False}
-    lines(tmp_path / "eval-results" / "gsm8k" / "output.jsonl", [row])
-    assert check(tmp_path).records == 8
-    with pytest.raises(DataError, match="no records of a task of RULER's"):
-        check(tmp_path / "eval-results" / "gsm8k")
-
-
-@pytest.mark.parametrize(("name", "task", "length"), [
-    ("samples_niah_single_1_2026-01-01T.jsonl", "niah_single_1", None),
-    ("samples_ruler_qa_hotpot_2026.jsonl", "qa_2", None),
-    ("samples_rulerlib_da_8192_vt_2026.jsonl", "vt", 8192),
-    ("details_custom|ruler_4096:niah_multikey_3|0_2026.parquet", "niah_multikey_3", 4096),
-    ("ruler.llama_128k.cwe/output-rs0.jsonl", "cwe", None),
-    ("2048/data/niah_single_2+num_needle_k=8/validation.jsonl", "niah_single_2", 2048),
-    ("512/512/pred/vt-0.jsonl", "vt", 512),
-    ("pred/drop_1.jsonl", None, None),
-    ("pred/niah_single_10.jsonl", None, None),
-    ("niah_multivalue_2.jsonl", None, None),
-])  # fmt: skip
-def test_task_and_length_are_told_by_the_names(name, task, length):
-    path = Path("/port") / name
-    resolved = layouts.task_of(path)
-    assert ((resolved and resolved.name), layouts.length_of(path)) == (task, length)
+    # Anything anywhere gives a report or a sentence.
+    for _ in range(30):
+        data, kind = damaged(right, rng)
+        path.write_bytes(data)
+        ended, error = outcome(lambda: check(tmp_path, "words"), 60)
+        assert ended in ("done", "refused"), (kind, error)
 
 
 # --- The command --------------------------------------------------------------------------------
@@ -619,18 +548,9 @@ def test_the_command_prints_and_exits_as_it_says(tmp_path):
     assert "8 records in 1 file, in lm-eval's layout." in done.stdout
     assert "part-match averaged: qa_1 at 1,024 tokens, " in done.stdout
     assert "RULER gives the whole point to" in done.stdout
+    page = (ROOT / "book" / "conformance.md").read_text("utf-8")
+    assert all(f"\n| {fault.name} |" in page for fault in faults.FAULTS)
     done = run([*command, "--json", "--tokenizer", "words"])
     report = json.loads(done.stdout)
     assert [each["fault"] for each in report["findings"]] == ["part-match averaged"]
     assert report == check(tmp_path, tokens.Words()).to_dict()
-
-
-def test_every_fault_says_what_ruler_does():
-    names = [fault.name for fault in faults.FAULTS]
-    assert len(set(names)) == len(names) == 9
-    assert {fault for fault, *_ in INJECTED.values()} | {"depth distribution"} == set(names)
-    page = (ROOT / "book" / "conformance.md").read_text("utf-8")
-    for fault in faults.FAULTS:
-        assert f"\n| {fault.name} |" in page
-        assert "RULER" in fault.ruler
-        assert fault.ruler.endswith(".")

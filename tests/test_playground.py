@@ -478,8 +478,13 @@ def test_a_model_that_fails_says_so_on_the_page():
 
     play = make(model=Reader(fail))
     page = Page(play)
+    play.model.may.clear()
+    # The second click is on a question that waits, and is none of its own.
     page.ask.click()
+    page.ask.click()
+    play.model.may.set()
     page.check()
+    assert len(play.model.asked) == 1
     assert "the file is damaged" in Seen(page.alert.value).text
     assert "Asking" not in page.status.value
     play.model.said = lambda prompt: 1 / 0

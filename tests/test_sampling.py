@@ -77,7 +77,10 @@ def test_rows_that_are_greedy_stay_as_they_are():
 @pytest.fixture(scope="module")
 def lille():
     pytest.importorskip("transformers")
-    return models.load("lille", dtype="float32", device="cpu")
+    engine = models.load("lille", dtype="float32", device="cpu")
+    # A batch rounds otherwise, which in float32 decides about one drawn token in many thousands.
+    engine._model.double()
+    return engine
 
 
 PROMPTS = ["Hvad er det særlige magiske tal for grøn-lampe?", "What is", "Himlen er blå. " * 9]

@@ -17,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rulerlib import languages
-from rulerlib.errors import DataError, ParameterError
+from rulerlib.errors import DataError
 from rulerlib.languages import Language
 from rulerlib.memory.place_map import PlaceGraph, PlaceMap, Settings
 from rulerlib.memory.suites import Recipe
@@ -56,6 +56,10 @@ def step(here: str, direction: str, there: str) -> str:
 
 def recalled(system: PlaceMap, episode: Episode) -> list:
     return [system.recall(episode.id, probe.text) for probe in episode.probes]
+
+
+def map_of(system: PlaceMap, episode: str = "a") -> PlaceGraph:
+    return PlaceGraph(system.store.noted(episode))
 
 
 @pytest.fixture
@@ -115,11 +119,9 @@ def test_plans_answer_the_questions_of_real_episodes(code, profile, make):
             (route,) = (word for word in plan.text.replace(",", " ").split()
                         if set(word) <= set("NØESVW"))  # fmt: skip
             assert spatial.walk(steps, asked["start"], asked["goal"], route).excess == 0
-    seen = system.telemetry()
-    assert seen["plans"] == seen["hits"] == seen["requests"] == 12 * len(taught)
-    assert (seen["unread"], seen["located"]) == (0, seen["places"])
-    assert seen["steps"] == sum(len(episode.facts) - 1 for episode in taught)
-    assert seen["stored"] == sum(len(episode.facts) for episode in taught)
+        held = map_of(system, episode.id)
+        assert len(held.spots) == len(held.places)
+        assert len(held.told) == len(episode.facts) - 1
 
 
 def test_a_plan_is_worded_by_the_pack(told, make):
@@ -158,7 +160,6 @@ def test_ways_lead_back_only_where_it_was_said(told):
     assert "NN, 2" in forth.recall("a", LENGTH.format("the mill", "the inn"))[0].text
     # What names the places is left: both tell of one of them.
     assert {each.text for each in forth.recall("a", back)} == {*texts}
-    assert forth.telemetry()["plans"] == 1
     plan, *rest = both.recall("a", back)
     assert "SS, 2" in plan.text
     assert [each.text for each in rest] == [*texts[::-1], OPENING]
@@ -168,13 +169,12 @@ def test_steps_that_contradict_each_other_take_coordinates_away_and_no_more(told
     square = [OPENING, step("a", "north", "b"), step("b", "east", "c"), step("c", "south", "d")]
     closed = told(*square, step("d", "west", "a"))
     bent = told(*square, step("d", "north", "a"), step("x", "north", "y"))
-    assert closed.telemetry()["located"] == 4
-    assert bent.telemetry()["located"] == 2
+    assert [len(map_of(system).spots) for system in (closed, bent)] == [4, 2]
     for system, letter in ((closed, "W"), (bent, "N")):
         assert f"{letter}, 1 step" in system.recall("a", LENGTH.format("d", "a"))[0].text
     assert bent.recall("a", LENGTH.format("a", "x"))[0].score <= 1
     # Nor are there two places in one spot.
-    assert told(step("a", "north", "b"), step("a", "north", "c")).telemetry()["located"] == 0
+    assert not map_of(told(step("a", "north", "b"), step("a", "north", "c"))).spots
 
 
 def test_what_was_told_more_often_or_later_holds(told):
@@ -183,7 +183,7 @@ def test_what_was_told_more_often_or_later_holds(told):
     for texts, end in (((one, two), "c"), ((two, one), "b"), ((one, one, two), "b")):
         system = told(*texts)
         assert system.recall("a", walk)[0].text.endswith(f"comes to {end}.")
-        assert system.telemetry()["steps"] == 2
+        assert len(map_of(system).told) == 2
 
 
 def test_what_is_taught_later_joins_the_map(make):
@@ -198,22 +198,6 @@ def test_what_is_taught_later_joins_the_map(make):
     assert "EE, 2 steps" in system.recall("a", LENGTH.format("a", "e"))[0].text
 
 
-def test_an_episode_knows_nothing_of_another(make):
-    # The same names of places stand in all of them.
-    taught = episodes("en", size=8)
-    apart = {each.id: recalled(make([each]), each) for each in taught}
-    together = make(taught)
-    for each in taught:
-        assert recalled(together, each) == apart[each.id]
-    assert together.recall("none", taught[0].probes[0].text) == []
-    # Nor is a way in a town that nobody told of planned.
-    asked = taught[1].probes[0].text
-    assert asked.replace(taught[1].probes[0].facts["town"], "Nirgend") != asked
-    plans = together.telemetry()["plans"]
-    together.recall(taught[1].id, asked.replace(taught[1].probes[0].facts["town"], "Nirgend"))
-    assert together.telemetry()["plans"] == plans
-
-
 # ------------------------------------------------------------- what cannot be read
 
 
@@ -223,14 +207,12 @@ def test_a_question_that_cannot_be_read_finds_what_shares_words_with_it(told):
         step("the inn", "east", "the quay"), "The inn has been shut since May.",
     ]  # fmt: skip
     system = told(*texts)
-    assert system.telemetry()["unread"] == 1
     found = system.recall("a", "Is it far between The Old Mill and the inn?")
     assert {each.numbers[0] for each in found[:3]} >= {1, 2}
     assert [each.score for each in found] == sorted((each.score for each in found), reverse=True)
     assert system.recall("a", "What was shut?")[0].numbers == (4,)
     assert system.recall("a", "To the quay?")[0].numbers == (3,)
     assert system.recall("a", "Qwertz?") == []
-    assert system.telemetry()["hits"] == 3
 
 
 def test_letters_keep_their_marks(make):
@@ -242,100 +224,20 @@ def test_letters_keep_their_marks(make):
         assert system.recall("a", asked)[0].numbers == (number,)
 
 
-HOSTILE = [
-    "", " ", "\0", '"', "' OR 1=1 --", "the mill AND NEAR(", "*", "🙂" * 50, "a" * 100_000,
-    "the " * 50_000, LENGTH.format("the mill", "the mill"), LENGTH.format("x", "y"),
-    STAND.format("the mill", "south"), STAND.format("the mill", "up"), "\ud800",
-]  # fmt: skip
-
-
-@pytest.mark.parametrize("question", HOSTILE)
-def test_any_question_can_be_asked(question, told):
-    system = told(OPENING, step("the mill", "north", "the well"), "Nothing {a} \0 % is 'here'.")
-    for each in system.recall("a", question):
-        assert each.numbers
-    assert system.telemetry()["requests"] == 1
-    assert system.telemetry()["plans"] == 0
-
-
-@settings(max_examples=20)
-@given(st.lists(st.one_of(st.text(max_size=30), st.sampled_from(
-    [OPENING, step("a", "north", "b"), step("{a}", "east", "%s"), step("A", "south", "b")]
-)), max_size=8))  # fmt: skip
-def test_any_text_can_be_taught(tmp_path_factory, texts):
-    system = PlaceMap(tmp_path_factory.mktemp("any"), Settings(k=99), EN)
-    system.teach("a", facts(*texts))
-    seen = system.telemetry()
-    assert system.store.texts("a") == texts
-    assert seen["stored"] == len(texts)
-    for text in texts:
-        for each in system.recall("a", text):
-            assert all(texts[number] == each.text for number in each.numbers)
-    system.close()
-
-
-# ------------------------------------------------------------- ablations
-
-
-def test_each_ablation_shows_in_telemetry(make):
-    taught = episodes("en", "hard", 3)
-
-    def seen(**chosen) -> tuple[dict, list]:
+def test_ways_that_were_rehearsed_often_are_kept_ready(make):
+    taught, ready, ways = episodes("en", "hard", 3), [], []
+    for chosen in ({}, {"macros": False}, {"rehearsals": 200}, {"rehearsals": 0}):
         system = make(taught, **chosen)
-        found = [recalled(system, episode) for episode in taught]
-        return system.telemetry(), found
-
-    whole, found = seen()
-    assert whole["macro_hits"] > 0
-    assert whole["macros"] > 0
-    assert whole["rehearsals"] == 40 * len(taught)
-    plain, routes = seen(macros=False)
-    assert plain["macro_hits"] == 0
-    assert plain["expanded"] > whole["expanded"]
-    unled, _ = seen(macros=False, astar=False)
-    assert unled["expanded"] > 1.5 * plain["expanded"]
-    none, unready = seen(rehearsals=0)
-    assert none["rehearsals"] == none["macros"] == none["macro_hits"] == 0
-    assert none["expanded"] == plain["expanded"]
-    assert unready == routes
-    assert seen(rehearsals=200)[0]["macro_hits"] > whole["macro_hits"]
-    _, few = seen(k=1)
-    assert few == [[each[:1] for each in of_episode] for of_episode in found]
-    # A way that was kept ready is as short as one that is planned.
-    for one, other in zip(found, routes, strict=True):
-        assert [len(each[0].text) for each in one] == [len(each[0].text) for each in other]
-
-
-# ------------------------------------------------------------- stores
-
-
-def test_a_store_that_is_opened_again_plans_the_same(make):
-    taught = episodes("en")
-    system = make(taught)
-    before = [recalled(system, each) for each in taught]
-    system.close()
-    again = PlaceMap(system.store.path.parent, Settings(), EN)
-    assert [recalled(again, each) for each in taught] == before
-    assert again.telemetry()["rehearsals"] == 0
-    again.close()
+        ready.append(sum(len(map_of(system, episode.id).macros) for episode in taught))
+        plans = itertools.chain.from_iterable(recalled(system, episode) for episode in taught)
+        ways.append([plan[0].text for plan in plans])
+    assert ready[2] > ready[0] == ready[1] > ready[3] == 0
+    # A way that is ready is another of those that are as short, and so is one of many.
+    assert ways[1] == ways[3] != ways[0]
+    assert all([*map(len, other)] == [*map(len, ways[0])] for other in ways)
 
 
 # ------------------------------------------------------------- settings
-
-
-@pytest.mark.parametrize(
-    ("chosen", "sentence"),
-    [
-        ({"astar": 1}, "astar is 1, but must be True or False."),
-        ({"macros": "no"}, "macros is 'no', but must be True or False."),
-        ({"k": 0}, "k is 0, but must be a whole number, at least 1."),
-        ({"rehearsals": -1}, "rehearsals is -1, but must be a whole number, at least 0."),
-    ],
-)
-def test_a_setting_that_cannot_work_is_told_in_one_sentence(chosen, sentence):
-    with pytest.raises(ParameterError) as caught:
-        Settings(**chosen)
-    assert str(caught.value) == sentence
 
 
 def test_a_pack_without_plans_is_named(tmp_path):

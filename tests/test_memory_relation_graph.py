@@ -19,7 +19,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rulerlib import languages
-from rulerlib.errors import ParameterError
 from rulerlib.memory.relation_graph import RelationGraph, Settings
 from rulerlib.memory.relations import Graph, Schemas
 from rulerlib.memory.suites import Item, Recipe
@@ -110,11 +109,7 @@ def test_chains_are_followed(fresh, code: str, knobs: dict) -> None:
         assert [each.numbers for each in found] == [(number,) for number in probe.needs]
         assert [each.text for each in found] == [fact.text for fact in item.episode.needed(probe)]
         assert [each.score for each in found] == sorted((e.score for e in found), reverse=True)
-    told = graph.telemetry()
-    assert told["requests"] == told["hits"] == told["followed"] == 15
-    assert told["unread"] == told["spread"] == 0
-    assert told["stored"] == told["edges"] + told["parked_now"]
-    assert told["bytes"] > 0
+    assert graph.counts == {"requests": 15, "hits": 15, "followed": 15}
 
 
 def test_networkx_agrees(fresh) -> None:
@@ -177,7 +172,7 @@ def test_any_dated_notes(tmp_path_factory, links: list, path: list[str], start: 
         # The same link told again stands for both.
         assert found[: len(dict.fromkeys(needed))] == [*dict.fromkeys(needed)]
         assert graph.counts["followed"] == (len(needed) == len(path))
-        assert graph.telemetry()["edges"] == len({link[:3] for link in links})
+        assert len(held(graph).edges) == len({link[:3] for link in links})
 
 
 # ------------------------------------------------------------- what cannot be read
@@ -187,10 +182,8 @@ def test_any_dated_notes(tmp_path_factory, links: list, path: list[str], start: 
 def test_conversations_are_found_by_their_words(fresh, code: str) -> None:
     graph, (item,) = fresh(code), items("episodic_multi", code, 1)
     graph.teach(item.episode.id, texts_of(item.episode))
-    told = graph.telemetry()
-    assert told["unread"] == told["parked"] == told["stored"] == len(item.episode.facts)
+    assert len(held(graph, item.episode.id).parked) == len(item.episode.facts)
     assert numbers(graph, item)[0]
-    assert graph.counts["hits"] == 1
 
 
 def test_ways_without_number(fresh) -> None:
@@ -201,40 +194,6 @@ def test_ways_without_number(fresh) -> None:
     with counted() as work:
         assert len(texts(graph, f"Who teaches {phrase}?")) == 5
     assert work.calls < 100_000
-
-
-@settings(max_examples=40)
-@given(question=st.text(max_size=200))
-def test_any_question_can_be_asked(taught: RelationGraph, question: str) -> None:
-    assert len(taught.recall("a", question)) <= 5
-
-
-@pytest.fixture(scope="module")
-def taught(tmp_path_factory) -> Iterator[RelationGraph]:
-    graph = RelationGraph(tmp_path_factory.mktemp("taught"), Settings(), languages.load("en"))
-    teach(graph, "Corwin lives in Ely.", "The door of the mill is red.")
-    yield graph
-    graph.close()
-
-
-@pytest.mark.parametrize(
-    "question",
-    [
-        "",
-        "'\"",
-        "\0",
-        "Corwin OR NEAR(",
-        "Corwin " * 200_000,
-        "') --",
-        "🦉" * 999,
-        "\ud800 Corwin",
-        "How many steps is the shortest way from \ud800 to Corwin in \0?",
-        "How many steps is the shortest way from \ud800 to the mill in Ware?",
-    ],
-)
-def test_hostile_questions(taught: RelationGraph, question: str) -> None:
-    found = texts(taught, question)
-    assert ("Corwin lives in Ely." in found) == ("Corwin" in question)
 
 
 def test_episodes_do_not_mix(fresh) -> None:
@@ -271,9 +230,6 @@ def test_a_schema_is_learnt(fresh) -> None:
     assert learnt.fit("home", person, town) > 0.9
     assert learnt.fit("home", town, person) < 0.1
     assert learnt.fit("unheard", person, town) == 0.5
-    # The later a fact comes, the more of them take the fast track.
-    counts = graph.telemetry()
-    assert counts["fast"] > counts["gated"] > counts["parked"]
 
 
 def misfits(graph: RelationGraph) -> None:
@@ -293,20 +249,19 @@ def test_what_does_not_fit_is_parked(fresh) -> None:
     graph, plain = fresh(replay=False), fresh(replay=False, completion=False)
     for each in (graph, plain):
         misfits(each)
-        parked = each.telemetry()["parked_now"]
+        parked = len(held(each).parked)
         teach(each, odd)
-        assert each.telemetry()["parked_now"] == parked + 1
+        assert len(held(each).parked) == parked + 1
         assert odd in texts(each, question)
         assert texts(each, "Ely and York?")
-    assert graph.counts["completed"] == graph.counts["followed"] == 1
-    assert plain.counts["completed"] == plain.counts["followed"] == 0
+    assert (graph.counts["followed"], plain.counts["followed"]) == (1, 0)
     # It passes with a mark, and without a gate.
     for chosen, marks in (({"gate": False}, {}), ({}, {"pinned": True})):
         other = fresh(replay=False, **chosen)
         misfits(other)
-        edges = other.telemetry()["edges"]
+        edges = len(held(other).edges)
         teach(other, odd, **marks)
-        assert other.telemetry()["edges"] == edges + 1
+        assert len(held(other).edges) == edges + 1
 
 
 @pytest.mark.parametrize("knobs", [DATED, SOURCED])
@@ -315,10 +270,8 @@ def test_all_is_parked(fresh, knobs: dict) -> None:
     strict = {"fast_track": False, "gate_threshold": 1.9, "replay": False}
     made, graph = items("semantic", **knobs), fresh(**strict)
     assert share(graph, made) == 1
-    told = graph.telemetry()
-    assert (told["edges"], told["parked_now"]) == (0, told["stored"])
-    assert told["followed"] == len(made)
-    assert told["completed"] == len(made) * knobs["hop_depth"]
+    assert not any(held(graph, item.episode.id).edges for item in made)
+    assert graph.counts["followed"] == len(made)
     assert [numbers(graph, item)[0] for item in made] == [
         item.episode.probes[0].needs for item in made
     ]
@@ -330,16 +283,15 @@ def test_parked_facts_are_weighed_again(fresh) -> None:
     for replay in (True, False):
         graph = fresh(replay=replay)
         misfits(graph)
-        parked = graph.telemetry()["parked_now"]
+        before = len(held(graph).parked)
         teach(graph, "Ada cuts the hair of Cy.")
-        assert graph.telemetry()["parked_now"] == parked + 1
-        replayed = graph.counts["replayed"]
+        (fact,) = [text.id for text in graph.store.texts("a")][-1:]
+        assert len(held(graph).parked) == before + 1
         teach(graph, "Bo cuts the hair of Di.", "Cy cuts the hair of Eb.")
-        assert (graph.counts["replayed"] > replayed) == replay
+        assert (fact in held(graph).by_fact) == replay
         # With replay from the graph, else from its words: it is found.
         assert texts(graph, "Who cuts the hair of Cy?") == ["Ada cuts the hair of Cy."]
-        assert graph.counts["completed"] == (not replay)
-    assert len(held(graph).by_fact) + graph.telemetry()["parked_now"] == graph.stored()
+    assert len(held(graph).by_fact) + len(held(graph).parked) == graph.stored()
 
 
 def test_surprise_counts_at_the_gate(fresh) -> None:
@@ -349,7 +301,7 @@ def test_surprise_counts_at_the_gate(fresh) -> None:
         graph = fresh(replay=False)
         misfits(graph)
         graph.teach("a", [Text("Ada cuts the hair of Cy.", 90, surprise=surprise)])
-        edges.append(graph.telemetry()["edges"])
+        edges.append(len(held(graph).edges))
     assert edges[1] == edges[0] + 1
 
 
@@ -358,8 +310,6 @@ def test_told_again(fresh) -> None:
     graph = fresh()
     notes = [f"Note of {day} May: Corwin lives in Ely." for day in (3, 9, 5)]
     teach(graph, *notes, "Note of 7 May: Corwin lives in Ware.")
-    counts = graph.telemetry()
-    assert (counts["aggregated"], counts["edges"]) == (2, 2)
     assert [len(edge.told) for edge in held(graph).edges] == [3, 1]
     rule = languages.load("en").section("semantic")["notes"]["date_rule"]
     (found,) = graph.recall("a", f"{rule} Where does Corwin live?")
@@ -367,28 +317,6 @@ def test_told_again(fresh) -> None:
 
 
 # ------------------------------------------------------------- ablations
-
-LARGER = {"facts": 40, "distractors": 1, "contradictions": "date"}
-
-
-@pytest.mark.parametrize(
-    ("chosen", "changed"),
-    [
-        ({"gate": False}, {"gated": 0, "parked": 0, "fast": 0}),
-        ({"fast_track": False}, {"fast": 0}),
-        ({"schema_threshold": 1.0}, {"fast": 0}),
-        ({"gate_threshold": 0}, {"parked": 0}),
-        ({"replay": False}, {"replayed": 0}),
-    ],
-)
-def test_ablations_of_teaching_show(fresh, chosen: dict, changed: dict) -> None:
-    made, usual, other = items("semantic", size=20, **LARGER), fresh(), fresh(**chosen)
-    for item in made:
-        for graph in (usual, other):
-            graph.teach(item.episode.id, texts_of(item.episode))
-    told, before = other.telemetry(), usual.telemetry()
-    assert {name: told[name] for name in changed} == changed
-    assert all(before[name] > 0 for name in changed)
 
 
 def test_ablations_of_recall_show(fresh) -> None:
@@ -398,44 +326,14 @@ def test_ablations_of_recall_show(fresh) -> None:
     assert share(fresh(resolve=False), made) < 0.9
     graph = fresh(hops=2)
     assert share(graph, made) < 1
-    assert graph.counts["followed"] == 0 < graph.counts["spread"]
+    assert graph.counts["followed"] == 0
     assert share(fresh(k=1), made) == 0.25
-    plain, whole = fresh(replay=False, completion=False), fresh(replay=False)
-    for each in (plain, whole):
-        misfits(each)
-        teach(each, "Ely teaches York.", "Cy is the doctor of York.")
-        texts(each, "Who is the doctor of York?")
-        texts(each, "Who teaches the teacher of York?")
-    assert (plain.counts["completed"], whole.counts["completed"]) == (0, 2)
-
-
-# ------------------------------------------------------------- stores
-
-
-def test_sessions_are_taught_one_by_one(fresh) -> None:
-    """In parts or at once, an episode ends with the same edges and the same recalls."""
-    whole, parted = fresh(gate=False), fresh(gate=False)
-    for item in items("semantic", size=4, **DATED):
-        whole.teach(item.episode.id, texts_of(item.episode))
-        for part in (texts_of(item.episode)[:11], texts_of(item.episode)[11:]):
-            parted.teach(item.episode.id, part)
-        assert numbers(whole, item) == numbers(parted, item)
-        assert held(whole, item.episode.id).data() == held(parted, item.episode.id).data()
-
-
-@pytest.mark.parametrize(
-    ("name", "value", "allowed"),
-    [
-        ("k", 0, "a whole number, at least 1"),
-        ("hops", 101, "at most 100"),
-        ("fast_track", 1, "True or False"),
-        ("schema_threshold", 1.1, "a number from 0 to 1"),
-        ("gate_threshold", -1, "a number from 0 to 1.9"),
-    ],
-)
-def test_bad_settings(name: str, value: Any, allowed: str) -> None:
-    with pytest.raises(ParameterError) as caught:
-        Settings(**{name: value})
-    assert str(caught.value).startswith(f"{name} is {value!r}, but must be ")
-    assert allowed in str(caught.value)
-    assert str(caught.value).count(". ") == 0
+    # The gate and its thresholds decide how many facts become edges.
+    made, edges = items("semantic", size=20, facts=40, distractors=1, contradictions="date"), []
+    for chosen in ({}, {"gate": False}, {"gate_threshold": 0}, {"fast_track": False},
+                   {"schema_threshold": 1.0}):  # fmt: skip
+        graph = fresh(replay=False, **chosen)
+        for item in made:
+            graph.teach(item.episode.id, texts_of(item.episode))
+        edges.append(sum(len(held(graph, item.episode.id).edges) for item in made))
+    assert edges[1] == edges[2] > edges[0] > edges[3] == edges[4]

@@ -184,8 +184,6 @@ def _recall(job: Work) -> list[list[Recalled]]:
             microseconds.append(round((time.perf_counter() - begin) * 1e6))
             brought.append([_numbered(recalled, episode) for recalled in texts])
         telemetry: dict[str, Any] = system.telemetry()
-        if semantic is not None:
-            telemetry["semantic_followed"] = semantic.counts["followed"]
     finally:
         system.close()
         if semantic is not None:

@@ -21,7 +21,7 @@ that is whatever carries no mark: novelty alone does not pass.
 >>> index.teach("a", [Text(boat, 0, rewarded=True), Text(axe, 1)])
 >>> [recalled.text for recalled in index.recall("a", "What did Birmund repair?")]
 ['Birmund repaired a boat in Smalktorp.']
->>> index.telemetry()["refused"]
+>>> index.stored()
 1
 """
 
@@ -40,7 +40,7 @@ import numpy as np
 
 from rulerlib.errors import flag, is_number, require, whole_number
 from rulerlib.languages import Language
-from rulerlib.memory.replay import KINDS, MIX, draw, mixed
+from rulerlib.memory.replay import MIX, draw, mixed
 from rulerlib.memory.search import Array, Index, Matrix, best, words_of
 from rulerlib.memory.system import Recalled, System, Text
 
@@ -120,10 +120,6 @@ class EpisodicIndex(System):
 
     tables = Index.tables("keys")
 
-    counted = (
-        "recalled", "completed", "consolidated", *(f"replayed_{kind}" for kind in KINDS),
-    )  # fmt: skip
-
     settings: Settings
 
     def __init__(self, folder: str | Path, settings: Settings, language: Language) -> None:
@@ -147,7 +143,7 @@ class EpisodicIndex(System):
                 excited = activity(text)
                 key, salience = winners(excited), self._salience(text)
                 written = not self.settings.gate or self._passes(salience, key, novelty)
-                about.counts.update(offered=1, marked=marked, both=marked and written)
+                about.counts.update(marked=marked, both=marked and written)
                 if written:
                     novelty.add(key)
                     fact = self.store.add(episode, text)
@@ -179,9 +175,8 @@ class EpisodicIndex(System):
 
     # ------------------------------------------------------------- recall
 
-    def recall(self, episode: str, question: str) -> list[Recalled]:
+    def search(self, episode: str, question: str) -> list[Recalled]:
         """See `System`."""
-        self.counts["requests"] += 1
         matrix, cue = self._index.matrix(episode), self._cue(activity(question))
         if not matrix.ids.size or not cue[0].size:
             return []
@@ -190,10 +185,7 @@ class EpisodicIndex(System):
             fit = self._completed(matrix, fit)
         if self._read is None or self._read[0] != episode:
             self._read = episode, _Traces(self.store.noted(episode))
-        ranked = self._ranked(self._read[1], matrix, fit)
-        self.counts["recalled"] += len(ranked)
-        self.counts["hits"] += bool(ranked)
-        return ranked
+        return self._ranked(self._read[1], matrix, fit)
 
     def _fit(self, matrix: Matrix, units: Array, cue: Array, most: int) -> Array:
         """Return how well each fact fits a cue, 0 to 1; a unit counts the more the rarer it is."""
@@ -228,7 +220,6 @@ class EpisodicIndex(System):
                     cue = self._index.row(int(matrix.ids[place]))
                     alike[place] = self._fit(matrix, *cue, _COMPLETING)
                 fit = fit + _SHARE * alike[place]
-                self.counts["completed"] += 1
         return fit / (1 + _STEPS * _SHARE)
 
     def _ranked(self, about: _Traces, matrix: Matrix, fit: Array) -> list[Recalled]:
@@ -284,8 +275,6 @@ class EpisodicIndex(System):
                     trace = about.traces[facts[place]]
                     strength = about.strength(facts[place]) + times
                     trace[1:] = strength, about.now, trace[3] + times
-                for kind, places in drawn.items():
-                    self.counts[f"replayed_{kind}"] += len(places)
                 self.store.note(episode, about.data())
 
     def consolidate(self, into: System, least: int = 2) -> int:
@@ -297,7 +286,6 @@ class EpisodicIndex(System):
             if often:
                 into.teach(episode, self.store.of(often))
                 handed += len(often)
-        self.counts["consolidated"] += handed
         return handed
 
     # ------------------------------------------------------------- telemetry
@@ -305,19 +293,17 @@ class EpisodicIndex(System):
     def telemetry(self) -> dict[str, float]:
         """See `System`.
 
-        Of all that was taught, not since it was opened alone: what was ``written``, ``refused`` and
-        ``marked``; ``gate_precision``, how much of what was written is marked, and ``gate_recall``,
-        how much of what is marked was written. Each of the two is left out where it would be of
-        nothing.
+        Of all that was taught, not since it was opened alone: ``gate_precision``, how much of what
+        was written is marked, and ``gate_recall``, how much of what is marked was written. Each is
+        left out where it would be of nothing.
         """
-        sums, written = Counter[str](), self.stored()
+        telemetry, sums, written = super().telemetry(), Counter[str](), self.stored()
         for _, data in self.store.notes():
             sums.update(data["counts"])
-        both, marked = sums["both"], sums["marked"]
-        told: dict[str, float] = {"written": written, "refused": sums["offered"] - written}
-        told |= {"gate_precision": both / written} if written else {}
-        told |= {"gate_recall": both / marked} if marked else {}
-        return {**super().telemetry(), **told, "marked": marked}
+        for name, many in (("gate_precision", written), ("gate_recall", sums["marked"])):
+            if many:
+                telemetry[name] = sums["both"] / many
+        return telemetry
 
 
 class _Traces:
@@ -328,7 +314,7 @@ class _Traces:
     session, replays
         The latest session that was taught, and how often facts were rehearsed.
     counts
-        How many texts were offered, how many are marked, and how many are both marked and written.
+        How many texts are marked, and how many are both marked and written.
     traces
         Of each fact its salience, its strength, of which session that is, and how often it was
         rehearsed.

@@ -112,17 +112,15 @@ class OutsideMemory(System):
         """See `System`."""
         self._called(self._memory(episode).teach, list(texts))
 
-    def recall(self, episode: str, question: str) -> list[Recalled]:
+    def search(self, episode: str, question: str) -> list[Recalled]:
         """See `System`."""
         memory = self._memory(episode)
-        self.counts["requests"] += 1
         texts = self._called(memory.recall, question, self._k)
         listed = isinstance(texts, (list, tuple)) and len(texts) <= self._k
         if not listed or not all(isinstance(text, str) for text in texts):
             raise DataError(
                 f"{self._name}: recall did not return a list of at most {self._k} texts."
             )
-        self.counts["hits"] += bool(texts)
         return [Recalled(str(text)) for text in texts]
 
     def stored(self) -> int:

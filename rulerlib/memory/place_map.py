@@ -106,8 +106,6 @@ class PlaceGraph:
         they do not.
     macros
         The ways that are kept ready, as their directions, by start and goal.
-    unread
-        How many facts tell of no step.
     ways
         The steps that lead from each place, by direction.
     spots
@@ -115,14 +113,13 @@ class PlaceGraph:
     """
 
     def __init__(self, data: Mapping[str, Any] | None = None) -> None:
-        data = data or {"places": [], "told": [], "openings": {}, "macros": [], "unread": 0}
+        data = data or {"places": [], "told": [], "openings": {}, "macros": []}
         self.places: list[str] = data["places"]
         self.numbers = {folded(name): place for place, name in enumerate(self.places)}
         # How often each step was told, and by which fact last.
         self.told = {(here, way, there): rest for here, way, there, *rest in data["told"]}
         self.openings: dict[str, int] = data["openings"]
         self.macros = {(here, there): route for here, there, route in data["macros"]}
-        self.unread: int = data["unread"]
         self.link()
 
     def data(self) -> dict[str, Any]:
@@ -132,7 +129,6 @@ class PlaceGraph:
             "told": [(*step, *rest) for step, rest in self.told.items()],
             "openings": self.openings,
             "macros": [(*ends, route) for ends, route in self.macros.items()],
-            "unread": self.unread,
         }
 
     def number(self, name: str) -> int:
@@ -277,8 +273,6 @@ class PlaceMap(System):
 
     tables = WordSearch.tables
 
-    counted = ("plans", "expanded", "macro_hits", "rehearsals")
-
     settings: Settings
 
     def __init__(self, folder: str | Path, settings: Settings, language: Language) -> None:
@@ -291,21 +285,6 @@ class PlaceMap(System):
         self._directions = {word: name for name, (word, _) in table.items()}
         # The episode that is asked about; all questions about it come in a row.
         self._read: tuple[str, PlaceGraph] | None = None
-
-    def telemetry(self) -> dict[str, float]:
-        """See `System`: also the places, those with coordinates, steps, macros and what is unread.
-
-        ``plans`` are the ways that were found, ``expanded`` the places that were looked at for
-        them, ``macro_hits`` the ways that were ready, ``rehearsals`` the ways that were rehearsed.
-        """
-        held = Counter[str]()
-        for _, data in self.store.notes():
-            graph = PlaceGraph(data)
-            held.update(
-                places=len(graph.places), located=len(graph.spots), steps=len(graph.told),
-                macros=len(graph.macros), unread=graph.unread,
-            )  # fmt: skip
-        return {**super().telemetry(), **held}
 
     # ------------------------------------------------------------ teaching
 
@@ -323,8 +302,6 @@ class PlaceMap(System):
                     graph.tell(ends[0], direction, ends[1], fact)
                 elif read is not None and read.kind == "opening":
                     graph.openings[folded(read.values["town"])] = fact
-                else:
-                    graph.unread += 1
             self._words.add(episode, kept)
             graph.link()
             graph.macros = self._rehearsed(episode, graph)
@@ -344,7 +321,6 @@ class PlaceMap(System):
             for first, last in zip(drawn, goals[kind], strict=True):
                 start, goal = told[first][1], told[last][3]
                 steps, _ = graph.plan(start, goal, most=_PATIENCE)
-                self.counts["rehearsals"] += 1
                 # A part of a shortest way is a shortest way.
                 places = [start, *(step.there for step in steps or ())]
                 for low in range(len(places)):
@@ -357,9 +333,8 @@ class PlaceMap(System):
 
     # ------------------------------------------------------------ recalling
 
-    def recall(self, episode: str, question: str) -> list[Recalled]:
+    def search(self, episode: str, question: str) -> list[Recalled]:
         """See `System`."""
-        self.counts["requests"] += 1
         if self._read is None or self._read[0] != episode:
             self._read = episode, PlaceGraph(self.store.noted(episode))
         graph = self._read[1]
@@ -372,7 +347,6 @@ class PlaceMap(System):
                 Recalled(str(text), (text.number,), score)
                 for text, score in zip(kept, scores, strict=True)
             ]
-        self.counts["hits"] += bool(texts)
         return texts[:most]
 
     def _planned(self, graph: PlaceGraph, question: str) -> list[Recalled]:
@@ -402,7 +376,6 @@ class PlaceMap(System):
             words["length"], _ = worded(self._spatial["golds"]["length"], number)
             words["route"] = "".join(self._letters[step.direction] for step in steps)
             text, _ = worded(self._plan["way"], words)
-        self.counts["plans"] += 1
         facts = [*dict.fromkeys(step.fact for step in steps)]
         texts = self.store.of([*facts, *([] if opening is None else [opening])])
         plan = Recalled(text, tuple(told.number for told in texts), 2.0)
@@ -412,8 +385,6 @@ class PlaceMap(System):
     def _way(self, graph: PlaceGraph, start: int, goal: int) -> list[MapStep]:
         """Return a shortest way, ready or planned; empty: there is none."""
         if self.settings.macros and (start, goal) in graph.macros:
-            self.counts["macro_hits"] += 1
             return graph.follow(start, graph.macros[start, goal])
-        steps, looked_at = graph.plan(start, goal, self.settings.astar)
-        self.counts["expanded"] += looked_at
+        steps, _ = graph.plan(start, goal, self.settings.astar)
         return steps or []

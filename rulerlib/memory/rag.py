@@ -11,13 +11,12 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from rulerlib.errors import DataError, flag, require, whole_number
+from rulerlib.errors import flag, require, whole_number
 from rulerlib.languages import Language
-from rulerlib.memory.search import Found, VectorSearch, WordSearch, embedding, fuse
+from rulerlib.memory.search import VectorSearch, WordSearch, embedding, fuse
 from rulerlib.memory.system import Recalled, System, Text
 
 # How deep each ranking is read, at least, before they are made into one.
@@ -66,49 +65,29 @@ class Rag(System):
 
     tables = WordSearch.tables + VectorSearch.tables
 
-    # Of recalled facts, how many each ranking had among its first ones.
-    counted = ("by_words", "by_vectors")
-
     settings: Settings
 
     def __init__(self, folder: str, settings: Settings, language: Language) -> None:
         super().__init__(folder, settings, language)
-        self._searches: dict[str, WordSearch | VectorSearch] = {}
+        self._searches: list[WordSearch | VectorSearch] = []
         if settings.words:
-            self._searches["by_words"] = WordSearch(self.store)
+            self._searches.append(WordSearch(self.store))
         if settings.vectors:
-            self._searches["by_vectors"] = VectorSearch(self.store, embedding(settings.embedding))
+            self._searches.append(VectorSearch(self.store, embedding(settings.embedding)))
 
     def teach(self, episode: str, texts: Sequence[Text]) -> None:
         """See `System`."""
         with self.store.writing():
             kept = [(self.store.add(episode, text), text) for text in texts]
-            for search in self._searches.values():
+            for search in self._searches:
                 search.add(episode, kept)
 
-    def recall(self, episode: str, question: str) -> list[Recalled]:
-        """See `System`; any text can be asked.
-
-        Raises
-        ------
-        DataError
-            If the store is damaged.
-        """
-        self.counts["requests"] += 1
+    def search(self, episode: str, question: str) -> list[Recalled]:
+        """See `System`."""
         depth = max(DEPTH, self.settings.k)
-        try:
-            rankings = {
-                name: search.search(episode, question, depth)
-                for name, search in self._searches.items()
-            }
-            best: list[Found] = fuse(rankings.values(), self.settings.k)
-            texts = self.store.of([hit.id for hit in best])
-        except sqlite3.DatabaseError as error:
-            raise DataError(f"{self.store.path}: damaged ({error}).") from error
-        self.counts["hits"] += bool(texts)
-        for name, ranking in rankings.items():
-            first = {hit.id for hit in ranking[: self.settings.k]}
-            self.counts[name] += sum(hit.id in first for hit in best)
+        rankings = [search.search(episode, question, depth) for search in self._searches]
+        best = fuse(rankings, self.settings.k)
+        texts = self.store.of([hit.id for hit in best])
         return [
             Recalled(str(text), (text.number,), hit.score)
             for text, hit in zip(texts, best, strict=True)

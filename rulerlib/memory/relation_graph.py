@@ -119,27 +119,15 @@ class RelationGraph(System):
 
     tables = WordSearch.tables
 
-    counted = (
-        "unread", "fast", "gated", "aggregated", "parked", "replayed", "followed", "completed",
-        "spread",
-    )  # fmt: skip
-
     settings: Settings
 
     def __init__(self, folder: str | Path, settings: Settings, language: Language) -> None:
         super().__init__(folder, settings, language)
         self._reader, self._words = reader(language), WordSearch(self.store)
+        # The questions that were followed to their end.
+        self.counts["followed"] = 0
         # The episode that is asked about; all questions about it come in a row.
         self._read: tuple[str, Graph] | None = None
-
-    def telemetry(self) -> dict[str, float]:
-        """See `System`; ``parked_now`` counts the facts that are no edges, of all episodes."""
-        held = Counter[str]()
-        for name, data in self.store.notes():
-            if name:
-                sizes = zip(("nodes", "edges", "parked_now"), map(len, data), strict=True)
-                held.update(dict(sizes))
-        return {**super().telemetry(), **held}
 
     # ------------------------------------------------------------ teaching
 
@@ -151,7 +139,6 @@ class RelationGraph(System):
             for text in texts:
                 fact = self.store.add(episode, text)
                 if not self._learnt(graph, schemas, fact, text):
-                    self.counts["parked"] += 1
                     fresh[fact] = text
             if self.settings.replay:
                 self._replay(graph, schemas)
@@ -163,10 +150,8 @@ class RelationGraph(System):
 
     def _learnt(self, graph: Graph, schemas: Schemas, fact: int, text: Text) -> bool:
         """Learn from a fact, and return whether it is an edge; otherwise it is parked."""
-        read = self._reader.fact(text)
-        told = triple(read)
+        told = triple(self._reader.fact(text))
         if told is None:
-            self.counts["unread"] += read is None
             graph.parked[fact] = False
             return False
         subject, target = graph.had(told.subject), graph.had(told.object)
@@ -175,23 +160,19 @@ class RelationGraph(System):
         # What is taught is learnt from, whatever becomes of it.
         schemas.learn(told.relation, subject, target)
         if graph.support(fact, told):
-            self.counts["aggregated"] += 1
-        elif self._passes(text, fit, new / 3):
+            return True
+        passes = self._passes(text, fit, new / 3)
+        if passes:
             graph.insert(fact, told)
         else:
             graph.parked[fact] = True
-            return False
-        return True
+        return passes
 
     def _passes(self, text: Text, fit: float, novelty: float) -> bool:
         """Return whether a fact becomes an edge."""
         settings = self.settings
-        if not settings.gate:
+        if not settings.gate or (settings.fast_track and fit >= settings.schema_threshold):
             return True
-        if settings.fast_track and fit >= settings.schema_threshold:
-            self.counts["fast"] += 1
-            return True
-        self.counts["gated"] += 1
         novelty = 1 - (1 - novelty) * (1 - (text.surprise or 0.0))
         parts = {"fit": fit, "novelty": novelty, "rewarded": text.rewarded, "pinned": text.pinned}
         return sum(WEIGHTS[name] * part for name, part in parts.items()) >= settings.gate_threshold
@@ -206,16 +187,14 @@ class RelationGraph(System):
             subject = graph.had(told.subject) - Counter([f"{told.relation} of"])
             target = graph.had(told.object) - Counter([f"{told.relation} to"])
             if schemas.fit(told.relation, subject, target) >= self.settings.schema_threshold:
-                self.counts["replayed"] += 1
                 if not graph.support(text.id, told):
                     graph.insert(text.id, told)
                 del graph.parked[text.id]
 
     # ------------------------------------------------------------ recalling
 
-    def recall(self, episode: str, question: str) -> list[Recalled]:
+    def search(self, episode: str, question: str) -> list[Recalled]:
         """See `System`; the facts on the way to an answer come in the order of reasoning."""
-        self.counts["requests"] += 1
         if self._read is None or self._read[0] != episode:
             self._read = episode, Graph(self.store.noted(episode))
         graph, query = self._read[1], self._reader.question(question)
@@ -229,7 +208,6 @@ class RelationGraph(System):
         self.counts["followed"] += complete
         if not complete:
             spread = self._spread(graph, names or _names(question, self._reader))
-            self.counts["spread"] += bool(spread)
             # Parked texts about what the search came to, then what else lies around it.
             cue = f"{question} {' '.join(names)}"
             parked = [hit.id for hit in self._words.search(episode, cue, self.settings.k)]
@@ -237,7 +215,6 @@ class RelationGraph(System):
                 fact for pair in itertools.zip_longest(spread, parked) for fact in pair if fact
             ]
         kept = self.store.of(list(dict.fromkeys(facts))[: self.settings.k])
-        self.counts["hits"] += bool(kept)
         return [
             Recalled(str(text), self._numbers(graph, text), 1 / place)
             for place, text in enumerate(kept, 1)
@@ -305,7 +282,6 @@ class RelationGraph(System):
                 rank = told.rank if told.note == query.rule else 0
                 further = _Trail(told.object, trail.gone + 1, (*trail.facts, text.id))
                 links.append((rank, further))
-        self.counts["completed"] += bool(links)
         most = max((rank for rank, _ in links), default=0)
         return [trail for rank, trail in links if rank == most or not self.settings.resolve]
 

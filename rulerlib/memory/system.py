@@ -123,25 +123,37 @@ class System(ABC):
     tables: ClassVar[str] = ""
     """SQL that makes the tables it needs beside the facts."""
 
-    counted: ClassVar[tuple[str, ...]] = ()
-    """What it counts beside requests and hits."""
-
     def __init__(self, folder: str | Path, settings: Any, language: Language) -> None:
         self.store = Store(Path(folder) / "store.sqlite", self.tables)
         self.settings, self.language = settings, language
         # What happened since it was opened, by name.
-        self.counts: dict[str, int] = dict.fromkeys(("requests", "hits", *self.counted), 0)
+        self.counts = {"requests": 0, "hits": 0}
 
     @abstractmethod
     def teach(self, episode: str, texts: Sequence[Text]) -> None:
         """Teach texts of an episode in their order; where an error or a kill comes, none."""
 
     @abstractmethod
+    def search(self, episode: str, question: str) -> list[Recalled]:
+        """Return what fits a question about an episode, the best first; any text can be asked."""
+
     def recall(self, episode: str, question: str) -> list[Recalled]:
         """Return what is recalled for a question about an episode, the best first.
 
         Each call counts as a request, and as a hit where something is recalled.
+
+        Raises
+        ------
+        DataError
+            If the store is damaged.
         """
+        self.counts["requests"] += 1
+        try:
+            texts = self.search(episode, question)
+        except sqlite3.DatabaseError as error:
+            raise DataError(f"{self.store.path}: damaged ({error}).") from error
+        self.counts["hits"] += bool(texts)
+        return texts
 
     def stored(self) -> int:
         """Return how many texts it keeps."""

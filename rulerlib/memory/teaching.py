@@ -16,7 +16,6 @@ import os
 import shutil
 import time
 from bisect import bisect_left, bisect_right, insort
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -115,7 +114,7 @@ def check_preset(path: Path, job: Work) -> dict[str, Any]:
 
 def _taught(job: Work, folder: Path, reader: Callable[[], Model]) -> dict[str, Any]:
     """Teach all sessions, and return what came of it, as plain data."""
-    counts, facts, session, last = Counter[str](), 0, 0, 0
+    facts, session, last = 0, 0, 0
     surprises = dict[str, list[float]]()
     while session <= last:
         system = job.settings.opened(folder, job.pack)
@@ -129,8 +128,7 @@ def _taught(job: Work, folder: Path, reader: Callable[[], Model]) -> dict[str, A
             if texts:
                 system.teach(episode.id, texts)
                 facts += len(texts)
-        counts.update(system.counts)
-        telemetry, stored = {**system.telemetry(), **counts}, system.stored()
+        telemetry, stored = system.telemetry(), system.stored()
         system.close()
         session += 1
         if not stored:

@@ -8,11 +8,9 @@ import random
 from fractions import Fraction
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from rulerlib import analysis, show, tasks
-from rulerlib.analysis import averages, effective_length
+from rulerlib.analysis import averages
 from rulerlib.analysis.effective_length import effective
 from rulerlib.analysis.summary import ranks
 from rulerlib.samples import Prediction
@@ -230,30 +228,6 @@ def test_equal_values_share_the_better_rank():
 
 
 # --- A fitted curve -----------------------------------------------------------------------
-
-optimize = pytest.importorskip("scipy.optimize")
-
-shares = st.lists(st.floats(0, 1), min_size=4, max_size=4)
-
-
-@given(shares, st.integers(5, 500))
-@settings(max_examples=40, deadline=None)
-def test_the_curve_is_the_likeliest_one(values, size):
-    """A binomial regression on the counts with half an answer more on both sides."""
-    right, wrong = np.array(values) * size + 0.5, (1 - np.array(values)) * size + 0.5
-    places = np.log2(LENGTHS) - np.log2(LENGTHS).mean()
-
-    def unlikely(curve):
-        odds = curve[0] + curve[1] * places
-        return (right * np.logaddexp(0, -odds) + wrong * np.logaddexp(0, odds)).sum() / size
-
-    ((level, slope),) = effective_length.fit(
-        np.array(LENGTHS), np.array([values]), np.full(4, float(size))
-    )
-    ours = np.array([level + slope * np.log2(LENGTHS).mean(), slope])
-    found = optimize.minimize(unlikely, np.zeros(2), tol=1e-12)
-    assert unlikely(ours) <= found.fun + 1e-9
-    assert ours == pytest.approx(found.x, abs=2e-2)
 
 
 def test_the_table_finds_the_point_that_was_drawn():

@@ -17,10 +17,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from rulerlib.metrics import matches as matches
-from rulerlib.metrics import short_answers as short_answers
-from rulerlib.metrics.matches import VALUE as VALUE
+from rulerlib.metrics import matches, short_answers
 from rulerlib.metrics.matches import (
+    VALUE,
     all_match,
     appear,
     clean,
@@ -48,13 +47,6 @@ from rulerlib.metrics.short_answers import (
     overlong,
     pred_len,
 )  # fmt: skip
-
-__all__ = [
-    "FAULTS", "MEASURES", "OF_GOLDS", "VALUE", "all_match", "answer_line", "appear", "clean",
-    "drop_em", "drop_f1", "em_norm", "em_raw", "exact_items", "f1_inspect", "f1_words",
-    "format_violation", "found_or_none", "gold_len", "item_precision", "item_recall", "normalize",
-    "normalized", "over_answering", "overlong", "part_match", "pred_len", "recall", "says_none",
-]  # fmt: skip
 
 OF_GOLDS: dict[str, Callable[..., float]] = {
     measure.__name__: measure

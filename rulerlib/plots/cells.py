@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from fractions import Fraction
 from typing import Any
 
 import pandas as pd
@@ -38,9 +37,6 @@ _FEW_DEPTHS, _FEW_MISTAKES = 4, 3
 
 # What stands at a depth, by the family of a task; elsewhere it is a needle.
 _NOUNS = {"variable_tracking": "hop", "qa": "document", "drop": "passage"}
-
-# A band this rare among misses that fall anywhere is taken for one.
-_RARE = 0.05
 
 
 # --- Depths -----------------------------------------------------------------------------------
@@ -151,24 +147,8 @@ def heatmap_in_words(table: pd.DataFrame) -> str:
     if len(parts) <= _FEW_DEPTHS:
         return "\n".join(f"{name}: {_found(name, part, cells)}." for name, part in parts.items())
     counts = {name: _needles(part) for name, part in parts.items()}
-    shares = {name: Fraction(right, n) for name, (right, n) in counts.items()}
-    most, least = max(shares.values()), min(shares.values())
-    best, worst = (
-        listed([f"{name} ({right} of {n})" for name, (right, n) in counts.items()
-                if shares[name] == share])
-        for share in (most, least)
-    )  # fmt: skip
-    if most == least:
-        sentences = [f"The same share is found of each task: {percent(float(most))}."]
-    else:
-        sentences = [f"{'Everything' if most == 1 else 'Most'} is found of {best}."]
-        sentences += [f"{'Least' if least else 'Nothing'} is found of {worst}."]
-    bands = [name for name, part in parts.items() if (band := band_of(part)) and band[2] < _RARE]
-    if bands:
-        sentences.append(
-            f"Misses keep to a band of depths in {listed(bands)}, more than by chance."
-        )
-    return "\n".join(sentences)
+    shares = {name: right / n for name, (right, n) in counts.items()}
+    return f"Of {len(parts)} tasks, {ranked(shares, 'tasks', 'found')}."
 
 
 def _needles(part: pd.DataFrame) -> tuple[int, int]:
@@ -193,48 +173,11 @@ def _found(name: str, part: pd.DataFrame, cells: int) -> str:
     text = f"{right} of {needles} {'is' if right == 1 else 'are'} found ({percent(right / n)})"
     if part["depth"].nunique() == 1:
         return f"{text}; all stood at the same depth"
-    low, high, chance = band_of(part) or (0.0, 0.0, 1.0)
-    missed = "1 miss lies" if n - right == 1 else f"{n - right} misses lie"
+    missed = part.loc[(part["n"] > 0) & (part["found"] < 1), "depth"]
+    low, high = missed.min(), missed.max()
+    misses = "1 miss lies" if n - right == 1 else f"{n - right} misses lie"
     where = f"at {low:.0f} %" if low == high else f"between {low:.0f} and {high:.0f} %"
-    text += f"; the {missed} {where} of the depth"
-    if (low, high) == (part["depth"].min(), part["depth"].max()):
-        return f"{text}, so that no band of depths stands out"
-    if chance < _RARE:
-        return f"{text}, so close together as hardly comes by chance"
-    return f"{text}, which may be chance"
-
-
-def band_of(part: pd.DataFrame) -> tuple[float, float, float] | None:
-    """Return the depths between which the misses of a task lie, and how often chance does as much.
-
-    If depth made no difference, the rows of the heatmap that have a miss would be any of its rows.
-    The chance is that of so many rows, drawn at random, lying within so few neighbouring ones,
-    anywhere. It is 1 where rows do not hold about as many needles each, for they cannot be
-    exchanged.
-
-    Parameters
-    ----------
-    part
-        The rows of one task.
-
-    Returns
-    -------
-    tuple or None
-        The least depth and the greatest one in percent, and the chance; None without a miss.
-    """
-    part = part[part["n"] > 0]
-    counts = part.groupby("depth")["n"].sum().sort_index()
-    misses = ((1 - part["found"]) * part["n"]).round().groupby(part["depth"]).sum().sort_index()
-    places = [place for place, missed in enumerate(misses) if missed > 0]
-    if not places:
-        return None
-    rows, hit, width = len(misses), len(places), places[-1] - places[0] + 1
-    ends = float(misses.index[places[0]]), float(misses.index[places[-1]])
-    if counts.max() > 1.5 * counts.min():
-        return (*ends, 1.0)
-    # Of windows that slide over the rows: an upper bound, for several windows may hold the same.
-    windows = (rows - width + 1) * math.comb(width, hit) / math.comb(rows, hit)
-    return (*ends, min(1.0, windows))
+    return f"{text}; the {misses} {where} of the depth"
 
 
 # --- Mistakes ---------------------------------------------------------------------------------

@@ -54,11 +54,9 @@ def write_runs(root: Path) -> Path:
     return root
 
 
-def exploring(runs, out, step=0, counted_steps=(*STEPS, "shutil.rmtree"), ready=None):
+def exploring(runs, out, step=0, counted_steps=(*STEPS, "shutil.rmtree")):
     """Write the explorer of runs, and die before a step, see `helpers_store.die_at`."""
     die_at(step, out.parent, counted_steps=counted_steps)
-    if ready is not None:
-        ready.set()
     site.write(runs, out)
 
 

@@ -9,14 +9,13 @@ import shlex
 import shutil
 import signal
 import subprocess
-import time
 import traceback
 from collections import Counter
 
 import helpers_submit
 import pytest
 from helpers_explore import SCRIPT, arguments_of, exploring, tree, write_run, write_runs
-from helpers_fuzz import JSON_VALUES, nested, outcome
+from helpers_fuzz import damaged, outcome
 from helpers_model import PROCESSES
 from hypothesis import given
 from hypothesis import strategies as st
@@ -30,6 +29,7 @@ from rulerlib.explore import __main__, answers, cells, site
 from rulerlib.intervals import wilson
 from rulerlib.parts import Part, Parts
 from rulerlib.prompts import Decoding, PromptFormat
+from rulerlib.store import answers as answer_files
 from rulerlib.store.lock import alone
 
 pytest.importorskip("pandas")
@@ -211,23 +211,16 @@ def sites(tmp_path_factory):
     return place
 
 
-def shot(sites, folder, step=0, counted_steps=None, after=None):
+def shot(sites, folder, step, counted_steps=None):
     """Kill what writes the new explorer in the place of the old one; see what the next makes of it.
 
-    The process dies before a step, or so many seconds after it began. Return whether it died.
+    The process dies before a step. Return whether it died.
     """
     shutil.copytree(sites / "old" / "site", folder / "site")
     out, old, new = (each / "site" for each in (folder, sites / "old", sites / "new"))
     steps = {} if counted_steps is None else {"counted_steps": counted_steps}
-    ready = PROCESSES.Event()
-    process = PROCESSES.Process(
-        target=exploring, args=(sites / "new", out, step), kwargs={**steps, "ready": ready}
-    )
+    process = PROCESSES.Process(target=exploring, args=(sites / "new", out, step), kwargs=steps)
     process.start()
-    if after is not None:
-        assert ready.wait(300)
-        time.sleep(after)
-        process.kill()
     process.join(300)
     assert process.exitcode in (0, -signal.SIGKILL)
     left = tree(out)
@@ -246,11 +239,6 @@ def shot(sites, folder, step=0, counted_steps=None, after=None):
 @pytest.mark.parametrize("step", [1, 2, 3])
 def test_killed_while_folders_are_renamed_the_old_or_the_new_is_there(step, sites, tmp_path):
     assert shot(sites, tmp_path, step, ("os.rename",))
-
-
-def test_killed_at_a_few_steps_the_old_or_the_new_is_there(sites, tmp_path):
-    for step in random.Random("steps").sample(range(1, 40), 3):
-        assert shot(sites, tmp_path / str(step), step)
 
 
 @pytest.mark.long
@@ -291,27 +279,6 @@ def test_a_link_to_a_folder_and_an_empty_folder_are_written(sites, tmp_path, mon
 
 # --- Odd values in files ---------------------------------------------------------------------
 
-ODD = [*JSON_VALUES, float("nan"), -float("inf"), nested(300), SCRIPT, HARM, {HARM: [None]}, [HARM]]
-"""What JSON may hold, whatever should stand there."""
-
-
-def places(value, path=()):
-    """Every place in plain data, of a list the first."""
-    yield path
-    if isinstance(value, (dict, list)) and value:
-        for key in value if isinstance(value, dict) else (0,):
-            yield from places(value[key], (*path, key))
-
-
-def changed(value, path, other):
-    """A copy of plain data with another value at a place."""
-    if not path:
-        return other
-    inner = changed(value[path[0]], path[1:], other)
-    if isinstance(value, dict):
-        return {**value, path[0]: inner}
-    return [inner, *value[1:]]
-
 
 @pytest.fixture(scope="module")
 def odd(tmp_path_factory):
@@ -323,49 +290,41 @@ def odd(tmp_path_factory):
         decoding=Decoding(temperature=1, seed=1, samples=2),
     )  # fmt: skip
     (pred,) = root.rglob("pred/*.jsonl")
-    settings = json.loads(pred.with_suffix(".settings.json").read_text("utf-8"))
-    settings["cell"] |= {"study": "mine", "options": {"dtype": "x"}, "question_language": "da"}
-    settings["sequential"] = {"planned": 4}
     lines = [json.loads(line) for line in pred.read_text("utf-8").splitlines()]
     lines[0]["others"] |= {"thinking": "x", "facts": {"operation": "sum"}, "golds": [["1"]],
                            "id": "x", "cluster": "x", "context_id": 1}  # fmt: skip
-    return root, pred, settings, lines
+    for line in lines:
+        # Without their hashes, as older versions wrote them: nothing else tells a change.
+        line.pop("crc32")
+        line["others"].pop("settings")
+    pred.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    beside = pred.with_suffix(".settings.json")
+    settings = json.loads(beside.read_text("utf-8"))
+    settings.pop(answer_files.SEAL)
+    beside.write_text(json.dumps(settings))
+    return root, pred
 
 
-def write_odd(odd, settings, first):
-    """Write the explorer of the run with other settings and another first line."""
-    root, pred, _, lines = odd
-    pred.with_suffix(".settings.json").write_text(json.dumps(settings))
-    pred.write_text("".join(json.dumps(line) + "\n" for line in (first, *lines[1:])))
-    what, error = outcome(lambda: site.write(root, root.parent / "site"), 60)
-    assert error is None, (what, "".join(traceback.format_exception(error))[-1500:])
-    if what == "refused":
-        return what
-    cell = settings["cell"]
-    for path in (root.parent / "site").rglob("*.json"):
-        data = json.loads(path.read_text("utf-8"), parse_constant=pytest.fail)
-        if path.name == "cell.json":
-            shown = json.dumps(data["settings"], ensure_ascii=False)
-            assert visible(shown) == shown
-        for record in data if path.parts[-3] == "answers" and path.name != "cell.json" else ():
-            if line := record["command"]:
-                assert line.isprintable()
-                own = arguments_of(line)
-                assert repr(own["tokenizer"]) == repr(cell["model"])
-                assert repr(own.get("seed")) == repr(cell["seed"])
-                assert repr(own.get("room")) == repr(cell["tokens_to_generate"])
-    return what
-
-
-def test_an_odd_value_anywhere_is_told_or_shown(odd):
-    """At every place of the settings and of the first record one value that is drawn."""
-    _, _, settings, (first, *_) = odd
-    rng, counts = random.Random("odd"), Counter()
-    for path, other in zip(places(settings), itertools.cycle(places(first)), strict=False):
-        damaged = changed(first, other, rng.choice(ODD))
-        counts[write_odd(odd, changed(settings, path, rng.choice(ODD)), damaged)] += 1
-    assert len([*places(first)]) < counts.total()
-    assert min(counts.values()) > 10
+@pytest.mark.parametrize("suffix", [".settings.json", ".jsonl"])
+def test_an_odd_value_anywhere_is_told_or_shown(suffix, odd):
+    root, pred = odd
+    path, rng, counts = pred.with_suffix(suffix), random.Random(suffix), Counter()
+    right = path.read_bytes()
+    for _ in range(60):
+        data, kind = damaged(right, rng)
+        path.write_bytes(data)
+        ended, error = outcome(lambda: site.write(root, root.parent / "site"), 60)
+        assert ended in ("done", "refused"), (kind, "".join(traceback.format_exception(error)))
+        counts[ended] += 1
+        for shown in (root.parent / "site").rglob("*.json") if ended == "done" else ():
+            data = json.loads(shown.read_text("utf-8"), parse_constant=pytest.fail)
+            if shown.name == "cell.json":
+                text = json.dumps(data["settings"], ensure_ascii=False)
+                assert visible(text) == text
+            elif shown.parts[-3] == "answers":
+                assert all(record["command"].isprintable() for record in data)
+    path.write_bytes(right)
+    assert min(counts["done"], counts["refused"]) > 5
 
 
 @pytest.fixture(scope="module")

@@ -58,21 +58,6 @@ def student(tmp_path, monkeypatch):
 # ---------------------------------------------------------------- the matrix
 
 
-def test_what_differs_has_another_folder():
-    usual = Work("episodic", "rag", 2)
-    others = [
-        replace(usual, **{name: value})
-        for name, value in (
-            ("suite", "semantic"), ("preset", "core"), ("size", 3), ("seed", 1), ("length", 1024),
-            ("language", "en"), ("profile", "hard"), ("probes", 2), ("knobs", {"facts": 9}),
-            ("changes", {"k": 3}), ("changes", {"max_new_tokens": 9}), ("root", "elsewhere"),
-        )
-    ]  # fmt: skip
-    assert len({job.folder for job in (usual, *others)}) == 13
-    # The changes of a preset and the length of a prompt make no other episodes.
-    assert len({job.episodes_name for job in (usual, *others)}) == 8
-
-
 def test_a_budget_of_the_suite_goes_before_the_length():
     assert Work("episodic_capacity", "rag", 2).budget == 256
     assert Work("episodic_capacity", "rag", 2, knobs={"context_budget": None}).budget == 2048
@@ -94,13 +79,10 @@ def test_a_setting_goes_to_those_that_have_it():
         (["--presets", "hei_nw"], r"preset is 'hei_nw'.*did you mean 'memory/hei_nw'"),
         (["--profile", "easyer"], r"profile is 'easyer'.*did you mean 'easy'"),
         (["--language", "dk"], r"language is 'dk'.*did you mean 'da'"),
-        (["--sizes", "2.5"], r"size is 2.5, but must be a whole number, at least 1"),
-        (["--sizes", "zwei"], r"size is 'zwei', but must be a whole number"),
         (["--sizes", "0"], r"size is 0, but must be a whole number"),
         (["--sizes", ","], r"sizes is ',', but must be one or several"),
         (["--sizes", "2,2"], r"sizes is \[2, 2\], but must be a list without repetition"),
         (["--seeds", "x"], r"seed is 'x', but must be a whole number, at least 0"),
-        (["--seeds", "true"], r"seed is True, but must be a whole number"),
         (["--length", "0"], r"length is 0"),
         (["--length", "30", "--suites", "episodic"], r"length is 30, but must be at least \d+"),
         (
@@ -111,7 +93,6 @@ def test_a_setting_goes_to_those_that_have_it():
         (["--knob", "facts"], r"knob is 'facts', but must be a name and a value"),
         (["--set", "gatte=false"], r"setting is 'gatte'.*did you mean 'gate'"),
         (["--set", "gate=5", "--presets", "memory/hei_nw"], r"gate is 5, but must be True or"),
-        (["--probes", "2", "--suites", "semantic"], r"probes is 2, but must be at most 1"),
         (["--engine", "vlm"], r"engine is 'vlm'.*did you mean 'vllm'"),
         (["--engine-option", "dtyp=x"], r"engine option is 'dtyp'.*did you mean 'dtype'"),
         (["--engine-option", "api_key=s3"], r"engine_options is \['api_key'\]"),

@@ -10,11 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rulerlib import languages, tokens
+from rulerlib import languages
 from rulerlib.errors import DataError, ParameterError
 from rulerlib.languages import Language, placeholders
 from rulerlib.memory.prompting import asked, fitted, leak
-from rulerlib.memory.suites import Recipe
 
 HERE = Path(languages.__file__).parent
 CODES = sorted(path.parent.name for path in HERE.glob("*/memory.toml"))
@@ -75,18 +74,6 @@ def test_whatever_a_text_holds_it_stands_in_the_prompt_as_it_is(texts, question,
     )
 
 
-@pytest.mark.parametrize("code", ["da", "en"])
-def test_real_episodes_neither_leak_nor_lose(code):
-    language = languages.load(code)
-    for suite in ("episodic", "episodic_multi", "semantic", "spatial"):
-        for item in Recipe(suite, 3, language=code):
-            texts = [fact.text for fact in item.episode.facts]
-            for probe in item.episode.probes:
-                bare, full = asked(language, probe.text, ()), asked(language, probe.text, texts)
-                assert leak(bare.text + bare.answer_prefix, texts) is None
-                assert leak(full.text, texts) == texts[0]
-
-
 def test_a_leak_is_found_whatever_its_case_and_space():
     taught = ["Corwin saw Halwen.", "Yes.", "", "  "]
     assert leak("I know:  corwin\nsaw HALWEN. Where?", taught) == taught[0]
@@ -118,20 +105,6 @@ def test_what_has_room_is_what_trying_each_number_finds(texts, room, keep):
     best = max((way for way in ways if len(whole(way)) <= room), key=len)
     put, kept = fitted(EN, texts, "Who?", len, room, keep)
     assert ([*kept], put) == (best, asked(EN, "Who?", best))
-
-
-def test_room_is_counted_with_a_tokenizer_to_the_token():
-    count = tokens.load("lille").count
-    texts = [
-        fact.text for item in Recipe("episodic", 3, language="en") for fact in item.episode.facts
-    ]
-    for keep in ("first", "last"):
-        for number in (0, 1, 7, len(texts) - 1, len(texts)):
-            kept = texts[:number] if keep == "first" else texts[len(texts) - number :]
-            needed = count(whole(kept))
-            assert fitted(EN, texts, "Who?", count, needed, keep)[1] == kept
-            if number:
-                assert len(fitted(EN, texts, "Who?", count, needed - 1, keep)[1]) == number - 1
 
 
 def test_of_many_texts_few_are_counted():

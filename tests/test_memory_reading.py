@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from rulerlib import languages
 from rulerlib.errors import DataError
 from rulerlib.memory import reading
-from rulerlib.memory.reading import Reader, Templates
+from rulerlib.memory.reading import Reader
 from rulerlib.memory.suites import Item, Recipe
 from rulerlib.tasks.episodes import Fact
 
@@ -237,26 +237,6 @@ def test_genitives() -> None:
 
 
 # ------------------------------------------------------------- templates
-
-
-@pytest.mark.parametrize("code", CODES)
-def test_no_sentence_means_two_things(code: str) -> None:
-    for suite, knobs in (("semantic", DATED), ("episodic", {}), ("spatial", {})):
-        for item in items(suite, code, 2, **knobs):
-            for fact in item.episode.facts:
-                assert len([*reader(code)._facts.matches(fact.text)]) <= 1
-
-
-def test_templates_are_found_by_their_longest_piece() -> None:
-    templates = Templates()
-    for number, text in enumerate(("{a} sees {b}.", "{a} sees no {b}.", "{a}!", "{a}s of {b}")):
-        templates.add(text, {"a": r"\w+", "b": r"\w+"}, "said", number)
-    for text, values, number in (
-        ("Bo sees Di.", {"a": "Bo", "b": "Di"}, 0), ("Bo sees no Di.", {"a": "Bo", "b": "Di"}, 1),
-        ("Bo!", {"a": "Bo"}, 2), ("Bos of Di", {"a": "Bo", "b": "Di"}, 3),
-    ):  # fmt: skip
-        assert [*templates.matches(text)] == [(values, ("said", number))]
-    assert not [*templates.matches("Bo saw Di.")]
 
 
 # ------------------------------------------------------------- anything else

@@ -75,17 +75,9 @@ def test_what_came_of_it_is_told_in_words():
 
 BAD = [
     ({"suites": "episodc"}, "did you mean 'episodic'"),
-    ({"presets": "oracl"}, "did you mean 'oracle'"),
-    ({"sizes": "many"}, "size is 'many'"),
-    ({"sizes": 0}, "size is 0"),
-    ({"seeds": -1}, "seed is -1"),
     ({"facts": 2.5}, "facts is 2.5"),
     ({"primary_em": "both"}, "primary_em is 'both'"),
-    ({"changes": {"gat": 1}}, "did you mean 'gate'"),
-    ({"knobs": {"factz": 1}}, "did you mean 'facts'"),
     ({"output": ""}, "output is ''"),
-    ({"profile": "harder"}, "did you mean 'hard'"),
-    ({"language": "dk"}, "one of da, en"),
 ]
 
 

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import csv
-import errno
-import itertools
 import json
 import os
 import re
@@ -176,26 +174,6 @@ def test_a_process_that_is_killed_is_one_sentence(student, tmp_path, monkeypatch
     assert capsys.readouterr().err.count("failed once: The process that teaches ended") == 2
     assert main(["run", str(tmp_path)]) == 0
     assert not status(sweep).unfinished
-
-
-def test_a_full_disk_ends_the_job_with_one_sentence(student, tmp_path, monkeypatch, capsys):
-    memory = {"presets": PRESETS, "suites": ["episodic"], "sizes": [2]}
-    sweep = planned(tmp_path, lengths=[512], memory=memory)
-    fsync, left = os.fsync, itertools.count(-8)
-
-    def full(descriptor):
-        if next(left) >= 0:
-            raise OSError(errno.ENOSPC, "No space left on device")
-        fsync(descriptor)
-
-    with monkeypatch.context() as patched:
-        patched.setattr(os, "fsync", full)
-        assert main(["run", str(tmp_path)]) == 1
-    told = capsys.readouterr().err
-    assert "(No space left on device)" in told
-    assert main(["run", str(tmp_path)]) == 0
-    assert not status(sweep).unfinished
-    assert not [*tmp_path.rglob("*.unfinished")]
 
 
 def test_a_report_has_the_parameters_of_the_notebook(student, tmp_path):

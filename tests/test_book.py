@@ -189,7 +189,7 @@ def test_only_what_is_wanted_is_taken_from_a_package(tmp_path):
     with pytest.raises(DataError, match="not what was pinned"):
         vendor.unpack(package, data[:-1], tmp_path)
     with pytest.raises(DataError, match=r"has no package/b\.js"):
-        vendor.unpack(replace(package, files=("package/b.js",)), data, tmp_path)
+        vendor.unpack(replace(package, keep=("package/b.js",)), data, tmp_path)
 
 
 # --- Executions ------------------------------------------------------------------------------
@@ -470,13 +470,13 @@ def test_a_widget_is_drawn_from_its_stored_state(browser, address):
 @pytest.mark.slow
 def test_the_search_quotes_what_a_page_says(browser, address):
     page, _ = opened(browser, address, "search")
-    page.goto(f"{address}/search.html?q=paraphrases")
+    page.goto(f"{address}/search.html?q=equivalence")
     page.wait_for_selector("ul.search li p.context")
     page.wait_for_load_state("networkidle")
     quoted = " ".join(page.locator("ul.search li p.context").all_inner_texts())
     # Words of the toolbar, and two cells of a table without a space between them.
-    assert not re.search("Show source|Contents|Print to PDF|repeatshow", quoted)
-    assert re.search(r"repeats\s+how answers", quoted)
+    assert not re.search("Show source|Contents|Print to PDF|equivalencetwo", quoted)
+    assert re.search(r"equivalence\s+two models", quoted)
 
 
 @pytest.mark.slow

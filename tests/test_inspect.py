@@ -1,7 +1,8 @@
 """Our tasks inside inspect_ai: asked, judged, and repeated there as here.
 
-Evaluations run in this process, which saves the imports; a mistake is made in a process of its own.
-The log is read back and held against our own engine, scores and standard errors.
+``inspect eval`` runs for real, in a process of its own, with stored answers; other evaluations run
+in this process, which saves the imports. The log is read back and held against our own engine,
+scores and standard errors.
 """
 
 from __future__ import annotations
@@ -27,9 +28,10 @@ from hypothesis import strategies as st
 from conftest import ROOT, make_tokenizer, shared
 from rulerlib import models, predict, tasks, tokens
 from rulerlib.dataset import Dataset
-from rulerlib.errors import ParameterError
+from rulerlib.errors import DataError, ParameterError
 from rulerlib.export import inspect_ai as ours
 from rulerlib.export.inspect_ai import judge, pose
+from rulerlib.export.inspect_replay import StoredAnswers
 from rulerlib.intervals import clustered
 from rulerlib.models import in_order
 from rulerlib.prompts import PromptFormat, ends_thinking
@@ -39,6 +41,22 @@ from rulerlib.store.answers import read_predictions
 from rulerlib.store.questions import write
 
 pytest.importorskip("inspect_ai", reason="needs the extra 'inspect'")
+
+
+def inspect_eval(
+    folder: Path, *words: str, cwd: Path | None = None
+) -> subprocess.CompletedProcess[str]:
+    """Run ``inspect eval`` in a folder, which then holds its log; nothing reaches a network."""
+    env = {
+        **os.environ,
+        "INSPECT_LOG_DIR": str(folder / "logs"),
+        "HF_HUB_OFFLINE": "1",
+        "COLUMNS": "500",
+    }
+    command = [str(Path(sys.executable).with_name("inspect")), "eval", *words, "--display", "plain"]
+    return subprocess.run(
+        command, cwd=cwd or folder, env=env, capture_output=True, text=True, timeout=300
+    )
 
 
 def evaluated(folder: Path, task: Any, model: str, **arguments: dict[str, Any]):
@@ -116,19 +134,19 @@ def run(tmp_path_factory):
     return run
 
 
-# --- Evaluated in inspect_ai ------------------------------------------------------------------
+SAME = (
+    "-T", "task=niah_multikey_2,qa_1", "-T", "length=800", "-T", "num_samples=6", "-T",
+    "queries_per_context=2", "-T", "tokenizer=words",
+)  # fmt: skip
 
 
-def test_stored_answers_get_our_scores_and_clustered_errors_in_inspect(run, tmp_path, monkeypatch):
-    """By the code that the book shows."""
-    page = (ROOT / "book" / "inspect.md").read_text("utf-8")
-    (code,) = re.findall(r"```python\n(.+?)```", page, re.DOTALL)
-    cell = run.cells[0]
-    folder = run.answers(cell).parent.parent
-    code = code.replace("runs/lille/da/4096", str(folder)).replace("niah_single_2", cell.task)
-    monkeypatch.setenv("INSPECT_LOG_DIR", str(tmp_path / "logs"))
-    monkeypatch.setenv("INSPECT_DISPLAY", "none")
-    exec(code, {})
+# --- inspect eval, for real -------------------------------------------------------------------
+
+
+def test_stored_answers_get_our_scores_and_clustered_errors_in_inspect(run, tmp_path):
+    path = f"path={run.root}"
+    done = inspect_eval(tmp_path, "rulerlib/ruler", *SAME, "--model", "rulerlib/replay", "-M", path)
+    assert done.returncode == 0, done.stdout + done.stderr
     log = read_log(tmp_path)
     as_ours(log)
     stored = {
@@ -136,13 +154,14 @@ def test_stored_answers_get_our_scores_and_clustered_errors_in_inspect(run, tmp_
         for cell in run.cells
         for record in read_predictions(run.answers(cell))
     }
-    answers = {
+    said = {
         (sample.metadata["task"], sample.metadata["index"]): sample.output.completion
         for sample in log.samples
     }
-    assert answers == stored
+    assert said == stored
+    assert len({*said.values()}) == 12
     # Neither all right nor all wrong, so that the errors above say something.
-    assert 0 < sum(values_of(log, "primary")[0]) < len({*answers.values()}) == 12
+    assert 0 < sum(values_of(log, "primary")[0]) < 12
     assert {sample.metadata["cluster"] for sample in log.samples} == {
         f"{task} 800 context {number}"
         for task in ("niah_multikey_2", "qa_1")
@@ -151,7 +170,7 @@ def test_stored_answers_get_our_scores_and_clustered_errors_in_inspect(run, tmp_
     assert log.results.headline.score == "primary"
     by_task = next(score for score in log.results.scores if score.name == "ruler").metrics
     assert {"grouped_niah_multikey_2", "grouped_qa_1"} <= {*by_task}
-    assert log.samples[0].metadata["parts"] == run.dataset(cell)[0].parts.to_data()
+    assert log.samples[0].metadata["parts"] == run.dataset(run.cells[0])[0].parts.to_data()
 
 
 @pytest.mark.slow
@@ -208,21 +227,8 @@ def test_the_file_in_a_clone_asks_drop_itself(tmp_path, monkeypatch):
     }
     first = log.samples[0]
     assert [turn.role for turn in first.messages] == ["system", "user", "assistant"]
-    # The words are those of inspect's own DROP.
     assert first.messages[0].text == "You will be asked to read a passage and answer a question."
-    (passage, question), = (
-        (each["passage"].strip(), pair["question"])
-        for each in released.values()
-        for pair in each["qa_pairs"]
-        if pair["query_id"] == first.id
-    )  # fmt: skip
-    assert first.messages[1].text == (
-        f"Your Task\n---\nPassage: {passage}\nQuestion: {question}\nAnswer:\n\n"
-        'Think step by step, then write a line of the form "Answer: $ANSWER" at the end of your'
-        " response."
-    )
-    assert first.metadata["cluster"] == hashlib.md5(passage.encode()).hexdigest()
-    assert len(first.target) == len(first.metadata["golds"])
+    assert first.messages[1].text.count("Passage: ") == 1
     assert (first.metadata["length"], first.metadata["max_tokens"]) == (None, 2048)
     assert first.scores["judged"].metadata["no_answer_line"]
 
@@ -245,24 +251,50 @@ def test_drop_itself_has_three_examples_of_its_training_side(tmp_path):
         pose("drop", "openai", **released(source=str(file)))
 
 
+def test_answers_of_the_notebook_are_repeated_by_their_folders_names(tmp_path, monkeypatch):
+    run = Run(
+        tasks="drop_1", loaded=Guesser(), language="en", length=2000, num_samples=3,
+        knobs={"fewshot": 1, "reasoning": False}, output=str(tmp_path / "runs"),
+    )  # fmt: skip
+    run.predict()
+    (cell,) = run.cells
+    assert run.answers(cell).stem == "drop_1+fewshot=1+reasoning=false"
+    monkeypatch.chdir(ROOT)
+    data = run.answers(cell).parent.parent / "data"
+    log = evaluated(
+        tmp_path, "DROP/task.py", "rulerlib/replay", model_args={"path": str(run.root)},
+        task_args={"data": str(data)},
+    )  # fmt: skip
+    stored = {record.index: record.pred for record in read_predictions(run.answers(cell))}
+    said = {each.metadata["index"]: each.output.completion for each in log.samples}
+    assert said == stored
+    assert [each.metadata["stop"] for each in log.samples] == [["\n"]] * 3
+
+
+def test_files_whose_knobs_decide_how_they_are_judged_are_refused(tmp_path):
+    data = Dataset("niah_multikey_1", 600, "en", "words", 2, knobs={"present": 0.5})
+    write(data, tmp_path / "600" / "niah_multikey_1+present=0.5")
+    with pytest.raises(ParameterError, match=r"knobs is {'present': 0.5}, but must be knobs of"):
+        pose("niah", "rulerlib", data=str(tmp_path))
+
+
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (["rulerlib/niah", "-T", "lenght=512", "-T", "tokenizer=words"],
-         r"the parameter name is 'lenght', but must be one of .*did you mean 'length'\?\)\."),
+        (
+            ["rulerlib/niah", "-T", "lenght=512", "-T", "tokenizer=words"],
+            r"the parameter name is 'lenght', but must be one of .*did you mean 'length'\?\)\.",
+        ),
         # No network is reached here.
-        (["DROP/task.py", "-T", "fewshot=5"],
-         r"(source is 'EleutherAI/drop@\w+', but must be a data set that can be loaded \(.*\)"
-         r"|.* needs the package 'datasets': .*)\."),
+        (
+            ["DROP/task.py", "-T", "fewshot=5"],
+            r"(source is 'EleutherAI/drop@\w+', but must be a data set that can be loaded \(.*\)"
+            r"|.* needs the package 'datasets': .*)\.",
+        ),
     ],
-)  # fmt: skip
+)
 def test_a_mistake_is_one_sentence_of_ours(words, sentence, tmp_path):
-    command = [str(Path(sys.executable).with_name("inspect")), "eval", *words, "--display", "plain"]
-    env = {"INSPECT_LOG_DIR": str(tmp_path / "logs"), "HF_HUB_OFFLINE": "1", "COLUMNS": "500"}
-    done = subprocess.run(
-        [*command, "--model", "mockllm/model"], cwd=ROOT, env={**os.environ, **env},
-        capture_output=True, text=True, timeout=300,
-    )  # fmt: skip
+    done = inspect_eval(tmp_path, *words, "--model", "mockllm/model", cwd=ROOT)
     assert done.returncode != 0
     assert re.fullmatch(sentence, " ".join((done.stdout + done.stderr).split()))
 
@@ -283,26 +315,47 @@ def test_every_family_is_a_task_with_its_knobs_as_parameters():
         assert {"task", "length", "tokenizer", *knobs} <= {*about.metadata["params"]}
 
 
-def test_questions_on_disk_are_asked(tmp_path):
-    """With the knobs that their folder is named by, unless these decide how they are judged."""
-    data = Dataset("niah_multikey_2", 800, "da", "words", 6, knobs={"num_needle_k": 20})
-    write(data, tmp_path / "800" / "niah_multikey_2+num_needle_k=20")
-    records = pose("niah", "openai", data=str(tmp_path), num_samples=3).records
-    assert [record["target"] for record in records] == [sample.outputs for sample in data][:3]
-    abouts = [record["metadata"] for record in records]
-    room = data.tokens_to_generate
-    assert {(about["length"], about["max_tokens"]) for about in abouts} == {(800, room)}
-    changed = pose("niah", "openai", data=str(tmp_path), tokens_to_generate=77).records
-    assert [record["metadata"]["max_tokens"] for record in changed] == [77] * 6
-    data = Dataset("niah_multikey_1", 600, "da", "words", 2, knobs={"present": 0.5})
-    write(data, tmp_path / "600" / "niah_multikey_1+present=0.5")
-    with pytest.raises(ParameterError, match=r"knobs is {'present': 0.5}, but must be knobs of"):
-        pose("niah", "openai", data=str(tmp_path))
+def test_drop_is_asked_in_the_words_of_inspect():
+    file = shared("drop_sample.json")
+    rows = json.loads(file.read_text())
+    posed = pose(
+        "drop", "openai", task="drop_1", source=str(file), fewshot=False, language="en",
+        tokenizer="words", length=3000, num_samples=5,
+    )  # fmt: skip
+    for record in posed.records:
+        (passage, question), = (
+            (each["passage"], pair["question"])
+            for each in rows.values()
+            for pair in each["qa_pairs"]
+            if pair["query_id"] == record["id"]
+        )  # fmt: skip
+        passage = passage.strip()
+        system, user = record["input"]
+        assert (system["role"], user["role"]) == ("system", "user")
+        assert system["content"] == "You will be asked to read a passage and answer a question."
+        assert user["content"] == (
+            f"Your Task\n---\nPassage: {passage}\nQuestion: {question}\nAnswer:\n\n"
+            'Think step by step, then write a line of the form "Answer: $ANSWER" at the end of your'
+            " response."
+        )
+        about = record["metadata"]
+        assert about["cluster"] == hashlib.md5(passage.encode()).hexdigest()
+        assert about["golds"]
+        assert len(record["target"]) == len(about["golds"])
 
 
-def test_all_tasks_of_a_family_are_those_that_its_knobs_allow_for():
-    chosen = {"tokenizer": "words", "length": 6000, "num_samples": 1, "fewshot": 0, "depth": 50}
-    assert pose("drop", "openai", **chosen).tasks == ["drop_2"]
+def test_the_rows_of_a_family_are_those_that_its_knobs_allow_for():
+    def asked(**knobs):
+        return pose(
+            "drop", "openai", tokenizer="words", length=6000, num_samples=1, fewshot=0, **knobs
+        ).tasks
+
+    assert asked() == ["drop_1", "drop_2", "drop_3"]
+    assert asked(depth=50) == ["drop_2"]
+    with pytest.raises(ParameterError, match=r"^depth is 50, but must be None unless"):
+        asked(depth=50, task="drop_1")
+    with pytest.raises(ParameterError, match=r"^operation is 'guess', but must be one of "):
+        asked(operation="guess")
 
 
 def test_a_question_that_is_asked_twice_has_another_name_then():
@@ -331,10 +384,6 @@ def test_a_question_that_is_asked_twice_has_another_name_then():
         ("qa", {"tokenizer": "lille", "answer_prefix": "assistant", "thinking_tokens": 9},
          "answer_prefix is 'assistant', but must be 'user' or 'none'"),
         ("qa", {"data": "nowhere"}, "data is 'nowhere', but must be "),
-        ("drop", {"tokenizer": "words", "depth": 50, "task": "drop_1"},
-         "depth is 50, but must be None unless"),
-        ("drop", {"tokenizer": "words", "operation": "guess"},
-         "operation is 'guess', but must be one of "),
     ],
 )  # fmt: skip
 def test_bad_input_gets_one_sentence_before_anything_is_asked(family, parameters, sentence):
@@ -445,6 +494,80 @@ def test_an_answer_is_judged_by_its_tasks_scoring(said, task):
         assert next(iter(judged["values"])) == kind.primary
         assert bool(judged["facts"]) == bool(golds)
     assert judged["answer"] == ("12" if kind.extract else one_form(answer))
-    # A base model's tags are text.
-    judged = judge(f"<think>{said}{target[0]}", target, {**about, "chat": False})
-    assert judged["values"] == kind.score(f"<think>{said}{target[0]}", target, golds, "en")
+
+
+def test_a_base_models_tags_are_text():
+    about = {"task": "qa_1", "language": "en", "golds": [], "stop": [], "chat": False}
+    assert judge("<think>Paris", ["Paris"], {**about, "thinks": False})["values"] == {
+        "part_match": 1.0
+    }
+
+
+# --- Answers that exist -----------------------------------------------------------------------
+
+
+def prompts(run, **changed):
+    """Return the messages of the run's questions, as an evaluation of stored answers asks them."""
+    chosen = {"task": "niah_multikey_2", "length": 800, "num_samples": 6}
+    chosen |= {"queries_per_context": 2, "tokenizer": "words"}
+    posed = pose("niah", "rulerlib", **{**chosen, **changed})
+    return [
+        [(turn["content"], turn.get("metadata")) for turn in record["input"]]
+        for record in posed.records
+    ]
+
+
+def test_questions_on_disk_are_asked_again(run, tmp_path):
+    data = run.dataset(run.cells[0])
+    write(data, tmp_path / "800" / "niah_multikey_2")
+    replay = StoredAnswers(run.root)
+    stored = [each.pred for each in read_predictions(run.answers(run.cells[0]))]
+    here = {"data": str(tmp_path), "length": None, "tokenizer": None}
+    assert [replay.answer(each).pred for each in prompts(run, **here)] == stored
+    (record, *_) = pose("niah", "rulerlib", data=str(tmp_path), num_samples=3).records
+    assert record["metadata"]["length"] == 800
+    assert record["metadata"]["max_tokens"] == data.tokens_to_generate
+    changed = pose("niah", "rulerlib", data=str(tmp_path), tokens_to_generate=77).records
+    assert [each["metadata"]["max_tokens"] for each in changed] == [77] * 6
+
+
+def test_answers_of_nvidias_scripts_are_repeated(run, tmp_path):
+    """Their files say neither the task nor the answer prefix, and ``index`` is no index."""
+    pred = tmp_path / "synthetic" / "pred"
+    pred.mkdir(parents=True)
+    stored = read_predictions(run.answers(run.cells[0]))
+    lines = [
+        {"index": 7, "input": each.input, "outputs": each.outputs, "pred": each.pred, "others": {},
+         "truncation": -1, "length": -1}
+        for each in reversed(stored)
+    ]  # fmt: skip
+    # One of several answers to a question.
+    lines.append({**lines[0], "index": 8, "pred": "?", "others": {"repeat": 1}})
+    (pred / "niah_multikey_2.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    replay = StoredAnswers(tmp_path)
+    assert [replay.answer(each).pred for each in prompts(run)] == [each.pred for each in stored]
+
+
+def test_another_prompt_is_told(run):
+    replay = StoredAnswers(run.root)
+    with pytest.raises(DataError, match=r"holds no answer to sample 0 of niah_multikey_2 as it"):
+        replay.answer(prompts(run, seed=7)[0])
+    ((text, about),) = prompts(run)[0]
+    for other in ([(text[:-3], about)], [(text + " Go.", about)], [("Go.", None), (text, about)]):
+        with pytest.raises(DataError, match=r"^.* but the prompt was another one: [^\n]*\.$"):
+            replay.answer(other)
+    with pytest.raises(DataError, match="answers the tasks of rulerlib alone"):
+        replay.answer([("Hi", None)])
+
+
+def test_two_answers_to_one_question_are_told(run, tmp_path):
+    pred = tmp_path / "a" / "pred"
+    pred.mkdir(parents=True)
+    line = {"index": 0, "input": "?", "outputs": ["!"], "pred": "!"}
+    (pred / "vt.jsonl").write_text(json.dumps(line))
+    (pred / "vt+seed=7.jsonl").write_text(json.dumps({**line, "pred": "?"}))
+    with pytest.raises(DataError, match="another answer to sample 0"):
+        StoredAnswers(tmp_path)
+    for path in (None, 3, str(tmp_path / "none"), str(tmp_path / "a" / "pred" / "empty")):
+        with pytest.raises(ParameterError, match=r"^path is .*, but must be a file pred/<task>"):
+            StoredAnswers(path)

@@ -1,4 +1,4 @@
-"""What inspect_ai finds by the entry point of this package: tasks, and how they are asked.
+"""What inspect_ai finds by the entry point of this package: tasks, how they are asked, a model.
 
 Each family is a task, ``rulerlib/niah``, and ``rulerlib/ruler`` is the thirteen. From Python::
 
@@ -18,6 +18,7 @@ import rulerlib
 from rulerlib import packages, tasks
 from rulerlib.errors import RulerError
 from rulerlib.export import inspect_ai as ours
+from rulerlib.export import inspect_replay
 from rulerlib.tasks import qa
 
 ai, dataset, model, scorer, solver, errors, markup = (
@@ -152,6 +153,24 @@ def _judged(names: list[str]) -> Any:
     return score
 
 
+class ReplayModel(model.ModelAPI):  # type: ignore[misc, name-defined]
+    """The model ``rulerlib/replay``: answers that exist, without a network.
+
+    See `rulerlib.export.inspect_replay.StoredAnswers`; ``-M path=...`` is their file or folder.
+    """
+
+    def __init__(self, model_name: str, path: str | None = None, **options: Any) -> None:
+        super().__init__(model_name, **options)
+        with _one_sentence():
+            self.replay = inspect_replay.StoredAnswers(path)
+
+    async def generate(self, input: Any, tools: Any, tool_choice: Any, config: Any) -> Any:  # noqa: A002
+        """Return the stored answer to a prompt."""
+        answer = self.replay.answer([(turn.text, turn.metadata) for turn in input])
+        ended = "stop" if answer.others.get("finished", True) else "max_tokens"
+        return model.ModelOutput.from_content(self.model_name, answer.pred, stop_reason=ended)
+
+
 _METRICS = {
     "*": [
         scorer.mean(),
@@ -161,6 +180,7 @@ _METRICS = {
 }
 ask = solver.solver("ask")(_ask)
 judged = scorer.scorer(metrics=_METRICS, name="judged")(_judged)
+replay = model.modelapi(name=ours.REPLAY)(ReplayModel)
 
 TASKS = {name: _task(name, name) for name in tasks.FAMILIES} | {"ruler": _task("ruler", None)}
 """The functions that make tasks of inspect_ai, by name; each takes what ``-T`` takes there."""

@@ -17,6 +17,7 @@ With the extra ``inspect`` every family is a task there, and ``rulerlib/ruler`` 
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 from collections import Counter
@@ -51,6 +52,9 @@ _MARK = "\ue000"
 
 UNLIMITED = 1_000_000
 """The room in tokens for a prompt whose length nobody asked for: more than it will need."""
+
+REPLAY = "rulerlib"
+"""The provider of stored answers, whose one model is ``rulerlib/replay``."""
 
 
 @dataclass(frozen=True)
@@ -310,7 +314,9 @@ class _Feed:
             # Its template takes no system message.
             split = False
         count = tokenizer.count
-        more = max(0, count(f"{before}x{middle}x") - count(f"{frame.before}x\n\nx"))
+        more = count(f"{before}x{middle}x") - count(f"{frame.before}x\n\nx")
+        # Where answers are repeated nothing is fed, and the questions must be those of that run.
+        more = 0 if provider == REPLAY else max(0, more)
         template = _template(frame, before, middle) if here else None
         return cls(form, tokenizer, True, split, more, here and frame.thinks, template)
 
@@ -323,7 +329,7 @@ class _Feed:
         turns = frame.messages(text, sample.answer_prefix) or (
             {"role": "user", "content": frame.prompt(text, sample.answer_prefix)},
         )
-        which = {"task": sample.task, "index": sample.index}
+        which = {"task": sample.task, "index": sample.index, "input": sha256(sample.input)}
         messages = [
             {**turn, "metadata": which} if turn["role"] == "user" else dict(turn) for turn in turns
         ]
@@ -392,3 +398,8 @@ def spread(values: Mapping[str, float], task: str, names: Sequence[str]) -> dict
     measures = dict.fromkeys(name for kind in kinds for name in kind.measures)
     both = {"primary": values[scoring.primary], "ruler": values[scoring.ruler]}
     return both | {name: values.get(name, math.nan) for name in measures}
+
+
+def sha256(text: str) -> str:
+    """Return the hash by which a question or a prompt is known."""
+    return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import random
 import re
 from fractions import Fraction
 
@@ -66,19 +65,6 @@ def test_who_is_there_goes_with_no_depth_and_with_the_seed():
     assert all(sum(row) == 20 for row in there)
     assert 400 < sum(sum(row[::2]) for row in there) < 600
     assert len({tuple(row) for row in there}) == 50
-
-
-@pytest.mark.parametrize("kind", ["words", "numbers", "uuids"])
-def test_keys_differ_in_one_part(kind):
-    from rulerlib.tasks.niah import value_of
-
-    rng = random.Random(kind)
-    for _ in range(5):
-        near = absence.alike(lambda: value_of(kind, languages.load("en"), rng), rng)
-        keys = {near() for _ in range(6)}
-        split = [key.split("-") if "-" in key else [key[:3], key[3:]] for key in keys]
-        for one, other in itertools.combinations(split, 2):
-            assert sum(a != b for a, b in zip(one, other, strict=True)) == 1
 
 
 # --- Samples --------------------------------------------------------------------------------------
@@ -193,18 +179,6 @@ def test_who_always_says_the_same_knows_nothing(answer):
     assert row["youden"] == 0
     assert row["youden low"] < 0 < row["youden high"]
     assert row["there"] + row["absent"] <= 1.05
-
-
-def test_who_knows_knows():
-    table = scored(
-        lambda index, there, value: f"Det er {value}." if there else "Tallet findes ikke."
-    )
-    (row,) = analysis.absence(table).to_dict("records")
-    assert (row["n"], row["there"], row["absent"], row["youden"]) == (40, 1, 1, 1)
-    assert row["youden low"] > 0.7
-    assert row["youden high"] == 1
-    assert table["primary"].sum() == 40
-    assert set(table[table["primary"]]["measure"]) == {"found_or_none"}
 
 
 def test_the_interval_is_newcombe_s_for_two_samples():

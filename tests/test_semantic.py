@@ -238,7 +238,7 @@ def test_a_damaged_pack_is_refused(tmp_path: Path) -> None:
     english = languages.load("en")
     for old, new, complaint in [
         ("[relations.mouth]", "[relations.source]", "'relations.mouth.say' is missing"),
-        ("{a} lives in {b}.", "{a} lives.", "'relations.home.say' must name {a} {b} in braces"),
+        ("{a} lives in {b}.", "{a} lives.", "relations.home.say lacks {b} in"),
         ("sources = [", "sources = 3 # [", "'notes.sources' is missing"),
     ]:
         text = (HERE / "en" / "semantic.toml").read_text(encoding="utf-8")

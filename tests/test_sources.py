@@ -214,12 +214,6 @@ def test_a_line_may_hold_any_character(tmp_path):
     assert source.document(0) == text
 
 
-def test_letters_are_written_in_one_way(tmp_path):
-    row = {"context": "A\u030alborg ligger her.", "question": "Hvor?", "answers": ["A\u030alborg"]}
-    asked = opened(tmp_path, [row]).question(0)
-    assert asked.answers == ("Ålborg",)
-
-
 # --- The hub --------------------------------------------------------------------------------
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import unicodedata
-from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -201,15 +200,3 @@ def test_stray_characters_are_read_as_windows_1252_has_them(tmp_path):
 def test_what_is_no_text_is_not_cleaned(character):
     with pytest.raises(DataError, match=r"^text 1: control character U\+.... at character 2\.$"):
         read_texts([f"a{character}"], clean=True)
-
-
-# --- White space and the example --------------------------------------------------------------
-
-
-def test_a_folder_that_goes_while_it_is_read_is_named(tmp_path, monkeypatch):
-    def gone(self, pattern):
-        raise FileNotFoundError(2, "No such file or directory", str(tmp_path / "inner"))
-
-    monkeypatch.setattr(Path, "rglob", gone)
-    with pytest.raises(DataError, match=r"cannot be read .No such file or directory: .*inner"):
-        read_texts(tmp_path)

@@ -47,10 +47,10 @@ _WANTED = {
     "conversation.say": "topic/Topic value",
     "conversation.say_aside": "topic/Topic value aside",
     "conversation.aside": "topic/Topic aside",
-    "conversation.correct_next": "value it/It/-",
+    "conversation.correct_next": "value | it It",
     "conversation.first_next": "",
     "conversation.last_next": "",
-    "conversation.correct": "topic/Topic value it/It/- old/-",
+    "conversation.correct": "topic/Topic value | it It old",
     "conversation.first": "topic/Topic",
     "conversation.last": "topic/Topic",
 }

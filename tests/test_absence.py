@@ -11,6 +11,7 @@ from helpers_tasks import check_lengths
 from hypothesis import given
 from hypothesis import strategies as st
 from test_languages import OUTSIDE
+from test_niah import BETWEEN_KEYS, NEEDLE
 
 from rulerlib import analysis, languages
 from rulerlib.dataset import Dataset
@@ -23,10 +24,6 @@ from rulerlib.tasks import TASKS, absence, resolve
 NIAH = [name for name, task in TASKS.items() if task.family.name == "niah"]
 
 # The reader knows the wording of the prompts, and nothing of how they are made.
-NEEDLE = {
-    "da": re.compile(r"Et af de særlige magiske \S+ for (\S+) er: (\S+?)\.(?=\s)"),
-    "en": re.compile(r"One of the special magic \w+ for (\S+) is: (\S+?)\.(?=\s)"),
-}
 QUESTION = {
     "da": re.compile(
         r"\nHvad er (?:det|alle de) særlige magiske \S+ for (.+), som er nævnt i teksten\?"
@@ -37,7 +34,6 @@ QUESTION = {
         r" If the numbers? (?:is|are) not given in the text, the answer is: none\.$"
     ),
 }
-BETWEEN = {"da": re.compile(", | og "), "en": re.compile(", | and ")}
 NONE = {"da": "findes ikke", "en": "none"}
 
 NUMBERED = [
@@ -78,7 +74,7 @@ def test_a_reader_finds_the_key_or_only_ones_like_it(task, language, words):
     for sample in data:
         check_lengths(data, sample)
         asked = QUESTION[language].search(sample.input)
-        queries = BETWEEN[language].split(asked[1])
+        queries = BETWEEN_KEYS[language].split(asked[1])
         context = sample.input[: asked.start()] + "\n"
         needles = NEEDLE[language].findall(context)
         own = [part.key for part in sample.parts if part.depth is not None]

@@ -258,13 +258,10 @@ def test_a_damaged_pack_is_refused(tmp_path: Path) -> None:
     ("knobs", "named"),
     [
         ({"hop_depth": 5}, "hop_depth"),
-        ({"hop_depth": "2"}, "hop_depth"),
         ({"distractors": -1}, "distractors"),
         ({"contradictions": "dates"}, "contradictions .*did you mean 'date'"),
-        ({"contradictions": False}, "contradictions"),
         ({"facts": 5}, "facts is 5, but must be at least 6 for"),
         ({"facts": 6, "contradictions": "date"}, "facts is 6, but must be at least 7 for"),
-        ({"facts": 10**9}, "facts"),
     ],
 )
 def test_impossible_knobs(knobs: dict, named: str) -> None:

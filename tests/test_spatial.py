@@ -254,12 +254,8 @@ def test_a_damaged_pack_is_refused() -> None:
     ("knobs", "named"),
     [
         ({"grid_size": 2}, "grid_size"),
-        ({"grid_size": 13}, "grid_size"),
-        ({"grid_size": 5.0}, "grid_size"),
         ({"obstacle_density": 0.5}, "obstacle_density is 0.5, but must be a number from 0 to 0.4"),
         ({"obstacle_density": math.nan}, "obstacle_density"),
-        ({"obstacle_density": True}, "obstacle_density"),
-        ({"obstacle_density": "0.2"}, "obstacle_density"),
     ],
 )
 def test_impossible_knobs(knobs: dict, named: str) -> None:

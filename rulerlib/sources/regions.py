@@ -358,6 +358,9 @@ def checked_wording(
                     raise DataError(f"{path}: {where} lacks {{{lacking}}} in {text!r}.")
                 for unknown in sorted(slots.difference(others, *ways.values())):
                     raise DataError(f"{path}: {where} uses {{{unknown}}}, which nothing fills.")
+    except DataError:
+        # Which is a ValueError, too, and says what is wrong already.
+        raise
     except KeyError as missing:
         raise DataError(f"{path}: {missing.args[0]!r} is missing.") from missing
     except (AttributeError, TypeError, ValueError) as error:

@@ -22,6 +22,7 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 
+from rulerlib.errors import LARGEST, whole_number
 from rulerlib.languages import Language
 from rulerlib.sources.regions import Regions, Templates, checked_wording, read_wording
 from rulerlib.texts import digest
@@ -148,7 +149,6 @@ class Episodes(ABC):
         """How many episodes there are; None: as many as are asked for."""
         return None
 
-    @abstractmethod
     def episode(self, index: int, probes: int = 1) -> Episode:
         """Return the episode of an index, with its first ``probes`` questions.
 
@@ -157,9 +157,17 @@ class Episodes(ABC):
 
         Raises
         ------
-        DataError
-            If the language has no wording for it.
+        ParameterError
+            If there is no such episode, or fewer questions.
         """
+        last = LARGEST if self.limit is None else self.limit - 1
+        whole_number("index", index, 0, last)
+        whole_number("probes", probes, 0, self.most_probes)
+        return self._episode(index, probes)
+
+    @abstractmethod
+    def _episode(self, index: int, probes: int) -> Episode:
+        """Return an episode of checked arguments."""
 
 
 Spans = dict[str, tuple[int, int]]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import random
 import re
 from fractions import Fraction
 
@@ -12,6 +11,7 @@ from helpers_tasks import check_lengths
 from hypothesis import given
 from hypothesis import strategies as st
 from test_languages import OUTSIDE
+from test_niah import BETWEEN_KEYS, NEEDLE
 
 from rulerlib import analysis, languages
 from rulerlib.dataset import Dataset
@@ -24,10 +24,6 @@ from rulerlib.tasks import TASKS, absence, resolve
 NIAH = [name for name, task in TASKS.items() if task.family.name == "niah"]
 
 # The reader knows the wording of the prompts, and nothing of how they are made.
-NEEDLE = {
-    "da": re.compile(r"Et af de særlige magiske \S+ for (\S+) er: (\S+?)\.(?=\s)"),
-    "en": re.compile(r"One of the special magic \w+ for (\S+) is: (\S+?)\.(?=\s)"),
-}
 QUESTION = {
     "da": re.compile(
         r"\nHvad er (?:det|alle de) særlige magiske \S+ for (.+), som er nævnt i teksten\?"
@@ -38,7 +34,6 @@ QUESTION = {
         r" If the numbers? (?:is|are) not given in the text, the answer is: none\.$"
     ),
 }
-BETWEEN = {"da": re.compile(", | og "), "en": re.compile(", | and ")}
 NONE = {"da": "findes ikke", "en": "none"}
 
 NUMBERED = [
@@ -68,19 +63,6 @@ def test_who_is_there_goes_with_no_depth_and_with_the_seed():
     assert len({tuple(row) for row in there}) == 50
 
 
-@pytest.mark.parametrize("kind", ["words", "numbers", "uuids"])
-def test_keys_differ_in_one_part(kind):
-    from rulerlib.tasks.niah import value_of
-
-    rng = random.Random(kind)
-    for _ in range(5):
-        near = absence.alike(lambda: value_of(kind, languages.load("en"), rng), rng)
-        keys = {near() for _ in range(6)}
-        split = [key.split("-") if "-" in key else [key[:3], key[3:]] for key in keys]
-        for one, other in itertools.combinations(split, 2):
-            assert sum(a != b for a, b in zip(one, other, strict=True)) == 1
-
-
 # --- Samples --------------------------------------------------------------------------------------
 
 
@@ -92,7 +74,7 @@ def test_a_reader_finds_the_key_or_only_ones_like_it(task, language, words):
     for sample in data:
         check_lengths(data, sample)
         asked = QUESTION[language].search(sample.input)
-        queries = BETWEEN[language].split(asked[1])
+        queries = BETWEEN_KEYS[language].split(asked[1])
         context = sample.input[: asked.start()] + "\n"
         needles = NEEDLE[language].findall(context)
         own = [part.key for part in sample.parts if part.depth is not None]
@@ -193,18 +175,6 @@ def test_who_always_says_the_same_knows_nothing(answer):
     assert row["youden"] == 0
     assert row["youden low"] < 0 < row["youden high"]
     assert row["there"] + row["absent"] <= 1.05
-
-
-def test_who_knows_knows():
-    table = scored(
-        lambda index, there, value: f"Det er {value}." if there else "Tallet findes ikke."
-    )
-    (row,) = analysis.absence(table).to_dict("records")
-    assert (row["n"], row["there"], row["absent"], row["youden"]) == (40, 1, 1, 1)
-    assert row["youden low"] > 0.7
-    assert row["youden high"] == 1
-    assert table["primary"].sum() == 40
-    assert set(table[table["primary"]]["measure"]) == {"found_or_none"}
 
 
 def test_the_interval_is_newcombe_s_for_two_samples():

@@ -18,7 +18,6 @@ from rulerlib.errors import DataError, ParameterError
 from rulerlib.tasks import episodic
 from rulerlib.tasks.episodes import Episode, Episodes, Fact
 from rulerlib.tasks.episodic import CHANGES, SUITES, Knobs
-from rulerlib.tasks.episodic_events import KINDS
 
 CODES = ("da", "en")
 EVENTS = [name for name, knobs in SUITES.items() if not knobs.conversation]
@@ -101,16 +100,6 @@ def test_no_question_comes_twice_with_another_answer(knobs):
     assert len(golds) == 5000 * maker.most_probes
 
 
-def test_kinds_of_questions_take_turns():
-    maker = make(Knobs(unanswerable=0.2))
-    kinds = Counter(
-        (p.kind, p.facts["answerable"]) for i in range(200) for p in maker.episode(i).probes
-    )
-    assert kinds == {
-        (kind, known): 40 if known else 10 for kind in KINDS for known in (True, False)
-    }
-
-
 def test_a_share_of_the_questions_cannot_be_answered():
     """In episodic_cross every twelfth or thirteenth on the average, however many each is asked."""
     maker = make(SUITES["episodic_cross"])
@@ -180,13 +169,6 @@ def test_a_hundred_thousand_facts_have_names(code):
         make(Knobs(facts=100_000, sessions=12, distractors=40), code)
 
 
-def test_a_conversation_has_names_for_so_many_things_alone():
-    most = make(Knobs(facts=1000, conversation=True)).episode(0)
-    assert len({fact.text for fact in most.facts}) == 1000
-    with pytest.raises(ParameterError, match=r"^facts is 5000, but must be at most 1\d+ in a conv"):
-        make(Knobs(facts=5000, conversation=True))
-
-
 # ------------------------------------------------------------- any knobs
 
 KNOBS = st.one_of(
@@ -245,14 +227,10 @@ def test_episodes_of_any_knobs(knobs, code, index, data):
     ("knobs", "sentence"),
     [
         ({"facts": 0}, "facts is 0, but must be a whole number, at least 1 and at most 100000."),
-        ({"distractors": True}, "distractors is True, but must be a whole number, at least 0"),
         ({"reward_share": 1.5}, "reward_share is 1.5, but must be a number from 0 to 1."),
         ({"pin_share": float("nan")}, "pin_share is nan, but must be a number from 0 to 1."),
-        ({"unanswerable": "0.1"}, "unanswerable is '0.1', but must be a number from 0 to 0.5."),
         ({"conversation": 1}, "conversation is 1, but must be True or False."),
-        ({"corrections": 6, "conversation": True}, "corrections is 6, but must be a whole number"),
         ({"corrections": 1}, "corrections is 1, but must be 0, for only what is said in a conv"),
-        ({"sessions": 13}, "sessions is 13, but must be a whole number, at least 1 and at most 12"),
         ({"sessions": 3, "facts": 2}, "sessions is 3, but must be at most the number of facts (2)"),
         ({"sessions": 2, "conversation": True}, "sessions is 2, but must be 1, for a conversation"),
         ({"unanswerable": 0.1, "conversation": True}, "unanswerable is 0.1, but must be 0, for a"),
@@ -283,7 +261,7 @@ def pack(tmp_path) -> Path:
     ("old", "new", "sentence"),
     [
         ("[events.ask]", "[events.asked]", "'events.ask.who' is missing."),
-        ("i {where} den {when}?", "i {where}?", "'events.ask.who' must name {where} {when}"),
+        ("i {where} den {when}?", "i {where}?", "events.ask.who lacks {when} in"),
         ('whose = "{whose} dørkode"', 'whose = "dørkode"', "of [conversation] lacks words."),
         ('did = "malede"', "", "a deed of [events] or a thing of"),
     ],

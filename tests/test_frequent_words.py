@@ -124,11 +124,7 @@ def test_words_and_order_are_fresh_in_each_sample(words):
     [
         ({"alpha": 0}, "alpha is 0, but must be a number above 0"),
         ({"alpha": float("nan")}, "alpha is nan"),
-        ({"alpha": float("inf")}, "alpha is inf"),
-        ({"alpha": "2.0"}, "alpha is '2.0'"),
-        ({"alpha": True}, "alpha is True"),
         ({"coded_wordlen": 1}, "coded_wordlen is 1"),
-        ({"coded_wordlen": 6.0}, "coded_wordlen is 6.0"),
         ({"vocab_size": 4}, "vocab_size is 4"),
         ({"vocab_size": 2000, "coded_wordlen": 2}, "at most 84 with coded words of 2 letters"),
     ],

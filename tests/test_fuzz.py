@@ -360,7 +360,7 @@ def speak(path: Path) -> None:
 
 def imagine(path: Path) -> None:
     read_wording.cache_clear()
-    world = World(languages.read_pack(path.parent), seed=1, num_entries=200)
+    world = World(languages.read_pack(path.parent), seed=1, num_documents=200)
     for index in range(40):
         _ = world.question(index), world.entry(5 * index).text
 

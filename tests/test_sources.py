@@ -214,12 +214,6 @@ def test_a_line_may_hold_any_character(tmp_path):
     assert source.document(0) == text
 
 
-def test_letters_are_written_in_one_way(tmp_path):
-    row = {"context": "A\u030alborg ligger her.", "question": "Hvor?", "answers": ["A\u030alborg"]}
-    asked = opened(tmp_path, [row]).question(0)
-    assert asked.answers == ("Ålborg",)
-
-
 # --- The hub --------------------------------------------------------------------------------
 
 
@@ -299,23 +293,17 @@ GOOD = json.dumps(ROWS[2])
     ("content", "said"),
     [
         ("", "source.json: empty"),
-        (" \n", "source.json: empty"),
         (b"\xff\xfe{}", "not UTF-8"),
         ("[1, 2", "line 1: not valid JSON"),
         ('{"data": [\n  {"title": "x",\n  oops}]}', "line 3: not valid JSON"),
         (f"{GOOD}\n\n{GOOD[:-4]}", "line 3: not valid JSON"),
         (f"{GOOD}\nabc", "line 2: not valid JSON"),
         ("[" * 100_000, "line 1: not valid JSON"),
-        (f"{GOOD}\n{'[' * 100_000}", "line 2: not valid JSON"),
-        ("1" * 5000, "line 1: not valid JSON"),
         ("[" * 100_000 + "]" * 100_000, "line 1: not valid JSON"),
         (f'[\n{{"context": {"1" * 5000}}}\n]', "source.json: not valid JSON .Exceeds"),
         ('[\n{"context": ' + "[" * 100_000 + "\n]", "source.json: not valid JSON .maximum"),
         (f'{GOOD}\n{{"context": {"1" * 5000}}}', "line 2: not valid JSON"),
         ("7", "no list"),
-        ("null", "no list"),
-        ('"text"', "no list"),
-        ({"data": {"title": "x"}}, "no list"),
         ([], "no question that has an answer"),
         ({}, "row 1: not in the schema of SQuAD or HotpotQA or DROP .it has no fields"),
         ({"query": 1, "text": 2}, "row 1: .*its fields are 'query', 'text'"),
@@ -326,16 +314,12 @@ GOOD = json.dumps(ROWS[2])
         ([{**ROWS[0], "question": None}], "question is no text but NoneType"),
         ([{**ROWS[0], "context": 5}], "row 1: .*its fields are 'title', 'context'"),
         ([{**ROWS[0], "context": "\ud800"}], r"context holds half a character, U\+D800"),
-        ([{**ROWS[0], "question": "\udfff"}], r"question holds half a character, U\+DFFF"),
-        ([{**ROWS[0], "answers": ["a\ud800"]}], r"an answer holds half a character, U\+D800"),
         ([{**HOTPOT[0], "context": [["\ud800", ["a"]]]}], r"title holds half a character"),
-        ([{**HOTPOT[0], "context": None}], "row 1: .*its fields are"),
         ({"data": [SQUAD["data"][0], {"title": "x"}]}, "article 2: .*its fields are 'title'"),
         ({"data": [{"paragraphs": {"context": "x"}}]}, "paragraphs is no list but dict"),
         ({"data": [{"paragraphs": [{"context": "x"}]}]}, "article 1: .*'qas' is missing"),
         ([{**HOTPOT[0], "context": [["only a title"]]}], "row 1: not in the schema"),
         ([{**HOTPOT[0], "context": [["a", "text"]]}], "sentences is no list but str"),
-        ([{**HOTPOT[0], "supporting_facts": [1]}], "row 1: not in the schema"),
         ([{**columns(HOTPOT)[0], "context": {"title": ["a"], "sentences": []}}], "row 1: not in"),
         (f"{GOOD}\n{GOOD}\n{json.dumps({'context': 'x'})}", "line 3: .*'question' is missing"),
     ],

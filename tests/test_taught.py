@@ -26,7 +26,6 @@ from rulerlib.samples import Prediction, Sample
 from rulerlib.tasks import TASKS, resolve, taught
 from rulerlib.tasks.episodes import Episode, Probe
 from rulerlib.tasks.family import MEMORY
-from rulerlib.texts import sentences
 
 NAMES = [name for name, task in TASKS.items() if task.category == MEMORY]
 CODES = ("da", "en")
@@ -94,25 +93,6 @@ def test_golds_follow_from_the_prompt(task, code):
     for sample in made(task, code):
         CHECKS[task](code, episode(sample))
         assert question(sample) == sample.facts["question"]
-
-
-@both
-@each_task
-@pytest.mark.parametrize("haystack", taught.HAYSTACKS)
-def test_nothing_but_the_haystack_stands_between_the_facts(task, code, haystack):
-    pack = languages.load(code)
-    known = {*sentences(pack.essays)} if haystack == "essay" else {pack.noise}
-    for sample in made(task, code, count=2, knobs={"haystack": haystack}):
-        (context,) = sample.parts.of_role("context")
-        at, gaps = context.start, list[str]()
-        for part in sample.parts.of_role("needle", "distractor"):
-            gaps.append(sample.input[at : part.start].strip())
-            at = part.end
-        rest = " ".join(filter(None, [*gaps, sample.input[at : context.end].strip()]))
-        while rest:
-            unit = max((each for each in known if rest.startswith(each)), key=len, default="")
-            assert unit, rest[:80]
-            rest = rest[len(unit) :].lstrip()
 
 
 # --- The order of facts and the length -------------------------------------------------------

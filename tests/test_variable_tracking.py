@@ -6,6 +6,7 @@ imports nothing from the task.
 
 from __future__ import annotations
 
+import itertools
 import re
 from dataclasses import dataclass
 
@@ -217,15 +218,11 @@ def test_more_questions_than_chains_are_refused(words):
     [
         ({"haystack": "needle"}, "haystack is 'needle', but must be one of noise, essay"),
         ({"num_chains": 0}, "num_chains is 0"),
-        ({"num_hops": 0}, "num_hops is 0"),
-        ({"num_hops": "4"}, "num_hops is '4'"),
-        ({"num_hops": True}, "num_hops is True"),
         ({"few_shot": "yes"}, "few_shot is 'yes', but must be True or False"),
         ({"num_chains": 100, "num_hops": 99}, r"num_chains \* \(num_hops \+ 1\) is 10000"),
         ({"num_hop": 3}, "did you mean 'num_hops'"),
         ({"name_length": 2}, "name_length is 2, but must be .*at least 3 and at most 40"),
         ({"name_length": 41}, "name_length is 41, but must be .*at least 3 and at most 40"),
-        ({"name_length": "5"}, "name_length is '5'"),
     ],
 )
 def test_bad_knobs_are_named(knobs, said):
@@ -234,13 +231,11 @@ def test_bad_knobs_are_named(knobs, said):
 
 
 def test_names_that_stand_in_the_text_are_not_drawn(words):
-    # Every name of the letters A to E.
-    letters = "ABCDE"
-    text = " ".join(a + b + c + d + e for a in letters for b in letters for c in letters
-                    for d in letters for e in letters).lower()  # fmt: skip
+    # Every name of the letters A to M, an eighth of all there are.
+    text = " ".join(map("".join, itertools.product("abcdefghijklm", repeat=3)))
     data = Dataset(
         "vt", 900, "en", words, texts=[f"{text}."], num_samples=50, seed=3,
-        knobs={"haystack": "essay", "few_shot": False, "num_hops": 1},
+        knobs={"haystack": "essay", "few_shot": False, "num_hops": 1, "name_length": 3},
     )  # fmt: skip
     for sample in data:
         assert not any(name.lower() in text for name in sample.outputs)

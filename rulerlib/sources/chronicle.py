@@ -40,15 +40,28 @@ Paragraphs".
 
 from __future__ import annotations
 
+import datetime
 import functools
 import itertools
 import random
 from collections.abc import Sequence
+from decimal import Decimal
+from typing import Any
 
 from rulerlib.errors import DataError, one_of, require, whole_number
 from rulerlib.fields import check
 from rulerlib.languages import Language
-from rulerlib.sources.chronicle_passages import EDITIONS, KINDS, Passage, Records, Writing, tell
+from rulerlib.sources.chronicle_passages import (
+    EDITIONS,
+    KINDS,
+    ROWS,
+    SHARES,
+    ChronicleRecord,
+    Passage,
+    Row,
+    Writing,
+    tell,
+)
 from rulerlib.sources.chronicle_questions import OPERATIONS, ChronicleQuestion, ask
 from rulerlib.sources.regions import Regions
 from rulerlib.sources.source import POOL, Source
@@ -61,6 +74,16 @@ NEIGHBOURS = 8
 # Passages, and questions, that are kept, some 10 MB: writing one again costs less than a
 # millisecond.
 KEPT = 512
+
+
+# Towns that a subject uses: one for its own name, the others for rows.
+TOWNS = 12
+
+# The years of the first records.
+FIRST_YEARS = (1861, 1899)
+
+# Of how many per cent each part of a whole is.
+SHARE = (6, 32)
 
 
 class Chronicle(Source):
@@ -106,8 +129,11 @@ class Chronicle(Source):
         self.operations = tuple(fitting if operation is None else [operation])
         self._writing = Writing(language)
         self._regions = Regions(self._writing.encyclopedia, seed)
-        self._records = Records(self._writing.wording, self._regions, seed)
-        self.num_documents = self._records.limit
+        # As many of each kind as the language has names for.
+        towns, ships, people = map(self._regions.num_words, ("town", "ship", "surname"))
+        self.num_documents = (
+            EDITIONS * len(KINDS) * (min(towns // TOWNS, ships, people) // len(KINDS))
+        )
         # Which records of a subject a question may need.
         self._choices = list(itertools.combinations(range(EDITIONS), passages))
         self._told = functools.lru_cache(KEPT)(self._tell)
@@ -212,4 +238,59 @@ class Chronicle(Source):
 
     def _tell(self, index: int) -> Passage:
         rng = random.Random(f"{self.seed}:chronicle:passage:{index}")
-        return tell(index, self._records.record(index), self._writing, rng)
+        return tell(index, self.record(index), self._writing, rng)
+
+    def record(self, index: int) -> ChronicleRecord:
+        """Return what is true of one record; it depends on the seed and the index alone."""
+        subject, edition = divmod(index, EDITIONS)
+        rng = random.Random(f"{self.seed}:chronicle:subject:{subject}")
+        name = list(KINDS)[subject % len(KINDS)]
+        kind, wording = KINDS[name], self._writing.wording["kinds"][name]
+        years = [rng.randint(*FIRST_YEARS)]
+        years += [rng.randint(*kind.years) for _ in range(EDITIONS - 1)]
+        towns = [self._regions.word("town", subject * TOWNS + at) for at in range(TOWNS)]
+        word = towns[0] if kind.pool == "town" else self._regions.word(kind.pool, subject)
+        title = rng.choice(wording["subject"]).format(word=word)
+        surname = self._regions.word("surname", subject)
+        person = self._regions.full_name(rng, rng.choice(("he", "she")), surname)
+
+        rng = random.Random(f"{self.seed}:chronicle:record:{index}")
+        year = sum(years[: edition + 1])
+        names = rng.sample(wording.get("names", towns[1:]), rng.randint(*ROWS))
+        rows = self._rows(rng, name, names, datetime.date(year, kind.month, 1))
+        if not kind.chronological and rng.random() < 0.5:
+            rng.shuffle(rows)
+        groups = rng.sample(wording["shares"]["groups"], SHARES)
+        shares = tuple(zip(groups, _percents(rng), strict=True))
+        return ChronicleRecord(name, title, person, year, tuple(rows), shares)
+
+    def _rows(
+        self, rng: random.Random, kind: str, names: list[str], start: datetime.date
+    ) -> list[Row]:
+        """Return a row for each name, by date."""
+        values = {
+            measure: rng.sample(range(bounds.low, bounds.high), len(names))
+            if bounds.distinct
+            else rng.choices(range(bounds.low, bounds.high), k=len(names))
+            for measure, bounds in KINDS[kind].measures.items()
+        }
+        rows, date = list[Row](), start + datetime.timedelta(days=rng.randrange(28))
+        for number, name in enumerate(names):
+            row: dict[str, Any] = {"name": name, "date": date, "result": "told"}
+            row |= {measure: values[measure][number] for measure in values}
+            if kind == "season":
+                lead = row["goals"] - row["against"]
+                row["result"] = "won" if lead > 0 else "lost" if lead < 0 else "drawn"
+                row["side"] = rng.choice(("home", "away"))
+                row["place"] = self._writing.wording["kinds"][kind]["places"][row["side"]]
+            rows.append(row)
+            date += datetime.timedelta(days=rng.randint(*KINDS[kind].gap))
+        return rows
+
+
+def _percents(rng: random.Random) -> list[Decimal]:
+    """Return different parts of a hundred, all whole or all with one decimal that is not 0."""
+    parts = [Decimal(part) for part in rng.sample(range(*SHARE), SHARES)]
+    if rng.random() < 0.5:
+        return parts
+    return [part + Decimal(rng.randint(1, 9)) / 10 for part in parts]

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from rulerlib.languages import Language, read_toml
-from rulerlib.sources.regions import Regions, WordLists, checked_wording
+from rulerlib.sources.regions import WordLists, checked_wording
 from rulerlib.sources.regions import read_wording as read_encyclopedia
 
 # Records about one subject: one is asked about, the others are its near distractors.
@@ -30,14 +30,8 @@ EDITIONS = 4
 # Rows of a record.
 ROWS = (6, 10)
 
-# Towns that a subject uses: one for its own name, the others for rows.
-TOWNS = 12
-
-# The years of the first records.
-FIRST_YEARS = (1861, 1899)
-
 # Parts of a whole that a record states in per cent.
-SHARES, SHARE = 3, (6, 32)
+SHARES = 3
 
 Value = int | Decimal | datetime.date | str
 Row = Mapping[str, Any]
@@ -105,75 +99,6 @@ class ChronicleRecord:
     year: int
     rows: tuple[Row, ...]
     shares: tuple[tuple[str, Decimal], ...]
-
-
-class Records:
-    """The records of a chronicle by index, each drawn when it is asked for."""
-
-    def __init__(self, wording: dict[str, Any], regions: Regions, seed: int) -> None:
-        self._wording, self._regions, self._seed = wording, regions, seed
-
-    @property
-    def limit(self) -> int:
-        """The number of records that the language has names for, as many of each kind."""
-        towns, ships, people = map(self._regions.num_words, ("town", "ship", "surname"))
-        subjects = min(towns // TOWNS, ships, people)
-        return EDITIONS * len(KINDS) * (subjects // len(KINDS))
-
-    def record(self, index: int) -> ChronicleRecord:
-        """Return what is true of one record; it depends on the seed and the index alone."""
-        subject, edition = divmod(index, EDITIONS)
-        rng = random.Random(f"{self._seed}:chronicle:subject:{subject}")
-        name = list(KINDS)[subject % len(KINDS)]
-        kind, wording = KINDS[name], self._wording["kinds"][name]
-        years = [rng.randint(*FIRST_YEARS)]
-        years += [rng.randint(*kind.years) for _ in range(EDITIONS - 1)]
-        towns = [self._regions.word("town", subject * TOWNS + at) for at in range(TOWNS)]
-        word = towns[0] if kind.pool == "town" else self._regions.word(kind.pool, subject)
-        title = rng.choice(wording["subject"]).format(word=word)
-        surname = self._regions.word("surname", subject)
-        person = self._regions.full_name(rng, rng.choice(("he", "she")), surname)
-
-        rng = random.Random(f"{self._seed}:chronicle:record:{index}")
-        year = sum(years[: edition + 1])
-        names = rng.sample(wording.get("names", towns[1:]), rng.randint(*ROWS))
-        rows = self._rows(rng, name, names, datetime.date(year, kind.month, 1))
-        if not kind.chronological and rng.random() < 0.5:
-            rng.shuffle(rows)
-        groups = rng.sample(wording["shares"]["groups"], SHARES)
-        shares = tuple(zip(groups, _percents(rng), strict=True))
-        return ChronicleRecord(name, title, person, year, tuple(rows), shares)
-
-    def _rows(
-        self, rng: random.Random, kind: str, names: list[str], start: datetime.date
-    ) -> list[Row]:
-        """Return a row for each name, by date."""
-        values = {
-            measure: rng.sample(range(bounds.low, bounds.high), len(names))
-            if bounds.distinct
-            else rng.choices(range(bounds.low, bounds.high), k=len(names))
-            for measure, bounds in KINDS[kind].measures.items()
-        }
-        rows, date = list[Row](), start + datetime.timedelta(days=rng.randrange(28))
-        for number, name in enumerate(names):
-            row: dict[str, Any] = {"name": name, "date": date, "result": "told"}
-            row |= {measure: values[measure][number] for measure in values}
-            if kind == "season":
-                lead = row["goals"] - row["against"]
-                row["result"] = "won" if lead > 0 else "lost" if lead < 0 else "drawn"
-                row["side"] = rng.choice(("home", "away"))
-                row["place"] = self._wording["kinds"][kind]["places"][row["side"]]
-            rows.append(row)
-            date += datetime.timedelta(days=rng.randint(*KINDS[kind].gap))
-        return rows
-
-
-def _percents(rng: random.Random) -> list[Decimal]:
-    """Return different parts of a hundred, all whole or all with one decimal that is not 0."""
-    parts = [Decimal(part) for part in rng.sample(range(*SHARE), SHARES)]
-    if rng.random() < 0.5:
-        return parts
-    return [part + Decimal(rng.randint(1, 9)) / 10 for part in parts]
 
 
 Span = tuple[int, int]

@@ -54,10 +54,6 @@ from rulerlib.texts import digest
 # The longest sentence has fewer than 40 words, so no paragraph exceeds 200.
 WORDS = (90, 155)
 
-# Entries of the fictional encyclopedia: as many as there are names for in every language, 4M
-# tokens. One that is not used costs nothing.
-WORLD = 24_000
-
 # Related entries: the whole region, then those of the same kind in this many regions.
 NEIGHBOURS = 8
 
@@ -119,8 +115,8 @@ class FactQuestion(Question):
         return any(answer.casefold() in entry.folded for answer in self.answers)
 
 
-class World:
-    """A fictional world as an encyclopedia.
+class World(Source):
+    """A fictional world as an encyclopedia, and the source of questions about it.
 
     Parameters
     ----------
@@ -128,9 +124,14 @@ class World:
         A language pack or its code; its folder must have an ``encyclopedia.toml``.
     seed
         Another seed is another world, with other names.
-    num_entries
+    num_documents
         How many documents there are; at least one region (20), and at most as many as the
         names of the language suffice for.
+    hops
+        How many documents an answer needs where a question does not say so, 1 or 2.
+    about
+        How many of the documents are asked about; None: all. The first ones are the same in a
+        larger world, and so are the questions about them.
 
     Raises
     ------
@@ -140,14 +141,39 @@ class World:
         If the language has no encyclopedia, or a damaged one.
     """
 
-    def __init__(self, language: Language | str, seed: int = 0, num_entries: int = 10_000) -> None:
+    num_questions = None
+    exclusive = True
+
+    def __init__(
+        self,
+        language: Language | str,
+        seed: int = 0,
+        num_documents: int = 10_000,
+        hops: int = 1,
+        about: int | None = None,
+    ) -> None:
         self.language = load(language) if isinstance(language, str) else language
         self._wording = read_wording(self.language.folder / "encyclopedia.toml")
         check(seed=seed)
-        self.seed = seed
+        self.seed, self._hops = seed, hops
         self.regions = Regions(self._wording, seed)
-        self.num_entries = whole_number("num_entries", num_entries, REGION, self.regions.limit)
+        limit = self.regions.limit
+        self.num_documents = whole_number("num_documents", num_documents, REGION, limit)
+        # Regions are asked about as a whole.
+        self._regions_asked = (about or num_documents) // REGION
         self._entries: dict[int, Article] = {}
+
+    @property
+    def digest(self) -> str:
+        # The seed and the rest of the language stand in the metadata of a dataset already.
+        return digest([(self.language.folder / "encyclopedia.toml").read_text(encoding="utf-8")])
+
+    def document(self, index: int) -> str:
+        entry = self.entry(index)
+        return f"{entry.title}\n{entry.text}"
+
+    def pool(self, count: int, seed: str) -> Sequence[int]:
+        return range(min(max(count, POOL), self.num_documents))
 
     def entry(self, index: int) -> Article:
         """Return the document at an index; it is written when it is first asked for.
@@ -158,29 +184,29 @@ class World:
             If there is no such entry.
         """
         if index not in self._entries:
-            whole_number("index", index, 0, self.num_entries - 1)
+            whole_number("index", index, 0, self.num_documents - 1)
             self._entries[index] = self._write(index)
         return self._entries[index]
 
-    def related(self, question: FactQuestion) -> list[int]:
+    def related(self, index: int) -> list[int]:
         """Return documents, by index, that look like those a question needs, without its answers.
 
         The region first (what RULER calls the same article), then entries of
         the same kind from the regions that follow.
         """
-        regions = self.num_entries // REGION
+        question, regions = self.question(index), self._regions_asked
         region = question.targets[0] // REGION
         near = list(range(region * REGION, (region + 1) * REGION))
         for step in range(1, min(NEIGHBOURS + 1, regions)):
             other = (region + step) % regions * REGION
-            near += sorted({other + index % REGION for index in question.targets})
+            near += sorted({other + target % REGION for target in question.targets})
         return [
-            index
-            for index in near
-            if index not in question.targets and not question.answered_by(self.entry(index))
+            place
+            for place in near
+            if place not in question.targets and not question.answered_by(self.entry(place))
         ]
 
-    def question(self, index: int, hops: int = 1) -> FactQuestion:
+    def question(self, index: int, hops: int | None = None) -> FactQuestion:
         """Return the question at an index, from an endless row of them.
 
         The row goes round the kinds of facts, in another order each time, and
@@ -195,14 +221,14 @@ class World:
         DataError
             If no entry can be asked about what is due.
         """
-        whole_number("hops", hops, 1, 2)
+        hops = whole_number("hops", self._hops if hops is None else hops, 1, 2)
         whole_number("index", index, 0)
         paths = list(PATHS[hops])
         turn, number = divmod(index, len(paths))
         random.Random(f"{self.seed}:{hops}:order:{turn}").shuffle(paths)
         path = paths[number]
         members = members_of(path[0])
-        total = len(members) * (self.num_entries // REGION)
+        total = len(members) * self._regions_asked
         for tried in range(turn, turn + total):
             shuffled = self.regions.shuffled(label(path), tried, total)
             region, member = divmod(shuffled, len(members))
@@ -287,59 +313,3 @@ class World:
         sentences = (opening, *(sentence for _, sentence in body))
         stated = {fact: number for number, (fact, _) in enumerate(body, 1) if fact}
         return Article(index, record.title, record.kind, sentences, stated)
-
-
-class Fiction(Source):
-    """The fictional encyclopedia as a source of questions of one hop or two.
-
-    Parameters
-    ----------
-    language
-        Its folder must have an ``encyclopedia.toml``.
-    hops
-        How many documents an answer needs, 1 or 2.
-    seed
-        Another seed is another world.
-
-    Raises
-    ------
-    ParameterError
-        If the seed is negative.
-    DataError
-        If the language has no encyclopedia, or a damaged one.
-
-    >>> from rulerlib.languages import load
-    >>> source = Fiction(load("en"), hops=1, seed=7)
-    >>> question = source.question(0)
-    >>> len(question.targets), source.document(question.targets[0]).count(question.answers[0])
-    (1, 1)
-    """
-
-    num_questions = None
-    exclusive = True
-    num_documents = WORLD
-
-    def __init__(self, language: Language, hops: int, seed: int) -> None:
-        self._language, self._hops = language, hops
-        # An entry depends on the seed and its index alone: the small world is the beginning of
-        # the large one, and its questions are the same at all lengths.
-        self._asked = World(language, seed, POOL)
-        self._world = World(language, seed, WORLD)
-
-    @property
-    def digest(self) -> str:
-        # The seed and the rest of the language stand in the metadata of a dataset already.
-        return digest([(self._language.folder / "encyclopedia.toml").read_text(encoding="utf-8")])
-
-    def document(self, index: int) -> str:
-        entry = (self._asked if index < POOL else self._world).entry(index)
-        return f"{entry.title}\n{entry.text}"
-
-    def question(self, index: int) -> FactQuestion:
-        return self._asked.question(index, self._hops)
-
-    def related(self, index: int) -> Sequence[int]:
-        return self._asked.related(self.question(index))
-
-    def pool(self, count: int, seed: str) -> Sequence[int]:
-        return range(min(max(count, POOL), WORLD))

@@ -318,11 +318,15 @@ class WordLists(dict[str, Any]):
 
 
 Templates = Iterable[tuple[str, list[str], set[str], set[str]]]
-"""Templates by their place in a file, with the names that they must use, and those they may."""
+"""Templates by their place in a file, with the names that they must use, and those they may; of
+``"did/do"`` they must use one."""
 
 
 def checked_wording(
-    path: Path, what: str, templates: Callable[[dict[str, Any]], Templates]
+    path: Path,
+    what: str,
+    templates: Callable[[dict[str, Any]], Templates],
+    tables: dict[str, Any] | None = None,
 ) -> dict[str, Any]:
     """Return the tables of a wording, checked.
 
@@ -332,6 +336,8 @@ def checked_wording(
         What the file is, ``"an encyclopedia"``.
     templates
         Returns all of its templates, and looks up whatever else must be there.
+    tables
+        What stands in the file; None: it is read.
 
     Raises
     ------
@@ -339,7 +345,7 @@ def checked_wording(
         If the file cannot be read or lacks something, or if a template lacks a name in braces, or
         has one that nothing would fill.
     """
-    wording = read_toml(path, what)
+    wording = read_toml(path, what) if tables is None else tables
     try:
         for where, texts, needed, others in templates(wording):
             if not texts:
@@ -347,10 +353,14 @@ def checked_wording(
             for text in texts:
                 slots = {slot if slot in others else slot.partition("_")[0]
                          for slot in placeholders(text)}  # fmt: skip
-                for lacking in sorted(needed - slots):
+                ways = {need: set(need.split("/")) for need in needed}
+                for lacking in sorted(need for need in needed if slots.isdisjoint(ways[need])):
                     raise DataError(f"{path}: {where} lacks {{{lacking}}} in {text!r}.")
-                for unknown in sorted(slots - needed - others):
+                for unknown in sorted(slots.difference(others, *ways.values())):
                     raise DataError(f"{path}: {where} uses {{{unknown}}}, which nothing fills.")
+    except DataError:
+        # Which is a ValueError, too, and says what is wrong already.
+        raise
     except KeyError as missing:
         raise DataError(f"{path}: {missing.args[0]!r} is missing.") from missing
     except (AttributeError, TypeError, ValueError) as error:

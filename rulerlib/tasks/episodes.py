@@ -22,9 +22,9 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 
-from rulerlib.errors import DataError
+from rulerlib.errors import LARGEST, whole_number
 from rulerlib.languages import Language
-from rulerlib.sources.regions import Regions, read_wording
+from rulerlib.sources.regions import Regions, Templates, checked_wording, read_wording
 from rulerlib.texts import digest
 
 
@@ -149,7 +149,6 @@ class Episodes(ABC):
         """How many episodes there are; None: as many as are asked for."""
         return None
 
-    @abstractmethod
     def episode(self, index: int, probes: int = 1) -> Episode:
         """Return the episode of an index, with its first ``probes`` questions.
 
@@ -158,9 +157,17 @@ class Episodes(ABC):
 
         Raises
         ------
-        DataError
-            If the language has no wording for it.
+        ParameterError
+            If there is no such episode, or fewer questions.
         """
+        last = LARGEST if self.limit is None else self.limit - 1
+        whole_number("index", index, 0, last)
+        whole_number("probes", probes, 0, self.most_probes)
+        return self._episode(index, probes)
+
+    @abstractmethod
+    def _episode(self, index: int, probes: int) -> Episode:
+        """Return an episode of checked arguments."""
 
 
 Spans = dict[str, tuple[int, int]]
@@ -189,32 +196,32 @@ def checked(language: Language, section: str, wanted: Mapping[str, str]) -> dict
     ----------
     wanted
         For the place of each text, or list of texts, in the section (``"notes.date"``), the names
-        in braces that it must have, separated by spaces; of ``"did/do"`` at least one, of
-        ``"it/-"`` also none.
+        in braces that it must have, separated by spaces; of ``"did/do"`` one. After ``"|"`` stand
+        those that it may have.
 
     Raises
     ------
     DataError
         If one is missing, or has other names in braces: names the file and the place.
     """
+
+    def templates(tables: dict[str, Any]) -> Templates:
+        for place, slots in wanted.items():
+            texts: Any = tables
+            for step in place.split("."):
+                texts = texts.get(step) if isinstance(texts, dict) else None
+            if not isinstance(texts, (str, list)):
+                raise KeyError(place)
+            needed, _, others = slots.partition("|")
+            yield (
+                place,
+                [texts] if isinstance(texts, str) else texts,
+                {*needed.split()},
+                {*others.split()},
+            )
+
     tables, file = language.section(section), language.folder / f"{section}.toml"
-    for place, slots in wanted.items():
-        texts: Any = tables
-        for step in place.split("."):
-            texts = texts.get(step) if isinstance(texts, dict) else None
-        texts = [texts] if isinstance(texts, str) else texts
-        if not texts or not isinstance(texts, list):
-            raise DataError(f"{file}: '{place}' is missing.")
-        ways = [set(slot.split("/")) for slot in slots.split()]
-        for text in texts:
-            names = set(_SLOT.findall(text)) if isinstance(text, str) else {"-"}
-            if not names <= set().union(*ways) - {"-"} or not all(
-                "-" in way or names & way for way in ways
-            ):
-                words = [way for slot in slots.split() for way in slot.split("/") if way != "-"]
-                braces = " ".join(f"{{{word}}}" for word in words) or "nothing"
-                raise DataError(f"{file}: '{place}' must name {braces} in braces, not {text!r}.")
-    return tables
+    return checked_wording(file, f"the section {section}", templates, tables)
 
 
 def fingerprint(language: Language, section: str) -> str:
@@ -224,7 +231,7 @@ def fingerprint(language: Language, section: str) -> str:
     return digest([repr(sentences), repr(names["names"]), repr(names["format"])])
 
 
-class Names:
+class Names(Regions):
     """The names of people, towns, ships and rivers in a language; no two are equal.
 
     ``seed`` decides their order. The language's folder must have an ``encyclopedia.toml``.
@@ -233,30 +240,23 @@ class Names:
     def __init__(self, language: Language, seed: str) -> None:
         wording = read_wording(language.folder / "encyclopedia.toml")
         number = int.from_bytes(hashlib.sha256(seed.encode()).digest()[:8], "big")
-        self._regions = Regions(wording, number)
+        super().__init__(wording, number)
         self.people = _people(language)
         self.months: list[str] = wording["format"]["months"]
 
     def count(self, kind: str) -> int:
         """Return how many names there are of a kind."""
-        return len(self.people) if kind == "person" else self._regions.num_words(kind)
+        return len(self.people) if kind == "person" else self.num_words(kind)
 
     def name(self, kind: str, number: int) -> str:
         """Return a name; two numbers below `count` have different names."""
         if kind == "person":
-            return self.people[self._regions.shuffled(kind, number, len(self.people))]
-        return self._regions.word(kind, number)
+            return self.people[self.shuffled(kind, number, len(self.people))]
+        return self.word(kind, number)
 
     def draw(self, kind: str, rng: Random) -> str:
         """Return a name at random."""
         return self.name(kind, rng.randrange(self.count(kind)))
-
-    def shuffled(self, key: str, number: int, total: int) -> int:
-        """Return the item at ``number`` in an order of ``range(total)`` that the seed decides.
-
-        Each key has an order of its own. Below ``total`` no item comes twice.
-        """
-        return self._regions.shuffled(key, number, total)
 
 
 @functools.cache

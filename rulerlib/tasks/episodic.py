@@ -38,7 +38,7 @@ import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from rulerlib.errors import require, whole_number
+from rulerlib.errors import require
 from rulerlib.languages import Language
 from rulerlib.tasks import taught
 from rulerlib.tasks.episodes import Episode, Episodes, Fact, Probe, Spans, told
@@ -136,10 +136,7 @@ class Conversations(Episodic):
         )
         require(knobs.facts <= room, "facts", knobs.facts, allowed_values)
 
-    def episode(self, index: int, probes: int = 1) -> Episode:
-        """See `Episodes`."""
-        whole_number("index", index, 0)
-        whole_number("probes", probes, 1, self.most_probes)
+    def _episode(self, index: int, probes: int) -> Episode:
         rng = random.Random(f"{self.seed} conversation {index}")
         pair = self._pair(index)
         threads = self._threads(index, pair, rng)

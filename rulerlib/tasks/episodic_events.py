@@ -17,12 +17,12 @@ import math
 import random
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from rulerlib.errors import DataError, flag, is_number, require, whole_number
+from rulerlib.errors import DataError, flag, require, whole_number
 from rulerlib.languages import Language
 from rulerlib.tasks.episodes import Episode, Episodes, Fact, Names, Probe, checked, told
-from rulerlib.tasks.family import Checked, knob
+from rulerlib.tasks.family import Checked, knob, share
 
 MOST_FACTS = 100_000
 
@@ -47,17 +47,13 @@ _WANTED = {
     "conversation.say": "topic/Topic value",
     "conversation.say_aside": "topic/Topic value aside",
     "conversation.aside": "topic/Topic aside",
-    "conversation.correct_next": "value it/It/-",
+    "conversation.correct_next": "value | it It",
     "conversation.first_next": "",
     "conversation.last_next": "",
-    "conversation.correct": "topic/Topic value it/It/- old/-",
+    "conversation.correct": "topic/Topic value | it It old",
     "conversation.first": "topic/Topic",
     "conversation.last": "topic/Topic",
 }
-
-
-def _share(name: str, value: Any, most: float) -> None:
-    require(is_number(value) and 0 <= value <= most, name, value, f"a number from 0 to {most}")
 
 
 @dataclass(frozen=True)
@@ -92,12 +88,12 @@ class Knobs(Checked):
 
     facts: int = knob(20, whole_number, 1, MOST_FACTS)
     distractors: int = knob(0, whole_number, 0, 40)
-    reward_share: float = knob(0.3, _share, 1)
-    pin_share: float = knob(0.1, _share, 1)
+    reward_share: float = knob(0.3, share)
+    pin_share: float = knob(0.1, share)
     conversation: bool = knob(False, flag)
     corrections: int = knob(0, whole_number, 0, 5)
     sessions: int = knob(1, whole_number, 1, 12)
-    unanswerable: float = knob(0.0, _share, 0.5)
+    unanswerable: float = knob(0.0, share, 0.5)
     context_budget: int | None = knob(None, whole_number, 64)
 
     def __post_init__(self) -> None:
@@ -287,10 +283,7 @@ class Events(Episodic):
         allowed_values = f"at most {most}, for which this language has names"
         require(knobs.facts <= most, "facts", knobs.facts, allowed_values)
 
-    def episode(self, index: int, probes: int = 1) -> Episode:
-        """See `Episodes`."""
-        whole_number("index", index, 0)
-        whole_number("probes", probes, 1, self.most_probes)
+    def _episode(self, index: int, probes: int) -> Episode:
         rng = random.Random(f"{self.seed} events {index}")
         plans, events = self._draw(index, rng)
         numbers = {event: number for number, event in enumerate(events)}

@@ -12,8 +12,9 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar
 
+from rulerlib.errors import DataError, is_number, require
 from rulerlib.filling import Budget, Composer, Shared, Take, TooLongError, Whole
 from rulerlib.haystack import Draft, Haystack, prose
 from rulerlib.languages import Language
@@ -23,6 +24,11 @@ from rulerlib.scoring import Scoring
 
 # How many drafts are tried, where drafts differ in length and the budget is all but too small.
 ATTEMPTS = 100
+
+# How often something is drawn anew that stands in the text by chance, or twice.
+TRIES = 1000
+
+T = TypeVar("T")
 
 RETRIEVAL, TRACING, AGGREGATION, QUESTIONS = RULER_CATEGORIES = (
     "retrieval", "multi-hop tracing", "aggregation", "question answering",
@@ -38,6 +44,27 @@ READING = "reading comprehension"
 
 MEMORY = "memory"
 """The category of questions about an episode: what was taught, fact after fact."""
+
+
+def share(name: str, value: Any, most: float = 1) -> None:
+    """Check that a knob is a share of something, and no more than ``most``."""
+    require(is_number(value) and 0 <= value <= most, name, value, f"a number from 0 to {most}")
+
+
+def fresh(what: str, draw: Callable[[], T | None]) -> T:
+    """Return the first thing that is drawn and stands nowhere in the text; None is drawn anew.
+
+    Raises
+    ------
+    DataError
+        If there is none in ``TRIES`` tries: says ``what`` was looked for.
+    """
+    for _ in range(TRIES):
+        if (drawn := draw()) is not None:
+            return drawn
+    raise DataError(
+        f"No {what} was found in {TRIES} tries that does not stand in the haystack already."
+    )
 
 
 def knob(default: Any, check: Callable[..., Any], *limits: Any, later: bool = False) -> Any:

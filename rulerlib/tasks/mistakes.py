@@ -86,6 +86,16 @@ def mistake(error: str = "", **values: Any) -> dict[str, Any]:
     return {"error": error, **unknown, **values}
 
 
+def _opening(text: str, cut_off: bool, declined: bool) -> str:
+    """Return the kind of an answer that says nothing or declines; empty for any other."""
+    return _first((text and declined, "refused"), (text, ""), (cut_off, "cut off"), (True, "empty"))
+
+
+def _first(*kinds: tuple[object, str]) -> str:
+    """Return the first kind that fits."""
+    return next(kind for fits, kind in kinds if fits)
+
+
 def explain_values(
     prediction: Prediction, cut_off: bool = False, *, placed: bool = False, listed: bool = False
 ) -> dict[str, Any]:
@@ -116,25 +126,18 @@ def explain_values(
     copied = [value for value in wrong if value in values.shown and value not in distractors]
     invented = len(wrong) - len(distractors) - len(copied)
     repeated = len(given) - len(set(given))
-    if not text:
-        error = "cut off" if cut_off else "empty"
-    elif len(set(given)) == invented and refused(text):
-        # The words of a refusal may have the form of a value, but stand in no haystack.
-        error = "refused"
-    elif copied and 2 * len(copied) >= len(wrong):
-        error = "copied example"
-    elif copies_beginning(prediction, text):
-        error = "copied beginning"
-    elif wrong:
-        error = "distractor" if distractors else "wrong value"
-    elif repeated and missing:
-        error = "duplicates"
-    elif going_on:
-        error = "cut off"
-    elif missing and _has_piece(form.sub(" ", text), missing):
-        error = "part of a UUID"
-    else:
-        error = "incomplete" if given else "other"
+    # The words of a refusal may have the form of a value, but stand in no haystack.
+    error = _opening(text, cut_off, len(set(given)) == invented and refused(text)) or _first(
+        (copied and 2 * len(copied) >= len(wrong), "copied example"),
+        (copies_beginning(prediction, text), "copied beginning"),
+        (distractors, "distractor"),
+        (wrong, "wrong value"),
+        (repeated and missing, "duplicates"),
+        (going_on, "cut off"),
+        (missing and _has_piece(form.sub(" ", text), missing), "part of a UUID"),
+        (given, "incomplete"),
+        (True, "other"),
+    )
     explained = mistake(
         error, missing=len(missing), distractors=len(distractors), invented=invented,
         from_example=len(copied), repeated=repeated,
@@ -155,18 +158,13 @@ def explain_question(prediction: Prediction, cut_off: bool = False) -> dict[str,
     pattern = re.compile(rf"(?<!\w){re.escape(answer)}(?!\w)")
     near = [(start, text) for start, text in documents if answer and answer in text]
     taken = [start + hit.start() for start, text in near for hit in pattern.finditer(text)]
-    if not text:
-        error = "cut off" if cut_off else "empty"
-    elif refused(text):
-        error = "refused"
-    elif not answer:
-        error = "other"
-    elif copies_beginning(prediction, text):
-        error = "copied beginning"
-    elif taken:
-        error = "distractor"
-    else:
-        error = "cut off" if cut_off and not newline else "no context"
+    error = _opening(text, cut_off, refused(text)) or _first(
+        (not answer, "other"),
+        (copies_beginning(prediction, text), "copied beginning"),
+        (taken, "distractor"),
+        (cut_off and not newline, "cut off"),
+        (True, "no context"),
+    )
     explained = mistake(error, missing=1)
     if error in ("distractor", "no context"):
         explained["distractors" if taken else "invented"] = 1
@@ -192,14 +190,10 @@ def explain_reading(prediction: Prediction, cut_off: bool = False) -> dict[str, 
     given = (pred if line is None else line).strip()
     golds = prediction.golds or [[output] for output in prediction.outputs]
     golds = [[one_form(span) for span in gold] for gold in golds]
-    if not given:
-        error = "cut off" if cut_off else "empty"
-    elif refused(given):
-        error = "refused"
-    elif cut_off and line is None:
-        error = "cut off"
-    else:
-        error = _cause(prediction, given, golds, language)
+    error = _opening(given, cut_off, refused(given))
+    if not error:
+        cut = cut_off and line is None
+        error = "cut off" if cut else _cause(prediction, given, golds, language)
     invented = error in ("wrong value", "wrong arithmetic", "no context")
     taken = error == "wrong operand"
     return mistake(error, missing=1, invented=int(invented), distractors=int(taken))
@@ -271,15 +265,11 @@ def explain_taught(prediction: Prediction, cut_off: bool = False) -> dict[str, A
     first, newline, _ = text.partition("\n")
     answer = short_answers.normalized(first, language)
     taken = list[Part]()
-    if not text:
-        error = "cut off" if cut_off else "empty"
-    elif refused(first) or answer in _unknown(language):
-        error = "refused"
-    elif not any(letter.isalnum() for letter in first):
-        error = "other"
-    elif any(_holds(answer, output, language) for output in prediction.outputs):
-        error = "more words"
-    else:
+    more = any(_holds(answer, output, language) for output in prediction.outputs)
+    error = _opening(text, cut_off, refused(first) or answer in _unknown(language)) or _first(
+        (not any(map(str.isalnum, first)), "other"), (more, "more words"), (True, "")
+    )
+    if not error:
         error, taken = _whose(prediction, answer, language)
         if error == "no context" and cut_off and not newline:
             error = "cut off"

@@ -31,14 +31,14 @@ from functools import cached_property, partial
 from operator import add, itemgetter
 from typing import Any
 
-from rulerlib.errors import DataError, is_number, one_of, require, whole_number
+from rulerlib.errors import one_of, require, whole_number
 from rulerlib.filling import Take
 from rulerlib.haystack import DEPTHS, Draft, Haystack, Needle, Pool, depth_of, depths_of, one_depth
 from rulerlib.languages import VALUE_TYPES, Language
 from rulerlib.parts import Column
 from rulerlib.scoring import ABSENCE, LIST
 from rulerlib.tasks import absence
-from rulerlib.tasks.family import RETRIEVAL, Checked, Family, Maker, knob
+from rulerlib.tasks.family import RETRIEVAL, TRIES, Checked, Family, Maker, fresh, knob, share
 from rulerlib.texts import digest
 
 HAYSTACKS = ("noise", "essay", "needle")
@@ -47,14 +47,6 @@ NEEDLES = ("magic", "passkey", "sentence")
 
 # A pool holds this many times the distractors of one prompt, so that two prompts differ.
 POOL_FACTOR = 2
-
-# How often something is drawn anew that stands in the text by chance, or twice.
-TRIES = 1000
-
-
-def _share(name: str, value: Any) -> None:
-    holds = is_number(value) and 0 <= value <= 1
-    require(holds, name, value, "a share of the questions, from 0 to 1")
 
 
 @dataclass(frozen=True)
@@ -97,7 +89,7 @@ class Knobs(Checked):
     depth: float | None = knob(None, one_depth)
     needle: str = knob("magic", one_of, NEEDLES, later=True)
     paraphrase: int = knob(0, whole_number, 0, later=True)
-    present: float = knob(1.0, _share, later=True)
+    present: float = knob(1.0, share, later=True)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -285,7 +277,8 @@ class Needles(Maker):
         """Return values by key; none of them stands in any of ``taken`` or holds one of these."""
         knobs, language = self.knobs, self.language
         wording = self._needle("", "").casefold()
-        for _ in range(TRIES):
+
+        def pairs() -> dict[str, list[str]] | None:
             keys = [draw() for _ in range(count)]
             size = count * knobs.num_needle_v
             values = [value_of(knobs.type_needle_v, language, rng) for _ in range(size)]
@@ -295,13 +288,12 @@ class Needles(Maker):
                 for at, name in enumerate(names)
                 for other in (*names[:at], *names[at + 1 :], *taken, wording)
             ) and not any(old in name for old in taken for name in names)
-            if alone and not any(self.haystack.contains(name) for name in names):
-                rest = iter(values)
-                return {key: [*itertools.islice(rest, knobs.num_needle_v)] for key in keys}
-        raise DataError(
-            f"No {knobs.type_needle_k} and {knobs.type_needle_v} were found in {TRIES} tries that"
-            " do not stand in the haystack's text already."
-        )
+            if not alone or any(self.haystack.contains(name) for name in names):
+                return None
+            rest = iter(values)
+            return {key: [*itertools.islice(rest, knobs.num_needle_v)] for key in keys}
+
+        return fresh(f"key of {knobs.type_needle_k} with {knobs.type_needle_v}", pairs)
 
     @cached_property
     def _hidden(self) -> dict[str, tuple[str, int, int]]:
@@ -337,15 +329,7 @@ class Classic(Maker):
     def plan(self, index: int, rng: random.Random, queries: int) -> tuple[list[Draft], Take]:
         """Return the draft of one needle, and a function that fills a token budget."""
         knobs, path = self.knobs, ("classics", self.knobs.needle)
-        for _ in range(TRIES):
-            key, value = self._draw(rng)
-            if not self.haystack.contains(value):
-                break
-        else:
-            raise DataError(
-                f"No {knobs.needle} was found in {TRIES} tries that does not stand in the haystack"
-                " already."
-            )
+        key, value = fresh(knobs.needle, partial(self._draw, rng))
         text = self.language.fill(*path, "needle", key=key, value=value)
         start = text.index(value)
         depth = depth_of(index) if knobs.depth is None else knobs.depth
@@ -354,13 +338,19 @@ class Classic(Maker):
         draft = Draft(*question, [value], [needle], [0], asked=1)
         return [draft], partial(self.haystack.draw, rng=rng)
 
-    def _draw(self, rng: random.Random) -> tuple[str, str]:
-        """Return no key and a number of 7 digits, or a town and what can be done there."""
+    def _draw(self, rng: random.Random) -> tuple[str, str] | None:
+        """Return no key and a number of 7 digits, or a town and what can be done there.
+
+        None where the haystack has that value already.
+        """
         if self.knobs.needle == "passkey":
-            return "", value_of("numbers", self.language, rng)
-        lists = self.language.section("classics")["sentence"]["lists"]
-        drawn = {name: rng.choice(words) for name, words in lists.items()}
-        return drawn["town"], self.language.fill("classics", "sentence", "value", **drawn)
+            key, value = "", value_of("numbers", self.language, rng)
+        else:
+            lists = self.language.section("classics")["sentence"]["lists"]
+            drawn = {name: rng.choice(words) for name, words in lists.items()}
+            key = drawn["town"]
+            value = self.language.fill("classics", "sentence", "value", **drawn)
+        return None if self.haystack.contains(value) else (key, value)
 
 
 def value_of(kind: str, language: Language, rng: random.Random) -> str:

@@ -45,7 +45,8 @@ from rulerlib.haystack import Draft, Filling, Needle, depth_of, depths_of, one_d
 from rulerlib.parts import Column
 from rulerlib.scoring import ANY
 from rulerlib.sources import Question, Rows, Source, open_source, source_file
-from rulerlib.sources.encyclopedia import Fiction
+from rulerlib.sources.encyclopedia import World
+from rulerlib.sources.source import POOL
 from rulerlib.tasks import mistakes
 from rulerlib.tasks.documents import Documents, Numbered
 from rulerlib.tasks.family import QUESTIONS, Checked, Family, Maker, knob
@@ -104,6 +105,10 @@ def most_queries(knobs: Knobs) -> tuple[int | None, str]:
     return None, ""
 
 
+# Documents of the encyclopedia: as many as there are names for in every language, 4M tokens. One
+# that is not used costs nothing.
+WORLD = 24_000
+
 # Numbers of questions of the encyclopedia that replace those that do not go with others.
 OTHERS = range(1_000_000, 2_000_000)
 
@@ -125,7 +130,7 @@ class Questions(Maker):
         name, hops = self.knobs.source, self.knobs.hops
         if name is None:
             number = int.from_bytes(hashlib.sha256(self._seed.encode()).digest()[:4], "big")
-            return _fiction(self.language, hops, number)
+            return _world(self.language, number, WORLD, hops, about=POOL)
         return opened(name).asking(hops, name)
 
     @property
@@ -344,7 +349,7 @@ def _shuffled(indices: Sequence[int], rng: random.Random) -> Iterator[int]:
 
 
 # The next length of a task asks about the same world, and mostly about the same entries.
-_fiction = lru_cache(4)(Fiction)
+_world = lru_cache(4)(World)
 
 
 def opened(name: str, side: str = "validation") -> Rows:

@@ -300,10 +300,7 @@ class Semantic(Episodes):
         again, at = divmod(turn, self._names.count(STARTS[kind]))
         return Chain(self._names.name(STARTS[kind], at), ways[(at + again) % len(ways)])
 
-    def episode(self, index: int, probes: int = 1) -> Episode:
-        """See `Episodes`."""
-        whole_number("index", index, 0, self.limit - 1)
-        whole_number("probes", probes, 0, self.most_probes)
+    def _episode(self, index: int, probes: int) -> Episode:
         rng = Random(f"{self.seed} semantic {index}")
         web, most = Web(self._names, rng), self.most_probes
         chains = [self._start(index * most + place) for place in range(most)]

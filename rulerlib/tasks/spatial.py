@@ -46,11 +46,11 @@ from dataclasses import dataclass
 from random import Random
 from typing import Any, NamedTuple, TypeVar
 
-from rulerlib.errors import is_number, require, whole_number
+from rulerlib.errors import whole_number
 from rulerlib.languages import Language
 from rulerlib.tasks import taught
 from rulerlib.tasks.episodes import Episode, Episodes, Fact, Names, Probe, checked, told
-from rulerlib.tasks.family import Checked, knob
+from rulerlib.tasks.family import Checked, knob, share
 
 QUESTIONS = ("length", "route", "stand")
 """What is asked, in turn."""
@@ -70,11 +70,6 @@ Steps = Mapping[str, Mapping[str, str]]
 """A map: for each place, the place that each letter of a direction leads to."""
 
 
-def _density(name: str, value: Any) -> None:
-    possible = is_number(value) and 0 <= value <= DENSEST
-    require(possible, name, value, f"a number from 0 to {DENSEST}")
-
-
 @dataclass(frozen=True)
 class Knobs(Checked):
     """What can be set about walks through a grid.
@@ -88,7 +83,7 @@ class Knobs(Checked):
     """
 
     grid_size: int = knob(5, whole_number, 3, 12)
-    obstacle_density: float = knob(0.2, _density)
+    obstacle_density: float = knob(0.2, share, DENSEST)
 
     @property
     def most_probes(self) -> int:
@@ -292,10 +287,7 @@ class Spatial(Episodes):
         """How many episodes there are: as many as towns."""
         return self._names.count("town")
 
-    def episode(self, index: int, probes: int = 1) -> Episode:
-        """See `Episodes`."""
-        whole_number("index", index, 0, self.limit - 1)
-        whole_number("probes", probes, 0, self.most_probes)
+    def _episode(self, index: int, probes: int) -> Episode:
         rng = Random(f"{self.seed} spatial {index}")
         town = self._names.name("town", index)
         knobs = self.knobs

@@ -32,13 +32,13 @@ from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple
 
-from rulerlib.errors import DataError, flag, one_of, require, whole_number
+from rulerlib.errors import flag, one_of, require, whole_number
 from rulerlib.filling import Take
 from rulerlib.haystack import Draft, Filling, Needle, depths_of
 from rulerlib.parts import Column
 from rulerlib.scoring import LIST
 from rulerlib.tasks import mistakes
-from rulerlib.tasks.family import TRACING, Checked, Family, Maker, knob
+from rulerlib.tasks.family import TRACING, Checked, Family, Maker, fresh, knob
 
 HAYSTACKS = ("noise", "essay")
 
@@ -52,9 +52,6 @@ MOST_ASSIGNMENTS = 1000
 EXAMPLE_UNITS = 4
 EXAMPLE_CHAINS = 2
 EXAMPLE_HOPS = 10
-
-# How often names are drawn anew when they stand in the text by chance.
-TRIES = 1000
 
 
 @dataclass(frozen=True)
@@ -145,21 +142,23 @@ class Chains(Maker):
         wording = " ".join([*templates, "VAR"]).casefold()
         taken: set[str] = set()
 
-        def fresh(draw: str) -> str:
-            for _ in range(TRIES):
-                if draw == "name":
-                    text = "".join(rng.choices(string.ascii_uppercase, k=self.knobs.name_length))
-                else:
-                    text = str(rng.randrange(10_000, 100_000))
-                used = text in taken or text.casefold() in wording
-                if not used and not self.haystack.contains(text):
-                    taken.add(text)
-                    return text
-            raise DataError(
-                f"No {draw} was found in {TRIES} tries that does not stand in the haystack already."
-            )
+        def free(text: str) -> str | None:
+            used = text in taken or text.casefold() in wording
+            if used or self.haystack.contains(text):
+                return None
+            taken.add(text)
+            return text
 
-        return [Variables([fresh("name") for _ in range(size)], fresh("value")) for size in sizes]
+        def name() -> str | None:
+            return free("".join(rng.choices(string.ascii_uppercase, k=self.knobs.name_length)))
+
+        def value() -> str | None:
+            return free(str(rng.randrange(10_000, 100_000)))
+
+        return [
+            Variables([fresh("name", name) for _ in range(size)], fresh("value", value))
+            for size in sizes
+        ]
 
     def _scatter(
         self, chains: list[Variables], rng: random.Random

@@ -58,6 +58,22 @@ def test_answers_are_put_in_order(path):
     assert path.stat().st_mtime_ns == before
 
 
+def test_what_another_process_wrote_in_between_is_there(path):
+    answers = Answers(path, {"dtype": "float32"}, ASKED)
+    filled(path, [0])
+    with answers.writing():
+        assert (0, 0) in answers
+
+
+def test_answers_are_finished_when_the_run_came_to_its_end(path):
+    answers = filled(path, [0, 1])
+    assert not Answers(path, {"dtype": "float32"}, ASKED).hold(2)
+    answers.put_in_order()
+    finished = Answers(path, {"dtype": "float32"}, ASKED)
+    assert finished.hold(2)
+    assert not finished.hold(3)
+
+
 @pytest.mark.parametrize("cut", [1, 2, 20])
 def test_an_unfinished_line_is_cut_away(path, cut):
     filled(path, [0, 1])

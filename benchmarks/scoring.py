@@ -23,7 +23,6 @@ from typing import Any
 from rulerlib import analysis, samples, tasks, tokens
 from rulerlib.dataset import Dataset
 from rulerlib.samples import Prediction, Sample
-from rulerlib.store import files
 
 # Distinct prompts of each task in the first table, and their length in words.
 PROMPTS, SHORT = 20, 1500
@@ -84,7 +83,7 @@ def long_prompts(
             about = {"model": "m", "language": "en", "task": name, "length": length}
             with tempfile.TemporaryDirectory() as folder:
                 path = Path(folder) / "answers.jsonl"
-                files.write(path, wrong)
+                path.write_bytes(b"".join(record.to_line() for record in wrong))
                 reading = took(turns, lambda path=path: list(samples.read(path, Prediction)))
                 records = [(about, record) for record in samples.read(path, Prediction)]
                 scoring = took(turns, lambda records=records: analysis.scores(records))

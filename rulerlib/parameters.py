@@ -12,11 +12,11 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, cast
 
-from rulerlib import checkpoints, fields, given, languages, models, synthetic, tasks
+from rulerlib import checkpoints, fields, languages, models, synthetic, tasks
 from rulerlib.errors import dictionary, is_text, one_of, require
-from rulerlib.given import Given
 from rulerlib.prompts import Decoding, PromptFormat
 from rulerlib.sequential import THRESHOLD
+from rulerlib.store import questions
 from rulerlib.texts import read_texts
 
 
@@ -159,7 +159,7 @@ class Parameters:
         allowed_values = "left out, because none of the tasks reads texts as it is set"
         require(read, "texts", self.texts, allowed_values)
         if self.given:
-            set_(self, "language", given.language(self.data, self.given))
+            set_(self, "language", questions.language(self.data, self.given))
             set_(self, "length", max(length for _, length in self.given))
 
     def _checked_study(self) -> tuple[Mapping[str, Any], ...]:
@@ -217,9 +217,9 @@ class Parameters:
         return None if self.texts is None else read_texts(self.texts, self.clean_texts)
 
     @cached_property
-    def given(self) -> Given:
+    def given(self) -> questions.Given:
         """The files of ``data``, by task and length; empty where questions are made here."""
-        return {} if self.data is None else given.find(self.data, self.tasks)
+        return {} if self.data is None else questions.find(self.data, self.tasks)
 
 
 def halves(length: int, num_lengths: int) -> tuple[int, ...]:

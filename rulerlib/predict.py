@@ -165,13 +165,11 @@ def predict(
         "dataset": {name: about[name] for name in sorted(about) if name not in GROWING},
         **({} if cell is None else {"cell": dict(cell)}),
         **({} if plan is None else {PLAN: dict(plan)}),
+        **({} if sentence_repeats is None else {"sentence_repeats": sentence_repeats}),
     }
     progress = progress or Progress(0, questions.parent.name, quiet=True)
     repeats = decoding.samples
     done = Answers(path, settings, survey.asked, repeats)
-    if sentence_repeats is not None and not done.places:
-        # Not in what answers that were begun are held against: not all of these say it.
-        done.settings = {**settings, "sentence_repeats": sentence_repeats}
     total = len(survey.order) * repeats
     if done.hold(total):
         progress.advance(weight * total, measured=False)

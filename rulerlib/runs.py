@@ -17,7 +17,7 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, Self
 
-from rulerlib import checkpoints, given, metering, models, samples, sequential, tasks
+from rulerlib import checkpoints, metering, models, samples, sequential, tasks
 from rulerlib import predict as prediction
 from rulerlib.dataset import Dataset
 from rulerlib.errors import ParameterError, require
@@ -196,8 +196,8 @@ class Run(Parameters):
     def _given_cell(self, task: str, length: int) -> Cell:
         # What a file calls its length may have been counted by another tokenizer.
         return replace(
-            self._usual_cell, task=task, length=length,
-            texts=given.source(self.given[task, length]), allow_truncation=self.allow_truncation,
+            self._usual_cell, task=task, length=length, allow_truncation=self.allow_truncation,
+            texts=questions.source(self.given[task, length]),
         )  # fmt: skip
 
     @cached_property
@@ -291,7 +291,7 @@ class Run(Parameters):
     def count(self, cell: Cell) -> int:
         """Return how many samples of a cell are asked."""
         most = self._most(cell)
-        return min(most, given.count(self.questions(cell))) if self._is_given(cell) else most
+        return min(most, questions.count(self.questions(cell))) if self._is_given(cell) else most
 
     def _room(self, cell: Cell) -> int:
         """Return the tokens to generate, those for thinking not among them."""
@@ -434,9 +434,8 @@ class Run(Parameters):
         if "cell" in (before := answers.read_settings(path)):
             wanted = {"cell": cell.settings()}
             questions.compare(path.parent, {"cell": before["cell"]}, wanted)
-        predictions, repeated = answers.evidence(path, self._most(cell))
-        settings = {**cell.settings(), "name": cell.name, "label": cell.label, **more}
-        settings |= {**answers.planned(path), **repeated}
+        predictions, counts = answers.evidence(path, self._most(cell))
+        settings = {**cell.settings(), "name": cell.name, "label": cell.label, **more, **counts}
         for record in predictions:
             yield settings, record
 

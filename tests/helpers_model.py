@@ -23,14 +23,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from helpers_store import die_at
+from helpers_store import die_at, write_records
 
 from rulerlib import languages, tokens
 from rulerlib.models import Generation, Request, in_order
 from rulerlib.predict import predict
 from rulerlib.prompts import Decoding
 from rulerlib.samples import Sample
-from rulerlib.store import files
 from rulerlib.texts import sentences
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -285,7 +284,7 @@ def some_samples(count: int, size: int = 200) -> list[Sample]:
 def write_dataset(folder: Path, records: Sequence[Sample], **changed: Any) -> Path:
     """Write questions as `rulerlib.store.questions` does, with metadata that prediction reads."""
     path = folder / "validation.jsonl"
-    files.write(path, records)
+    write_records(path, records)
     about = {
         "task": "niah_single_2", "language": "da", "length": 4096, "seed": 42, "chat": False,
         "tokenizer_fingerprint": tokens.Words().fingerprint, "tokens_to_generate": 16,

@@ -7,13 +7,13 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from rulerlib.samples import Sample
+from rulerlib.samples import Record, Sample
 from rulerlib.store import answers, files, questions
 
 STEPS = ("open", "os.truncate", "os.rename", "os.remove", "os.chmod", "os.mkdir", "sample")
@@ -93,6 +93,12 @@ def writing(dataset: Given, folder: Path, step: int = 0, ready: Any = None) -> N
     if ready is not None:
         ready.set()
     questions.write(dataset, folder)
+
+
+def write_records(path: Path, records: Iterable[Record]) -> None:
+    """Write a JSONL file in one step."""
+    with files.replacing(path) as file:
+        file.writelines(record.to_line().decode() for record in records)
 
 
 def unhashed(

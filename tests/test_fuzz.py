@@ -29,7 +29,7 @@ import tokenizers
 import yaml
 
 from conftest import tries
-from rulerlib import analysis, checkpoints, given, languages, show, sources, tasks, tokens
+from rulerlib import analysis, checkpoints, languages, show, sources, tasks, tokens
 from rulerlib.analysis.report import Report
 from rulerlib.dataset import Dataset
 from rulerlib.parameters import Parameters
@@ -303,8 +303,8 @@ def ask(path: Path) -> None:
 
 
 def find(path: Path) -> None:
-    files = given.find(str(path), [path.parent.name])
-    _ = given.language(str(path), files), [given.count(each) for each in files.values()]
+    files = questions.find(str(path), [path.parent.name])
+    _ = questions.language(str(path), files), [questions.count(each) for each in files.values()]
 
 
 def rewrite(path: Path) -> None:

@@ -11,12 +11,12 @@ import sys
 import pytest
 from helpers_kernel import forked
 from helpers_model import ROOT, bare_environment, papermill, tiny_model, tree
+from helpers_store import write_records
 
 from book import execute
 from book.tables import NONE_YET
 from rulerlib.fields import HOME
 from rulerlib.samples import Prediction
-from rulerlib.store import files
 
 pytest.importorskip("papermill")
 pytest.importorskip("ipykernel")
@@ -237,7 +237,7 @@ def runs_of(folder, models):
                         Prediction(index, "a 1234567 b 7654321 <b>c</b>", ["1234567"],
                                    f"<script>{said}", {"depths": [8 * index]})
                     )  # fmt: skip
-                files.write(path, records)
+                write_records(path, records)
 
 
 def executed(path, shown, cwd=ROOT, **parameters):

@@ -6,6 +6,7 @@ import json
 import shutil
 
 import pytest
+from helpers_store import write_records
 
 from rulerlib import analysis, intervals, plots, samples, show
 from rulerlib.analysis import labels
@@ -15,7 +16,6 @@ from rulerlib.fields import HOME
 from rulerlib.prompts import Decoding, PromptFormat
 from rulerlib.samples import Prediction
 from rulerlib.scoring import LIST
-from rulerlib.store import files
 from rulerlib.store.answers import settings_path
 from rulerlib.store.cell import Cell
 
@@ -33,7 +33,7 @@ def write(path, right, **settings):
         )
         for index, hit in enumerate(right)
     ]  # fmt: skip
-    files.write(path, records)
+    write_records(path, records)
     if settings:
         settings_path(path).write_text(json.dumps(settings), encoding="utf-8")
     return path
@@ -341,7 +341,7 @@ def test_the_overview_counts_what_went_wrong(folder):
     records[0].others["cut_off"] = "thinking"
     records[1].truncation = 400
     records[2].others["finished"] = False
-    files.write(path, records)
+    write_records(path, records)
     table = analysis.overview(Report(runs=str(folder)).scores)
     table = table.set_index(["model", "language", "length"])
     row = table.loc[("a", "da", 512)]

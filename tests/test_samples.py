@@ -6,6 +6,7 @@ import json
 from dataclasses import replace
 
 import pytest
+from helpers_store import write_records
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -13,7 +14,6 @@ from rulerlib import samples
 from rulerlib.errors import DataError
 from rulerlib.parts import ROLES, Part, Parts
 from rulerlib.samples import Prediction, Sample
-from rulerlib.store import files
 
 text = st.text(max_size=40)
 made_parts = st.lists(
@@ -66,7 +66,7 @@ FIVE = [Sample(index=i, input=f"Blåbærgrød {i}\n", outputs=[str(i)]) for i in
 def five(tmp_path):
     """A file of five samples."""
     path = tmp_path / "validation.jsonl"
-    files.write(path, FIVE)
+    write_records(path, FIVE)
     return path
 
 
@@ -85,7 +85,7 @@ def test_records_come_back_as_they_were_written(records, kind, tmp_path_factory)
     @settings(max_examples=30)
     @given(st.lists(records, max_size=4))
     def hold(written):
-        files.write(path, written)
+        write_records(path, written)
         assert list(samples.read(path, kind)) == written
         placed = list(samples.read_placed(path, kind, unfinished=True))
         assert [record for record, _ in placed] == written

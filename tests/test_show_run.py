@@ -6,6 +6,7 @@ import itertools
 import re
 
 import pytest
+from helpers_store import write_records
 
 from conftest import shared
 from rulerlib import fields, show_run
@@ -13,7 +14,7 @@ from rulerlib.dataset import Dataset
 from rulerlib.prompts import Decoding
 from rulerlib.runs import Run
 from rulerlib.samples import Prediction
-from rulerlib.store import files, questions
+from rulerlib.store import questions
 
 pytest.importorskip("pandas")
 pytest.importorskip("tokenizers")
@@ -138,7 +139,7 @@ def test_an_analysis_counts_answers_once(tmp_path):
     for model in ("<b>a", "b"):
         for length in (512, 1024):
             path = tmp_path / "runs" / model / "da" / str(length) / "pred" / "vt.jsonl"
-            files.write(path, [Prediction(index, "", ["A"], "A") for index in range(7)])
+            write_records(path, [Prediction(index, "", ["A"], "A") for index in range(7)])
     shown = show_run.analysis(Report(runs=str(tmp_path / "runs"), threshold=60))
     first, second = shown.text.splitlines()
     assert (

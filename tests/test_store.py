@@ -12,6 +12,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from helpers_store import write_records
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -168,13 +169,6 @@ def test_cells_that_differ_in_any_field_differ_in_place(one, other, draw):
             assert not set(places(first)) & set(places(second))
 
 
-@settings(max_examples=300)
-@given(st.sampled_from(["knobs", "options"]), st.sampled_from(["depth", "seed", "a"]), data, data)
-def test_values_that_differ_differ_in_place(field, name, one, other):
-    first, second = (dataclasses.replace(BASE, **{field: {name: value}}) for value in (one, other))
-    assert (first == second) == (places(first) == places(second))
-
-
 def test_knobs_are_handed_on_as_they_are_and_equal_ones_are_one():
     knobs = {"alpha": 2.0, "pair": (1, 2)}
     cell = dataclasses.replace(BASE, knobs=knobs)
@@ -188,18 +182,6 @@ def test_knobs_are_handed_on_as_they_are_and_equal_ones_are_one():
     assert (same.label, hash(same)) == (cell.label, hash(cell))
     for value in ("2", True, 2.5):
         assert cell != dataclasses.replace(cell, knobs={**knobs, "alpha": value})
-
-
-def test_long_names_are_cut_and_told_apart():
-    cells = [
-        dataclasses.replace(BASE, knobs={f"a_rather_long_knob_{i}": 10**9 for i in range(last)})
-        for last in (8, 9)
-    ]
-    for cell in cells:
-        assert re.fullmatch(r"niah_single_2\+a_rather.*#[0-9a-f]{8}", cell.label)
-        # The same task has the same label at every length.
-        assert dataclasses.replace(cell, length=1).label == cell.label
-    assert len({cell.label for cell in cells}) == 2
 
 
 def test_settings_are_plain_data():
@@ -252,7 +234,7 @@ FIVE = [Sample(index=i, input=f"Blåbærgrød {i}\n", outputs=[str(i)]) for i in
 def five(tmp_path):
     """A file of five samples."""
     path = tmp_path / "validation.jsonl"
-    files.write(path, FIVE)
+    write_records(path, FIVE)
     return path
 
 
@@ -267,39 +249,16 @@ def test_an_error_while_writing_leaves_the_old_file(five, monkeypatch):
         raise OSError(28, "No space left on device")
 
     with pytest.raises(RuntimeError, match="no more"):
-        files.write(five, broken())
+        write_records(five, broken())
     with monkeypatch.context() as patched:
         # A disk that is full at the end.
         patched.setattr(os, "fsync", full)
         with pytest.raises(ParameterError, match=r"can be written \(No space left on device\)\.$"):
-            files.write(five, FIVE * 2)
+            write_records(five, FIVE * 2)
     with pytest.raises(ParameterError, match=r"^output is '.*', but must be a file that can be"):
         files.write_object(five / "folder" / "x.json", {})
     assert five.read_bytes() == before
     assert os.listdir(five.parent) == [five.name], "no temporary file is left"
-
-
-def test_what_a_killed_process_left_can_be_removed(five):
-    left = five.parent / f".{five.name}.0a1b{files.UNFINISHED}"
-    left.write_text("{")
-    assert files.leftovers(five) == [left]
-    files.remove_leftovers(five, five.parent / "nowhere" / "x.json")
-    assert os.listdir(five.parent) == [five.name]
-
-
-def test_a_result_may_be_read_by_others(five):
-    if os.name == "nt":
-        pytest.skip("Windows has no umask")
-    umask = os.umask(0)
-    os.umask(umask)
-    assert five.stat().st_mode & 0o777 == 0o666 & ~umask
-
-
-def test_an_object_is_written_for_people_to_read(tmp_path):
-    files.write_object(tmp_path / "folder" / "x.json", {"sted": "Ærø", "depth": None})
-    assert (tmp_path / "folder" / "x.json").read_text("utf-8") == (
-        '{\n  "sted": "Ærø",\n  "depth": null\n}\n'
-    )
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import pytest
 from helpers_model import PROCESSES, Flock, Knowing, some_samples, write_dataset
-from helpers_store import watched_syncs
+from helpers_store import watched_syncs, write_records
 
 from rulerlib.dataset import Dataset
 from rulerlib.errors import BusyError, DataError, RunMismatchError
@@ -49,16 +49,6 @@ def filled(path, indices, settings=None):
 # --- Adding, and resuming --------------------------------------------------------------------
 
 
-def test_each_answer_has_its_place(path):
-    answers = filled(path, [2, 0])
-    data = path.read_bytes()
-    assert [(index, 0) in answers for index in range(3)] == [True, False, True]
-    for index, (start, end) in answers.places.items():
-        assert json.loads(data[start:end])["index"] == index
-    assert Answers(path, {"dtype": "float32"}, ASKED).places == answers.places
-    assert read_settings(path) == {"dtype": "float32", "num_answers": 0}
-
-
 def test_answers_are_put_in_order(path):
     answers = filled(path, [2, 0, 1])
     answers.put_in_order()
@@ -66,6 +56,22 @@ def test_answers_are_put_in_order(path):
     before = path.stat().st_mtime_ns
     Answers(path, {"dtype": "float32"}, ASKED).put_in_order()
     assert path.stat().st_mtime_ns == before
+
+
+def test_what_another_process_wrote_in_between_is_there(path):
+    answers = Answers(path, {"dtype": "float32"}, ASKED)
+    filled(path, [0])
+    with answers.writing():
+        assert (0, 0) in answers
+
+
+def test_answers_are_finished_when_the_run_came_to_its_end(path):
+    answers = filled(path, [0, 1])
+    assert not Answers(path, {"dtype": "float32"}, ASKED).hold(2)
+    answers.put_in_order()
+    finished = Answers(path, {"dtype": "float32"}, ASKED)
+    assert finished.hold(2)
+    assert not finished.hold(3)
 
 
 @pytest.mark.parametrize("cut", [1, 2, 20])
@@ -103,7 +109,7 @@ def test_other_settings_are_refused(path):
     )
     # Neither a run without a cell nor one that was made before there were cells is another one.
     Answers(path, {"dtype": "float32"}, ASKED)
-    files.write(path, [answer(0)])
+    write_records(path, [answer(0)])
     files.write_object(settings_path(path), {"dtype": "float32"})
     Answers(path, {"dtype": "float32", "cell": cell}, ASKED)
 
@@ -111,21 +117,9 @@ def test_other_settings_are_refused(path):
 # --- Reading ---------------------------------------------------------------------------------
 
 
-def test_predictions_are_read_by_index(path):
-    filled(path, [2, 0, 1])
-    assert list(map(plain, read_predictions(path))) == [answer(index) for index in range(3)]
-    assert list(map(plain, read_predictions(path, 2))) == [answer(0), answer(1)]
-
-
-def test_a_file_that_is_being_written_is_read(path):
-    filled(path, [0, 1])
-    path.write_bytes(path.read_bytes()[:-3])
-    assert list(map(plain, read_predictions(path))) == [answer(0)]
-
-
 def test_a_file_of_others_is_whole(path):
     """Nobody writes it line by line, so that nothing of it is left out unsaid."""
-    files.write(path, [answer(0), answer(1)])
+    write_records(path, [answer(0), answer(1)])
     assert read_settings(path) == {}
     whole = path.read_bytes()
     path.write_bytes(whole[:-1])
@@ -146,7 +140,7 @@ def test_a_sample_that_stands_there_twice_is_refused(path):
 
 def test_two_samples_of_nvidia_s_may_have_the_same_index(path):
     """Theirs is the place of the answer in the prompt."""
-    files.write(path, [Prediction(812, "a", ["1"], "1"), Prediction(812, "b", ["2"], "2")])
+    write_records(path, [Prediction(812, "a", ["1"], "1"), Prediction(812, "b", ["2"], "2")])
     assert [record.input for record in read_predictions(path)] == ["a", "b"]
 
 

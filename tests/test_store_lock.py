@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import contextlib
-import datetime
 import errno
 import json
 import os
-import platform
 import re
 import subprocess
 import sys
@@ -51,27 +49,6 @@ def held_elsewhere(beside, said):
         assert process.stdout.readline() == "held\n"
         yield process
         process.stdin.close()
-
-
-def test_the_holder_says_who_it_is(path, beside):
-    before = datetime.datetime.now(datetime.UTC).replace(microsecond=0)
-    with alone(path):
-        about = json.loads(beside.read_bytes())
-        assert about["process"] == os.getpid()
-        assert about["host"] == platform.node()
-        since = datetime.datetime.strptime(about["since"], "%Y-%m-%d %H:%M:%S UTC")
-        assert before <= since.replace(tzinfo=datetime.UTC) <= datetime.datetime.now(datetime.UTC)
-    assert list(path.parent.iterdir()) == []
-
-
-@pytest.mark.parametrize(("mask", "mode"), [(0, 0o666), (0o022, 0o644), (0o077, 0o600)])
-def test_others_may_lock_it_as_far_as_the_user_lets_them(path, beside, mask, mode):
-    before = os.umask(mask)
-    try:
-        with alone(path):
-            assert beside.stat().st_mode & 0o777 == mode
-    finally:
-        os.umask(before)
 
 
 def test_the_same_process_is_told_and_the_first_holder_goes_on(path, beside):
@@ -177,17 +154,6 @@ def test_a_system_without_locks_is_named(path, beside, error, reason, monkeypatc
     assert not beside.exists()
     assert str(warned[0].message).endswith("see to it that no other process writes it.")
     assert warned[0].filename == __file__
-
-
-@pytest.mark.parametrize("number", [errno.EACCES, errno.EAGAIN])
-def test_either_way_of_saying_that_it_is_taken(path, number, monkeypatch):
-    def refused(*_):
-        raise OSError(number, "taken")
-
-    monkeypatch.setattr(fcntl, "lockf", refused)
-    monkeypatch.setattr(lock, "_holder", lambda _: "somebody")
-    with pytest.raises(BusyError, match="is being written by somebody"), alone(path):
-        pass
 
 
 def test_a_folder_that_cannot_be_made_is_named(tmp_path):

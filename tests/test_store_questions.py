@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import itertools
+import json
 import os
 import signal
 import time
@@ -71,16 +72,11 @@ def test_more_samples_extend_the_file(tmp_path):
     [
         ({"seed": 43}, "seed = 42, and now seed = 43"),
         ({"knobs": {"depth": 50}}, "knobs.depth = 0, and now knobs.depth = 50"),
-        ({"queries_per_context": 4}, "queries_per_context = 1"),
-        ({"system_prompt": "Be brief."}, "system_prompt = None, and now system_prompt = 'Be"),
     ],
 )
-@pytest.mark.parametrize("turned", [False, True])
-def test_other_settings_are_refused_by_name(tmp_path, changed, named, turned):
+def test_other_settings_are_refused_by_name(tmp_path, changed, named):
     knobs = {"knobs": {"depth": 0}}
     first, second = Given(some_samples(2), **knobs), Given(some_samples(2), **{**knobs, **changed})
-    if turned:
-        first, second, named = second, first, named.split(" = ")[0]
     before = bytes_of(tmp_path, first, "data")
     with pytest.raises(RunMismatchError) as error:
         questions.write(second, tmp_path / "data")
@@ -102,15 +98,12 @@ def test_a_file_of_another_tool_is_left_alone(tmp_path):
 # --- Damage ----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("cut", [1, 5, 300])
-def test_a_file_that_was_cut_is_named(tmp_path, cut):
-    path = questions.write(Given(some_samples(5)), tmp_path)
-    path.write_bytes(path.read_bytes()[:-cut])
-    with pytest.raises(DataError, match=r"damaged \(\d lines, but metadata.json says 5 samples\)"):
-        questions.write(Given(some_samples(5)), tmp_path)
+ABOUT = '{"task": "niah_single_2", "seed": 42, "length": 4096, "num_samples": '
 
 
-@pytest.mark.parametrize("text", ["{", "[]", "\n", "[" * 10**5])
+@pytest.mark.parametrize(
+    "text", ["{", "[]", "\n", "[" * 10**5, ABOUT + '"5"}', ABOUT + "-1}", ABOUT + "true}"]
+)
 def test_damaged_metadata_is_named(tmp_path, text):
     questions.write(Given(some_samples(5)), tmp_path)
     (tmp_path / "metadata.json").write_text(text)
@@ -138,15 +131,17 @@ def test_questions_that_take_time_to_make_outlive_a_power_cut(tmp_path, small, m
     assert synced() == ([] if small else ["metadata.json", "", "validation.jsonl", ""])
 
 
-@pytest.mark.parametrize("place", [5, 500])
-def test_a_single_changed_byte_is_noticed(tmp_path, place):
+def test_a_changed_byte_and_a_line_that_is_missing_are_noticed(tmp_path):
     path = questions.write(Given(some_samples(5)), tmp_path)
-    data = bytearray(path.read_bytes())
-    data[place] ^= 1
-    path.write_bytes(data)
-    for count in (5, 3, 9):
-        with pytest.raises(DataError, match=r"damaged \(its bytes are not those that metadata"):
-            questions.write(Given(some_samples(9)), tmp_path, count)
+    whole = path.read_bytes()
+    for damaged, reason in (
+        (bytes([whole[0] ^ 1]) + whole[1:], "its bytes are not those that metadata"),
+        (whole[:-5], "4 lines, but metadata.json says 5 samples"),
+    ):
+        path.write_bytes(damaged)
+        for count in (5, 3, 9):
+            with pytest.raises(DataError, match=rf"damaged \({reason}"):
+                questions.write(Given(some_samples(9)), tmp_path, count)
 
 
 def test_a_folder_of_before_there_was_a_digest_is_reused(tmp_path):
@@ -168,16 +163,6 @@ def test_a_file_of_which_nothing_is_said_is_made_anew(tmp_path, stated, count):
     assert tree(tmp_path) == whole
 
 
-@pytest.mark.parametrize("stated", ["5", -1, True])
-def test_a_number_of_samples_that_is_none_is_named(tmp_path, stated):
-    path = questions.write(Given(some_samples(5)), tmp_path)
-    about = tmp_path / "metadata.json"
-    files.write_object(about, {**questions.metadata(path), "num_samples": stated})
-    with pytest.raises(DataError) as error:
-        questions.write(Given(some_samples(5)), tmp_path)
-    assert str(error.value) == f"{about}: damaged (num_samples is {stated!r})."
-
-
 @pytest.mark.parametrize("name", ["metadata.json", "validation.jsonl"])
 def test_a_pipe_is_not_waited_for(tmp_path, name):
     questions.write(Given(some_samples(5)), tmp_path)
@@ -185,14 +170,6 @@ def test_a_pipe_is_not_waited_for(tmp_path, name):
     os.mkfifo(tmp_path / name)
     with within(20), pytest.raises(DataError, match="a pipe or a device"):
         questions.write(Given(some_samples(5)), tmp_path)
-
-
-def test_what_a_killed_writer_left_goes_with_the_next(tmp_path):
-    for count in (2, 5):
-        for name in NAMES:
-            (tmp_path / f".{name}.0f.unfinished").write_text("{")
-        questions.write(Given(some_samples(5)), tmp_path, count)
-        assert sorted(tree(tmp_path)) == [*NAMES]
 
 
 def test_what_the_disk_cannot_hold_is_refused_before_anything_is_written(tmp_path):
@@ -306,3 +283,67 @@ def test_the_size_on_disk_is_judged_by_the_first_sample():
     first, second = (Sample(index, "ø" * 100, ["1"]) for index in range(2))
     assert questions.size(Costly([first, second]), 7) == 7 * len(first.to_line())
     assert questions.size(Given([]), 5) == 0
+
+
+# --- Files that are there already ---------------------------------------------------------------
+
+
+def put(path, *samples):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    lines = [{"input": "a", "outputs": ["b"], "index": 0, **sample} for sample in samples]
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+    return path
+
+
+@pytest.mark.parametrize(
+    ("folder", "length"),
+    [
+        ("synthetic/4096/data", 4096),
+        ("2024/data", 2024),
+        # A folder with a smaller number is no length.
+        ("17/data", 900),
+        ("mine", 900),
+    ],
+)
+def test_the_length_is_that_of_the_folder_or_of_the_longest_sample(tmp_path, folder, length):
+    path = put(tmp_path / folder / "vt" / "validation.jsonl", {"length": 900}, {"length": 3})
+    top = tmp_path / folder.split("/")[0]
+    assert questions.find(str(top), ["vt", "qa_1"]) == {("vt", length): path}
+    assert questions.find(str(path), ["vt"]) == {("vt", length): path}
+
+
+def test_folders_of_other_knobs_count_where_they_are_asked_for(tmp_path):
+    path = put(tmp_path / "512" / "vt+num_hops=2" / "validation.jsonl", {})
+    assert questions.find(str(tmp_path), ["vt"], knobs=True) == {("vt", 512): path}
+    with pytest.raises(ParameterError, match="folder with such files"):
+        questions.find(str(tmp_path), ["vt"])
+
+
+def test_two_files_of_one_task_and_length_are_refused(tmp_path):
+    for name in ("one", "other"):
+        put(tmp_path / name / "512" / "vt" / "validation.jsonl", {})
+    with pytest.raises(ParameterError, match="one file of vt at length 512"):
+        questions.find(str(tmp_path), ["vt"])
+
+
+@pytest.mark.parametrize("data", ["", " ", "nowhere", 5, None, "a\0b", "x" * 5000, "\ud800"])
+def test_data_that_is_not_there_is_named(data):
+    with pytest.raises(ParameterError, match=r"data is .*validation\.jsonl"):
+        questions.find(data, ["vt"])
+
+
+def test_the_language_is_the_one_that_the_samples_name(tmp_path):
+    first = put(tmp_path / "1" / "vt" / "validation.jsonl", {"language": "da"})
+    other = put(tmp_path / "2" / "vt" / "validation.jsonl", {})
+    assert questions.language("x", {("vt", 1): first}) == "da"
+    assert questions.language("x", {("vt", 2): other}) == "en"
+    with pytest.raises(ParameterError, match="one language"):
+        questions.language("x", {("vt", 1): first, ("vt", 2): other})
+
+
+def test_a_file_is_known_by_its_bytes_wherever_it_stands(tmp_path):
+    first = put(tmp_path / "a" / "vt" / "validation.jsonl", {}, {})
+    same = put(tmp_path / "b" / "vt" / "validation.jsonl", {}, {})
+    other = put(tmp_path / "c" / "vt" / "validation.jsonl", {})
+    assert questions.source(first) == questions.source(same) != questions.source(other)
+    assert [questions.count(path) for path in (first, other)] == [2, 1]

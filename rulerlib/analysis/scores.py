@@ -102,8 +102,8 @@ def read_predictions(
         require(set(lengths) <= {*measured}, "lengths", [*lengths], among)
         runs = [run for run in runs if run[1]["length"] in lengths]
     for path, about in runs:
-        predictions, repeated = answers.evidence(path)
-        about = {**about, **repeated}
+        predictions, counts = answers.evidence(path)
+        about = {**about, **counts}
         for prediction in predictions:
             yield about, prediction
 
@@ -187,7 +187,7 @@ def _about(path: Path) -> dict[str, Any]:
         reason = "it does not say which model, language, task and length these are"
         raise DataError(f"{answers.settings_path(path)}: damaged ({reason}).")
     if cell:
-        return {**cell, **answers.planned(path)}
+        return cell
     # A run of NVIDIA's scripts, or of an edition whose settings had no cell.
     *_, model, language, folder, _, _ = path.parts
     if not folder.isdecimal():

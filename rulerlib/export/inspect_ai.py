@@ -26,14 +26,14 @@ from dataclasses import dataclass, fields, replace
 from itertools import islice
 from typing import Any
 
-from rulerlib import given, samples, tasks, tokens
+from rulerlib import samples, tasks, tokens
 from rulerlib.dataset import Dataset
 from rulerlib.errors import ParameterError, one_of, require
 from rulerlib.models import Request
 from rulerlib.models.cutting import cut_answer
 from rulerlib.prompts import Frame, PromptFormat, split_thinking
 from rulerlib.samples import Sample
-from rulerlib.store.questions import metadata
+from rulerlib.store import questions
 from rulerlib.tasks import Task
 
 LOCAL = "hf"
@@ -84,8 +84,8 @@ class AskedParameters:
     texts
         The user's own text, a file or a folder, for the tasks that read texts.
     data
-        Questions that exist, see `rulerlib.given.find`, in the place of new ones; their language,
-        lengths and knobs are those of the files.
+        Questions that exist, see `rulerlib.store.questions.find`, in the place of new ones; their
+        language, lengths and knobs are those of the files.
     """
 
     task: str | Sequence[str] = "all"
@@ -172,7 +172,7 @@ def pose(
     ParameterError
         If a parameter is unknown (names the nearest) or cannot work.
     DataError, MissingExtraError
-        As `rulerlib.dataset.Dataset` and `rulerlib.given.find`.
+        As `rulerlib.dataset.Dataset` and `rulerlib.store.questions.find`.
     """
     for name in given_parameters:
         one_of("the parameter name", name, parameters(family))
@@ -188,12 +188,12 @@ def pose(
     seen = Counter[str]()
     records = []
     parts = _given(chosen, rows) if chosen.data else _made(chosen, rows, knobs, feed)
-    for length, questions, room, stop in parts:
+    for length, asked_samples, room, stop in parts:
         answering = {
             "max_tokens": room + chosen.thinking_tokens, "stop": [*stop],
             "chat": feed.chat, "thinks": feed.thinks,
         }  # fmt: skip
-        for sample in questions:
+        for sample in asked_samples:
             name = sample.id or f"{sample.task}-{sample.index}"
             seen[name] += 1
             records.append({
@@ -242,20 +242,20 @@ def _made(
 
 def _given(chosen: AskedParameters, rows: Mapping[str, Task]) -> Iterator[Questions]:
     """Yield the questions of files."""
-    files = given.find(chosen.data, [*rows], knobs=True)
-    language = given.language(chosen.data, files)
+    files = questions.find(chosen.data, [*rows], knobs=True)
+    language = questions.language(chosen.data, files)
     for (name, length), path in files.items():
-        about = metadata(path)
+        about = questions.metadata(path)
         row = replace(rows[name], knobs=tasks.resolve(name, **about.get("knobs", {})).knobs)
         row.check_judged_by_name()
         room = chosen.tokens_to_generate or about.get("tokens_to_generate")
         read = islice(samples.read(path, Sample), chosen.num_samples)
         # Neither of these is in files of NVIDIA's scripts, nor is their index one.
-        questions = [
+        renamed = [
             replace(sample, index=index, task=name, language=language)
             for index, sample in enumerate(read)
         ]
-        yield length, questions, room or row.tokens_to_generate, about.get("stop", row.stop)
+        yield length, renamed, room or row.tokens_to_generate, about.get("stop", row.stop)
 
 
 def _about(sample: Sample, length: int | None) -> dict[str, Any]:

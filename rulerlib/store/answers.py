@@ -80,9 +80,8 @@ class Answers:
         self, path: Path, settings: Mapping[str, Any], hashes: Sequence[int], repeats: int = 1
     ) -> None:
         self.path, self.settings, self.hashes, self.repeats = path, settings, hashes, repeats
-        self.beside = settings_path(path)
-        self._key = _key(settings)
-        self.places = self._standing()
+        self._beside = settings_path(path)
+        self._read()
 
     def __contains__(self, answer: tuple[int, int]) -> bool:
         """Return whether an answer is there, by its question's index and its number from 0."""
@@ -91,34 +90,27 @@ class Answers:
     def hold(self, total: int) -> bool:
         """Return whether a run has left the first ``total`` answers in order, at its end."""
         # Settings from before the answers were counted do not say it.
-        left = read_settings(self.path).get(COUNT, total)
-        whole = not isinstance(left, int) or left >= total
-        return whole and list(self.places)[:total] == list(range(total))
+        left: int = self._recorded.get(COUNT, total)
+        return left >= total and list(self.places)[:total] == list(range(total))
 
     def _number(self, index: int, repeat: int) -> int:
         return index * self.repeats + repeat
 
-    def _standing(self) -> dict[int, tuple[int, int]]:
-        """Return `places`, after all that stands there was checked."""
-        lines = [
-            (record.index, record.repeat, question(record), place)
-            for record, place in (_placed(self.path, True) if self.path.exists() else ())
-        ]
-        # A power cut may take settings that have no answers to explain yet.
-        if lines:
-            before = read_settings(self.path)
-            # Not every run is one of a cell, and not every one says what a server does by itself,
-            # nor does every server.
-            unsaid = {"cell", "defaults"} - before.keys()
-            if "unknown" in (before.get("defaults"), self.settings.get("defaults")):
-                unsaid.add("defaults")
-            ignored = (*_ASIDE, *unsaid)
-            questions.compare(self.path.parent, before, self.settings, ignored)
-        for number, (index, repeat, hashed, _) in enumerate(lines, 1):
+    def _read(self) -> None:
+        """Hold all answers in the file against settings and questions, and note their places."""
+        self.places: dict[int, tuple[int, int]] = {}
+        self._recorded: dict[str, Any] = {}
+        if not self.path.exists():
+            return
+        for line, (record, place) in enumerate(_checked(self.path, True), 1):
+            if line == 1:
+                self._recorded = read_settings(self.path)
+                questions.compare(self.path.parent, self._recorded, self.settings, _ASIDE)
+            index, repeat = record.index, record.repeat
             wanted = index in range(len(self.hashes)) and repeat < self.repeats
-            if not wanted or hashed != self.hashes[index]:
-                raise DataError(f"{self.path}, line {number}: not the answer to sample {index}.")
-        return {self._number(index, repeat): place for index, repeat, _, place in lines}
+            if not wanted or question(record) != self.hashes[index]:
+                raise DataError(f"{self.path}, line {line}: not the answer to sample {index}.")
+            self.places[self._number(index, repeat)] = place
 
     @contextlib.contextmanager
     def writing(self) -> Iterator[None]:
@@ -133,14 +125,14 @@ class Answers:
         """
         with alone(self.path) as killed:
             if killed:
-                files.remove_leftovers(self.path, self.beside)
-            self.places = self._standing()
-            if not self.places:
-                # It lasts from the first answer on; before that there is nothing to explain.
-                _write(self.beside, {**self.settings, COUNT: 0}, lasting=False)
-            else:
+                files.remove_leftovers(self.path, self._beside)
+            self._read()
+            if self.places:
                 self._note(PLAN, self.settings.get(PLAN))
-            self._key = _key(read_settings(self.path))
+            else:
+                self._recorded = {**self.settings, COUNT: 0}
+                # It lasts from the first answer on; before that there is nothing to explain.
+                _write(self._beside, self._recorded, lasting=False)
             size = max((end for _, end in self.places.values()), default=0)
             if self.path.exists() and self.path.stat().st_size > size:
                 os.truncate(self.path, size)
@@ -148,10 +140,10 @@ class Answers:
 
     def _note(self, name: str, value: Any) -> None:
         """Say beside the answers what no answer depends on; None: it is not said."""
-        before = read_settings(self.path)
-        if before.get(name) != value:
-            rest = {key: old for key, old in before.items() if key != name}
-            _write(self.beside, rest if value is None else {**rest, name: value})
+        if self._recorded.get(name) != value:
+            self._recorded.pop(name, None)
+            self._recorded |= {} if value is None else {name: value}
+            _write(self._beside, self._recorded)
 
     def append(self, record: Prediction) -> None:
         """Add an answer at the end of the file; it outlives a power cut.
@@ -161,7 +153,7 @@ class Answers:
         ParameterError
             If the disk is full.
         """
-        line = replace(record, others={**record.others, "settings": self._key}).to_line()
+        line = replace(record, others={**record.others, "settings": _key(self._recorded)}).to_line()
         try:
             with self.path.open("ab") as file:
                 start = file.tell()
@@ -169,7 +161,7 @@ class Answers:
                 file.flush()
                 os.fsync(file.fileno())
             if not self.places:
-                with self.beside.open("rb+") as settings:
+                with self._beside.open("rb+") as settings:
                     os.fsync(settings.fileno())
                 files.sync_folder(self.path.parent)
         except OSError as error:
@@ -210,6 +202,8 @@ def read_settings(path: str | Path) -> dict[str, Any]:
     stated = settings.pop(SEAL, None)
     if stated not in (None, _hash(settings)):
         raise DataError(f"{beside}: changed after it was written, because its hash is another.")
+    if not isinstance(settings.get(COUNT, 0), int):
+        raise DataError(f"{beside}: damaged ('{COUNT}' is {shortened(settings[COUNT])}).")
     cell = settings.get("cell")
     if isinstance(cell, dict) and cell.get("family"):
         # Whoever reads these answers can judge them as their family does.
@@ -231,32 +225,30 @@ def _key(settings: Mapping[str, Any]) -> str:
     return _hash(settings, (*_ASIDE, "batch_size"))
 
 
-def _placed(path: Path, unfinished: bool) -> Iterator[tuple[Prediction, tuple[int, int]]]:
+def _checked(path: Path, unfinished: bool) -> Iterator[tuple[Prediction, tuple[int, int]]]:
     """Yield each answer, and the bytes [start, end) of its line.
 
     Each must have been written with the settings beside the file, and stand there once.
     """
-    key: str | None = None
+    beside, key = settings_path(path), ""
     seen: set[tuple[int, int, int]] = set()
-    prompts: dict[int, int] | None = None
+    prompts: dict[int, int] = {}
     for number, (record, place) in enumerate(read_placed(path, Prediction, unfinished), 1):
-        if key is None:
-            # Not before: a power cut may take settings that have no answers to explain yet.
-            key, explained = _key(read_settings(path)), settings_path(path).exists()
+        # Not before: a power cut may take settings that have no answers to explain yet.
+        key = key or _key(read_settings(path))
         stated, reason = record.others.get("settings"), None
         # NVIDIA's scripts put something else into `index`, which may be the same for two samples.
         answer = (record.index, hash(record.input), record.repeat)
         if answer in seen:
             reason = f"sample {record.index} stands there twice"
         elif isinstance(stated, str):
-            if not explained:
-                beside = settings_path(path)
+            if not beside.exists():
                 raise DataError(f"{beside} is missing, so nobody can say how {path} was made.")
             if stated != key:
-                reason = f"written with other settings than those of {settings_path(path)}"
-        elif explained:
+                reason = f"written with other settings than those of {beside}"
+        elif beside.exists():
             # Written before answers named their settings: the questions of the cell are known.
-            prompts = _prompts(path) if prompts is None else prompts
+            prompts = prompts or _prompts(path)
             if prompts.get(record.index, question(record)) != question(record):
                 reason = f"not the answer to sample {record.index}"
         if reason:
@@ -271,25 +263,6 @@ def _prompts(path: Path) -> dict[int, int]:
     if not beside.exists() or not questions.metadata(beside):
         return {}
     return {sample.index: question(sample) for sample in read(beside, Sample)}
-
-
-def planned(path: str | Path) -> dict[str, int]:
-    """Return under ``planned`` how many samples a sequential plan would have asked at most.
-
-    Nothing where no such plan decides how many answers there are.
-
-    Raises
-    ------
-    DataError
-        If the settings are damaged.
-    """
-    plan = read_settings(path).get(PLAN)
-    if plan is None:
-        return {}
-    most = plan.get("planned") if isinstance(plan, Mapping) else None
-    if not isinstance(most, int) or not 0 < most <= LARGEST:
-        raise DataError(f"{settings_path(path)}: damaged ('{PLAN}' is {shortened(plan)}).")
-    return {"planned": most}
 
 
 def read_predictions(path: str | Path, num_samples: int | None = None) -> list[Prediction]:
@@ -307,12 +280,11 @@ def read_predictions(path: str | Path, num_samples: int | None = None) -> list[P
     """
     path = Path(path)
     # Only our own are written line by line; the files of others are whole.
-    predictions = [record for record, _ in _placed(path, settings_path(path).exists())]
+    predictions = [record for record, _ in _checked(path, settings_path(path).exists())]
     predictions.sort(key=attrgetter("index", "repeat"))
     repeats = 1 + max((record.repeat for record in predictions), default=0)
     there = {record.index * repeats + record.repeat for record in predictions}
-    left = read_settings(path).get(COUNT)
-    for number in range(left if isinstance(left, int) else 0):
+    for number in range(read_settings(path).get(COUNT, 0)):
         if number not in there:
             raise DataError(f"{path}: sample {number // repeats} is missing; finish the run first.")
     return predictions[: None if num_samples is None else num_samples * repeats]
@@ -335,25 +307,33 @@ def evidence(
     Returns
     -------
     tuple
-        The answers, and under ``asked_again`` how many were left out, where any were.
+        The answers, and under ``asked_again`` how many were left out, where any were; under
+        ``planned`` how many samples a sequential plan would have asked at most, where one decided
+        how many answers there are.
 
     Raises
     ------
     DataError
         As `read_predictions`.
     """
-    predictions = read_predictions(path, num_samples)
+    predictions, settings = read_predictions(path, num_samples), read_settings(path)
     first: dict[int, int] = {}
     different = [
         record
         for record in predictions
         if not record.input or first.setdefault(hash(record.input), record.index) == record.index
     ]
-    knobs = (read_settings(path).get("dataset") or {}).get("knobs") or {}
-    if knobs.get("source"):
+    if ((settings.get("dataset") or {}).get("knobs") or {}).get("source"):
         _cluster(different)
-    repeated = len(predictions) - len(different)
-    return different, {"asked_again": repeated} if repeated else {}
+    counts: dict[str, int] = {}
+    if (plan := settings.get(PLAN)) is not None:
+        most = plan.get("planned") if isinstance(plan, Mapping) else None
+        if not isinstance(most, int) or not 0 < most <= LARGEST:
+            raise DataError(f"{settings_path(path)}: damaged ('{PLAN}' is {shortened(plan)}).")
+        counts["planned"] = most
+    if len(different) < len(predictions):
+        counts["asked_again"] = len(predictions) - len(different)
+    return different, counts
 
 
 def _cluster(predictions: Sequence[Prediction]) -> None:

@@ -34,23 +34,6 @@ UNFINISHED = ".unfinished"
 """How the names of files end that `replacing` has not finished."""
 
 
-def write(path: str | Path, records: Iterable[Record]) -> str:
-    """Write a JSONL file in one step: it is either whole or not there.
-
-    Returns
-    -------
-    str
-        The SHA-256 hash of its bytes.
-
-    Raises
-    ------
-    ParameterError
-        If the folder cannot be written or the disk is full; what was there stays.
-    """
-    with replacing(path) as file:
-        return add(file, records)
-
-
 def add(file: Any, records: Iterable[Record]) -> str:
     """Write records to a file that `replacing` has opened, and return a hash of their lines."""
     digest = hashlib.sha256()

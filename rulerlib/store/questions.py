@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from rulerlib import paths
-from rulerlib.errors import DataError, RunMismatchError, shortened
+from rulerlib.errors import DataError, ParameterError, RunMismatchError, require, shortened
 from rulerlib.prompts import PromptFormat
-from rulerlib.samples import Sample, read_object
+from rulerlib.samples import Sample, read, read_object
 from rulerlib.store import files
 from rulerlib.store.cell import Cell
 from rulerlib.store.lock import alone
@@ -37,7 +37,17 @@ UNSAID: dict[str, Any] = {
 """The settings that a file need not state, with their defaults: where it does not, perhaps because
 it was written before there was a choice, it was made with these."""
 
+UNKNOWN = "unknown"
+"""What a server does by itself where nobody can say it; it contradicts nothing."""
+
+# The defaults of a cell, and of what stands beside answers: not every run is one of a cell, and not
+# every one says what a server does by itself.
 _CELL = Cell("model", "task", "da", 1).settings()
+_OPEN = {"cell": UNKNOWN, "defaults": UNKNOWN}
+
+
+Given = dict[tuple[str, int], Path]
+"""Files of questions by task and length, short lengths first."""
 
 
 class SampleSet(Protocol):
@@ -83,7 +93,7 @@ def write(dataset: SampleSet, folder: str | Path, num_samples: int | None = None
         return path
     samples = islice(dataset, count)
     first = [*islice(samples, 1)]
-    bytes_needed = _size(first, count)
+    bytes_needed = size(first, count)
     files.check_room(path.parent, bytes_needed, count)
     lasting = bytes_needed > SMALL
     with alone(path):
@@ -103,13 +113,9 @@ def write(dataset: SampleSet, folder: str | Path, num_samples: int | None = None
     return path
 
 
-def size(dataset: SampleSet, count: int) -> int:
+def size(samples: Iterable[Sample], count: int) -> int:
     """Return about how many bytes ``count`` questions take on disk, judged by the first."""
-    return _size(islice(dataset, 1), count)
-
-
-def _size(first: Iterable[Sample], count: int) -> int:
-    return count * max((len(sample.to_line()) for sample in first), default=0)
+    return count * max((len(sample.to_line()) for sample in islice(samples, 1)), default=0)
 
 
 def _stand(path: Path, wanted: Mapping[str, Any], count: int) -> bool:
@@ -184,7 +190,7 @@ def compare(
     was, now = _complete(was), _complete(now)
     for name, new in now.items():
         old = was.get(name)
-        if name in ignore or old == new:
+        if name in ignore or old == new or (name in _OPEN and UNKNOWN in (old, new)):
             continue
         # The innermost setting that differs: dataset.seed, not all of the dataset.
         while isinstance(old, Mapping) and isinstance(new, Mapping):
@@ -200,8 +206,89 @@ def compare(
 
 def _complete(settings: Mapping[str, Any]) -> dict[str, Any]:
     """Return settings with the defaults that they leave unsaid, those of the dataset as well."""
-    complete = {**UNSAID, **settings}
+    complete = {**UNSAID, **_OPEN, **settings}
     for name, defaults in (("dataset", UNSAID), ("cell", _CELL)):
         if isinstance(complete.get(name), Mapping):
             complete[name] = {**defaults, **complete[name]}
     return complete
+
+
+def find(data: Any, names: Sequence[str], knobs: bool = False) -> Given:
+    """Return the datasets of some tasks below a path.
+
+    The task is the name of a file's folder. The length, in tokens, is the name of the nearest
+    folder above that is a number, as in RULER's own tree. Where there is none, or a sample is
+    longer than it says, the length is that of the longest sample.
+
+    Parameters
+    ----------
+    data
+        A file ``<task>/validation.jsonl``, or a folder with such files somewhere below it.
+    names
+        The tasks; files of others are left out.
+    knobs
+        Whether tasks with other knobs count as well, whose folders say so (``vt+num_hops=2``).
+
+    Raises
+    ------
+    ParameterError
+        If there are none, or two of one task and length.
+    DataError
+        If a file is damaged.
+    """
+    wanted = (
+        "a file <task>/validation.jsonl, or a folder with such files, of at least one of the tasks"
+        f" {', '.join(names)}"
+    )
+    top = paths.named("data", data, wanted)
+    chosen: Given = {}
+    for path in [top] if top.is_file() else paths.within(top, "validation.jsonl"):
+        task = path.resolve().parent.name
+        task = task.partition("+")[0] if knobs else task
+        if task not in names:
+            continue
+        numbers = [part.name for part in path.resolve().parents if part.name.isdecimal()]
+        longest = max((sample.length for sample in read(path, Sample)), default=0)
+        length = int(numbers[0]) if numbers and int(numbers[0]) >= longest else longest
+        if (task, length) in chosen:
+            raise ParameterError(
+                "data", data, f"one file of {task} at length {length}, not also {path}"
+            )
+        chosen[task, length] = path
+    require(chosen, "data", data, wanted)
+    return dict(sorted(chosen.items(), key=lambda item: item[0][1]))
+
+
+def language(data: Any, files: Given) -> str:
+    """Return the language that the samples name; NVIDIA's name none and are English.
+
+    Raises
+    ------
+    ParameterError
+        If they name several.
+    DataError
+        If a file is damaged.
+    """
+    named = {
+        next(read(path, Sample), Sample(0, "", [])).language or "en" for path in files.values()
+    }
+    if len(named) > 1:
+        raise ParameterError("data", data, "files in one language")
+    return named.pop()
+
+
+def source(path: Path) -> str:
+    """Return a name for a file of questions that holds a hash of its bytes, not its place."""
+    with path.open("rb") as file:
+        return f"data-{hashlib.file_digest(file, 'sha256').hexdigest()[:8]}"
+
+
+def count(path: Path) -> int:
+    """Return the number of samples of a file.
+
+    Raises
+    ------
+    DataError
+        If the file cannot be read or is damaged.
+    """
+    return sum(1 for _ in read(path, Sample))

@@ -24,10 +24,11 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-from rulerlib import metrics, models, tokens
+from rulerlib import models, tokens
 from rulerlib.dataset import Dataset
 from rulerlib.errors import RulerError
 from rulerlib.intervals import clustered
+from rulerlib.metrics import matches
 from rulerlib.models import Generation, Model, Request
 
 COLUMNS = (
@@ -106,7 +107,7 @@ def measure(data: Dataset, options: argparse.Namespace, dtype: str) -> list[str]
             way.ask(requests[start : start + options.queries], options.length)
     anew, once = ways
     right = [
-        metrics.all_match(answer.text, sample.outputs)
+        matches.all_match(answer.text, sample.outputs)
         for answer, sample in zip(once.answers, samples, strict=True)
     ]
     interval = clustered(right, [sample.context_id for sample in samples])

@@ -22,10 +22,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from rulerlib import metrics
 from rulerlib.errors import one_of
 from rulerlib.metrics import FAULTS, MEASURES, OF_GOLDS
-from rulerlib.metrics.short_answers import Golds, spans_of
+from rulerlib.metrics.short_answers import Golds, answer_line, format_violation, spans_of, written
 
 Extract = Callable[[str, str], str | None]
 """A function that returns the answer in what a model wrote, given the code of the language.
@@ -154,7 +153,7 @@ class Scoring:
             ``no_answer_line``, whether the answer is not written as it was asked for;
             ``pred_len`` and ``gold_len``, the words of the answer and of the longest gold;
             ``overlong``, whether the first is larger; and ``format_violation``, in which ways it
-            is no bare short answer, see `rulerlib.metrics.format_violation`.
+            is no bare short answer, see `rulerlib.metrics.short_answers.format_violation`.
 
         Raises
         ------
@@ -162,13 +161,13 @@ class Scoring:
             If there is no such language.
         """
         answer, line = self._read(pred, language)
+        words = len(answer.split())
+        longest = max((len(written(gold).split()) for gold in golds), default=0)
         return {
             "no_answer_line": self.extract is not None and line is None,
-            "pred_len": metrics.pred_len(answer),
-            "gold_len": metrics.gold_len(golds),
-            "overlong": metrics.overlong(answer, golds),
-            "format_violation": metrics.format_violation(answer),
-        }
+            "pred_len": words, "gold_len": longest, "overlong": words > longest,
+            "format_violation": format_violation(answer),
+        }  # fmt: skip
 
     def answer(self, pred: str, language: str = "en") -> str:
         """Return the answer in what a model wrote, in `one_form`; all of it where there is none.
@@ -205,7 +204,7 @@ ANY = Scoring(("part_match",), primary="part_match", ruler="part_match", any_one
 """Any one reference suffices: questions, whose references are spellings of one answer."""
 
 READING = Scoring(
-    ("drop_f1", "drop_em", "f1_inspect", "em_raw", "em_norm", "f1_words", "part_match"),
+    ("drop_f1", "drop_em", "em_raw", "em_norm", "f1_words", "part_match"),
     primary="drop_f1",
     ruler="part_match",
     any_one=True,
@@ -220,5 +219,5 @@ MEMORY = Scoring(
 )
 """The shortest answer to a question about what was taught, and nothing beside it."""
 
-DROP = replace(READING, extract=metrics.answer_line)
+DROP = replace(READING, extract=answer_line)
 """The same of answers that end in a line ``Answer: ...``."""

@@ -1,8 +1,8 @@
-"""Answers and golds drawn at random, and what other packages make of them.
+"""Answers and golds drawn at random, and what lm-eval makes of them.
 
-``python tests/helpers_reading.py`` writes `PAIRS` anew: pairs with the scores of inspect_ai and
-lm-eval, for machines that have neither. It needs inspect_ai, numpy and scipy, and of lm_eval the
-files alone (``pip install --no-deps lm_eval``).
+``python tests/helpers_reading.py`` writes `PAIRS` anew: pairs with the scores of lm-eval, for
+machines that do not have it. It needs numpy and scipy, and of lm_eval the files alone
+(``pip install --no-deps lm_eval``).
 """
 
 from __future__ import annotations
@@ -86,13 +86,6 @@ def draw(count: int, seed: int = 19) -> list[tuple[str, list[tuple[str, ...]]]]:
     return pairs
 
 
-def inspect_f1(pred: str, golds: list[tuple[str, ...]]) -> float:
-    """What inspect_ai's scorer ``f1`` gives for DROP's golds as inspect_evals hands them over."""
-    from inspect_ai.scorer._classification import max_f1_score
-
-    return max_f1_score(pred, [",".join(gold) for gold in golds])
-
-
 def lm_eval_drop():
     """The module of lm-eval's task ``drop``, without the rest of lm-eval; None without it."""
     package = importlib.util.find_spec("lm_eval")
@@ -107,12 +100,11 @@ def lm_eval_drop():
 
 def _write() -> None:
     drop = lm_eval_drop()
-    about = {name: metadata.version(name) for name in ("inspect_ai", "lm_eval")}
-    lines = [about]
+    lines = [{"lm_eval": metadata.version("lm_eval")}]
     for pred, golds in draw(KEPT, seed=20):
         theirs = drop.process_results({"answers": golds}, [pred])
         scores = {"em": theirs["em"], "f1": float(theirs["f1"])}
-        lines.append({"pred": pred, "golds": golds, "inspect": inspect_f1(pred, golds), **scores})
+        lines.append({"pred": pred, "golds": golds, **scores})
     text = "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines)
     PAIRS.write_text(text, encoding="utf-8")
 

@@ -17,7 +17,7 @@ from rulerlib import analysis, languages
 from rulerlib.dataset import Dataset
 from rulerlib.errors import DataError, ParameterError
 from rulerlib.export import inspect_ai, lm_eval
-from rulerlib.metrics import found_or_none, says_none
+from rulerlib.metrics.matches import found_or_none, says_none
 from rulerlib.samples import Prediction
 from rulerlib.tasks import TASKS, absence, resolve
 

@@ -37,8 +37,9 @@ from benchmarks.browser import (  # noqa: E402
 from book import browser as browsers  # noqa: E402
 from book.needle_tasks import DRAWS, TASKS  # noqa: E402
 from conftest import tries  # noqa: E402
-from rulerlib import languages, metrics, models, texts  # noqa: E402
+from rulerlib import languages, models, texts  # noqa: E402
 from rulerlib.errors import DataError, ParameterError  # noqa: E402
+from rulerlib.metrics import matches  # noqa: E402
 from rulerlib.playground import Playground, Setting  # noqa: E402
 from rulerlib.playground.labels import LABELS, RULES  # noqa: E402
 from rulerlib.playground.prompt import ending, verdict  # noqa: E402
@@ -184,7 +185,7 @@ def test_prompts_and_answers_are_those_of_rulerlib(browser, address, play):
     for question, reply in zip(few, said, strict=True):
         sample, _, room = prompt_of(play, question)
         assert reply["text"] == answer_of(play, sample, room), question
-        found = metrics.recall(reply["text"], sample.outputs)
+        found = matches.recall(reply["text"], sample.outputs)
         assert reply["found"] == round(found * len(sample.outputs))
     page.context.close()
     assert not wrong
@@ -301,12 +302,12 @@ def test_texts_are_read_and_judged_as_in_python(browser, address):
     # Letters that this version of Unicode and the last few know alike.
     letters = [chr(code) for code in range(0x20000)
                if unicodedata.category(chr(code)) not in ("Cs", "Cn", "Co")]  # fmt: skip
-    assert called("normal", [[letter] for letter in letters]) == [*map(metrics.normalize, letters)]
+    assert called("normal", [[letter] for letter in letters]) == [*map(matches.normalize, letters)]
 
     rng = random.Random(0)
     odd = ' \n\t\x00\x1f\x85\u00a0\u2028.…!?"”’»)] ßſİıΣςŁÆæ\u0301é\u0345ﬁ①Ⅳ½K🐟ab12'
     said = ["".join(rng.choices(odd, k=rng.randint(0, 40))) for _ in range(3000)]
-    assert called("normal", [[text] for text in said]) == [*map(metrics.normalize, said)]
+    assert called("normal", [[text] for text in said]) == [*map(matches.normalize, said)]
     assert called("sentences", [[text] for text in said]) == [
         texts.sentences([text]) for text in said
     ]

@@ -17,9 +17,9 @@ from helpers_sharing import check_sharing, contexts
 from helpers_tasks import check_lengths
 
 from conftest import shared
-from rulerlib import metrics
 from rulerlib.dataset import Dataset
 from rulerlib.errors import DataError, ParameterError
+from rulerlib.metrics.short_answers import answer_line
 from rulerlib.predict import predict
 from rulerlib.prompts import PromptFormat
 from rulerlib.samples import Prediction, Sample, read
@@ -366,13 +366,13 @@ def test_without_passages_only_the_question_is_left():
     ],
 )
 def test_the_last_answer_line(said, found):
-    assert metrics.answer_line(said) == found
-    assert metrics.answer_line(said.replace("nswer", "n").replace("ANSWER", "AN")) is None
+    assert answer_line(said) == found
+    assert answer_line(said.replace("nswer", "n").replace("ANSWER", "AN")) is None
 
 
 def test_a_megabyte_of_markup_takes_no_time():
     for text in ("*" * 1_000_000, "\n" * 1_000_000, "Answer" * 200_000, "> " * 500_000 + "Answer:"):
-        assert metrics.answer_line(text) is None
+        assert answer_line(text) is None
 
 
 # --- Causes of mistakes -----------------------------------------------------------------------

@@ -15,9 +15,9 @@ import pytest
 from helpers_model import Knowing, Parrot, some_samples, write_dataset
 
 import rulerlib
-from rulerlib import metrics
 from rulerlib.errors import DataError, MissingExtraError, ParameterError
 from rulerlib.export import parquet, scores
+from rulerlib.metrics import matches
 from rulerlib.parts import Part, Parts
 from rulerlib.runs import Run
 from rulerlib.samples import Sample
@@ -83,7 +83,7 @@ def test_nvidia_s_evaluation_agrees_with_our_recall(run):
                 record for about, record in made.predictions()
                 if (about["task"], about["length"]) == (task, length)
             ]  # fmt: skip
-            rule = metrics.part_match if task == "qa_1" else metrics.recall
+            rule = matches.part_match if task == "qa_1" else matches.recall
             ours = [rule(record.pred, record.outputs) for record in records]
             assert score == round(100 * sum(ours) / len(ours), 2)
             assert 0 < score < 100

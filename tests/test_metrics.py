@@ -10,6 +10,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from rulerlib import analysis, metrics
+from rulerlib.metrics import matches
 from rulerlib.samples import Prediction
 
 # --- RULER's published formula (Apache-2.0, NVIDIA), as its script evaluates it ---------------
@@ -56,8 +57,8 @@ def percent(metric, pairs):
 def test_recall_and_part_match_are_rulers_formula(pairs):
     preds = [postprocess(pred) for pred, _ in pairs]
     refs = [refs for _, refs in pairs]
-    assert percent(metrics.recall, pairs) == string_match_all(preds, refs)
-    assert percent(metrics.part_match, pairs) == string_match_part(preds, refs)
+    assert percent(matches.recall, pairs) == string_match_all(preds, refs)
+    assert percent(matches.part_match, pairs) == string_match_part(preds, refs)
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -80,13 +81,13 @@ def test_the_table_prints_rulers_number(seed):
 @pytest.mark.parametrize("word", ["rødgrød", "Ærø", "blåbærøl", "ÅRHUS", "crème brûlée"])
 def test_letters_match_however_encoded(word, form, other):
     pred = unicodedata.normalize(form, f"Ordet er {word.upper()}, ikke andet.")
-    assert metrics.all_match(pred, [unicodedata.normalize(other, word)]) == 1
+    assert matches.all_match(pred, [unicodedata.normalize(other, word)]) == 1
 
 
 @pytest.mark.parametrize("word", ["πρωΐ", "Ταΰγετος"])
 def test_folding_does_not_undo_the_normal_form(word):
     """A letter with two marks folds into three characters, which a capital does not fold into."""
-    assert metrics.all_match(f"ΛΕΞΗ: {word.upper()}", [word]) == 1
+    assert matches.all_match(f"ΛΕΞΗ: {word.upper()}", [word]) == 1
     # Once is not enough: without a second normal form the two would differ.
     folded = [unicodedata.normalize("NFKC", text).casefold() for text in (word, word.upper())]
     assert folded[0] != folded[1]
@@ -107,7 +108,7 @@ def test_folding_does_not_undo_the_normal_form(word):
     ],
 )
 def test_all_match_by_hand(pred, refs, wanted):
-    assert metrics.all_match(pred, refs) == wanted
+    assert matches.all_match(pred, refs) == wanted
 
 
 @pytest.mark.parametrize("rule", metrics.MEASURES.values(), ids=metrics.MEASURES)
@@ -119,4 +120,4 @@ def test_nothing_asked_for_is_nothing_found(rule):
 def test_plain_letters_are_compared_as_all_others_are(text):
     """The shortcut for ASCII is none for the result."""
     folded = unicodedata.normalize("NFKC", text).casefold()
-    assert metrics.normalize(text) == unicodedata.normalize("NFKC", folded)
+    assert matches.normalize(text) == unicodedata.normalize("NFKC", folded)

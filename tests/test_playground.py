@@ -610,7 +610,7 @@ sys.meta_path.insert(0, Blocked())
 for name in {GROUND!r}:
     importlib.import_module("rulerlib." + name)
 from rulerlib.dataset import Dataset
-from rulerlib.metrics import all_match
+from rulerlib.metrics.matches import all_match
 from rulerlib.tasks import TASKS
 for task in TASKS:
     if task != "cwe":

@@ -21,9 +21,10 @@ from helpers_sharing import same_beginning
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
 
-from rulerlib import metrics, models, tasks  # noqa: E402
+from rulerlib import models, tasks  # noqa: E402
 from rulerlib.dataset import Dataset  # noqa: E402
 from rulerlib.errors import ParameterError  # noqa: E402
+from rulerlib.metrics import matches  # noqa: E402
 from rulerlib.models.transformers import Engine  # noqa: E402
 from rulerlib.prompts import Decoding, PromptFormat  # noqa: E402
 
@@ -544,4 +545,4 @@ def test_lille_answers_by_reading(language, chat):
     prompts = [data.frame.prompt(each.input, each.answer_prefix) for each in asked.values()]
     answers = say(engine, prompts, 128, special=not chat)
     for (task, sample), answer in zip(asked.items(), answers, strict=True):
-        assert metrics.all_match(answer.text, sample.outputs) == 1, (task, answer.text)
+        assert matches.all_match(answer.text, sample.outputs) == 1, (task, answer.text)

@@ -23,7 +23,7 @@ from rulerlib.analysis.accuracy import accuracy, clusters, mean_of, shared
 from rulerlib.analysis.scores import of_measure
 from rulerlib.analysis.tables import BY, groups_of, nothing, rows_of, scipy, tasks_in, with_ends
 from rulerlib.intervals import Clustered, clustered, recovered
-from rulerlib.metrics import says_none
+from rulerlib.metrics.matches import says_none
 from rulerlib.scoring import LIST
 from rulerlib.tasks.mistakes import KINDS
 

@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from rulerlib import fields, metrics, paths, tasks
+from rulerlib import fields, paths, tasks
 from rulerlib.analysis import labels
 from rulerlib.analysis.tables import nothing
 from rulerlib.errors import (
@@ -35,6 +35,7 @@ from rulerlib.errors import (
     one_of,
     require,
 )
+from rulerlib.metrics import matches
 from rulerlib.samples import Prediction
 from rulerlib.scoring import LIST, Scoring
 from rulerlib.store import answers
@@ -343,7 +344,7 @@ def _answer(prediction: Prediction, judging: _Judging) -> tuple[dict[str, float]
     # Records that were written before it was known where the limit struck.
     cut_off = others.get("cut_off", None if finished else "answer") or ""
     right = values[scoring.primary] == 1
-    appearing: Sequence[bool] = metrics.appear(pred, outputs)
+    appearing: Sequence[bool] = matches.appear(pred, outputs)
     if "recall" not in scoring.measures:
         # Where any one reference suffices, the needle is the document with the answer. A gold
         # number may stand in the reasoning, or within another number.
@@ -374,8 +375,8 @@ def copied(prediction: Prediction) -> float:
     if not examples:
         return math.nan
     _, _, shown = prediction.input[examples[0].start : examples[0].end].partition(prefix)
-    words = {*_WORDS.findall(metrics.normalize(shown))}
-    repeated = {*_WORDS.findall(metrics.normalize(prediction.pred))}
+    words = {*_WORDS.findall(matches.normalize(shown))}
+    repeated = {*_WORDS.findall(matches.normalize(prediction.pred))}
     return len(words & repeated) / len(words) if words else math.nan
 
 

@@ -23,7 +23,7 @@ from typing import Any
 
 from rulerlib import languages
 from rulerlib.conformance.layouts import PortAnswer, PortFile
-from rulerlib.metrics import clean, normalize
+from rulerlib.metrics.matches import clean, normalize
 from rulerlib.tokens import Tokenizer
 
 _WORDS = Path(__file__).with_name("faults.toml")

@@ -31,8 +31,7 @@ from rulerlib.memory.suites import contents
 from rulerlib.memory.system import Recalled
 from rulerlib.memory.teaching import GuardError, check_preset
 from rulerlib.memory.work import Work
-from rulerlib.metrics import em_norm
-from rulerlib.metrics.short_answers import number
+from rulerlib.metrics.short_answers import em_norm, number
 from rulerlib.samples import Prediction
 from rulerlib.scoring import MEMORY
 from rulerlib.store import answers, files

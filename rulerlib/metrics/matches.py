@@ -69,26 +69,15 @@ def clean(pred: str) -> str:
 
 # All measures of an answer ask for the same.
 @functools.lru_cache(4)
-def folded(pred: str) -> str:
-    """Return a prediction cleaned and normalized."""
-    return normalize(clean(pred))
-
-
-@functools.lru_cache(4)
-def wanted(references: tuple[str, ...]) -> tuple[str, ...]:
-    """Return references normalized."""
-    return tuple(normalized(references))
-
-
-@functools.lru_cache(4)
-def _appear(pred: str, references: tuple[str, ...]) -> tuple[bool, ...]:
-    text = folded(pred)
-    return tuple(reference in text for reference in wanted(references))
+def _folded(pred: str, references: tuple[str, ...]) -> tuple[str, list[str]]:
+    """Return a prediction cleaned and normalized, and its references normalized."""
+    return normalize(clean(pred)), normalized(references)
 
 
 def appear(pred: str, references: Sequence[str]) -> list[bool]:
     """Return whether each reference stands in the prediction, which all the rules below count."""
-    return [*_appear(pred, tuple(references))]
+    text, wanted = _folded(pred, tuple(references))
+    return [reference in text for reference in wanted]
 
 
 def all_match(pred: str, references: Sequence[str]) -> float:
@@ -193,26 +182,15 @@ def _items(pred: str, references: tuple[str, ...]) -> tuple[frozenset[str], froz
         items = []
     else:
         items = form(references, longer=True).findall(text)
-    answer, expected = folded(pred), frozenset(wanted(references))
-    whole = {reference for reference in expected if _stands_whole(reference, answer)}
-    others = {*normalized(items)} - expected
-    return frozenset(whole | others), expected
-
-
-def _stands_whole(item: str, text: str) -> bool:
-    """Return whether an item stands where no letter, digit or hyphen goes on at either end."""
-    start = text.find(item)
-    while start >= 0:
-        end = start + len(item)
-        if not ((start and _goes_on(text[start - 1])) or _goes_on(text[end : end + 1])):
-            return True
-        start = text.find(item, start + 1)
-    return False
-
-
-def _goes_on(letter: str) -> bool:
-    """Return whether a letter, a digit, an underscore or a hyphen stands there."""
-    return letter.isalnum() or letter in ("_", "-")
+    answer, expected = _folded(pred, references)
+    # No letter, digit or hyphen goes on at either end.
+    whole = {
+        item
+        for item in expected
+        if item in answer and re.search(rf"(?<![\w-]){re.escape(item)}(?![\w-])", answer)
+    }
+    others = {*normalized(items)} - {*expected}
+    return frozenset(whole | others), frozenset(expected)
 
 
 def exact_items(pred: str, references: Sequence[str]) -> float:
@@ -263,7 +241,7 @@ def says_none(pred: str) -> bool:
     English. An answer says none if that sentence has such a phrase, so that *the number for
     lamp-door is none* does, and what a model adds after its answer does not matter.
     """
-    phrases = _pattern()
+    _, phrases = _none()
     for sentence in _SENTENCES.split(normalize(clean(pred)).replace("’", "'")):
         if phrases.search(sentence):
             return True
@@ -285,20 +263,14 @@ def found_or_none(pred: str, references: Sequence[str]) -> float:
 
 def wants_none(references: Sequence[str]) -> bool:
     """Return whether references say that what is asked for is not there."""
-    phrases = _phrases()
+    phrases, _ = _none()
     return bool(references) and all(normalize(reference) in phrases for reference in references)
 
 
 @functools.cache
-def _phrases() -> frozenset[str]:
-    packs = map(languages.load, languages.available())
-    return frozenset(
-        normalize(phrase)
-        for pack in packs
-        for phrase in pack.templates.get("absent", {}).get("none", [])
-    )
-
-
-@functools.cache
-def _pattern() -> re.Pattern[str]:
-    return re.compile(rf"(?<!\w)(?:{'|'.join(map(re.escape, sorted(_phrases())))})(?!\w)")
+def _none() -> tuple[frozenset[str], re.Pattern[str]]:
+    """Return the phrases of all packs that say that there is none, and a pattern of any of them."""
+    sections = (languages.load(code).templates.get("absent", {}) for code in languages.available())
+    phrases = sorted({normalize(phrase) for table in sections for phrase in table.get("none", [])})
+    pattern = re.compile(rf"(?<!\w)(?:{'|'.join(map(re.escape, phrases))})(?!\w)")
+    return frozenset(phrases), pattern

@@ -6,10 +6,8 @@ is 12500 and "elleve" 11.
 >>> golds = ["Raiders", ("Denver", "Oakland")]
 >>> em_raw("the raiders.", golds), em_norm("the raiders.", golds)
 (0.0, 1.0)
->>> round(f1_words("the Oakland Raiders", golds), 2), f1_inspect("24 yards", ["25 yards"])
-(0.67, 0.5)
->>> pred_len("the raiders."), gold_len(golds), overlong("the raiders.", golds)
-(2, 2, False)
+>>> round(f1_words("the Oakland Raiders", golds), 2)
+0.67
 >>> format_violation("3.5"), format_violation("St. Louis,\nthen Ribe.")
 ((), ('final mark', 'full stop', 'line break'))
 
@@ -49,8 +47,7 @@ import re
 import string
 import unicodedata
 from collections import Counter
-from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from functools import cache, lru_cache
 
 from rulerlib import languages
@@ -64,25 +61,17 @@ _THOUSANDS = re.compile(r"\d{1,3}(?:,\d{3})+(?:\.\d+)?")
 _PUNCTUATION = str.maketrans("", "", string.punctuation)
 
 
-@dataclass(frozen=True)
-class Rules:
-    """The rules of a language's pack for reading an answer: articles, and the word for "and".
-
-    ``plain`` returns a text whose numbers and dates stand as the measures read them.
-    """
-
-    articles: re.Pattern[str]
-    last: str
-    plain: Callable[[str], str]
-
-
 @cache
-def rules_of(language: str) -> Rules:
-    """Return the rules for reading an answer in a language, given its code."""
+def _rules(language: str) -> tuple[Callable[[str], str], re.Pattern[str], str]:
+    """Return how a language reads an answer, given its code.
+
+    A function that returns a text whose numbers and dates stand as the measures read them; a
+    pattern of its articles; and its word for "and".
+    """
     pack = languages.load(language)
     articles = re.compile(rf"\b(?:{'|'.join(map(re.escape, pack.articles))})\b")
     plain = pack.numbers.plain if pack.numbers else str
-    return Rules(articles, pack.text("list", "last").strip(), plain)
+    return plain, articles, pack.text("list", "last").strip()
 
 
 def spans_of(gold: str | Sequence[str]) -> tuple[str, ...]:
@@ -93,11 +82,6 @@ def spans_of(gold: str | Sequence[str]) -> tuple[str, ...]:
 def written(gold: str | Sequence[str]) -> str:
     """Return an accepted answer as one text: ``"Ribe, Skive"``."""
     return ", ".join(spans_of(gold))
-
-
-def best(values: Collection[float]) -> float:
-    """Return the largest value, that of the gold which suits an answer best; 0 without any."""
-    return max(values, default=0.0)
 
 
 def f1(common: int, answered: int, wanted: int) -> float:
@@ -145,8 +129,8 @@ def normalized(text: str, language: str = "en", split: re.Pattern[str] = _SPACE)
     >>> normalized("Det var 12.500 kr.", "da"), normalized("elleve", "da")
     ('var 12500.0 kr', '11.0')
     """
-    form, words, articles = rules_of(language), list[str](), list[str]()
-    small = form.plain(text).lower()
+    plain, dropped, _ = _rules(language)
+    words, articles, small = list[str](), list[str](), plain(text).lower()
     for token in split.split(small):
         value = number(token)
         if value is None:
@@ -154,7 +138,7 @@ def normalized(text: str, language: str = "en", split: re.Pattern[str] = _SPACE)
             value = finite(token)
         articles += token.split()
         # Minus zero is zero.
-        words += (form.articles.sub(" ", token) if value is None else str(value + 0.0)).split()
+        words += (dropped.sub(" ", token) if value is None else str(value + 0.0)).split()
     return " ".join(words or articles or small.split())
 
 
@@ -204,7 +188,7 @@ def em_raw(pred: str, golds: Golds, language: str = "en") -> float:
 
     ``language`` is not used; the measures of golds all take one.
     """
-    return best([float(pred.strip() == written(gold)) for gold in golds])
+    return float(any(pred.strip() == written(gold) for gold in golds))
 
 
 def em_norm(pred: str, golds: Golds, language: str = "en") -> float:
@@ -213,7 +197,7 @@ def em_norm(pred: str, golds: Golds, language: str = "en") -> float:
     Never below `em_raw`. A number is its value: "3.50" is "3.5", and "-5" is not "5".
     """
     answer = _normal(pred, language)
-    return best([float(answer == _normal(written(gold), language)) for gold in golds])
+    return float(any(answer == _normal(written(gold), language) for gold in golds))
 
 
 def f1_words(pred: str, golds: Golds, language: str = "en") -> float:
@@ -226,27 +210,12 @@ def f1_words(pred: str, golds: Golds, language: str = "en") -> float:
     for gold in golds:
         wanted = Counter(_normal(written(gold), language).split())
         values.append(f1((answer & wanted).total(), answer.total(), wanted.total()))
-    return best(values)
+    return max(values, default=0.0)
 
 
 def _normal(text: str, language: str) -> str:
     # One form for letters that can be encoded in two ways, such as å.
     return normalized(unicodedata.normalize("NFC", text), language)
-
-
-def pred_len(pred: str) -> int:
-    """Return the number of words of an answer."""
-    return len(pred.split())
-
-
-def gold_len(golds: Golds) -> int:
-    """Return the number of words of the longest gold; 0 without any."""
-    return max((len(written(gold).split()) for gold in golds), default=0)
-
-
-def overlong(pred: str, golds: Golds) -> bool:
-    """Return whether an answer has more words than every gold."""
-    return pred_len(pred) > gold_len(golds)
 
 
 def format_violation(pred: str) -> tuple[str, ...]:
@@ -264,7 +233,7 @@ def format_violation(pred: str) -> tuple[str, ...]:
     return tuple(name for name, holds in ways.items() if holds)
 
 
-# --- DROP and inspect_ai -----------------------------------------------------------------------
+# --- DROP -----------------------------------------------------------------------------------
 
 # Between words: white space, and any hyphen but a minus sign before a number.
 _DROP_SPLIT = re.compile(r"\s|(?<=[\w-])-|-(?!\$?\.?\d)")
@@ -275,15 +244,14 @@ _MARKS = r"[;\n]|,(?!\d)|(?<!\d),"
 
 def drop_em(pred: str, golds: Golds, language: str = "en") -> float:
     """Return 1 if the answer has just the spans of a gold, in any order, else 0."""
-    return best([
-        float(Counter(spans) == Counter(wanted))
-        for spans, wanted in _pairs(pred, golds, language)
-    ])  # fmt: skip
+    pairs = _pairs(pred, golds, language)
+    return float(any(Counter(spans) == Counter(wanted) for spans, wanted in pairs))
 
 
 def drop_f1(pred: str, golds: Golds, language: str = "en") -> float:
     """Return the F1 of the answer's spans and those of the best gold, 0 to 1, with 2 decimals."""
-    return best([_aligned(spans, wanted) for spans, wanted in _pairs(pred, golds, language)])
+    pairs = _pairs(pred, golds, language)
+    return max((_aligned(spans, wanted) for spans, wanted in pairs), default=0.0)
 
 
 def lists(pred: str, language: str = "en") -> list[list[str]]:
@@ -292,7 +260,8 @@ def lists(pred: str, language: str = "en") -> list[list[str]]:
     The whole as one span; parted at commas, semicolons and line breaks, but not in a number; and
     parted at "and" as well, which may also stand in a name.
     """
-    last, text = rf"(?i:{re.escape(rules_of(language).last)})(?=\s)", pred.strip()
+    _, _, joint = _rules(language)
+    last, text = rf"(?i:{re.escape(joint)})(?=\s)", pred.strip()
     marks = rf"(?:{_MARKS})(?:[^\S\n]*{last})?"
     ways = (re.split(way, text) for way in (marks, rf"{marks}|(?<=\s){last}"))
     return [[text], *([span for piece in way if (span := piece.strip())] for way in ways)]
@@ -338,61 +307,33 @@ def _assigned(scores: list[list[float]]) -> list[float]:
     and not scipy's `linear_sum_assignment`, because answers are scored with the standard library
     alone: in harnesses, on servers, and where a submission is checked.
     """
-    if not scores or not scores[0]:
+    if not scores[0]:
         return []
     if len(scores) > len(scores[0]):
-        return _assigned([list(column) for column in zip(*scores, strict=True)])
+        scores = [list(column) for column in zip(*scores, strict=True)]
+    # The last column is where each row begins; of rows -1 is nobody.
     columns = range(len(scores[0]))
-    of_rows, of_columns = [0.0] * len(scores), [0.0] * len(columns)
-    owner = [-1] * len(columns)
+    start = len(columns)
+    of_rows, of_columns, owner = [0.0] * len(scores), [0.0] * (start + 1), [-1] * (start + 1)
     for row in range(len(scores)):
-        # Shortest paths from this row to every column, through columns that are owned.
-        distance, before = [float("inf")] * len(columns), [-1] * len(columns)
-        settled: list[int] = []
-        here, reached, at = row, 0.0, -1
-        while at < 0 or owner[at] >= 0:
-            here = row if at < 0 else owner[at]
-            for column in columns:
-                step = reached - scores[here][column] - of_rows[here] - of_columns[column]
-                if column not in settled and step < distance[column]:
-                    distance[column], before[column] = step, at
-            at = min((c for c in columns if c not in settled), key=distance.__getitem__)
-            reached = distance[at]
+        owner[start], at, settled = row, start, list[int]()
+        distance, before = [math.inf] * start, [start] * start
+        while owner[at] >= 0:
+            here = owner[at]
             settled.append(at)
-        of_rows[row] += reached
-        for column in settled[:-1]:
-            of_rows[owner[column]] += reached - distance[column]
-            of_columns[column] -= reached - distance[column]
-        while at >= 0:
-            owner[at] = owner[before[at]] if before[at] >= 0 else row
+            left = [column for column in columns if column not in settled]
+            for column in left:
+                step = -scores[here][column] - of_rows[here] - of_columns[column]
+                if step < distance[column]:
+                    distance[column], before[column] = step, at
+            at = min(left, key=distance.__getitem__)
+            nearest = distance[at]
+            for column in settled:
+                of_rows[owner[column]] += nearest
+                of_columns[column] -= nearest
+            for column in left:
+                distance[column] -= nearest
+        while at != start:
+            owner[at] = owner[before[at]]
             at = before[at]
-    pairs = sorted((row, column) for column, row in enumerate(owner) if row >= 0)
-    return [scores[row][column] for row, column in pairs]
-
-
-def f1_inspect(pred: str, golds: Golds, language: str = "en") -> float:
-    """Return what the scorer ``f1`` of inspect_ai gives, from 0 to 1, with 2 decimals.
-
-    Equal to inspect_ai from version 0.3.285 on, whose bags keep how often a word stands there.
-    """
-    form = rules_of(language)
-    answer = _bag(pred, form)
-    bags = [bag for gold in golds if (bag := _bag(",".join(spans_of(gold)), form))]
-    values = [f1((answer & wanted).total(), answer.total(), wanted.total()) for wanted in bags]
-    return round(best(values), 2)
-
-
-def _bag(text: str, form: Rules) -> Counter[str]:
-    return Counter(
-        word for token in re.split(" |-", form.plain(text)) for word in _word(token, form).split()
-    )
-
-
-def _word(token: str, form: Rules) -> str:
-    """Return a token without punctuation and articles, a number as Python writes a float."""
-    token = token.casefold()
-    bare = token.strip(string.whitespace + string.punctuation)
-    for kept in (token, bare, token.translate(_PUNCTUATION)):
-        if (value := finite(kept)) is not None:
-            return str(value)
-    return form.articles.sub(" ", token.translate(_PUNCTUATION))
+    return [scores[owner[column]][column] for column in columns if owner[column] >= 0]

@@ -14,11 +14,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from rulerlib import metrics, show
+from rulerlib import show
 from rulerlib.dataset import Dataset
 from rulerlib.errors import require
 from rulerlib.filling import Take
 from rulerlib.haystack import Draft
+from rulerlib.metrics import matches
 from rulerlib.playground.labels import PARTS, RULES, VERDICTS
 from rulerlib.playground.setting import Setting, where
 from rulerlib.prompts import Frame
@@ -200,11 +201,11 @@ def verdict(pred: str, outputs: Sequence[str], others: Sequence[str]) -> str:
     others
         The values of distractors.
     """
-    if metrics.all_match(pred, outputs):
+    if matches.all_match(pred, outputs):
         return "right" if len(outputs) == 1 else "all"
-    if metrics.part_match(pred, outputs):
+    if matches.part_match(pred, outputs):
         return "part"
-    return "distractor" if metrics.part_match(pred, others) else "wrong"
+    return "distractor" if matches.part_match(pred, others) else "wrong"
 
 
 def ending(pred: str, values: Sequence[str], finished: bool) -> str:
@@ -220,8 +221,8 @@ def ending(pred: str, values: Sequence[str], finished: bool) -> str:
     """
     if finished:
         return "finished"
-    text = metrics.normalize(metrics.clean(pred))
-    again = any(text.count(metrics.normalize(value)) > 1 for value in values)
+    text = matches.normalize(matches.clean(pred))
+    again = any(text.count(matches.normalize(value)) > 1 for value in values)
     return "repeats" if again else "cut off"
 
 
@@ -259,9 +260,9 @@ class Answer(_Shown):
     @property
     def right(self) -> bool:
         """Whether every value that was asked for appears: all-match."""
-        return bool(metrics.all_match(self.prediction.pred, self.prediction.outputs))
+        return bool(matches.all_match(self.prediction.pred, self.prediction.outputs))
 
     @property
     def recall(self) -> float:
         """The share of the values that appear, 0 to 1."""
-        return metrics.recall(self.prediction.pred, self.prediction.outputs)
+        return matches.recall(self.prediction.pred, self.prediction.outputs)

@@ -25,7 +25,7 @@ from typing import Any
 
 from rulerlib.haystack import Draft
 from rulerlib.languages import Language
-from rulerlib.metrics import VALUE, clean, normalize, says_none
+from rulerlib.metrics.matches import VALUE, clean, normalize, says_none
 from rulerlib.samples import Prediction
 from rulerlib.tasks import mistakes
 from rulerlib.texts import digest

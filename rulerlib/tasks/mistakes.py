@@ -23,7 +23,9 @@ from statistics import fmean
 from typing import Any
 
 from rulerlib import languages
-from rulerlib.metrics import answer_line, clean, matches, normalize, normalized, short_answers
+from rulerlib.metrics import matches, short_answers
+from rulerlib.metrics.matches import clean, normalize, normalized
+from rulerlib.metrics.short_answers import answer_line
 from rulerlib.parts import Column, Part
 from rulerlib.samples import Prediction
 from rulerlib.scoring import one_form

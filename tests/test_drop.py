@@ -144,18 +144,18 @@ def check_parts(sample, question, source, told):
     assert places == sorted(places)
     assert all(0 <= place <= 100 for place in places)
     asides = [part for part in sample.parts.of_role("distractor") if part.key]
-    assert len(asides) == len(question.distractors)
-    assert sample.facts["operation"] == question.operation
-    assert sample.facts["unit"] == question.unit
+    assert len(asides) == sum(part.role == "distractor" for _, part in question.within)
+    assert sample.facts == question.facts
 
 
 def operands_told(sample, question, source):
     """Field and text of the operands, in the order in which the prompt tells them."""
     told = []
-    for operand in question.operands:
-        passage = source.document(operand.passage)
-        place = sample.input.index(passage) + operand.start
-        told.append((place, operand.field, passage[operand.start : operand.end]))
+    for index, part in question.within:
+        if part.role == "operand":
+            passage = source.document(index)
+            place = sample.input.index(passage) + part.start
+            told.append((place, part.key, passage[part.start : part.end]))
     return [(field, text) for _, field, text in sorted(told)]
 
 

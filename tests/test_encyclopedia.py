@@ -74,7 +74,11 @@ def test_a_damaged_wording_is_named(tmp_path: Path) -> None:
     text = (source / "encyclopedia.toml").read_text(encoding="utf-8")
     file = tmp_path / "xx" / "encyclopedia.toml"
     for old, new, message in [
-        ("[kinds.river.facts.source]", "[kinds.river.facts.spring]", "'source'"),
+        (
+            "[kinds.river.facts.source]",
+            "[kinds.river.facts.spring]",
+            "river.facts.source' is missing",
+        ),
         ('role = "captain"', 'role = "cook"', "captain"),
         ("{coloured} sails", "{colored} sails", "colored"),
         ("[format]", "[format", "encyclopedia"),

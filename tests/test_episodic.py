@@ -260,10 +260,14 @@ def pack(tmp_path) -> Path:
 @pytest.mark.parametrize(
     ("old", "new", "sentence"),
     [
-        ("[events.ask]", "[events.asked]", "'events.ask.who' is missing."),
+        ("[events.ask]", "[events.asked]", "'events.ask' is missing."),
         ("i {where} den {when}?", "i {where}?", "events.ask.who lacks {when} in"),
-        ('whose = "{whose} dørkode"', 'whose = "dørkode"', "of [conversation] lacks words."),
-        ('did = "malede"', "", "a deed of [events] or a thing of"),
+        (
+            'whose = "{whose} dørkode"',
+            'whose = "dørkode"',
+            "conversation.things.code.whose lacks {whose}",
+        ),
+        ('did = "malede"', "", "'events.deeds.paint.did' is missing"),
     ],
 )
 def test_damaged_wording_is_named(old, new, sentence, pack):

@@ -139,7 +139,7 @@ def test_a_pack_without_a_wording_is_named(tmp_path):
     for old, new, where in (
         ("{facts}\\n", "", "ask.known lacks {facts} in"),
         ('memory = "', 'other = "', "'system.memory' is missing"),
-        ("[plan]", "[plans]", "'plan.way' is missing"),
+        ("[plan]", "[plans]", "'plan' is missing"),
     ):
         with pytest.raises(DataError) as caught:
             asked(pack(memory=tomllib.loads(text.replace(old, new))), "Who?", ())

@@ -237,9 +237,9 @@ def test_sentences_are_well_formed(code: str) -> None:
 def test_a_damaged_pack_is_refused(tmp_path: Path) -> None:
     english = languages.load("en")
     for old, new, complaint in [
-        ("[relations.mouth]", "[relations.source]", "'relations.mouth.say' is missing"),
+        ("[relations.mouth]", "[relations.source]", "'relations.mouth' is missing"),
         ("{a} lives in {b}.", "{a} lives.", "relations.home.say lacks {b} in"),
-        ("sources = [", "sources = 3 # [", "'notes.sources' is missing"),
+        ("sources = [", "sources = 3 # [", "notes.sources has no text"),
     ]:
         text = (HERE / "en" / "semantic.toml").read_text(encoding="utf-8")
         assert old in text

@@ -10,7 +10,8 @@ import types
 import pytest
 
 from rulerlib.errors import DataError, MissingExtraError, ParameterError
-from rulerlib.sources import Rows, open_source, source_file
+from rulerlib.sources import open_source, source_file
+from rulerlib.sources.source import Rows
 
 SQUAD = {
     "version": "v2.0",

@@ -10,8 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rulerlib.errors import DataError
-from rulerlib.sources import Rows, open_source
+from rulerlib.sources import open_source
 from rulerlib.sources.schemas import TWICE
+from rulerlib.sources.source import Rows
 
 NO_DATE = {"day": "", "month": "", "year": ""}
 

@@ -241,7 +241,7 @@ def test_a_damaged_pack_is_refused() -> None:
     english = languages.load("en")
     text = (HERE / "en" / "spatial.toml").read_text(encoding="utf-8")
     for old, new, complaint in [
-        ("[directions]", "[ways]", "'directions.north' is missing"),
+        ("[directions]", "[ways]", "'directions' is missing"),
         (" in {town}?", "?", "ask.length lacks {town} in"),
     ]:
         damaged = {"spatial": tomllib.loads(text.replace(old, new))}

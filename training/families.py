@@ -394,13 +394,13 @@ class Families(Maker):
             kind = world.entry(index).kind
             for fact in stated:
                 paths = [((kind, fact), index)]
-                target = world.points_to(index, fact)
+                target = world.regions.record(index).values[fact].target
                 if target is not None and target in facts:
                     other = world.entry(target).kind
                     paths += [
                         ((kind, fact, other, further), target)
                         for further in facts[target]
-                        if FACTS[other][further].what != "entry"
+                        if FACTS[other][further]["what"] != "entry"
                     ]
                 for path, _ in paths:
                     question = world.ask(rng.getrandbits(32), path, index)

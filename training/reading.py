@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from rulerlib.errors import ParameterError
 from rulerlib.languages import Language
 from rulerlib.sources.chronicle import Chronicle
-from rulerlib.sources.chronicle_questions import ChronicleQuestion
+from rulerlib.sources.source import ReadingQuestion
 from training.examples import Example, Maker
 from training.tokenizer import ASSISTANT, BOS, EOS, USER
 
@@ -66,7 +66,7 @@ class Reading(Maker):
         return example if example.answers else None
 
     @staticmethod
-    def _put(pack: Language, passage: str, question: ChronicleQuestion) -> str:
+    def _put(pack: Language, passage: str, question: ReadingQuestion) -> str:
         """Return a passage and a question, up to the answer."""
         asked = pack.fill("reading", "template", query=question.text).partition("{context}")[2]
         told = pack.fill("reading", "passage", text=passage)
@@ -74,7 +74,7 @@ class Reading(Maker):
 
     def _asked(
         self, rng: random.Random, pack: Language, seed: int, count: int
-    ) -> tuple[str, Sequence[ChronicleQuestion]]:
+    ) -> tuple[str, Sequence[ReadingQuestion]]:
         """Return a passage and up to so many questions about it, in an order of their own."""
         chronicle = self._chronicle(pack.code, seed, rng.choice(OPERATIONS))
         first = chronicle.question(rng.randrange(QUESTIONS))
@@ -84,7 +84,7 @@ class Reading(Maker):
                 more = self._chronicle(pack.code, seed, None).questions_on(first.targets, 2 * count)
             except ParameterError:
                 more = []
-            more = [each for each in more if each.operation in OPERATIONS]
+            more = [each for each in more if each.facts["operation"] in OPERATIONS]
             questions += [each for each in more if each.text != first.text][: count - 1]
         return chronicle.document(first.targets[0]), questions
 

@@ -21,7 +21,8 @@ from typing import Any, NamedTuple
 from rulerlib.errors import require
 from rulerlib.languages import Language
 from rulerlib.parts import Part, Parts
-from rulerlib.tasks.episodes import checked, told
+from rulerlib.sources import slots
+from rulerlib.tasks.episodes import told
 
 
 class PromptedQuestion(NamedTuple):
@@ -45,7 +46,6 @@ class PromptedQuestion(NamedTuple):
     recalled: tuple[tuple[int, int], ...] = ()
 
 
-@functools.cache
 def wording(language: Language) -> dict[str, Any]:
     """Return the checked wording of a language for all that memories say.
 
@@ -54,16 +54,7 @@ def wording(language: Language) -> dict[str, Any]:
     DataError
         If it has none, or an incomplete one: names the file and the place.
     """
-    wanted = {
-        "system.prompt": "",
-        "system.memory": "",
-        "ask.known": "facts question",
-        "ask.alone": "question",
-        "ask.answer_prefix": "",
-        "plan.way": "a b route length",
-        "plan.walk": "a b moves",
-    }
-    return checked(language, "memory", wanted)
+    return slots.section(language, "memory")
 
 
 def asked(language: Language, question: str, recalled: Sequence[str]) -> PromptedQuestion:

@@ -11,9 +11,9 @@
 >>> question.answers, source.document(question.targets[0])
 (('8',), 'Oxygen is element 8.')
 
-How a data set is read stands in `rulerlib.sources.schemas`; a further one is a row in ``DATA_SETS``
-below. Fictional documents are made in `rulerlib.sources.encyclopedia` and
-`rulerlib.sources.chronicle`. Questions that the text cannot answer are left out.
+How a data set is read stands in `rulerlib.sources.schemas`. Fictional documents are made in
+`rulerlib.sources.encyclopedia` and `rulerlib.sources.chronicle`. Questions that the text cannot
+answer are left out.
 """
 
 from __future__ import annotations
@@ -22,30 +22,17 @@ import json
 import logging
 import re
 import warnings
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 from rulerlib import checkpoints, packages
 from rulerlib.errors import DataError, ParameterError, require
-from rulerlib.sources.schemas import DROP, HOTPOTQA, SQUAD, Collection, Schema
-from rulerlib.sources.source import Question, ReadingQuestion, Rows, Source
+from rulerlib.sources.schemas import Collection, reader_of, unfolded
+from rulerlib.sources.source import Rows
 from rulerlib.texts import read_file
 
-__all__ = [
-    "DATA_SETS", "Question", "ReadingQuestion", "Rows", "Source", "open_source", "source_file",
-]  # fmt: skip
-
-DATA_SETS: dict[str, tuple[Schema, ...]] = {
-    "SQuAD": SQUAD,
-    "HotpotQA": HOTPOTQA,
-    "DROP": DROP,
-}
-"""The data sets that are read, each with the forms of its rows."""
-
-_SCHEMAS = [schema for schemas in DATA_SETS.values() for schema in schemas]
-_NO_SCHEMA = f"not in the schema of {' or '.join(DATA_SETS)}"
+_NO_SCHEMA = "not in the schema of SQuAD or HotpotQA or DROP"
 
 # owner/name, and after it perhaps :configuration and @revision.
 _HUB_NAME = re.compile(r"[\w-][\w.-]*/[\w.-]+(:[\w.-]+)?(@[\w./-]+)?")
@@ -84,14 +71,13 @@ def open_source(name: str, side: str = "validation") -> Rows:
         hub_name = _HUB_NAME.fullmatch(name) and not name.endswith((".json", ".jsonl"))
         require(hub_name, "source", name, "a file that exists, or a hub name 'owner/name'")
         rows = _numbered("row", _load_from_hub(name, side))
-    collection, schemas = Collection(), []
+    collection = Collection()
     for place, row in rows:
-        with _naming(f"{name}, {place}"):
-            schemas.append(_schema_of(row))
-            schemas[-1].prepare(row, collection)
-    for (place, row), schema in zip(rows, schemas, strict=True):
-        with _naming(f"{name}, {place}"):
-            schema.read(row, collection)
+        try:
+            reader_of(row)(row, collection)
+        except (AttributeError, KeyError, TypeError, ValueError, RecursionError) as error:
+            reason = f"{error} is missing" if isinstance(error, KeyError) else error
+            raise DataError(f"{name}, {place}: {_NO_SCHEMA} ({reason}).") from error
     source = collection.source()
     if not source.num_questions:
         raise DataError(f"{name}: no question that has an answer.")
@@ -121,25 +107,6 @@ def source_file(name: str) -> Path | None:
         return None
 
 
-@contextmanager
-def _naming(place: str) -> Iterator[None]:
-    try:
-        yield
-    except (AttributeError, KeyError, TypeError, ValueError, RecursionError) as error:
-        reason = f"{error} is missing" if isinstance(error, KeyError) else error
-        raise DataError(f"{place}: {_NO_SCHEMA} ({reason}).") from error
-
-
-def _schema_of(row: Any) -> Schema:
-    if not isinstance(row, Mapping):
-        raise TypeError(f"no JSON object but {type(row).__name__}")
-    for schema in _SCHEMAS:
-        if schema.recognizes(row):
-            return schema
-    fields = ", ".join(map(repr, row))
-    raise ValueError(f"its fields are {fields[:80]}" if fields else "it has no fields")
-
-
 def _read_json(path: Path) -> list[tuple[str, Any]]:
     """Return the rows of a file, each after what to call its place there."""
     content = read_file(path)
@@ -149,10 +116,7 @@ def _read_json(path: Path) -> list[tuple[str, Any]]:
         rows = json.loads(content)
     except (ValueError, RecursionError) as error:
         return _read_lines(path, content, error)
-    unit = "row"
-    if isinstance(rows, Mapping):
-        unfolded = ((schema.unfold(rows), schema.unit) for schema in _SCHEMAS)
-        rows, unit = next((pair for pair in unfolded if pair[0] is not None), ([rows], unit))
+    rows, unit = unfolded(rows)
     if not isinstance(rows, list):
         raise DataError(f"{path}: {_NO_SCHEMA} (no list of {unit}s).")
     return _numbered(unit, rows)

@@ -7,7 +7,7 @@
 >>> print(textwrap.fill(question.text, 88))
 Hvor mange dage efter kampen mod Stardekøbing mødte Pleskervig Idrætsforening
 Skærningslev i 1869?
->>> question.golds, question.unit
+>>> question.golds, question.facts["unit"]
 ((('39',), ('39 dage',)), 'dage')
 >>> passage = chronicle.passage(question.targets[0])
 >>> print(textwrap.fill(passage.text, 88))
@@ -22,7 +22,7 @@ tilskuere blev Kvavleløse slået 5–3 den 4. maj, da holdet spillede ude. I de
 kampen mod Brurmekøbing tabt 1–4; den blev spillet hjemme den 18. april. Den 13. april
 tabte holdet ude til Stardekøbing med 0–3, og 1.441 tilskuere så på. Af årets billetter
 gik 8 procent til jernbanefolk, 14 procent til studenter og 23 procent til medlemmer.
->>> [passage.text[operand.start : operand.end] for operand in question.operands]
+>>> [passage.text[part.start : part.end] for _, part in question.within if part.role == "operand"]
 ['13. april', '22. maj']
 
 A chronicle is a language and a seed. It tells of clubs, ships, markets and districts with names
@@ -62,9 +62,9 @@ from rulerlib.sources.chronicle_passages import (
     Writing,
     tell,
 )
-from rulerlib.sources.chronicle_questions import OPERATIONS, ChronicleQuestion, ask
+from rulerlib.sources.chronicle_questions import OPERATIONS, ask
 from rulerlib.sources.regions import Regions
-from rulerlib.sources.source import POOL, Source
+from rulerlib.sources.source import POOL, ReadingQuestion
 from rulerlib.texts import digest
 
 # Passages that look like those of a question: all on its subjects, then those on this many other
@@ -86,7 +86,7 @@ FIRST_YEARS = (1861, 1899)
 SHARE = (6, 32)
 
 
-class Chronicle(Source):
+class Chronicle:
     """A chronicle of fictional seasons, voyages, markets and censuses.
 
     Parameters
@@ -110,6 +110,7 @@ class Chronicle(Source):
         If the language has no chronicle, or a damaged one.
     """
 
+    # Questions have no end, and a number may stand in other passages as well.
     num_questions = None
     exclusive = False
 
@@ -141,6 +142,7 @@ class Chronicle(Source):
 
     @functools.cached_property
     def digest(self) -> str:
+        """A short hash of what the passages are made from."""
         folder, files = self._writing.language.folder, ("chronicle.toml", "encyclopedia.toml")
         texts = [(folder / name).read_text(encoding="utf-8") for name in files]
         return digest([*texts, str(self.seed)])
@@ -156,9 +158,10 @@ class Chronicle(Source):
         return self._told(whole_number("index", index, 0, self.num_documents - 1))
 
     def document(self, index: int) -> str:
+        """Return the text of a passage."""
         return self.passage(index).text
 
-    def question(self, index: int) -> ChronicleQuestion:
+    def question(self, index: int) -> ReadingQuestion:
         """Return the question at an index, from an endless row of them.
 
         The operations take turns, in another order each time, and so do the passages. It depends
@@ -173,7 +176,7 @@ class Chronicle(Source):
         """
         return self._asked(whole_number("index", index, 0))
 
-    def _ask(self, index: int) -> ChronicleQuestion:
+    def _ask(self, index: int) -> ReadingQuestion:
         turn, number = divmod(index, len(self.operations))
         rng = random.Random(f"{self.seed}:chronicle:turn:{turn}")
         operation = rng.sample(self.operations, len(self.operations))[number]
@@ -188,7 +191,7 @@ class Chronicle(Source):
                 return question
         raise DataError(f"No passage of this chronicle can be asked for {operation}.")
 
-    def questions_on(self, targets: Sequence[int], count: int) -> list[ChronicleQuestion]:
+    def questions_on(self, targets: Sequence[int], count: int) -> list[ReadingQuestion]:
         """Return different questions on the same passages, with the operations in turn.
 
         Parameters
@@ -205,7 +208,7 @@ class Chronicle(Source):
         """
         rng = random.Random(f"{self.seed}:chronicle:on:{[*targets]}")
         passages = [*map(self.passage, targets)]
-        questions = dict[str, ChronicleQuestion]()
+        questions = dict[str, ReadingQuestion]()
         order = rng.sample(self.operations, len(self.operations))
         # A question that is drawn again is lost, so more are drawn than asked for.
         for operation in itertools.islice(itertools.cycle(order), 5 * (count + len(order))):
@@ -220,11 +223,9 @@ class Chronicle(Source):
         require(len(questions) == count, "queries_per_context", count, allowed_values)
         return [*questions.values()]
 
-    def related(self, index: int) -> Sequence[int]:
-        return self.near(self.question(index).targets)
-
-    def near(self, targets: Sequence[int]) -> list[int]:
-        """Return passages like the targets, by index: on the same subject, then of its kind."""
+    def related(self, index: int) -> list[int]:
+        """Return passages like those of a question: on the same subject, then of its kind."""
+        targets = self.question(index).targets
         subjects, first = self.num_documents // EDITIONS, targets[0] // EDITIONS
         # One kind comes after the other, so that the same comes again after all of them.
         alike = [(first + step * len(KINDS)) % subjects for step in range(NEIGHBOURS + 1)]
@@ -234,6 +235,7 @@ class Chronicle(Source):
         return [passage for passage in passages if passage not in targets]
 
     def pool(self, count: int, seed: str) -> Sequence[int]:
+        """Return at least ``count`` passages to draw distractors from, or all there are."""
         return range(min(max(count, POOL), self.num_documents))
 
     def _tell(self, index: int) -> Passage:
@@ -247,9 +249,9 @@ class Chronicle(Source):
         name = list(KINDS)[subject % len(KINDS)]
         kind, wording = KINDS[name], self._writing.wording["kinds"][name]
         years = [rng.randint(*FIRST_YEARS)]
-        years += [rng.randint(*kind.years) for _ in range(EDITIONS - 1)]
+        years += [rng.randint(*kind["years"]) for _ in range(EDITIONS - 1)]
         towns = [self._regions.word("town", subject * TOWNS + at) for at in range(TOWNS)]
-        word = towns[0] if kind.pool == "town" else self._regions.word(kind.pool, subject)
+        word = towns[0] if kind["pool"] == "town" else self._regions.word(kind["pool"], subject)
         title = rng.choice(wording["subject"]).format(word=word)
         surname = self._regions.word("surname", subject)
         person = self._regions.full_name(rng, rng.choice(("he", "she")), surname)
@@ -257,8 +259,8 @@ class Chronicle(Source):
         rng = random.Random(f"{self.seed}:chronicle:record:{index}")
         year = sum(years[: edition + 1])
         names = rng.sample(wording.get("names", towns[1:]), rng.randint(*ROWS))
-        rows = self._rows(rng, name, names, datetime.date(year, kind.month, 1))
-        if not kind.chronological and rng.random() < 0.5:
+        rows = self._rows(rng, name, names, datetime.date(year, kind["month"], 1))
+        if not kind["chronological"] and rng.random() < 0.5:
             rng.shuffle(rows)
         groups = rng.sample(wording["shares"]["groups"], SHARES)
         shares = tuple(zip(groups, _percents(rng), strict=True))
@@ -269,10 +271,10 @@ class Chronicle(Source):
     ) -> list[Row]:
         """Return a row for each name, by date."""
         values = {
-            measure: rng.sample(range(bounds.low, bounds.high), len(names))
-            if bounds.distinct
-            else rng.choices(range(bounds.low, bounds.high), k=len(names))
-            for measure, bounds in KINDS[kind].measures.items()
+            measure: rng.sample(range(bounds["low"], bounds["high"]), len(names))
+            if bounds["distinct"]
+            else rng.choices(range(bounds["low"], bounds["high"]), k=len(names))
+            for measure, bounds in KINDS[kind]["measures"].items()
         }
         rows, date = list[Row](), start + datetime.timedelta(days=rng.randrange(28))
         for number, name in enumerate(names):
@@ -284,7 +286,7 @@ class Chronicle(Source):
                 row["side"] = rng.choice(("home", "away"))
                 row["place"] = self._writing.wording["kinds"][kind]["places"][row["side"]]
             rows.append(row)
-            date += datetime.timedelta(days=rng.randint(*KINDS[kind].gap))
+            date += datetime.timedelta(days=rng.randint(*KINDS[kind]["gap"]))
         return rows
 
 

@@ -15,13 +15,16 @@ import itertools
 import random
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from rulerlib.errors import DataError
 from rulerlib.languages import Language, read_toml
-from rulerlib.sources.regions import WordLists, checked_wording
+from rulerlib.parts import Part
+from rulerlib.sources import slots
+from rulerlib.sources.regions import WordLists
 from rulerlib.sources.regions import read_wording as read_encyclopedia
 
 # Records about one subject: one is asked about, the others are its near distractors.
@@ -37,52 +40,8 @@ Value = int | Decimal | datetime.date | str
 Row = Mapping[str, Any]
 
 
-@dataclass(frozen=True)
-class Measure:
-    """A number that each row has, from ``low`` to below ``high``.
-
-    A ``distinct`` one can rank rows. A sum (``total``) is not asked for of four digits.
-    """
-
-    low: int
-    high: int
-    distinct: bool = True
-    total: bool = True
-
-
-@dataclass(frozen=True)
-class Kind:
-    """A kind of record.
-
-    Attributes
-    ----------
-    pool
-        The names of the encyclopedia that the subject's name is taken from.
-    month, gap, years
-        The month of the first row, after February, so that no leap day lies between two rows; the
-        days from one row to the next; the years from one record of a subject to the next.
-    label
-        The field that a row is called by when it is measured: its name or its date.
-    chronological, lasting
-        Whether the rows are always told by date; and whether rows of one name are the same thing in
-        all years, so that "how many parishes in 1880 and 1890" could mean two numbers.
-    """
-
-    pool: str
-    measures: dict[str, Measure]
-    month: int
-    gap: tuple[int, int]
-    years: tuple[int, int] = (2, 5)
-    label: str = "name"
-    chronological: bool = False
-    lasting: bool = False
-    conditions: Mapping[str, tuple[str, str, tuple[str, ...]]] = field(default_factory=dict)
-
-
-KINDS: dict[str, Kind] = {
-    name: Kind(**row | {"measures": {key: Measure(**it) for key, it in row["measures"].items()}})
-    for name, row in read_toml(Path(__file__).with_name("chronicle.toml"), "the kinds").items()
-}
+KINDS = read_toml(Path(__file__).with_name("chronicle.toml"), "the kinds")
+"""The kinds of records by name."""
 
 
 @dataclass(frozen=True)
@@ -104,17 +63,6 @@ class ChronicleRecord:
 Span = tuple[int, int]
 
 SPELLED = 12  # Numbers up to this may be written as words in a text.
-
-# The slots that a question must have beside {subject} and {year}, by the key of its wording.
-_ANY = {"count": "", "month": "month", "days": "a b", "first": "a b", "order": "", "nth": "nth"}
-_MEASURED = {
-    "sum": "names", "difference": "a b", "largest": "", "smallest": "", "nth": "nth", "sort": "",
-    "compare": "a b", "years_sum": "name years", "years_difference": "name a b",
-    "years_compare": "name a b", "years_largest": "name years", "years_smallest": "name years",
-    "years_sort": "name years",
-}  # fmt: skip
-_TOTAL = {"total": ""}
-_LIMIT = {"above": "limit", "below": "limit"}
 
 _WORD = re.compile(r"[^\W\d]+")
 _SLOT = re.compile(r"\{([a-z]+(?:_[a-z]+)?)\}")
@@ -214,43 +162,11 @@ def _parts(template: str) -> list[str]:
 @functools.cache
 def read_wording(path: Path) -> dict[str, Any]:
     """Return the checked wording of a language, the tables of its ``chronicle.toml``."""
-    return checked_wording(path, "a chronicle", _templates)
-
-
-def _templates(wording: dict[str, Any]) -> Iterator[tuple[str, list[str], set[str], set[str]]]:
-    for part in ("dates", "words", "together", "ranks", "orders", "percent", "days"):
-        wording["writing"][part]
-    lists = set(wording["lists"])
-    for name, kind in KINDS.items():
-        table, here = wording["kinds"][name], f"[kinds.{name}"
-        if len(table.get("names", range(ROWS[1]))) < ROWS[1]:
-            raise ValueError(f"{here}] names are fewer than {ROWS[1]}")
-        row = {"name", "date", *kind.measures} | ({"place"} if kind.conditions else set())
-        results = ("won", "lost", "drawn") if kind.conditions else ("told",)
-        yield f"{here}] subject", table["subject"], {"word"}, set()
-        yield f"{here}] called", table["called"], {"name"}, set()
-        yield f"{here}] opening", table["opening"], {"subject", "year", "person"}, set()
-        yield f"{here}] filler", table["filler"], set(), lists
-        for result in results:
-            yield f"{here}.say] {result}", table["say"][result], row, lists
-        for measure, told in table["asides"].items():
-            yield f"{here}.asides] {measure}", told, {"value"}, {"name"}
-        shares, slots_asked = table["shares"], {"subject", "year", "a"}
-        yield f"{here}.shares] say", shares["say"], set("abcxyz"), set()
-        yield f"{here}.shares] one", shares["one"], slots_asked, set()
-        yield f"{here}.shares] two", shares["two"], slots_asked | {"b"}, set()
-        tables = {"": _ANY | dict.fromkeys(kind.conditions, "")}
-        for measure, bounds in kind.measures.items():
-            table["nouns"][measure]
-            limits = _LIMIT | (_TOTAL if bounds.total else {})
-            tables[measure] = limits | (_MEASURED if bounds.distinct else {})
-        for measure, keys in tables.items():
-            questions = table["questions"][measure] if measure else table["questions"]
-            for key, slots in keys.items():
-                when = set() if key.startswith("years_") else {"year"}
-                needed = {"subject", *slots.split()} | when
-                where = f"{here}.questions{'.' * bool(measure)}{measure}] {key}"
-                yield where, questions[key], needed, set()
+    wording = slots.checked(path, "a chronicle")
+    for kind in KINDS:
+        if len(wording["kinds"][kind].get("names", range(ROWS[1]))) < ROWS[1]:
+            raise DataError(f"{path}: kinds.{kind}.names are fewer than {ROWS[1]}.")
+    return wording
 
 
 # A passage gets further sentences until it has this many words (drawn for each).
@@ -258,20 +174,6 @@ WORDS = (130, 260)
 
 # Numbers of another year that are told in passing.
 ASIDES = (1, 3)
-
-
-@dataclass(frozen=True)
-class Operand:
-    """A value that stands in a passage, given by its index, at characters [start, end).
-
-    ``field`` is what it is: ``"name"``, ``"date"``, ``"place"``, ``"share"`` or a measure.
-    """
-
-    passage: int
-    start: int
-    end: int
-    field: str
-    value: Value
 
 
 @dataclass(frozen=True)
@@ -286,14 +188,8 @@ class Passage:
     record: ChronicleRecord
     text: str
     spans: Mapping[tuple[int, str], Span]
-    distractors: tuple[Operand, ...]
+    distractors: tuple[Part, ...]
     numbers: frozenset[Decimal]
-
-    def operand(self, number: int, field: str) -> Operand:
-        """Return where a field of a row stands, or the share of that number."""
-        record = self.record
-        value = record.shares[number][1] if field == "share" else record.rows[number][field]
-        return Operand(self.index, *self.spans[number, field], field, value)
 
 
 class _Sentence(NamedTuple):
@@ -301,7 +197,7 @@ class _Sentence(NamedTuple):
 
     text: str
     stated: Mapping[tuple[int, str], Span] = {}
-    aside: tuple[str, Value, Span] | None = None
+    aside: tuple[str, Span] | None = None
 
 
 def tell(index: int, record: ChronicleRecord, writing: Writing, rng: random.Random) -> Passage:
@@ -325,12 +221,12 @@ def tell(index: int, record: ChronicleRecord, writing: Writing, rng: random.Rand
         size += len(sentence.split())
         body.insert(rng.randint(1, len(body)), _Sentence(sentence))
 
-    spans, distractors, start = dict[tuple[int, str], Span](), list[Operand](), 0
+    spans, distractors, start = dict[tuple[int, str], Span](), list[Part](), 0
     for part in body:
         spans |= {what: (start + at, start + end) for what, (at, end) in part.stated.items()}
         if part.aside:
-            measure, value, (at, end) = part.aside
-            distractors.append(Operand(index, start + at, start + end, measure, value))
+            measure, (at, end) = part.aside
+            distractors.append(Part("distractor", start + at, start + end, measure))
         start += len(part.text) + 1
     text = " ".join(part.text for part in body)
     numbers = frozenset(writing.numbers(text))
@@ -355,14 +251,14 @@ def _rows(
         aside = None
         if number in asides:
             measure = rng.choice(list(table["asides"]))
-            bounds = KINDS[record.kind].measures[measure]
+            bounds = KINDS[record.kind]["measures"][measure]
             others = {row[measure] for row in record.rows}
-            while (value := rng.randrange(bounds.low, bounds.high)) in others:
+            while (value := rng.randrange(bounds["low"], bounds["high"])) in others:
                 pass
             words["value"] = value
             told, spans = writing.fill(rng.choice(table["asides"][measure]), words, {})
             start, end = (place + len(text) + 1 for place in spans["value"])
-            text, aside = f"{text} {told}", (measure, value, (start, end))
+            text, aside = f"{text} {told}", (measure, (start, end))
         yield _Sentence(text, stated, aside)
 
 

@@ -15,7 +15,8 @@ from decimal import Decimal
 from functools import partial
 from typing import Any, NamedTuple
 
-from rulerlib.sources.chronicle_passages import KINDS, SHARES, Operand, Passage, Row, Value, Writing
+from rulerlib.parts import Part
+from rulerlib.sources.chronicle_passages import KINDS, SHARES, Passage, Row, Value, Writing
 from rulerlib.sources.source import ReadingQuestion
 from rulerlib.texts import digest
 
@@ -30,48 +31,8 @@ NAMED = (2, 3)
 LISTED = (3, 2)
 
 
-@dataclass(frozen=True, kw_only=True)
-class ChronicleQuestion(ReadingQuestion):
-    """A question about one passage or several, which are its ``targets``.
-
-    The spans of a gold are one number, date or name, or the items of a list in their order. The
-    first gold is written as in the passages.
-
-    Attributes
-    ----------
-    operation
-        A name from `OPERATIONS`.
-    operands
-        All that is counted, added or compared; where rows are ranked, in their order.
-    distractors
-        Numbers that the passages tell of another year, on the matter that is asked about.
-    answer_kind, unit
-        ``"number"``, ``"date"`` or ``"name"``; a year is a date. What a number counts, in the
-        plural (``"goals"``), else ``""``.
-    """
-
-    operation: str
-    operands: tuple[Operand, ...]
-    distractors: tuple[Operand, ...]
-    answer_kind: str
-    unit: str
-
-
-class Place(NamedTuple):
-    """A row of a passage, by its number in the record."""
-
-    passage: Passage
-    number: int
-
-    @property
-    def row(self) -> Row:
-        """The values of the row."""
-        return self.passage.record.rows[self.number]
-
-    @property
-    def year(self) -> str:
-        """The year of the passage, in digits."""
-        return str(self.passage.record.year)
+Operand = tuple[int, Part]
+"""A passage by its index, and the part of it that an answer is computed from."""
 
 
 @dataclass
@@ -93,66 +54,70 @@ class Asking:
 class Matter:
     """The passages that are asked about, all on one subject, and what is drawn from them.
 
-    They are ``countable`` unless their rows stay the same over several years.
+    ``rows`` are those of all passages, each with its ``passage`` and its ``number`` there. They are
+    ``countable`` unless they stay the same over several years.
     """
 
     def __init__(self, passages: Sequence[Passage], writing: Writing, rng: random.Random) -> None:
         self.passages, self.writing, self.rng = passages, writing, rng
         self.single = len(passages) == 1
         self.kind = KINDS[passages[0].record.kind]
-        self.countable = self.single or not self.kind.lasting
-        self.rows = [
-            Place(passage, number)
+        self.countable = self.single or not self.kind["lasting"]
+        self.rows: list[Row] = [
+            {**row, "passage": passage, "number": number}
             for passage in passages
-            for number in range(len(passage.record.rows))
+            for number, row in enumerate(passage.record.rows)
         ]
 
     def measure(self) -> str:
         """Return at random one of the measures that can rank rows."""
-        return self.rng.choice(
-            [name for name, measure in self.kind.measures.items() if measure.distinct]
-        )
+        measures = self.kind["measures"]
+        ranking = [str(name) for name, bounds in measures.items() if bounds["distinct"]]
+        return self.rng.choice(ranking)
 
-    def same(self, measure: str) -> list[Place]:
+    def same(self, measure: str) -> list[Row]:
         """Return the rows of one name, one in each passage, if they differ in a measure.
 
         Of several names one is drawn; the list is empty if there is none.
         """
-        by_name: dict[str, list[Place]] = {}
-        for place in self.rows:
-            by_name.setdefault(place.row["name"], []).append(place)
-        full = [
-            places
-            for places in by_name.values()
-            if len({place.row[measure] for place in places}) == len(self.passages)
-        ]
+        by_name: dict[str, list[Row]] = {}
+        for row in self.rows:
+            by_name.setdefault(row["name"], []).append(row)
+        count = len(self.passages)
+        full = [rows for rows in by_name.values() if len({row[measure] for row in rows}) == count]
         return self.rng.choice(full) if full else []
 
-    def compared(self, measure: str, count: int) -> tuple[str, list[Place], dict[str, Any]]:
+    def compared(self, measure: str, count: int) -> tuple[str, list[Row], dict[str, Any]]:
         """Return rows to be compared, in falling order, with the words to ask about them.
 
         First the beginning of a wording's key, ``"years_"`` for several passages, of which one row
         each is taken, or none if there is no such row; last the slots that name the rows.
         """
-        places = self.rng.sample(self.rows, count) if self.single else self.same(measure)
-        slots = {"names": [self.called(place) for place in places]}
-        if places and not self.single:
-            slots = {"name": places[0].row["name"]}
-        places.sort(key=lambda place: place.row[measure], reverse=True)
-        return "" if self.single else "years_", places, slots
+        rows = self.rng.sample(self.rows, count) if self.single else self.same(measure)
+        slots = {"names": [self.called(row) for row in rows]}
+        if rows and not self.single:
+            slots = {"name": rows[0]["name"]}
+        rows.sort(key=lambda row: row[measure], reverse=True)
+        return "" if self.single else "years_", rows, slots
 
-    def called(self, place: Place) -> Value:
+    def called(self, row: Row) -> Value:
         """Return the name of a row in questions about measures: its name, its date, or its year."""
-        value: Value = place.row[self.kind.label] if self.single else place.year
+        value: Value = row[self.kind["label"]] if self.single else str(row["passage"].record.year)
         return value
 
-    def in_turn(self) -> list[Place]:
+    def in_turn(self) -> list[Row]:
         """Return all rows by date."""
-        return sorted(self.rows, key=lambda place: place.row["date"])
+        return sorted(self.rows, key=lambda row: row["date"])
 
 
-def _read(places: Iterable[Place], *fields: str) -> list[Operand]:
-    return [place.passage.operand(place.number, name) for place in places for name in fields]
+def _read(rows: Iterable[Row], *fields: str) -> list[Operand]:
+    """Return where fields of some rows stand."""
+    return [_operand(row["passage"], row["number"], name) for row in rows for name in fields]
+
+
+def _operand(passage: Passage, number: int, name: str) -> Operand:
+    """Return where a field of a row stands, or the share of that number."""
+    return passage.index, Part("operand", *passage.spans[number, name], name)
 
 
 def count(of: Matter) -> Asking | None:
@@ -170,25 +135,25 @@ def count_if(of: Matter) -> Asking | None:
     if not of.countable:
         return None
     rng, kind = of.rng, of.kind
-    limits = [(measure, side) for measure in kind.measures for side in ("above", "below")]
+    limits = [(measure, side) for measure in kind["measures"] for side in ("above", "below")]
     wording = rng.choice(
-        [*((name,) for name in kind.conditions), *[("month",)] * of.single, *limits]
+        [*((name,) for name in kind["conditions"]), *[("month",)] * of.single, *limits]
     )
     slots: dict[str, Any] = {}
     if wording in limits:
         measure, side = wording
-        slots["limit"] = limit = _limit([place.row[measure] for place in of.rows], rng)
+        slots["limit"] = limit = _limit([row[measure] for row in of.rows], rng)
         sign = 1 if side == "above" else -1
-        met = [place for place in of.rows if sign * place.row[measure] > sign * limit]
+        met = [row for row in of.rows if sign * row[measure] > sign * limit]
         fields: tuple[str, ...] = (measure,)
     elif wording == ("month",):
-        date = rng.choice(of.rows).row["date"]
+        date = rng.choice(of.rows)["date"]
         slots["month"] = of.writing.month(date)
-        met = [place for place in of.rows if place.row["date"].month == date.month]
+        met = [row for row in of.rows if row["date"].month == date.month]
         fields = ("date",)
     else:
-        key, value, fields = kind.conditions[wording[0]]
-        met = [place for place in of.rows if place.row[key] == value]
+        key, value, fields = kind["conditions"][wording[0]]
+        met = [row for row in of.rows if row[key] == value]
     return Asking(wording, len(met), _read(met, *fields), slots, "rows")
 
 
@@ -203,15 +168,15 @@ def _limit(values: Sequence[int], rng: random.Random) -> int:
 def add(of: Matter) -> Asking:
     """Return a question that asks for a sum: of all rows, some of them, or one over the years."""
     slots: dict[str, Any] = {}
-    totals = [name for name, measure in of.kind.measures.items() if measure.total]
+    totals = [name for name, measure in of.kind["measures"].items() if measure["total"]]
     if of.rng.random() < 0.5:
-        measure, wording, places = of.rng.choice(totals), "total", of.rows
+        measure, wording, rows = of.rng.choice(totals), "total", of.rows
     else:
         measure = of.measure()
-        key, places, slots = of.compared(measure, of.rng.randint(*NAMED))
+        key, rows, slots = of.compared(measure, of.rng.randint(*NAMED))
         wording = f"{key}sum"
-    total = sum(place.row[measure] for place in places)
-    return Asking((measure, wording), total, _read(places, measure), slots, measure)
+    total = sum(row[measure] for row in rows)
+    return Asking((measure, wording), total, _read(rows, measure), slots, measure)
 
 
 def difference(of: Matter) -> Asking | None:
@@ -220,22 +185,22 @@ def difference(of: Matter) -> Asking | None:
     Of two passages, a row is held against itself in another year; None if no row differs.
     """
     measure = of.measure()
-    key, places, slots = of.compared(measure, 2)
-    if not places:
+    key, rows, slots = of.compared(measure, 2)
+    if not rows:
         return None
-    more, less = places
+    more, less = rows
     slots |= {"a": of.called(more), "b": of.called(less)}
-    amount = more.row[measure] - less.row[measure]
-    return Asking((measure, f"{key}difference"), amount, _read(places, measure), slots, measure)
+    amount = more[measure] - less[measure]
+    return Asking((measure, f"{key}difference"), amount, _read(rows, measure), slots, measure)
 
 
 def date_difference(of: Matter) -> Asking:
     """Return a question that asks for the days from one row to another."""
-    places = sorted(of.rng.sample(of.rows, 2), key=lambda place: place.row["date"])
-    first, second = (place.row for place in places)
+    rows = sorted(of.rng.sample(of.rows, 2), key=lambda row: row["date"])
+    first, second = rows
     slots = {"a": first["name"], "b": second["name"]}
     days = (second["date"] - first["date"]).days
-    return Asking(("days",), days, _read(places, "date"), slots, "days")
+    return Asking(("days",), days, _read(rows, "date"), slots, "days")
 
 
 def extreme(of: Matter, which: str, at: int) -> Asking | None:
@@ -244,11 +209,11 @@ def extreme(of: Matter, which: str, at: int) -> Asking | None:
     None if no row differs in all years.
     """
     measure = of.measure()
-    key, places, slots = of.compared(measure, len(of.rows))
-    if not places:
+    key, rows, slots = of.compared(measure, len(of.rows))
+    if not rows:
         return None
-    answer = [of.called(places[at])]
-    return Asking((measure, f"{key}{which}"), answer, _read(places, measure), slots)
+    answer = [of.called(rows[at])]
+    return Asking((measure, f"{key}{which}"), answer, _read(rows, measure), slots)
 
 
 def nth(of: Matter) -> Asking:
@@ -256,13 +221,13 @@ def nth(of: Matter) -> Asking:
     forms = of.writing.wording["writing"]
     if of.rng.random() < 0.5:
         at = of.rng.randrange(len(forms["orders"]))
-        places, slots = of.in_turn(), {"nth": forms["orders"][at]}
-        return Asking(("nth",), [places[at + 2].row["name"]], _read(places, "date"), slots)
+        rows, slots = of.in_turn(), {"nth": forms["orders"][at]}
+        return Asking(("nth",), [rows[at + 2]["name"]], _read(rows, "date"), slots)
     measure, at = of.measure(), of.rng.randrange(len(forms["ranks"]))
-    _, places, _ = of.compared(measure, len(of.rows))
+    _, rows, _ = of.compared(measure, len(of.rows))
     slots = {"nth": forms["ranks"][at]}
-    answer = [of.called(places[at + 1])]
-    return Asking((measure, "nth"), answer, _read(places, measure), slots)
+    answer = [of.called(rows[at + 1])]
+    return Asking((measure, "nth"), answer, _read(rows, measure), slots)
 
 
 def sort(of: Matter) -> Asking | None:
@@ -272,13 +237,13 @@ def sort(of: Matter) -> Asking | None:
     see the order of a list.
     """
     if of.single and of.rng.random() < 0.3:
-        places = of.in_turn()
-        answer = [place.row["name"] for place in places[: LISTED[0]]]
-        return Asking(("order",), answer, _read(places, "date"))
+        rows = of.in_turn()
+        answer = [row["name"] for row in rows[: LISTED[0]]]
+        return Asking(("order",), answer, _read(rows, "date"))
     measure = of.measure()
-    key, places, slots = of.compared(measure, len(of.rows))
-    answer = [of.called(place) for place in places[: LISTED[not of.single]]]
-    return Asking((measure, f"{key}sort"), answer, _read(places, measure), slots)
+    key, rows, slots = of.compared(measure, len(of.rows))
+    answer = [of.called(row) for row in rows[: LISTED[not of.single]]]
+    return Asking((measure, f"{key}sort"), answer, _read(rows, measure), slots)
 
 
 def compare(of: Matter) -> Asking | None:
@@ -288,15 +253,15 @@ def compare(of: Matter) -> Asking | None:
     """
     if of.single and of.rng.random() < 0.3:
         named = of.rng.sample(of.rows, 2)
-        slots: dict[str, Any] = {"a": named[0].row["name"], "b": named[1].row["name"]}
-        places = sorted(named, key=lambda place: place.row["date"])
-        return Asking(("first",), [places[0].row["name"]], _read(places, "date"), slots)
+        slots: dict[str, Any] = {"a": named[0]["name"], "b": named[1]["name"]}
+        rows = sorted(named, key=lambda row: row["date"])
+        return Asking(("first",), [rows[0]["name"]], _read(rows, "date"), slots)
     measure = of.measure()
-    key, places, slots = of.compared(measure, 2)
-    if not places:
+    key, rows, slots = of.compared(measure, 2)
+    if not rows:
         return None
-    slots |= dict(zip("ab", map(of.called, of.rng.sample(places, 2)), strict=True))
-    return Asking((measure, f"{key}compare"), [of.called(places[0])], _read(places, measure), slots)
+    slots |= dict(zip("ab", map(of.called, of.rng.sample(rows, 2)), strict=True))
+    return Asking((measure, f"{key}compare"), [of.called(rows[0])], _read(rows, measure), slots)
 
 
 def complement(of: Matter) -> Asking:
@@ -306,7 +271,7 @@ def complement(of: Matter) -> Asking:
     shares = [passage.record.shares[number] for number in numbers]
     slots = dict(zip("ab", (group for group, _ in shares), strict=False))
     rest = 100 - sum((part for _, part in shares), Decimal())
-    operands = [passage.operand(number, "share") for number in numbers]
+    operands = [_operand(passage, number, "share") for number in numbers]
     return Asking(("shares", ("one", "two")[len(shares) - 1]), rest, operands, slots, "percent")
 
 
@@ -335,7 +300,7 @@ OPERATIONS: dict[str, Operation] = {
 
 def ask(
     operation: str, passages: Sequence[Passage], writing: Writing, rng: random.Random
-) -> ChronicleQuestion | None:
+) -> ReadingQuestion | None:
     """Return a question on passages about one subject, or None if none was found.
 
     Every passage has an operand. A computed number is at least 2 and stands neither in the
@@ -345,8 +310,7 @@ def ask(
     for _ in range(TRIES):
         draft = OPERATIONS[operation].draw(matter)
         # Every passage must be needed.
-        read = {operand.passage for operand in draft.operands} if draft else set()
-        if draft is None or len(read) < len(passages):
+        if draft is None or len({index for index, _ in draft.operands}) < len(passages):
             continue
         text = _text(draft, matter)
         if isinstance(draft.answer, list):
@@ -356,19 +320,22 @@ def ask(
             if draft.answer < 2 or draft.answer in standing:
                 continue
             golds, unit = _counted(draft.answer, draft.unit, matter)
-        fields = {operand.field for operand in draft.operands}
-        asides = (aside for passage in passages for aside in passage.distractors)
-        return ChronicleQuestion(
+        fields = {part.key for _, part in draft.operands}
+        asides = [
+            (passage.index, aside)
+            for passage in passages
+            for aside in passage.distractors
+            if aside.key in fields
+        ]
+        kind = _kind_of(draft.answer, matter)
+        return ReadingQuestion(
             text,
             tuple(map(", ".join, golds)),
             tuple(passage.index for passage in passages),
             golds,
             digest([text]),
-            operation=operation,
-            operands=tuple(draft.operands),
-            distractors=tuple(aside for aside in asides if aside.field in fields),
-            answer_kind=_kind_of(draft.answer, matter),
-            unit=unit,
+            {"operation": operation, "answer_kind": kind, "unit": unit},
+            (*draft.operands, *asides),
         )
     return None
 

@@ -47,7 +47,7 @@ from rulerlib.sources.regions import (
     members_of,
     read_wording,
 )
-from rulerlib.sources.source import POOL, Question, Source
+from rulerlib.sources.source import POOL, Question
 from rulerlib.texts import digest
 
 # A paragraph gets descriptive sentences until it has this many words (drawn per entry).
@@ -115,7 +115,7 @@ class FactQuestion(Question):
         return any(answer.casefold() in entry.folded for answer in self.answers)
 
 
-class World(Source):
+class World:
     """A fictional world as an encyclopedia, and the source of questions about it.
 
     Parameters
@@ -141,6 +141,7 @@ class World(Source):
         If the language has no encyclopedia, or a damaged one.
     """
 
+    # Questions have no end, and an answer must stand in its own documents alone.
     num_questions = None
     exclusive = True
 
@@ -165,14 +166,17 @@ class World(Source):
 
     @property
     def digest(self) -> str:
+        """A short hash of what the documents are made from."""
         # The seed and the rest of the language stand in the metadata of a dataset already.
         return digest([(self.language.folder / "encyclopedia.toml").read_text(encoding="utf-8")])
 
     def document(self, index: int) -> str:
+        """Return the text of a document."""
         entry = self.entry(index)
         return f"{entry.title}\n{entry.text}"
 
     def pool(self, count: int, seed: str) -> Sequence[int]:
+        """Return at least ``count`` documents to draw distractors from, or all there are."""
         return range(min(max(count, POOL), self.num_documents))
 
     def entry(self, index: int) -> Article:
@@ -237,16 +241,6 @@ class World(Source):
                 return question
         raise DataError(f"No entry of this world can be asked about {label(path)}.")
 
-    def points_to(self, index: int, fact: str) -> int | None:
-        """Return the index of the entry that a fact of an entry names, or None if it names none.
-
-        Raises
-        ------
-        KeyError
-            If entries of its kind have no such fact.
-        """
-        return self.regions.record(index).values[fact].target
-
     def ask(self, index: int, path: FactPath, first: int) -> FactQuestion | None:
         """Return a question about an entry, or None if chance has put the answer twice into it.
 
@@ -269,7 +263,7 @@ class World(Source):
         rng = random.Random(f"{self.seed}:question:{len(path)}:{index}")
         kinds, (kind, fact) = self._wording["kinds"], path[-2:]
         subjects, targets = kinds[path[0]]["subject"], [first]
-        hop = self.points_to(first, path[1])
+        hop = self.regions.record(first).values[path[1]].target
         if len(path) > 2 and hop is not None:
             subjects, targets = kinds[path[0]]["facts"][path[1]]["hop"], [first, hop]
         answers = self.regions.record(targets[-1]).values[fact].answers

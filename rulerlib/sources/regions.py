@@ -7,7 +7,7 @@ in ``regions.toml`` beside this file. Relations run one way only (people and riv
 that the second document of a two-hop question never gives the first one away. The words are those
 of ``encyclopedia.toml`` in a language's folder; a new language needs no Python.
 
->>> FACTS["company"]["founder"].to, MEMBERS["founder"]
+>>> FACTS["company"]["founder"]["to"], MEMBERS["founder"]
 ('founder', ['person', 'surname'])
 >>> [label(path) for path in PATHS[2]][:2]
 ['town.river>river.length', 'town.river>river.source']
@@ -21,58 +21,24 @@ import itertools
 import math
 import random
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from rulerlib.errors import DataError
-from rulerlib.languages import placeholders, read_toml
+from rulerlib.languages import read_toml
+from rulerlib.sources import slots
 
 # The years in which companies were founded, ships launched, patents granted.
 EVENTS = (1830, 1930)
 
 
-@dataclass(frozen=True)
-class FactKind:
-    """A fact that an entry has: the kind of its value, and what that is drawn from.
-
-    Attributes
-    ----------
-    what
-        ``"date"``, ``"number"``, ``"place"`` or ``"name"`` (both without an entry of their own),
-        or ``"entry"``: another entry of the region.
-    low, high, decimals
-        The range of a number, ``high`` excluded, and its decimals. Ranges are wide and hold no year
-        of the world, and numbers of one form have the same count of digits, so that an answer
-        seldom stands in another document by chance (``43,7`` would stand in ``143,7``).
-    pool
-        The names that a place or a name is taken from.
-    to
-        The member of the region that an ``"entry"`` points to; ``*`` stands for the number of the
-        member that points.
-    """
-
-    what: str
-    low: int = 0
-    high: int = 0
-    decimals: int = 0
-    pool: str = ""
-    to: str = ""
-
-
 _TABLES = read_toml(Path(__file__).with_suffix(".toml"), "the facts of the encyclopedia")
 
-FACTS: dict[str, dict[str, FactKind]] = {
-    kind: {name: FactKind(**row) for name, row in facts.items()}
-    for kind, facts in _TABLES["facts"].items()
-}
-"""The facts of an article, by its kind and their names."""
+FACTS: dict[str, dict[str, dict[str, Any]]] = _TABLES["facts"]
+"""The facts of an article, by its kind and their names: what each is, and what it is drawn from."""
 
 # In which year a person must have been grown up and alive: the dated fact of which member.
-DEEDS: dict[str, tuple[str, str]] = {
-    role: (of, what) for role, (of, what) in _TABLES["deeds"].items()
-}
+DEEDS = {role: (of, what) for role, (of, what) in _TABLES["deeds"].items()}
 
 # The members of a region: the kind of each, and the names that it takes.
 MEMBERS: dict[str, list[str]] = _TABLES["members"]
@@ -83,7 +49,7 @@ REGION = len(MEMBERS)
 POOLS = Counter(
     name
     for kind, pool in MEMBERS.values()
-    for name in (pool, *(fact.pool for fact in FACTS[kind].values() if fact.pool))
+    for name in (pool, *(fact["pool"] for fact in FACTS[kind].values() if "pool" in fact))
 )
 
 FactPath = tuple[str, ...]
@@ -94,9 +60,9 @@ _TWO_HOPS: list[FactPath] = [
     (*first, *second)
     for first in _ONE_HOP
     for second in _ONE_HOP
-    if (to := FACTS[first[0]][first[1]].to)
+    if (to := FACTS[first[0]][first[1]].get("to"))
     and second[0] == MEMBERS[to.replace("*", "1")][0]
-    and not FACTS[second[0]][second[1]].to
+    and "to" not in FACTS[second[0]][second[1]]
 ]
 
 # What can be asked with one hop, (kind, fact), and with two, (kind, relation, kind, fact).
@@ -133,16 +99,14 @@ def draw_years(rng: random.Random) -> dict[tuple[str, str], int]:
     return years
 
 
-@dataclass(frozen=True)
-class FactValue:
+class FactValue(NamedTuple):
     """The value of a fact: its spellings, and the index of the entry that it names, if any."""
 
     answers: tuple[str, ...]
     target: int | None = None
 
 
-@dataclass(frozen=True)
-class Truth:
+class Truth(NamedTuple):
     """An entry before it is written: its name, the words that belong to it, its facts."""
 
     kind: str
@@ -208,17 +172,17 @@ class Regions:
             words, values = named[member], {}
             for name, fact in FACTS[kind].items():
                 target = None
-                if fact.what == "entry":
-                    to = fact.to.replace("*", member[-1])
+                if fact["what"] == "entry":
+                    to = fact["to"].replace("*", member[-1])
                     answers = _spellings(named[to])
                     target = region * REGION + list(MEMBERS).index(to)
-                elif fact.what == "date":
+                elif fact["what"] == "date":
                     answers = self._date(rng, years[member, name])
-                elif fact.what == "name":
+                elif fact["what"] == "name":
                     gender = words.get("spouse") or rng.choice(("he", "she"))
-                    answers = (self.full_name(rng, gender, word(fact.pool)),)
-                elif fact.what == "place":
-                    answers = self._answers(kind, name, place=word(fact.pool))
+                    answers = (self.full_name(rng, gender, word(fact["pool"])),)
+                elif fact["what"] == "place":
+                    answers = self._answers(kind, name, place=word(fact["pool"]))
                 else:
                     answers = self._quantity(rng, kind, name, fact)
                 values[name] = FactValue(answers, target)
@@ -266,14 +230,14 @@ class Regions:
         return tuple(way.format(**words) for way in form["date"])
 
     def _quantity(
-        self, rng: random.Random, kind: str, name: str, fact: FactKind
+        self, rng: random.Random, kind: str, name: str, fact: dict[str, Any]
     ) -> tuple[str, ...]:
         form = self._wording["format"]
-        whole = rng.randrange(fact.low, fact.high)
+        whole = rng.randrange(fact["low"], fact["high"])
         tail = ""
-        if fact.decimals:
+        if "decimals" in fact:
             # The last digit is never 0: nobody writes 47.0 metres.
-            digits = "".join(str(rng.randrange(10)) for _ in range(fact.decimals - 1))
+            digits = "".join(str(rng.randrange(10)) for _ in range(fact["decimals"] - 1))
             tail = form["decimal"] + digits + str(rng.randint(1, 9))
         grouped = f"{whole:,}".replace(",", form["thousands"])
         written = dict.fromkeys((grouped + tail, f"{whole}{tail}"))
@@ -317,91 +281,33 @@ class WordLists(dict[str, Any]):
         return words[self._next[name] % len(words)]
 
 
-Templates = Iterable[tuple[str, list[str], set[str], set[str]]]
-"""Templates by their place in a file, with the names that they must use, and those they may; of
-``"did/do"`` they must use one."""
-
-
-def checked_wording(
-    path: Path,
-    what: str,
-    templates: Callable[[dict[str, Any]], Templates],
-    tables: dict[str, Any] | None = None,
-) -> dict[str, Any]:
-    """Return the tables of a wording, checked.
-
-    Parameters
-    ----------
-    what
-        What the file is, ``"an encyclopedia"``.
-    templates
-        Returns all of its templates, and looks up whatever else must be there.
-    tables
-        What stands in the file; None: it is read.
-
-    Raises
-    ------
-    DataError
-        If the file cannot be read or lacks something, or if a template lacks a name in braces, or
-        has one that nothing would fill.
-    """
-    wording = read_toml(path, what) if tables is None else tables
-    try:
-        for where, texts, needed, others in templates(wording):
-            if not texts:
-                raise DataError(f"{path}: {where} is empty.")
-            for text in texts:
-                slots = {slot if slot in others else slot.partition("_")[0]
-                         for slot in placeholders(text)}  # fmt: skip
-                ways = {need: set(need.split("/")) for need in needed}
-                for lacking in sorted(need for need in needed if slots.isdisjoint(ways[need])):
-                    raise DataError(f"{path}: {where} lacks {{{lacking}}} in {text!r}.")
-                for unknown in sorted(slots.difference(others, *ways.values())):
-                    raise DataError(f"{path}: {where} uses {{{unknown}}}, which nothing fills.")
-    except DataError:
-        # Which is a ValueError, too, and says what is wrong already.
-        raise
-    except KeyError as missing:
-        raise DataError(f"{path}: {missing.args[0]!r} is missing.") from missing
-    except (AttributeError, TypeError, ValueError) as error:
-        raise DataError(f"{path}: cannot be read as {what} ({error}).") from error
-    return wording
-
-
 @functools.cache
 def read_wording(path: Path) -> dict[str, Any]:
     """Return the checked wording of a language, the tables of its ``encyclopedia.toml``."""
-    return checked_wording(path, "an encyclopedia", _templates)
-
-
-def _templates(wording: dict[str, Any]) -> Iterator[tuple[str, list[str], set[str], set[str]]]:
-    for part in ("months", "date", "thousands", "decimal"):
-        wording["format"][part]
-    names = wording["names"]
-    for part in ("onsets", "rimes", "first"):
-        names[part]
-    for pool in POOLS:
-        yield f"[names.endings] {pool}", names["endings"][pool], set(), set()
-    roles = {one["role"] for one in wording["kinds"]["person"]["types"]}
+    wording = slots.checked(path, "an encyclopedia", _wanted())
+    roles = {row.get("role") for row in wording["kinds"]["person"]["types"]}
     for role in sorted(DEEDS.keys() - roles):
-        raise KeyError(f"kinds.person.types with the role {role}")
-    nothing = set[str]()
+        raise DataError(f"{path}: kinds.person.types lacks the role '{role}'.")
+    return wording
+
+
+def _wanted() -> dict[str, str]:
+    """Return what its texts must and may name, see `rulerlib.sources.slots`."""
+    wanted = {
+        "format.{months,date,thousands,decimal}": "*",
+        "names.{onsets,rimes,first.he,first.she}": "*",
+        f"names.endings.{{{','.join(POOLS)}}}": "",
+        "kinds.person.types": "*",
+    }
     for kind, facts in FACTS.items():
-        table = wording["kinds"][kind]
-        types = table.get("types", [{}])
-        words = {"name"} | set(wording["lists"]) | set.intersection(*(set(one) for one in types))
-        if kind == "person":
-            words |= {"last"} | set.intersection(*map(set, wording["pronouns"].values()))
-        fillers = table["filler"] + [line for one in types for line in one.get("filler", ())]
-        yield f"[kinds.{kind}] opening", table["opening"], nothing, words
-        yield f"[kinds.{kind}] filler", fillers, nothing, words
-        yield f"[kinds.{kind}] subject", table["subject"], nothing, {"name"}
+        words = "| name @lists @types" + " last @pronouns" * (kind == "person")
+        wanted[f"kinds.{kind}.{{opening,filler,types?.*.filler?}}"] = words
+        wanted[f"kinds.{kind}.subject"] = "| name"
         for name, fact in facts.items():
-            wanted = table["facts"][name]
-            where = f"[kinds.{kind}.facts.{name}]"
-            yield f"{where} say", wanted["say"], nothing, words | {"value"}
-            yield f"{where} ask", wanted["ask"], nothing, {"subject"}
-            if fact.what == "entry":
-                yield f"{where} hop", wanted["hop"], nothing, {"name"}
-            if fact.what == "number":
-                yield f"{where} answer", wanted["answer"], nothing, {"number"}
+            place = f"kinds.{kind}.facts.{name}"
+            wanted |= {f"{place}.say": f"{words} value", f"{place}.ask": "| subject"}
+            if fact["what"] == "entry":
+                wanted[f"{place}.hop"] = "| name"
+            if fact["what"] == "number":
+                wanted[f"{place}.answer"] = "| number"
+    return wanted

@@ -1,7 +1,6 @@
 """How SQuAD, HotpotQA and DROP are read, as released and as rows of the hub.
 
-A data set has a `Schema` for each form of its rows: how to recognize such a row, and how to put its
-documents and questions into a `Collection`.
+`reader_of` returns the function that puts a row of some form into a `Collection`.
 
 >>> collection = Collection()
 >>> numbers = [collection.document(text) for text in ("Oxygen is element 8.", "Iron is 26.")]
@@ -11,14 +10,76 @@ documents and questions into a `Collection`.
 Question(text='Which element is oxygen?', answers=('8',), targets=(0,))
 >>> source.num_documents, source.related(0)
 (2, [0, 1])
+
+SQuAD (Rajpurkar et al. 2018).
+
+As released (1.1 and 2.0), ``{"data": [...]}`` with an article in each row::
+
+    {"title": "Oxygen", "paragraphs": [{"context": "Oxygen is element 8.", "qas": [
+        {"question": "Which element is oxygen?", "answers": [{"text": "8"}]}]}]}
+
+On the hub, and in Danish sets such as ``alexandrainst/multi-wiki-qa:da`` and
+``alexandrainst/scandi-qa:da@refs/convert/parquet``, a row for each question::
+
+    {"title": "Oxygen", "context": "Oxygen is element 8.",
+     "question": "Which element is oxygen?", "answers": {"text": ["8"], "answer_start": [18]}}
+
+Related documents are those of the same article.
+
+HotpotQA (Yang et al. 2018).
+
+As released, documents are pairs of a title and its sentences::
+
+    {"question": "Where was the founder of Acme born?", "answer": "Ribe",
+     "supporting_facts": [["Acme", 0], ["Wile", 1]],
+     "context": [["Wile", ["Wile made traps.", " He was born in Ribe."]],
+                 ["Acme", ["Acme was founded by Wile."]]]}
+
+On the hub, the same stand in columns: ``"context": {"title": [...], "sentences": [...]}`` and
+``"supporting_facts": {"title": [...], "sent_id": [...]}``.
+
+A document is its title and, below it, its sentences. A question whose supporting documents are
+not all there is left out. Related documents are the others of its row.
+
+DROP (Dua et al. 2019).
+
+As released, passages by their name::
+
+    {"nfl_1184": {"passage": "Oakland won 29-6 ...", "qa_pairs": [
+        {"question": "Which team won?", "query_id": "f37e",
+         "answer": {"number": "", "date": {"day": "", "month": "", "year": ""},
+                    "spans": ["Raiders"]},
+         "validated_answers": [{"number": "", "date": {}, "spans": ["Oakland Raiders"]}]}]}}
+
+On the hub (``EleutherAI/drop``, of which inspect_evals reads the revision
+``619386fc7ffe6dace3cc6d3483c69b164ebf6bf3``), a row for each question, whose validated answers
+stand in columns::
+
+    {"query_id": "f37e", "passage": "Oakland won 29-6 ...", "question": "Which team won?",
+     "answer": {"number": "", "date": {...}, "spans": ["Raiders"]},
+     "validated_answers": {"number": [""], "date": [{...}], "spans": [["Oakland Raiders"]]}}
+
+The golds of a question are its answer and all validated ones, without repetition: a number, one
+or more spans, or a date. A passage stands alone, for nothing says which ones are on the same
+matter. A question without any answer (the released training side has a few) is left out, and
+that is said.
+
+Rows of ``ucinlp/drop`` have the answers of all annotators in one list::
+
+    {"query_id": "f37e", "passage": "Oakland won 29-6 ...", "question": "Which team won?",
+     "answers_spans": {"spans": ["Raiders", "Oakland Raiders"], "types": ["span", "span"]}}
+
+A number or a date is a gold. Which spans make up one answer is not said. Spans that stand there
+equally often, and more than once, are taken for one answer that all annotators gave. Else each
+span is a gold, and all of them together are another; how many questions that concerns is said.
 """
 
 from __future__ import annotations
 
+import re
 import unicodedata
-from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from rulerlib.errors import HALF
@@ -32,6 +93,7 @@ class Collection:
     ----------
     articles
         The documents of an article in their order, where rows that stand apart belong together.
+        Those of later rows come to a question's ``related`` documents, too.
     unanswered
         The names of questions without an answer, in a data set that should answer them all.
     unclear
@@ -39,11 +101,11 @@ class Collection:
     """
 
     def __init__(self) -> None:
-        self.articles: dict[str, dict[int, None]] = {}
+        self.articles = defaultdict[str, dict[int, None]](dict)
         self.unanswered: list[str] = []
         self.unclear: list[str] = []
         self._documents: dict[str, int] = {}
-        self._questions: list[tuple[Question, Sequence[int]]] = []
+        self._questions: list[tuple[Question, Iterable[int]]] = []
 
     def document(self, content: str) -> int:
         """Return the index of a document, which is added if it is new."""
@@ -67,33 +129,56 @@ class Collection:
 
     def add(self, question: Question, related: Iterable[int] = ()) -> None:
         """Add a question that is ready."""
-        self._questions.append((question, list(related)))
+        self._questions.append((question, related))
 
     def source(self) -> Rows:
         """Return the source of all that was collected."""
-        return Rows(list(self._documents), self._questions)
+        pairs = [(question, list(related)) for question, related in self._questions]
+        return Rows(list(self._documents), pairs)
 
 
 Row = Mapping[str, Any]
 
 
-@dataclass(frozen=True)
-class Schema:
-    """One form of the rows of a data set: functions that recognize and read them.
+def reader_of(row: Any) -> Callable[[Row, Collection], None]:
+    """Return the function that puts a row into a collection.
 
-    They may raise AttributeError, KeyError, TypeError or ValueError where a row is damaged; the
-    reader names its place.
+    It may raise AttributeError, KeyError, TypeError or ValueError where the row is damaged.
 
-    ``read`` puts the documents and questions of a row into a collection; ``prepare`` is called with
-    every row before the first one is read. ``unfold`` returns the rows of a file that is a single
-    JSON object, None if it has another form, and ``unit`` is what errors call one of those rows.
+    Raises
+    ------
+    TypeError, ValueError
+        If the row has none of the known forms.
     """
+    if not isinstance(row, Mapping):
+        raise TypeError(f"no JSON object but {type(row).__name__}")
+    if "paragraphs" in row:
+        return _read_article
+    if isinstance(row.get("context"), str):
+        return _read_squad
+    if isinstance(row.get("context"), (list, Mapping)):
+        return _read_hotpotqa
+    if "qa_pairs" in row:
+        return _read_passage
+    if isinstance(row.get("passage"), str) and "question" in row:
+        return _read_drop
+    # A line of JSON lines may be a file as released, of one passage or several.
+    if unfolded(row)[1] == "passage":
+        return _read_passages
+    fields = ", ".join(map(repr, row))
+    raise ValueError(f"its fields are {fields[:80]}" if fields else "it has no fields")
 
-    recognizes: Callable[[Row], bool]
-    read: Callable[[Row, Collection], None]
-    prepare: Callable[[Row, Collection], None] = lambda row, collection: None
-    unfold: Callable[[Row], Any] = lambda content: None
-    unit: str = "row"
+
+def unfolded(content: Any) -> tuple[Any, str]:
+    """Return the rows of a whole file, and what one of them is called in an error."""
+    if not isinstance(content, Mapping):
+        return content, "row"
+    if content.get("data") is not None:
+        return content["data"], "article"
+    passages = list(content.values())
+    if any(isinstance(passage, Mapping) and "qa_pairs" in passage for passage in passages):
+        return passages, "passage"
+    return [content], "row"
 
 
 def text(value: Any, name: str) -> str:
@@ -124,23 +209,15 @@ def _read_article(row: Row, collection: Collection) -> None:
             collection.ask(question["question"], _squad_answers(question), [number], article)
 
 
-def _article(row: Row) -> str:
-    # Without a title, each document is an article of its own.
-    return repr(row.get("title") or row["context"])
-
-
-def _prepare_row(row: Row, collection: Collection) -> None:
-    # A document comes again with each question about it.
-    if context := text(row["context"], "context"):
-        collection.articles.setdefault(_article(row), {})[collection.document(context)] = None
-
-
 def _read_squad(row: Row, collection: Collection) -> None:
-    if context := text(row["context"], "context"):
-        article = collection.articles[_article(row)]
-        collection.ask(
-            row["question"], _squad_answers(row), [collection.document(context)], article
-        )
+    context = text(row["context"], "context")
+    if context:
+        # Without a title, each document is an article of its own.
+        article = collection.articles[repr(row.get("title") or row["context"])]
+        # A document comes again with each question about it.
+        article[collection.document(context)] = None
+        targets = [collection.document(context)]
+        collection.ask(row["question"], _squad_answers(row), targets, article)
 
 
 def _squad_answers(row: Row) -> list[Any]:
@@ -151,32 +228,6 @@ def _squad_answers(row: Row) -> list[Any]:
     texts = answers["text"] if isinstance(answers, Mapping) else answers
     texts = [texts] if isinstance(texts, str) else items(texts, "answers")
     return [answer["text"] if isinstance(answer, Mapping) else answer for answer in texts]
-
-
-SQUAD = (
-    Schema(
-        recognizes=lambda row: "paragraphs" in row,
-        read=_read_article,
-        unfold=lambda content: content.get("data"),
-        unit="article",
-    ),
-    Schema(lambda row: isinstance(row.get("context"), str), _read_squad, prepare=_prepare_row),
-)
-"""How SQuAD is read, as released and as rows of the hub (Rajpurkar et al. 2018).
-
-As released (1.1 and 2.0), ``{"data": [...]}`` with an article in each row::
-
-    {"title": "Oxygen", "paragraphs": [{"context": "Oxygen is element 8.", "qas": [
-        {"question": "Which element is oxygen?", "answers": [{"text": "8"}]}]}]}
-
-On the hub, and in Danish sets such as ``alexandrainst/multi-wiki-qa:da`` and
-``alexandrainst/scandi-qa:da@refs/convert/parquet``, a row for each question::
-
-    {"title": "Oxygen", "context": "Oxygen is element 8.",
-     "question": "Which element is oxygen?", "answers": {"text": ["8"], "answer_start": [18]}}
-
-Related documents are those of the same article.
-"""
 
 
 def _read_hotpotqa(row: Row, collection: Collection) -> None:
@@ -197,28 +248,6 @@ def _read_hotpotqa(row: Row, collection: Collection) -> None:
     if titles and all(title in numbers for title in titles):
         targets = [numbers[title] for title in titles]
         collection.ask(row["question"], [row["answer"]], targets, numbers.values())
-
-
-HOTPOTQA = (
-    Schema(
-        recognizes=lambda row: isinstance(row.get("context"), (list, Mapping)), read=_read_hotpotqa
-    ),
-)
-"""How HotpotQA is read, as released and as rows of the hub (Yang et al. 2018).
-
-As released, documents are pairs of a title and its sentences::
-
-    {"question": "Where was the founder of Acme born?", "answer": "Ribe",
-     "supporting_facts": [["Acme", 0], ["Wile", 1]],
-     "context": [["Wile", ["Wile made traps.", " He was born in Ribe."]],
-                 ["Acme", ["Acme was founded by Wile."]]]}
-
-On the hub, the same stand in columns: ``"context": {"title": [...], "sentences": [...]}`` and
-``"supporting_facts": {"title": [...], "sent_id": [...]}``.
-
-A document is its title and, below it, its sentences. A question whose supporting documents are
-not all there is left out. Related documents are the others of its row.
-"""
 
 
 # The question that stands twice in the validation side on the hub, once with "/" for a question
@@ -269,7 +298,10 @@ def _ask(row: Row, passage: int, collection: Collection) -> None:
         collection.unanswered.append(name or question)
         return
     answers = tuple(dict.fromkeys(map(", ".join, golds)))
-    collection.add(ReadingQuestion(question, answers, (passage,), golds, name))
+    number = re.fullmatch(r"-?[\d.,]+", golds[0][0])
+    kind = "spans" if len(golds[0]) > 1 else "number" if number else "span"
+    facts = {"answer_kind": kind}
+    collection.add(ReadingQuestion(question, answers, (passage,), golds, name, facts))
 
 
 def _answers(row: Row) -> list[Any]:
@@ -307,50 +339,3 @@ def _object(value: Any, name: str) -> Row:
     if not isinstance(value, Mapping):
         raise TypeError(f"{name} is no object but {type(value).__name__}")
     return value
-
-
-def _unfold(content: Row) -> list[Any] | None:
-    """Return the passages of a file as released; None if it is no such file."""
-    passages = list(content.values())
-    named = any(isinstance(passage, Mapping) and "qa_pairs" in passage for passage in passages)
-    return passages if named else None
-
-
-DROP = (
-    Schema(lambda row: "qa_pairs" in row, _read_passage, unfold=_unfold, unit="passage"),
-    Schema(lambda row: isinstance(row.get("passage"), str) and "question" in row, _read_drop),
-    # A line of JSON lines may be a file as released, of one passage or several.
-    Schema(lambda row: _unfold(row) is not None, _read_passages),
-)
-"""How DROP is read, as released and as rows of the hub (Dua et al. 2019).
-
-As released, passages by their name::
-
-    {"nfl_1184": {"passage": "Oakland won 29-6 ...", "qa_pairs": [
-        {"question": "Which team won?", "query_id": "f37e",
-         "answer": {"number": "", "date": {"day": "", "month": "", "year": ""},
-                    "spans": ["Raiders"]},
-         "validated_answers": [{"number": "", "date": {}, "spans": ["Oakland Raiders"]}]}]}}
-
-On the hub (``EleutherAI/drop``, of which inspect_evals reads the revision
-``619386fc7ffe6dace3cc6d3483c69b164ebf6bf3``), a row for each question, whose validated answers
-stand in columns::
-
-    {"query_id": "f37e", "passage": "Oakland won 29-6 ...", "question": "Which team won?",
-     "answer": {"number": "", "date": {...}, "spans": ["Raiders"]},
-     "validated_answers": {"number": [""], "date": [{...}], "spans": [["Oakland Raiders"]]}}
-
-The golds of a question are its answer and all validated ones, without repetition: a number, one
-or more spans, or a date. A passage stands alone, for nothing says which ones are on the same
-matter. A question without any answer (the released training side has a few) is left out, and
-that is said.
-
-Rows of ``ucinlp/drop`` have the answers of all annotators in one list::
-
-    {"query_id": "f37e", "passage": "Oakland won 29-6 ...", "question": "Which team won?",
-     "answers_spans": {"spans": ["Raiders", "Oakland Raiders"], "types": ["span", "span"]}}
-
-A number or a date is a gold. Which spans make up one answer is not said. Spans that stand there
-equally often, and more than once, are taken for one answer that all annotators gave. Else each
-span is a gold, and all of them together are another; how many questions that concerns is said.
-"""

@@ -1,14 +1,15 @@
-"""A question with the documents that it needs, and what every source of questions offers."""
+"""Questions with the documents that they need, and a source of them that was read from rows."""
 
 from __future__ import annotations
 
 import random
-from abc import ABC, abstractmethod
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
 from rulerlib.errors import require
+from rulerlib.parts import Part
 from rulerlib.texts import digest
 
 # Distractors are drawn from at least this many documents. The fictional encyclopedia asks about
@@ -36,7 +37,7 @@ class Question:
 
 @dataclass(frozen=True)
 class ReadingQuestion(Question):
-    """A question about a passage, of which an answer may have several spans.
+    """A question about one passage or several, of which an answer may have several spans.
 
     Attributes
     ----------
@@ -44,75 +45,28 @@ class ReadingQuestion(Question):
         Every accepted answer, each of one or more spans; ``answers`` are the same as texts.
     id
         Its name in its data set; empty where it has none.
+    facts
+        What is known of it by name: ``answer_kind`` (``"number"``, ``"span"``, ``"spans"``; of the
+        chronicle ``"number"``, ``"date"`` or ``"name"``), and of the chronicle its ``operation``
+        and ``unit``, what a number counts (``"goals"``).
+    within
+        What its answer is computed from (operands), and what looks like it (distractors): each a
+        passage by its index, and a part of that.
     """
 
     golds: tuple[tuple[str, ...], ...] = ()
     id: str = ""
+    # What follows from the rest is no part of a source's digest.
+    facts: Mapping[str, Any] = field(default_factory=dict, repr=False, hash=False)
+    within: tuple[tuple[int, Part], ...] = field(default=(), repr=False)
 
 
-class Source(ABC):
-    """Questions and documents by index.
-
-    Attributes
-    ----------
-    num_documents, num_questions
-        How many there are; ``num_questions`` is None where questions have no end.
-    exclusive
-        Whether an answer must stand in its target documents alone: distractors with an answer in
-        them are left out.
-    """
-
-    num_documents: int
-    num_questions: int | None
-    exclusive: bool
-
-    @property
-    @abstractmethod
-    def digest(self) -> str:
-        """A short hash of all that documents and questions are made from."""
-
-    @abstractmethod
-    def document(self, index: int) -> str:
-        """Return the text of a document.
-
-        Raises
-        ------
-        IndexError, ParameterError
-            If there are not that many documents.
-        """
-
-    @abstractmethod
-    def question(self, index: int) -> Question:
-        """Return a question.
-
-        Raises
-        ------
-        IndexError, ParameterError
-            If there are not that many questions.
-        """
-
-    @abstractmethod
-    def related(self, index: int) -> Sequence[int]:
-        """Return the documents on the same matter as a question, by index: its first distractors.
-
-        The question's own targets may be among them.
-        """
-
-    @abstractmethod
-    def pool(self, count: int, seed: str) -> Sequence[int]:
-        """Return at least ``count`` documents to draw distractors from, or all there are.
-
-        They are given by index; ``seed``, a text, decides which they are.
-        """
-
-
-class Rows(Source):
+class Rows:
     """Questions and documents that were read from a file or a data set.
 
-    Their answers may be as short as "the", so that an answer may stand in a
-    distractor by chance, as it may in RULER.
-
-    Each question comes with the documents on the same matter.
+    Each question comes with the documents on the same matter, its first distractors. Answers may be
+    as short as "the", so that one may stand in a distractor by chance, as it may in RULER: they are
+    not ``exclusive`` to their own documents.
     """
 
     exclusive = False
@@ -125,19 +79,24 @@ class Rows(Source):
 
     @cached_property
     def digest(self) -> str:
+        """A short hash of all documents and questions."""
         questions, related = ([repr(pair[part]) for pair in self._questions] for part in (0, 1))
         return digest([*self._documents, *questions, *related])
 
     def document(self, index: int) -> str:
+        """Return the text of a document."""
         return self._documents[index]
 
     def question(self, index: int) -> Question:
+        """Return a question."""
         return self._questions[index][0]
 
     def related(self, index: int) -> Sequence[int]:
+        """Return the documents on the same matter as a question, its own perhaps among them."""
         return self._questions[index][1]
 
     def pool(self, count: int, seed: str) -> Sequence[int]:
+        """Return at least ``count`` documents to draw distractors from, or all there are."""
         size = min(max(count, POOL), self.num_documents)
         return random.Random(f"{seed} pool").sample(range(self.num_documents), size)
 

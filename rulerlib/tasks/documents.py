@@ -14,7 +14,9 @@ from operator import add
 
 from rulerlib.filling import Budget
 from rulerlib.haystack import ANCHOR, Context, Filling
-from rulerlib.sources import Source
+from rulerlib.sources.chronicle import Chronicle
+from rulerlib.sources.encyclopedia import World
+from rulerlib.sources.source import Rows
 from rulerlib.tokens import Tokenizer
 
 # Documents whose length tells how long one is.
@@ -25,6 +27,10 @@ LAST = 2000
 
 # Distractors are drawn from this many times the documents of one prompt, so that two differ.
 POOL_FACTOR = 2
+
+
+Source = Rows | World | Chronicle
+"""A source of documents, and of questions about them."""
 
 
 class CountedDocuments:

@@ -45,19 +45,19 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import Any
 
 from rulerlib.errors import DataError, ParameterError, flag, one_of, require, whole_number
 from rulerlib.haystack import Draft, Needle, depth_of, depths_of, one_depth
 from rulerlib.languages import Language
 from rulerlib.metrics.short_answers import Golds
-from rulerlib.parts import Column, Part
+from rulerlib.parts import Column
 from rulerlib.scoring import DROP
-from rulerlib.sources import Question, ReadingQuestion, Source, source_file
+from rulerlib.sources import source_file
 from rulerlib.sources.chronicle import Chronicle
-from rulerlib.sources.chronicle_questions import OPERATIONS, ChronicleQuestion
+from rulerlib.sources.chronicle_questions import OPERATIONS
+from rulerlib.sources.source import Question, ReadingQuestion
 from rulerlib.tasks import mistakes, qa
-from rulerlib.tasks.documents import Documents
+from rulerlib.tasks.documents import Documents, Source
 from rulerlib.tasks.family import READING, Checked, Family, knob
 from rulerlib.texts import digest
 
@@ -285,12 +285,13 @@ class Reading(qa.Questions):
             f"{system}\n\n{head}", tail, prefix, list(question.answers),
             answer=max(question.answers, key=len), golds=question.golds, id=question.id,
             cluster=hashlib.md5(passages.encode(), usedforsecurity=False).hexdigest(),
-            head_parts=[Column("system", [0], [len(system)]), examples], facts=_facts(question),
+            head_parts=[Column("system", [0], [len(system)]), examples], facts=dict(question.facts),
         )  # fmt: skip
         for target, depth in placed.items():
             document = self.haystack.counted.text(target)
             value = _standing(document, question.golds)
-            draft.needles.append(Needle(document, depth, value, within=_within(question, target)))
+            within = [part for passage, part in question.within if passage == target]
+            draft.needles.append(Needle(document, depth, value, within=within))
         if placed:
             self._ask(draft, question, [*placed])
         return draft
@@ -364,28 +365,6 @@ def _standing(document: str, golds: Golds) -> tuple[int, int] | None:
             if hit:
                 return hit.span()
     return None
-
-
-def _within(question: ReadingQuestion, target: int) -> list[Part]:
-    """Return the operands of a question in a passage, and what looks like them."""
-    if not isinstance(question, ChronicleQuestion):
-        return []
-    return [
-        Part(role, value.start, value.end, value.field)
-        for role, values in (("operand", question.operands), ("distractor", question.distractors))
-        for value in values
-        if value.passage == target
-    ]
-
-
-def _facts(question: ReadingQuestion) -> dict[str, Any]:
-    """Return what is known of a question: its operation, and what kind of answer it has."""
-    if isinstance(question, ChronicleQuestion):
-        kind, unit = question.answer_kind, question.unit
-        return {"operation": question.operation, "answer_kind": kind, "unit": unit}
-    first = question.golds[0]
-    number = re.fullmatch(r"-?[\d.,]+", first[0])
-    return {"answer_kind": "spans" if len(first) > 1 else "number" if number else "span"}
 
 
 FAMILY = Family(

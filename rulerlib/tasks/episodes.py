@@ -24,7 +24,7 @@ from typing import Any
 
 from rulerlib.errors import LARGEST, whole_number
 from rulerlib.languages import Language
-from rulerlib.sources.regions import Regions, Templates, checked_wording, read_wording
+from rulerlib.sources.regions import Regions, read_wording
 from rulerlib.texts import digest
 
 
@@ -187,41 +187,6 @@ def told(template: str, words: Mapping[str, str]) -> tuple[str, Spans]:
         spans[name] = len(text), len(text) + len(words[name])
         text += words[name] + rest
     return text, spans
-
-
-def checked(language: Language, section: str, wanted: Mapping[str, str]) -> dict[str, Any]:
-    """Return a section of a pack that has all texts of a suite.
-
-    Parameters
-    ----------
-    wanted
-        For the place of each text, or list of texts, in the section (``"notes.date"``), the names
-        in braces that it must have, separated by spaces; of ``"did/do"`` one. After ``"|"`` stand
-        those that it may have.
-
-    Raises
-    ------
-    DataError
-        If one is missing, or has other names in braces: names the file and the place.
-    """
-
-    def templates(tables: dict[str, Any]) -> Templates:
-        for place, slots in wanted.items():
-            texts: Any = tables
-            for step in place.split("."):
-                texts = texts.get(step) if isinstance(texts, dict) else None
-            if not isinstance(texts, (str, list)):
-                raise KeyError(place)
-            needed, _, others = slots.partition("|")
-            yield (
-                place,
-                [texts] if isinstance(texts, str) else texts,
-                {*needed.split()},
-                {*others.split()},
-            )
-
-    tables, file = language.section(section), language.folder / f"{section}.toml"
-    return checked_wording(file, f"the section {section}", templates, tables)
 
 
 def fingerprint(language: Language, section: str) -> str:

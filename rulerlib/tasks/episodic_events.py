@@ -19,41 +19,16 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from rulerlib.errors import DataError, flag, require, whole_number
+from rulerlib.errors import flag, require, whole_number
 from rulerlib.languages import Language
-from rulerlib.tasks.episodes import Episode, Episodes, Fact, Names, Probe, checked, told
+from rulerlib.sources import slots
+from rulerlib.tasks.episodes import Episode, Episodes, Fact, Names, Probe, told
 from rulerlib.tasks.family import Checked, knob, share
 
 MOST_FACTS = 100_000
 
 # An episode is asked this many questions at most: from there on another one is cheaper.
 MOST_PROBES = 20
-
-_WANTED = {
-    "events.say": "when who did what where",
-    "events.unless": "question unknown",
-    "events.unknown": "",
-    "events.ask.who": "where when",
-    "events.ask.what": "who where did/do",
-    "events.ask.where": "who when",
-    "events.ask.when": "who where",
-    "events.places": "where",
-    "events.days": "month day/nth",
-    "conversation.turn": "speaker said",
-    "conversation.genitive.usual": "name",
-    "conversation.genitive.after_s": "name",
-    "conversation.times": "hour minute",
-    "conversation.ask": "a b topic",
-    "conversation.say": "topic/Topic value",
-    "conversation.say_aside": "topic/Topic value aside",
-    "conversation.aside": "topic/Topic aside",
-    "conversation.correct_next": "value | it It",
-    "conversation.first_next": "",
-    "conversation.last_next": "",
-    "conversation.correct": "topic/Topic value | it It old",
-    "conversation.first": "topic/Topic",
-    "conversation.last": "topic/Topic",
-}
 
 
 @dataclass(frozen=True)
@@ -138,18 +113,7 @@ class Episodic(Episodes):
     def __init__(self, knobs: Knobs, language: Language, seed: str) -> None:
         super().__init__(knobs, language, seed)
         self.names = Names(language, seed)
-        self.wording = checked(language, "episodic", _WANTED)
-        try:
-            deeds = self.wording["events"]["deeds"].values()
-            whole = all(deed["did"] and deed["do"] and len(deed["things"]) > 1 for deed in deeds)
-            things = self.wording["conversation"]["things"].values()
-            whole &= all(thing["it"] and thing["mine"] and thing["values"] for thing in things)
-            whole &= all("{whose}" in thing["whose"] for thing in things)
-        except (AttributeError, KeyError, TypeError):
-            whole = False
-        if not whole:
-            file = language.folder / "episodic.toml"
-            raise DataError(f"{file}: a deed of [events] or a thing of [conversation] lacks words.")
+        self.wording = slots.section(language, "episodic")
 
     def marked(
         self, total: int, questions: Sequence[tuple[Sequence[int], bool]], rng: random.Random

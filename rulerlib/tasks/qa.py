@@ -44,11 +44,11 @@ from rulerlib.filling import Shared, Take
 from rulerlib.haystack import Draft, Filling, Needle, depth_of, depths_of, one_depth
 from rulerlib.parts import Column
 from rulerlib.scoring import ANY
-from rulerlib.sources import Question, Rows, Source, open_source, source_file
+from rulerlib.sources import open_source, source_file
 from rulerlib.sources.encyclopedia import World
-from rulerlib.sources.source import POOL
+from rulerlib.sources.source import POOL, Question, Rows
 from rulerlib.tasks import mistakes
-from rulerlib.tasks.documents import Documents, Numbered
+from rulerlib.tasks.documents import Documents, Numbered, Source
 from rulerlib.tasks.family import QUESTIONS, Checked, Family, Maker, knob
 
 

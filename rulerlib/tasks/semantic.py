@@ -36,8 +36,9 @@ from typing import Any, NamedTuple
 
 from rulerlib.errors import one_of, require, whole_number
 from rulerlib.languages import Language
+from rulerlib.sources import slots
 from rulerlib.tasks import taught
-from rulerlib.tasks.episodes import Episode, Episodes, Fact, Names, Probe, Spans, checked, told
+from rulerlib.tasks.episodes import Episode, Episodes, Fact, Names, Probe, Spans, told
 from rulerlib.tasks.family import Checked, knob
 
 _TO_PEOPLE = (
@@ -249,20 +250,6 @@ def paths(kind: str, depth: int) -> tuple[tuple[str, ...], ...]:
     return tuple(ways)
 
 
-def _wanted() -> dict[str, str]:
-    """Return what the wording must have, see `rulerlib.tasks.episodes.checked`."""
-    wanted = dict.fromkeys(("genitive.ending", "genitive.after"), "")
-    wanted |= {"notes.day": "day month", "notes.sources": ""}
-    for by in CONTRADICTIONS:
-        wanted |= {f"notes.{by}": f"{by} fact", f"notes.{by}_rule": ""}
-    for kind in KINDS:
-        wanted |= {f"kinds.{kind}.name": "name", f"kinds.{kind}.golds": "name"}
-    for name in RELATIONS:
-        place = f"relations.{name}"
-        wanted |= {f"{place}.say": "a b", f"{place}.ask": "x", f"{place}.called": "x"}
-    return wanted
-
-
 class Semantic(Episodes):
     """Makes the episodes of one setting of the knobs."""
 
@@ -271,7 +258,7 @@ class Semantic(Episodes):
     def __init__(self, knobs: Knobs, language: Language, seed: str) -> None:
         super().__init__(knobs, language, seed)
         self._names = Names(language, seed)
-        self._wording = checked(language, "semantic", _wanted())
+        self._wording = slots.section(language, "semantic")
 
     @property
     def limit(self) -> int:

@@ -28,7 +28,6 @@ the shortest, `walk` says.
 
 from __future__ import annotations
 
-import functools
 import itertools
 import math
 import re
@@ -48,8 +47,9 @@ from typing import Any, NamedTuple, TypeVar
 
 from rulerlib.errors import whole_number
 from rulerlib.languages import Language
+from rulerlib.sources import slots
 from rulerlib.tasks import taught
-from rulerlib.tasks.episodes import Episode, Episodes, Fact, Names, Probe, checked, told
+from rulerlib.tasks.episodes import Episode, Episodes, Fact, Names, Probe, told
 from rulerlib.tasks.family import Checked, knob, share
 
 QUESTIONS = ("length", "route", "stand")
@@ -186,7 +186,7 @@ class Walk:
 
 def letters(language: Language) -> dict[str, str]:
     """Return the letter of each direction by its word: ``{"north": "N", ...}``."""
-    table = _wording(language)["directions"]
+    table = slots.section(language, "spatial")["directions"]
     return {table[name][0]: table[name][1] for name in DIRECTIONS}
 
 
@@ -251,27 +251,6 @@ def walk(steps: Steps, start: str, goal: str, route: Sequence[str]) -> Walk:
     return Walk(True, place, True, len(route) - distances(steps, goal)[start])
 
 
-@functools.cache
-def _wording(language: Language) -> dict[str, Any]:
-    """Return the checked wording of a language."""
-    return checked(
-        language,
-        "spatial",
-        {
-            **dict.fromkeys((f"directions.{name}" for name in DIRECTIONS), ""),
-            **dict.fromkeys((f"words.{name}" for name in WORDS), ""),
-            "say.opening": "town",
-            "say.step": "from direction to",
-            "say.walked": "who from direction to",
-            "ask.length": "start goal town",
-            "ask.route": "start goal town letters",
-            "ask.stand": "start moves town",
-            "golds.length": "number unit",
-            "golds.stand": "place",
-        },
-    )
-
-
 class Spatial(Episodes):
     """Makes the episodes of one setting of the knobs."""
 
@@ -280,7 +259,7 @@ class Spatial(Episodes):
     def __init__(self, knobs: Knobs, language: Language, seed: str) -> None:
         super().__init__(knobs, language, seed)
         self._names = Names(language, seed)
-        self._wording = _wording(language)
+        self._wording = slots.section(language, "spatial")
 
     @property
     def limit(self) -> int:

@@ -473,7 +473,7 @@ def test_a_chronicle_depends_on_language_and_seed_only() -> None:
         ('"horses", "cheese", "baskets", "cabbages", "wool", "pottery", "honey",', "", "are fewer"),
         ("together =", "united =", "'writing.together' is missing"),
         ("[lists]", "[lists", "cannot be read as a chronicle"),
-        ("won = [\"How many matches", "win = [\"How many matches", "season.questions.won' is missing"),
+        ("won = [\"How many matches", "win = [\"How many matches", "questions.won' is missing"),
     ],
 )  # fmt: skip
 def test_a_damaged_pack_is_refused(tmp_path: Path, old: str, new: str, complaint: str) -> None:

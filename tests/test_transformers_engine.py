@@ -131,7 +131,8 @@ def test_no_logits_but_those_of_the_last_position(base):
     say(engine, PROMPTS[:2], 5)
     hook.remove()
     assert shapes == [(1, 1)] * len(shapes)
-    assert 1 <= len(shapes) <= 5
+    # Each prompt is read by itself, and five tokens are written.
+    assert len(shapes) <= 2 + 5
 
 
 # --- Where it stops --------------------------------------------------------------------------

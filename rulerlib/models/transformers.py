@@ -27,9 +27,12 @@ from rulerlib.models.local import Local, ReadPrompt, Sampling, Stopping, torch
 
 DEVICES = ("auto", "cpu", "cuda", "mps")
 
-# Prompts are read together until they have this many tokens in sum; a longer one is read alone.
-BATCH_TOKENS = {"cpu": 4_096, "cuda": 65_536, "mps": 16_384}
+# Prompts are answered together until they have this many tokens in sum; a longer one alone.
+BATCH_TOKENS = {"cpu": 32_768, "cuda": 65_536, "mps": 32_768}
 
+# A model some of whose layers look back a window only reads a prompt in pieces of this many tokens:
+# each piece then meets the window before it and no more.
+PIECE = 1_024
 
 # Scores, one for each token of the vocabulary at each place of a text, that are held at a time
 # unless a single text has more.
@@ -48,7 +51,7 @@ class Engine(Local):
     device
         ``"auto"``: a GPU where there is one.
     batch_size
-        Prompts read at a time; None: as many as is sensible for their length.
+        Prompts answered at a time; None: as many as is sensible for their length.
     trust_remote_code
         Whether code that comes with a model may run. Off unless you say so.
 
@@ -108,8 +111,8 @@ class Engine(Local):
     def generate(self, requests: Iterable[Request]) -> Iterator[tuple[int, Generation]]:
         """See `rulerlib.models.Model`.
 
-        Neighbours of one group are read together: first the tokens that all of them begin with,
-        once, and then the rest of each. Others are read as one batch.
+        Each prompt is read by itself, without padding, and then the answers of a batch are written
+        together. Of neighbours of one group the tokens that all of them begin with are read once.
         """
         _ = self._model
         prompts = list(self._prompts(requests))
@@ -119,7 +122,7 @@ class Engine(Local):
                 yield from self._batch(batch, _Opening())
                 continue
             context = self._context([prompt.ids for prompt in batch])
-            size = self.batch_size(_width(batch)) if context.padded else 1
+            size = self.batch_size(_width(batch)) if self._joinable else 1
             for start in range(0, len(batch), size):
                 yield from self._batch(batch[start : start + size], context)
 
@@ -227,24 +230,24 @@ class Engine(Local):
         requests = [prompt.request for prompt in batch]
         width = _width(batch)
         padding = self.tokenizer.pad_id or 0
-        # Padding stands before each prompt, or between the context and the rest of it: positions
-        # are counted without it, and nothing looks at it.
-        rows, seen = [], []
-        for prompt in batch:
-            rest = prompt.ids[len(context.ids) :]
-            fill = width - len(prompt.ids)
-            rows.append([*context.ids, *[padding] * fill, *rest])
-            seen.append([1] * len(context.ids) + [0] * fill + [1] * len(rest))
-        padded, mask = torch().tensor(rows), torch().tensor(seen)
+        # Padding stands before each prompt: positions are counted without it, and nothing looks at
+        # it.
+        fills = [width - len(prompt.ids) for prompt in batch]
+        rows = [[padding] * fill + prompt.ids for fill, prompt in zip(fills, batch, strict=True)]
+        seen = [[0] * fill + [1] * (width - fill) for fill in fills]
         decode = self.tokenizer.decode
         stopping = Stopping(requests, width, decode, self.device)
         greedy = all(request.decoding.greedy for request in requests)
+        more = {}
         with torch().inference_mode():
-            more = {"past_key_values": self._copied(context, len(batch))} if context.ids else {}
+            # Something is read here, and something left to go on from.
+            if context.ids or (self._joinable and width - max(fills) > 1):
+                caches = [self._read(prompt.ids[:-1], context) for prompt in batch]
+                more = {"past_key_values": _joined(caches)}
             # transformers asks for the logits of the last position alone during prefill.
             output = self._model.generate(
-                input_ids=padded.to(self.device),
-                attention_mask=mask.to(self.device),
+                input_ids=torch().tensor(rows, device=self.device),
+                attention_mask=torch().tensor(seen, device=self.device),
                 max_new_tokens=max(request.max_new_tokens for request in requests),
                 do_sample=False,
                 num_beams=1,
@@ -275,33 +278,49 @@ class Engine(Local):
         ids = same[: min(map(len, prompts)) - 1]
         if len(prompts) < 2 or not ids or not self._model._supports_default_dynamic_cache():
             return _Opening()
-        from transformers.cache_utils import DynamicLayer
-
-        cache = self._empty_cache()
-        padded = bool(cache.layers) and all(type(layer) is DynamicLayer for layer in cache.layers)
-        return _Opening(ids, padded)
+        return _Opening(ids)
 
     def _empty_cache(self) -> Any:
         from transformers import DynamicCache
 
         return DynamicCache(config=self._model.config.get_text_config(decoder=True))
 
-    def _copied(self, context: _Opening, count: int) -> Any:
-        """Return a copy, for ``count`` prompts, of what the model keeps of a context."""
-        if context.cache is None:
-            context.cache = self._empty_cache()
-            # The logits of a long context would need more memory than the model itself.
-            last = {"logits_to_keep": 1} if self._model._supports_logits_to_keep() else {}
-            ids = torch().tensor([context.ids], device=self.device)
-            self._model(input_ids=ids, past_key_values=context.cache, use_cache=True, **last)
+    @cached_property
+    def _joinable(self) -> bool:
+        """Whether caches of several prompts can be joined into one, with padding before them.
+
+        Attention can leave padding out, over everything or within a window; a recurrent state
+        cannot.
+        """
+        from transformers.cache_utils import DynamicLayer, DynamicSlidingWindowLayer
+
+        kinds = (DynamicLayer, DynamicSlidingWindowLayer)
+        return self._model._supports_default_dynamic_cache() and all(
+            type(layer) in kinds for layer in self._empty_cache().layers or [None]
+        )
+
+    def _read(self, ids: Sequence[int], context: _Opening) -> Any:
+        """Return what the model keeps of tokens that begin with a context, which is read once."""
+        if context.ids and context.cache is None:
+            context.cache = self._read(context.ids, _Opening())
             context.computed = len(context.ids)
-        if not context.padded:
-            return copy.deepcopy(context.cache)
-        # Layers replace their tensors and never write into them: the first ones stay as they are.
-        copied = copy.copy(context.cache)
-        copied.layers = [copy.copy(layer) for layer in context.cache.layers]
-        copied.batch_repeat_interleave(count)
-        return copied
+        if not context.ids:
+            cache = self._empty_cache()
+        elif self._joinable:
+            # Layers replace their tensors and never write into them: the first ones stay as they
+            # are.
+            cache = copy.copy(context.cache)
+            cache.layers = [copy.copy(layer) for layer in context.cache.layers]
+        else:
+            cache = copy.deepcopy(context.cache)
+        # The logits of a long text would need more memory than the model itself.
+        last = {"logits_to_keep": 1} if self._model._supports_logits_to_keep() else {}
+        left = ids[len(context.ids) :]
+        size = PIECE if any(layer.is_sliding for layer in cache.layers) else max(1, len(left))
+        for start in range(0, len(left), size):
+            piece = torch().tensor([left[start : start + size]], device=self.device)
+            self._model(input_ids=piece, past_key_values=cache, use_cache=True, **last)
+        return cache
 
     @cached_property
     def _ends(self) -> frozenset[int]:
@@ -345,9 +364,6 @@ class _Opening:
     ----------
     ids
         Its tokens.
-    padded
-        Whether padding may follow it, so that several questions are read as one batch. Attention
-        over everything can leave padding out; a sliding window or a recurrent state cannot.
     cache
         Its keys and values, once they are computed.
     computed
@@ -355,9 +371,31 @@ class _Opening:
     """
 
     ids: Sequence[int] = ()
-    padded: bool = True
     cache: Any = None
     computed: int = 0
+
+
+def _joined(caches: Sequence[Any]) -> Any:
+    """Return one cache for all prompts, the shorter ones with padding before them.
+
+    The tensors of the caches are let go, layer by layer.
+    """
+    first = caches[0]
+    if len(caches) == 1:
+        return first
+    length = max(cache.get_seq_length() for cache in caches)
+    pad = torch().nn.functional.pad
+    for layers in zip(*(cache.layers for cache in caches), strict=True):
+        width = max(layer.keys.shape[-2] for layer in layers)
+        for name in ("keys", "values"):
+            tensors = [getattr(layer, name) for layer in layers]
+            padded = [pad(tensor, (0, 0, width - tensor.shape[-2], 0)) for tensor in tensors]
+            for layer in layers:
+                setattr(layer, name, None)
+            setattr(layers[0], name, torch().cat(padded))
+        if layers[0].is_sliding:
+            layers[0].cumulative_length = length
+    return first
 
 
 def _width(batch: Sequence[ReadPrompt]) -> int:

@@ -25,6 +25,7 @@ from rulerlib import models, tasks  # noqa: E402
 from rulerlib.dataset import Dataset  # noqa: E402
 from rulerlib.errors import ParameterError  # noqa: E402
 from rulerlib.metrics import matches  # noqa: E402
+from rulerlib.models import transformers as transformers_engine  # noqa: E402
 from rulerlib.models.transformers import Engine  # noqa: E402
 from rulerlib.prompts import Decoding, PromptFormat  # noqa: E402
 
@@ -225,8 +226,9 @@ def test_a_token_across_the_seam_belongs_to_the_question(base):
 
 
 @pytest.mark.parametrize("kind", ["MistralConfig", "Gemma2Config"])
-def test_a_sliding_window_is_read_once_too(tmp_path, base, kind):
-    """Its cache cannot be cut back, and padding after the context would shift the window."""
+def test_a_sliding_window_is_read_in_pieces_and_joined(tmp_path, base, kind, monkeypatch):
+    """Padding stands before a prompt, whose window is as wide as without its neighbours."""
+    monkeypatch.setattr(transformers_engine, "PIECE", 16)
     config = getattr(transformers, kind)(
         vocab_size=600, hidden_size=32, intermediate_size=64, num_hidden_layers=2, head_dim=16,
         num_attention_heads=2, num_key_value_heads=1, max_position_embeddings=LIMIT,
@@ -242,6 +244,15 @@ def test_a_sliding_window_is_read_once_too(tmp_path, base, kind):
     alone = [say(engine, [request.prompt], NEW)[0] for request in requests]
     assert [answer.text for answer in answers] == [answer.text for answer in alone]
     assert all(answer.computed_tokens < answer.prompt_tokens / 4 for answer in answers[1:])
+    # Prompts shorter than the window, about as long, and longer, which share nothing.
+    prompts = [CONTEXT[at : at + 8 * (at + 1)] for at in range(12)]
+    lengths = [len(ids_of(str(folder), prompt)) for prompt in prompts]
+    assert min(lengths) < 16
+    assert max(lengths) > 2 * 24
+    engine = Engine(str(folder), dtype="float32", device="cpu", batch_size=12)
+    for prompt, answer in zip(prompts, say(engine, prompts, NEW), strict=True):
+        said = greedy(str(folder), ids_of(str(folder), prompt), NEW, ends={1})
+        assert answer.text == decode(str(folder), said)
 
 
 # --- Stop strings ----------------------------------------------------------------------------

@@ -190,9 +190,9 @@ def analysis(report: rulerlib.analysis.report.Report) -> Html:
 def memory(report: MemoryReport) -> Html:
     """Return in two lines which memories are asked what."""
     works = report.works
-    presets = list(dict.fromkeys(job.preset for job in works))
-    suites = list(dict.fromkeys(job.suite for job in works))
-    codes = list(dict.fromkeys(job.language for job in works))
+    presets = list(dict.fromkeys(job.preset.name for job in works))
+    suites = list(dict.fromkeys(job.recipe.suite for job in works))
+    codes = list(dict.fromkeys(job.recipe.language for job in works))
     named = listed([languages.load(code).name for code in codes])
     sets = {job.episodes_name: job.asked for job in works}
     first = (
@@ -200,8 +200,8 @@ def memory(report: MemoryReport) -> Html:
         f" ({listed(presets, 8)}): {said_count(sum(sets.values()), 'question')} each. Language:"
         f" {named}."
     )
-    seeds = sorted({job.seed for job in works})
-    taught = sorted({len(job.first.facts) for job in report.curve})
+    seeds = sorted({job.recipe.seed for job in works})
+    taught = sorted({len(job.recipe.first.facts) for job in report.curve})
     curve = (
         f" The curve of capacity teaches {listed([f'{number:,}' for number in taught], 8)} facts."
         if taught

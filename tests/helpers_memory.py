@@ -24,7 +24,7 @@ from helpers_store import die_at
 
 from conftest import CHAT_TEMPLATE
 from rulerlib import models
-from rulerlib.memory import running
+from rulerlib.memory import bench, teaching
 from rulerlib.memory.suites import Recipe
 from rulerlib.memory.work import METRICS, TABLE, TEACHING, TELEMETRY, Work, expand
 from rulerlib.models import Generation, Request
@@ -100,9 +100,9 @@ def matrix(root: Path, **given: Any) -> list[Work]:
 
 def taught(works: list[Work], ask: bool = True) -> tuple[str, ...]:
     """Teach and ask some work in this process; return what stopped it."""
-    stopped = {job: sentence for job, sentence in running.taught(works) if sentence}
+    stopped = {job: sentence for job, sentence in teaching.taught(works) if sentence}
     if ask:
-        running.ask(works, stopped)
+        bench.ask(works, stopped)
     return tuple(dict.fromkeys(stopped.values()))
 
 
@@ -119,18 +119,18 @@ def read_table(path: Path) -> list[dict[str, str]]:
 
 def metrics(job: Work) -> dict[str, Any]:
     """What ``metrics.json`` says of the suite."""
-    return read_object(job.file(METRICS))["metrics"][job.suite]
+    return read_object(job.file(METRICS))["metrics"][job.recipe.suite]
 
 
-def shoot(plain: list[dict[str, Any]], root: str, every: int) -> None:
-    """Do some work in processes that are shot, each later than the one before.
+def shoot(names: list[str], root: str, every: int) -> None:
+    """Do the work of some presets in processes that are shot, each later than the one before.
 
     Each finds what the one before it left. Called in a process that has nothing but one thread,
     which can be forked; prints how many were shot.
     """
     forked, shots = multiprocessing.get_context("fork"), 0
     for step in itertools.count(2, every):
-        process = forked.Process(target=_stepping, args=(plain, step, Path(root)))
+        process = forked.Process(target=_stepping, args=(names, step, Path(root)))
         process.start()
         process.join(120)
         if process.exitcode == 0:
@@ -140,13 +140,13 @@ def shoot(plain: list[dict[str, Any]], root: str, every: int) -> None:
     print(shots)
 
 
-def _stepping(plain: list[dict[str, Any]], step: int, root: Path) -> None:
+def _stepping(names: list[str], step: int, root: Path) -> None:
     """What such a process does: the work, until it opens its n-th file."""
     student = Student(root)
     models.load = lambda *_, **__: student  # type: ignore[assignment]
     die_at(step, root)
     with contextlib.redirect_stdout(io.StringIO()):
-        stopped = taught([Work(**values) for values in plain])
+        stopped = taught(matrix(root, preset_names=names))
     assert not stopped, stopped
 
 

@@ -11,6 +11,8 @@ import pytest
 from conftest import python
 from rulerlib import checkpoints, models, paths
 from rulerlib.errors import ParameterError
+from rulerlib.memory import presets
+from rulerlib.memory.suites import Recipe
 from rulerlib.memory.work import Work
 from rulerlib.parameters import Parameters
 from rulerlib.store.cell import Cell
@@ -146,7 +148,7 @@ def test_any_name_of_a_model_is_one_sentence_or_the_name_of_a_folder(engine, nam
     made = []
     for make in (
         lambda: Parameters("niah_single_2", model=name, **given),
-        lambda: Work("episodic", "oracle", 2, model=name, **given),
+        lambda: Work(Recipe("episodic", 2), presets.load("oracle"), model=name, **given),
         lambda: PlannedModel.from_settings("m", {"model": name, **given}),
         lambda: models.load(name, engine, **given["engine_options"]),
     ):

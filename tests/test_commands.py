@@ -14,7 +14,7 @@ from helpers_model import ROOT
 
 import rulerlib
 from rulerlib import commands, fields
-from rulerlib.memory import bench, suites
+from rulerlib.memory import bench
 
 
 def unread(stream: str, unbuffered: str, *words: str) -> tuple[int, str]:
@@ -54,7 +54,7 @@ def test_head_ends_a_command_that_has_more_to_say():
 
 
 COMMANDS = [
-    "compare", "conformance", "explore", "memory.bench", "memory.suites", "submit", "sweep",
+    "compare", "conformance", "explore", "memory.bench", "submit", "sweep",
 ]  # fmt: skip
 
 
@@ -90,12 +90,10 @@ def test_an_example_of_help_is_what_the_command_takes(tmp_path, monkeypatch, cap
     """Those that need neither a run nor a model; `tests/wheel.py` runs all commands."""
     monkeypatch.chdir(tmp_path)
     examples = {}
-    for command in ("memory.suites", "memory.bench", "sweep"):
+    for command in ("memory.bench", "sweep"):
         words = [sys.executable, "-m", f"rulerlib.{command}", "--help"]
         said = subprocess.run(words, text=True, timeout=60, capture_output=True, check=True).stdout
         examples[command] = shlex.split(said.splitlines()[-1])[3:]
-    assert suites.main(examples["memory.suites"]) == 0
-    assert (tmp_path / "sets" / "hops.jsonl").exists()
     assert bench.main([*examples["memory.bench"], "--dry-run"]) == 0
     assert (ROOT / examples["sweep"][1]).is_file()
     capsys.readouterr()

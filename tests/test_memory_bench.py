@@ -19,7 +19,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from dataclasses import asdict, replace
+from dataclasses import replace
 
 import pytest
 
@@ -35,13 +35,13 @@ from rulerlib import escaping, languages, models, tokens
 from rulerlib.analysis import memory_rows
 from rulerlib.analysis.scores import read_predictions
 from rulerlib.errors import ParameterError, RunMismatchError
-from rulerlib.memory import asking, bench, measuring, running, work
+from rulerlib.memory import asking, bench, measuring, work
 from rulerlib.memory.episodic_index import EpisodicIndex
 from rulerlib.memory.rag import Rag
 from rulerlib.memory.suites import SUITES, Recipe
 from rulerlib.memory.system import System, Text
 from rulerlib.memory.teaching import SEMANTIC, GuardError
-from rulerlib.memory.work import METRICS, STORE, TABLE, Work, expand
+from rulerlib.memory.work import METRICS, STORE, TABLE, expand
 from rulerlib.samples import Sample, read
 
 STORES = ["rag", "memory/hei_nw", "memory/sgc_rss", "memory/smpd"]
@@ -59,17 +59,20 @@ def student(tmp_path, monkeypatch):
 
 
 def test_a_budget_of_the_suite_goes_before_the_length():
-    assert Work("episodic_capacity", "rag", 2).budget == 256
-    assert Work("episodic_capacity", "rag", 2, knobs={"context_budget": None}).budget == 2048
-    assert Work("episodic", "rag", 2, length=99).budget == 99
+    for suite, knobs, budget in (
+        ("episodic_capacity", {}, 256), ("episodic_capacity", {"context_budget": None}, 99),
+        ("episodic", {}, 99),
+    ):  # fmt: skip
+        (job,) = matrix("r", preset_names="rag", suites=suite, knobs=knobs, length=99)
+        assert job.budget == budget
 
 
 def test_a_setting_goes_to_those_that_have_it():
     works = matrix("r", preset_names=["rag", "memory/hei_nw", "core"], changes={"gate": False})
-    assert [job.changes for job in works] == [{}, {"gate": False}, {}]
+    assert [job.preset.changes for job in works] == [{}, {"gate": False}, {}]
     works = matrix("r", preset_names=["core"], suites=["spatial", "semantic"],
                    knobs={"hop_depth": 3})  # fmt: skip
-    assert [job.knobs for job in works] == [{}, {"hop_depth": 3}]
+    assert [job.recipe.changes for job in works] == [{}, {"hop_depth": 3}]
 
 
 @pytest.mark.parametrize(
@@ -97,7 +100,6 @@ def test_a_setting_goes_to_those_that_have_it():
         (["--engine-option", "dtyp=x"], r"engine option is 'dtyp'.*did you mean 'dtype'"),
         (["--engine-option", "api_key=s3"], r"engine_options is \['api_key'\]"),
         (["--model", "nowhere"], r"model is 'nowhere'"),
-        (["--primary-em", "row"], r"primary_em is 'row'.*did you mean 'raw'"),
         (["--model", "lille", "--length", "999999"], r"length is 999999, but must be at most"),
     ],
 )
@@ -191,7 +193,7 @@ def test_every_figure_follows_from_the_files(student, tmp_path, suite, language)
             assert row["in_prompt"] == str(int(shown))
             # The student says the answer where it stands, and nothing else.
             assert row["em_norm"] == row["in_prompt"]
-            if job.settings.stores:
+            if job.preset.stores:
                 first = [text["text"] for text in recalled[place][:5]]
                 share = sum(text in first for text in needed) / len(needed)
                 assert float(row["recall_at_5"]) == pytest.approx(share, abs=1e-5)
@@ -206,7 +208,7 @@ def test_every_figure_follows_from_the_files(student, tmp_path, suite, language)
         assert faults == {name: sum(int(row[name]) for row in table) for name in faults}
     assert {*faults} == {"overlong", "format_violation"}
     # What sees nothing knows nothing, and what sees all that is needed knows all that is known.
-    by_name = {job.preset: metrics(job)["em_norm"] for job in works}
+    by_name = {job.preset.name: metrics(job)["em_norm"] for job in works}
     assert by_name["core"] == by_name["span_short"] == 0
     assert by_name["oracle"] >= max(by_name.values())
 
@@ -223,7 +225,7 @@ def test_every_reader_of_runs_reads_them(student, tmp_path):
         assert settings["tokens_to_generate"] == 8
         assert settings["chat"] is True
         assert settings["system_prompt"].startswith("Svar med det kortest mulige")
-        assert settings["dataset"]["memory"] == job.settings.to_dict()
+        assert settings["dataset"]["memory"] == job.preset.to_dict()
 
 
 def test_the_length_holds_and_what_has_no_room_is_told(student, tmp_path):
@@ -262,7 +264,7 @@ def test_a_system_is_given_texts_and_questions_and_nothing_else(
     student, tmp_path, monkeypatch, preset
 ):
     (job,) = matrix(tmp_path, preset_names=[preset])
-    given, kind = [], type(job.settings.opened(tmp_path, job.pack))
+    given, kind = [], type(job.preset.opened(tmp_path, job.pack))
     teach, recall = kind.teach, kind.recall
     monkeypatch.setattr(
         kind, "teach", lambda self, *values: given.append(values) or teach(self, *values)
@@ -320,7 +322,7 @@ def test_a_store_that_is_empty_after_teaching(student, tmp_path, suite, sentence
 def test_what_was_taught_is_rehearsed(student, tmp_path):
     (job,) = matrix(tmp_path, preset_names=["memory/hei_nw"])
     assert not taught([job], ask=False)
-    with contextlib.closing(job.settings.opened(job.file(STORE), job.pack)) as system:
+    with contextlib.closing(job.preset.opened(job.file(STORE), job.pack)) as system:
         traces = [note["traces"].values() for _, note in system.store.notes()]
     assert [sum(trace[3] for trace in episode) for episode in traces] == [20, 20]
     texts = [fact.text for episode in job.episodes() for fact in episode.facts]
@@ -356,10 +358,8 @@ def test_a_run_that_is_shot_anywhere_ends_with_the_same_files(tmp_path, monkeypa
         assert not taught(works)
     expected = kept(whole)
     root = tmp_path / "shot"
-    works = matrix(root, preset_names=names)
-    plain = [asdict(job) for job in works]
     code = f"import sys; sys.path.insert(0, {str(ROOT / 'tests')!r})\nimport helpers_memory\n"
-    shooter = python(f"{code}helpers_memory.shoot({plain!r}, {str(root)!r}, every=11)")
+    shooter = python(f"{code}helpers_memory.shoot({names!r}, {str(root)!r}, every=11)")
     assert shooter.returncode == 0, shooter.stderr
     shots = json.loads(shooter.stdout.splitlines()[-1])
     assert shots > 10
@@ -425,7 +425,7 @@ def test_what_needs_likelihoods_is_refused_before_anything_is_taught(served, tmp
     options, server = served
     works = matrix(root, model="parrot", engine="openai", engine_options=options)
     with pytest.raises(ParameterError) as error:
-        running.run(works, quiet=True)
+        bench.run(works, quiet=True)
     sentence = str(error.value)
     assert sentence.startswith(
         "surprise of the preset memory/hei_nw is 'reader', but must be 'none': transformers"
@@ -464,18 +464,6 @@ def test_a_finished_run_is_not_done_again(student, tmp_path, monkeypatch):
     assert before == {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
 
 
-def test_the_other_exact_match_needs_no_model(student, tmp_path):
-    (job,) = matrix(tmp_path, preset_names=["oracle"])
-    student._says = "den"
-    taught([job])
-    running.ask([job], {}, "raw")
-    found = json.loads(job.file(METRICS).read_text("utf-8"))
-    assert found["primary_em"] == "raw"
-    assert found["metrics"]["episodic"]["em"] == found["metrics"]["episodic"]["em_raw"]
-    assert [row["em"] for row in rows(job)] == [row["em_raw"] for row in rows(job)]
-    assert len(student.asked) == 2
-
-
 def test_a_preset_that_was_edited_since_is_told(student, tmp_path):
     path = tmp_path / "mine.yaml"
     path.write_text("system: rag\nsettings: {k: 2}\n")
@@ -507,7 +495,7 @@ def test_a_store_that_is_not_the_one(student, tmp_path, damage, sentence):
     taught(works, ask=False)
     damage(works[0].file(STORE) / "store.sqlite")
     stopped = {}
-    running.ask(works, stopped)
+    bench.ask(works, stopped)
     ((job, told),) = stopped.items()
     assert job is works[0]
     assert sentence in told
@@ -529,7 +517,7 @@ def test_a_model_that_takes_no_system_prompt_is_told_before_anything_is_taught(
     monkeypatch.setattr(models, "load", lambda *_, **__: plain)
     works = matrix(tmp_path / "runs", preset_names=["rag"])
     with pytest.raises(ParameterError, match=r"chat is True, but must be false, because the tok"):
-        running.run(works, quiet=True)
+        bench.run(works, quiet=True)
     (sentence,) = taught(works)
     assert "has no chat template" in sentence
     assert not [*(tmp_path / "runs").rglob("*.sqlite")]
@@ -560,7 +548,7 @@ def test_a_prompt_that_lacks_a_text_or_has_one_too_many(
     student, tmp_path, monkeypatch, change, sentence
 ):
     (job,) = matrix(tmp_path, preset_names=["rag"])
-    fitted, unasked = asking.fitted, job.first.facts[3].text
+    fitted, unasked = asking.fitted, job.recipe.first.facts[3].text
 
     def changed(*values):
         put, kept = fitted(*values)
@@ -591,8 +579,7 @@ def test_an_oracle_below_a_memory(student, tmp_path, monkeypatch):
         student, "answer", lambda prompt: answer(prompt) if prompt.count("\n") > 11 else "nothing"
     )
     assert not taught(works)
-    outcome = running.run(works, quiet=True)
-    (sentence,) = outcome.stopped
+    (sentence,) = bench.run(works, quiet=True)
     assert re.search(r"The oracle is below rag by \d+\.\d points of exact match \(n = 8; rag is"
                      r" better in 8 of the 8 episodes", sentence)  # fmt: skip
 
@@ -612,23 +599,6 @@ def test_how_far_an_oracle_may_be_below(better, worse, stops):
         measuring.check_below("rag", oracle, table)
     # A text that the memory made is none that an oracle has.
     measuring.check_below("smpd", oracle, [{**row, "made": True} for row in table])
-
-
-def test_a_change_without_effect_is_told(student, tmp_path):
-    usual = matrix(tmp_path, preset_names=["rag"], suites=["semantic"])
-    same = matrix(tmp_path, preset_names=["rag"], suites=["semantic"],
-                  changes={"surprise": "reader"})  # fmt: skip
-    less = matrix(tmp_path, preset_names=["rag"], suites=["semantic"], changes={"k": 1})
-    other = matrix(tmp_path, preset_names=["rag"], suites=["semantic"],
-                   changes={"max_new_tokens": 9})  # fmt: skip
-    alone = running.run  # Nothing is said where the usual one was not done.
-    taught(same)
-    assert alone(same, quiet=True).notes == ()
-    taught([*usual, *less, *other])
-    outcome = running.run([*same, *less, *other], quiet=True)
-    (note,) = outcome.notes
-    assert note.startswith("rag-surprise_reader, da, semantic")
-    assert "surprise = 'reader' had no effect" in note
 
 
 # ---------------------------------------------------------------- what is known of an answer

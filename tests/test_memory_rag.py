@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import sys
 from typing import Any
 
 import numpy as np
@@ -13,18 +12,8 @@ from hypothesis import strategies as st
 
 from conftest import python
 from rulerlib import languages
-from rulerlib.errors import MissingExtraError, ParameterError
 from rulerlib.memory.rag import Rag, Settings
-from rulerlib.memory.search import (
-    Encoder,
-    Found,
-    Hashed,
-    VectorSearch,
-    WordSearch,
-    embedding,
-    fuse,
-    words_of,
-)
+from rulerlib.memory.search import Found, VectorSearch, WordSearch, fuse, hashed, words_of
 from rulerlib.memory.suites import Recipe
 from rulerlib.memory.system import Store, Text
 
@@ -36,7 +25,7 @@ TEXTS = st.lists(st.lists(st.sampled_from(WORDS), min_size=1, max_size=7).map(" 
 def search(kind: Any, **taught: list[str]) -> Any:
     """A search in memory that was taught texts, by episode."""
     store = Store(":memory:", kind.tables)
-    searching = kind(store) if kind is WordSearch else kind(store, Hashed())
+    searching = kind(store)
     with store.writing():
         for name, texts in taught.items():
             rows = [(store.add(name, Text(text, at)), text) for at, text in enumerate(texts)]
@@ -115,7 +104,7 @@ def test_two_rankings_are_fused_by_their_ranks():
 
 def test_vectors_find_what_brute_force_finds():
     recipe = Recipe("episodic_capacity", 1, language="da", probes=20, changes={"facts": 1_000})
-    episode, hashed = next(iter(recipe)).episode, Hashed()
+    episode = recipe.first
     texts = [fact.text for fact in episode.facts]
     rows, ours = hashed(texts), search(VectorSearch, a=texts)
     for probe in episode.probes:
@@ -126,35 +115,15 @@ def test_vectors_find_what_brute_force_finds():
 
 
 def test_hashed_vectors_have_length_one_and_are_the_same_in_every_process():
-    rows = Hashed()(["Birmund solgte en båd.", "", "?!", "BIRMUND solgte, en båd", "x" * 10**6])
+    rows = hashed(["Birmund solgte en båd.", "", "?!", "BIRMUND solgte, en båd", "x" * 10**6])
     assert (rows.dtype, rows.shape) == (np.float32, (5, 2048))
     assert np.linalg.norm(rows, axis=1) == pytest.approx([1, 0, 0, 1, 1])
     assert rows[0].tobytes() == rows[3].tobytes()
-    same, spelt, other = (
-        Hashed()(["Tvarneby", "Tvarnebys", "Kvultehavn"]) @ Hashed()(["Tvarneby"])[0]
-    )
+    same, spelt, other = hashed(["Tvarneby", "Tvarnebys", "Kvultehavn"]) @ hashed(["Tvarneby"])[0]
     assert same > spelt > 0.4 > other
     code = (
-        "import hashlib; from rulerlib.memory.search import Hashed;"
-        "print(hashlib.sha256(Hashed()(['Åen løb.', 'Hvem?']).tobytes()).hexdigest())"
+        "import hashlib; from rulerlib.memory.search import hashed;"
+        "print(hashlib.sha256(hashed(['Åen løb.', 'Hvem?']).tobytes()).hexdigest())"
     )
     done = [python(code, hash_seed=seed) for seed in ("1", "2")]
     assert done[0].stdout == done[1].stdout != ""
-
-
-def test_a_missing_package_gets_a_sentence(monkeypatch):
-    monkeypatch.setitem(sys.modules, "transformers", None)
-    with pytest.raises(MissingExtraError, match=r"This embedding needs .*'transformers'.*\[hf\]"):
-        embedding("lille")(["En bil."])
-
-
-def test_a_model_makes_vectors(tmp_path):
-    pytest.importorskip("transformers")
-    texts = ["En bil.", "En meget længere tekst om en båd på en sø.", "", "\ud800"]
-    rows = embedding("lille")(texts)
-    assert (rows.dtype, len(rows)) == (np.float32, 4)
-    assert np.linalg.norm(rows[:2], axis=1) == pytest.approx([1, 1], abs=1e-5)
-    (tmp_path / "config.json").write_text('{"model_type": "bert"}', encoding="utf-8")
-    (tmp_path / "tokenizer.json").write_text("{}", encoding="utf-8")
-    with pytest.raises(ParameterError, match=r"embedding is .* a model that transformers can load"):
-        Encoder(str(tmp_path))(["En bil."])

@@ -6,7 +6,7 @@ import pytest
 
 from rulerlib import fields, show
 from rulerlib.errors import ParameterError
-from rulerlib.memory import presets, running
+from rulerlib.memory import bench, presets
 from rulerlib.memory.suites import SUITES
 from rulerlib.samples import Prediction
 from rulerlib.show import WANTED
@@ -39,44 +39,32 @@ def test_the_curve_is_of_the_capacity_suite_alone():
         suites="semantic", presets="rag", sizes=2, facts="10,100", facts_size=3,
         knobs={"hop_depth": 3},
     )  # fmt: skip
-    assert [(job.suite, job.size, dict(job.knobs)) for job in report.works] == [
-        ("semantic", 2, {"hop_depth": 3})
-    ]
+    made = [[(job.recipe.suite, job.recipe.size, job.recipe.changes) for job in works]
+            for works in (report.works, report.curve)]  # fmt: skip
+    assert made[0] == [("semantic", 2, {"hop_depth": 3})]
     # A hundred are taught anyway, and no other set is made for that.
-    assert [(job.suite, job.size, dict(job.knobs)) for job in report.curve] == [
-        ("episodic_capacity", 3, {"facts": 10}), ("episodic_capacity", 3, {}),
-    ]  # fmt: skip
+    assert made[1] == [("episodic_capacity", 3, {"facts": 10}), ("episodic_capacity", 3, {})]
     assert [len(job.recipe.episodes.episode(0).facts) for job in report.curve] == [10, 100]
     assert {*report.plan()["suite"]} == {"semantic", "episodic_capacity"}
 
 
 def test_all_work_is_run_once_and_only_its_answers_are_shown(monkeypatch):
     asked = []
-    monkeypatch.setattr(running, "run", lambda works, primary: asked.append((works, primary)))
+    monkeypatch.setattr(bench, "run", lambda works: asked.append(works) or ("It stopped.",))
     report = MemoryReport(
         suites="episodic_capacity", presets="rag", sizes=3, facts=[100], facts_size=3,
-        primary_em="raw",
     )  # fmt: skip
-    report.run()
-    ((works, primary),) = asked
+    assert report.told(report.run()) == "It stopped."
+    assert report.told(()) == "Nothing stopped any of the runs."
+    (works,) = asked
     assert len(works) == 1, "the curve has a point that is asked anyway"
-    assert primary == "raw"
     assert "No run has answers" in report.rows.attrs["why"]
     assert report.answers().text == ""
-
-
-def test_what_came_of_it_is_told_in_words():
-    report = MemoryReport(suites="episodic", sizes=1)
-    assert report.told(running.RunReport((), ())) == "Nothing stopped any of the runs."
-    assert report.told(running.RunReport(("A stopped.",), ("B had no effect.",))) == (
-        "A stopped. B had no effect."
-    )
 
 
 BAD = [
     ({"suites": "episodc"}, "did you mean 'episodic'"),
     ({"facts": 2.5}, "facts is 2.5"),
-    ({"primary_em": "both"}, "primary_em is 'both'"),
     ({"output": ""}, "output is ''"),
 ]
 
@@ -93,7 +81,7 @@ def test_a_notebook_with_an_unknown_parameter_is_told():
     with pytest.raises(ParameterError, match="did you mean 'suites'"):
         MemoryReport.from_notebook({"suite": "episodic"})
     report = MemoryReport.from_notebook({"suites": "spatial", "sizes": "3", "changes": None})
-    assert [job.size for job in report.works] == [3] * len(presets.NAMES)
+    assert [job.recipe.size for job in report.works] == [3] * len(presets.NAMES)
 
 
 # --- Shown -----------------------------------------------------------------------------------
@@ -103,7 +91,9 @@ def test_an_example_shows_all_facts_that_are_needed_and_marks_them():
     report = MemoryReport(suites="episodic,spatial", sizes=1, language="en")
     for suite in ("episodic", "spatial"):
         shown = report.example(suite)
-        episode = next(j for j in report.works if j.suite == suite).recipe.episodes.episode(0)
+        episode = next(j for j in report.works if j.recipe.suite == suite).recipe.episodes.episode(
+            0
+        )
         (probe,) = episode.probes
         for fact in episode.needed(probe):
             assert f"{fact.text} ← needed" in shown.text

@@ -216,8 +216,6 @@ def test_a_damaged_store_gets_a_sentence(make, name):
         ("rag", {"k": 0}, "k is 0, but must be a whole number, at least 1 and at most 1000."),
         ("rag", {"words": 1}, "words is 1, but must be True or False."),
         ("rag", {"words": False, "vectors": False}, "vectors is False, but must be True where"),
-        ("rag", {"embedding": ""}, "embedding is '', but must be 'hashed', or the folder or the"),
-        ("rag", {"embedding": "hashd"}, "embedding is 'hashd', but must be 'hashed', 'lille', "),
         ("hei_nw", {"k": 0}, "k is 0, but must be a whole number, at least 1 and at most 1000."),
         ("hei_nw", {"gate": 1}, "gate is 1, but must be True or False."),
         ("hei_nw", {"sparse": "no"}, "sparse is 'no', but must be True or False."),

@@ -154,7 +154,7 @@ def test_memories_say_how_many_questions_each_preset_is_asked():
     report = MemoryReport(suites="episodic,spatial", presets="rag,core", sizes="2, 3", seeds=[1, 2],
                           facts="10,100", facts_size=3)  # fmt: skip
     first, second = show_run.memory(report).text.splitlines()
-    asked = sum(job.asked for job in report.works if job.preset == "rag")
+    asked = sum(job.asked for job in report.works if job.preset.name == "rag")
     assert numbers(first) == [asked] == [20]
     assert "through 2 presets (rag and core)" in first
     assert "seed 1 and 2" in second

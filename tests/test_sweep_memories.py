@@ -19,10 +19,10 @@ from helpers_sweep import settings, write
 
 from rulerlib import models
 from rulerlib.errors import ParameterError, RulerError
-from rulerlib.memory import running
+from rulerlib.memory import teaching
 from rulerlib.memory.work import expand
 from rulerlib.sweep.__main__ import main
-from rulerlib.sweep.collect import NOTEBOOKS, _memories, collect
+from rulerlib.sweep.collect import collect
 from rulerlib.sweep.run import run
 from rulerlib.sweep.status import status
 from rulerlib.sweep.sweep import Sweep
@@ -43,7 +43,7 @@ def student(tmp_path, monkeypatch):
     made = Pupil(tmp_path, limit=8192)
     monkeypatch.setattr(models, "load", lambda *_, **__: made)
 
-    monkeypatch.setattr(running, "taught_elsewhere", running.taught)
+    monkeypatch.setattr(teaching, "taught_elsewhere", teaching.taught)
     return made
 
 
@@ -153,8 +153,6 @@ def test_what_stops_one_leaves_the_others(student, tmp_path, monkeypatch, capsys
     assert [cell.memory for cell in now.cells["failed"]] == ["rag"]
     assert [cell.memory for cell in now.cells["done"]] == ["oracle"]
     assert collect(sweep)[1]
-    # No report, which would ask for what is missing.
-    assert not [*_memories(sweep, collect(sweep)[0])]
     monkeypatch.setattr(student, "answer", answer)
     sweep.answers(now.cells["failed"][0]).unlink()
     assert main(["run", str(tmp_path)]) == 0
@@ -169,32 +167,11 @@ def test_a_process_that_is_killed_is_one_sentence(student, tmp_path, monkeypatch
         raise RulerError("The process that teaches ended with exit code -9.")
 
     with monkeypatch.context() as patched:
-        patched.setattr(running, "taught_elsewhere", killed)
+        patched.setattr(teaching, "taught_elsewhere", killed)
         assert main(["run", str(tmp_path)]) == 1
     assert capsys.readouterr().err.count("failed once: The process that teaches ended") == 2
     assert main(["run", str(tmp_path)]) == 0
     assert not status(sweep).unfinished
-
-
-def test_a_report_has_the_parameters_of_the_notebook(student, tmp_path):
-    from rulerlib.analysis.memory_report import MemoryReport
-
-    memory = {"presets": "oracle", "suites": ["episodic"], "sizes": [2]}
-    sweep = planned(tmp_path, languages=["da", "en"], memory=memory)
-    main(["run", str(tmp_path)])
-    found = [*_memories(sweep, collect(sweep)[0])]
-    assert [place for _, place, *_ in found] == ["one/memory-512.ipynb", "one/memory-1024.ipynb"]
-    source = json.loads((NOTEBOOKS / "memory.ipynb").read_text("utf-8"))["cells"]
-    (first,) = [cell for cell in source if "parameters" in cell["metadata"].get("tags", [])]
-    shown: dict = {}
-    exec("".join(first["source"]), shown)
-    student.asked.clear()
-    for _, _, parameters, _ in found:
-        report = MemoryReport.from_notebook({**shown, **parameters})
-        assert report.run().stopped == ()
-        assert len(report.rows) == 2 * 2
-    # All was on disk.
-    assert student.asked == []
 
 
 BAD = [

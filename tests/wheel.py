@@ -66,7 +66,6 @@ seeds: [42]
 
 # What each command of the library is tried with, in this order, besides --help; and what it leaves.
 USES = [
-    ("rulerlib.memory.suites", "--suite semantic --size 2 --out hops.jsonl", "hops.card.json"),
     ("rulerlib.memory.bench", "--suites episodic --presets rag,memory/hei_nw --sizes 2 --seeds 7",
      "runs/memory"),
     ("rulerlib.explore", "runs explorer", "explorer/index.html"),

@@ -1,7 +1,7 @@
 """The parameters of `notebooks/memory.ipynb`: what is taught to which memories, and who is asked.
 
 >>> report = MemoryReport(suites="episodic", presets="rag,oracle", sizes=2, seeds="7,8")
->>> [f"{job.preset} {job.seed}" for job in report.works]
+>>> [f"{job.preset.name} {job.recipe.seed}" for job in report.works]
 ['rag 7', 'oracle 7', 'rag 8', 'oracle 8']
 """
 
@@ -19,8 +19,7 @@ from rulerlib.analysis import memory_rows
 from rulerlib.analysis.memory import CAPACITY
 from rulerlib.errors import dictionary, one_of, require
 from rulerlib.fields import home, notebook_parameters
-from rulerlib.memory import measuring, running, work
-from rulerlib.memory.running import RunReport
+from rulerlib.memory import bench, work
 from rulerlib.memory.suites import SUITES
 from rulerlib.memory.work import Values, Work, expand, values_of
 from rulerlib.show import Html
@@ -43,12 +42,10 @@ class MemoryReport:
     language
         The code of a language, or several with commas between them.
     model, engine, engine_options, length, profile, probes, knobs, changes
-        See `rulerlib.memory.work.Work`; knobs and changes are set where there are such.
+        See `rulerlib.memory.work.expand`; knobs and changes are set where there are such.
     facts, facts_size
         Numbers of facts for the capacity curve, each taught by ``facts_size`` episodes of
         ``episodic_capacity`` for each seed; none: no curve.
-    primary_em
-        One of `rulerlib.memory.measuring.PRIMARIES`.
     output
         The folder of all runs of memories.
 
@@ -75,11 +72,9 @@ class MemoryReport:
     changes: Mapping[str, Any] = field(default_factory=dict)
     facts: Values = ()
     facts_size: int = 50
-    primary_em: str = "norm"
     output: str = "runs/memory"
 
     def __post_init__(self) -> None:
-        one_of("primary_em", self.primary_em, measuring.PRIMARIES)
         require(isinstance(self.output, str) and self.output, "output", self.output, "a folder")
         _ = self.works, self.curve
 
@@ -134,23 +129,25 @@ class MemoryReport:
             One of those that are asked; None: the first.
         """
         job = self._first(suite)
-        episode = job.recipe.episodes.episode(0)
-        return show.episode(episode, episode.probes[0], language=job.language)
+        episode = job.recipe.first
+        return show.episode(episode, episode.probes[0], language=job.recipe.language)
 
-    def run(self) -> RunReport:
-        """Teach, rehearse and test; what is finished is not done again.
+    def run(self) -> tuple[str, ...]:
+        """Teach, rehearse and test, and return what stopped some of the work, in sentences.
+
+        What is finished is not done again.
 
         Raises
         ------
         RulerError
-            As `rulerlib.memory.running.run`.
+            As `rulerlib.memory.bench.run`.
         """
         works = {job.folder: job for job in (*self.works, *self.curve)}
-        return running.run([*works.values()], self.primary_em)
+        return bench.run([*works.values()])
 
-    def told(self, outcome: RunReport) -> str:
-        """Return in words what stopped some of the work, and which changes had no effect."""
-        return " ".join((*outcome.stopped, *outcome.notes)) or "Nothing stopped any of the runs."
+    def told(self, stopped: tuple[str, ...]) -> str:
+        """Return in words what stopped some of the work."""
+        return " ".join(stopped) or "Nothing stopped any of the runs."
 
     def plan(self) -> pd.DataFrame:
         """Return what is run: a row for each set of episodes, with how many presets are asked."""
@@ -158,8 +155,9 @@ class MemoryReport:
         for job in (*self.works, *self.curve):
             sets.setdefault(job.episodes_name, []).append(job)
         return pd.DataFrame([
-            {"suite": jobs[0].suite, "language": jobs[0].language, "size": jobs[0].size,
-             "seed": jobs[0].seed, "facts": len(jobs[0].first.facts),
+            {**{name: getattr(jobs[0].recipe, name)
+                for name in ("suite", "language", "size", "seed")},
+             "facts": len(jobs[0].recipe.first.facts),
              "questions": jobs[0].asked, "presets": len({job.folder for job in jobs})}
             for jobs in sets.values()
         ])  # fmt: skip
@@ -180,9 +178,9 @@ class MemoryReport:
         jobs = [job for job in self.works if job.episodes_name == first.episodes_name]
         done = [job for job in jobs if job.file(work.METRICS).exists()]
         return show.memory_answers(
-            (job.preset, answers.read_predictions(job.answers_path, 1)[0]) for job in done
+            (job.preset.name, answers.read_predictions(job.answers_path, 1)[0]) for job in done
         )
 
     def _first(self, suite: str | None) -> Work:
-        first = {job.suite: job for job in reversed(self.works)}
-        return first[one_of("suite", suite or self.works[0].suite, first)]
+        first = {job.recipe.suite: job for job in reversed(self.works)}
+        return first[one_of("suite", suite or self.works[0].recipe.suite, first)]

@@ -4,7 +4,7 @@ A suite makes episodes: facts that are taught one after another, and questions t
 all was taught. How the facts reach a model is left open: as one long context, or through a memory
 that was given them before. Nothing in them is true of the world, so no model knows an answer by
 heart; each question has one answer, which follows from the facts it names. `rulerlib.memory.suites`
-has the table of suites with their easy and hard settings, and writes sets of episodes.
+has the table of suites with their easy and hard settings, and makes episodes.
 
 ====================  ========================================================================
 suite                 what is taught and asked
@@ -37,8 +37,8 @@ what a system recalls. They are compared under the same prompt and the same deco
 ============================  =====================================================================
 `rulerlib.memory.presets`     the presets and their settings, read from ``presets``
 `rulerlib.memory.work`        a suite, a preset and a model: a cell, and where its files stand
-`rulerlib.memory.bench`       the command; `rulerlib.memory.running` for notebooks and sweeps
-`rulerlib.memory.teaching`    texts go into a system, and are rehearsed there
+`rulerlib.memory.bench`       what is checked, run and told; the command
+`rulerlib.memory.teaching`    texts go into a system, in a process of its own, and are rehearsed
 `rulerlib.memory.asking`      what is recalled becomes part of a question, which is then asked
 `rulerlib.memory.measuring`   ``metrics.csv`` and ``metrics.json``
 ============================  =====================================================================

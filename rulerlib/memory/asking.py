@@ -11,23 +11,21 @@ room stands in it as it is, and beside it nothing that was taught.
 
 from __future__ import annotations
 
-import statistics
 import time
 from collections.abc import Iterator, Sequence
-from functools import cached_property
 from typing import Any
 
 import rulerlib
 from rulerlib import predict as prediction
-from rulerlib.errors import ParameterError, shortened
+from rulerlib.errors import require, shortened
 from rulerlib.memory import work
-from rulerlib.memory.prompting import PromptedQuestion, asked, beside, fitted, leak
+from rulerlib.memory.prompting import asked, beside, fitted, leak
 from rulerlib.memory.system import Recalled, System
 from rulerlib.memory.teaching import GuardError, opened
 from rulerlib.memory.work import Work
 from rulerlib.models import Model
 from rulerlib.progress import Progress
-from rulerlib.samples import Sample, read, read_object
+from rulerlib.samples import Sample
 from rulerlib.store import files, questions
 from rulerlib.tasks.episodes import Episode, Probe
 
@@ -53,21 +51,22 @@ class Prompts:
 
     def __init__(self, job: Work, model: Model) -> None:
         self._job, self._frame = job, job.frame(model)
-        self._tokenizer = model.tokenizer
+        self._tokenizer, self._answer = model.tokenizer, job.preset.max_new_tokens
+        self._prefix = asked(job.pack, "", ()).answer_prefix
 
     def __len__(self) -> int:
         return self._job.asked
 
     def __iter__(self) -> Iterator[Sample]:
         job = self._job
-        recalled = iter(_recall(job) if job.settings.stores else ())
+        recalled = iter(_recall(job) if job.preset.stores else ())
         for index, (episode, number, probe) in enumerate(job.questions()):
             texts = next(recalled, None)
             if texts is None:
-                texts = in_context(job.settings.system, episode, probe)
+                texts = in_context(job.preset.system, episode, probe)
             yield self._sample(index, episode, number, probe, texts)
 
-    @cached_property
+    @property
     def metadata(self) -> dict[str, Any]:
         """All that decides the bytes of the prompts.
 
@@ -76,84 +75,74 @@ class Prompts:
         """
         job = self._job
         return {
-            "task": job.suite,
-            "language": job.language,
-            "seed": job.seed,
+            "task": job.recipe.suite,
+            "language": job.recipe.language,
+            "seed": job.recipe.seed,
             "episodes": job.recipe.to_dict(),
-            "memory": job.settings.to_dict(),
+            "memory": job.preset.to_dict(),
             "budget": job.budget,
-            "tokens_to_generate": job.settings.max_new_tokens,
+            "tokens_to_generate": self._answer,
             "tokenizer": self._tokenizer.name,
             "tokenizer_fingerprint": self._tokenizer.fingerprint,
             **self._frame.format.settings(),
             "rulerlib": rulerlib.__version__,
         }
 
+    def check_room(self, question: str) -> None:
+        """Check that a question has room without anything recalled.
+
+        Raises
+        ------
+        ParameterError
+            If it has none: says how many tokens it needs.
+        """
+        least = self._count(asked(self._job.pack, question, ()).text) + self._answer
+        enough = f"at least {least}, what a question needs alone with its answer"
+        require(least <= self._job.budget, self._job.budget_name, self._job.budget, enough)
+
+    def _count(self, text: str) -> int:
+        """Return how many tokens a model is fed for a question."""
+        return self._tokenizer.count(self._frame.prompt(text, self._prefix)) + self._frame.special
+
     def _sample(
         self, index: int, episode: Episode, number: int, probe: Probe, texts: Sequence[Recalled]
     ) -> Sample:
         """Return a question as it is put, when all guards let it pass."""
-        job, room = self._job, self._job.settings.max_new_tokens
-        put, kept = self._put(probe.text, [recalled.text for recalled in texts])
-        fed = self._frame.prompt(put.text, put.answer_prefix)
-        check_stands(fed, kept)
+        job, brought = self._job, [recalled.text for recalled in texts]
+        self.check_room(probe.text)
+        keep, room = KEEP.get(job.preset.system, "first"), job.budget - self._answer
+        put, kept = fitted(job.pack, brought, probe.text, self._count, room, keep)
+        fed = self._frame.prompt(put.text, self._prefix)
+        for text in kept:
+            if text not in fed:
+                what = f"does not stand in the prompt: {shortened(text, 120)}"
+                raise GuardError(f"What was recalled {what}.")
         line = leak(beside(fed, kept), [fact.text for fact in episode.facts])
         if line is not None:
             what = f"stands in a prompt that must hold none of it: {shortened(line, 120)}"
             raise GuardError(f"What was taught {what}.")
         about = {**probe.facts, "kind": probe.kind, "cut": len(texts) - len(kept)}
-        if job.settings.stores:
+        if job.preset.stores:
             about["recalled"] = [
                 {"text": text, "numbers": [*numbers], "score": float(score)}
                 for text, numbers, score in texts
             ]
-        whole = put.text + self._frame.prefix(put.answer_prefix)
+        whole = put.text + self._frame.prefix(self._prefix)
         return Sample(
             index=index,
             input=put.text,
             outputs=list(probe.golds),
-            length=self._tokenizer.count(whole) + room,
-            length_w_model_temp=self._tokenizer.count(fed) + self._frame.special + room,
-            answer_prefix=put.answer_prefix,
-            task=job.suite,
-            language=job.language,
+            length=self._tokenizer.count(whole) + self._answer,
+            length_w_model_temp=self._count(put.text) + self._answer,
+            answer_prefix=self._prefix,
+            task=job.recipe.suite,
+            language=job.recipe.language,
             parts=put.parts,
             golds=[[gold] for gold in probe.golds],
             id=f"{episode.id}/{number}",
             cluster=episode.id,
             facts=about,
         )
-
-    def _put(self, question: str, texts: list[str]) -> tuple[PromptedQuestion, Sequence[str]]:
-        """Return a question as it is put, and the texts that have room in it."""
-        job = self._job
-        prefix = asked(job.pack, question, ()).answer_prefix
-
-        def count(both: str) -> int:
-            fed = self._frame.prompt(both.removesuffix(prefix), prefix)
-            return self._tokenizer.count(fed) + self._frame.special
-
-        keep = KEEP.get(job.settings.system, "first")
-        try:
-            return fitted(job.pack, texts, question, count, max(0, job.room), keep)
-        except ParameterError as error:
-            least = count(question + prefix) + job.settings.max_new_tokens
-            enough = f"at least {least}, what a question needs alone with its answer"
-            raise ParameterError(job.budget_name, job.budget, enough) from error
-
-
-def check_stands(prompt: str, texts: Sequence[str]) -> None:
-    """Stop where a text that was recalled does not stand in a prompt as it is.
-
-    Raises
-    ------
-    GuardError
-        If one does not.
-    """
-    for text in texts:
-        if text not in prompt:
-            what = f"does not stand in the prompt: {shortened(text, 120)}"
-            raise GuardError(f"What was recalled {what}.")
 
 
 def in_context(system: str, episode: Episode, probe: Probe) -> list[Recalled]:
@@ -167,9 +156,6 @@ def in_context(system: str, episode: Episode, probe: Probe) -> list[Recalled]:
     return [Recalled(fact.text, (fact.number,)) for fact in shown]
 
 
-# ---------------------------------------------------------------- recall
-
-
 def _recall(job: Work) -> list[list[Recalled]]:
     """Return what the memory system recalls for each question, and write down what it counted."""
     system, semantic = opened(job)
@@ -180,7 +166,7 @@ def _recall(job: Work) -> list[list[Recalled]]:
             texts = system.recall(episode.id, probe.text)
             if semantic is not None:
                 texts = _joined(semantic, episode, probe, texts)
-                texts = texts[: job.settings.settings["k"]]
+                texts = texts[: job.preset.settings["k"]]
             microseconds.append(round((time.perf_counter() - begin) * 1e6))
             brought.append([_numbered(recalled, episode) for recalled in texts])
         telemetry: dict[str, Any] = system.telemetry()
@@ -189,14 +175,8 @@ def _recall(job: Work) -> list[list[Recalled]]:
         if semantic is not None:
             semantic.close()
     if not telemetry["requests"]:
-        name = job.settings.short
+        name = job.preset.short
         raise GuardError(f"retrieval.requests == 0: {name} was never asked for anything.")
-    times = sorted(number / 1e3 for number in microseconds)
-    telemetry["latency_ms"] = {
-        "mean": round(statistics.mean(times), 3),
-        "median": round(statistics.median(times), 3),
-        "p95": times[min(len(times) - 1, int(0.95 * len(times)))],
-    }
     files.write_object(job.file(work.TELEMETRY), {**telemetry, "microseconds": microseconds})
     return brought
 
@@ -224,36 +204,6 @@ def _joined(
     return [*first, *(other for other in texts if not numbers.issuperset(other.numbers))]
 
 
-def recalled_of(facts: dict[str, Any]) -> list[Recalled]:
-    """Return what a memory system recalled, by what is known of a question."""
-    return [
-        Recalled(entry["text"], tuple(entry["numbers"]), entry["score"])
-        for entry in facts.get("recalled", ())
-    ]
-
-
-def alike(one: Work, other: Work) -> bool:
-    """Return whether two memories recalled the same texts for the same questions.
-
-    What they counted while they were asked must be the same too, but not their size and how long
-    they took.
-
-    Raises
-    ------
-    DataError
-        If a file is missing or damaged.
-    """
-    both = []
-    for job in (one, other):
-        counted = read_object(job.file(work.TELEMETRY))
-        for name in ("bytes", "latency_ms", "microseconds"):
-            counted.pop(name, None)
-        samples = read(job.questions_path, Sample)
-        texts = [[recalled.text for recalled in recalled_of(sample.facts)] for sample in samples]
-        both.append((counted, texts))
-    return both[0] == both[1]
-
-
 def ask(job: Work, model: Model, progress: Progress | None = None) -> None:
     """Put the questions of a piece of work to a model; a killed run goes on where it stopped.
 
@@ -277,8 +227,8 @@ def ask(job: Work, model: Model, progress: Progress | None = None) -> None:
         questions.write(Prompts(job, model), job.questions_path.parent),
         model,
         job.answers_path,
-        job.settings.format(job.pack),
-        job.settings.decoding(),
+        job.preset.format(job.pack),
+        job.preset.decoding(),
         progress=progress,
         cell=job.cell.settings(),
     )

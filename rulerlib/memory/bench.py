@@ -3,21 +3,169 @@
     python -m rulerlib.memory.bench --presets span_short,memory/hei_nw --dry-run
     python -m rulerlib.memory.bench --suites episodic --presets rag --sizes 2 --seeds 7
 
-The first command prints all that would be run, the second one runs a little. What is finished is
-not done again, and what was stopped goes on where it was; see `rulerlib.memory.running`.
+The first command prints all that would be run, the second one runs a little. All that can be known
+before anything is taught is checked first (`check`). What stops one piece of work stops no other,
+and is tried again by the next run; what is finished is not done again. A process of its own teaches
+and rehearses (`rulerlib.memory.teaching`); this one asks (`rulerlib.memory.asking`).
 """
 
 from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
-from rulerlib import commands, fields, samples
-from rulerlib.errors import RulerError
-from rulerlib.memory import presets, running
+from rulerlib import commands, fields, models, samples
+from rulerlib.errors import ParameterError, RulerError, require
+from rulerlib.memory import asking, measuring, presets, teaching
 from rulerlib.memory.suites import PROFILES, SUITES
-from rulerlib.memory.work import METRICS, SEEDS, SIZES, TABLE, Work, expand
+from rulerlib.memory.work import METRICS, SEEDS, SIZES, STORE, TABLE, Work, expand
+from rulerlib.metering import Meter, Metered
+from rulerlib.models import Model
+from rulerlib.progress import Progress
+from rulerlib.store import files
+
+# What a question counts on the bar where its episode is taught; where it is asked it counts 1.
+_TEACHING = 0.1
+
+Finish = Callable[[Work, str | None, dict[str, Any]], object]
+"""Told of each piece of work: what stopped it, if anything, and what it cost."""
+
+
+def check(works: Sequence[Work]) -> None:
+    """Check all work, which is asked of one model, before the first is begun.
+
+    Raises
+    ------
+    ParameterError
+        If the model cannot take a preset's system prompt or the length, a question alone has no
+        room, two are the same, or a preset needs likelihoods that a server does not give.
+    DataError, MissingExtraError
+        If a tokenizer or a language pack cannot be read.
+    """
+    require(works, "works", works, "at least one")
+    model, folders = works[0].reader(), set[Path]()
+    for job in works:
+        require(job.folder not in folders, "works", str(job), "left out, because it is there twice")
+        folders.add(job.folder)
+        prompts = asking.Prompts(job, model)
+        for probe in job.recipe.first.probes:
+            prompts.check_room(probe.text)
+    for job in works:
+        if job.preset.surprise == "reader" and not job.file(STORE).exists():
+            try:
+                models.check_likelihoods(model)
+            except ParameterError as error:
+                # Of a preset nobody sees what it asks of a reader.
+                preset = f"surprise of the preset {job.preset.name}"
+                name = error.parameter.replace("surprise", preset)
+                raise ParameterError(name, error.value, error.allowed) from error
+            break
+
+
+def run(
+    works: Sequence[Work], quiet: bool = False, finished: Finish = lambda *_: None
+) -> tuple[str, ...]:
+    """Teach in a process of its own, then ask, with one bar for all that is not done yet.
+
+    Can be stopped at any time, and goes on where it was.
+
+    Parameters
+    ----------
+    works
+        All of one model.
+    quiet
+        Draw no bar.
+    finished
+        Called with each piece of work that is not done yet, as soon as it is done or stopped.
+
+    Returns
+    -------
+    tuple of str
+        A sentence for each reason that stopped some of it, and which.
+
+    Raises
+    ------
+    RulerError
+        If a parameter of any cannot work, before anything is begun; or if the process that teaches
+        ended in a way that nobody foresaw.
+    """
+    check(works)
+    for root in dict.fromkeys(job.root for job in works):
+        files.check_writable(Path(root).expanduser())
+    stopped = dict[Work, str]()
+    left = [job for job in works if not _is_done(job)]
+    untaught = [job for job in left if job.preset.stores]
+    if left:
+        weight = sum(job.asked for job in left) + _TEACHING * sum(job.asked for job in untaught)
+        with Progress(weight, f"{len(left)} runs", quiet) as bar:
+            # Nobody starts a process that has nothing to do.
+            for job, sentence in teaching.taught_elsewhere(untaught) if untaught else ():
+                if sentence is not None:
+                    stopped[job] = sentence
+                bar.advance(_TEACHING * job.asked)
+            ask(left, stopped, bar, finished)
+    for job in works:
+        _check_oracle(job, stopped)
+    by_reason: dict[str, list[Work]] = {}
+    for job, sentence in stopped.items():
+        by_reason.setdefault(sentence, []).append(job)
+    return tuple(
+        f"{jobs[0]}{f' and {len(jobs) - 1} more' if len(jobs) > 1 else ''}: {sentence}"
+        for sentence, jobs in by_reason.items()
+    )
+
+
+def _is_done(job: Work) -> bool:
+    """Return whether a piece of work is measured; what is wrong with it is told when it is done."""
+    try:
+        return measuring.is_measured(job)
+    except RulerError:
+        return False
+
+
+def ask(
+    works: Sequence[Work], stopped: dict[Work, str], progress: Progress | None = None,
+    finished: Finish = lambda *_: None,
+) -> None:  # fmt: skip
+    """Ask some work in this process and measure its answers; ``stopped`` gets what stopped any.
+
+    What was stopped before, while it was taught, is not asked.
+    """
+    bar = progress or Progress(0, "", quiet=True)
+    model = Metered(works[0].reader(), Meter())
+    models.reserve(model, max(job.budget for job in works))
+    for job in works:
+        model.meter, before = Meter(), bar.done
+        if job not in stopped:
+            with model.meter.phase("making"):
+                sentence = teaching.stopped(job, _ask_and_measure, model, bar)
+            if sentence is not None:
+                stopped[job] = sentence
+        bar.advance(job.asked - (bar.done - before), measured=False)
+        finished(job, stopped.get(job), model.meter.measured())
+
+
+def _ask_and_measure(job: Work, model: Model, progress: Progress) -> None:
+    asking.ask(job, model, progress)
+    measuring.measure(job)
+
+
+def _check_oracle(job: Work, stopped: dict[Work, str]) -> None:
+    """Note where a finished memory is above its oracle by more than chance allows."""
+    oracle = replace(job, preset=presets.load("oracle", job.preset.changes_of_asking))
+    both_done = job.file(METRICS).exists() and oracle.file(METRICS).exists()
+    if job.preset.stores and both_done:
+        try:
+            measuring.check_below(job.preset.short, measuring.rows(oracle), measuring.rows(job))
+        except RulerError as error:
+            stopped[job] = str(error)
+
+
+# ---------------------------------------------------------------- the command
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -45,7 +193,6 @@ def _parser() -> argparse.ArgumentParser:
         ("--engine-option", "an option of the engine"),
     ):
         add(name, action="append", default=[], metavar="NAME=VALUE", help=text)
-    add("--primary-em", default="norm", help="exact match normalized or raw: norm, raw (norm)")
     add("--root", default="runs/memory", help="the folder of all runs (runs/memory)")
     add("--dry-run", action="store_true", help="print what would be run")
     return parser
@@ -53,8 +200,7 @@ def _parser() -> argparse.ArgumentParser:
 
 def planned(works: Sequence[Work]) -> str:
     """Return a line for each piece of work, and their sums, as a text."""
-    head = ("preset", "language", "suite", "questions", "facts", "file")
-    facts = [job.size * len(job.first.facts) for job in works]
+    facts = [job.recipe.size * len(job.recipe.first.facts) for job in works]
     rows = [
         (f"{job.asked:,}", f"{taught:,}", str(job.file(TABLE)))
         for job, taught in zip(works, facts, strict=True)
@@ -62,33 +208,26 @@ def planned(works: Sequence[Work]) -> str:
     done = sum(job.file(METRICS).exists() for job in works)
     questions = sum(job.asked for job in works)
     total = f"{len(works)} runs ({done} finished), {questions:,} questions, {sum(facts):,} facts"
-    return f"{_aligned(head, works, rows)}\n{total}"
+    return f"{_aligned(works, ('questions', 'facts', 'file'), rows)}\n{total}"
 
 
 def results(works: Sequence[Work]) -> str:
     """Return a line for each piece of work that is finished: its exact match, and F1."""
-    head = ("preset", "language", "suite", "n", "EM norm", "EM raw", "F1", "file")
     done, rows = [job for job in works if job.file(METRICS).exists()], []
     for job in done:
-        scores = samples.read_object(job.file(METRICS))["metrics"][job.suite]
+        scores = samples.read_object(job.file(METRICS))["metrics"][job.recipe.suite]
         shares = (f"{scores[name]:.3f}" for name in ("em_norm", "em_raw", "f1"))
         rows.append((str(scores["n"]), *shares, str(job.file(METRICS))))
-    return _aligned(head, done, rows)
+    return _aligned(done, ("n", "EM norm", "EM raw", "F1", "file"), rows)
 
 
-def _aligned(head: Sequence[str], works: Sequence[Work], rows: Sequence[Sequence[str]]) -> str:
-    """Return lines in columns: what a piece of work is and its file stand left, all else right."""
-    table = [head]
-    table += [(job.settings.short, job.language, job.cell.label, *row)
-              for job, row in zip(works, rows, strict=True)]  # fmt: skip
+def _aligned(works: Sequence[Work], head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Return lines in columns, each of which begins with what a piece of work is."""
+    table = [("preset", "language", "suite", *head)]
+    for job, row in zip(works, rows, strict=True):
+        table.append((job.preset.short, job.recipe.language, job.cell.label, *row))
     widths = [max(map(len, column)) for column in zip(*table, strict=True)]
-    sides = ["<"] * 3 + [">"] * (len(head) - 4) + ["<"]
-    return "\n".join(
-        "  ".join(
-            f"{cell:{side}{width}}" for cell, side, width in zip(row, sides, widths, strict=True)
-        ).rstrip()
-        for row in table
-    )
+    return "\n".join("  ".join(map(str.ljust, row, widths)).rstrip() for row in table)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -111,10 +250,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
             profile=given.profile, probes=fields.value(given.probes), root=given.root,
         )  # fmt: skip
         if given.dry_run:
-            running.check(works)
+            check(works)
             print(planned(works))
             return 0
-        report = running.run(works, given.primary_em)
+        stopped = run(works)
     except RulerError as error:
         print(error, file=sys.stderr)
         return 2
@@ -122,11 +261,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print("\nStopped; the same command goes on where this one was.", file=sys.stderr)
         return 130
     print(results(works))
-    for sentence in report.notes:
-        print(sentence)
-    for sentence in report.stopped:
+    for sentence in stopped:
         print(sentence, file=sys.stderr)
-    return 1 if report.stopped else 0
+    return 1 if stopped else 0
 
 
 if __name__ == "__main__":

@@ -34,15 +34,15 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
-from rulerlib.errors import flag, is_number, require, whole_number
+from rulerlib.errors import whole_number
 from rulerlib.languages import Language
 from rulerlib.memory.replay import MIX, draw, mixed
 from rulerlib.memory.search import Array, Index, Matrix, best, words_of
-from rulerlib.memory.system import Recalled, System, Text
+from rulerlib.memory.system import Recalled, System, SystemSettings, Text
 
 # Another seed makes other keys, which no store that stands somewhere would fit.
 _SEED = b"rulerlib sparse keys 1"
@@ -69,7 +69,7 @@ _LATEST = 8_192
 
 
 @dataclass(frozen=True)
-class Settings:
+class Settings(SystemSettings):
     """What can be set about an episodic index.
 
     Attributes
@@ -87,11 +87,6 @@ class Settings:
         Whether all that the best fact has is added to a cue.
     replay
         Whether facts can be rehearsed.
-
-    Raises
-    ------
-    ParameterError
-        If a value cannot work: says what is allowed.
     """
 
     k: int = 5
@@ -105,52 +100,72 @@ class Settings:
     completion: bool = True
     replay: bool = True
 
-    def __post_init__(self) -> None:
-        whole_number("k", self.k, 1, 1000)
-        for name in ("gate", "sparse", "completion", "replay"):
-            flag(name, getattr(self, name))
-        for name in ("w_surprise", "w_novelty", "w_reward", "w_pin", "threshold"):
-            value = getattr(self, name)
-            fits = is_number(value) and 0 <= value <= 1000
-            require(fits, name, value, "a number from 0 to 1000")
+    limits: ClassVar = {"k": (1, 1000)}
+
+
+class _Traces:
+    """What is known of the facts of an episode beside their texts.
+
+    Attributes
+    ----------
+    session, replays
+        The latest session that was taught, and how often facts were rehearsed.
+    counts
+        How many texts are marked, and how many are both marked and written.
+    traces
+        Of each fact its salience, its strength, of which session that is, and how often it was
+        rehearsed.
+    """
+
+    def __init__(self, data: Mapping[str, Any] | None) -> None:
+        data = data or {"session": 0, "replays": 0, "counts": {}, "traces": {}}
+        self.session, self.replays = data["session"], data["replays"]
+        self.counts = Counter[str](data["counts"])
+        self.traces = {int(fact): trace for fact, trace in data["traces"].items()}
+
+    @property
+    def now(self) -> int:
+        """The sessions that passed: of teaching, and of replay."""
+        return int(self.session + self.replays)
+
+    def strength(self, fact: int) -> float:
+        """Return what is left now of a fact's strength."""
+        _, strength, session, _ = self.traces[fact]
+        return float(strength * _DECAY ** max(0, self.now - session))
 
 
 class EpisodicIndex(System):
     """Keeps what passes a gate, and finds it by sparse keys; see `System`."""
 
-    tables = Index.tables("keys")
+    tables, kind = Index.tables("keys"), _Traces
 
     settings: Settings
 
     def __init__(self, folder: str | Path, settings: Settings, language: Language) -> None:
         super().__init__(folder, settings, language)
         self._index = Index(self.store, "keys")
-        # The episode that is asked about; all questions about it come in a row.
-        self._read: tuple[str, _Traces] | None = None
 
     # ------------------------------------------------------------- teaching
 
-    def teach(self, episode: str, texts: Sequence[Text]) -> None:
+    def learn(self, episode: str, texts: Sequence[Text]) -> None:
         """See `System`."""
-        about, novelty = _Traces(self.store.noted(episode)), _Novelty()
-        self._read = None
-        with self.store.writing():
-            if self.settings.gate:
-                for text in self.store.texts(episode):
-                    novelty.add(winners(activity(text)))
-            for text in texts:
-                marked = text.rewarded or text.pinned
-                excited = activity(text)
-                key, salience = winners(excited), self._salience(text)
-                written = not self.settings.gate or self._passes(salience, key, novelty)
-                about.counts.update(marked=marked, both=marked and written)
-                if written:
-                    novelty.add(key)
-                    fact = self.store.add(episode, text)
-                    self._index.add(episode, fact, *self._cue(excited))
-                    about.traces[fact] = [salience, 1.0, text.session + about.replays, 0]
-            about.session = max([about.session, *(text.session for text in texts)])
-            self.store.note(episode, about.data())
+        about, novelty = self.held(episode), _Novelty()
+        if self.settings.gate:
+            for text in self.store.texts(episode):
+                novelty.add(winners(activity(text)))
+        for text in texts:
+            marked = text.rewarded or text.pinned
+            excited = activity(text)
+            key, salience = winners(excited), self._salience(text)
+            written = not self.settings.gate or self._passes(salience, key, novelty)
+            about.counts.update(marked=marked, both=marked and written)
+            if written:
+                novelty.add(key)
+                fact = self.store.add(episode, text)
+                self._index.add(episode, fact, *self._cue(excited))
+                about.traces[fact] = [salience, 1.0, text.session + about.replays, 0]
+        about.session = max([about.session, *(text.session for text in texts)])
+        self.store.note(episode, vars(about))
 
     def _salience(self, text: Text) -> float:
         """Return what a fact weighs without its novelty, which wears off once it is written."""
@@ -183,9 +198,7 @@ class EpisodicIndex(System):
         fit = self._fit(matrix, *cue, _READ)
         if self.settings.completion:
             fit = self._completed(matrix, fit)
-        if self._read is None or self._read[0] != episode:
-            self._read = episode, _Traces(self.store.noted(episode))
-        return self._ranked(self._read[1], matrix, fit)
+        return self._ranked(self.held(episode), matrix, fit)
 
     def _fit(self, matrix: Matrix, units: Array, cue: Array, most: int) -> Array:
         """Return how well each fact fits a cue, 0 to 1; a unit counts the more the rarer it is."""
@@ -263,7 +276,8 @@ class EpisodicIndex(System):
         mix = mixed(mix)
         if not self.settings.replay:
             return
-        self._read, episodes = None, [*self.store.notes()]
+        self.held.cache_clear()
+        episodes = [*self.store.notes()]
         with self.store.writing():
             for episode, data in episodes:
                 about = _Traces(data)
@@ -275,7 +289,7 @@ class EpisodicIndex(System):
                     trace = about.traces[facts[place]]
                     strength = about.strength(facts[place]) + times
                     trace[1:] = strength, about.now, trace[3] + times
-                self.store.note(episode, about.data())
+                self.store.note(episode, vars(about))
 
     def consolidate(self, into: System, least: int = 2) -> int:
         """Teach another system what was rehearsed at least so often, and return how many facts."""
@@ -304,41 +318,6 @@ class EpisodicIndex(System):
             if many:
                 telemetry[name] = sums["both"] / many
         return telemetry
-
-
-class _Traces:
-    """What is known of the facts of an episode beside their texts.
-
-    Attributes
-    ----------
-    session, replays
-        The latest session that was taught, and how often facts were rehearsed.
-    counts
-        How many texts are marked, and how many are both marked and written.
-    traces
-        Of each fact its salience, its strength, of which session that is, and how often it was
-        rehearsed.
-    """
-
-    def __init__(self, data: Mapping[str, Any] | None) -> None:
-        data = data or {"session": 0, "replays": 0, "counts": {}, "traces": {}}
-        self.session, self.replays = data["session"], data["replays"]
-        self.counts = Counter[str](data["counts"])
-        self.traces = {int(fact): trace for fact, trace in data["traces"].items()}
-
-    def data(self) -> dict[str, Any]:
-        """Return all of it as plain data."""
-        return vars(self)
-
-    @property
-    def now(self) -> int:
-        """The sessions that passed: of teaching, and of replay."""
-        return int(self.session + self.replays)
-
-    def strength(self, fact: int) -> float:
-        """Return what is left now of a fact's strength."""
-        _, strength, session, _ = self.traces[fact]
-        return float(strength * _DECAY ** max(0, self.now - session))
 
 
 # ---------------------------------------------------------------- keys

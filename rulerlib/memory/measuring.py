@@ -15,19 +15,19 @@ from __future__ import annotations
 
 import csv
 import math
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import rulerlib
 from rulerlib import escaping, samples
-from rulerlib.errors import DataError, one_of
+from rulerlib.errors import DataError
 from rulerlib.languages import Language
 from rulerlib.memory import work
-from rulerlib.memory.asking import KEEP, check_stands, in_context, recalled_of
+from rulerlib.memory.asking import KEEP, in_context
+from rulerlib.memory.presets import Preset
 from rulerlib.memory.prompting import beside, leak
 from rulerlib.memory.reading import reader
-from rulerlib.memory.suites import contents
 from rulerlib.memory.system import Recalled
 from rulerlib.memory.teaching import GuardError, check_preset
 from rulerlib.memory.work import Work
@@ -37,9 +37,6 @@ from rulerlib.scoring import MEMORY
 from rulerlib.store import answers, files
 from rulerlib.tasks import spatial
 from rulerlib.tasks.episodes import Episode, Probe
-
-PRIMARIES = ("norm", "raw")
-"""Which exact match is the primary one: normalized, or to the letter."""
 
 KS = (1, 5, 10)
 """Of how many texts at most recall is reported."""
@@ -63,54 +60,49 @@ Row = Mapping[str, Any]
 """A row of ``metrics.csv``."""
 
 
-def measure(job: Work, primary_em: str = "norm") -> dict[str, Any]:
-    """Write what the answers of a piece of work are worth, and return what ``metrics.json`` says.
-
-    Parameters
-    ----------
-    primary_em
-        One of `PRIMARIES`.
+def measure(job: Work) -> None:
+    """Write what the answers of a piece of work are worth.
 
     Raises
     ------
     ParameterError
-        If there is no such exact match, or a file cannot be written.
+        If a file cannot be written.
     DataError
         If answers are missing or a file is damaged.
     GuardError
-        If a text that was recalled did not stand in a prompt, or one that was taught stood beside,
-        or the reader refused to answer.
+        If the reader refused to answer.
     """
-    one_of("primary_em", primary_em, PRIMARIES)
-    table = list(rows(job, primary_em))
-    _check_answering(job.settings.short, table)
+    table = list(rows(job))
+    _check_answering(job.preset.short, table)
     about = job.file(work.TELEMETRY)
     telemetry = samples.read_object(about) if about.exists() else {}
     telemetry.pop("microseconds", None)
+    recipe, preset = job.recipe, job.preset
+    names = ("suite", "size", "seed", "language", "profile", "probes")
     # Where runs stand, and at which address a server, is no matter of theirs.
-    aside = ("root", "engine_options")
-    asked_for = {name: getattr(job, name) for name in Work.__annotations__ if name not in aside}
-    measured = {
-        "metrics": {job.suite: summary(table)},
-        "primary_em": primary_em,
-        "telemetry": telemetry,
-        "settings": {
-            "work": asked_for,
-            "preset": job.settings.to_dict(),
-            "cell": job.cell.settings(),
-            "rulerlib": rulerlib.__version__,
-        },
-    }
+    asked_for = {
+        **{name: getattr(recipe, name) for name in names},
+        "knobs": recipe.changes, "preset": preset.name, "changes": preset.changes,
+        "model": job.model, "engine": job.engine, "length": job.length,
+    }  # fmt: skip
     with files.replacing(job.file(work.TABLE)) as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(COLUMNS)
         writer.writerows([_cell(row[name]) for name in COLUMNS] for row in table)
     # The last file of all: whoever finds it finds the others.
-    files.write_object(job.file(work.METRICS), measured)
-    return measured
+    files.write_object(job.file(work.METRICS), {
+        "metrics": {recipe.suite: summary(table)},
+        "telemetry": telemetry,
+        "settings": {
+            "work": asked_for,
+            "preset": preset.to_dict(),
+            "cell": job.cell.settings(),
+            "rulerlib": rulerlib.__version__,
+        },
+    })  # fmt: skip
 
 
-def is_measured(job: Work, primary_em: str = "norm") -> bool:
+def is_measured(job: Work) -> bool:
     """Return whether a piece of work is finished, by the preset as it is now.
 
     Raises
@@ -121,7 +113,7 @@ def is_measured(job: Work, primary_em: str = "norm") -> bool:
         If ``metrics.json`` is damaged.
     """
     path = job.file(work.METRICS)
-    return path.exists() and bool(check_preset(path, job).get("primary_em") == primary_em)
+    return path.exists() and bool(check_preset(path, job))
 
 
 def summary(table: Sequence[Row]) -> dict[str, Any]:
@@ -151,15 +143,11 @@ def _cell(value: Any) -> Any:
 
 
 def _check_answering(name: str, table: Sequence[Row]) -> None:
-    """Stop where a taught text stood in a prompt, or a reader refuses most of what it could answer.
+    """Stop where a reader refuses most of what it could answer.
 
     Only questions count whose needed facts stand in the prompt: where they do not, to refuse is
     right.
     """
-    for row in table:
-        if row["leaked"]:
-            what = f"question {row['index']} of {name}"
-            raise GuardError(f"What was taught stood beside what was recalled in {what}.")
     able = [row["refused"] for row in table if row["in_prompt"] == 1]
     if able and sum(able) / len(able) > MOST_REFUSED:
         raise GuardError(
@@ -203,7 +191,7 @@ def check_below(name: str, oracle: Iterable[Row], table: Iterable[Row]) -> None:
 # ---------------------------------------------------------------- rows
 
 
-def rows(job: Work, primary_em: str = "norm") -> Iterator[dict[str, Any]]:
+def rows(job: Work) -> Iterator[dict[str, Any]]:
     """Yield a row for each question: `COLUMNS`, and ``made``.
 
     ``made`` says whether the memory brought a text that was not taught as it stands, such as a
@@ -214,8 +202,11 @@ def rows(job: Work, primary_em: str = "norm") -> Iterator[dict[str, Any]]:
     DataError
         If answers are missing, or a file is damaged.
     """
-    lengths = {probe.golds[0] for _, _, probe in job.questions() if probe.kind == "length"}
-    usual = str(contents(job.recipe)["most_frequent_gold"]["gold"])
+    recipe, probes = job.recipe, [probe for _, _, probe in job.questions()]
+    lengths = {probe.golds[0] for probe in probes if probe.kind == "length"}
+    golds = Counter(gold for probe in probes for gold in {*probe.golds})
+    # The answer that is right most often, of several the first by letter.
+    usual = min(golds, key=lambda text: (-golds[text], text))
     given = answers.read_predictions(job.answers_path)
     about = job.file(work.TELEMETRY)
     took = samples.read_object(about).get("microseconds", ()) if about.exists() else ()
@@ -223,14 +214,11 @@ def rows(job: Work, primary_em: str = "norm") -> Iterator[dict[str, Any]]:
         if index >= len(given) or given[index].index != index:
             raise DataError(f"{job.answers_path}: no answer to question {index}.")
         prediction = given[index]
-        row = {
-            "suite": job.suite,
-            "preset": job.settings.short,
+        yield {
+            **{name: getattr(recipe, name)
+               for name in ("suite", "language", "profile", "size", "seed")},
+            "preset": job.preset.short,
             "model": job.cell.model,
-            "language": job.language,
-            "profile": job.profile,
-            "size": job.size,
-            "seed": job.seed,
             "episode": episode.id,
             "probe": place,
             "index": index,
@@ -243,12 +231,11 @@ def rows(job: Work, primary_em: str = "norm") -> Iterator[dict[str, Any]]:
             "taught": len(episode.facts),
             "latency_ms": took[index] / 1e3 if index < len(took) else None,
             "prompt_tokens": prediction.others.get("prompt_tokens"),
-            "constant": em_norm(usual, probe.golds, job.language) == 1,
+            "constant": em_norm(usual, probe.golds, recipe.language) == 1,
             "chance": chance(episode, probe, job.pack, len(lengths)),
             **_scored(prediction.pred, episode, probe, job.pack),
-            **_remembered(job, episode, probe, prediction),
-        }
-        yield {**row, "em": row[f"em_{primary_em}"]}
+            **_remembered(job.preset, episode, probe, prediction),
+        }  # fmt: skip
 
 
 def _scored(pred: str, episode: Episode, probe: Probe, language: Language) -> dict[str, Any]:
@@ -257,6 +244,8 @@ def _scored(pred: str, episode: Episode, probe: Probe, language: Language) -> di
     shape = MEMORY.diagnose(pred, probe.golds, language.code)
     route = way(pred, episode, probe, language)
     return {
+        # Which of both counts as the score was once a choice.
+        "em": int(values["em_norm"]),
         "em_raw": int(values["em_raw"]),
         "em_norm": int(values["em_norm"]),
         "f1": values["f1_words"],
@@ -270,25 +259,24 @@ def _scored(pred: str, episode: Episode, probe: Probe, language: Language) -> di
 
 
 def _remembered(
-    job: Work, episode: Episode, probe: Probe, prediction: Prediction
+    preset: Preset, episode: Episode, probe: Probe, prediction: Prediction
 ) -> dict[str, Any]:
-    """Return what a memory brought to a question, and what of it stood in the prompt.
-
-    Raises
-    ------
-    GuardError
-        If a text that has room does not stand in the prompt.
-    """
-    system, needs, about = job.settings.system, probe.needs, prediction.others.get("facts", {})
-    stores, cut = job.settings.stores, about.get("cut", 0)
-    brought = recalled_of(about) if stores else in_context(system, episode, probe)
-    last, size = KEEP.get(system) == "last", len(brought) - cut
-    kept = brought[cut:] if last else brought[:size]
+    """Return what a memory brought to a question, and what of it stood in the prompt."""
+    needs, about = probe.needs, prediction.others.get("facts", {})
+    if preset.stores:
+        brought = [
+            Recalled(entry["text"], tuple(entry["numbers"]), entry["score"])
+            for entry in about.get("recalled", ())
+        ]
+    else:
+        brought = in_context(preset.system, episode, probe)
+    cut = about.get("cut", 0)
+    size = len(brought) - cut
+    kept = brought[cut:] if KEEP.get(preset.system) == "last" else brought[:size]
     texts, taught = [recalled.text for recalled in kept], {fact.text for fact in episode.facts}
-    check_stands(prediction.input, texts)
     # An oracle recalls what stands in the prompt; a long context recalls nothing.
-    ranked = [recalled.numbers for recalled in (brought if stores else kept)]
-    recalls = bool(needs) and system not in ("none", "all")
+    ranked = [recalled.numbers for recalled in (brought if preset.stores else kept)]
+    recalls = bool(needs) and preset.system not in ("none", "all")
     return {
         "cut": cut,
         "recalled": size,

@@ -26,15 +26,15 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
-from rulerlib.errors import flag, whole_number
+from rulerlib.errors import LARGEST
 from rulerlib.languages import Language
 from rulerlib.memory.prompting import wording
 from rulerlib.memory.reading import reader
 from rulerlib.memory.replay import MIX, draw
 from rulerlib.memory.search import WordSearch, words_of
-from rulerlib.memory.system import Recalled, System, Text
+from rulerlib.memory.system import Recalled, System, SystemSettings, Text
 from rulerlib.tasks.episodes import told as worded
 from rulerlib.tasks.spatial import DIRECTIONS
 
@@ -47,7 +47,7 @@ _FREQUENT = 3
 
 
 @dataclass(frozen=True)
-class Settings:
+class Settings(SystemSettings):
     """What can be set about a map.
 
     Attributes
@@ -60,11 +60,6 @@ class Settings:
         How many texts are recalled at most, the plan among them.
     rehearsals
         How many ways are rehearsed after each teaching; 0: none, and no way is kept ready.
-
-    Raises
-    ------
-    ParameterError
-        If a value cannot work: says what is allowed.
     """
 
     astar: bool = True
@@ -72,11 +67,7 @@ class Settings:
     k: int = 10
     rehearsals: int = 40
 
-    def __post_init__(self) -> None:
-        flag("astar", self.astar)
-        flag("macros", self.macros)
-        whole_number("k", self.k, 1)
-        whole_number("rehearsals", self.rehearsals, 0)
+    limits: ClassVar = {"k": (1, LARGEST), "rehearsals": (0, LARGEST)}
 
 
 class MapStep(NamedTuple):
@@ -271,7 +262,7 @@ class PlaceMap(System):
         If the language has no wording for walks and plans.
     """
 
-    tables = WordSearch.tables
+    tables, kind = WordSearch.tables, PlaceGraph
 
     settings: Settings
 
@@ -283,29 +274,25 @@ class PlaceMap(System):
         table = {name: self._spatial["directions"][name] for name in DIRECTIONS}
         self._letters = {name: letter for name, (_, letter) in table.items()}
         self._directions = {word: name for name, (word, _) in table.items()}
-        # The episode that is asked about; all questions about it come in a row.
-        self._read: tuple[str, PlaceGraph] | None = None
 
     # ------------------------------------------------------------ teaching
 
-    def teach(self, episode: str, texts: Sequence[Text]) -> None:
+    def learn(self, episode: str, texts: Sequence[Text]) -> None:
         """See `System`. A step goes into the map whether it was expected or not."""
-        graph, kept = PlaceGraph(self.store.noted(episode)), list[tuple[int, str]]()
-        self._read = None
-        with self.store.writing():
-            for text in texts:
-                fact, read = self.store.add(episode, text), self._reader.fact(text)
-                kept.append((fact, text))
-                if read is not None and read.kind == "step":
-                    ends = [graph.number(read.values[end]) for end in ("from", "to")]
-                    direction = self._directions[read.values["direction"]]
-                    graph.tell(ends[0], direction, ends[1], fact)
-                elif read is not None and read.kind == "opening":
-                    graph.openings[folded(read.values["town"])] = fact
-            self._words.add(episode, kept)
-            graph.link()
-            graph.macros = self._rehearsed(episode, graph)
-            self.store.note(episode, graph.data())
+        graph, kept = self.held(episode), list[tuple[int, str]]()
+        for text in texts:
+            fact, read = self.store.add(episode, text), self._reader.fact(text)
+            kept.append((fact, text))
+            if read is not None and read.kind == "step":
+                ends = [graph.number(read.values[end]) for end in ("from", "to")]
+                direction = self._directions[read.values["direction"]]
+                graph.tell(ends[0], direction, ends[1], fact)
+            elif read is not None and read.kind == "opening":
+                graph.openings[folded(read.values["town"])] = fact
+        self._words.add(episode, kept)
+        graph.link()
+        graph.macros = self._rehearsed(episode, graph)
+        self.store.note(episode, graph.data())
 
     def _rehearsed(self, episode: str, graph: PlaceGraph) -> dict[tuple[int, int], list[str]]:
         """Walk ways in mind, and return those that lead between what is often joined."""
@@ -335,10 +322,7 @@ class PlaceMap(System):
 
     def search(self, episode: str, question: str) -> list[Recalled]:
         """See `System`."""
-        if self._read is None or self._read[0] != episode:
-            self._read = episode, PlaceGraph(self.store.noted(episode))
-        graph = self._read[1]
-        most, texts = self.settings.k, self._planned(graph, question)
+        most, texts = self.settings.k, self._planned(self.held(episode), question)
         if not texts:
             hits = self._words.search(episode, question, most)
             kept = self.store.of([fact for fact, _ in hits])

@@ -25,7 +25,6 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, Self
 
 from rulerlib import doors, languages, packages, paths
@@ -125,21 +124,33 @@ class Preset:
     changes: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        settings = _settings(self.name, self.system, self.settings)
         # Whoever writes null means nobody.
         surprise = self.surprise or "none"
-        vars(self).update(settings=MappingProxyType(settings), surprise=surprise)
+        settings = _settings(self.name, self.system, self.settings)
+        vars(self).update(settings=settings, surprise=surprise)
         one_of("surprise", surprise, SURPRISES)
         holds = self.stores or surprise == "none"
         require(holds, "surprise", surprise, "'none', because nothing is kept")
         if self.replay is not None:
             without = f"None, because {self.system} has no replay step"
             require(self.system == "hei_nw", "replay", self.replay, without)
-            vars(self).update(replay=_replay(self.replay))
+            replay = dictionary("replay", self.replay, "{steps: 20}")
+            for name in replay:
+                one_of("replay", name, _REPLAY)
+            require("steps" in replay, "replay", replay, "a dictionary such as {steps: 20}")
+            replay = {**_REPLAY, **replay}
+            whole_number("replay_steps", replay["steps"], 1, 1_000_000)
+            if replay["consolidate"] is not None:
+                whole_number("replay_consolidate", replay["consolidate"], 1, 1_000_000)
+            vars(self).update(replay={**replay, "mix": mixed(replay["mix"])})
         flag("use_chat_template", self.use_chat_template)
         whole_number("max_new_tokens", self.max_new_tokens, 1)
         # Refuses a system prompt that is no text, or has no chat template to stand in.
         PromptFormat(chat=self.use_chat_template, system_prompt=self.system_prompt)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Another process imports a memory of somebody else by checking it again.
+        return Preset, tuple(getattr(self, item.name) for item in fields(self))
 
     @property
     def stores(self) -> bool:
@@ -161,9 +172,14 @@ class Preset:
 
         How a question is put is not among it: that has a place of its own there.
         """
-        kept = {name: value for name, value in self.changes.items() if name not in ASKED}
-        words = (f"{name}_{_written(value)}" for name, value in sorted(kept.items()))
+        kept = sorted(self.changes.keys() - self.changes_of_asking.keys())
+        words = (f"{name}_{_written(self.changes[name])}" for name in kept)
         return "-".join([self.name.rpartition("/")[2], *words])
+
+    @property
+    def changes_of_asking(self) -> dict[str, Any]:
+        """Those of the changes that decide how questions are put."""
+        return {name: value for name, value in self.changes.items() if name in ASKED}
 
     def format(self, language: Language) -> PromptFormat:
         """Return how questions are put in a language.
@@ -185,14 +201,13 @@ class Preset:
 
     def to_dict(self) -> dict[str, Any]:
         """Return all of it as plain data, the settings that nobody chose included."""
-        replay = self.replay if self.replay and self.rehearses else None
         return {
             "name": self.name,
             "system": self.system,
             **_source(self.system),
-            "settings": dict(self.settings),
+            "settings": self.settings,
             "surprise": self.surprise,
-            "replay": None if replay is None else {**replay, "mix": dict(replay["mix"])},
+            "replay": self.replay if self.rehearses else None,
             **{name: getattr(self, name) for name in ASKED},
         }
 
@@ -211,44 +226,28 @@ class Preset:
         ParameterError
             If there is no such setting, naming the nearest, or a value cannot work.
         """
-        changes = dictionary("changes", changes, '{"gate": False}')
         now = self.changeable()
-        for name in changes:
+        for name in dictionary("changes", changes, '{"gate": False}'):
             one_of(f"setting of {self.name}", name, now)
         if changes.get("surprise", "none") is None:
-            changes["surprise"] = "none"
+            changes = {**changes, "surprise": "none"}
         changes = {
             name: value
             for name, value in changes.items()
             # To Python True is 1.
             if json.dumps(value, default=str) != json.dumps(now[name], default=str)
         }
-        settings, replay = dict(self.settings), None if self.replay is None else dict(self.replay)
-        others: dict[str, Any] = {}
+        others: dict[str, Any] = {"settings": {**self.settings}}
+        if self.replay is not None:
+            others["replay"] = {**self.replay}
         for name, value in changes.items():
             if name in (*ASKED, "surprise"):
                 others[name] = value
-            elif replay is not None and name.removeprefix("replay_") in replay:
-                replay[name.removeprefix("replay_")] = value
+            elif name in self.settings:
+                others["settings"][name] = value
             else:
-                settings[name] = value
-        changes = {**self.changes, **changes}
-        return dataclasses.replace(
-            self, settings=settings, replay=replay, changes=changes, **others
-        )
-
-
-def _replay(values: Any) -> Mapping[str, Any]:
-    """Return how facts are rehearsed, checked and whole."""
-    values = dictionary("replay", values, "{steps: 20}")
-    for name in values:
-        one_of("replay", name, _REPLAY)
-    require("steps" in values, "replay", values, "a dictionary such as {steps: 20}")
-    values = {**_REPLAY, **values}
-    whole_number("replay_steps", values["steps"], 1, 1_000_000)
-    if values["consolidate"] is not None:
-        whole_number("replay_consolidate", values["consolidate"], 1, 1_000_000)
-    return MappingProxyType({**values, "mix": mixed(values["mix"])})
+                others["replay"][name.removeprefix("replay_")] = value
+        return dataclasses.replace(self, changes={**self.changes, **changes}, **others)
 
 
 def _settings(preset: str, system: str, given: Any) -> dict[str, Any]:

@@ -18,7 +18,6 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
-from rulerlib.errors import require
 from rulerlib.languages import Language
 from rulerlib.parts import Part, Parts
 from rulerlib.sources import slots
@@ -134,38 +133,29 @@ def fitted(
     texts
         In their order.
     count
-        Returns the number of tokens of a prompt, its answer prefix included, and all that is put
+        Returns the number of tokens of a question with its answer prefix and all that is put
         around it.
     room
-        How many tokens it may have.
+        How many tokens it may have, at least those of the question alone.
     keep
         Which texts stay where not all have room: ``"last"`` or ``"first"``.
-
-    Raises
-    ------
-    ParameterError
-        If the question alone is too long.
-    DataError
-        If the language has no wording for it.
     """
 
     def chosen(number: int) -> Sequence[str]:
         return texts[:number] if keep == "first" else texts[len(texts) - number :]
 
     @functools.cache
-    def needed(number: int) -> int:
-        put = asked(language, question, chosen(number))
-        return count(put.text + put.answer_prefix)
+    def fits(number: int) -> bool:
+        return count(asked(language, question, chosen(number)).text) <= room
 
-    require(needed(0) <= room, "room", room, f"at least {needed(0)}, what the question alone needs")
     # The first ``low`` fit, and one more than ``high`` do not or are not there.
     low, high = 0, 1
-    while high <= len(texts) and needed(high) <= room:
+    while high <= len(texts) and fits(high):
         low, high = high, 2 * high
     high = min(high - 1, len(texts))
     while low < high:
         middle = (low + high + 1) // 2
-        if needed(middle) <= room:
+        if fits(middle):
             low = middle
         else:
             high = middle - 1

@@ -13,18 +13,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
-from rulerlib.errors import flag, require, whole_number
+from rulerlib.errors import require
 from rulerlib.languages import Language
-from rulerlib.memory.search import VectorSearch, WordSearch, embedding, fuse
-from rulerlib.memory.system import Recalled, System, Text
+from rulerlib.memory.search import VectorSearch, WordSearch, fuse
+from rulerlib.memory.system import Recalled, System, SystemSettings, Text
 
 # How deep each ranking is read, at least, before they are made into one.
 DEPTH = 100
 
 
 @dataclass(frozen=True)
-class Settings:
+class Settings(SystemSettings):
     """What can be set about `Rag`.
 
     Attributes
@@ -33,28 +34,18 @@ class Settings:
         How many facts are recalled at most.
     words, vectors
         By what facts are found; where both are True, by both rankings.
-    embedding
-        What makes the vectors: ``"hashed"``, or a model's folder or hub name.
-
-    Raises
-    ------
-    ParameterError
-        If a value cannot work, alone or with the others: says what is allowed.
     """
 
     k: int = 5
     words: bool = True
     vectors: bool = True
-    embedding: str = "hashed"
+
+    limits: ClassVar = {"k": (1, 1000)}
 
     def __post_init__(self) -> None:
-        whole_number("k", self.k, 1, 1_000)
-        flag("words", self.words)
-        flag("vectors", self.vectors)
+        super().__post_init__()
         needed = "True where words is False, for facts are found by one of them"
         require(self.words or self.vectors, "vectors", self.vectors, needed)
-        # Loads nothing, and says what is wrong before there is a store.
-        embedding(self.embedding)
 
 
 class Rag(System):
@@ -73,14 +64,13 @@ class Rag(System):
         if settings.words:
             self._searches.append(WordSearch(self.store))
         if settings.vectors:
-            self._searches.append(VectorSearch(self.store, embedding(settings.embedding)))
+            self._searches.append(VectorSearch(self.store))
 
-    def teach(self, episode: str, texts: Sequence[Text]) -> None:
+    def learn(self, episode: str, texts: Sequence[Text]) -> None:
         """See `System`."""
-        with self.store.writing():
-            kept = [(self.store.add(episode, text), text) for text in texts]
-            for search in self._searches:
-                search.add(episode, kept)
+        kept = [(self.store.add(episode, text), text) for text in texts]
+        for search in self._searches:
+            search.add(episode, kept)
 
     def search(self, episode: str, question: str) -> list[Recalled]:
         """See `System`."""

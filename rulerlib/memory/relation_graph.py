@@ -28,14 +28,14 @@ from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
-from rulerlib.errors import flag, is_number, require, whole_number
+from rulerlib.errors import LARGEST
 from rulerlib.languages import Language
 from rulerlib.memory.reading import Reader, ReadQuestion, reader
 from rulerlib.memory.relations import VISIT, Edge, Graph, Schemas, triple
 from rulerlib.memory.search import WordSearch
-from rulerlib.memory.system import Recalled, System, Text
+from rulerlib.memory.system import Recalled, System, SystemSettings, Text
 
 WEIGHTS = {"fit": 0.6, "novelty": 0.5, "rewarded": 0.3, "pinned": 0.5}
 """What the gate adds up: how well a fact fits, how new it is, and its marks."""
@@ -56,7 +56,7 @@ _WORD = re.compile(r"[^\W_]+(?:['-][^\W_]+)*'?")
 
 
 @dataclass(frozen=True)
-class Settings:
+class Settings(SystemSettings):
     """What can be set about a relation graph.
 
     Attributes
@@ -77,11 +77,6 @@ class Settings:
         Whether links that the graph lacks are looked for among the parked texts.
     resolve
         Whether the rule of a question decides between facts that disagree.
-
-    Raises
-    ------
-    ParameterError
-        If a value cannot work: says what is allowed.
     """
 
     k: int = 5
@@ -94,16 +89,10 @@ class Settings:
     completion: bool = True
     resolve: bool = True
 
-    def __post_init__(self) -> None:
-        whole_number("k", self.k, 1)
-        whole_number("hops", self.hops, 1, 100)
-        for name in ("fast_track", "gate", "replay", "completion", "resolve"):
-            flag(name, getattr(self, name))
-        most = sum(WEIGHTS.values())
-        for name, limit in (("schema_threshold", 1.0), ("gate_threshold", most)):
-            value = getattr(self, name)
-            possible = is_number(value) and 0 <= value <= limit
-            require(possible, name, value, f"a number from 0 to {limit:g}")
+    limits: ClassVar = {
+        "k": (1, LARGEST), "hops": (1, 100), "schema_threshold": (0, 1),
+        "gate_threshold": (0, sum(WEIGHTS.values())),
+    }  # fmt: skip
 
 
 class _Trail(NamedTuple):
@@ -117,7 +106,7 @@ class _Trail(NamedTuple):
 class RelationGraph(System):
     """A graph of relations for each episode, and schemas that all of them share."""
 
-    tables = WordSearch.tables
+    tables, kind = WordSearch.tables, Graph
 
     settings: Settings
 
@@ -126,27 +115,23 @@ class RelationGraph(System):
         self._reader, self._words = reader(language), WordSearch(self.store)
         # The questions that were followed to their end.
         self.counts["followed"] = 0
-        # The episode that is asked about; all questions about it come in a row.
-        self._read: tuple[str, Graph] | None = None
 
     # ------------------------------------------------------------ teaching
 
-    def teach(self, episode: str, texts: Sequence[Text]) -> None:
+    def learn(self, episode: str, texts: Sequence[Text]) -> None:
         """See `System`. The marks and the surprise of a text count at the gate."""
-        schemas, graph = Schemas(*(self.store.noted("") or ())), Graph(self.store.noted(episode))
-        self._read, fresh = None, dict[int, Text]()
-        with self.store.writing():
-            for text in texts:
-                fact = self.store.add(episode, text)
-                if not self._learnt(graph, schemas, fact, text):
-                    fresh[fact] = text
-            if self.settings.replay:
-                self._replay(graph, schemas)
-            self._words.add(
-                episode, [(fact, text) for fact, text in fresh.items() if fact in graph.parked]
-            )
-            self.store.note("", schemas.data())
-            self.store.note(episode, graph.data())
+        schemas, graph = Schemas(*(self.store.noted("") or ())), self.held(episode)
+        fresh = dict[int, Text]()
+        for text in texts:
+            fact = self.store.add(episode, text)
+            if not self._learnt(graph, schemas, fact, text):
+                fresh[fact] = text
+        if self.settings.replay:
+            self._replay(graph, schemas)
+        parked = [(fact, text) for fact, text in fresh.items() if fact in graph.parked]
+        self._words.add(episode, parked)
+        self.store.note("", schemas.data())
+        self.store.note(episode, graph.data())
 
     def _learnt(self, graph: Graph, schemas: Schemas, fact: int, text: Text) -> bool:
         """Learn from a fact, and return whether it is an edge; otherwise it is parked."""
@@ -195,9 +180,7 @@ class RelationGraph(System):
 
     def search(self, episode: str, question: str) -> list[Recalled]:
         """See `System`; the facts on the way to an answer come in the order of reasoning."""
-        if self._read is None or self._read[0] != episode:
-            self._read = episode, Graph(self.store.noted(episode))
-        graph, query = self._read[1], self._reader.question(question)
+        graph, query = self.held(episode), self._reader.question(question)
         facts, complete, names = list[int](), False, list[str]()
         if query and query.kind == "path":
             facts, complete, names = self._follow(episode, graph, query)

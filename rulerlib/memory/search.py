@@ -7,7 +7,7 @@ shares nothing with it, and neither what is found nor how it is ranked depends o
 >>> both = fuse([[Found(7, 9.1), Found(5, 2.0)], [Found(5, 0.8), Found(6, 0.1)]], most=2)
 >>> [found.id for found in both]
 [5, 7]
->>> rows = Hashed()(["Ulrun lånte en økse.", "Hvad lånte Ulrun?", "Eirik solgte en seng."])
+>>> rows = hashed(["Ulrun lånte en økse.", "Hvad lånte Ulrun?", "Eirik solgte en seng."])
 >>> [round(float(row @ rows[0]), 2) for row in rows]
 [1.0, 0.74, 0.07]
 """
@@ -21,13 +21,11 @@ import re
 import unicodedata
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rulerlib import checkpoints, packages
-from rulerlib.errors import ParameterError, is_text, require
 from rulerlib.memory.system import Store
 
 FUSED_BY = 60
@@ -41,9 +39,6 @@ _K1, _B = 1.2, 0.75
 
 # The numbers of a hashed vector, and as much of a word as its pieces are taken from.
 _DIMENSION, _MOST_LETTERS = 2048, 64
-
-# As much of a text as a model reads; models of sentences have no places for more.
-_MOST_TOKENS = 512
 
 # Letters and numbers, and marks that stand on a letter.
 _WORD = re.compile(r"[^\W_][^\W_\u0300-\u0331]*(?:[\u0300-\u0331]+[^\W_]*)*")
@@ -190,8 +185,8 @@ class Index:
 
     def __init__(self, store: Store, name: str) -> None:
         self._database, self._name = store.database, name
-        # The episode that is asked about; all questions about it come in a row.
-        self._read: tuple[str, Matrix] | None = None
+        # All questions about an episode come in a row.
+        self.matrix = functools.lru_cache(maxsize=1)(self._matrix)
 
     @staticmethod
     def tables(name: str) -> str:
@@ -204,7 +199,7 @@ class Index:
 
     def add(self, episode: str, fact: int, columns: Array, weights: Array) -> None:
         """Add a text by its number in the store, within `Store.writing`; columns rise."""
-        self._read = None
+        self.matrix.cache_clear()
         row = fact, episode, columns.astype("<u4").tobytes(), weights.astype("<f4").tobytes()
         self._database.execute(f"INSERT INTO {self._name} VALUES (?, ?, ?, ?)", row)
 
@@ -214,14 +209,10 @@ class Index:
         columns, weights = self._database.execute(query, (fact,)).fetchone()
         return np.frombuffer(columns, "<u4"), np.frombuffer(weights, "<f4")
 
-    def matrix(self, episode: str) -> Matrix:
+    def _matrix(self, episode: str) -> Matrix:
         """Return the numbers of an episode."""
-        if self._read is None or self._read[0] != episode:
-            query = (
-                f"SELECT fact, columns, weights FROM {self._name} WHERE episode = ? ORDER BY fact"
-            )
-            self._read = episode, Matrix(self._database.execute(query, (episode,)).fetchall())
-        return self._read[1]
+        query = f"SELECT fact, columns, weights FROM {self._name} WHERE episode = ? ORDER BY fact"
+        return Matrix(self._database.execute(query, (episode,)).fetchall())
 
 
 # ---------------------------------------------------------------- words
@@ -283,109 +274,32 @@ def _column(word: str) -> int:
 # ---------------------------------------------------------------- vectors
 
 
-class Embedding(Protocol):
-    """What makes vectors of texts."""
-
-    def __call__(self, texts: Sequence[str]) -> Array:
-        """Return a row of length 1 for each text, or of zeros where a text has nothing to say."""
-
-
-class Hashed:
-    """Vectors of hashed words and of their pieces of 3 to 5 characters; needs numpy alone.
+def hashed(texts: Sequence[str]) -> Array:
+    """Return vectors of hashed words and of their pieces of 3 to 5 characters, a row for each text.
 
     A word weighs as much as it is long, for rare words are longer than frequent ones: one half
     for itself, and one for its pieces, which it shares with words that are spelt alike. The same
-    text has the same vector in every process.
+    text has the same vector in every process, of length 1; a text without words has zeros.
     """
-
-    def __init__(self) -> None:
-        self._parts = functools.lru_cache(maxsize=50_000)(self._word)
-
-    def __call__(self, texts: Sequence[str]) -> Array:
-        """See `Embedding`."""
-        sums = np.zeros((len(texts), _DIMENSION))
-        for row, text in zip(sums, texts, strict=True):
-            for at, weights in map(self._parts, words_of(text)):
-                np.add.at(row, at, weights)
-        return _unit(sums)
-
-    def _word(self, word: str) -> tuple[Array, Array]:
-        """Return where a word adds to a vector, and how much."""
-        # What is a million letters long is no word.
-        inside = f"<{word}>"[:_MOST_LETTERS]
-        pieces = [
-            inside[at : at + size] for size in (3, 4, 5) for at in range(len(inside) - size + 1)
-        ]
-        hashes = np.array([_hash(f"={word}"), *map(_hash, pieces)], np.uint64)
-        weights = np.full(len(hashes), len(inside) - 2.0)
-        weights[1:] /= max(1, len(pieces)) ** 0.5
-        weights[hashes % 2 == 1] *= -1
-        return (hashes // 2 % _DIMENSION).astype(np.int64), weights
-
-
-class Encoder:
-    """Vectors of a model of `transformers`: the mean over the tokens of a text.
-
-    Parameters
-    ----------
-    name
-        A local folder, a hub name, or ``"lille"``; loaded when the first text comes.
-
-    Raises
-    ------
-    ParameterError
-        If the model cannot be found, or, with the first text, loaded.
-    MissingExtraError
-        If `torch` or `transformers` is not installed; with the first text.
-    """
-
-    def __init__(self, name: str) -> None:
-        self._name = name
-        try:
-            self._folder = checkpoints.folder(name)
-        except ParameterError as error:
-            raise ParameterError("embedding", name, f"'hashed', {error.allowed}") from error
-
-    @functools.cached_property
-    def _states(self) -> Any:
-        transformers = packages.load("transformers", "hf", "This embedding")
-        packages.load("torch", "hf", "This embedding")
-        try:
-            model = transformers.AutoModel.from_pretrained(self._folder).float()
-            tokenizer = transformers.AutoTokenizer.from_pretrained(self._folder)
-            return transformers.pipeline("feature-extraction", model=model, tokenizer=tokenizer)
-        except Exception as error:
-            loadable = f"a model that transformers can load ({checkpoints.reason(error)})"
-            raise ParameterError("embedding", self._name, loadable) from error
-
-    def __call__(self, texts: Sequence[str]) -> Array:
-        """See `Embedding`."""
-        limits = {"truncation": True, "max_length": _MOST_TOKENS}
-        rows = [
-            # What UTF-8 cannot hold, tokenizers cannot read.
-            np.mean(self._states(text.encode("utf-8", "replace").decode(), **limits)[0], axis=0)
-            for text in texts
-        ]
-        return _unit(np.array(rows))
-
-
-def _unit(rows: Array) -> Array:
-    """Return rows of length 1; zeros stay zeros."""
+    rows = np.zeros((len(texts), _DIMENSION))
+    for row, text in zip(rows, texts, strict=True):
+        for at, weights in map(_pieces, words_of(text)):
+            np.add.at(row, at, weights)
     lengths = np.sqrt(np.square(rows).sum(axis=1, keepdims=True))
     return np.asarray(rows / np.where(lengths > 0, lengths, 1), np.float32)
 
 
-def embedding(name: str) -> Embedding:
-    """Return an embedding by its name.
-
-    Raises
-    ------
-    ParameterError
-        If it is neither ``"hashed"`` nor a model that is there.
-    """
-    names = "'hashed', or the folder or the hub name of a model"
-    require(is_text(name), "embedding", name, names)
-    return Hashed() if name == "hashed" else Encoder(name)
+@functools.lru_cache(maxsize=50_000)
+def _pieces(word: str) -> tuple[Array, Array]:
+    """Return where a word adds to a vector, and how much."""
+    # What is a million letters long is no word.
+    inside = f"<{word}>"[:_MOST_LETTERS]
+    pieces = [inside[at : at + size] for size in (3, 4, 5) for at in range(len(inside) - size + 1)]
+    hashes = np.array([_hash(f"={word}"), *map(_hash, pieces)], np.uint64)
+    weights = np.full(len(hashes), len(inside) - 2.0)
+    weights[1:] /= max(1, len(pieces)) ** 0.5
+    weights[hashes % 2 == 1] *= -1
+    return (hashes // 2 % _DIMENSION).astype(np.int64), weights
 
 
 class VectorSearch:
@@ -395,20 +309,18 @@ class VectorSearch:
     ----------
     store
         Where the texts are kept; made with `tables`.
-    embedding
-        What makes the vectors.
     """
 
     tables = Index.tables("vectors")
     """SQL that makes the table of vectors."""
 
-    def __init__(self, store: Store, embedding: Embedding) -> None:
-        self._index, self._embedding = Index(store, "vectors"), embedding
+    def __init__(self, store: Store) -> None:
+        self._index = Index(store, "vectors")
 
     def add(self, episode: str, texts: Sequence[tuple[int, str]]) -> None:
         """Keep the vectors of texts by their numbers in the store, within `Store.writing`."""
         for fact, text in texts:
-            (vector,) = self._embedding([text])
+            (vector,) = hashed([text])
             columns = np.flatnonzero(vector)
             self._index.add(episode, fact, columns, vector[columns])
 
@@ -421,6 +333,6 @@ class VectorSearch:
             How many are returned at most; of equal ones those that were taught first. None has a
             cosine of 0 or less.
         """
-        (vector,) = self._embedding([question[:MOST_CHARACTERS]])
+        (vector,) = hashed([question[:MOST_CHARACTERS]])
         columns, matrix = np.flatnonzero(vector), self._index.matrix(episode)
         return matrix.ranking(matrix.product(columns, vector[columns], np.float32), most)

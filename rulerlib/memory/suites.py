@@ -1,39 +1,29 @@
-"""The suites of episodes, their easy and hard settings, and the command that writes a set::
+"""The suites of episodes, and their easy and hard settings.
 
-    python -m rulerlib.memory.suites --suite semantic --size 200 --seed 7 --out sets/hops.jsonl
-
-The same command makes the same bytes everywhere, and a larger set begins with the smaller one.
-One line is one episode: its facts, with their times, marks and the characters where their values
-stand, and its questions. Beside ``hops.jsonl`` stands ``hops.card.json``: from what the set was
-made, a hash of its bytes, and what is in it.
+A recipe makes the same episodes everywhere, and a larger one begins with those of the smaller one.
 
 >>> recipe = Recipe("spatial", size=2, language="en", profile="easy")
 >>> recipe.knobs.grid_size
 3
 >>> [len(item.episode.probes) for item in recipe]
 [1, 1]
+
+``item.to_json()`` is one line of a set for other programs: an episode's facts, with their times,
+marks and the characters where their values stand, and its questions.
 """
 
 from __future__ import annotations
 
-import argparse
 import dataclasses
-import statistics
-import sys
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from pathlib import Path
 from typing import Any, NamedTuple
 
-import rulerlib
-from rulerlib import commands, fields, languages, paths
-from rulerlib.errors import RulerError, dictionary, one_of, require, whole_number
+from rulerlib import languages
+from rulerlib.errors import dictionary, one_of, require, whole_number
 from rulerlib.languages import Language
 from rulerlib.samples import Record
-from rulerlib.store import files
-from rulerlib.store.lock import alone
 from rulerlib.tasks import episodic, semantic, spatial
 from rulerlib.tasks.episodes import Episode, Episodes, fingerprint
 
@@ -140,6 +130,10 @@ class Recipe:
             self.probes <= most, "probes", self.probes, f"at most {most}, {what} with these knobs"
         )
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        # For another process: without the episodes that it holds.
+        return Recipe, tuple(getattr(self, item.name) for item in dataclasses.fields(self))
+
     @cached_property
     def knobs(self) -> Any:
         """The settings of the suite, those of the profile and the changes included."""
@@ -152,13 +146,13 @@ class Recipe:
         language = languages.load(self.language)
         return SUITES[self.suite].make(self.knobs, language, str(self.seed))
 
-    @property
-    def wording(self) -> str:
-        """A short hash of the sentences and names that the episodes are told with."""
-        return fingerprint(languages.load(self.language), SUITES[self.suite].section)
+    @cached_property
+    def first(self) -> Episode:
+        """Its first episode."""
+        return next(iter(self)).episode
 
     def to_dict(self) -> dict[str, Any]:
-        """Return what decides the bytes, as plain data."""
+        """Return what decides the bytes, as plain data, with a hash of the wording."""
         return {
             "suite": self.suite,
             "language": self.language,
@@ -166,7 +160,7 @@ class Recipe:
             "size": self.size,
             "probes": self.probes,
             "knobs": dataclasses.asdict(self.knobs),
-            "wording": self.wording,
+            "wording": fingerprint(languages.load(self.language), SUITES[self.suite].section),
         }
 
     def __iter__(self) -> Iterator[Item]:
@@ -210,104 +204,3 @@ class Item(Record):
             ],
             "probes": [dataclasses.asdict(probe) for probe in self.episode.probes],
         }  # fmt: skip
-
-
-def contents(items: Iterable[Item]) -> dict[str, Any]:
-    """Return what is in some episodes, as a card says it; the items are gone through once.
-
-    ``most_frequent_gold`` is the answer that is right most often, of several the first by letter,
-    and the share of questions that whoever always gives it gets right.
-    """
-    kinds, golds, sizes, most = Counter[str](), Counter[str](), list[int](), 0
-    for item in items:
-        probes = item.episode.probes
-        kinds.update(probe.kind for probe in probes)
-        for probe in probes:
-            golds.update(set(probe.golds))
-        sizes.append(len(item.episode.facts))
-        most = max(most, len(probes))
-    gold = min(golds, key=lambda text: (-golds[text], text), default="")
-    share = round(golds[gold] / max(1, kinds.total()), 4)
-    return {
-        "size": len(sizes),
-        "probes": most,
-        "kinds": dict(sorted(kinds.items())),
-        "most_frequent_gold": {"gold": gold, "share": share},
-        "facts": {"min": min(sizes), "median": statistics.median(sizes), "max": max(sizes)},
-    }
-
-
-# ---------------------------------------------------------------- sets on disk
-
-
-def write(recipe: Recipe, path: Path) -> Path:
-    """Write a set, and return the path of its card, which is written too.
-
-    Parameters
-    ----------
-    path
-        A new file whose name ends in ``.jsonl``; its folder is made.
-
-    Raises
-    ------
-    BusyError
-        If another process is writing it.
-    ParameterError
-        If there is such a file already, or it cannot be written; nothing of it is left.
-    """
-    card, folder = path.with_suffix(".card.json"), path.parent
-    needed, has = recipe.size * len(next(iter(recipe)).to_line()), files.free(folder)
-    reason = f"smaller: it needs about {needed / 1e9:,.1f} GB, and {folder} has"
-    require(needed <= has, "size", recipe.size, f"{reason} {has / 1e9:,.1f} GB free")
-    with alone(path):
-        new = path.suffix == ".jsonl" and not path.exists()
-        require(new, "out", str(path), "a new file whose name ends in .jsonl")
-        files.remove_leftovers(path, card)
-        with files.replacing(path) as file:
-            digest = files.add(file, recipe)
-            about = {**recipe.to_dict(), "profile": recipe.profile, **contents(recipe)}
-            about |= {"rulerlib": rulerlib.__version__, "sha256": digest}
-            # First the card: a set that is there has one, even if we are killed in between.
-            files.write_object(card, about)
-    return card
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = commands.parser(
-        "rulerlib.memory.suites",
-        "--suite NAME --size N --out FILE [options]",
-        "Write a set of episodes: facts to be taught, and questions about them.",
-        "--suite semantic --size 20 --knob facts=50 --out sets/hops.jsonl",
-    )
-    # Numbers are read as texts, so that a wrong one is told as everywhere else.
-    parser.add_argument("--suite", required=True, help=", ".join(SUITES))
-    parser.add_argument("--size", required=True, help="how many episodes")
-    parser.add_argument("--out", required=True, metavar="FILE", help="where: a name in .jsonl")
-    parser.add_argument("--seed", default="42", help="another gives other episodes (42)")
-    parser.add_argument("--language", default="da", help="the code of a language (da)")
-    parser.add_argument("--profile", default="default", help="easy, default or hard")
-    parser.add_argument("--probes", default="1", help="questions for each episode (1)")
-    parser.add_argument(
-        "--knob", action="append", default=[], metavar="NAME=VALUE", help="a knob of the suite"
-    )
-    return parser
-
-
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Write the set that a command line asks for, and return the exit code: 2 for an error."""
-    given = _parser().parse_args(arguments)
-    numbers = {name: fields.value(getattr(given, name)) for name in ("size", "seed", "probes")}
-    names = {name: getattr(given, name) for name in ("suite", "language", "profile")}
-    try:
-        knobs = fields.settings("knob", given.knob, "facts=50")
-        path = paths.named("out", given.out, "a new file whose name ends in .jsonl")
-        card = write(Recipe(**names, **numbers, changes=knobs), path)
-    except RulerError as error:
-        print(error, file=sys.stderr)
-        return 2
-    print(f"{path}: {numbers['size']} episodes of {given.suite}, described in {card.name}")
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(commands.run(main))

@@ -18,14 +18,16 @@ them as it likes, see `rulerlib.memory.outside`.
 from __future__ import annotations
 
 import contextlib
+import functools
 import json
 import sqlite3
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, Self
 
-from rulerlib.errors import BusyError, DataError
+from rulerlib.errors import BusyError, DataError, flag, is_number, require, whole_number
 from rulerlib.languages import Language
 from rulerlib.tasks.episodes import Fact
 
@@ -102,6 +104,32 @@ class Recalled(NamedTuple):
     score: float = 0.0
 
 
+@dataclass(frozen=True)
+class SystemSettings:
+    """What can be set about a system of ours: each field is checked as its usual value is one.
+
+    Raises
+    ------
+    ParameterError
+        If a value cannot work: says what is allowed.
+    """
+
+    limits: ClassVar[dict[str, tuple[int, float]]] = {}
+    """From where to where a number may go, by name; 0 to 1000 where nothing is said."""
+
+    def __post_init__(self) -> None:
+        for item in fields(self):
+            name, value = item.name, getattr(self, item.name)
+            least, most = self.limits.get(name, (0, 1000))
+            if isinstance(item.default, bool):
+                flag(name, value)
+            elif isinstance(item.default, int):
+                whole_number(name, value, least, int(most))
+            else:
+                holds = is_number(value) and least <= value <= most
+                require(holds, name, value, f"a number from {least} to {most:g}")
+
+
 class System(ABC):
     """A memory system on one folder.
 
@@ -110,7 +138,7 @@ class System(ABC):
     folder
         Where it keeps what it is taught; what stands there is gone on with.
     settings
-        Its settings, a frozen dataclass of its own.
+        Its settings, of a class of its own.
     language
         The language of what it is taught.
 
@@ -123,15 +151,28 @@ class System(ABC):
     tables: ClassVar[str] = ""
     """SQL that makes the tables it needs beside the facts."""
 
+    kind: ClassVar[Any] = None
+    """Makes of plain data, or of None, what it holds of an episode beside its texts."""
+
     def __init__(self, folder: str | Path, settings: Any, language: Language) -> None:
         self.store = Store(Path(folder) / "store.sqlite", self.tables)
         self.settings, self.language = settings, language
         # What happened since it was opened, by name.
         self.counts = {"requests": 0, "hits": 0}
+        # All questions about an episode come in a row.
+        self.held = functools.lru_cache(maxsize=1)(lambda name: self.kind(self.store.noted(name)))
 
-    @abstractmethod
     def teach(self, episode: str, texts: Sequence[Text]) -> None:
         """Teach texts of an episode in their order; where an error or a kill comes, none."""
+        try:
+            with self.store.writing():
+                self.learn(episode, texts)
+        finally:
+            self.held.cache_clear()
+
+    @abstractmethod
+    def learn(self, episode: str, texts: Sequence[Text]) -> None:
+        """Keep what is worth keeping of texts that are taught, within `Store.writing`."""
 
     @abstractmethod
     def search(self, episode: str, question: str) -> list[Recalled]:

@@ -6,17 +6,22 @@ is made anew and holds the same.
 
 Where episodes have several sessions, the first session of each is taught, then the second of each,
 and so on. Between them nothing is left but the folder: the system is closed and opened again, and
-once more before facts are rehearsed.
+once more before facts are rehearsed. A process of its own teaches, and another one asks, so that
+nothing passes from one to the other but files.
 """
 
 from __future__ import annotations
 
 import itertools
+import json
 import os
+import pickle
 import shutil
+import subprocess
+import sys
 import time
 from bisect import bisect_left, bisect_right, insort
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +32,7 @@ from rulerlib.memory.system import System, Text
 from rulerlib.memory.work import Work
 from rulerlib.models import Likelihood, Model
 from rulerlib.store import files, questions
+from rulerlib.store.lock import alone
 from rulerlib.tasks.episodes import Episode
 
 SEMANTIC = "semantic"
@@ -35,12 +41,17 @@ SEMANTIC = "semantic"
 # What was rehearsed is worth keeping, so no gate asks.
 _OPEN = {"gate": False, "fast_track": False}
 
+# What a line begins with in which the process that teaches says how far it is.
+_MARK = b"rulerlib taught: "
+
+_CHILD = "from rulerlib.memory import teaching; teaching.child()"
+
 
 class GuardError(RulerError):
     """A guard stopped a run of a memory; the message says what is wrong with it."""
 
 
-def teach(job: Work, reader: Callable[[], Model]) -> None:
+def teach(job: Work, reader: Model) -> None:
     """Teach the episodes of a piece of work to its memory system, where it has one, once.
 
     Facts are rehearsed where the preset says so. Nobody else may be at work there.
@@ -48,8 +59,8 @@ def teach(job: Work, reader: Callable[[], Model]) -> None:
     Parameters
     ----------
     reader
-        Returns the model that will be asked, which says how unexpected a text is where the preset
-        wants to know it.
+        The model that will be asked, which says how unexpected a text is where the preset wants to
+        know it.
 
     Raises
     ------
@@ -63,10 +74,10 @@ def teach(job: Work, reader: Callable[[], Model]) -> None:
         If the model cannot be asked, the engine cannot say how unexpected a text is, or a file
         cannot be written.
     """
-    if not job.settings.stores or is_taught(job):
+    if not job.preset.stores or is_taught(job):
         return
     # What cannot be asked is not taught.
-    job.frame(reader())
+    job.frame(reader)
     store, begin = job.file(work.STORE), time.perf_counter()
     unfinished = store.with_name(f"unfinished-{store.name}")
     shutil.rmtree(unfinished, ignore_errors=True)
@@ -74,8 +85,8 @@ def teach(job: Work, reader: Callable[[], Model]) -> None:
         unfinished.mkdir(parents=True)
     except OSError as error:
         raise files.unwritable(unfinished, error) from error
-    about = {"preset": job.settings.to_dict(), **_taught(job, unfinished, reader)}
-    if job.settings.rehearses:
+    about = {"preset": job.preset.to_dict(), **_taught(job, unfinished, reader)}
+    if job.preset.rehearses:
         about["replay"] = _rehearsed(job, unfinished)
     shutil.rmtree(store, ignore_errors=True)
     os.replace(unfinished, store)
@@ -108,20 +119,20 @@ def check_preset(path: Path, job: Work) -> dict[str, Any]:
     values = samples.read_object(path)
     was = values.get("settings", values).get("preset") or {}
     remedy = f"remove {path.parent}, or choose another root"
-    questions.compare(path, was, job.settings.to_dict(), remedy=remedy)
+    questions.compare(path, was, job.preset.to_dict(), remedy=remedy)
     return values
 
 
-def _taught(job: Work, folder: Path, reader: Callable[[], Model]) -> dict[str, Any]:
+def _taught(job: Work, folder: Path, reader: Model) -> dict[str, Any]:
     """Teach all sessions, and return what came of it, as plain data."""
     facts, session, last = 0, 0, 0
     surprises = dict[str, list[float]]()
     while session <= last:
-        system = job.settings.opened(folder, job.pack)
+        system = job.preset.opened(folder, job.pack)
         for episode in job.episodes():
             last = max(last, episode.facts[-1].session)
-            if job.settings.surprise == "reader" and episode.id not in surprises:
-                surprises[episode.id] = surprises_of(episode, reader())
+            if job.preset.surprise == "reader" and episode.id not in surprises:
+                surprises[episode.id] = surprises_of(episode, reader)
             values = surprises.get(episode.id) or itertools.repeat(None)
             marked = [Text.of(*pair) for pair in zip(episode.facts, values, strict=False)]
             texts = [text for text in marked if text.session == session]
@@ -134,19 +145,19 @@ def _taught(job: Work, folder: Path, reader: Callable[[], Model]) -> dict[str, A
         if not stored:
             what = f"kept none of the {facts} facts before it, so there is nothing to flush"
             raise GuardError(
-                f"Session {session} begins with nothing taught: {job.settings.short} {what}."
+                f"Session {session} begins with nothing taught: {job.preset.short} {what}."
                 if session <= last
-                else f"The store of {job.settings.short} is empty after teaching: of {facts} facts"
+                else f"The store of {job.preset.short} is empty after teaching: of {facts} facts"
                 " its gate kept none."
             )
-    done = {"episodes": job.size, "facts": facts, "sessions": session, "stored": stored}
+    done = {"episodes": job.recipe.size, "facts": facts, "sessions": session, "stored": stored}
     return {**done, "telemetry": telemetry}
 
 
 def _rehearsed(job: Work, folder: Path) -> dict[str, Any]:
     """Rehearse what was taught, and return what the system counted."""
-    rehearsal, system = job.settings.to_dict()["replay"], job.settings.opened(folder, job.pack)
-    system.replay(rehearsal["steps"], rehearsal["mix"], seed=job.seed)  # type: ignore[attr-defined]
+    rehearsal, system = job.preset.to_dict()["replay"], job.preset.opened(folder, job.pack)
+    system.replay(rehearsal["steps"], rehearsal["mix"], seed=job.recipe.seed)  # type: ignore[attr-defined]
     if rehearsal["consolidate"] is not None:
         (folder / SEMANTIC).mkdir()
         graph = _graph(job, folder)
@@ -168,7 +179,7 @@ def opened(job: Work) -> tuple[System, System | None]:
     folder = job.file(work.STORE)
     if not is_taught(job):
         raise DataError(f"{folder}: not ready to be asked; teach first.")
-    system = job.settings.opened(folder, job.pack)
+    system = job.preset.opened(folder, job.pack)
     if not system.stored():
         system.close()
         raise DataError(f"{folder}: the store holds nothing: see what its gate kept.")
@@ -222,3 +233,70 @@ def surprises_of(episode: Episode, reader: Model) -> list[float]:
     """
     texts = [fact.text for fact in episode.facts]
     return [round(value, 6) for value in ranked(reader.log_likelihoods(texts))]
+
+
+# ---------------------------------------------------------------- a process of its own
+
+
+def stopped(job: Work, do: Callable[..., object], *arguments: Any) -> str | None:
+    """Do something with a piece of work that nobody else works on; return what stopped it."""
+    try:
+        with alone(job.file(work.METRICS)):
+            files.remove_leftovers(*(job.file(name) for name in work.FILES))
+            do(job, *arguments)
+    except RulerError as error:
+        return str(error)
+    return None
+
+
+def taught(works: Sequence[Work]) -> Iterator[tuple[Work, str | None]]:
+    """Teach some work, all for one reader, in this process; yield each with what stopped it."""
+    reader = works[0].reader()
+    for job in works:
+        yield job, stopped(job, teach, reader)
+
+
+def taught_elsewhere(works: Sequence[Work]) -> Iterator[tuple[Work, str | None]]:
+    """Teach some work in a process of its own; yield each piece with what stopped it.
+
+    Raises
+    ------
+    RulerError
+        If that process ends in a way that nobody foresaw.
+    """
+    # It finds what this one finds: a memory of one's own too.
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    with subprocess.Popen(
+        [sys.executable, "-c", _CHILD],
+        env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+    ) as process:  # fmt: skip
+        assert process.stdin is not None
+        assert process.stdout is not None
+        try:
+            process.stdin.write(pickle.dumps(works))
+            process.stdin.close()
+            for line in process.stdout:
+                if line.startswith(_MARK):
+                    place, sentence = json.loads(line.removeprefix(_MARK))
+                    yield works[place], sentence
+                else:
+                    # Of an engine that is talkative.
+                    sys.stderr.write(line.decode("utf-8", "replace"))
+            code = process.wait()
+        except BaseException:
+            # A Ctrl-C reaches it by itself; whatever else happens here must not leave it behind.
+            process.terminate()
+            process.wait()
+            raise
+    if code:
+        raise RulerError(
+            f"The process that teaches ended with exit code {code}; the next run goes on where it"
+            " was."
+        )
+
+
+def child() -> None:
+    """Teach the work that stands on standard input, and say how far it is."""
+    works = pickle.load(sys.stdin.buffer)
+    for place, (_, sentence) in enumerate(taught(works)):
+        print(_MARK.decode() + json.dumps([place, sentence]), flush=True)

@@ -2,12 +2,13 @@
 
 Its questions and answers are those of a `rulerlib.store.cell.Cell`, as those of all other runs.
 
->>> work = Work("episodic", "memory/hei_nw", size=50, seed=1337, changes={"gate": False})
+>>> hei_nw = presets.load("memory/hei_nw", {"gate": False})
+>>> work = Work(Recipe("episodic", size=50, seed=1337), hei_nw)
 >>> work.cell.label, work.cell.memory, work.cell.length
 ('episodic+size=50+seed=1337', 'hei_nw-gate_off', 2048)
 >>> work.answers_path.name
 'episodic+size=50+seed=1337.jsonl'
->>> [job.preset for job in expand(["rag", "core"], suites=["semantic"], sizes=[2], seeds=[7])]
+>>> [job.preset.name for job in expand(["rag", "core"], suites=["semantic"], sizes=[2], seeds=[7])]
 ['rag', 'core']
 """
 
@@ -15,8 +16,7 @@ from __future__ import annotations
 
 import functools
 import itertools
-import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -28,7 +28,7 @@ from rulerlib.errors import dictionary, one_of, require
 from rulerlib.languages import Language
 from rulerlib.memory import presets
 from rulerlib.memory.presets import Preset
-from rulerlib.memory.suites import PROFILES, SUITES, Recipe
+from rulerlib.memory.suites import SUITES, Recipe
 from rulerlib.prompts import Frame
 from rulerlib.store.cell import Cell
 from rulerlib.tasks.episodes import Episode, Probe
@@ -57,11 +57,10 @@ class Work:
 
     Attributes
     ----------
-    suite, size, seed, language, profile, probes, knobs
-        Of the episodes: see `rulerlib.memory.suites.Recipe`, whose ``changes`` are the knobs here.
-    preset, changes
-        What the reader sees besides a question, and settings that differ from it: see
-        `rulerlib.memory.presets.load`.
+    recipe
+        What its episodes are made from.
+    preset
+        What the reader sees besides a question.
     model, engine, engine_options
         The reader: see `rulerlib.models.load`.
     length
@@ -74,67 +73,34 @@ class Work:
     ------
     ParameterError
         If a value cannot work: says what is allowed, and of names the nearest.
-    DataError
-        If the language has no wording for the suite, or a preset cannot be read.
     """
 
-    suite: str
-    preset: str
-    size: int
-    seed: int = 42
-    language: str = "da"
-    profile: str = "default"
-    probes: int = 1
-    knobs: Mapping[str, Any] = field(default_factory=dict)
+    recipe: Recipe
+    preset: Preset
     model: str = "lille"
     engine: str = "transformers"
     engine_options: Mapping[str, Any] = field(default_factory=dict)
     length: int = 2048
-    changes: Mapping[str, Any] = field(default_factory=dict)
     root: str = "runs/memory"
 
     def __post_init__(self) -> None:
-        _ = self.recipe
-        # As they are meant: what the preset has already is no change.
-        object.__setattr__(self, "changes", dict(self.settings.changes))
         fields.check_fields(self)
         checkpoints.checked(self.model, self.engine)
         paths.named("root", self.root, "the name of a folder")
 
-    @cached_property
-    def recipe(self) -> Recipe:
-        """What its episodes are made from."""
-        given = (
-            self.suite, self.size, self.seed, self.language, self.profile, self.probes, self.knobs,
-        )  # fmt: skip
-        try:
-            return _recipe(json.dumps(given))
-        except TypeError:
-            return Recipe(*given)
-
-    @cached_property
-    def settings(self) -> Preset:
-        """Its preset, with what is changed."""
-        return presets.load(self.preset, self.changes)
-
     @property
     def pack(self) -> Language:
         """Its language pack."""
-        return packs.load(self.language)
+        return packs.load(self.recipe.language)
 
     @property
     def asked(self) -> int:
         """How many questions are asked."""
-        return self.size * self.probes
-
-    @property
-    def first(self) -> Episode:
-        """Its first episode."""
-        return _first(self.recipe)
+        return self.recipe.size * self.recipe.probes
 
     def episodes(self) -> Iterable[Episode]:
         """Return its episodes; few are held until others are asked for, many are made anew."""
-        many = self.size * len(self.first.facts) > _HELD
+        many = self.recipe.size * len(self.recipe.first.facts) > _HELD
         return (item.episode for item in self.recipe) if many else _held(self.recipe)
 
     def questions(self) -> Iterator[tuple[Episode, int, Probe]]:
@@ -153,43 +119,38 @@ class Work:
         """What the parameter is called that decides `budget`."""
         return "context_budget" if self.budget != self.length else "length"
 
-    @property
-    def room(self) -> int:
-        """How many tokens a prompt may have."""
-        return self.budget - self.settings.max_new_tokens
-
     # ------------------------------------------------------------- files
 
     @cached_property
     def cell(self) -> Cell:
         """The cell whose questions and answers these are, as all other runs have it."""
-        knobs = {"size": self.size, **self.recipe.changes}
+        recipe, form, recorded = self.recipe, self.preset.format(self.pack), {}
+        knobs = {"size": recipe.size, **recipe.changes}
         for name in ("profile", "probes"):
-            if getattr(self, name) != getattr(Work, name):
-                knobs[name] = getattr(self, name)
-        form, recorded = self.settings.format(self.pack), {}
+            if getattr(recipe, name) != getattr(Recipe, name):
+                knobs[name] = getattr(recipe, name)
         if self.engine_options:
             recorded = models.recorded(self.reader(), self.engine_options)
         return Cell(
             checkpoints.short_name(self.model),
-            self.suite,
-            self.language,
+            recipe.suite,
+            recipe.language,
             self.budget,
             knobs=knobs,
-            seed=self.seed,
+            seed=recipe.seed,
             engine=self.engine,
             options=recorded,
             weights=checkpoints.short_weights(self.model, self.engine),
             # A model without a chat template is refused, so that this says nothing.
             format=replace(form, chat=None if form.chat else False),
-            decoding=self.settings.decoding(),
-            memory=self.settings.short,
+            decoding=self.preset.decoding(),
+            memory=self.preset.short,
         )
 
     @property
     def episodes_name(self) -> str:
         """What its episodes are called, which all presets and models share."""
-        return f"{self.language}-{self.cell.label}"
+        return f"{self.recipe.language}-{self.cell.label}"
 
     @property
     def _root(self) -> Path:
@@ -205,14 +166,14 @@ class Work:
         """The file of its answers."""
         return self.cell.answers(self._root)
 
-    def file(self, name: str) -> Path:
-        """Return one of the files, or folders, in the folder of its memory and its measures."""
-        return self.folder / name
-
     @property
     def folder(self) -> Path:
         """The folder of its memory and its measures."""
         return self.cell.folder(self._root) / "memory" / self.cell.label
+
+    def file(self, name: str) -> Path:
+        """Return one of the files, or folders, in the folder of its memory and its measures."""
+        return self.folder / name
 
     # ------------------------------------------------------------- the reader
 
@@ -235,7 +196,7 @@ class Work:
             If the model has no chat template, or one that takes no system message; or if it takes
             fewer tokens than a prompt and its answer may have.
         """
-        frame = self.settings.format(self.pack).frame(model.tokenizer)
+        frame = self.preset.format(self.pack).frame(model.tokenizer)
         if model.limit is not None:
             most = f"at most {model.limit}, what '{model.name}' can take"
             require(self.budget <= model.limit, self.budget_name, self.budget, most)
@@ -243,12 +204,7 @@ class Work:
 
     def __str__(self) -> str:
         """Return what tells it apart, in a word for each: preset, language, suite and so on."""
-        return f"{self.settings.short}, {self.language}, {self.cell.label}"
-
-
-@functools.lru_cache(maxsize=256)
-def _first(recipe: Recipe) -> Episode:
-    return next(iter(recipe)).episode
+        return f"{self.preset.short}, {self.recipe.language}, {self.cell.label}"
 
 
 @functools.lru_cache(maxsize=1)
@@ -256,22 +212,12 @@ def _held(recipe: Recipe) -> tuple[Episode, ...]:
     return tuple(item.episode for item in recipe)
 
 
-@functools.lru_cache(maxsize=256)
-def _recipe(given: str) -> Recipe:
-    """Return a recipe from its fields in JSON: in a matrix, many share one."""
-    return Recipe(*json.loads(given))
-
-
 def expand(
-    preset_names: Values = "all",
-    suites: Values = "all",
-    sizes: Values = SIZES,
-    seeds: Values = SEEDS,
-    languages: Values = "da",
-    knobs: Mapping[str, Any] | None = None,
-    changes: Mapping[str, Any] | None = None,
+    preset_names: Values = "all", suites: Values = "all", sizes: Values = SIZES,
+    seeds: Values = SEEDS, languages: Values = "da", knobs: Mapping[str, Any] | None = None,
+    changes: Mapping[str, Any] | None = None, profile: str = "default", probes: int = 1,
     **same: Any,
-) -> list[Work]:
+) -> list[Work]:  # fmt: skip
     """Return the work of a whole matrix, that on the same episodes together.
 
     Parameters
@@ -282,38 +228,33 @@ def expand(
     knobs, changes
         Of suites and of presets. One that only some of them have is set in these; one that none
         has is refused.
+    profile, probes
+        See `rulerlib.memory.suites.Recipe`.
     same
-        All other fields of `Work`, which are the same everywhere.
+        The model and all other fields of `Work`, which are the same everywhere.
 
     Raises
     ------
     ParameterError, DataError
-        As `Work`, and if nothing is left to combine.
+        As `Recipe`, `Work` and `rulerlib.memory.presets.load`, and if nothing is left to combine.
     """
-    knobs = dictionary("knobs", knobs or {}, '{"facts": 50}')
+    usual = [presets.load(name) for name in values_of("presets", preset_names, presets.NAMES)]
+    suites = [one_of("suite", name, SUITES) for name in values_of("suites", suites, SUITES)]
     changes = dictionary("changes", changes or {}, '{"gate": False}')
-    preset_names = values_of("presets", preset_names, presets.NAMES)
-    suites = values_of("suites", suites, SUITES)
-    of_presets = {name: [*presets.load(name).changeable()] for name in preset_names}
-    for suite in suites:
-        one_of("suite", suite, SUITES)
-    of_suites = {name: [*vars(SUITES[name].knobs)] for name in suites}
-    _check_some_has("setting", changes, of_presets.values())
-    _check_some_has("knob", knobs, of_suites.values())
-    one_of("profile", same.get("profile", Work.profile), PROFILES)
-    combined = itertools.product(
-        values_of("languages", languages, packs.available()), suites, values_of("sizes", sizes),
-        values_of("seeds", seeds), preset_names,
-    )  # fmt: skip
-    return [
-        Work(
-            suite, preset, size, seed, language,
-            knobs={name: value for name, value in knobs.items() if name in of_suites[suite]},
-            changes={name: value for name, value in changes.items() if name in of_presets[preset]},
-            **same,
+    knobs = dictionary("knobs", knobs or {}, '{"facts": 50}')
+    of_presets = _shared("setting", changes, [preset.changeable() for preset in usual])
+    of_suites = _shared("knob", knobs, [vars(SUITES[name].knobs) for name in suites])
+    changed = [preset.changed(own) for preset, own in zip(usual, of_presets, strict=True)]
+    recipes = [
+        Recipe(suite, size, seed, language, profile, probes, own)
+        for language, (suite, own), size, seed in itertools.product(
+            values_of("languages", languages, packs.available()),
+            [*zip(suites, of_suites, strict=True)],
+            values_of("sizes", sizes),
+            values_of("seeds", seeds),
         )
-        for language, suite, size, seed, preset in combined
-    ]  # fmt: skip
+    ]
+    return [Work(recipe, preset, **same) for recipe in recipes for preset in changed]
 
 
 def values_of(parameter: str, given: Values, choices: Iterable[str] = ()) -> list[Any]:
@@ -339,10 +280,10 @@ def values_of(parameter: str, given: Values, choices: Iterable[str] = ()) -> lis
     return values
 
 
-def _check_some_has(
-    parameter: str, given: Mapping[str, Any], groups: Iterable[Sequence[str]]
-) -> None:
-    """Check that each name is a setting of one of some groups at least."""
-    names = list(dict.fromkeys(itertools.chain(*groups)))
+def _shared(
+    parameter: str, given: Mapping[str, Any], groups: Iterable[Mapping[str, Any]]
+) -> list[dict[str, Any]]:
+    """Return for each group what is given of its settings; each must be one of some group."""
     for name in given:
-        one_of(parameter, name, names)
+        one_of(parameter, name, dict.fromkeys(itertools.chain(*groups)))
+    return [{name: given[name] for name in given if name in group} for group in groups]

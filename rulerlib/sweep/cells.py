@@ -159,10 +159,10 @@ def _remembered(plan: Plan, name: str, lengths: Sequence[int]) -> Iterator[Plann
     if plan.memory is None or not lengths:
         return
     # With numpy, which nobody needs who asks no memory.
-    from rulerlib.memory import running
+    from rulerlib.memory import bench
 
     works = plan.memory.works(plan.models[name], plan.languages, lengths, plan.seeds)
-    running.check(works)
+    bench.check(works)
     for work in works:
         folder = Path(FOLDER) / work.cell.folder("")
         yield _planned(name, work.cell, folder, work.asked)

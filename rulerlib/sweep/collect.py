@@ -5,8 +5,7 @@
 ``cells.csv``
     a row for each cell: its score with n and interval, and what it cost
 ``reports/``
-    ``notebooks/analysis.ipynb``, executed for each model and length, and once for everything;
-    ``notebooks/memory.ipynb`` for each model and length whose memories have all answered
+    ``notebooks/analysis.ipynb``, executed for each model and length, and once for everything
 
 Every planned cell is looked at, and what is missing is named. Answers are read one cell at a time,
 so that a sweep of thousands needs no more memory than one.
@@ -29,7 +28,6 @@ from rulerlib.samples import Prediction
 from rulerlib.scoring import MEMORY
 from rulerlib.store import answers, files
 from rulerlib.sweep.cells import PlannedCell
-from rulerlib.sweep.memories import FOLDER
 from rulerlib.sweep.sweep import Sweep
 
 SCORES, CELLS = "scores.csv", "cells.csv"
@@ -151,7 +149,7 @@ def _write(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
 
 
 def reports(sweep: Sweep, cells: Sequence[PlannedCell]) -> tuple[list[Path], list[str]]:
-    """Execute the notebooks of a sweep; one that is younger than its answers is left.
+    """Execute the analysis of a sweep; a report that is younger than its answers is left.
 
     Nothing is asked of a model: what stands on disk is read.
 
@@ -170,19 +168,19 @@ def reports(sweep: Sweep, cells: Sequence[PlannedCell]) -> tuple[list[Path], lis
     Raises
     ------
     DataError
-        If the notebooks are not there, because rulerlib does not stand in the project's folder.
+        If the notebook is not there, because rulerlib does not stand in the project's folder.
     MissingExtraError
         If `papermill` is not installed.
     """
     papermill = packages.load("papermill", "notebook", "Executing a report")
-    wanted = [*_analyses(sweep, cells), *_memories(sweep, cells)]
+    notebook, wanted = NOTEBOOKS / "analysis.ipynb", [*_analyses(sweep, cells)]
+    if not notebook.exists():
+        raise DataError(f"{notebook} is missing: run this in the project's folder.")
     executed: list[Path] = []
     failed: list[str] = []
     with Progress(len(wanted), "reports") as bar:
-        for name, place, parameters, shown in wanted:
-            notebook, path = NOTEBOOKS / name, sweep.folder / "reports" / place
-            if not notebook.exists():
-                raise DataError(f"{notebook} is missing: run this in the project's folder.")
+        for place, parameters, shown in wanted:
+            path = sweep.folder / "reports" / place
             changed = max(sweep.cost_path(cell).stat().st_mtime for cell in shown)
             try:
                 if not path.exists() or path.stat().st_mtime <= changed:
@@ -201,12 +199,13 @@ def reports(sweep: Sweep, cells: Sequence[PlannedCell]) -> tuple[list[Path], lis
     return executed, failed
 
 
-Report = tuple[str, str, dict[str, Any], list[PlannedCell]]
-"""The notebook, where it goes when it was executed, its parameters, and the cells that it shows."""
+def _analyses(
+    sweep: Sweep, cells: Sequence[PlannedCell]
+) -> Iterator[tuple[str, dict[str, Any], list[PlannedCell]]]:
+    """Yield where a notebook goes, its parameters and the cells that it shows.
 
-
-def _analyses(sweep: Sweep, cells: Sequence[PlannedCell]) -> Iterator[Report]:
-    """Yield the reports of tasks, for each model and length, and for everything."""
+    There is one for the tasks of each model and length, and one for everything.
+    """
     groups: dict[tuple[str, ...], list[PlannedCell]] = {}
     for cell in cells:
         if cell.memory is None:
@@ -216,25 +215,4 @@ def _analyses(sweep: Sweep, cells: Sequence[PlannedCell]) -> Iterator[Report]:
         folders = dict.fromkeys(cell.folder.partition("/")[0] for cell in shown)
         lengths = {} if names == ("all",) else {"lengths": [shown[0].length]}
         parameters = {"runs": str(sweep.root), "models": [*folders], **lengths}
-        yield "analysis.ipynb", f"{'/'.join(names)}.ipynb", parameters, shown
-
-
-def _memories(sweep: Sweep, cells: Sequence[PlannedCell]) -> Iterator[Report]:
-    """Yield the reports of memories: the notebook would ask what is missing."""
-    plan, done = sweep.plan, {cell.name for cell in cells}
-    for model, entry in plan.models.items():
-        shown = [cell for cell in sweep.cells if cell.memory and cell.model == model]
-        if plan.memory is None or not shown or any(cell.name not in done for cell in shown):
-            continue
-        names = ("presets", "suites", "sizes", "probes", "knobs", "changes")
-        same = {
-            **{name: getattr(plan.memory, name) for name in names},
-            "model": entry.model, "engine": entry.engine, "engine_options": entry.options(),
-            "language": list(plan.languages), "seeds": list(plan.seeds), "facts": [],
-            "output": str(sweep.root / FOLDER),
-        }  # fmt: skip
-        for length in sorted({*plan.lengths} & {cell.length for cell in shown}):
-            for profile in plan.memory.profiles:
-                which = "" if len(plan.memory.profiles) == 1 else f"-{profile}"
-                parameters = {**same, "length": length, "profile": profile}
-                yield "memory.ipynb", f"{model}/memory-{length}{which}.ipynb", parameters, shown
+        yield f"{'/'.join(names)}.ipynb", parameters, shown

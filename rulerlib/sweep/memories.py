@@ -4,7 +4,7 @@
 >>> memories = Memories(presets=["rag", "oracle"], suites=["episodic"], sizes=[2])
 >>> entry = PlannedModel("lille")
 >>> for work in memories.works(entry, ["da"], [1024], [7]):
-...     print(work.preset, work.language, work.budget, work.cell.label)
+...     print(work.preset.name, work.recipe.language, work.budget, work.cell.label)
 rag da 1024 episodic+size=2+seed=7
 oracle da 1024 episodic+size=2+seed=7
 
@@ -25,7 +25,7 @@ from rulerlib.memory.work import METRICS, Work, expand, values_of
 from rulerlib.sweep.models import PlannedModel
 
 if TYPE_CHECKING:
-    from rulerlib.memory.running import Finish
+    from rulerlib.memory.bench import Finish
 
 FOLDER = "memory"
 """Where the runs of memories stand, below the folder of all runs."""
@@ -98,7 +98,7 @@ class Memories:
         ParameterError, DataError
             As `rulerlib.memory.work.expand`.
         """
-        same = {
+        same: dict[str, Any] = {
             "model": entry.model, "engine": entry.engine, "engine_options": entry.options(address),
             "probes": self.probes, **({} if root is None else {"root": str(root / FOLDER)}),
         }  # fmt: skip
@@ -112,7 +112,7 @@ class Memories:
                 length=length, profile=profile, **same,
             )
         }  # fmt: skip
-        return sorted(works.values(), key=lambda work: (work.language, work.budget))
+        return sorted(works.values(), key=lambda work: (work.recipe.language, work.budget))
 
 
 def answer(works: Sequence[Work], finished: Finish) -> None:
@@ -129,9 +129,9 @@ def answer(works: Sequence[Work], finished: Finish) -> None:
         If a parameter cannot work, or the process that teaches ended in a way that nobody foresaw.
     """
     # With numpy, which nobody needs who asks no memory.
-    from rulerlib.memory import running
+    from rulerlib.memory import bench
 
     for work in works:
         # Measured anew: its answers may have been deleted or cut, and are then asked for again.
         work.file(METRICS).unlink(missing_ok=True)
-    running.run(works, quiet=True, finished=finished)
+    bench.run(works, quiet=True, finished=finished)

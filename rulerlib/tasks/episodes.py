@@ -1,7 +1,7 @@
 """Episodes: what is taught, one fact after another, and what is asked about it later.
 
 An episode does not say how it reaches a model: as a long context that holds all of its facts, or
-through a memory that was taught them before. `rulerlib.memory.suites` writes sets of them.
+through a memory that was taught them before. `rulerlib.memory.suites` makes them.
 
 >>> fact = Fact(0, "On 3 May Birmund repaired a boat in Smalktorp.", day=2, values={"who": (9, 16)})
 >>> fact.value("who")

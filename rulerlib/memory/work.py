@@ -244,10 +244,10 @@ def expand(
     knobs = dictionary("knobs", knobs or {}, '{"facts": 50}')
     of_presets = _shared("setting", changes, [preset.changeable() for preset in usual])
     of_suites = _shared("knob", knobs, [vars(SUITES[name].knobs) for name in suites])
-    changed = [preset.changed(own) for preset, own in zip(usual, of_presets, strict=True)]
+    changed = [preset.changed(given) for preset, given in zip(usual, of_presets, strict=True)]
     recipes = [
-        Recipe(suite, size, seed, language, profile, probes, own)
-        for language, (suite, own), size, seed in itertools.product(
+        Recipe(suite, size, seed, language, profile, probes, given)
+        for language, (suite, given), size, seed in itertools.product(
             values_of("languages", languages, packs.available()),
             [*zip(suites, of_suites, strict=True)],
             values_of("sizes", sizes),

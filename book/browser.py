@@ -37,16 +37,9 @@ from rulerlib import errors, haystack, languages, models, plots, show, texts
 from rulerlib.analysis import depth_bin
 from rulerlib.errors import DataError
 from rulerlib.playground import ROWS, Playground, Setting
-from rulerlib.playground.labels import (
-    HAYSTACK_NAMES,
-    LABELS,
-    PARTS,
-    RULES,
-    TIPS,
-    VERDICTS,
-    WHERE,
-)
-from rulerlib.playground.setting import BRACES
+from rulerlib.playground.setting import BRACES, TEXTS
+
+LABELS, TIPS = TEXTS["labels"], TEXTS["tips"]
 
 SOURCES = Path(__file__).parent / "_static" / "needle"
 LILLE = Path(models.__file__).parent / "lille"
@@ -207,10 +200,10 @@ def about(play: Playground) -> dict[str, Any]:
         "rows": ROWS,
         "bins": [columns[depth_bin(depth, len(ROWS))] for depth in range(101)],
         "labels": LABELS,
-        "parts": PARTS,
-        "verdicts": VERDICTS,
-        "rules": RULES,
-        "where": WHERE,
+        "parts": TEXTS["parts"],
+        "verdicts": TEXTS["verdicts"],
+        "rules": TEXTS["rules"],
+        "where": TEXTS["where"],
         "must": errors.MUST,
         "control": texts.CONTROL,
         "wanted": show.WANTED,
@@ -285,7 +278,7 @@ def form() -> Iterator[str]:
     """Yield the form that the page's controls stand in, in English."""
     setting = Setting()
     packs = {code: languages.load(code).name for code in languages.available()}
-    haystacks = {name: HAYSTACK_NAMES[name] for name in HAYSTACKS}
+    haystacks = {name: TEXTS["haystacks"][name] for name in HAYSTACKS}
 
     def button(name: str, label: str, tip: str, kind: str = "") -> str:
         return (

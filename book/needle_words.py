@@ -13,8 +13,10 @@ from typing import Any
 
 from rulerlib import languages
 from rulerlib.errors import MUST, DataError
-from rulerlib.playground.labels import HINT, LABELS, RULES
+from rulerlib.playground.setting import TEXTS
 from rulerlib.texts import CONTROL
+
+LABELS, RULES = TEXTS["labels"], TEXTS["rules"]
 
 WORDS = {
     "loading": "Loading the model",
@@ -82,7 +84,7 @@ TONGUES = {"en": "English", "da": "Dansk"}
 """The languages that the controls speak."""
 
 HINTS = {
-    "en": HINT,
+    "en": TEXTS["hint"],
     "da": (
         "Skriv din egen nål: sæt <code>{value}</code>, hvor dens værdi skal stå, og"
         " <code>{key}</code>, hvor dens nøgle skal stå, så bliver begge trukket; eller sæt din egen"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from helpers_book import opened
 
-from rulerlib.playground.labels import LABELS
+from rulerlib.playground.page import LABELS
 
 playwright = pytest.importorskip("playwright.sync_api")
 

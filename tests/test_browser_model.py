@@ -41,8 +41,9 @@ from rulerlib import languages, models, texts  # noqa: E402
 from rulerlib.errors import DataError, ParameterError  # noqa: E402
 from rulerlib.metrics import matches  # noqa: E402
 from rulerlib.playground import Playground, Setting  # noqa: E402
-from rulerlib.playground.labels import LABELS, RULES  # noqa: E402
+from rulerlib.playground.page import LABELS  # noqa: E402
 from rulerlib.playground.prompt import ending, verdict  # noqa: E402
+from rulerlib.playground.setting import TEXTS  # noqa: E402
 
 expect = playwright.expect
 
@@ -277,7 +278,7 @@ def test_what_the_reader_writes_makes_the_prompts_and_mistakes_of_rulerlib(
     if whole is None:
         assert sum(isinstance(known, tuple) for known in expected) > first / 4
         assert len({known.allowed for known in expected if isinstance(known, ParameterError)
-                    and known.parameter != "length"}) == len(RULES)  # fmt: skip
+                    and known.parameter != "length"}) == len(TEXTS["rules"])  # fmt: skip
     page.context.close()
     assert not wrong
 

@@ -18,7 +18,7 @@ from helpers_needle import Reader  # noqa: E402
 from book.needle_tasks import TASKS  # noqa: E402
 from book.needle_words import DANISH, translated  # noqa: E402
 from rulerlib.errors import DataError  # noqa: E402
-from rulerlib.playground.labels import LABELS  # noqa: E402
+from rulerlib.playground.page import LABELS  # noqa: E402
 
 expect = playwright.expect
 

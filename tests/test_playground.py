@@ -7,7 +7,6 @@ widgets' values. `tests/test_playground_browser.py` moves it in a real browser.
 from __future__ import annotations
 
 import sys
-import threading
 from html.parser import HTMLParser
 
 import pytest
@@ -27,7 +26,7 @@ from rulerlib.errors import DataError, MissingExtraError, ParameterError, RulerE
 from rulerlib.models import Generation  # noqa: E402
 from rulerlib.parts import ROLES  # noqa: E402
 from rulerlib.playground import ROWS, Page, Playground, Setting  # noqa: E402
-from rulerlib.playground.labels import PARTS  # noqa: E402
+from rulerlib.playground.setting import TEXTS  # noqa: E402
 from rulerlib.prompts import PromptFormat  # noqa: E402
 
 EVIL = "<script>alert(1)</script><img src=x onerror='alert(2)'>&lt;b&gt;"
@@ -35,21 +34,17 @@ SHED = {"needle": "The code of the shed is {4711}.", "question": "What is the co
 
 
 class Reader(Parrot):
-    """An engine that answers rightly: it is told what to say, and waits until it may."""
+    """An engine that is told what to say."""
 
     name = "somewhere/reader"
 
     def __init__(self, said=lambda prompt: " 1.", limit=None, tokenizer=None):
         super().__init__(limit=limit)
-        self.said, self.may, self.began = said, threading.Event(), threading.Event()
-        self.tokenizer = tokenizer or self.tokenizer
-        self.may.set()
+        self.said, self.tokenizer = said, tokenizer or self.tokenizer
 
     def generate(self, requests):
         for position, request in enumerate(requests):
             self.asked.append(request.prompt)
-            self.began.set()
-            assert self.may.wait(60)
             yield position, Generation(self.said(request.prompt), 3, True)
 
 
@@ -141,7 +136,7 @@ def test_every_token_of_the_budget_is_accounted_for(kind, request):
     whole = frame.prompt(prompt.sample.input, prompt.sample.answer_prefix)
     fed = sum(count for part, count in spent if part not in ("answer", "free"))
     assert fed == tokenizer.count(whole) + frame.special
-    assert {part for part, _ in spent} <= set(PARTS)
+    assert {part for part, _ in spent} <= set(TEXTS["parts"])
     # A needle's first token is where the record says it is.
     if not frame.chat:
         firsts = [at for at, part in enumerate(prompt.parts)
@@ -158,7 +153,7 @@ def test_every_token_of_the_budget_is_accounted_for(kind, request):
 
 
 def test_all_that_is_coloured_has_a_colour_and_a_name():
-    assert {*PARTS} == {*show.COLOURS}
+    assert {*TEXTS["parts"]} == {*show.COLOURS}
     assert {part.role for part in make().prompt.sample.parts} <= {*ROLES}
 
 
@@ -293,7 +288,7 @@ def test_a_length_beyond_the_model_and_an_unknown_name_are_refused_at_once():
 def test_an_answer_is_judged_kept_and_counted():
     play = right(make(num_needles=2, depth=10))
     answer = play.ask()
-    assert (answer.right, answer.recall) == (True, 1.0)
+    assert answer.right
     assert play.ask() is answer
     assert len(play.model.asked) == 1
     assert play.model.asked[0] == answer.prompt.fed
@@ -406,28 +401,6 @@ def test_each_button_of_the_heatmap_asks_at_its_place():
     assert len(page.play.model.asked) == len(page.cells) == 20
 
 
-def test_a_slow_model_freezes_nothing_and_double_clicks_do_not_count():
-    play = make(length=1024, num_lengths=2)
-    page, model = Page(play), play.model
-    model.may.clear()
-    page.ask.click()
-    assert model.began.wait(60)
-    page.ask.click()
-    page.cells[0, 1024].click()
-    page.cells[0, 1024].click()
-    assert "Asking reader" in page.status.value
-    assert "1 more waiting" in page.status.value
-    assert "…" in page.cells[0, 1024].description
-    # Meanwhile the page lives.
-    page.controls["depth"].value = 80
-    assert play.prompt.sample.depths == pytest.approx([80], abs=3)
-    model.may.set()
-    page.check()
-    assert len(model.asked) == 2
-    assert "Asking" not in page.status.value
-    assert {setting.depth for setting in play.answers} == {50, 0}
-
-
 def test_a_mistake_is_a_sentence_on_the_page_and_no_failure():
     page = Page(make())
     page.controls["needle"].value = "Nothing to find."
@@ -442,19 +415,6 @@ def test_a_mistake_is_a_sentence_on_the_page_and_no_failure():
     page.controls["text"].value = "En sætning. Og en til."
     assert page.alert.value == ""
     page.check()
-
-
-def test_a_control_that_is_wrong_stays_as_the_user_left_it_while_an_answer_arrives():
-    play = make(length=1024, num_lengths=2)
-    page, model = Page(play), play.model
-    model.may.clear()
-    page.ask.click()
-    page.controls["needle"].value = "Nothing to find."
-    model.may.set()
-    page.check()
-    assert page.controls["needle"].value == "Nothing to find."
-    assert "Nothing to find" in Seen(page.alert.value).text
-    assert page.ask.disabled
 
 
 def test_a_failure_in_a_callback_is_seen_kept_and_raised():
@@ -478,25 +438,19 @@ def test_a_model_that_fails_says_so_on_the_page():
 
     play = make(model=Reader(fail))
     page = Page(play)
-    play.model.may.clear()
-    # The second click is on a question that waits, and is none of its own.
     page.ask.click()
-    page.ask.click()
-    play.model.may.set()
     page.check()
     assert len(play.model.asked) == 1
     assert "the file is damaged" in Seen(page.alert.value).text
     assert "Asking" not in page.status.value
     play.model.said = lambda prompt: 1 / 0
     page.ask.click()
-    page.wait()
     assert "ZeroDivisionError" in Seen(page.alert.value).text
     with pytest.raises(ZeroDivisionError):
         page.check()
     # And it can be asked again.
     play.model.said = lambda prompt: "12"
     page.ask.click()
-    page.wait()
     assert "12" in Seen(page.answer.value).text
 
 

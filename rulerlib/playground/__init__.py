@@ -1,13 +1,13 @@
 """The playground: one needle, moved through a haystack, and what the model makes of it.
 
 ``setting``
-    where the controls stand;
+    where the controls stand, and the words of the page;
 ``prompt``
     the prompt of a setting and what each of its tokens belongs to; what the model said, and how
     right it is;
 ``state``
     `Playground`: all of it together, without any widget;
-``page``, ``labels``
+``page``
     the same with sliders and buttons, for JupyterLab and Voila.
 
 ::

@@ -1,7 +1,7 @@
 """The playground with sliders and buttons, for JupyterLab and Voila.
 
 The page holds no state but what was asked last: all else is read from the
-`Playground` that it draws.
+`Playground` that it draws. What is clicked while the model reads is done after it.
 """
 
 from __future__ import annotations
@@ -10,31 +10,20 @@ import functools
 import html
 import itertools
 import math
-import threading
 from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
-from concurrent.futures import wait as wait_for
-from dataclasses import replace
 from typing import Any
 
 from rulerlib import languages, packages
 from rulerlib.errors import RulerError
-from rulerlib.playground.labels import (
-    HAYSTACK_NAMES,
-    HINT,
-    KEY,
-    LABELS,
-    STATIC,
-    TIPS,
-    TYPE_NAMES,
-)
-from rulerlib.playground.setting import ROWS, WORDING, Setting, where
+from rulerlib.playground.setting import ROWS, STATIC, TEXTS, WORDING, where
 from rulerlib.playground.state import Playground
 
 _COUNTS = ("num_needles", "num_distractors", "num_values")
 
 # Needles of each kind that the page offers.
 MOST = 8
+
+LABELS: dict[str, str] = TEXTS["labels"]
 
 
 class Page:
@@ -62,24 +51,18 @@ class Page:
     """
 
     def __init__(self, play: Playground) -> None:
-        self.play, self.failures = play, list[BaseException]()
+        self.play, self.failures = play, list[Exception]()
         self._w = packages.load("ipywidgets", "notebook", "The playground's page")
-        self._lock = threading.RLock()
-        # One question at a time is asked, so that the page goes on living; the others wait.
-        self._pool = ThreadPoolExecutor(1)
-        self._waiting: dict[Setting, Future[None]] = {}
-        self._shown = next(reversed(self.play.answers), None)
+        self._shown = next(reversed(play.answers.values()), None)
         self._quiet = False
-        self.controls = self._make_controls()
         # What anyone reads on the page, as HTML; all that comes from users and models is escaped.
         self.alert, self.budget, self.prompt, self.answer, self.status = (
             self._w.HTML() for _ in range(5)
         )
-        self.ask = self._button("ask", lambda _: self.ask_for(self.play.setting))
+        self.controls = self._make_controls()
+        self.ask = self._button("ask", self._ask)
         self.ask.button_style = "primary"
-        self.another = self._button(
-            "another", lambda _: self._set(index=self.play.setting.index + 1)
-        )
+        self.another = self._button("another", self._draw_another)
         self.cells: dict[tuple[int, int], Any] = {}
         self.box = self._layout()
         self.refresh()
@@ -92,40 +75,32 @@ class Page:
         display(HTML(f"<script>{script}</script>"))  # type: ignore[no-untyped-call]
 
     def check(self) -> None:
-        """Wait until all is asked, and raise the first thing that went wrong, if any did.
+        """Raise the first thing that went wrong on the page, if any did.
 
         A notebook whose callbacks fail looks fine to whoever runs it without looking; with this
         as its last line it does not.
 
         Raises
         ------
-        BaseException
+        Exception
             The first of ``failures``.
         """
-        self.wait()
         if self.failures:
             raise self.failures[0]
 
-    def wait(self) -> None:
-        """Wait until the model has answered all that it was asked."""
-        # An answer is drawn before the lock is free.
-        with self._lock:
-            waiting = [*self._waiting.values()]
-        wait_for(waiting)
-
     # --- Making it; how wide and where things stand says the style sheet ---------------------
 
-    def _button(self, name: str, clicked: Callable[..., None]) -> Any:
-        button = self._w.Button(description=LABELS[name], tooltip=TIPS[name])
+    def _button(self, name: str, clicked: Callable[[], None]) -> Any:
+        button = self._w.Button(description=LABELS[name], tooltip=TEXTS["tips"][name])
         button.on_click(self._guarded(clicked))
         return button
 
     def _make_controls(self) -> dict[str, Any]:
         w, setting, late = self._w, self.play.setting, {"continuous_update": False}
-        most = [max(MOST, getattr(setting, name)) for name in _COUNTS]
         packs = {languages.load(code).name: code for code in languages.available()}
         haystacks, types = (
-            {name: value for value, name in names.items()} for names in (HAYSTACK_NAMES, TYPE_NAMES)
+            {name: value for value, name in TEXTS[names].items()}
+            for names in ("haystacks", "types")
         )
         lengths = [(f"{length:,}", length) for length in self.play.lengths]
         controls = {
@@ -134,8 +109,10 @@ class Page:
             "length": w.SelectionSlider(options=lengths, **late),
             "depth": w.IntSlider(min=0, max=100),
             **{
-                name: w.BoundedIntText(min=int(name != "num_distractors"), max=limit)
-                for name, limit in zip(_COUNTS, most, strict=True)
+                name: w.BoundedIntText(
+                    min=int(name != "num_distractors"), max=max(MOST, getattr(setting, name))
+                )
+                for name in _COUNTS
             },
             **{name: w.Dropdown(options=types) for name in ("type_needle_k", "type_needle_v")},
             **{name: w.Text(**late) for name in WORDING},
@@ -159,12 +136,12 @@ class Page:
     def _layout(self) -> Any:
         first = self._box("column", "language", "haystack", "length")
         second = self._box("column", *_COUNTS, "type_needle_k", "type_needle_v")
-        words = self._box("words", f"<h3>{LABELS['own']}</h3>", HINT, *WORDING, "text")
+        words = self._box("words", f"<h3>{LABELS['own']}</h3>", TEXTS["hint"], *WORDING, "text")
         # Side by side where there is room: what is moved, asked and said, and what was asked.
         left = self._box(
             "side", self._box("row", first, second), "depth", self.alert, self.budget,
             self._box("row", self.ask, self.another), self.status, self.answer,
-            f"<h3>{LABELS['found']}</h3>", self._make_grid(), KEY, words,
+            f"<h3>{LABELS['found']}</h3>", self._make_grid(), TEXTS["key"], words,
         )  # fmt: skip
         right = self._box("side", f"<h3>{LABELS['prompt']}</h3>", self.prompt)
         style = f"<style>{(STATIC / 'page.css').read_text('utf-8')}</style>"
@@ -174,7 +151,8 @@ class Page:
         w, lengths = self._w, self.play.lengths
         for depth, length in itertools.product(ROWS, lengths):
             cell = w.Button(tooltip=f"Ask at depth {depth} %, {length:,} tokens")
-            cell.on_click(self._guarded(functools.partial(self._ask_cell, depth, length)))
+            ask = functools.partial(self._ask, depth=depth, length=length)
+            cell.on_click(self._guarded(ask))
             self.cells[depth, length] = cell
         columns = w.Layout(grid_template_columns=f"repeat({len(lengths)}, minmax(0, 1fr))")
         top = [w.HTML(f"<b>{length:,} tokens</b>") for length in lengths]
@@ -184,107 +162,72 @@ class Page:
 
     # --- What happens ------------------------------------------------------------------------
 
-    def _guarded(self, callback: Callable[..., None]) -> Callable[..., None]:
+    def _guarded(self, action: Callable[[], None]) -> Callable[[Any], None]:
         """Return a callback whose errors are seen, where ipywidgets would swallow them."""
 
-        @functools.wraps(callback)
-        def call(*arguments: Any) -> None:
+        def call(_: Any) -> None:
             try:
-                with self._lock:
-                    callback(*arguments)
+                action()
             except Exception as error:
-                self._show_error(error)
+                words = html.escape(str(error))
+                if not isinstance(error, RulerError):
+                    self.failures.append(error)
+                    name = type(error).__name__
+                    words = f"Something went wrong that should not have: {name}: {words}"
+                self.alert.value = f"<div role='alert' class='ruler-say ruler-bad'>{words}</div>"
 
         return call
 
-    def _show_error(self, error: Exception) -> None:
-        words = html.escape(str(error))
-        if not isinstance(error, RulerError):
-            self.failures.append(error)
-            name = type(error).__name__
-            words = f"Something went wrong that should not have: {name}: {words}"
-        self.alert.value = f"<div role='alert' class='ruler-say ruler-bad'>{words}</div>"
-
-    def _moved(self, _: Any) -> None:
+    def _moved(self) -> None:
         if self._quiet:
             return
         # A prompt that cannot be made cannot be asked; the last one stays on the page.
         self.ask.disabled = self.another.disabled = True
         self.play.set(**{name: control.value for name, control in self.controls.items()})
-        self._settled()
+        self._draw()
 
-    def _set(self, **changes: Any) -> None:
-        self.play.set(**changes)
+    def _draw_another(self) -> None:
+        self.play.set(index=self.play.setting.index + 1)
         self.refresh()
 
-    def _ask_cell(self, depth: int, length: int, _: Any) -> None:
-        self._set(depth=depth, length=length)
-        self.ask_for(self.play.setting)
-
-    def ask_for(self, setting: Setting) -> None:
-        """Ask the model, without waiting for it; a second click on the same is ignored."""
-        with self._lock:
-            if setting in self.play.answers:
-                self._shown = setting
-            elif setting not in self._waiting:
-                self._waiting[setting] = self._pool.submit(self._ask, setting)
-            self._draw()
-
-    def _ask(self, setting: Setting) -> None:
-        error = None
+    def _ask(self, **place: Any) -> None:
+        """Ask the model, at another depth and length where they are given."""
+        self.play.set(**place)
+        self.refresh()
+        asking = f"Asking {html.escape(self.play.name)} {where(self.play.setting)} …"
+        self.status.value = f"<div role='status' class='ruler-say'>{asking}</div>"
         try:
-            self.play.ask(setting)
-        except Exception as raised:
-            error = raised
-        with self._lock:
-            self._waiting.pop(setting)
-            if error is None:
-                self._shown = setting
-            else:
-                self._show_error(error)
-                # What one question could not do, the next will not either.
-                self._waiting = {
-                    other: future for other, future in self._waiting.items() if not future.cancel()
-                }
-            self._guarded(self._draw)()
+            self._shown = self.play.ask()
+        finally:
+            self._draw()
 
     # --- Drawing it --------------------------------------------------------------------------
 
     def refresh(self) -> None:
         """Draw the state of the playground, however it came about."""
-        with self._lock:
-            self._quiet = True
-            try:
-                for name, control in self.controls.items():
-                    value = getattr(self.play.setting, name)
-                    control.value = round(value) if name == "depth" else value
-            finally:
-                self._quiet = False
-            self._settled()
-
-    def _settled(self) -> None:
-        """Draw a page whose controls stand where the state is: nothing is wrong with them."""
-        self.alert.value = ""
-        self.ask.disabled = self.another.disabled = False
+        self._quiet = True
+        try:
+            for name, control in self.controls.items():
+                value = getattr(self.play.setting, name)
+                control.value = round(value) if name == "depth" else value
+        finally:
+            self._quiet = False
         self._draw()
 
     def _draw(self) -> None:
+        """Draw a page whose controls stand where the state is: nothing is wrong with them."""
         prompt = self.play.prompt
+        self.alert.value = ""
+        self.ask.disabled = self.another.disabled = False
         self.budget.value = prompt.spent()._repr_html_()
         self.prompt.value = (
             f"<div class='ruler-prompt' tabindex='0' role='region' aria-label='{LABELS['prompt']}'>"
             f"{prompt._repr_html_()}</div>"
         )
-        status = ""
-        if self._waiting:
-            first, *more = self._waiting
-            waiting = f"; {len(more)} more waiting" if more else ""
-            asking = f"Asking {html.escape(self.play.name)} {where(first)}{waiting} …"
-            status = f" class='ruler-say'>{asking}"
-        self.status.value = f"<div role='status'{status or '>'}</div>"
+        self.status.value = "<div role='status'></div>"
         shown = f"<div class='ruler-say'>{LABELS['not asked']}</div>"
         if self._shown:
-            shown = self.play.answers[self._shown]._repr_html_()
+            shown = self._shown._repr_html_()
         self.answer.value = f"<div role='status'>{shown}</div>"
         self._draw_grid()
 
@@ -300,9 +243,7 @@ class Page:
         for (depth, length), cell in self.cells.items():
             place = depth_bin(depth, len(ROWS)), length
             n, share = shares.get(place, (0, math.nan))
-            is_waiting = replace(setting, depth=depth, length=length) in self._waiting
-            words = "…" if is_waiting else f"{round(share * n)} of {n}" if n else "ask"
-            cell.description = f"{depth} %: {words}"
+            cell.description = f"{depth} %: " + (f"{round(share * n)} of {n}" if n else "ask")
             cell.style.button_color, cell.style.text_color = plots.shade(share)
             current = place == (depth_bin(setting.depth, len(ROWS)), setting.length)
             cell.layout.border = "2px solid #2563eb" if current else "1px solid #8888"

@@ -12,7 +12,6 @@ import itertools
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 from rulerlib import show
 from rulerlib.dataset import Dataset
@@ -20,8 +19,7 @@ from rulerlib.errors import require
 from rulerlib.filling import Take
 from rulerlib.haystack import Draft
 from rulerlib.metrics import matches
-from rulerlib.playground.labels import PARTS, RULES, VERDICTS
-from rulerlib.playground.setting import Setting, where
+from rulerlib.playground.setting import TEXTS, Setting, where
 from rulerlib.prompts import Frame
 from rulerlib.samples import Prediction, Sample
 from rulerlib.tasks import Task, niah
@@ -34,19 +32,17 @@ TASK = "niah_single_2"
 class OwnNeedles(niah.Needles):
     """The maker of RULER's needles, but the value that is asked for may be the user's own."""
 
-    def __init__(self, *arguments: Any, own: str | None) -> None:
-        super().__init__(*arguments)
-        self._own = own
+    own: str | None = None
 
     def _draw(
         self, rng: random.Random, count: int, draw: Callable[[], str]
     ) -> dict[str, list[str]]:
         drawn = super()._draw(rng, count, draw)
-        if self._own is None:
+        if self.own is None:
             return drawn
-        stands = self.haystack.contains(self._own)
-        require(not stands, "needle", f"{{{self._own}}}", RULES["value"])
-        return {key: [self._own] for key in drawn}
+        stands = self.haystack.contains(self.own)
+        require(not stands, "needle", f"{{{self.own}}}", TEXTS["rules"]["value"])
+        return {key: [self.own] for key in drawn}
 
 
 @dataclass(frozen=True)
@@ -63,15 +59,15 @@ class Samples(Dataset):
 
     @functools.cached_property
     def row(self) -> Task:
-        """The task, made with the user's own value."""
+        """The task, whose maker takes the user's own value."""
         row = super().row
-        maker = functools.partial(OwnNeedles, own=self.own)
-        return replace(row, family=replace(row.family, maker=maker))
+        return replace(row, family=replace(row.family, maker=OwnNeedles))
 
     def at(self, depth: float) -> Maker:
         """Return the maker of the samples with their needle at a depth, 0 (start) to 100 (end)."""
         maker = copy.copy(self.maker)
-        maker.knobs = replace(maker.knobs, depth=depth)
+        assert isinstance(maker, OwnNeedles)
+        maker.knobs, maker.own = replace(maker.knobs, depth=depth), self.own
         return maker
 
     def plan(self, index: int, depth: float) -> tuple[Draft, Take]:
@@ -80,21 +76,8 @@ class Samples(Dataset):
         return draft, take
 
 
-class _Shown:
-    """What a notebook shows, as HTML and as text."""
-
-    def shown(self) -> show.Html:
-        raise NotImplementedError
-
-    def _repr_html_(self) -> str:
-        return self.shown()._repr_html_()
-
-    def __repr__(self) -> str:
-        return repr(self.shown())
-
-
 @dataclass(frozen=True, eq=False, repr=False)
-class MarkedPrompt(_Shown):
+class MarkedPrompt:
     """A sample, and for each of its tokens what it belongs to.
 
     Attributes
@@ -108,7 +91,7 @@ class MarkedPrompt(_Shown):
     tokens
         For each token of ``fed``, the characters [start, end) that it covers.
     parts
-        For each token, a key of ``PARTS``.
+        For each token, a key of ``TEXTS["parts"]``.
     room
         Tokens that are kept for the answer.
     """
@@ -150,9 +133,11 @@ class MarkedPrompt(_Shown):
         values = dict.fromkeys(text[part.start : part.end] for part in parts)
         return [value for value in values if value not in self.sample.outputs]
 
-    def shown(self) -> show.Html:
-        """Return the text with its needles marked; a long one shortened around them."""
-        return show.sample(self.sample)
+    def _repr_html_(self) -> str:
+        return show.sample(self.sample)._repr_html_()
+
+    def __repr__(self) -> str:
+        return repr(show.sample(self.sample))
 
     def budget(self) -> list[tuple[str, int]]:
         """Return what the length is spent on, in tokens: (part, how many), in their order."""
@@ -165,7 +150,7 @@ class MarkedPrompt(_Shown):
 
     def spent(self) -> show.Html:
         """Return the `budget` as a strip and in words."""
-        return show.budget(self.budget(), PARTS)
+        return show.budget(self.budget(), TEXTS["parts"])
 
 
 def _bounds(sample: Sample, frame: Frame, filler: str) -> list[tuple[int, str]]:
@@ -189,7 +174,7 @@ def _bounds(sample: Sample, frame: Frame, filler: str) -> list[tuple[int, str]]:
 
 
 def verdict(pred: str, outputs: Sequence[str], others: Sequence[str]) -> str:
-    """Return how right an answer is, a key of ``VERDICTS``.
+    """Return how right an answer is, a key of the verdicts in ``TEXTS``.
 
     >>> verdict("The codes are 12 and 34.", ["12", "56"], others=["34"])
     'part'
@@ -209,7 +194,7 @@ def verdict(pred: str, outputs: Sequence[str], others: Sequence[str]) -> str:
 
 
 def ending(pred: str, values: Sequence[str], finished: bool) -> str:
-    """Return how an answer ends, a key of ``VERDICTS``.
+    """Return how an answer ends, a key of the verdicts in ``TEXTS``.
 
     Parameters
     ----------
@@ -227,7 +212,7 @@ def ending(pred: str, values: Sequence[str], finished: bool) -> str:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Answer(_Shown):
+class Answer:
     """What the model said to one prompt, and what is known about it.
 
     Attributes
@@ -245,15 +230,20 @@ class Answer(_Shown):
 
     def verdict(self) -> str:
         """Return in words how right the answer is."""
-        record = self.prediction
-        kind = verdict(record.pred, record.outputs, self.prompt.others)
-        n = len(record.outputs)
-        words = VERDICTS[kind].format(n=n, found=round(self.recall * n))
-        values = [*record.outputs, *self.prompt.others]
-        return words + VERDICTS[ending(record.pred, values, bool(record.others["finished"]))]
+        record, verdicts = self.prediction, TEXTS["verdicts"]
+        pred, outputs, others = record.pred, record.outputs, self.prompt.others
+        n, appearing = len(outputs), round(matches.recall(pred, outputs) * len(outputs))
+        words: str = verdicts[verdict(pred, outputs, others)].format(n=n, found=appearing)
+        end: str = verdicts[ending(pred, outputs + others, bool(record.others["finished"]))]
+        return words + end
 
-    def shown(self) -> show.Html:
-        """Return the answer and its verdict."""
+    def _repr_html_(self) -> str:
+        return self._shown()._repr_html_()
+
+    def __repr__(self) -> str:
+        return repr(self._shown())
+
+    def _shown(self) -> show.Html:
         about = f"{where(self.prompt.setting)}, {self.model}, {self.seconds:.1f} s"
         return show.answer(self.prediction, self.verdict(), about, self.right)
 
@@ -261,8 +251,3 @@ class Answer(_Shown):
     def right(self) -> bool:
         """Whether every value that was asked for appears: all-match."""
         return bool(matches.all_match(self.prediction.pred, self.prediction.outputs))
-
-    @property
-    def recall(self) -> float:
-        """The share of the values that appear, 0 to 1."""
-        return matches.recall(self.prediction.pred, self.prediction.outputs)

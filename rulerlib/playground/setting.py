@@ -8,16 +8,23 @@ from __future__ import annotations
 
 import copy
 import re
+import tomllib
 from dataclasses import asdict, dataclass, replace
+from pathlib import Path
 from typing import Any
 
 from rulerlib import languages
 from rulerlib.errors import one_of, require, whole_number
 from rulerlib.haystack import DEPTHS, one_depth
 from rulerlib.languages import VALUE_TYPES, Language
-from rulerlib.playground.labels import RULES, WHERE
 from rulerlib.tasks import niah
+from rulerlib.tasks.family import Checked, knob
 from rulerlib.texts import checked, digest
+
+STATIC = Path(__file__).with_name("static")
+
+TEXTS: dict[str, Any] = tomllib.loads((STATIC / "words.toml").read_text("utf-8"))
+"""What the playground says, and the page "Move the needle" of the book with it."""
 
 HAYSTACKS = (*niah.HAYSTACKS, "text")
 
@@ -30,12 +37,12 @@ BRACES = re.compile(r"\{([^{}]*)\}")
 ROWS = tuple(round(100 * row / 9) for row in range(10))
 """The depths of the small heatmap in percent: ten from 0 to 100, evenly."""
 
-# Longer texts are cut in labels.
+# Longer texts are known by their hash in labels.
 _LONGEST = 40
 
 
 @dataclass(frozen=True)
-class Setting:
+class Setting(Checked):
     """Where all controls stand.
 
     Attributes
@@ -75,32 +82,25 @@ class Setting:
         If a text of your own holds control characters.
     """
 
-    language: str = "da"
-    haystack: str = "essay"
-    length: int = 1024
-    depth: float = 50.0
-    num_needles: int = 1
-    num_distractors: int = 0
-    num_values: int = 1
-    type_needle_k: str = "words"
-    type_needle_v: str = "numbers"
+    language: str = knob("da", one_of, languages.available())
+    haystack: str = knob("essay", one_of, HAYSTACKS)
+    length: int = knob(1024, whole_number, 1)
+    depth: float = knob(50.0, one_depth)
+    num_needles: int = knob(1, whole_number, 1, len(DEPTHS))
+    num_distractors: int = knob(0, whole_number, 0)
+    num_values: int = knob(1, whole_number, 1)
+    type_needle_k: str = knob("words", one_of, VALUE_TYPES)
+    type_needle_v: str = knob("numbers", one_of, VALUE_TYPES)
     needle: str = ""
     question: str = ""
     prefix: str = ""
     text: str = ""
-    index: int = 0
+    index: int = knob(0, whole_number, 0)
 
     def __post_init__(self) -> None:
-        one_of("language", self.language, languages.available())
-        one_of("haystack", self.haystack, HAYSTACKS)
-        whole_number("length", self.length, 1)
-        object.__setattr__(self, "depth", one_depth("depth", self.depth))
-        whole_number("num_needles", self.num_needles, 1, len(DEPTHS))
+        super().__post_init__()
         whole_number("num_distractors", self.num_distractors, 0, len(DEPTHS) - self.num_needles)
         whole_number("num_values", self.num_values, 1, len(DEPTHS) // self.num_keys)
-        one_of("type_needle_k", self.type_needle_k, VALUE_TYPES)
-        one_of("type_needle_v", self.type_needle_v, VALUE_TYPES)
-        whole_number("index", self.index, 0)
         for name in (*WORDING, "text"):
             text = getattr(self, name)
             require(isinstance(text, str), name, text, "a text")
@@ -141,10 +141,9 @@ class Setting:
         for name, value in asdict(self.kind).items():
             if value != usual[name] and name not in ("language", "haystack"):
                 text = str(value)
-                if len(text) > _LONGEST:
-                    # Told apart by its hash.
-                    text = f"{text[:_LONGEST]}… #{digest([text])[:4]}"
-                words.append(f"{name} {text}")
+                words.append(
+                    f"{name} {text if len(text) <= _LONGEST else '#' + digest([text])[:4]}"
+                )
         return ", ".join(words)
 
     def pack(self) -> Language:
@@ -183,16 +182,18 @@ class Setting:
 
     def _check_wording(self) -> None:
         needle, question, values = self.needle, self.question, self._own_values()
+        rules = TEXTS["rules"]
         if needle:
             one = len(values) + ("{value}" in needle) == 1 and all(map(str.strip, values))
-            require(one, "needle", needle, RULES["needle"])
+            require(one, "needle", needle, rules["needle"])
             differing = "{key}" in needle and not values
-            require(differing or not self.several, "needle", needle, RULES["several"])
-            require("{key}" in needle or question, "question", "", RULES["asked"])
+            require(differing or not self.several, "needle", needle, rules["several"])
+            require("{key}" in needle or question, "question", "", rules["asked"])
         if question and self.several:
-            require("{key}" in question, "question", question, RULES["question"])
+            require("{key}" in question, "question", question, rules["question"])
 
 
 def where(setting: Setting) -> str:
     """Return the depth and the length of a setting in words."""
-    return WHERE.format(depth=f"{setting.depth:g}", length=f"{setting.length:,}")
+    words: str = TEXTS["where"]
+    return words.format(depth=f"{setting.depth:g}", length=f"{setting.length:,}")

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import functools
 import itertools
-import threading
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any, Self
 
@@ -15,9 +14,8 @@ from rulerlib.errors import ParameterError, flag, one_of, require
 from rulerlib.fields import check, notebook_parameters
 from rulerlib.models import options
 from rulerlib.parameters import halves
-from rulerlib.playground.labels import RULES
 from rulerlib.playground.prompt import TASK, Answer, MarkedPrompt, Samples
-from rulerlib.playground.setting import ROWS, Setting
+from rulerlib.playground.setting import ROWS, TEXTS, Setting
 from rulerlib.prompts import PromptFormat
 from rulerlib.samples import Prediction
 from rulerlib.texts import read_texts
@@ -91,10 +89,10 @@ class Playground:
         self.texts = None if texts is None else read_texts(texts, clean)
         self.answers: dict[Setting, Answer] = {}
         self._samples = functools.lru_cache(maxsize=_KEPT)(self._make_samples)
-        self._lock = threading.RLock()
         if self.texts is not None:
             setting = {"haystack": "text", **setting}
-        self.setting = self._first(Setting(**setting))
+        second = min(1, num_lengths - 1)
+        self.setting = self._first(Setting(**setting), self.lengths[second:])
 
     @classmethod
     def from_notebook(cls, namespace: Mapping[str, Any]) -> Self:
@@ -130,16 +128,15 @@ class Playground:
             limit = f"at most {most}, what '{self.model.name}' can take"
             require(length <= most, "length", length, limit)
 
-    def _first(self, setting: Setting) -> Setting:
-        """Return the setting at the second shortest of the lengths, or the next that is enough."""
-        *short, last = self.lengths[min(1, len(self.lengths) - 1) :]
-        for length in short:
-            try:
-                return self.prompt_of(replace(setting, length=length)).setting
-            except ParameterError as error:
-                if error.parameter != "length":
-                    raise
-        return self.prompt_of(replace(setting, length=last)).setting
+    def _first(self, setting: Setting, lengths: Sequence[int]) -> Setting:
+        """Return the setting at the first of some lengths, or the next that is enough."""
+        length, *longer = lengths
+        try:
+            return self.prompt_of(replace(setting, length=length)).setting
+        except ParameterError as error:
+            if error.parameter != "length" or not longer:
+                raise
+        return self._first(setting, longer)
 
     def set(self, **changes: Any) -> Setting:
         """Move controls, and return the new setting: all of ``changes`` hold, or none.
@@ -168,10 +165,7 @@ class Playground:
             If the length is too short for what must stand in the prompt, or too long for the
             model; if a text of the user's own is missing, or the haystack holds the user's value.
         """
-        # The page makes prompts while another thread asks; a tokenizer that is being set up is
-        # for one of them at a time.
-        with self._lock:
-            return MarkedPrompt.of(setting, self.samples_of(setting))
+        return MarkedPrompt.of(setting, self.samples_of(setting))
 
     def samples_of(self, setting: Setting) -> Samples:
         """Return the samples of a setting, at all depths; its haystack is counted once.
@@ -188,19 +182,12 @@ class Playground:
         texts = None
         if setting.haystack == "text":
             texts = (setting.text,) if setting.text else self.texts
-            require(texts, "text", "", RULES["text"])
+            require(texts, "text", "", TEXTS["rules"]["text"])
         return Samples(
-            task=TASK,
-            length=setting.length,
-            language=setting.pack(),
-            tokenizer=self.model.tokenizer,
-            num_samples=1,
-            seed=self.seed,
-            texts=texts,
-            format=self.format,
-            knobs=setting.knobs(),
+            TASK, setting.length, setting.pack(), self.model.tokenizer, num_samples=1,
+            seed=self.seed, texts=texts, format=self.format, knobs=setting.knobs(),
             own=setting.own_value,
-        )
+        )  # fmt: skip
 
     def ask(self, setting: Setting | None = None) -> Answer:
         """Return the model's answer; none is asked for twice, because decoding is greedy.
@@ -252,8 +239,8 @@ class Playground:
             except ParameterError as error:
                 if error.parameter != "length":
                     raise
-                continue
-            answers.append(self.ask())
+            else:
+                answers.append(self.ask())
         return answers
 
     def predictions(

@@ -31,7 +31,6 @@ from rulerlib.dataset import Dataset
 from rulerlib.errors import DataError, ParameterError
 from rulerlib.export import inspect_ai as ours
 from rulerlib.export.inspect_ai import judge, pose
-from rulerlib.export.inspect_replay import StoredAnswers
 from rulerlib.intervals import clustered
 from rulerlib.models import in_order
 from rulerlib.prompts import PromptFormat, ends_thinking
@@ -41,6 +40,8 @@ from rulerlib.store.answers import read_predictions
 from rulerlib.store.questions import write
 
 pytest.importorskip("inspect_ai", reason="needs the extra 'inspect'")
+
+from rulerlib.export._inspect_registry import StoredAnswers
 
 
 def inspect_eval(
@@ -320,7 +321,7 @@ def test_drop_is_asked_in_the_words_of_inspect():
     rows = json.loads(file.read_text())
     posed = pose(
         "drop", "openai", task="drop_1", source=str(file), fewshot=False, language="en",
-        tokenizer="words", length=3000, num_samples=5,
+        num_samples=5,
     )  # fmt: skip
     for record in posed.records:
         (passage, question), = (

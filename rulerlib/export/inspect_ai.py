@@ -44,12 +44,6 @@ CONTINUES = (LOCAL, "sagemaker", "sglang", "vllm")
 our template. The others answer it, or refuse it; there the answer prefix stands at the end of the
 user's message."""
 
-# Repeats the messages of a model that has no chat template; inspect_ai itself would write
-# "user: " before the question, and a line break after it.
-_PLAIN = "{% for message in messages %}{{ message.content }}{% endfor %}"
-
-_MARK = "\ue000"
-
 UNLIMITED = 1_000_000
 """The room in tokens for a prompt whose length nobody asked for: more than it will need."""
 
@@ -153,8 +147,8 @@ def pose(
 ) -> Posed:
     """Return the questions of a family, as a model is asked them.
 
-    A part of the role ``system`` is a message of its own, unless the model runs in this process
-    and has no chat template, or one without such messages.
+    A part of the role ``system`` is a message of its own where no tokenizer counts the question;
+    else it begins the user's message, as in our own engines.
 
     Parameters
     ----------
@@ -235,8 +229,6 @@ def _made(
             texts=chosen.texts if row.reads_texts else None, format=feed.format, knobs=knobs,
             queries_per_context=chosen.queries_per_context, room=chosen.tokens_to_generate,
         )  # fmt: skip
-        if feed.more and data[0].parts.of_role("system"):
-            data = replace(data, length=chosen.length - feed.more)
         yield chosen.length, data, data.tokens_to_generate, row.stop
 
 
@@ -276,17 +268,26 @@ def _about(sample: Sample, length: int | None) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class _Feed:
-    """How a question becomes messages."""
+    """How a question becomes messages.
 
-    # What is counted around a question, by which tokenizer; None where nothing is counted.
+    Attributes
+    ----------
+    format, counted
+        What is counted around a question, and by which tokenizer; None where nothing is counted.
+    chat
+        Whether a chat template is applied; a server always does, as far as we know.
+    split
+        Whether the system's part is a message of its own.
+    thinks
+        Whether the template has begun the thinking.
+    template
+        See `Posed`.
+    """
+
     format: PromptFormat
     counted: Any = None
-    # Whether a chat template is applied; a server always does, as far as we know.
     chat: bool = True
-    # Whether the system's part is a message of its own, and how many tokens that takes more.
     split: bool = True
-    more: int = 0
-    # Whether the template has begun the thinking; and see `Posed`.
     thinks: bool = False
     template: str | None = None
 
@@ -303,22 +304,9 @@ class _Feed:
             return cls(form, None if chosen.data else tokens.load("words"))
         tokenizer = tokens.load(name)
         frame = form.frame(tokenizer)
-        if not frame.chat:
-            return cls(form, tokenizer, not here, not here, template=_PLAIN if here else None)
-        before, middle, split = frame.before, "\n\n", True
-        try:
-            before, _, middle = (
-                replace(form, system_prompt=_MARK).frame(tokenizer).before.partition(_MARK)
-            )
-        except ParameterError:
-            # Its template takes no system message.
-            split = False
-        count = tokenizer.count
-        more = count(f"{before}x{middle}x") - count(f"{frame.before}x\n\nx")
-        # Where answers are repeated nothing is fed, and the questions must be those of that run.
-        more = 0 if provider == REPLAY else max(0, more)
-        template = _template(frame, before, middle) if here else None
-        return cls(form, tokenizer, True, split, more, here and frame.thinks, template)
+        template = _template(frame) if here else None
+        chat, thinks = frame.chat or not here, here and frame.thinks
+        return cls(form, tokenizer, chat, False, thinks, template)
 
     def messages(self, sample: Sample) -> list[dict[str, Any]]:
         """Return the messages of a question; that of the user says which question it is."""
@@ -336,20 +324,18 @@ class _Feed:
         return [{"role": "system", "content": system}, *messages] if system else messages
 
 
-def _template(frame: Frame, before: str, middle: str) -> str:
-    """Return a chat template that writes what a frame does, and what is around a system message."""
+def _template(frame: Frame) -> str:
+    """Return a chat template that writes what a frame does; without one, inspect_ai would add text.
 
-    def literal(text: str) -> str:
-        return "{{ " + json.dumps(text, ensure_ascii=False) + " }}"
-
+    For a model without a chat template it repeats the messages.
+    """
+    before, between = (
+        json.dumps(text, ensure_ascii=False) for text in (frame.before, frame.between)
+    )
     return (
-        "{% set system = messages | selectattr('role', 'equalto', 'system')"
-        " | map(attribute='content') | join('\\n\\n') %}"
-        "{% if system %}" + literal(before) + "{{ system }}" + literal(middle)
-        + "{% else %}" + literal(frame.before) + "{% endif %}"
-        "{% for message in messages if message.role != 'system' %}{{ message.content }}"
-        "{% if message.role == 'user' %}" + literal(frame.between) + "{% endif %}{% endfor %}"
-    )  # fmt: skip
+        f"{{{{ {before} }}}}{{% for message in messages %}}{{{{ message.content }}}}"
+        f"{{% if message.role == 'user' %}}{{{{ {between} }}}}{{% endif %}}{{% endfor %}}"
+    )
 
 
 def judge(text: str, target: Sequence[str], about: Mapping[str, Any]) -> dict[str, Any]:

@@ -6,12 +6,13 @@ hashes of the data, texts and weights.
 
 from __future__ import annotations
 
-import csv
 import hashlib
 import json
 from itertools import islice
 from pathlib import Path
 from typing import Any
+
+import pandas as pd
 
 from rulerlib import analysis
 from rulerlib.analysis import labels
@@ -96,11 +97,10 @@ def write(run: Run, output: str | Path) -> Path:
     DataError
         If a file of the run is missing or damaged.
     """
-    scores = rows(run)
+    # As objects: a whole number stays one beside a missing value.
+    table = pd.DataFrame(rows(run), dtype=object)
     with files.replacing(output) as file:
-        writer = csv.DictWriter(file, fieldnames=list(scores[0]), lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(scores)
+        table.to_csv(file, index=False, lineterminator="\n")
     return Path(output)
 
 

@@ -32,17 +32,17 @@ TASK = "niah_single_2"
 class OwnNeedles(niah.Needles):
     """The maker of RULER's needles, but the value that is asked for may be the user's own."""
 
-    own: str | None = None
+    fixed_value: str | None = None
 
     def _draw(
         self, rng: random.Random, count: int, draw: Callable[[], str]
     ) -> dict[str, list[str]]:
         drawn = super()._draw(rng, count, draw)
-        if self.own is None:
+        if self.fixed_value is None:
             return drawn
-        stands = self.haystack.contains(self.own)
-        require(not stands, "needle", f"{{{self.own}}}", TEXTS["rules"]["value"])
-        return {key: [self.own] for key in drawn}
+        stands = self.haystack.contains(self.fixed_value)
+        require(not stands, "needle", f"{{{self.fixed_value}}}", TEXTS["rules"]["value"])
+        return {key: [self.fixed_value] for key in drawn}
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ class Samples(Dataset):
         """Return the maker of the samples with their needle at a depth, 0 (start) to 100 (end)."""
         maker = copy.copy(self.maker)
         assert isinstance(maker, OwnNeedles)
-        maker.knobs, maker.own = replace(maker.knobs, depth=depth), self.own
+        maker.knobs, maker.fixed_value = replace(maker.knobs, depth=depth), self.own
         return maker
 
     def plan(self, index: int, depth: float) -> tuple[Draft, Take]:

@@ -1,0 +1,97 @@
+"""Answers that were handed in become the run that they were packed from."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from helpers_submit import answer
+
+from book.stored import Stored, unpack
+from rulerlib.errors import DataError
+from rulerlib.runs import Run
+from rulerlib.samples import Prediction
+from rulerlib.store.answers import read_settings
+from rulerlib.store.files import write_object
+from rulerlib.submit.folder import pack
+
+pytest.importorskip("pandas")
+TASKS = "niah_multikey_1,vt,qa_1"
+
+
+FORMS = ["{}", " {}.\u2028", "", "{0} " * 9, "ikke {}\x07"]
+
+
+def asked(run):
+    """A run whose engine says of each question a form of what is right, and which it was asked."""
+    engine = Stored(run.loaded_engine, 4)
+    for data in map(run.dataset, run.cells):
+        for sample in data:
+            prompt = data.frame.prompt(sample.input, sample.answer_prefix)
+            text = FORMS[sample.index % len(FORMS)].format(sample.outputs[0])
+            others = {"prompt_tokens": len(prompt), "tokens_generated": 3, "finished": bool(text)}
+            engine.answers[prompt] = Prediction(sample.index, "", [], text, others)
+    run = replace(run, loaded=engine)
+    run.predict()
+    return run
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    root = tmp_path_factory.mktemp("stored") / "runs"
+    return asked(Run(TASKS, output=str(root), length=900, num_samples=6))
+
+
+@pytest.fixture
+def packed(run, tmp_path):
+    return pack(Path(run.output) / "lille", tmp_path / "out")
+
+
+def test_a_run_is_what_it_was_before_it_was_packed(run, packed, tmp_path):
+    for path in Path(run.output).rglob("*.settings.json"):
+        settings = read_settings(path.with_suffix("").with_suffix(".jsonl"))
+        settings["versions"] = {"torch": "1.0"}
+        write_object(path, settings)
+    again = pack(Path(run.output) / "lille", tmp_path / "again")
+    unpack(again, tmp_path / "runs")
+    paths = sorted(Path(run.output).rglob("*.json*"))
+    assert len(paths) == 3 * 4
+    for path in paths:
+        other = tmp_path / "runs" / path.relative_to(run.output)
+        if "settings" in path.name:
+            assert json.loads(other.read_text()) == json.loads(path.read_text())
+        else:
+            assert other.read_bytes() == path.read_bytes()
+
+
+def test_a_run_with_more_samples_asks_only_the_others(packed, tmp_path):
+    unpack(packed, tmp_path / "runs")
+    before = Path(tmp_path / "runs/lille/da/900/pred/vt.jsonl").read_bytes()
+    more = Run("vt", output=str(tmp_path / "runs"), length=900, num_samples=9)
+    engine = Stored(more.loaded_engine, 4)
+    requests = []
+    engine.generate = lambda batch: requests.extend(batch) or iter(())
+    with pytest.raises(RuntimeError, match="left"):
+        replace(more, loaded=engine).predict()
+    # A batch that was half answered is asked as a whole.
+    data = more.dataset(more.cells[0])
+    expected = [data.frame.prompt(data[at].input, data[at].answer_prefix) for at in range(4, 8)]
+    assert [request.prompt for request in requests] == expected
+    assert Path(tmp_path / "runs/lille/da/900/pred/vt.jsonl").read_bytes() == before
+
+
+def test_another_question_is_refused(packed, tmp_path):
+    answer({"prompt": "0" * 16})(packed)
+    with pytest.raises(DataError, match="sample 0: another question was answered"):
+        unpack(packed, tmp_path / "runs")
+
+
+def test_settings_of_another_run_are_refused(packed, tmp_path):
+    path = packed / "settings.json"
+    settings = json.loads(path.read_text("utf-8"))
+    settings["cells"][0]["cell"]["weights"] = "0" * 8
+    path.write_text(json.dumps(settings), "utf-8")
+    with pytest.raises(DataError, match="the settings are those of"):
+        unpack(packed, tmp_path / "runs")

@@ -1,8 +1,9 @@
 """The notebooks of the book, executed once, for their pages.
 
 A notebook is committed without outputs, and a page without pictures tells
-little. So each is executed by papermill, with the model inside, into a folder
-outside the sources, and `book.extension` shows it from there::
+little. So each is executed by papermill into a folder outside the sources, and
+`book.extension` shows it from there. Some ask the model inside; those whose settings name a real
+model show its stored answers (`book.stored`), and ask it for the study alone::
 
     python -m book.execute            # those whose code, settings or library changed
     python -m book.execute niah qa    # only these
@@ -25,9 +26,12 @@ import time
 from pathlib import Path
 from typing import Any
 
+from book import stored
 from rulerlib.errors import nearest
 
 ROOT = Path(__file__).parent.parent
+
+SUBMITTED = ROOT / "book" / "results" / "submitted"
 
 # Where executions lie, if not in _build/executed.
 HOME = "RULER_BOOK_EXECUTED"
@@ -189,9 +193,22 @@ def execute(page: str) -> Path:
             shutil.rmtree(old)
     home.mkdir(parents=True, exist_ok=True)
     os.environ["RULERLIB_HOME"] = str(home)
+    for handed_in in _stored(page):
+        stored.unpack(handed_in, runs())
     trial = prepared(page)
     papermill.execute_notebook(trial, trial, cwd=ROOT, progress_bar=False, stdout_file=None)
     return finished(page, trial)
+
+
+def _stored(page: str) -> list[Path]:
+    """Return the submissions of the models that a page's settings name; it asks only the rest."""
+    import yaml
+
+    path = settings_path(page)
+    settings = yaml.safe_load(path.read_text("utf-8")) if path.exists() else {}
+    named = str(settings.get("models") or settings.get("model"))
+    wanted = {name.strip().partition("+")[0] for name in named.split(",")}
+    return [path for path in sorted(SUBMITTED.glob("*")) if path.name.partition("+")[0] in wanted]
 
 
 def main(chosen: list[str]) -> None:

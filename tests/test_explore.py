@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 import random
 import shlex
@@ -17,17 +16,14 @@ import pytest
 from helpers_explore import SCRIPT, arguments_of, exploring, tree, write_run, write_runs
 from helpers_fuzz import damaged, outcome
 from helpers_model import PROCESSES
-from hypothesis import given
-from hypothesis import strategies as st
 
 from book import explorer, leaderboard
 from rulerlib import analysis, submit
 from rulerlib.analysis.tables import BY
 from rulerlib.errors import BusyError, DataError, ParameterError
 from rulerlib.escaping import visible
-from rulerlib.explore import __main__, answers, cells, site
+from rulerlib.explore import __main__, answers, site
 from rulerlib.intervals import wilson
-from rulerlib.parts import Part, Parts
 from rulerlib.prompts import Decoding, PromptFormat
 from rulerlib.store import answers as answer_files
 from rulerlib.store.lock import alone
@@ -161,20 +157,6 @@ def test_the_command_takes_nothing_of_a_file_for_code(value, tmp_path, monkeypat
     assert list(tmp_path.iterdir()) == []
 
 
-@given(st.integers(0, 4000), st.lists(st.tuples(st.integers(0, 4000), st.integers(0, 300))))
-def test_a_folded_prompt_shows_its_parts_and_leaves_out_only_what_is_between(size, spans):
-    text = "".join(chr(0x1F300 + at % 500) for at in range(size))
-    places = [(min(at, size), min(at + width, size)) for at, width in spans]
-    parts = answers.shown_parts(Parts.of([Part("needle", *place) for place in places]))
-    pieces = answers.fold(text, parts)
-    shown = {at for start, piece in pieces for at in range(start, start + len(piece))}
-    assert all(text[start : start + len(piece)] == piece for start, piece in pieces)
-    assert {at for part in parts for at in range(part.start, part.end)} <= shown
-    ends = [start + len(piece) for start, piece in pieces]
-    assert all(start > end for (start, _), end in zip(pieces[1:], ends, strict=False))
-    assert not size or (0 in shown and size - 1 in shown)
-
-
 def test_a_folder_of_something_else_is_left_alone(runs, tmp_path, capsys):
     (tmp_path / "mine.txt").write_text("mine")
     with pytest.raises(ParameterError, match=r"out is .* must be a new folder"):
@@ -239,14 +221,6 @@ def shot(sites, folder, step, counted_steps=None):
 @pytest.mark.parametrize("step", [1, 2, 3])
 def test_killed_while_folders_are_renamed_the_old_or_the_new_is_there(step, sites, tmp_path):
     assert shot(sites, tmp_path, step, ("os.rename",))
-
-
-@pytest.mark.long
-def test_killed_at_every_step_the_old_or_the_new_is_there(sites, tmp_path):
-    steps = itertools.count(1)
-    while shot(sites, tmp_path / str(step := next(steps)), step):
-        shutil.rmtree(tmp_path / str(step))
-    assert step > 40
 
 
 def test_what_stands_there_stays_where_the_new_one_cannot_be_written(sites, tmp_path):
@@ -407,16 +381,3 @@ def test_a_submission_that_does_not_hold_is_not_published(handed_in, monkeypatch
         with pytest.raises(DataError, match=sentence):
             explorer.write(place / str(number), folder)
         assert not (place / str(number) / explorer.FOLDER).exists()
-
-
-@given(st.integers(2, 40))
-def test_every_model_is_compared_with_the_first_and_few_with_all(count):
-    models = [f"m{number}" for number in range(count)]
-    pairs = cells.pairs(models)
-    assert len({frozenset(pair) for pair in pairs}) == len(pairs)
-    assert {second for first, second in pairs if first == "m0"} == {*models[1:]}
-    few = min(count, cells.MOST_MODELS)
-    assert len(pairs) == few * (few - 1) // 2 + count - few
-    assert {frozenset(pair) for pair in cells.pairs(models, "m1")} == {
-        frozenset(("m1", other)) for other in models if other != "m1"
-    }

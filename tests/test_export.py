@@ -184,16 +184,6 @@ def test_the_package_datasets_reads_it(tmp_path):
     assert read(loaded) == made
 
 
-def test_parquet_of_nvidia_s_file(tmp_path):
-    pq = pytest.importorskip("pyarrow.parquet", reason="needs pyarrow (rulerlib[hub])")
-    path = tmp_path / "validation.jsonl"
-    line = {"index": 31, "input": "a 12", "outputs": ["12"], "length": 9}
-    path.write_text(json.dumps(line) + "\n")
-    rows = pq.read_table(parquet.write(path, tmp_path / "x.parquet")).to_pylist()
-    assert rows[0]["outputs"] == ["12"]
-    assert rows[0]["index"] == 31
-
-
 def test_a_damaged_dataset_leaves_no_parquet(tmp_path):
     pytest.importorskip("pyarrow", reason="needs pyarrow (rulerlib[hub])")
     dataset = write_dataset(tmp_path / "data", some_samples(3))

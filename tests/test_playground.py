@@ -326,19 +326,6 @@ def test_the_value_of_a_distractor_is_one_wherever_it_stands(haystack):
         assert play.ask().verdict() == wanted
 
 
-def test_cells_fill_one_after_another():
-    play = make()
-    for length, depth in [(512, 0), (512, 100), (1024, 0)]:
-        play.set(length=length, depth=depth)
-        play.ask()
-    table = play.by_depth(play.setting)
-    assert table["n"].tolist() == [1, 1, 1]
-    assert play.heatmap().axes
-    play.set(num_distractors=1)
-    assert play.by_depth(play.setting).empty, "another kind of question has a heatmap of its own"
-    assert len(play.by_depth()) == 3
-
-
 def test_short_lengths_are_left_out():
     play = make(length=1024, num_lengths=5)
     answers = play.ask_all([0, 50], play.lengths)

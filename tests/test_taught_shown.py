@@ -1,4 +1,4 @@
-"""What is shown of episodes taught in the context: maps, webs of names, routes, what is recalled.
+"""What is shown of episodes taught in the context: maps, routes, what is recalled.
 
 Maps and routes are held against the reader of `helpers_spatial`, which reads the prose alone.
 """
@@ -8,7 +8,6 @@ from __future__ import annotations
 import functools
 
 import pytest
-from helpers_semantic import reader as semantic_reader
 from helpers_spatial import reader as spatial_reader
 
 from rulerlib.dataset import Dataset
@@ -65,32 +64,10 @@ def test_a_map_says_what_the_walks_tell(code):
                 assert (a - x, b - y) == (right, up)
 
 
-@both
-def test_a_web_has_every_link_and_the_chain(code):
-    read = semantic_reader(code)
-    for sample in samples("semantic", code)[:3]:
-        links = read.links(episode(sample))
-        names = {name for (subject, _), object_ in links.items() for name in (subject, object_)}
-        figure = plots.links(sample)
-        assert figure.alt.startswith(f"{len(links)} links between {len(names)} names")
-        (axes,) = figure.axes
-        shown = {text.get_text() for text in axes.texts} - {""}
-        hops = len(sample.facts["path"])
-        assert shown == names | {str(hop + 1) for hop in range(hops)}
-        chain = [sample.facts["start"]]
-        for relation in sample.facts["path"]:
-            chain.append(links[chain[-1], relation])
-        assert f"asked for: {' to '.join(chain)}." in figure.alt
-
-
 def test_figures_of_other_tasks_are_refused():
     sample = samples("episodic", "da")[0]
-    for draw, family in ((plots.places, "spatial"), (plots.links, "semantic")):
-        with pytest.raises(ParameterError, match=f"must be a sample of the family {family}"):
-            draw(sample)
-
-
-# --- Routes ----------------------------------------------------------------------------------
+    with pytest.raises(ParameterError, match="must be a sample of the family spatial"):
+        plots.places(sample)
 
 
 # --- Tables and memories ---------------------------------------------------------------------

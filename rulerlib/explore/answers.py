@@ -135,7 +135,7 @@ def command(about: Mapping[str, Any], index: int) -> str:
     if about.get("queries_per_context") != 1:
         given["queries_per_context"] = about.get("queries_per_context")
     given |= {"room": about.get("tokens_to_generate"), "knobs": about.get("knobs") or None}
-    words = [_literal(name), *_words(given)]
+    words = [repr(name), *_words(given)]
     form = {
         key: tuple(value) if isinstance(value, list) else value
         for key, value in (about.get("format") or {}).items()
@@ -146,28 +146,14 @@ def command(about: Mapping[str, Any], index: int) -> str:
         imported += "; from rulerlib.prompts import PromptFormat"
         words.append(f"format=PromptFormat({', '.join(_words(form))})")
     code = f"{imported}; print(Dataset({', '.join(words)})[{index}].input)"
+    if '"' not in code:
+        # A shell's single quotes hold double ones.
+        code = code.replace("'", '"')
     return f"python -c {shlex.quote(code)}"
 
 
 def _words(values: Mapping[str, Any]) -> list[str]:
-    return [f"{key}={_literal(value)}" for key, value in values.items() if value is not None]
-
-
-def _literal(value: Any) -> str:
-    """Return a value as Python reads it; texts in double quotes, which a shell's single ones hold.
-
-    >>> print(_literal({"num_hops": 8, "words": "text"}))
-    {"num_hops": 8, "words": "text"}
-    """
-    if isinstance(value, dict):
-        # Whatever is nested deeper no knob holds.
-        items = ((_literal(key), item) for key, item in value.items())
-        pairs = (f"{key}: {_literal(item) if isinstance(item, str) else repr(item)}"
-                 for key, item in items)  # fmt: skip
-        return f"{{{', '.join(pairs)}}}"
-    text = repr(value)
-    plain = isinstance(value, str) and text[0] == "'" and '"' not in text
-    return f'"{text[1:-1]}"' if plain else text
+    return [f"{key}={value!r}" for key, value in values.items() if value is not None]
 
 
 # --- A long prompt without what nobody asks for ----------------------------------------------

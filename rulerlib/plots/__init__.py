@@ -4,9 +4,9 @@
 with its interval, `models` several models' averages, `effective` how long a context is effective,
 `errors` the kinds of mistakes, and `study` the settings of a study, as curves where it has several
 lengths. Of memories, `matrix` shows all presets by suite, `capacity` how much they hold, and
-`stores` where answers were lost. These take what `rulerlib.analysis` returns. `places` and `links`
-draw what the prompt of one sample tells: a map, and a web of names. Where matplotlib is not
-installed, all raise `rulerlib.errors.MissingExtraError`.
+`stores` where answers were lost. These take what `rulerlib.analysis` returns. `places` draws the
+map that the prompt of one sample tells. Where matplotlib is not installed, all raise
+`rulerlib.errors.MissingExtraError`.
 
 Below the picture a notebook says what it shows and how it is read; the same sentences are its text
 (``alt``) for readers who do not see it. They hold for any model and any run, a line for each task,
@@ -22,7 +22,6 @@ lines have markers, bars have hatches, cells have numbers, and lightness rises w
 """
 
 from rulerlib.plots.cells import (
-    COLOURS,
     UNMEASURED,
     errors,
     errors_in_words,
@@ -38,7 +37,7 @@ from rulerlib.plots.curves import (
     study,
     study_in_words,
 )
-from rulerlib.plots.drawings import links, places
+from rulerlib.plots.drawings import places
 from rulerlib.plots.lengths import effective, effective_in_words
 from rulerlib.plots.memory import (
     capacity,

@@ -10,19 +10,12 @@ import pandas as pd
 
 from rulerlib.analysis.labels import base as task_of
 from rulerlib.analysis.tables import thousands
-from rulerlib.errors import one_of
 from rulerlib.plots import base
 from rulerlib.plots.pictures import INK_ON_COLOUR, WHITE_ON_COLOUR
 from rulerlib.tasks import TASKS
 from rulerlib.tasks.mistakes import KINDS
 from rulerlib.wording import listed, percent, ranked, said_count
 
-COLOURS = {
-    # Blue low, yellow high: readable with every kind of colour blindness.
-    "blue-yellow": "cividis",
-    # Red low, green high; lightness rises with it, so that it also reads without red and green.
-    "red-green": ["#7f1d1d", "#c2410c", "#eab308", "#a3d65c", "#d9f7be"],
-}
 UNMEASURED = "#d4d4d4"
 
 # All but black, on which no hatch would be seen.
@@ -42,17 +35,13 @@ _NOUNS = {"variable_tracking": "hop", "qa": "document", "drop": "passage"}
 # --- Depths -----------------------------------------------------------------------------------
 
 
-def heatmap(
-    table: pd.DataFrame, colours: str = "blue-yellow", title: str | None = None
-) -> base.Figure:
+def heatmap(table: pd.DataFrame, title: str | None = None) -> base.Figure:
     """Return a figure of the share that was found, by depth and length, a panel for each task.
 
     Parameters
     ----------
     table
         From `rulerlib.analysis.by_depth`, of one model and one language.
-    colours
-        ``"blue-yellow"``, which all readers can tell apart, or ``"red-green"``.
 
     Returns
     -------
@@ -62,18 +51,16 @@ def heatmap(
     Raises
     ------
     ParameterError
-        If the table is empty, or there are no such colours.
+        If the table is empty.
 
     Notes
     -----
     From top to bottom what is asked for moves from the start of the text to its end; from left
     to right the text grows. The number in a cell is its n; grey cells were not measured. A cell
     with an n of 1 can only be right or wrong: look at rows, columns and corners.
-    plots.heatmap(table, colours='red-green') draws it in red and green.
     """
-    one_of("colours", colours, COLOURS)
     base.check(table, "measured cell")
-    shades = _shades(colours)
+    shades = _shades()
     lengths, depths = sorted(table["length"].unique()), _depths(table)
     size = max(2.6, 1.2 + 0.45 * len(lengths)), 3.3
     figure, panels = base.task_panels(table, "depth (%): 0 start, 100 end", size, (0.9, 0))
@@ -111,19 +98,14 @@ def shade(value: float) -> tuple[str, str]:
     """
     if math.isnan(value):
         return UNMEASURED, "black"
-    colour = _shades("blue-yellow")(value)
+    colour = _shades()(value)
     red, green, blue = (round(255 * part) for part in colour[:3])
     return f"#{red:02x}{green:02x}{blue:02x}", _ink(colour)
 
 
-def _shades(colours: str) -> Any:
-    plt = base.pyplot()
-    from matplotlib.colors import LinearSegmentedColormap
-
-    chosen = COLOURS[colours]
-    if isinstance(chosen, str):
-        return plt.get_cmap(chosen).with_extremes(bad=UNMEASURED)
-    return LinearSegmentedColormap.from_list(colours, chosen).with_extremes(bad=UNMEASURED)
+def _shades() -> Any:
+    # Blue low, yellow high: readable with every kind of colour blindness.
+    return base.pyplot().get_cmap("cividis").with_extremes(bad=UNMEASURED)
 
 
 def _ink(colour: Sequence[float]) -> str:

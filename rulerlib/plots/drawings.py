@@ -1,13 +1,9 @@
-"""Drawings of what the prompt of one sample tells: a map of places, and a web of names.
-
-They are drawn from the prompt, as a reader could draw them.
-"""
+"""A drawing of what the prompt of one sample tells, as a reader could draw it: a map of places."""
 
 from __future__ import annotations
 
 import itertools
-import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from rulerlib import languages
 from rulerlib.errors import require
@@ -15,11 +11,8 @@ from rulerlib.plots import base
 from rulerlib.plots.pictures import INK_ON_COLOUR, WHITE_ON_COLOUR
 from rulerlib.samples import Sample
 from rulerlib.tasks import spatial, taught
-from rulerlib.tasks.episodes import Fact
 from rulerlib.tasks.spatial import DIRECTIONS, Cell
 from rulerlib.wording import said_count
-
-# --- A map ------------------------------------------------------------------------------------
 
 
 def places(sample: Sample, title: str | None = None) -> base.Figure:
@@ -85,101 +78,3 @@ def _cells(steps: spatial.Steps, start: str, vectors: Mapping[str, Cell]) -> dic
                 cells[other] = right + vectors[letter][0], up + vectors[letter][1]
                 edge.append(other)
     return cells
-
-
-# --- A web ------------------------------------------------------------------------------------
-
-
-def links(sample: Sample, title: str | None = None) -> base.Figure:
-    """Return the facts of a sample of the family ``semantic`` as arrows between names on a circle.
-
-    The chain that the question asks for is drawn thick, its links numbered in their order.
-
-    Raises
-    ------
-    ParameterError
-        If the sample is of another family.
-    MissingExtraError
-        If `matplotlib` is not installed.
-
-    Notes
-    -----
-    Each arrow is one sentence, from what it speaks of to what it says of it. The thick ones are
-    the chain that is asked for, in the order of their numbers.
-    """
-    base.pyplot()
-    facts = [fact for fact in taught.facts_of(sample) if {*fact.values} >= {"subject", "object"}]
-    of_family = facts and "path" in sample.facts
-    require(of_family, "sample", sample.task, "a sample of the family semantic")
-    pairs = [(fact.value("subject"), fact.value("object")) for fact in facts]
-    chain = _chain(sample.facts["start"], facts, taught.needed(sample))
-    names = _ordered(pairs, chain)
-    turns = {name: 2 * math.pi * place / len(names) for place, name in enumerate(names)}
-    spots = {name: (math.sin(turn), math.cos(turn)) for name, turn in turns.items()}
-    figure, (axes,) = base.panels(1, 1, "", (7, 6.2))
-    steps = [*itertools.pairwise(chain)]
-    for pair in pairs:
-        here, there = (spots[name] for name in pair)
-        colour, width = (base.COLOURS[1], 2.5) if pair in steps else ("#999999", 1)
-        arrow = {"arrowstyle": "-|>", "color": colour, "linewidth": width, "shrinkA": 6,
-                 "shrinkB": 6, "connectionstyle": "arc3,rad=0.15"}  # fmt: skip
-        axes.annotate("", there, here, arrowprops=arrow)
-        if pair in steps:
-            middle = [(a + b) / 2 for a, b in zip(here, there, strict=True)]
-            ring = {"boxstyle": "circle", "facecolor": WHITE_ON_COLOUR, "edgecolor": colour}
-            number = str(steps.index(pair) + 1)
-            axes.text(*middle, number, fontsize=8, bbox=ring, zorder=4, color=INK_ON_COLOUR)
-    for name, turn in turns.items():
-        right, degrees = turn <= math.pi, 90 - math.degrees(turn)
-        marked = {"color": INK_ON_COLOUR,
-                  "bbox": {"facecolor": base.ASKED, "edgecolor": "none", "pad": 1.5}}  # fmt: skip
-        axes.text(*(1.06 * at for at in spots[name]), name, fontsize=8,
-                  ha="left" if right else "right", va="center", rotation_mode="anchor",
-                  rotation=degrees if right else degrees + 180,
-                  **(marked if name in chain else {}))  # fmt: skip
-    axes.set_xlim(-1.5, 1.5)
-    axes.set_ylim(-1.45, 1.45)
-    axes.set_axis_off()
-    says = (
-        f"{said_count(len(pairs), 'link')} between {said_count(len(names), 'name')}, as arrows on a"
-        f" circle. The chain that is asked for: {' to '.join(chain)}.\n"
-        + _links_needed(len(chain) - 1, len(pairs))
-    )
-    return base.done(figure, links, says, title, axes)
-
-
-def _links_needed(needed: int, told: int) -> str:
-    """Return how many of the links that are told a question needs."""
-    others = told - needed
-    if not others:
-        return f"The question needs {'all ' * (told > 1)}{said_count(told, 'link')} told here."
-    rest = "the other is" if others == 1 else f"the other {others} are"
-    return (
-        f"Of {said_count(told, 'link')} the question needs {needed}; {rest} there to be told from"
-        f" {'it' if needed == 1 else 'these'}."
-    )
-
-
-def _chain(start: str, facts: Sequence[Fact], needed: Sequence[int]) -> list[str]:
-    """Return the names of the chain that the needed facts make, from its start."""
-    told = {fact.value("subject"): fact.value("object") for fact in facts if fact.number in needed}
-    chain = [start]
-    while chain[-1] in told and len(chain) <= len(told):
-        chain.append(told[chain[-1]])
-    return chain
-
-
-def _ordered(pairs: Sequence[tuple[str, str]], chain: Sequence[str]) -> list[str]:
-    """Return all names, those beside each other that are linked; the chain comes first."""
-    beside: dict[str, list[str]] = {}
-    for first, second in pairs:
-        beside.setdefault(first, []).append(second)
-        beside.setdefault(second, []).append(first)
-    ordered: dict[str, None] = {}
-    left = [*reversed([*beside]), *reversed(chain)]
-    while left:
-        name = left.pop()
-        if name not in ordered:
-            ordered[name] = None
-            left += reversed(beside[name])
-    return list(ordered)

@@ -20,6 +20,7 @@ from typing import Any
 
 from rulerlib import languages, packages, paths
 from rulerlib.errors import (
+    DataError,
     ParameterError,
     dictionary,
     flag,
@@ -228,6 +229,31 @@ def collection(text: str) -> Any:
         except (yaml.YAMLError, RecursionError, ValueError):
             return text
     return read if isinstance(read, (list, dict)) else text
+
+
+def settings_file(path: str | Path, what: str, purpose: str) -> dict[str, Any]:
+    """Return the settings that stand in a YAML file, by name.
+
+    Parameters
+    ----------
+    what, purpose
+        What such a file is, and what it is read for, for an error.
+
+    Raises
+    ------
+    DataError
+        If the file cannot be read, or holds something else.
+    MissingExtraError
+        If `pyyaml` is not installed.
+    """
+    yaml = packages.load("yaml", "notebook", purpose)
+    try:
+        values = yaml.safe_load(paths.read_text(Path(path)))
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        raise DataError(f"{path}: cannot be read ({' '.join(str(error).split())}).") from error
+    if not isinstance(values, dict) or not all(isinstance(name, str) for name in values):
+        raise DataError(f"{path}: not {what}.")
+    return values
 
 
 def _loader(yaml: Any) -> Any:

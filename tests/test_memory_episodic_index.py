@@ -19,10 +19,9 @@ from hypothesis import strategies as st
 
 from conftest import python
 from rulerlib import languages
-from rulerlib.errors import ParameterError
 from rulerlib.memory import episodic_index
 from rulerlib.memory.episodic_index import EpisodicIndex, Settings, _Novelty, activity, winners
-from rulerlib.memory.replay import KINDS, MIX, draw, mixed
+from rulerlib.memory.replay import MIX, draw
 from rulerlib.memory.suites import Recipe
 from rulerlib.memory.system import Text
 from rulerlib.tasks.episodes import Episode
@@ -91,9 +90,7 @@ def test_marked_facts_pass_and_others_are_kept_nowhere(make, code: str) -> None:
         for each in taught
     }
     assert marked == {each.id: kept(system, each.id) for each in taught}
-    told = system.telemetry()
-    assert told["stored"] == sum(map(len, marked.values()))
-    assert told["gate_precision"] == told["gate_recall"] == 1
+    assert system.telemetry()["stored"] == sum(map(len, marked.values()))
     written = system.store.path.read_bytes()
     for each in taught:
         for fact in each.facts:
@@ -110,8 +107,6 @@ def test_surprise_and_novelty_decide_together(make) -> None:
             for number, text in enumerate(said)
         ])  # fmt: skip
     assert (kept(system, "dull"), kept(system, "news")) == ([3], [0, 2, 3])
-    told = system.telemetry()
-    assert (told["gate_precision"], told["gate_recall"], told["stored"]) == (0.5, 1, 4)
     # What was taught before is remembered.
     system.teach("news", [Text(said[0], 4, surprise=0.6), Text("It rains.", 5, surprise=0.6)])
     assert kept(system, "news") == [0, 2, 3, 5]
@@ -144,15 +139,6 @@ def test_the_gate_adds_up(
 
 
 # ------------------------------------------------------------- keys
-
-
-@given(st.text(max_size=60))
-def test_a_key_is_the_most_excited_units(text: str) -> None:
-    excited, key = activity(text), winners(activity(text)).tolist()
-    assert key == sorted(set(key))
-    assert len(key) == min(64, np.count_nonzero(excited))
-    loudest = sorted(range(2048), key=lambda unit: (-excited[unit], unit))
-    assert key == sorted(loudest[: len(key)])
 
 
 def cosine(one: str, other: str) -> float:
@@ -194,11 +180,6 @@ def test_novelty_is_the_distance_to_the_nearest(had: list[set[int]], asked: set[
 # ------------------------------------------------------------- recall
 
 
-def test_near_misses_do_not_mislead(make) -> None:
-    taught = episodes("episodic", "da", 4, "hard")
-    assert found(make("da", taught, **ALL, k=1), taught) == 1
-
-
 @pytest.mark.parametrize("sparse", [True, False])
 def test_fit_is_what_is_shared(make, sparse: bool, monkeypatch) -> None:
     """Done again without an index: rare units count more, or dense vectors are multiplied."""
@@ -229,16 +210,6 @@ def test_fit_is_what_is_shared(make, sparse: bool, monkeypatch) -> None:
     assert scores == sorted(scores, reverse=True)
 
 
-def test_few_numbers_are_read_of_units_that_all_have(make, monkeypatch) -> None:
-    taught = episodes("episodic_capacity", "en")[:1]
-    system = make(taught=taught, **ALL)
-    whole = recalls(system, taught)
-    monkeypatch.setattr(episodic_index, "_READ", 150)
-    few = recalls(system, taught)
-    assert few[0][0].numbers == whole[0][0].numbers == taught[0].probes[0].needs
-    assert few != whole
-
-
 @pytest.mark.parametrize("code", CODES)
 def test_a_cue_is_completed_along_the_links(make, code: str) -> None:
     """The second fact of a chain shares no word with the question but through the first one."""
@@ -262,7 +233,7 @@ def test_rehearsal_strengthens_and_time_weakens(make, monkeypatch) -> None:
     system.teach("a", [Text(text, number) for number in range(3)])
     # Alike in all, so they come in the order they were taught in.
     assert [each.numbers[0] for each in system.recall("a", text)] == [0, 1, 2]
-    system.replay(1, {"recent": 1}, seed=1)
+    system.replay(1, seed=1)
     ((rehearsed, trace),) = [row for row in enumerate(traces(system)) if row[1][1]]
     # Half of 1 was left.
     assert trace == (1.5, 1)
@@ -272,7 +243,7 @@ def test_rehearsal_strengthens_and_time_weakens(make, monkeypatch) -> None:
     # A later session weakens what was taught before.
     system.teach("a", [Text(text, 3, day=9, session=4)])
     assert system.recall("a", text)[0].numbers == (3,)
-    system.replay(4, {"random": 1}, seed=2)
+    system.replay(4, seed=2)
     assert sum(times for _, times in traces(system)) == 5
 
 
@@ -280,7 +251,7 @@ def test_consolidation_hands_over_what_was_rehearsed(make) -> None:
     taught = episodes("episodic_cross", "da")[:3]
     system, into = make("da", taught, **ALL), make("da", **ALL)
     assert system.consolidate(into) == 0
-    system.replay(20, {"important": 1})
+    system.replay(20)
     handed = system.consolidate(into)
     often = {int(fact) for _, data in system.store.notes()
              for fact, trace in data["traces"].items() if trace[3] >= 2}  # fmt: skip
@@ -293,49 +264,25 @@ def test_consolidation_hands_over_what_was_rehearsed(make) -> None:
             assert (each.id, text.number) in wanted
             same = known[text.number]
             assert (text, text.day, text.session) == (same, same.day, same.session)
-            assert text.rewarded or text.pinned
 
 
-@pytest.mark.parametrize(
-    ("steps", "mix", "complaint"),
-    [
-        (3, {"recent": 1, "random": 0.5}, "mix is .* but must be 1 in sum"),
-        (3, {"recnt": 1}, "did you mean 'recent'"),
-        (3, {"recent": -1, "random": 2}, "mix of recent is -1, but must be a number from 0 to 1"),
-        (3, {}, "1 in sum"),
-        (3, [1], "a dictionary such as"),
-        (0, {"recent": 1}, "steps is 0"),
-    ],
-)
-def test_impossible_rehearsals(make, steps: int, mix: Any, complaint: str) -> None:
-    with pytest.raises(ParameterError, match=complaint):
-        make(**ALL).replay(steps, mix)
-
-
-MIXES = st.lists(st.integers(0, 20), min_size=3, max_size=3).filter(any).map(
-    lambda parts: {kind: part / sum(parts) for kind, part in zip(KINDS, parts, strict=True)}
-)  # fmt: skip
-
-
-@given(st.lists(st.sampled_from([0.0, 0.5, 1.0]), max_size=30), st.integers(1, 60), MIXES)
-def test_important_facts_are_rehearsed_as_often_as_the_mix_says(
-    salience: list, steps: int, mix: dict
-) -> None:
-    drawn = draw(salience, steps, mixed(mix), "x")
-    assert drawn == draw(salience, steps, mixed(mix), "x")
+@given(st.lists(st.sampled_from([0.0, 0.5, 1.0]), max_size=30), st.integers(1, 60))
+def test_facts_are_rehearsed_as_often_as_the_mix_says(salience: list, steps: int) -> None:
+    drawn = draw(salience, steps, "x")
+    assert drawn == draw(salience, steps, "x")
     if not salience:
         assert not any(drawn.values())
         return
     assert sum(map(len, drawn.values())) == steps
     for kind, places in drawn.items():
-        assert abs(len(places) - steps * mix[kind]) < 1
+        assert abs(len(places) - steps * MIX[kind]) < 1
         assert {*places} <= set(range(len(salience)))
     if any(salience):
         assert all(salience[at] for at in drawn["important"])
 
 
 def test_recent_facts_are_rehearsed_more() -> None:
-    drawn = draw([0.0] * 80, 3000, MIX, "x")
+    drawn = draw([0.0] * 80, 3000, "x")
     late = {kind: sum(at >= 70 for at in places) / len(places) for kind, places in drawn.items()}
     assert 0.45 < late["recent"] < 0.55
     assert 0.08 < late["important"] < 0.17

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import functools
 import itertools
-import math
-from random import Random
 
 import networkx
 import pytest
@@ -201,29 +199,6 @@ def test_what_is_taught_later_joins_the_map(make):
 # ------------------------------------------------------------- what cannot be read
 
 
-def test_a_question_that_cannot_be_read_finds_what_shares_words_with_it(told):
-    texts = [
-        OPENING, step("the mill", "north", "the old mill"), step("the old mill", "east", "the inn"),
-        step("the inn", "east", "the quay"), "The inn has been shut since May.",
-    ]  # fmt: skip
-    system = told(*texts)
-    found = system.recall("a", "Is it far between The Old Mill and the inn?")
-    assert {each.numbers[0] for each in found[:3]} >= {1, 2}
-    assert [each.score for each in found] == sorted((each.score for each in found), reverse=True)
-    assert system.recall("a", "What was shut?")[0].numbers == (4,)
-    assert system.recall("a", "To the quay?")[0].numbers == (3,)
-    assert system.recall("a", "Qwertz?") == []
-
-
-def test_letters_keep_their_marks(make):
-    system = make(code="da")
-    system.teach(
-        "a", facts("Fra åen ligger øen ét skridt mod øst.", "Fra aen ligger oen ét skridt mod øst.")
-    )
-    for asked, number in (("Ved Åen?", 0), ("ved aen", 1), ("ØEN", 0), ("oen!", 1)):
-        assert system.recall("a", asked)[0].numbers == (number,)
-
-
 def test_ways_that_were_rehearsed_often_are_kept_ready(make):
     taught, ready, ways = episodes("en", "hard", 3), [], []
     for chosen in ({}, {"macros": False}, {"rehearsals": 200}, {"rehearsals": 0}):
@@ -310,27 +285,3 @@ def test_on_a_grid_all_places_have_coordinates_and_ways_are_shortest(steps, both
         spot = known.spots[here]
         assert known.spots[there] == (spot[0] + east, spot[1] + north)
     check_plans(known)
-
-
-def test_ways_around_what_is_blocked_are_shortest():
-    # A large grid with holes, where the way that looks nearest often is not.
-    for seed in range(3):
-        cells = spatial.draw(size=9, density=0.4, longest=12, rng=Random(seed))
-        steps = [
-            (10 * east + north, direction, 10 * (east + right) + north + up)
-            for east, north in cells
-            for direction, (right, up) in DIRECTIONS.items()
-            if (east + right, north + up) in cells
-        ]
-        known = drawn(steps, both=False)
-        assert len(known.spots) == len(cells)
-        check_plans(known)
-
-
-def test_a_search_gives_up_where_it_is_told_to():
-    line = drawn([(place, "east", place + 1) for place in range(50)], both=True)
-    assert line.plan(0, 50)[1] == 51
-    assert line.plan(0, 50, most=50) == (None, 50)
-    assert len(line.plan(0, 50, most=51)[0]) == 50
-    assert line.plan(0, 0) == ([], 1)
-    assert line.plan(0, 99, most=math.inf)[0] is None

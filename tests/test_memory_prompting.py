@@ -106,20 +106,6 @@ def test_what_has_room_is_what_trying_each_number_finds(texts, room, keep):
     assert ([*kept], put) == (best, asked(EN, "Who?", best))
 
 
-def test_of_many_texts_few_are_counted():
-    counted = []
-
-    def count(text: str) -> int:
-        counted.append(len(text))
-        return len(text)
-
-    texts = [f"Fact {number:06} is told." for number in range(100_000)]
-    _, kept = fitted(EN, texts, "Who?", count, 10_000)
-    assert kept[-1] == texts[-1]
-    assert len(counted) < 24
-    assert max(counted) < 20_500
-
-
 def test_a_pack_without_a_wording_is_named(tmp_path):
     text = (HERE / "en" / "memory.toml").read_text(encoding="utf-8")
 

@@ -112,29 +112,6 @@ def test_chains_are_followed(fresh, code: str, knobs: dict) -> None:
     assert graph.counts == {"requests": 15, "hits": 15, "followed": 15}
 
 
-def test_networkx_agrees(fresh) -> None:
-    """As many nodes and edges, and the same facts along every path that is asked for."""
-    networkx = pytest.importorskip("networkx")
-    graph = fresh(gate=False)
-    read = graph._reader
-    for item in items("semantic", hop_depth=3, facts=40):
-        graph.teach(item.episode.id, texts_of(item.episode))
-        other = networkx.MultiDiGraph()
-        for fact in item.episode.facts:
-            ends = fact.value("subject"), fact.value("object")
-            other.add_edge(*ends, key=read.fact(fact.text).relation, number=fact.number)
-        kept = held(graph, item.episode.id)
-        assert len(kept.roles) == other.number_of_nodes()
-        assert len(kept.edges) == other.number_of_edges()
-        (probe,), found = item.episode.probes, numbers(graph, item)[0]
-        node, way = probe.facts["start"], []
-        for relation in probe.facts["path"]:
-            (link,) = ((end, data) for _, end, name, data in other.out_edges(node, True, keys=True)
-                       if name == relation)  # fmt: skip
-            node, way = link[0], [*way, link[1]["number"]]
-        assert found == tuple(way)
-
-
 NAMES = ("Ada", "Bodil", "Cyrus", "Dunja", "Ejnar", "Freja")
 PEOPLE = sorted(name for name, kinds in RELATIONS.items() if set(kinds) == {"person"})
 LINKS = st.tuples(*map(st.sampled_from, (NAMES, PEOPLE, NAMES)), st.integers(1, 28))
@@ -178,14 +155,6 @@ def test_any_dated_notes(tmp_path_factory, links: list, path: list[str], start: 
 # ------------------------------------------------------------- what cannot be read
 
 
-@pytest.mark.parametrize("code", CODES)
-def test_conversations_are_found_by_their_words(fresh, code: str) -> None:
-    graph, (item,) = fresh(code), items("episodic_multi", code, 1)
-    graph.teach(item.episode.id, texts_of(item.episode))
-    assert len(held(graph, item.episode.id).parked) == len(item.episode.facts)
-    assert numbers(graph, item)[0]
-
-
 def test_ways_without_number(fresh) -> None:
     """Where everybody teaches everybody, a chain has millions of ways; a few are gone."""
     graph, names = fresh(gate=False), [f"{one}{two}" for one in "BDFGHKLM" for two in "aeiou"]
@@ -194,19 +163,6 @@ def test_ways_without_number(fresh) -> None:
     with counted() as work:
         assert len(texts(graph, f"Who teaches {phrase}?")) == 5
     assert work.calls < 100_000
-
-
-def test_episodes_do_not_mix(fresh) -> None:
-    graph = fresh(gate=False)
-    teach(graph, "Corwin lives in Ely.", "The mill is red.", episode="a")
-    teach(graph, "Corwin lives in Ware.", "The mill is blue.", episode="b")
-    for question in ("Where does Corwin live?", "Corwin?", "What of Corwin and the mill?"):
-        assert not set(texts(graph, question)) & set(texts(graph, question, "b"))
-    assert texts(graph, "Where does Corwin live?", "c") == []
-    for episode, town in (("a", "Ely"), ("b", "Ware")):
-        teach(graph, f"On 3 May Corwin sold a bed in {town}.", episode=episode)
-    for question in ("Where was Corwin on 3 May?", "Who was in Ware on 3 May?"):
-        assert texts(graph, question, "b") == ["On 3 May Corwin sold a bed in Ware."]
 
 
 # ------------------------------------------------------------- schemas and the gate

@@ -6,21 +6,18 @@ import csv
 import re
 
 import helpers_sweep
-import hypothesis
 import pytest
 from helpers_sweep import planned, settings, write
-from hypothesis import given
-from hypothesis import strategies as st
 
 from rulerlib import languages, models
 from rulerlib.errors import DataError, ParameterError, RulerError
 from rulerlib.runs import Run
 from rulerlib.store import files
 from rulerlib.sweep.__main__ import main
-from rulerlib.sweep.cells import PlannedCell, outline
+from rulerlib.sweep.cells import outline
 from rulerlib.sweep.plan import Plan
 from rulerlib.sweep.run import run
-from rulerlib.sweep.sweep import Sweep, split
+from rulerlib.sweep.sweep import Sweep
 
 ROOT = helpers_sweep.ROOT
 
@@ -203,24 +200,6 @@ def test_a_sweep_that_was_not_planned_is_named(tmp_path, capsys):
 
 
 # --- Jobs ---------------------------------------------------------------------------------------
-
-
-@hypothesis.settings(max_examples=40)
-@given(
-    st.sets(st.tuples(st.integers(0, 40), st.sampled_from([512, 1024]))), st.integers(1, 9)
-)  # fmt: skip
-def test_every_cell_has_one_job(chosen, most):
-    plan = Plan.from_settings(settings("x", models={"m": ONE}, cells_per_job=most))
-    cells = [
-        PlannedCell("m", "da", length, "vt", {}, seed, f"m/da/{length}", f"vt+seed={seed}", 2)
-        for seed, length in chosen
-    ]
-    jobs = split(plan, cells)
-    assert sorted(cell for job in jobs for cell in job.cells) == sorted(cells)
-    assert len({job.name for job in jobs}) == len(jobs)
-    for job in jobs:
-        assert len({cell.length for cell in job.cells}) == 1
-        assert 0 < len(job.cells) <= most
 
 
 def test_a_language_from_outside_is_found_from_the_folder_of_a_job(tmp_path, monkeypatch):

@@ -198,36 +198,24 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def planned(works: Sequence[Work]) -> str:
-    """Return a line for each piece of work, and their sums, as a text."""
+def table(works: Sequence[Work]) -> str:
+    """Return a line for each piece of work, with its scores where it is finished, and the sums."""
+    head = ("preset", "language", "suite", "questions", "facts", "EM norm", "EM raw", "F1", "file")
+    rows: list[tuple[str, ...]] = [head]
     facts = [job.recipe.size * len(job.recipe.first.facts) for job in works]
-    rows = [
-        (f"{job.asked:,}", f"{taught:,}", str(job.file(TABLE)))
-        for job, taught in zip(works, facts, strict=True)
-    ]
-    done = sum(job.file(METRICS).exists() for job in works)
+    done = [job for job in works if job.file(METRICS).exists()]
+    for job, taught in zip(works, facts, strict=True):
+        shares = ["-"] * 3
+        if job in done:
+            scores = samples.read_object(job.file(METRICS))["metrics"][job.recipe.suite]
+            shares = [f"{scores[name]:.3f}" for name in ("em_norm", "em_raw", "f1")]
+        about = job.preset.short, job.recipe.language, job.cell.label, f"{job.asked:,}"
+        rows.append((*about, f"{taught:,}", *shares, str(job.file(TABLE))))
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = ["  ".join(map(str.ljust, row, widths)).rstrip() for row in rows]
     questions = sum(job.asked for job in works)
-    total = f"{len(works)} runs ({done} finished), {questions:,} questions, {sum(facts):,} facts"
-    return f"{_aligned(works, ('questions', 'facts', 'file'), rows)}\n{total}"
-
-
-def results(works: Sequence[Work]) -> str:
-    """Return a line for each piece of work that is finished: its exact match, and F1."""
-    done, rows = [job for job in works if job.file(METRICS).exists()], []
-    for job in done:
-        scores = samples.read_object(job.file(METRICS))["metrics"][job.recipe.suite]
-        shares = (f"{scores[name]:.3f}" for name in ("em_norm", "em_raw", "f1"))
-        rows.append((str(scores["n"]), *shares, str(job.file(METRICS))))
-    return _aligned(done, ("n", "EM norm", "EM raw", "F1", "file"), rows)
-
-
-def _aligned(works: Sequence[Work], head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Return lines in columns, each of which begins with what a piece of work is."""
-    table = [("preset", "language", "suite", *head)]
-    for job, row in zip(works, rows, strict=True):
-        table.append((job.preset.short, job.recipe.language, job.cell.label, *row))
-    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
-    return "\n".join("  ".join(map(str.ljust, row, widths)).rstrip() for row in table)
+    total = f"{len(works)} runs ({len(done)} finished), {questions:,} questions"
+    return "\n".join([*lines, f"{total}, {sum(facts):,} facts"])
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -251,7 +239,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         )  # fmt: skip
         if given.dry_run:
             check(works)
-            print(planned(works))
+            print(table(works))
             return 0
         stopped = run(works)
     except RulerError as error:
@@ -260,7 +248,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         print("\nStopped; the same command goes on where this one was.", file=sys.stderr)
         return 130
-    print(results(works))
+    print(table(works))
     for sentence in stopped:
         print(sentence, file=sys.stderr)
     return 1 if stopped else 0

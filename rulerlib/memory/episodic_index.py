@@ -40,7 +40,7 @@ import numpy as np
 
 from rulerlib.errors import whole_number
 from rulerlib.languages import Language
-from rulerlib.memory.replay import MIX, draw, mixed
+from rulerlib.memory.replay import draw
 from rulerlib.memory.search import Array, Index, Matrix, best, words_of
 from rulerlib.memory.system import Recalled, System, SystemSettings, Text
 
@@ -110,17 +110,14 @@ class _Traces:
     ----------
     session, replays
         The latest session that was taught, and how often facts were rehearsed.
-    counts
-        How many texts are marked, and how many are both marked and written.
     traces
         Of each fact its salience, its strength, of which session that is, and how often it was
         rehearsed.
     """
 
     def __init__(self, data: Mapping[str, Any] | None) -> None:
-        data = data or {"session": 0, "replays": 0, "counts": {}, "traces": {}}
+        data = data or {"session": 0, "replays": 0, "traces": {}}
         self.session, self.replays = data["session"], data["replays"]
-        self.counts = Counter[str](data["counts"])
         self.traces = {int(fact): trace for fact, trace in data["traces"].items()}
 
     @property
@@ -154,11 +151,9 @@ class EpisodicIndex(System):
             for text in self.store.texts(episode):
                 novelty.add(winners(activity(text)))
         for text in texts:
-            marked = text.rewarded or text.pinned
             excited = activity(text)
             key, salience = winners(excited), self._salience(text)
             written = not self.settings.gate or self._passes(salience, key, novelty)
-            about.counts.update(marked=marked, both=marked and written)
             if written:
                 novelty.add(key)
                 fact = self.store.add(episode, text)
@@ -253,7 +248,7 @@ class EpisodicIndex(System):
 
     # ------------------------------------------------------------- replay
 
-    def replay(self, steps: int, mix: Mapping[str, float] = MIX, seed: str | int = 0) -> None:
+    def replay(self, steps: int, seed: str | int = 0) -> None:
         """Rehearse facts of each episode, which is a session of its own for it.
 
         What is rehearsed grows stronger by 1 each time, after all has decayed.
@@ -262,8 +257,6 @@ class EpisodicIndex(System):
         ----------
         steps
             How many times a fact of an episode is rehearsed.
-        mix
-            The shares of facts that are recent, important and drawn at random, in sum 1.
         seed
             Another one rehearses others.
 
@@ -273,7 +266,6 @@ class EpisodicIndex(System):
             If a value cannot work: says what is allowed.
         """
         whole_number("steps", steps, 1, 1_000_000)
-        mix = mixed(mix)
         if not self.settings.replay:
             return
         self.held.cache_clear()
@@ -283,7 +275,7 @@ class EpisodicIndex(System):
                 about = _Traces(data)
                 facts = [*about.traces]
                 salience = [trace[0] for trace in about.traces.values()]
-                drawn = draw(salience, steps, mix, f"{seed} {episode}")
+                drawn = draw(salience, steps, f"{seed} {episode}")
                 about.replays += bool(facts)
                 for place, times in Counter(itertools.chain(*drawn.values())).items():
                     trace = about.traces[facts[place]]
@@ -301,23 +293,6 @@ class EpisodicIndex(System):
                 into.teach(episode, self.store.of(often))
                 handed += len(often)
         return handed
-
-    # ------------------------------------------------------------- telemetry
-
-    def telemetry(self) -> dict[str, float]:
-        """See `System`.
-
-        Of all that was taught, not since it was opened alone: ``gate_precision``, how much of what
-        was written is marked, and ``gate_recall``, how much of what is marked was written. Each is
-        left out where it would be of nothing.
-        """
-        telemetry, sums, written = super().telemetry(), Counter[str](), self.stored()
-        for _, data in self.store.notes():
-            sums.update(data["counts"])
-        for name, many in (("gate_precision", written), ("gate_recall", sums["marked"])):
-            if many:
-                telemetry[name] = sums["both"] / many
-        return telemetry
 
 
 # ---------------------------------------------------------------- keys

@@ -17,7 +17,7 @@ import csv
 import math
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import rulerlib
 from rulerlib import escaping, samples
@@ -242,7 +242,6 @@ def _scored(pred: str, episode: Episode, probe: Probe, language: Language) -> di
     """Return what an answer is worth."""
     values = MEMORY.score(pred, probe.golds, language=language.code)
     shape = MEMORY.diagnose(pred, probe.golds, language.code)
-    route = way(pred, episode, probe, language)
     return {
         # Which of both counts as the score was once a choice.
         "em": int(values["em_norm"]),
@@ -252,9 +251,7 @@ def _scored(pred: str, episode: Episode, probe: Probe, language: Language) -> di
         **{name: shape[name] for name in ("pred_len", "gold_len", "overlong")},
         "format_violation": bool(shape["format_violation"]),
         "refused": refused(pred, language),
-        "valid": route.valid if route else None,
-        "success": route.success if route else None,
-        "steps_over": route.over if route else None,
+        **way(pred, episode, probe, language),
     }
 
 
@@ -330,26 +327,6 @@ def covered(texts: Sequence[Recalled], needs: Sequence[int], taught: set[str]) -
 # ---------------------------------------------------------------- answers
 
 
-class Walked(NamedTuple):
-    """What an answer to a question about a way is worth.
-
-    Attributes
-    ----------
-    valid
-        Whether it can be walked: each step of a route is free; a number of steps is not below that
-        of the shortest way.
-    success
-        Whether it leads to the goal, or is the number of the shortest way.
-    over
-        How many steps more it has than the shortest way; None where it is not valid, or a route
-        does not lead to the goal.
-    """
-
-    valid: bool
-    success: bool
-    over: int | None
-
-
 def refused(pred: str, language: Language) -> bool:
     """Return whether an answer is empty, or says in the language's words that it is unknown.
 
@@ -361,29 +338,34 @@ def refused(pred: str, language: Language) -> bool:
     return not pred.strip() or em_norm(pred, words, language.code) == 1
 
 
-def way(pred: str, episode: Episode, probe: Probe, language: Language) -> Walked | None:
+def way(pred: str, episode: Episode, probe: Probe, language: Language) -> dict[str, Any]:
     """Return what an answer about a way is worth; None where no route and no length is asked for.
+
+    ``valid``: whether it can be walked: each step of a route is free; a number of steps is not
+    below that of the shortest way. ``success``: whether it leads to the goal, or is the number of
+    the shortest way. ``steps_over``: how many steps more it has than the shortest way; None where
+    it is not valid, or a route does not lead to the goal.
 
     Parameters
     ----------
     episode
         What tells the whole map.
     """
-    if "optimum" not in probe.facts or probe.kind not in ("length", "route"):
-        return None
-    optimum = probe.facts["optimum"]
-    if probe.kind == "length":
+    valid = success = over = None
+    optimum = probe.facts.get("optimum")
+    if optimum is not None and probe.kind == "length":
         steps = _steps(pred, language)
-        if steps is None or steps < optimum:
-            return Walked(False, False, None)
-        return Walked(True, steps == optimum, steps - optimum)
-    route = spatial.written(pred, language)
-    if route is None:
-        return Walked(False, False, None)
-    seen = spatial.observed(episode.facts, language)
-    walk = spatial.walk(seen, probe.facts["start"], probe.facts["goal"], route)
-    over = None if math.isnan(walk.excess) else int(walk.excess)
-    return Walked(walk.valid, walk.arrives, over)
+        valid, success = steps is not None and steps >= optimum, steps == optimum
+        over = steps - optimum if steps is not None and valid else None
+    elif optimum is not None and probe.kind == "route":
+        route = spatial.written(pred, language)
+        valid = success = False
+        if route is not None:
+            seen = spatial.observed(episode.facts, language)
+            walk = spatial.walk(seen, probe.facts["start"], probe.facts["goal"], route)
+            valid, success = walk.valid, walk.arrives
+            over = None if math.isnan(walk.excess) else int(walk.excess)
+    return {"valid": valid, "success": success, "steps_over": over}
 
 
 def _steps(pred: str, language: Language) -> int | None:

@@ -32,7 +32,7 @@ from rulerlib.errors import LARGEST
 from rulerlib.languages import Language
 from rulerlib.memory.prompting import wording
 from rulerlib.memory.reading import reader
-from rulerlib.memory.replay import MIX, draw
+from rulerlib.memory.replay import draw
 from rulerlib.memory.search import WordSearch, words_of
 from rulerlib.memory.system import Recalled, System, SystemSettings, Text
 from rulerlib.tasks.episodes import told as worded
@@ -300,7 +300,7 @@ class PlaceMap(System):
         told = sorted((fact, *step) for step, (_, fact) in graph.told.items())
         salience = [marked[fact] for fact, *_ in told]
         starts, goals = (
-            draw(salience, self.settings.rehearsals, MIX, f"0 {episode} {end}")
+            draw(salience, self.settings.rehearsals, f"0 {episode} {end}")
             for end in ("start", "goal")
         )
         times, routes = Counter[tuple[int, int]](), dict[tuple[int, int], list[str]]()

@@ -10,15 +10,13 @@ changed, and checks all of it before anything is taught.
 Traceback (most recent call last):
 rulerlib.errors.ParameterError: setting of memory/hei_nw is 'gates', but must be one of k, gate, \
 w_surprise, w_novelty, w_reward, w_pin, threshold, sparse, completion, replay, replay_steps, \
-replay_mix, replay_consolidate, surprise, use_chat_template, system_prompt, max_new_tokens \
+replay_consolidate, surprise, use_chat_template, system_prompt, max_new_tokens \
 (did you mean 'gate'?).
 """
 
 from __future__ import annotations
 
-import copy
 import dataclasses
-import functools
 import hashlib
 import importlib
 import json
@@ -27,9 +25,8 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, Self
 
-from rulerlib import doors, languages, packages, paths
+from rulerlib import doors, languages, paths
 from rulerlib.errors import (
-    DataError,
     ParameterError,
     dictionary,
     flag,
@@ -37,10 +34,10 @@ from rulerlib.errors import (
     require,
     whole_number,
 )
+from rulerlib.fields import settings_file
 from rulerlib.languages import Language
 from rulerlib.memory.outside import OutsideMemory, settings_of
 from rulerlib.memory.prompting import wording
-from rulerlib.memory.replay import MIX, mixed
 from rulerlib.memory.system import System
 from rulerlib.prompts import Decoding, PromptFormat
 
@@ -72,7 +69,7 @@ ASKED = ("use_chat_template", "system_prompt", "max_new_tokens")
 """What decides how a question is put, not what is kept; names of folders have their own words for
 it."""
 
-_REPLAY = {"steps": None, "mix": MIX, "consolidate": None}
+_REPLAY = {"steps": None, "consolidate": None}
 
 
 @dataclass(frozen=True)
@@ -93,10 +90,9 @@ class Preset:
         One of `SURPRISES`.
     replay
         How facts are rehearsed between teaching and asking; None: they are not. ``steps``: how many
-        times a fact of each episode is; ``mix``: the shares of facts that are recent, important
-        and drawn at random (`rulerlib.memory.replay`); ``consolidate``: how often a fact must have
-        been rehearsed to be handed to a semantic store (`rulerlib.memory.relation_graph`), which
-        is then asked as well, or None.
+        times a fact of each episode is (`rulerlib.memory.replay`); ``consolidate``: how often a
+        fact must have been rehearsed to be handed to a semantic store
+        (`rulerlib.memory.relation_graph`), which is then asked as well, or None.
     use_chat_template
         Whether questions are put by the chat template of the model, which must have one.
     system_prompt
@@ -138,11 +134,10 @@ class Preset:
             for name in replay:
                 one_of("replay", name, _REPLAY)
             require("steps" in replay, "replay", replay, "a dictionary such as {steps: 20}")
-            replay = {**_REPLAY, **replay}
+            vars(self).update(replay={**_REPLAY, **replay})
             whole_number("replay_steps", replay["steps"], 1, 1_000_000)
-            if replay["consolidate"] is not None:
+            if replay.get("consolidate") is not None:
                 whole_number("replay_consolidate", replay["consolidate"], 1, 1_000_000)
-            vars(self).update(replay={**replay, "mix": mixed(replay["mix"])})
         flag("use_chat_template", self.use_chat_template)
         whole_number("max_new_tokens", self.max_new_tokens, 1)
         # Refuses a system prompt that is no text, or has no chat template to stand in.
@@ -320,7 +315,7 @@ def load(name: str, changes: Mapping[str, Any] | None = None) -> Preset:
     name
         One of `NAMES`, or a file whose name ends in ``.yaml``.
     changes
-        Settings of its system, and ``surprise``, ``replay_steps``, ``replay_mix``,
+        Settings of its system, and ``surprise``, ``replay_steps``, ``replay_consolidate``,
         ``use_chat_template``, ``system_prompt`` and ``max_new_tokens``, by name.
 
     Raises
@@ -336,7 +331,7 @@ def load(name: str, changes: Mapping[str, Any] | None = None) -> Preset:
         path = paths.named("preset", name, "the name of a preset, or a file in .yaml")
     else:
         path = PRESETS / f"{one_of('preset', name, NAMES)}.yaml"
-    values = _read(path)
+    values = settings_file(path, "a list of settings", "Reading a preset")
     names = [item.name for item in fields(Preset) if item.name not in ("name", "changes")]
     try:
         for setting in values:
@@ -351,23 +346,3 @@ def load(name: str, changes: Mapping[str, Any] | None = None) -> Preset:
         digest = hashlib.sha256(what.encode()).hexdigest()
         preset = dataclasses.replace(preset, name=f"{path.stem}-{digest[:4]}")
     return preset.changed(changes or {})
-
-
-def _read(path: Path) -> dict[str, Any]:
-    """Return the settings in a file."""
-    yaml = packages.load("yaml", "notebook", "Reading a preset")
-    try:
-        values = _parsed(paths.read_text(path))
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-        raise DataError(f"{path}: cannot be read ({' '.join(str(error).split())}).") from error
-    if not isinstance(values, dict) or not all(isinstance(name, str) for name in values):
-        raise DataError(f"{path}: not a list of settings.")
-    return copy.deepcopy(values)
-
-
-@functools.lru_cache
-def _parsed(text: str) -> Any:
-    """Return what a text in YAML says; a matrix reads the same few files hundreds of times."""
-    import yaml
-
-    return yaml.safe_load(text)

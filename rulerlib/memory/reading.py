@@ -96,29 +96,12 @@ class ReadQuestion(NamedTuple):
     moves: tuple[str, ...] = ()
 
 
-class _Template(NamedTuple):
-    """A template as a pattern.
+class Templates(list[tuple[re.Pattern[str], str, tuple[str, ...], tuple[str, Any]]]):
+    """Templates as patterns; a text is held against those alone whose longest piece it has.
 
-    Attributes
-    ----------
-    pattern
-        What a text must be like.
-    piece
-        The longest piece between slots, which stands in every such text.
-    names
-        Its slots that are names.
-    meaning
-        What a text means that is like it: a kind, and what tells it apart.
+    Each is what a text must be like, the longest piece between slots, the slots that are names,
+    and what a text means that is like it: a kind, and what tells it apart.
     """
-
-    pattern: re.Pattern[str]
-    piece: str
-    names: tuple[str, ...]
-    meaning: tuple[str, Any]
-
-
-class Templates(list[_Template]):
-    """Templates, of which a text is held against those alone whose longest piece it has."""
 
     def add(self, template: str, slots: Mapping[str, str], *meaning: Any) -> None:
         """Add a template; ``slots`` has the pattern of each name in braces."""
@@ -128,7 +111,7 @@ class Templates(list[_Template]):
             pattern += f"(?P<{slot}>{slots[slot]})" + re.escape(rest)
         piece = max([text, *pieces[1::2]], key=len)
         names = tuple(slot for slot in pieces[::2] if slots[slot] == NAME)
-        self.append(_Template(re.compile(pattern), piece, names, meaning))
+        self.append((re.compile(pattern), piece, names, meaning))
 
     def matches(self, text: str) -> Iterator[tuple[dict[str, str], tuple[str, Any]]]:
         """Yield the words in the slots of each template that a text fits, and what it means."""

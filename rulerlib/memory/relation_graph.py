@@ -33,7 +33,7 @@ from typing import ClassVar, NamedTuple
 from rulerlib.errors import LARGEST
 from rulerlib.languages import Language
 from rulerlib.memory.reading import Reader, ReadQuestion, reader
-from rulerlib.memory.relations import VISIT, Edge, Graph, Schemas, triple
+from rulerlib.memory.relations import VISIT, Edge, Graph, Schemas, edge_of
 from rulerlib.memory.search import WordSearch
 from rulerlib.memory.system import Recalled, System, SystemSettings, Text
 
@@ -135,7 +135,7 @@ class RelationGraph(System):
 
     def _learnt(self, graph: Graph, schemas: Schemas, fact: int, text: Text) -> bool:
         """Learn from a fact, and return whether it is an edge; otherwise it is parked."""
-        told = triple(self._reader.fact(text))
+        told = edge_of(self._reader.fact(text))
         if told is None:
             graph.parked[fact] = False
             return False
@@ -166,7 +166,7 @@ class RelationGraph(System):
         """Weigh the parked facts of an episode again, and insert those that fit by now."""
         facts = [fact for fact, tells in graph.parked.items() if tells]
         for text in self.store.of(facts):
-            told = triple(self._reader.fact(text))
+            told = edge_of(self._reader.fact(text))
             assert told is not None
             # It must not fit because it was taught itself.
             subject = graph.had(told.subject) - Counter([f"{told.relation} of"])
@@ -260,8 +260,8 @@ class RelationGraph(System):
         links: list[tuple[int, _Trail]] = []
         parked = [hit.id for hit in self._words.search(episode, trail.name, _READ)]
         for text in self.store.of(parked):
-            told = triple(self._reader.fact(text))
-            if told and told[:2] == (trail.name, query.path[trail.gone]):
+            told = edge_of(self._reader.fact(text))
+            if told and told.ends[:2] == (trail.name, query.path[trail.gone]):
                 rank = told.rank if told.note == query.rule else 0
                 further = _Trail(told.object, trail.gone + 1, (*trail.facts, text.id))
                 links.append((rank, further))

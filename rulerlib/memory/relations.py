@@ -4,9 +4,9 @@
 
 >>> from rulerlib.languages import load
 >>> from rulerlib.memory.reading import reader
->>> told = triple(reader(load("en")).fact("Corwin lives in Ely."))
->>> told[:3]
-('Corwin', 'home', 'Ely')
+>>> told = edge_of(reader(load("en")).fact("Corwin lives in Ely."))
+>>> told.ends
+('Corwin', 'home', 'Ely', '')
 >>> graph = Graph()
 >>> graph.insert(1, told)
 >>> graph.support(2, told), graph.edges[0].told
@@ -17,9 +17,9 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 from rulerlib.memory.reading import ReadFact
 
@@ -34,8 +34,9 @@ may be a mistake."""
 _UNKNOWN = 0.5
 
 
-class Triple(NamedTuple):
-    """An edge as a sentence tells it.
+@dataclass
+class Edge:
+    """A relation between two names, as a sentence tells it.
 
     Attributes
     ----------
@@ -45,6 +46,8 @@ class Triple(NamedTuple):
         What tells two edges of the same relation and ends apart: the deed and the day of an event.
     note, rank
         See `rulerlib.memory.reading.ReadFact`: ``"date"``, ``"source"`` or, of an event, ``"day"``.
+    told
+        The facts of a graph that tell it, the best one first.
     """
 
     subject: str
@@ -53,20 +56,31 @@ class Triple(NamedTuple):
     detail: str = ""
     note: str = ""
     rank: int = 0
+    told: list[int] = field(default_factory=list)
+
+    @property
+    def fact(self) -> int:
+        """The fact that is recalled for it."""
+        return self.told[0]
+
+    @property
+    def ends(self) -> tuple[str, ...]:
+        """What it has in common with whatever tells it again."""
+        return self.subject, self.relation, self.object, self.detail
 
 
-def triple(read: ReadFact | None) -> Triple | None:
+def edge_of(read: ReadFact | None) -> Edge | None:
     """Return the edge that a sentence tells; None: it tells none."""
     if read is None or read.kind == "opening":
         return None
     values = read.values
     if read.kind == "relation":
         note = next((by for by in ("date", "source") if by in values), "")
-        return Triple(values["subject"], read.relation, values["object"], note=note, rank=read.rank)
+        return Edge(values["subject"], read.relation, values["object"], note=note, rank=read.rank)
     if read.kind == "event":
         detail = f"{values['when']} {values['did']} {values['what']}"
-        return Triple(values["who"], VISIT, values["where"], detail, "day", read.rank)
-    return Triple(values["from"], f"step {values['direction']}", values["to"])
+        return Edge(values["who"], VISIT, values["where"], detail, "day", read.rank)
+    return Edge(values["from"], f"step {values['direction']}", values["to"])
 
 
 class Schemas:
@@ -140,24 +154,6 @@ class Schemas:
         self._joined[second] = first
 
 
-@dataclass
-class Edge:
-    """A relation between two names: what it tells, and which facts told it, the best one first."""
-
-    subject: str
-    relation: str
-    object: str
-    detail: str
-    note: str
-    rank: int
-    told: list[int]
-
-    @property
-    def fact(self) -> int:
-        """The fact that is recalled for it."""
-        return self.told[0]
-
-
 class Graph:
     """The graph of an episode, and what stands beside it.
 
@@ -176,23 +172,19 @@ class Graph:
         self.roles = {name: Counter[str](had) for name, had in roles.items()}
         self.edges = [Edge(*values) for values in edges]
         self.parked = {int(fact): told for fact, told in parked.items()}
-        self._by_ends = {self._ends(edge): edge for edge in self.edges}
+        self._by_ends = {edge.ends: edge for edge in self.edges}
 
     def data(self) -> Any:
         """Return all of it as plain data."""
         return self.roles, [[*vars(edge).values()] for edge in self.edges], self.parked
 
-    @staticmethod
-    def _ends(told: Triple | Edge) -> tuple[str, ...]:
-        return told.subject, told.relation, told.object, told.detail
-
     def had(self, name: str) -> Counter[str]:
         """Return the roles that a name has had."""
         return self.roles.setdefault(name, Counter())
 
-    def support(self, fact: int, told: Triple) -> bool:
+    def support(self, fact: int, told: Edge) -> bool:
         """Return whether the edge of a fact is there already, which is then told once more."""
-        edge = self._by_ends.get(self._ends(told))
+        edge = self._by_ends.get(told.ends)
         if edge is None:
             return False
         edge.told.append(fact)
@@ -202,11 +194,11 @@ class Graph:
             edge.told.insert(0, edge.told.pop())
         return True
 
-    def insert(self, fact: int, told: Triple) -> None:
+    def insert(self, fact: int, told: Edge) -> None:
         """Add the edge of a fact."""
-        edge = Edge(*told, [fact])
-        self.edges.append(edge)
-        self._by_ends[self._ends(told)] = edge
+        told.told.append(fact)
+        self.edges.append(told)
+        self._by_ends[told.ends] = told
 
     @cached_property
     def around(self) -> dict[str, list[Edge]]:

@@ -170,6 +170,10 @@ class Recipe:
             yield Item(self.suite, self.language, knobs, episode)
 
 
+# What a line says of a fact.
+_FACT = ("number", "text", "day", "session", "values", "rewarded", "pinned")
+
+
 @dataclass(slots=True)
 class Item(Record):
     """An episode, and by which suite it was made: one line of a set.
@@ -196,11 +200,6 @@ class Item(Record):
             "suite": self.suite,
             "language": self.language,
             "knobs": self.knobs,
-            "facts": [
-                {"number": fact.number, "text": fact.text, "day": fact.day,
-                 "session": fact.session, "values": dict(fact.values), "rewarded": fact.rewarded,
-                 "pinned": fact.pinned}
-                for fact in self.episode.facts
-            ],
+            "facts": [{name: getattr(fact, name) for name in _FACT} for fact in self.episode.facts],
             "probes": [dataclasses.asdict(probe) for probe in self.episode.probes],
-        }  # fmt: skip
+        }

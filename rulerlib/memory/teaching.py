@@ -157,7 +157,7 @@ def _taught(job: Work, folder: Path, reader: Model) -> dict[str, Any]:
 def _rehearsed(job: Work, folder: Path) -> dict[str, Any]:
     """Rehearse what was taught, and return what the system counted."""
     rehearsal, system = job.preset.to_dict()["replay"], job.preset.opened(folder, job.pack)
-    system.replay(rehearsal["steps"], rehearsal["mix"], seed=job.recipe.seed)  # type: ignore[attr-defined]
+    system.replay(rehearsal["steps"], seed=job.recipe.seed)  # type: ignore[attr-defined]
     if rehearsal["consolidate"] is not None:
         (folder / SEMANTIC).mkdir()
         graph = _graph(job, folder)

@@ -113,8 +113,14 @@ def outline(plan: Plan) -> tuple[list[PlannedCell], list[str]]:
                     key = json.dumps([*decides, task, knobs])
                     if key not in shortest:
                         shortest[key] = _shortest(plan, run, task, knobs, left_out)
-                    if length >= shortest[key]:
-                        cells += _seeded(plan, name, run.cell(task, length, knobs))
+                    if length < shortest[key]:
+                        continue
+                    cell = run.cell(task, length, knobs)
+                    folder, count = cell.folder(""), plan.num_samples * cell.decoding.samples
+                    cells += [
+                        _planned(name, replace(cell, seed=seed), folder, count)
+                        for seed in plan.seeds
+                    ]
         cells += _remembered(plan, name, lengths)
     _check(plan, cells, limits)
     files.check_room(plan.folder, disk_needed(plan, cells), plan.num_samples)
@@ -138,13 +144,6 @@ def _shortest(
                 reason = error.allowed.partition(" for ")[0]
         left_out.append(f"{task} at {length} in {run.language}: {reason}")
     return math.inf
-
-
-def _seeded(plan: Plan, name: str, first: Cell) -> Iterator[PlannedCell]:
-    """Yield a cell with each seed."""
-    folder, count = first.folder(""), plan.num_samples * first.decoding.samples
-    for seed in plan.seeds:
-        yield _planned(name, replace(first, seed=seed), folder, count)
 
 
 def _planned(name: str, cell: Cell, folder: Path, count: int) -> PlannedCell:

@@ -17,15 +17,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rulerlib.memory import presets
 from rulerlib.memory.suites import PROFILES, SUITES
-from rulerlib.memory.work import METRICS, Work, expand, values_of
+from rulerlib.memory.work import Work, expand, values_of
 from rulerlib.sweep.models import PlannedModel
-
-if TYPE_CHECKING:
-    from rulerlib.memory.bench import Finish
 
 FOLDER = "memory"
 """Where the runs of memories stand, below the folder of all runs."""
@@ -69,16 +66,14 @@ class Memories:
     def __post_init__(self) -> None:
         # As plain data has them, so that a plan is the same when it was written; the rest is
         # checked with the work that it makes.
-        for name, choices in (
-            ("presets", presets.NAMES), ("suites", SUITES), ("sizes", ()), ("profiles", PROFILES),
-        ):  # fmt: skip
-            object.__setattr__(self, name, values_of(name, getattr(self, name), choices))
+        choices = {"presets": presets.NAMES, "suites": SUITES, "sizes": (), "profiles": PROFILES}
+        lists = {name: values_of(name, getattr(self, name), choices[name]) for name in choices}
         # A preset of one's own is known by its whole path.
-        names = [
+        lists["presets"] = [
             str(Path(name).expanduser().resolve()) if str(name).endswith(".yaml") else name
-            for name in self.presets
+            for name in lists["presets"]
         ]
-        object.__setattr__(self, "presets", names)
+        vars(self).update(lists)
 
     def works(
         self, entry: PlannedModel, languages: Sequence[str], lengths: Sequence[int],
@@ -113,25 +108,3 @@ class Memories:
             )
         }  # fmt: skip
         return sorted(works.values(), key=lambda work: (work.recipe.language, work.budget))
-
-
-def answer(works: Sequence[Work], finished: Finish) -> None:
-    """Teach and ask some work; what is done is not done again.
-
-    Parameters
-    ----------
-    finished
-        Told of each piece of work as soon as it is done or stopped.
-
-    Raises
-    ------
-    RulerError
-        If a parameter cannot work, or the process that teaches ended in a way that nobody foresaw.
-    """
-    # With numpy, which nobody needs who asks no memory.
-    from rulerlib.memory import bench
-
-    for work in works:
-        # Measured anew: its answers may have been deleted or cut, and are then asked for again.
-        work.file(METRICS).unlink(missing_ok=True)
-    bench.run(works, quiet=True, finished=finished)

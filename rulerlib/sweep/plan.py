@@ -16,9 +16,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
 
-from rulerlib import languages, packages, paths, tasks
-from rulerlib.errors import DataError, dictionary, require, whole_number
-from rulerlib.fields import check, check_length, home
+from rulerlib import languages, paths, tasks
+from rulerlib.errors import dictionary, require, whole_number
+from rulerlib.fields import check, check_length, home, settings_file
 from rulerlib.prompts import Decoding, PromptFormat
 from rulerlib.runs import Run
 from rulerlib.sweep.memories import Memories
@@ -111,7 +111,8 @@ class Plan:
         MissingExtraError
             If `pyyaml` is not installed.
         """
-        return cls.from_settings(read_settings(path))
+        what = "a plan, which is a list of settings by name"
+        return cls.from_settings(settings_file(path, what, "Reading a plan"))
 
     @classmethod
     def from_settings(cls, settings: Mapping[str, Any]) -> Self:
@@ -185,24 +186,3 @@ def _lasting(language: str, parameter: str = "languages") -> str:
     if languages.load(language, parameter).code == language:
         return language
     return str(Path(language).expanduser().resolve())
-
-
-def read_settings(path: str | Path) -> dict[str, Any]:
-    """Return what stands in the YAML file of a plan.
-
-    Raises
-    ------
-    DataError
-        If it cannot be read.
-    MissingExtraError
-        If `pyyaml` is not installed.
-    """
-    yaml = packages.load("yaml", "notebook", "Reading a plan")
-    try:
-        settings = yaml.safe_load(paths.read_text(Path(path)))
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-        reason = " ".join(str(error).split())
-        raise DataError(f"{path}: cannot be read ({reason}).") from error
-    if not isinstance(settings, dict) or not all(isinstance(name, str) for name in settings):
-        raise DataError(f"{path}: not a plan, which is a list of settings by name.")
-    return settings

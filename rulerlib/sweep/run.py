@@ -13,7 +13,7 @@ import itertools
 import sys
 import time
 import traceback
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -27,12 +27,12 @@ from rulerlib.errors import (
     ServerError,
     require,
 )
-from rulerlib.memory.work import Work
+from rulerlib.memory.work import METRICS, Work
 from rulerlib.metering import Meter, Metered, added
 from rulerlib.progress import Progress
 from rulerlib.store import files
 from rulerlib.store.lock import alone
-from rulerlib.sweep import memories, servers
+from rulerlib.sweep import servers
 from rulerlib.sweep.cells import PlannedCell
 from rulerlib.sweep.sweep import Job, Sweep
 
@@ -105,19 +105,18 @@ def run(sweep: Sweep, job: Job) -> Done:
     return done
 
 
-@contextlib.contextmanager
-def _alone(path: Path, name: str) -> Iterator[None]:
-    """Be the only process at a job, after waiting until that is so."""
-    with contextlib.ExitStack() as stack:
-        for number in itertools.count():
-            try:
-                stack.enter_context(alone(path))
-                break
-            except BusyError as error:
-                if number == 0:
-                    print(f"Waiting for job {name}: {error}", file=sys.stderr, flush=True)
-                time.sleep(PAUSE)
-        yield
+def _alone(path: Path, name: str) -> contextlib.ExitStack:
+    """Return what makes this the only process at a job, entered after waiting until that is so."""
+    waits = contextlib.ExitStack()
+    for number in itertools.count():
+        try:
+            waits.enter_context(alone(path))
+            break
+        except BusyError as error:
+            if number == 0:
+                print(f"Waiting for job {name}: {error}", file=sys.stderr, flush=True)
+            time.sleep(PAUSE)
+    return waits
 
 
 def _ask(sweep: Sweep, job: Job, left: Sequence[PlannedCell], finish: Finish) -> None:
@@ -172,7 +171,13 @@ def _remember(sweep: Sweep, job: Job, left: Sequence[PlannedCell], finish: Finis
         places = {work.answers_path: work for work in works}
         for path, cell in cells.items():
             require(path in places, "the cell", cell.name, f"one {_AS_PLANNED}")
-        memories.answer([places[path] for path in cells], finished)
+        # With numpy, which nobody needs who asks no memory.
+        from rulerlib.memory import bench
+
+        for path in cells:
+            # Measured anew: its answers may have been deleted or cut, and are then asked for again.
+            places[path].file(METRICS).unlink(missing_ok=True)
+        bench.run([places[path] for path in cells], quiet=True, finished=finished)
     except RulerError as error:
         # A server that is not there, or a process that was killed, stops all of them.
         for cell in left:

@@ -6,13 +6,10 @@ How well a fact fits a cue is reckoned again here, slowly and without tables.
 from __future__ import annotations
 
 import functools
-import math
-from random import Random
 from typing import Any
 
 import numpy as np
 import pytest
-from helpers_work import counted
 from hypothesis import given
 from hypothesis import settings as profile
 from hypothesis import strategies as st
@@ -180,36 +177,6 @@ def test_novelty_is_the_distance_to_the_nearest(had: list[set[int]], asked: set[
 # ------------------------------------------------------------- recall
 
 
-@pytest.mark.parametrize("sparse", [True, False])
-def test_fit_is_what_is_shared(make, sparse: bool, monkeypatch) -> None:
-    """Done again without an index: rare units count more, or dense vectors are multiplied."""
-    monkeypatch.setattr(episodic_index, "_STRENGTH", 0)
-    taught = episodes("episodic", "da")[:1]
-    system = make("da", taught, **ALL, sparse=sparse, completion=False, k=20)
-    facts, question = taught[0].facts, taught[0].probes[0].text
-    cue, rows = activity(question), [activity(fact.text) for fact in facts]
-    if sparse:
-        has = [set(winners(row).tolist()) for row in rows]
-        rarity = {
-            unit: round(1024 * math.log2((len(has) + 1) / common))
-            for unit in winners(cue).tolist()
-            if (common := sum(unit in each for each in has))
-        }
-        fits = [
-            sum(rarity[unit] for unit in each & rarity.keys()) / sum(rarity.values())
-            for each in has
-        ]
-    else:
-        fits = [row @ cue / np.linalg.norm(row) / np.linalg.norm(cue) for row in rows]
-    recalled = system.recall(taught[0].id, question)
-    assert len(recalled) == sum(fit > 0 for fit in fits)
-    for text, (number,), score in recalled:
-        assert text == facts[number].text
-        assert score == pytest.approx(fits[number], abs=1e-6)
-    scores = [each.score for each in recalled]
-    assert scores == sorted(scores, reverse=True)
-
-
 @pytest.mark.parametrize("code", CODES)
 def test_a_cue_is_completed_along_the_links(make, code: str) -> None:
     """The second fact of a chain shares no word with the question but through the first one."""
@@ -247,25 +214,6 @@ def test_rehearsal_strengthens_and_time_weakens(make, monkeypatch) -> None:
     assert sum(times for _, times in traces(system)) == 5
 
 
-def test_consolidation_hands_over_what_was_rehearsed(make) -> None:
-    taught = episodes("episodic_cross", "da")[:3]
-    system, into = make("da", taught, **ALL), make("da", **ALL)
-    assert system.consolidate(into) == 0
-    system.replay(20)
-    handed = system.consolidate(into)
-    often = {int(fact) for _, data in system.store.notes()
-             for fact, trace in data["traces"].items() if trace[3] >= 2}  # fmt: skip
-    wanted = {(each.id, text.number) for each in taught for text in system.store.texts(each.id)
-              if text.id in often}  # fmt: skip
-    assert handed == len(wanted) > 5
-    for each in taught:
-        known = {text.number: text for text in system.store.texts(each.id)}
-        for text in into.store.texts(each.id):
-            assert (each.id, text.number) in wanted
-            same = known[text.number]
-            assert (text, text.day, text.session) == (same, same.day, same.session)
-
-
 @given(st.lists(st.sampled_from([0.0, 0.5, 1.0]), max_size=30), st.integers(1, 60))
 def test_facts_are_rehearsed_as_often_as_the_mix_says(salience: list, steps: int) -> None:
     drawn = draw(salience, steps, "x")
@@ -290,22 +238,3 @@ def test_recent_facts_are_rehearsed_more() -> None:
 
 
 # ------------------------------------------------------------- settings and speed
-
-
-def test_many_facts_take_no_more_work_each_than_few(make) -> None:
-    """In calls of functions; how long 100,000 facts take is measured by benchmarks/memory.py."""
-    rng, names = Random(4), [f"{a}{b}" for a in ("Bir", "Ul", "Ei") for b in range(300)]
-    for count in (500, 2000):
-        texts = [
-            Text(f"{rng.choice(names)} met {rng.choice(names)} in {rng.choice(names)}.", number,
-                 surprise=1)
-            for number in range(count)
-        ]  # fmt: skip
-        system = make()
-        with counted() as taught:
-            system.teach("a", texts)
-        with counted() as recalled:
-            for text in texts[:: count // 25]:
-                assert text in [each.text for each in system.recall("a", text)]
-        assert taught.calls < 250 * count
-        assert recalled.calls < 1500 * len(texts[:: count // 25])

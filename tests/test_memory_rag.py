@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from typing import Any
 
 import numpy as np
@@ -11,8 +10,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from conftest import python
-from rulerlib import languages
-from rulerlib.memory.rag import Rag, Settings
 from rulerlib.memory.search import Found, VectorSearch, WordSearch, fuse, hashed, words_of
 from rulerlib.memory.suites import Recipe
 from rulerlib.memory.system import Store, Text
@@ -31,23 +28,6 @@ def search(kind: Any, **taught: list[str]) -> Any:
             rows = [(store.add(name, Text(text, at)), text) for at, text in enumerate(texts)]
             searching.add(name, rows)
     return searching
-
-
-def test_either_ranking_can_be_switched_off(tmp_path):
-    items, firsts = [*Recipe("episodic_multi", 3, probes=4, language="en")], []
-    for number, changed in enumerate(({}, {"vectors": False}, {"words": False})):
-        (tmp_path / str(number)).mkdir()
-        system = Rag(tmp_path / str(number), Settings(**changed), languages.load("en"))
-        for item in items:
-            system.teach(item.episode.id, [Text.of(fact) for fact in item.episode.facts])
-        firsts.append([
-            system.recall(item.episode.id, probe.text)[0].text
-            for item in items
-            for probe in item.episode.probes
-        ])  # fmt: skip
-        system.close()
-    # Both orders differ from each other, and from the one that is made of them.
-    assert all(one != other for one, other in itertools.combinations(firsts, 2))
 
 
 # ------------------------------------------------------------- words

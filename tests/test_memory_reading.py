@@ -79,23 +79,6 @@ def test_facts_are_read_back(code: str, suite: str, knobs: dict, kinds: set[str]
 
 
 @pytest.mark.parametrize("code", CODES)
-@pytest.mark.parametrize(
-    "knobs", [{}, {"hop_depth": 3, "facts": 60, "distractors": 1}, DATED, SOURCED]
-)
-def test_chains_are_read_back(code: str, knobs: dict) -> None:
-    for item in items("semantic", code, 100 if not knobs else 40, **knobs):
-        (probe,) = item.episode.probes
-        asked = reader(code).question(probe.text)
-        assert asked, probe.text
-        assert (asked.kind, asked.values) == ("path", {"start": probe.facts["start"]})
-        assert list(asked.path) == probe.facts["path"]
-        assert asked.rule == knobs.get("contradictions")
-        # The links of the chain are what the needed facts say.
-        links = [reader(code).fact(fact.text) for fact in item.episode.needed(probe)]
-        assert [link.relation for link in links] == probe.facts["path"]
-
-
-@pytest.mark.parametrize("code", CODES)
 @pytest.mark.parametrize("suite", ["episodic", "episodic_cross"])
 def test_questions_about_events_are_read_back(code: str, suite: str) -> None:
     """What a question names is what the fact that it needs says."""
@@ -114,24 +97,6 @@ def test_questions_about_events_are_read_back(code: str, suite: str) -> None:
                 assert deed is None or f" {deed} " in fact.text
             kinds.add(probe.kind)
     assert kinds == {"who", "what", "where", "when"}
-
-
-@pytest.mark.parametrize("code", CODES)
-@pytest.mark.parametrize("size", [5, 12])
-def test_questions_about_ways_are_read_back(code: str, size: int) -> None:
-    kinds = set()
-    for item in items("spatial", code, 6, 12, grid_size=size):
-        for probe in item.episode.probes:
-            asked = reader(code).question(probe.text)
-            assert asked, probe.text
-            assert asked.kind == probe.kind
-            names = {"start", "town"} | ({"goal"} if probe.kind != "stand" else set())
-            assert asked.values == {name: probe.facts[name] for name in names}
-            letters = dict(languages.load(code).section("spatial")["directions"].values())
-            moves = "".join(letters[move] for move in asked.moves)
-            assert moves == probe.facts.get("moves", "")
-            kinds.add(probe.kind)
-    assert kinds == {"length", "route", "stand"}
 
 
 @pytest.mark.parametrize("code", CODES)

@@ -18,7 +18,7 @@ from helpers_memory import Student, taught
 from helpers_sweep import settings, write
 
 from rulerlib import models
-from rulerlib.errors import ParameterError, RulerError
+from rulerlib.errors import RulerError
 from rulerlib.memory import teaching
 from rulerlib.memory.work import expand
 from rulerlib.sweep.__main__ import main
@@ -196,12 +196,6 @@ def test_bad_memories_are_one_sentence(student, tmp_path, memory, said, capsys):
     told = capsys.readouterr().err
     assert said in told
     assert told.count("\n") == 1
-    assert not (tmp_path / "out").exists()
-
-
-def test_a_length_without_room_is_told_before_anything_is_taught(student, tmp_path):
-    with pytest.raises(ParameterError, match="length is 40, but must be at least"):
-        planned(tmp_path / "out", lengths=[40, 512])
     assert not (tmp_path / "out").exists()
 
 

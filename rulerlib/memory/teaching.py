@@ -20,7 +20,6 @@ import shutil
 import subprocess
 import sys
 import time
-from bisect import bisect_left, bisect_right, insort
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -40,9 +39,6 @@ SEMANTIC = "semantic"
 
 # What was rehearsed is worth keeping, so no gate asks.
 _OPEN = {"gate": False, "fast_track": False}
-
-# What a line begins with in which the process that teaches says how far it is.
-_MARK = b"rulerlib taught: "
 
 _CHILD = "from rulerlib.memory import teaching; teaching.child()"
 
@@ -197,8 +193,8 @@ def _graph(job: Work, folder: Path) -> System:
 # ---------------------------------------------------------------- surprise
 
 
-def ranked(likelihoods: Iterable[Likelihood]) -> Iterator[float]:
-    """Yield how unexpected each text is beside those before it, above 0 and at most 1.
+def ranked(likelihoods: Iterable[Likelihood]) -> list[float]:
+    """Return how unexpected each text is beside those before it, above 0 and at most 1.
 
     A reader says how likely a text is: the mean negative log likelihood of its tokens. What that
     number is worth differs from reader to reader and from language to language, by far more than
@@ -216,14 +212,13 @@ def ranked(likelihoods: Iterable[Likelihood]) -> Iterator[float]:
         How likely the texts are to the reader, in their order. Those of which no token was
         predicted count as fully expected.
     """
-    rising: list[float] = []
-    for likelihood in likelihoods:
-        value = likelihood.nll / likelihood.tokens if likelihood.tokens else 0.0
-        # In half precision, the last digits depend on what is read beside a text.
-        value = float(f"{value:.3g}")
-        insort(rising, value)
-        below, alike = bisect_left(rising, value), bisect_right(rising, value)
-        yield (below + (alike - below + 1) / 2) / len(rising)
+    import pandas as pd
+
+    means = (text.nll / text.tokens if text.tokens else 0.0 for text in likelihoods)
+    # In half precision, the last digits depend on what is read beside a text.
+    rounded = pd.Series([float(f"{mean:.3g}") for mean in means], dtype=float)
+    ranks: list[float] = rounded.expanding().rank(pct=True).tolist()
+    return ranks
 
 
 def surprises_of(episode: Episode, reader: Model) -> list[float]:
@@ -276,18 +271,12 @@ def taught_elsewhere(works: Sequence[Work]) -> Iterator[tuple[Work, str | None]]
             process.stdin.write(pickle.dumps(works))
             process.stdin.close()
             for line in process.stdout:
-                if line.startswith(_MARK):
-                    place, sentence = json.loads(line.removeprefix(_MARK))
-                    yield works[place], sentence
-                else:
-                    # Of an engine that is talkative.
-                    sys.stderr.write(line.decode("utf-8", "replace"))
+                place, sentence = json.loads(line)
+                yield works[place], sentence
             code = process.wait()
-        except BaseException:
+        finally:
             # A Ctrl-C reaches it by itself; whatever else happens here must not leave it behind.
             process.terminate()
-            process.wait()
-            raise
     if code:
         raise RulerError(
             f"The process that teaches ended with exit code {code}; the next run goes on where it"
@@ -296,7 +285,9 @@ def taught_elsewhere(works: Sequence[Work]) -> Iterator[tuple[Work, str | None]]
 
 
 def child() -> None:
-    """Teach the work that stands on standard input, and say how far it is."""
-    works = pickle.load(sys.stdin.buffer)
+    """Teach the work that stands on standard input, and say how far it is on standard output."""
+    works, channel = pickle.load(sys.stdin.buffer), os.fdopen(os.dup(1), "w")
+    # What an engine prints is for people.
+    os.dup2(2, 1)
     for place, (_, sentence) in enumerate(taught(works)):
-        print(_MARK.decode() + json.dumps([place, sentence]), flush=True)
+        print(json.dumps([place, sentence]), file=channel, flush=True)

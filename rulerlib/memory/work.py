@@ -153,23 +153,19 @@ class Work:
         return f"{self.recipe.language}-{self.cell.label}"
 
     @property
-    def _root(self) -> Path:
-        return Path(self.root).expanduser()
-
-    @property
     def questions_path(self) -> Path:
         """The file of its questions, as they are put to the model."""
-        return self.cell.questions(self._root)
+        return self.cell.questions(Path(self.root).expanduser())
 
     @property
     def answers_path(self) -> Path:
         """The file of its answers."""
-        return self.cell.answers(self._root)
+        return self.cell.answers(Path(self.root).expanduser())
 
     @property
     def folder(self) -> Path:
         """The folder of its memory and its measures."""
-        return self.cell.folder(self._root) / "memory" / self.cell.label
+        return self.cell.folder(Path(self.root).expanduser()) / "memory" / self.cell.label
 
     def file(self, name: str) -> Path:
         """Return one of the files, or folders, in the folder of its memory and its measures."""

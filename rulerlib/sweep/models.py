@@ -221,15 +221,6 @@ def within(place: str) -> Iterator[None]:
         raise ParameterError(name, error.value, error.allowed) from error
 
 
-def several(parameter: str, values: Any) -> list[Any]:
-    """Return values as a list, which must have at least one, and each once."""
-    listed = isinstance(values, (list, tuple)) and len(values) > 0
-    require(listed, parameter, values, "a list with at least one entry")
-    for number, value in enumerate(values):
-        require(value not in values[:number], parameter, value, "given once")
-    return list(values)
-
-
 def positive(parameter: str, value: Any) -> None:
     """Check that a value is a number above 0."""
     require(is_number(value) and 0 < value < 1e9, parameter, value, "a number above 0")

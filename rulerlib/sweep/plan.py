@@ -19,10 +19,11 @@ from typing import Any, Self
 from rulerlib import languages, paths, tasks
 from rulerlib.errors import dictionary, require, whole_number
 from rulerlib.fields import check, check_length, home, settings_file
+from rulerlib.memory.work import values_of
 from rulerlib.prompts import Decoding, PromptFormat
 from rulerlib.runs import Run
 from rulerlib.sweep.memories import Memories
-from rulerlib.sweep.models import PlannedModel, built, several
+from rulerlib.sweep.models import PlannedModel, built
 
 TaskKnobs = tuple[str, dict[str, Any]]
 """A task and its knobs."""
@@ -37,7 +38,7 @@ class Plan:
     models
         By the names that the plan gives them.
     languages, lengths, seeds
-        Each of them with each other.
+        Each of them with each other: lists, or texts with commas between the values.
     tasks
         Names as `rulerlib.tasks.names` takes them, or a list of names and of knobs beside a name,
         such as ``{"task": "vt", "num_hops": 8}``. An empty list asks none, beside ``memory``.
@@ -81,20 +82,22 @@ class Plan:
     cells_per_job: int = 50
 
     def __post_init__(self) -> None:
-        set_ = object.__setattr__
-        set_(self, "languages", [_lasting(code) for code in several("languages", self.languages)])
-        for length in several("lengths", self.lengths):
+        lists = {name: values_of(name, getattr(self, name)) for name in ("lengths", "seeds")}
+        for length in lists["lengths"]:
             check_length("lengths", length)
-        set_(self, "lengths", sorted(self.lengths))
-        for seed in several("seeds", self.seeds):
+        for seed in lists["seeds"]:
             whole_number("seeds", seed, 0)
+        codes = values_of("languages", self.languages, languages.available())
+        lists |= {"languages": [_lasting(code) for code in codes]}
+        vars(self).update(lists, lengths=sorted(lists["lengths"]))
         check(num_samples=self.num_samples, output=self.output)
         whole_number("cells_per_job", self.cells_per_job, 1)
         if self.question_language is not None:
-            set_(self, "question_language", _lasting(self.question_language, "question_language"))
+            code = _lasting(self.question_language, "question_language")
+            vars(self).update(question_language=code)
         if self.texts is not None:
             path = paths.named("texts", self.texts, "the name of a file or folder")
-            set_(self, "texts", str(path.resolve()))
+            vars(self).update(texts=str(path.resolve()))
         require(self.models, "models", dict(self.models), "at least one model by name")
         _ = self.task_knobs
 

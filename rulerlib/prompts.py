@@ -148,9 +148,10 @@ class PromptFormat:
         MissingExtraError
             If `jinja2`, which renders chat templates, is not installed.
         """
-        if self.chat:
-            tokenizer.require_template()
-        if self.chat is False or not tokenizer.has_template:
+        has_template = tokenizer.chat_template is not None
+        allowed_values = f"false, because the tokenizer '{tokenizer.name}' has no chat template"
+        require(has_template or not self.chat, "chat", True, allowed_values)
+        if self.chat is False or not has_template:
             self._check_plain()
             return Frame(special=tokenizer.special, format=replace(self, chat=False))
         template = f"the chat template of '{tokenizer.name}'"

@@ -204,7 +204,8 @@ class Run(Parameters):
     def _usual_cell(self) -> Cell:
         """A cell with all that the cells of this run have in common."""
         engine = self.loaded_engine
-        chat = None if self.format.chat == engine.tokenizer.has_template else self.format.chat
+        templated = engine.tokenizer.chat_template is not None
+        chat = None if self.format.chat == templated else self.format.chat
         return Cell(
             self.name, self.tasks[0], self.language, self.length, engine=self.engine,
             options=models.recorded(engine, self.engine_options),

@@ -29,7 +29,7 @@ from typing import Any, ClassVar, Self, TypeVar
 
 from rulerlib import paths
 from rulerlib.errors import LARGEST, DataError, shortened
-from rulerlib.parts import Column, Part, Parts
+from rulerlib.parts import Parts
 
 # What a field may hold in a file, by its annotation: its types, those of its items, and in words.
 _KINDS: dict[str, tuple[set[type], set[type], str]] = {
@@ -56,9 +56,6 @@ _OTHERS = {
     "cluster": "str", "facts": "dict[str, Any]",
 }  # fmt: skip
 
-
-# Control characters, but for the newline, which alone is frequent: JSON writes them as numbers.
-_ESCAPED = bytes({*range(32)} - {ord("\n")})
 
 # How the line of a prediction ends: with the checksum of all that stands before.
 _CHECKSUM = b', "crc32": "%08x"}\n'
@@ -223,12 +220,6 @@ class Sample(Record):
         values = {**Record.to_dict(self), "parts": self.parts.to_data()}
         return {name: value for name, value in values.items() if value or name not in OPTIONAL}
 
-    def to_line(self) -> bytes:
-        """Return the bytes of `to_json` with the newline, in a third of the time."""
-        rest = json.dumps({**self.to_dict(), "input": ""}, ensure_ascii=False).encode()
-        # Nearly all of a long sample is its prompt, before which stands a number alone.
-        return rest.replace(b'"input": ""', b'"input": ' + _quoted(self.input), 1) + b"\n"
-
 
 @dataclass(slots=True)
 class Prediction(Record):
@@ -272,28 +263,13 @@ class Prediction(Record):
 
     @property
     def parts(self) -> Parts:
-        """The parts of the prompt; empty in records of other tools.
+        """All parts of the prompt, see `parts_of`."""
+        return self.parts_of()
 
-        Raises
-        ------
-        DataError
-            If they are damaged.
-        """
-        return Parts.from_data(self.others.get("parts") or [], len(self.input))
+    def parts_of(self, *roles: str) -> Parts:
+        """Return the parts of some roles, or all; the others are not looked at.
 
-    def parts_of(self, *roles: str) -> list[Part]:
-        """Return the parts of some roles, by rising start; the others are not looked at.
-
-        Raises
-        ------
-        DataError
-            If they are damaged.
-        """
-        columns = self.columns_of(*roles)
-        return Parts(columns).of_role(*roles) if columns else []
-
-    def columns_of(self, *roles: str) -> tuple[Column, ...]:
-        """Return the parts of some roles as columns of numbers; the others are not looked at.
+        There are none in records of other tools.
 
         Raises
         ------
@@ -301,11 +277,9 @@ class Prediction(Record):
             If they are damaged.
         """
         columns = self.others.get("parts") or []
-        if isinstance(columns, list) and {*map(type, columns)} <= {dict}:
+        if roles and isinstance(columns, list) and {*map(type, columns)} <= {dict}:
             columns = [column for column in columns if column.get("role") in roles]
-            if not columns:
-                return ()
-        return Parts.from_data(columns, len(self.input)).columns
+        return Parts.from_data(columns, len(self.input))
 
     @property
     def golds(self) -> list[list[str]]:
@@ -334,16 +308,6 @@ class Prediction(Record):
         if not isinstance(repeat, int) or isinstance(repeat, bool) or repeat < 0:
             raise DataError(f"'repeat' is {shortened(repeat)}, not a whole number from 0")
         return repeat
-
-
-def _quoted(text: str) -> bytes:
-    """Return the bytes of a text as JSON."""
-    plain = text.encode()
-    if len(plain.translate(None, _ESCAPED)) < len(plain):
-        return json.dumps(text, ensure_ascii=False).encode()
-    # The standard library looks at every character; a search does not.
-    plain = plain.replace(b"\\", rb"\\").replace(b'"', rb"\"").replace(b"\n", rb"\n")
-    return b'"%s"' % plain
 
 
 def question(record: Sample | Prediction) -> int:

@@ -156,7 +156,8 @@ def _decoded(run: Run) -> str:
         + (f", {decoding.samples} answers to each question" if decoding.samples > 1 else "")
     )
     seed = "" if run.given else f", questions of seed {run.seed}"
-    templated = run.loaded_engine.tokenizer.has_template and run.format.chat is not False
+    template = run.loaded_engine.tokenizer.chat_template
+    templated = template is not None and run.format.chat is not False
     return f"{how}{seed}, {'with' if templated else 'without'} a chat template."
 
 

@@ -1,14 +1,13 @@
 """A tokenizer, and exact counts of what it makes of a text.
 
-A tokenizer answers three questions: how many tokens a text has, how many it *adds* after another
-text, and in which token a character stands. The tasks need nothing else to fill a budget to the
-token.
+A tokenizer answers two questions: how many tokens a text has, and which characters each of them
+covers. The tasks need nothing else to fill a budget to the token.
 
 >>> words = Words()
 >>> words.count("Græsset er grønt.")
 4
->>> words.added(" Himlen er blå.", after="Græsset er grønt.")
-4
+>>> words.spans(["Et ord"])
+[[(0, 2), (2, 6)]]
 
 ``Words`` needs the standard library alone; ``load`` gives the tokenizer of a real model, read from
 its ``tokenizer.json`` without torch and transformers.
@@ -16,15 +15,13 @@ its ``tokenizer.json`` without torch and transformers.
 
 from __future__ import annotations
 
-import bisect
-import contextlib
 import datetime
 import functools
 import hashlib
 import json
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
@@ -61,34 +58,6 @@ class Tokenizer(ABC):
         """The number of tokens that it adds around a text that is fed to its model."""
         return 0
 
-    @property
-    def beginning(self) -> tuple[int, ...]:
-        """The ids of the tokens that it adds before a text that is fed to its model."""
-        return ()
-
-    @property
-    def vocabulary(self) -> int | None:
-        """How many different tokens there are; None where there is no end of them."""
-        return None
-
-    @property
-    def has_template(self) -> bool:
-        """Whether it has a chat template."""
-        return self.chat_template is not None
-
-    def require_template(self) -> str:
-        """Return the source of the chat template.
-
-        Raises
-        ------
-        ParameterError
-            If there is none.
-        """
-        if self.chat_template is None:
-            allowed_values = f"false, because the tokenizer '{self.name}' has no chat template"
-            raise ParameterError("chat", True, allowed_values)
-        return self.chat_template
-
     @abstractmethod
     def spans(self, texts: Sequence[str]) -> list[list[tuple[int, int]]]:
         """Return, for each text, for each token, the characters [start, end) that it covers."""
@@ -100,19 +69,6 @@ class Tokenizer(ABC):
     def count(self, text: str) -> int:
         """Return the number of tokens of a text."""
         return self.counts([text])[0]
-
-    def added(self, text: str, after: str) -> int:
-        """Return how many tokens ``text`` adds when it follows ``after``."""
-        together, before = self.counts([after + text, after])
-        return together - before
-
-    def token_at(self, text: str, character: int) -> int:
-        """Return the index of the token that holds a character of the text.
-
-        Where several tokens hold one character (bytes of a rare letter), the first.
-        """
-        ends = [end for _, end in self.spans([text])[0]]
-        return bisect.bisect_right(ends, character)
 
     @property
     def fingerprint(self) -> str:
@@ -131,13 +87,13 @@ class Tokenizer(ABC):
         Raises
         ------
         ParameterError
-            If there is no template, or it cannot render these messages.
+            If the template cannot render these messages.
         MissingExtraError
             If `jinja2` is not installed.
         """
-        template = self.require_template()
+        template, variables = self.chat_template or "", {**self.special_tokens, **variables}
         try:
-            return render_template(template, messages, **{**self.special_tokens, **variables})
+            return render_template(template, messages, **variables)
         except RulerError:
             raise
         except Exception as error:
@@ -203,20 +159,15 @@ class FastTokenizer(Tokenizer):
 
     def spans(self, texts: Sequence[str]) -> list[list[tuple[int, int]]]:
         """See `Tokenizer`."""
-        with self._reading():
-            encodings = self.backend.encode_batch(list(texts), add_special_tokens=False)
-        return [encoding.offsets for encoding in encodings]
+        return [encoding.offsets for encoding in self._encoded(self.backend.encode_batch, texts)]
 
     def counts(self, texts: Sequence[str]) -> list[int]:
         """See `Tokenizer`."""
         # The same tokens without their places, in little more than half the time.
-        with self._reading():
-            encodings = self.backend.encode_batch_fast(list(texts), add_special_tokens=False)
-        return [len(encoding) for encoding in encodings]
+        return [*map(len, self._encoded(self.backend.encode_batch_fast, texts))]
 
-    @contextlib.contextmanager
-    def _reading(self) -> Iterator[None]:
-        """Name the tokenizer where its library refuses a text, which it does in a bare Exception.
+    def _encoded(self, encode: Callable[..., list[Any]], texts: Sequence[str]) -> list[Any]:
+        """Return what the library makes of texts, which it refuses in a bare Exception.
 
         Raises
         ------
@@ -224,7 +175,7 @@ class FastTokenizer(Tokenizer):
             If it does: its files are damaged, for a sound tokenizer takes any text.
         """
         try:
-            yield
+            return encode(list(texts), add_special_tokens=False)
         except Exception as error:
             raise DataError(f"The tokenizer '{self.name}' cannot read a text ({error}).") from error
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bisect
 import re
 
 import pytest
@@ -10,6 +11,7 @@ from conftest import TOKENIZERS
 from rulerlib.dataset import Dataset
 from rulerlib.errors import ParameterError
 from rulerlib.samples import Sample
+from rulerlib.tokens import Tokenizer
 
 EACH = [*((kind, "da") for kind in TOKENIZERS), ("bytelevel", "en")]
 """Every tokenizer, and every language."""
@@ -29,6 +31,11 @@ def check_lengths(data: Dataset, sample: Sample) -> int:
     longest = max(sample.length, sample.length_w_model_temp)
     assert longest <= data.length
     return longest
+
+
+def token_at(tokenizer: Tokenizer, text: str, character: int) -> int:
+    """The index of the token that holds a character of the text; of several, the first."""
+    return bisect.bisect_right([end for _, end in tokenizer.spans([text])[0]], character)
 
 
 def planned(data: Dataset, count: int) -> list[list[float]]:

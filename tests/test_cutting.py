@@ -9,12 +9,10 @@ from hypothesis import strategies as st
 from rulerlib.errors import ParameterError
 from rulerlib.models import Request
 from rulerlib.models.cutting import (
-    begins_thinking,
     cut_text,
     find_stop,
     kept_tokens,
 )
-from rulerlib.models.local import Stopping
 
 TAGS = ("<t>", "</t>")
 
@@ -40,36 +38,6 @@ def test_thinking_is_left_out(text, thinks, place):
     # Other tags, or none: all of it is the answer.
     at = text.find(".")
     assert find_stop(text, asked("."), False) == (None if at < 0 else (at, at + 1))
-
-
-def letters(ids, tags=()):
-    return "".join(map(chr, ids))
-
-
-TEXTS = st.text(alphabet="abæ<t>/", max_size=40)
-# None of them is the beginning of a tag: what that is shows only with what comes later.
-STOPS = st.text(alphabet="abæ", min_size=1, max_size=9)
-
-
-@given(
-    text=TEXTS,
-    stop=st.lists(STOPS, max_size=3),
-    prompt=st.sampled_from(["Hvad?", "Hvad? <t>"]),
-)
-def test_a_batch_sees_it_as_soon_as_it_is_complete(text, stop, prompt):
-    torch = pytest.importorskip("torch")
-    requests = [asked(prompt=prompt), asked(*stop, tags=TAGS, prompt=prompt)]
-    stopping = Stopping(requests, 3, letters)
-    ids = torch.tensor([[1, 2, 3, *map(ord, text)]] * 2, dtype=torch.long)
-    seen = False
-    for count in range(1, len(text) + 1):
-        step = stopping(ids[:, : 3 + count], None)
-        assert step.dtype == torch.bool
-        assert step.tolist()[0] is False
-        seen = seen or step.tolist()[1]
-        assert seen == (
-            find_stop(text[:count], requests[1], begins_thinking(requests[1])) is not None
-        )
 
 
 # --- A prompt that is too long ----------------------------------------------------------------

@@ -103,7 +103,6 @@ def test_what_an_engine_has_beside_its_method_is_used(module):
         "            yield position, Generation(self.name + request.prompt, 1, False)\n"
     )
     model = models.load("m", f"{name}:Engine")
-    assert isinstance(model, models.Model)
     assert (model.limit, model.batch_size(9), models.defaults(model)) == (99, 2, {"top_k": 1})
     assert model.settings["revision"] == 3
     assert model.decoding(None) == "as it likes"
@@ -146,7 +145,7 @@ def test_an_engine_is_checked_with_its_run_and_its_options(tmp_path):
     with pytest.raises(ParameterError, match=r"tokenizer is None.*'last' is none"):
         models.load("last", ENGINE)
     with pytest.raises(ParameterError, match=r"surprise is 'reader'.*'none'"):
-        models.load("last", ENGINE, tokenizer="words").log_likelihoods(["x"])
+        models.check_likelihoods(models.load("last", ENGINE, tokenizer="words"))
 
 
 def test_an_answer_that_is_none_is_one_sentence(module):

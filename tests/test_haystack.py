@@ -29,12 +29,6 @@ def test_any_40_in_a_row_take_each_depth_once(first):
     assert sorted(haystack.depth_of(first + i) for i in range(40)) == list(DEPTHS)
 
 
-@given(st.integers(0, 10**6))
-def test_any_ten_that_begin_at_a_round_number_are_even(tens):
-    first = [haystack.depth_of(10 * tens + i) for i in range(10)]
-    assert sorted(DEPTHS.index(depth) // 4 for depth in first) == list(range(10))
-
-
 def test_the_depth_of_a_sample_stays_what_it_was():
     """Any other order would be as even, and would change all data that was made."""
     assert [haystack.depth_of(index) for index in range(41)] == [
@@ -96,15 +90,6 @@ def test_a_pool_gives_no_unit_twice(units, room, seed):
     assert room - sum(filling.costs) < pool.longest
 
 
-def test_a_haystack_begins_anywhere():
-    units = [f"Nummer {number}." for number in range(5)]
-    hay = Haystack(units, "\n", Words())
-    drawn = [hay.draw(9, random.Random(seed)) for seed in range(60)]
-    assert {filling.units[0] for filling in drawn} == {*units}
-    assert all(filling in [hay.take(9, start) for start in range(5)] for filling in drawn)
-    assert drawn[0].seam == "\n"
-
-
 class Pairs(Tokenizer):
     """Two characters are a token, so that tokens cross every seam of an odd unit."""
 
@@ -160,23 +145,6 @@ def test_a_filling_of_another_size_is_made_anew():
 def test_of_two_seams_as_near_the_first_is_taken(depth, before):
     context = Filling(["a", "b"], [2, 2], "").insert(["NEEDLE"], [depth], [1])
     assert context.text.split("NEEDLE")[0] == before
-
-
-def test_a_reached_depth_has_two_decimals():
-    context = Filling(["a", "b", "c"], [1, 2, 4], " ").insert(["N", "M"], [10, 40], [1, 1])
-    assert context.depths() == [12.5, 50.0]
-    assert Filling(["a", "b"], [1, 2], "").insert(["N"], [30], [1]).depths() == [33.33]
-
-
-def test_each_needle_has_a_depth_and_a_cost():
-    filling = Filling(["a", "b"], [2, 2], " ")
-    for needles, depths, costs in (
-        (["N"], [0, 50], [1, 1]),
-        (["N"], [0], []),
-        (["N", "M"], [0], [1]),
-    ):
-        with pytest.raises(ValueError, match="zip"):
-            filling.insert(needles, depths, costs)
 
 
 @settings(max_examples=200)

@@ -281,17 +281,6 @@ def test_damaged_parts_are_one_sentence(data, sentence):
         Parts.from_data(data, 9)
 
 
-def test_a_part_may_end_with_the_prompt_and_fields_may_hold_all_that_is_allowed():
-    values = {
-        "role": "needle", "start": [0, 1, 9], "end": [9, 1, 9], "key": ["a", None, "b"],
-        "value": [None, "1", None], "depth": [0, 0.5, None], "token_position": [3, None, 4],
-    }  # fmt: skip
-    (whole,) = Parts.from_data([values], 9).to_data()
-    assert whole == values
-    with pytest.raises(DataError, match="does not lie within 8 characters"):
-        Parts.from_data([values], 8)
-
-
 def test_parts_are_worked_out_when_somebody_looks_and_once():
     asked = []
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import pytest
 from helpers_sharing import check_sharing, contexts
-from helpers_tasks import check_lengths, planned, smallest_of
+from helpers_tasks import check_lengths, planned, smallest_of, token_at
 
 from conftest import TOKENIZERS, shared
 from rulerlib.dataset import Dataset
@@ -162,11 +162,11 @@ def test_lengths_and_places_are_exact(task, tokenizer, knobs):
         # The document that was left out may be longer than those that stand here.
         most = 1.5 * max(tokenizer.count(document.text) for document in documents) + 20
         assert data.length - most < longest
-        starts = [tokenizer.token_at(text, document.start) for document in documents]
+        starts = [token_at(tokenizer, text, document.start) for document in documents]
         assert set(sample.token_positions) <= set(starts)
         answering = documents[starts.index(sample.token_positions[0])]
         at = text.index(sample.outputs[0], answering.start)
-        assert sample.token_position_answer == tokenizer.token_at(text, at)
+        assert sample.token_position_answer == token_at(tokenizer, text, at)
 
 
 class Merging(Words):
@@ -197,7 +197,7 @@ def test_documents_may_end_in_anything(tmp_path):
             counted = merging.count(text + sample.answer_prefix) + data.tokens_to_generate
             assert length - 30 < sample.length == counted <= length
             documents = read(text, "en").documents
-            starts = [merging.token_at(text, document.start) for document in documents]
+            starts = [token_at(merging, text, document.start) for document in documents]
             assert sample.token_positions[0] in starts
             target = documents[starts.index(sample.token_positions[0])]
             assert target.holds(sample.outputs[0])

@@ -6,8 +6,6 @@ import datetime
 
 import pytest
 from helpers_templates import FAMILIES, SPECIAL
-from hypothesis import given
-from hypothesis import strategies as st
 
 from conftest import python
 from rulerlib import tokens
@@ -84,36 +82,6 @@ def test_a_family_s_template_renders_as_transformers_renders_it(family, rendered
                 assert messages == talk(turns)
     # Each family does something of its own with turns; were all refused, nothing would be shown.
     assert sum(isinstance(text, str) for text in texts) >= 3
-
-
-@given(
-    family=st.sampled_from(sorted(FAMILIES)),
-    contents=st.lists(
-        st.text(max_size=30)
-        | st.lists(
-            st.sampled_from(
-                ["{{ bos_token }}", "{% raw %}", "</think>", "<think>", "\n", " ", "'", '"', "\\",
-                 "/no_think", "<s>", "<|im_end|>", "&", "<", "æ", "\u2028", "\ue000", "}}", "#}"]
-            ),
-            max_size=8,
-        ).map("".join),
-        min_size=3, max_size=3,
-    ),
-    roles=st.sampled_from(["u", "su", "ua", "sua", "uau", "uu", "us"]),
-    ask=st.booleans(),
-    options=st.sampled_from(OPTIONS),
-)  # fmt: skip
-def test_whatever_messages_say(rendered_by_transformers, family, contents, roles, ask, options):
-    names = {"s": "system", "u": "user", "a": "assistant"}
-    messages = talk((names[role], text) for role, text in zip(roles, contents, strict=False))
-    expected = outcome(
-        rendered_by_transformers, FAMILIES[family], messages, add_generation_prompt=ask, **options
-    )
-    text = outcome(
-        tokens.render_template, FAMILIES[family], messages,
-        **{**SPECIAL, "add_generation_prompt": ask, **options},
-    )  # fmt: skip
-    assert text == expected
 
 
 def test_a_template_cannot_leave_its_sandbox():

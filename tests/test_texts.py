@@ -86,12 +86,6 @@ def test_bad_text_files_are_named(content, sentence, tmp_path):
         assert str(caught.value) == sentence.format(path=path)
 
 
-@pytest.mark.parametrize("text", ["a\ud800b", "\udfff"])
-def test_half_a_character_is_no_text(text):
-    with pytest.raises(DataError, match=r"^text 1: control character U\+D"):
-        read_texts([text])
-
-
 def test_a_pipe_is_not_waited_for(tmp_path):
     os.mkfifo(tmp_path / "own.txt")
     with pytest.raises(

@@ -60,16 +60,6 @@ def test_tokens_are_those_of_transformers(real, danish_book):
     assert {len(ids) - len(bare) for ids, bare in zip(fed, expected, strict=True)} == {real.special}
 
 
-def test_token_at_finds_the_token_of_a_character(tokenizer):
-    text = "Æblet på bordet er rødt.\nHvad er 4711?"
-    spans = plain(tokenizer, text)
-    for character in range(len(text)):
-        index = tokenizer.token_at(text, character)
-        start, end = spans[index]
-        assert start <= character < end or text[character].isspace()
-        assert all(end <= character for _, end in spans[:index])
-
-
 def test_truncation_and_padding_of_a_tokenizer_file_do_not_change_counts(bytelevel):
     backend = copy.deepcopy(bytelevel.backend)
     backend.enable_truncation(8)
@@ -93,15 +83,6 @@ def test_fingerprints_decide_on_the_splitting_and_on_the_chat_template(bytelevel
 
 
 # --- From tokens back to text ---------------------------------------------------------------
-
-
-def test_special_tokens_and_their_ids(bytelevel):
-    backend = reference(bytelevel)
-    assert bytelevel.eos_id == backend.eos_token_id
-    assert bytelevel.pad_id is None
-    assert bytelevel.all_special_tokens == {
-        "<unk>", "<s>", "</s>", "<|user|>", "<|assistant|>", "<|end|>"
-    }  # fmt: skip
 
 
 # --- Budgets --------------------------------------------------------------------------------
@@ -275,12 +256,6 @@ def test_the_smallest_length_that_is_told_works(kind, task, knobs):
 # --- Loading --------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", ["lile", "./no/such/folder", "", 7, None])
-def test_unknown_models_are_refused(name):
-    with pytest.raises(ParameterError, match=f"^model is {name!r}, but must be 'lille', 'smollm2'"):
-        tokens.load(name)
-
-
 def test_a_damaged_tokenizer_file_is_one_sentence(tmp_path):
     """It ends in what the package of the tokenizers says of the file."""
     tokenizers = pytest.importorskip("tokenizers")
@@ -413,33 +388,13 @@ def test_a_folder_is_read_as_transformers_reads_it(kind, folder, tmp_path, capfd
         each.content for each in expected.added_tokens_decoder.values() if each.special
     }
     assert (tokenizer.eos_id, tokenizer.pad_id) == (expected.eos_token_id, expected.pad_token_id)
-    assert tokenizer.has_template == (expected.chat_template is not None)
-    if tokenizer.has_template:
+    assert (tokenizer.chat_template is None) == (expected.chat_template is None)
+    if tokenizer.chat_template is not None:
         turns = [{"role": "user", "content": "Hvad?"}, {"role": "assistant", "content": "Det."}]
         for ask in (True, False):
             assert tokenizer.render(
                 turns, add_generation_prompt=ask
             ) == expected.apply_chat_template(turns, tokenize=False, add_generation_prompt=ask)
-
-
-def test_without_a_tokenizer_file_transformers_reads_it(bytelevel, tmp_path):
-    transformers = pytest.importorskip("transformers")
-    model = json.loads(bytelevel.backend.to_str())["model"]
-    merges = "\n".join(" ".join(merge) for merge in model["merges"])
-    for name, text in {
-        "vocab.json": json.dumps(model["vocab"]),
-        "merges.txt": f"#version: 0.2\n{merges}\n",
-        "config.json": '{"model_type": "gpt2"}',
-        "tokenizer_config.json": json.dumps({"tokenizer_class": "GPT2Tokenizer", **NAMED}),
-        "chat_template.jinja": CHAT_TEMPLATE,
-    }.items():
-        (tmp_path / name).write_text(text, encoding="utf-8")
-    expected = transformers.AutoTokenizer.from_pretrained(tmp_path)
-    tokenizer = tokens.load(str(tmp_path))
-    text = "Rødgrød med fløde.\n"
-    assert tokenizer.encode(text, special=True) == expected(text).input_ids
-    assert tokenizer.special_tokens == expected.special_tokens_map
-    assert PromptFormat().frame(tokenizer).before == "<s><|user|>\n"
 
 
 def test_code_of_a_tokenizer_runs_only_if_you_say_so(bytelevel, tmp_path, monkeypatch):
@@ -549,7 +504,7 @@ def test_pieces_of_words_are_read_and_written_as_transformers_does(tmp_path):
         for folder in (tmp_path, saved):
             tokenizer = tokens.load(str(folder))
             assert tokenizer.name == str(folder)
-            assert not tokenizer.has_template
+            assert tokenizer.chat_template is None
             ids = expected("It ' s fine , do n ' t .").input_ids
             assert tokenizer.encode("It ' s fine , do n ' t .", special=True) == ids
             assert tokenizer.decode(ids) == expected.decode(ids, skip_special_tokens=True)

@@ -9,7 +9,6 @@ from __future__ import annotations
 import csv
 import random
 import re
-from collections import Counter
 from pathlib import Path
 
 import numpy as np
@@ -17,8 +16,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rulerlib import checkpoints, languages, tasks
-from rulerlib.dataset import Dataset
+from rulerlib import checkpoints, languages
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("tokenizers")
@@ -31,29 +29,15 @@ from safetensors.torch import load_file  # noqa: E402
 from tokenizers import Tokenizer  # noqa: E402
 
 from training import control, curve, evaluate, prose, tokenizer  # noqa: E402
-from training.data import KINDS, Source, batches  # noqa: E402
+from training.data import KINDS, Source  # noqa: E402
 from training.evaluate import sha256  # noqa: E402
 from training.export import export  # noqa: E402
 from training.model import attend_by_blocks  # noqa: E402
 from training.recipe import read_recipe  # noqa: E402
-from training.train import any_of, train  # noqa: E402
+from training.train import train  # noqa: E402
 
 TRAINING = Path(prose.__file__).parent
 SHIPPED = Path(languages.__file__).parent.parent / "models" / "lille"
-
-
-def test_no_module_of_the_training_imports_another_in_a_circle():
-    graph = {
-        path.stem: re.findall(
-            r"^\s*from training(?:\.(\w+))? import (\w+)", path.read_text("utf-8"), re.MULTILINE
-        )
-        for path in TRAINING.glob("*.py")
-    }
-    below = {name: {one or other for one, other in pairs} for name, pairs in graph.items()}
-    while ready := [name for name, needed in below.items() if not needed & below.keys()]:
-        for name in ready:
-            del below[name]
-    assert not below
 
 
 @pytest.fixture(scope="module")
@@ -95,41 +79,12 @@ def test_tokenizer_returns_every_text(built, text):
     assert built.decode(ids, skip_special_tokens=False) == text
 
 
-@pytest.mark.parametrize(
-    ("task", "language"),
-    [(task, ("da", "en")[number % 2]) for number, task in enumerate(sorted(tasks.TASKS))],
-)
-def test_tokenizer_returns_every_sample(built, task, language):
-    length = 1536 if task in tasks.RULER else 6000
-    # Counted in words, which is soon done: the samples of a family differ in their amounts alone.
-    [sample] = Dataset(task, length, language, "words", num_samples=1)
-    for text in (sample.input, sample.answer_prefix, ", ".join(sample.outputs)):
-        ids = built.encode(text, add_special_tokens=False).ids
-        assert built.decode(ids, skip_special_tokens=False) == text
-
-
 def test_tokenizer_has_4096_tokens_and_is_the_same_every_time(built):
     assert built.get_vocab_size() == 4096
     shipped = Tokenizer.from_file(str(SHIPPED / "tokenizer.json"))
     for other in (tokenizer.build(), shipped):
         same = other.to_str() == built.to_str()
         assert same
-
-
-def test_chat_template_takes_the_answer_prefix_as_the_beginning_of_a_turn(built, tmp_path):
-    from transformers import AutoTokenizer
-
-    tokenizer.save_pretrained(built, tmp_path, 512)
-    loaded = AutoTokenizer.from_pretrained(tmp_path)
-    asked = [{"role": "user", "content": "Hvad?"}]
-    prompt = loaded.apply_chat_template(asked, tokenize=False, add_generation_prompt=True)
-    assert prompt == "<s><|user|>Hvad?<|assistant|>"
-    turns = [*asked, {"role": "assistant", "content": "Det er"}]
-    opened = loaded.apply_chat_template(turns, tokenize=False, continue_final_message=True)
-    assert opened == prompt + "Det er"
-    closed = loaded.apply_chat_template(turns, tokenize=False)
-    assert closed == prompt + "Det er</s>"
-    assert loaded("x").input_ids[0] == tokenizer.BOS
 
 
 # -- data ------------------------------------------------------------------------------
@@ -213,59 +168,6 @@ def test_a_chain_that_is_learned_can_be_followed_in_the_text(source, built, seed
         assert [names.get(name) for name in said] == [None, *said[:-1]]
         # The whole chain: nothing goes on from its end.
         assert said[-1] not in names.values()
-
-
-@settings(deadline=None, max_examples=60)
-@given(st.integers(0, 2**32), st.sampled_from((256, 512, 1024, 2048)))
-def test_words_that_are_learned_are_the_most_common(source, built, seed, length):
-    for before, answer in _asked(source, built, seed, length, "cwe"):
-        said = [item.split(". ")[1] for item in re.split(r" (?=\d+\. )", answer)]
-        listed = before[: before.rindex("\n")].rpartition("\n")[2]
-        assert len(re.findall(r"\d+\.", listed)) == int(re.findall(r"(\d+)\. \w+$", listed)[0])
-        counts = Counter(re.findall(r"\d+\. (\w+)", listed))
-        rest = [count for word, count in counts.items() if word not in said]
-        assert min(counts[word] for word in said) > max(rest, default=0)
-
-
-@settings(deadline=None, max_examples=40)
-@given(
-    st.integers(0, 2**32),
-    st.sampled_from((256, 512, 1024, 2048)),
-    st.sampled_from(("episodic", "multi", "semantic")),
-)
-def test_what_an_episode_is_asked_was_told(source, built, seed, length, task):
-    for before, answer in _asked(source, built, seed, length, task):
-        # Each conversation and each text begins anew.
-        told = before[before.rindex("<s>") :]
-        told, _, question = re.split(r"(Question|Spørgsmål): ", told, maxsplit=1)
-        assert question.endswith(("Answer:", "Svar:"))
-        assert (
-            answer.casefold() in (question if answer in ("unknown", "ukendt") else told).casefold()
-        )
-
-
-def test_loss_counts_the_probability_of_all_that_is_right():
-    logits = torch.randn(5, 11, generator=torch.Generator().manual_seed(0))
-    targets = torch.tensor([[3, -1, -1], [0, 4, -1], [1, 2, 3], [10, -1, -1], [5, 6, -1]])
-    probabilities = logits.softmax(-1)
-    for loss, row, right in zip(any_of(logits, targets), probabilities, targets, strict=True):
-        assert loss.item() == pytest.approx(-row[right[right >= 0]].sum().log().item(), rel=1e-5)
-
-
-def test_several_processes_make_the_same_batches(recipe, built):
-    source = Source(recipe, built)
-    made = batches(recipe, built, 1, workers=2)
-    for step in range(1, 6):
-        number, batch = next(made)
-        assert number == step
-        assert np.array_equal(batch.tokens, source.batch(step).tokens)
-    made.close()
-
-
-def test_a_process_that_cannot_make_its_batches_stops_the_training(recipe, built):
-    broken = {**recipe, "data": {**recipe["data"], "languages": {"xx": 1.0}}}
-    with pytest.raises(RuntimeError, match="batch 0 has died"):
-        next(batches(broken, built, 0))
 
 
 def test_a_run_may_start_from_the_weights_of_an_exported_model(tmp_path):

@@ -331,30 +331,6 @@ def drawn(seed=1, temperature=1.5, **more):
     return {"decoding": Decoding(temperature=temperature, seed=seed, **more)}
 
 
-def test_a_seed_says_what_is_drawn(engine):
-    once = say(engine, PROMPTS, NEW, **drawn())
-    assert once == say(engine, PROMPTS, NEW, **drawn())
-    greedily, other = say(engine, PROMPTS, NEW), say(engine, PROMPTS, NEW, **drawn(seed=2))
-    for one, two, three in zip(once, greedily, other, strict=True):
-        assert len({one.text, two.text, three.text}) == 3
-    unseeded = [say(engine, PROMPTS[:1], NEW, **drawn(seed=None))[0].text for _ in range(4)]
-    assert len(set(unseeded)) == 4
-
-
-def test_what_is_drawn_does_not_depend_on_the_neighbours(engine):
-    """Not on their number, their order, their room or their own decoding."""
-    together = say(engine, PROMPTS, NEW, **drawn())
-    assert [say(engine, [prompt], NEW, **drawn())[0] for prompt in PROMPTS] == together
-    assert say(engine, PROMPTS[::-1], NEW, **drawn())[::-1] == together
-    kinds = [drawn(), {}, drawn(top_p=0.8), drawn(seed=5), {}]
-    mixed = [
-        models.Request(prompt, True, NEW, **kind)
-        for prompt, kind in zip(PROMPTS, kinds, strict=True)
-    ]
-    for request, answer in zip(mixed, models.in_order(engine, mixed), strict=True):
-        assert answer == say(engine, [request.prompt], NEW, decoding=request.decoding)[0]
-
-
 @pytest.mark.parametrize("kind", [{"temperature": 1.5, "top_p": 1e-9}, {"temperature": 1e-6}])
 def test_nothing_but_the_most_likely_is_greedy(engine, kind):
     assert say(engine, PROMPTS, NEW, **drawn(**kind)) == say(engine, PROMPTS, NEW)

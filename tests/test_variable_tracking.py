@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import pytest
 from helpers_sharing import check_sharing, contexts
+from helpers_tasks import token_at
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -200,7 +201,7 @@ def test_each_chain_of_a_context_is_asked_for(kind, knobs, language):
                 [*sample.outputs, *others], sample.token_positions, strict=True
             ):
                 at = sample.input.index(f"VAR {name} =")
-                assert position == tokenizer.token_at(sample.input, at)
+                assert position == token_at(tokenizer, sample.input, at)
 
 
 def test_more_questions_than_chains_are_refused(words):

@@ -17,7 +17,7 @@ import inspect
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from operator import itemgetter
-from typing import Any, NamedTuple, Protocol, TypeVar, runtime_checkable
+from typing import Any, NamedTuple, Protocol, TypeVar, cast
 
 from rulerlib import checkpoints, doors
 from rulerlib.errors import HALF, ParameterError, nearest, one_of, require
@@ -27,6 +27,9 @@ from rulerlib.tokens import Tokenizer, Words
 
 # Each is a module of this package.
 ENGINES = ("transformers", "vllm", "openai")
+
+WANTED = "a class with a method generate(self, requests)"
+"""What an engine from outside has to be, as the end of a sentence."""
 
 # Options that are recorded with the answers, or decide the samples, besides an engine's settings.
 _RECORDED = ("batch_size", "tokenizer")
@@ -138,7 +141,6 @@ class Likelihood(NamedTuple):
     tokens: int
 
 
-@runtime_checkable
 class Model(Protocol):
     """What `rulerlib.predict` and `rulerlib.memory.teaching` need of an engine."""
 
@@ -317,7 +319,7 @@ def load(name: str, engine: str = "transformers", /, **options: Any) -> Model:
     if doors.is_outside(engine):
         from rulerlib.models.outside import Outside
 
-        return Outside(name, engine, options)
+        return cast(Model, Outside(name, engine, options))
     model: Model = kind(name, **options)
     return model
 
@@ -331,9 +333,7 @@ def engine_class(engine: str) -> Any:
         If there is no such engine, or one from outside lacks something.
     """
     if doors.is_outside(engine):
-        from rulerlib.models.outside import outside_class
-
-        return outside_class(engine)
+        return doors.outside_class("engine", engine, WANTED, {"generate": ([],)})
     return importlib.import_module(f"{__name__}.{one_of('engine', engine, ENGINES)}").Engine
 
 

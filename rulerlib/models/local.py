@@ -10,7 +10,6 @@ from __future__ import annotations
 import hashlib
 import random
 import time
-from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from typing import Any, NamedTuple, cast
@@ -43,7 +42,7 @@ class ReadPrompt(NamedTuple):
     kept: int
 
 
-class Local(ABC):
+class Local:
     """A model whose weights are read from a folder or from the hub.
 
     Parameters
@@ -62,6 +61,7 @@ class Local(ABC):
     """
 
     engine: str
+    _wanted_device = "auto"
 
     def __init__(self, name: str, dtype: str, trust_remote_code: bool) -> None:
         self.name = name
@@ -69,10 +69,12 @@ class Local(ABC):
         self._wanted_dtype = one_of("dtype", dtype, DTYPES)
         self._trust = flag("trust_remote_code", trust_remote_code)
 
-    @property
-    @abstractmethod
+    @cached_property
     def device(self) -> str:
         """``"cpu"``, ``"cuda"`` or ``"mps"``."""
+        if self._wanted_device != "auto":
+            return self._wanted_device
+        return next((name for name in ("cuda", "mps") if available(name)), "cpu")
 
     @cached_property
     def tokenizer(self) -> tokens.FastTokenizer:
@@ -142,6 +144,12 @@ def torch() -> Any:
         If it is not installed.
     """
     return packages.load("torch", "hf", "Running a model")
+
+
+def available(device: str) -> bool:
+    """Return whether this machine has a device, ``"cuda"`` or ``"mps"``."""
+    backend = torch().cuda if device == "cuda" else torch().backends.mps
+    return bool(backend.is_available())
 
 
 def fast_bfloat16(device: str) -> bool:

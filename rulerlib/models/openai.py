@@ -15,20 +15,16 @@ from __future__ import annotations
 import contextlib
 import os
 import queue
-import re
 import warnings
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future
-from dataclasses import dataclass
-from functools import cached_property, partial
-from itertools import starmap
+from functools import cached_property
 from typing import Any
 
 from rulerlib import checkpoints, tokens
 from rulerlib.errors import (
     ParameterError,
     RulerError,
-    ServerError,
     flag,
     nearest,
     one_of,
@@ -40,7 +36,6 @@ from rulerlib.models import Generation, Request, readable, tokenizer_name
 from rulerlib.models.cutting import begins_thinking, cut_text, find_stop, kept_tokens
 from rulerlib.models.openai_transport import (
     PassingFault,
-    Refusal,
     Session,
     Transport,
     checked_body,
@@ -52,12 +47,8 @@ from rulerlib.prompts import Decoding
 
 ENDPOINTS = {"completions": "completions", "chat": "chat/completions"}
 
-
-_TOO_LONG = re.compile(
-    r"context[ _]length|context window|max(imum)?[ _](model|context|input)[ _]len"
-    r"|(prompt|input) is too long|too many (input )?tokens|exceeds? .*\btokens\b",
-    re.IGNORECASE,
-)
+Read = Callable[[dict[str, Any]], Generation]
+"""A function that reads a server's answer."""
 
 
 class Engine:
@@ -226,7 +217,7 @@ class Engine:
         """Return None: the server decides what it reads together."""
 
     def generate(self, requests: Iterable[Request]) -> Iterator[tuple[int, Generation]]:
-        waiting = starmap(self._ready, enumerate(requests))
+        waiting = enumerate(map(self._ready, requests))
         flying: dict[Future[Generation], int] = {}
         landed: queue.SimpleQueue[Future[Generation]] = queue.SimpleQueue()
         failure: BaseException | None = None
@@ -236,8 +227,9 @@ class Engine:
                     ahead = next(waiting, None)
                     if ahead is None:
                         break
-                    future = session.start(self._ask(session, ahead))
-                    flying[future] = ahead.position
+                    position, (body, read) = ahead
+                    future = session.start(session.ask(ENDPOINTS[self._endpoint], body, read))
+                    flying[future] = position
                     future.add_done_callback(landed.put)
                 if not flying:
                     break
@@ -252,40 +244,8 @@ class Engine:
         if failure is not None:
             raise failure
 
-    async def _ask(self, session: Session, ready: _Ready) -> Generation:
-        """Return what the server generates for a request, sent until that is there."""
-        read = partial(self._generation, ready=ready)
-        try:
-            return await session.ask(ENDPOINTS[self._endpoint], ready.body, read)
-        except Refusal as refusal:
-            raise self._refused(refusal, ready) from None
-
-    def _with_own(self, body: dict[str, Any]) -> dict[str, Any]:
-        """Return what is sent with the user's own fields before it, and nothing that is None."""
-        return {name: value for name, value in {**body, **self._body}.items() if value is not None}
-
-    def _refused(self, refusal: Refusal, ready: _Ready) -> ParameterError | ServerError:
-        """Return the error that says what to change."""
-        status, message, quoted = refusal.status, refusal.message, refusal.quoted
-        names_model = self.name in message or "model" in message.lower()
-        if status == 404 and (refusal.code == "model_not_found" or names_model):
-            allowed_values = f"a model that the server has (it says: {quoted})"
-            return ParameterError("model", self.name, allowed_values)
-        if status in (404, 405):
-            other = next(name for name in ENDPOINTS if name != self._endpoint)
-            allowed_values = (
-                f"'{other}', or the base URL ends otherwise, mostly with /v1, because the server"
-                f" has no such address (it says: {quoted})"
-            )
-            return ParameterError("endpoint", self._endpoint, allowed_values)
-        if refusal.code == "context_length_exceeded" or _TOO_LONG.search(message):
-            allowed_values = f"what '{self.name}' can take (the server says: {quoted})"
-            length = ready.prompt_tokens + ready.request.max_new_tokens
-            return ParameterError("length", length, allowed_values)
-        return ServerError(f"The server refuses the request with status {status}: {quoted}.")
-
-    def _ready(self, position: int, request: Request) -> _Ready:
-        """Return a request as it goes over the line."""
+    def _ready(self, request: Request) -> tuple[dict[str, Any], Read]:
+        """Return what is sent for a request, and the function that reads the answer."""
         count = self.tokenizer.count(request.prompt)
         count += self.tokenizer.special if request.special else 0
         kept = kept_tokens(request, count, self.limit, self.name)
@@ -317,9 +277,13 @@ class Engine:
             body["skip_special_tokens"] = False
         if request.stop and not request.tags:
             body["stop"] = list(request.stop)
-        return _Ready(position, request, self._with_own(body), count, kept)
+        # The user's own fields go before, and those that are None are left to the server.
+        body = {name: value for name, value in {**body, **self._body}.items() if value is not None}
+        return body, lambda answer: self._generation(answer, request, count, kept)
 
-    def _generation(self, answer: dict[str, Any], ready: _Ready) -> Generation:
+    def _generation(
+        self, answer: dict[str, Any], request: Request, count: int, kept: int
+    ) -> Generation:
         first, thought = first_choice(answer), ""
         if self._endpoint == "completions":
             text = first.get("text")
@@ -332,64 +296,37 @@ class Engine:
             raise PassingFault("an answer whose text is none")
         reason = first.get("finish_reason")
         usage = inner(answer, "usage")
-        read = counted(usage.get("prompt_tokens")) or ready.prompt_tokens
+        read = counted(usage.get("prompt_tokens")) or count
         details = inner(usage, "prompt_tokens_details")
         cached = counted(details.get("cached_tokens"))
         written = counted(usage.get("completion_tokens"))
-        self._compare(read, ready)
-        thinks = begins_thinking(ready.request) and not thought
-        stop = find_stop(text, ready.request, thinks)
+        self._compare(read, count, kept)
+        thinks = begins_thinking(request) and not thought
+        stop = find_stop(text, request, thinks)
         if stop is not None or written is None:
             whole = thought + text[: stop[1] if stop else None]
             written = self.tokenizer.count(readable(whole))
-        text = self._without_special(text[: stop[0]] if stop else text, ready.request.tags)
+        text = text[: stop[0]] if stop else text
+        special, tags = self.tokenizer.all_special_tokens, {*request.tags}
+        # Those that came along because the tags of thinking had to.
+        for token in special - tags if special & tags else ():
+            text = text.replace(token, "")
         finished = stop is not None or reason not in ("length", "max_tokens")
         computed = 0 if cached is None else max(0, read - cached)
-        return Generation(text, written, finished, ready.kept, read, computed, thought)
+        return Generation(text, written, finished, kept, read, computed, thought)
 
-    def _without_special(self, text: str, tags: tuple[str, ...]) -> str:
-        """Take out the special tokens that came along because the tags of thinking had to."""
-        special = self.tokenizer.all_special_tokens
-        if special & {*tags}:
-            for token in special - {*tags}:
-                text = text.replace(token, "")
-        return text
-
-    def _compare(self, read: int, ready: _Ready) -> None:
+    def _compare(self, read: int, count: int, kept: int) -> None:
         """Say once if the server does not count as the budget was counted."""
         if self._compared or self._endpoint != "completions":
             return
         self._compared = True
-        if ready.kept < 0 and read != ready.prompt_tokens:
+        if kept < 0 and read != count:
             warnings.warn(
                 f"The server counts {read:,} tokens in a prompt where the tokenizer"
-                f" '{self.tokenizer.name}' counts {ready.prompt_tokens:,}: lengths hold for the"
+                f" '{self.tokenizer.name}' counts {count:,}: lengths hold for the"
                 " latter. The option 'tokenizer' names the model's own.",
                 stacklevel=2,
             )
-
-
-@dataclass(frozen=True)
-class _Ready:
-    """A request as it goes over the line.
-
-    Attributes
-    ----------
-    position, request
-        What was asked, and its place among all requests.
-    body
-        What is sent.
-    prompt_tokens
-        The number of tokens of the prompt, as this side counts them.
-    kept
-        How many tokens were kept of the prompt (-1: all).
-    """
-
-    position: int
-    request: Request
-    body: dict[str, Any]
-    prompt_tokens: int
-    kept: int
 
 
 def _fields(decoding: Decoding, repeat: int) -> dict[str, Any]:

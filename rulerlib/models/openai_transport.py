@@ -82,6 +82,7 @@ class Transport:
         holds = all("!" <= letter <= "~" for letter in api_key)
         require(holds, "api_key", Secret(), "one word of ASCII letters and marks")
         self._key = api_key
+        self.authorization = {"Authorization": f"Bearer {api_key}"} if api_key else {}
         self.concurrency = whole_number("concurrency", concurrency, 1)
         holds = is_number(timeout) and 0 < timeout <= LARGEST
         require(holds, "timeout", timeout, "a number of seconds above 0")
@@ -119,7 +120,7 @@ class Transport:
         ------
         PassingFault
             If something failed that may pass.
-        ParameterError, ServerError, Refusal
+        ParameterError, ServerError
             If the server refuses the key, the account is used up, or anything else will fail again.
         """
         address = f"{self._url}/{path}"
@@ -177,12 +178,10 @@ class Transport:
                 f"one that the server accepts, in OPENAI_API_KEY (status {status}: {quoted})"
             )
             return ParameterError("api_key", Secret(), allowed_values)
-        return Refusal(status, message, code)
-
-    def headers(self) -> dict[str, str]:
-        """Return the headers of every request."""
-        key = {"Authorization": f"Bearer {self._key}"} if self._key else {}
-        return {"Accept-Encoding": "identity", **key}
+        hint = ""
+        if status in (404, 405):
+            hint = ": check the model, the endpoint, and that base_url ends with /v1"
+        return ServerError(f"The server refuses the request with status {status} ({quoted}){hint}.")
 
     def _quoted(self, message: str, most: int = 200) -> str:
         """Return a server's words as part of a sentence: short, without key and address."""
@@ -214,7 +213,7 @@ class Session:
         self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
         count, timeout = transport.concurrency, transport.timeout
         self.client = httpx.AsyncClient(
-            headers=transport.headers(),
+            headers={"Accept-Encoding": "identity", **transport.authorization},
             limits=httpx.Limits(max_connections=count, max_keepalive_connections=count),
             # Reading may take as long as an attempt may: the server answers when it is done.
             timeout=httpx.Timeout(timeout, connect=min(30.0, timeout), pool=None),
@@ -232,10 +231,10 @@ class Session:
         Raises
         ------
         ServerError
-            If faults go on longer than the retries do, the server asks for a long pause, or the
-            account is used up.
-        ParameterError, Refusal
-            If the server refuses the request, see `Transport.post`.
+            If faults go on longer than the retries do, the server asks for a long pause, the
+            account is used up, or the server refuses the request for good.
+        ParameterError
+            If the server refuses the key.
         """
         attempt, answered = 0, self._answered
         while True:
@@ -311,25 +310,6 @@ class PassingFault(Exception):
     def __init__(self, about: str, pause: float | None = None, limited: bool = False) -> None:
         super().__init__(about)
         self.pause, self.limited = pause, limited
-
-
-class Refusal(Exception):
-    """A server refuses a request for good.
-
-    Attributes
-    ----------
-    status
-        The status code of HTTP.
-    message, code
-        What the server says.
-    quoted
-        The message as part of a sentence.
-    """
-
-    def __init__(self, status: int, message: str, code: str) -> None:
-        super().__init__(message)
-        self.status, self.message, self.code = status, message, code
-        self.quoted = one_line(message, 200).rstrip(".")
 
 
 def _checked_url(url: Any) -> str:

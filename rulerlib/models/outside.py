@@ -14,21 +14,8 @@ from typing import Any
 
 from rulerlib import checkpoints, doors, tokens
 from rulerlib.errors import ParameterError, RulerError, require
-from rulerlib.models import Generation, Likelihood, Request, readable, tokenizer_name
+from rulerlib.models import WANTED, Generation, Request, engine_class, readable, tokenizer_name
 from rulerlib.prompts import Decoding
-
-_WANTED = "a class with a method generate(self, requests)"
-
-
-def outside_class(engine: str) -> Any:
-    """Return the class that a name ``package.module:Engine`` means, checked.
-
-    Raises
-    ------
-    ParameterError
-        If it is none, or lacks its method: says what is missing.
-    """
-    return doors.outside_class("engine", engine, _WANTED, {"generate": ([],)})
 
 
 class Outside:
@@ -52,7 +39,7 @@ class Outside:
 
     def __init__(self, name: str, engine: str, options: Mapping[str, Any]) -> None:
         self.name, self._engine_name = name, engine
-        kind = outside_class(engine)
+        kind = engine_class(engine)
         self.identity = {**options, "source": doors.source_hash(engine)}
         takes, arguments = inspect.signature(kind).parameters, dict(options)
         self._tokenizer = options.get("tokenizer")
@@ -71,7 +58,7 @@ class Outside:
             self._tokenizer = tokenizer_name(name, self._tokenizer)
 
     def __getattr__(self, name: str) -> Any:
-        # `defaults`, `reserve` and the like, where the engine has them.
+        # `defaults`, `log_likelihoods` and the like, where the engine has them.
         if name.startswith("_"):
             raise AttributeError(name)
         return getattr(self._engine, name)
@@ -114,22 +101,6 @@ class Outside:
                 count = self.tokenizer.count(readable(generation))
                 generation = Generation(generation, count, finished=True)
             kind = type(generation).__name__
-            allowed_values = f"{_WANTED} that yields texts or Generations, not {kind}"
+            allowed_values = f"{WANTED} that yields texts or Generations, not {kind}"
             require(isinstance(generation, Generation), "engine", self._engine_name, allowed_values)
             yield position, generation
-
-    def log_likelihoods(self, texts: Iterable[str]) -> Iterator[Likelihood]:
-        """See `rulerlib.models.Model`.
-
-        Raises
-        ------
-        ParameterError
-            If the engine has no such method.
-        """
-        if not hasattr(self._engine, "log_likelihoods"):
-            allowed_values = (
-                f"'none', because the engine '{self._engine_name}' knows no likelihoods"
-            )
-            raise ParameterError("surprise", "reader", allowed_values)
-        likelihoods: Iterator[Likelihood] = self._engine.log_likelihoods(texts)
-        return likelihoods

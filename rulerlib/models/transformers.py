@@ -23,7 +23,7 @@ from rulerlib import packages
 from rulerlib.errors import ParameterError, one_of, require, whole_number
 from rulerlib.models import Generation, Likelihood, Request, Result
 from rulerlib.models.cutting import cut_answer
-from rulerlib.models.local import Local, ReadPrompt, Sampling, Stopping, torch
+from rulerlib.models.local import Local, ReadPrompt, Sampling, Stopping, available, torch
 
 DEVICES = ("auto", "cpu", "cuda", "mps")
 
@@ -89,15 +89,8 @@ class Engine(Local):
         self._batch_size = batch_size
         # Padded tokens that fit into memory together; 0: that is not known yet.
         self._fits = 0
-        usable = device in ("auto", "cpu") or _available(device)
+        usable = device in ("auto", "cpu") or available(device)
         require(usable, "device", device, "a device that this machine has, or 'auto'")
-
-    @cached_property
-    def device(self) -> str:
-        """``"cpu"``, ``"cuda"`` or ``"mps"``."""
-        if self._wanted_device != "auto":
-            return self._wanted_device
-        return next((name for name in ("cuda", "mps") if _available(name)), "cpu")
 
     def batch_size(self, length: int) -> int:
         if self._batch_size is not None:
@@ -409,8 +402,3 @@ def _out_of_memory(error: BaseException) -> bool:
         return True
     signs = ("out of memory", "can't allocate memory", "not enough memory")
     return any(sign in str(error).lower() for sign in signs)
-
-
-def _available(device: str) -> bool:
-    backend = torch().cuda if device == "cuda" else torch().backends.mps
-    return bool(backend.is_available())

@@ -25,7 +25,7 @@ from typing import Any
 from rulerlib.errors import MissingExtraError, flag, nearest, require, whole_number
 from rulerlib.models import Generation, Likelihood, Request, Result, ordered
 from rulerlib.models.cutting import cut_answer
-from rulerlib.models.local import Local, ReadPrompt, drawing_seed, torch
+from rulerlib.models.local import Local, ReadPrompt, drawing_seed
 from rulerlib.prompts import Decoding
 
 # Arguments of vLLM that change how fast it is, and no answer beyond its last digits: another
@@ -110,11 +110,6 @@ class Engine(Local):
         if engine_arguments:
             # Asked of vLLM only where there is something to ask: importing it takes seconds.
             _check(engine_arguments)
-
-    @cached_property
-    def device(self) -> str:
-        """``"cuda"`` or ``"cpu"``."""
-        return "cuda" if torch().cuda.is_available() else "cpu"
 
     @cached_property
     def limit(self) -> int | None:

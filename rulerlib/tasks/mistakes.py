@@ -384,7 +384,7 @@ class _Values:
         prompt, columns = prediction.input, tuple[Column, ...]()
         if prediction.others.get("parts"):
             roles = "example", "needle", "distractor", "value", "word"
-            columns = prediction.columns_of(*roles)
+            columns = prediction.parts_of(*roles).columns
             places = [
                 (start, end)
                 for column in columns

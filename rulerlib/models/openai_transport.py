@@ -103,15 +103,10 @@ class Transport:
             If the server refuses the key.
         """
         address = f"{self._url.removesuffix('/v1') if beside else self._url}/{path}"
-        try:
-            with Session(self) as session:
-                asking = self._exchange(session.client, address, min(10.0, self.timeout))
-                response, content = session.start(asking).result()
-        except PassingFault:
-            return None
-        if response.status_code in (401, 403):
-            raise self._refusal(response, content)
-        return parsed(content) if response.status_code == 200 else None
+        with contextlib.suppress(PassingFault, ServerError), Session(self) as session:
+            asking = self._exchange(session.client, address, min(10.0, self.timeout))
+            return session.start(asking).result()
+        return None
 
     async def post(self, client: Any, path: str, body: Mapping[str, Any]) -> dict[str, Any]:
         """Return the server's answer to one attempt.
@@ -123,24 +118,15 @@ class Transport:
         ParameterError, ServerError
             If the server refuses the key, the account is used up, or anything else will fail again.
         """
-        address = f"{self._url}/{path}"
-        response, content = await self._exchange(client, address, self.timeout, body)
-        answer, status = parsed(content), response.status_code
-        error = answer.get("error") if isinstance(answer, dict) else None
-        if status == 200 and error and isinstance(error, (dict, str)):
-            # Some gateways report the fault of the server behind them in this way.
-            code = error.get("code") if isinstance(error, dict) else None
-            status = code if isinstance(code, int) and 400 <= code < 600 else 500
-        if status != 200:
-            raise self._refusal(response, content, status)
+        answer = await self._exchange(client, f"{self._url}/{path}", self.timeout, body)
         if not isinstance(answer, dict):
             raise PassingFault("an answer that is not JSON, or no object in JSON")
         return answer
 
     async def _exchange(
         self, client: Any, address: str, seconds: float, body: Mapping[str, Any] | None = None
-    ) -> tuple[Any, bytes]:
-        """Return the response to one request, and its content; with a body it is a POST."""
+    ) -> Any:
+        """Return the JSON that answers one request; with a body it is a POST."""
         httpx = _httpx()
         content = bytearray()
         # Half a character, which UTF-8 cannot hold, is sent as a question mark.
@@ -159,11 +145,18 @@ class Transport:
         except httpx.RequestError as error:
             about = self._quoted(str(error)) or type(error).__name__
             raise PassingFault(f"a broken connection ({about})") from error
-        return response, bytes(content)
+        answer, status = parsed(bytes(content)), response.status_code
+        fault = answer.get("error") if isinstance(answer, dict) else None
+        if status == 200 and fault and isinstance(fault, (dict, str)):
+            # Some gateways report the fault of the server behind them in this way.
+            code = fault.get("code") if isinstance(fault, dict) else None
+            status = code if isinstance(code, int) and 400 <= code < 600 else 500
+        if status != 200:
+            raise self._refusal(response, bytes(content), status)
+        return answer
 
-    def _refusal(self, response: Any, content: bytes, status: int | None = None) -> Exception:
+    def _refusal(self, response: Any, content: bytes, status: int) -> Exception:
         """Return the error of a response that is no answer, in the words of the server."""
-        status = status or response.status_code
         message, code = _complaint(parsed(content))
         message = message if message.strip() else content.decode("utf-8", "replace")
         # What looks through it need not look through megabytes.

@@ -450,6 +450,8 @@ def test_a_local_model_reads_what_was_counted(name, monkeypatch):
         asked, prefix = (turns[:-1], turns[-1]["content"]) if "assistant" in roles else (turns, "")
         assert said == talker.render(asked) + prefix
         assert roles[-2 if prefix else -1] == "user"
+        # What begins the answer begins the assistant's turn.
+        assert roles == (["user", "assistant"] if place == "assistant" else ["user"])
 
 
 def test_a_base_model_reads_plain_text(monkeypatch):

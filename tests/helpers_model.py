@@ -241,15 +241,6 @@ def shot_at_every_step(
             return
 
 
-def check_part(output: Path, lines: Sequence[bytes]) -> int:
-    """Check that an output is a part of the whole, whose lines these are; return its answers."""
-    data = output.read_bytes() if output.exists() else b""
-    done = data[: data.rfind(b"\n") + 1].splitlines(keepends=True)
-    assert len(done) == len(set(done)), "none is doubled"
-    assert set(done) <= set(lines), "and each is whole"
-    return len(done)
-
-
 def answers_in(path: Path) -> int:
     """Whole lines of a file; 0 where there is none."""
     return path.read_bytes().count(b"\n") if path.exists() else 0

@@ -419,6 +419,50 @@ class Tables:
         """Return the columns of a table that are text even where all of it looks like numbers."""
         return {*_TEXTS, *(("low", "high") if name == "effective" else ())}
 
+    def between(self, first: str, second: str) -> pd.DataFrame:
+        """Return how the scores in two languages differ, task by task.
+
+        Parameters
+        ----------
+        first, second
+            Codes of languages. A positive difference is in favour of the first.
+
+        Returns
+        -------
+        DataFrame
+            A row for each task and length asked in both: the two means, their difference and its
+            95 % interval, from those of the means (`rulerlib.intervals.recovered`): the samples
+            of two languages are drawn apart. Empty where nothing was asked in both.
+        """
+        import pandas as pd
+
+        from rulerlib import analysis
+        from rulerlib.intervals import recovered
+
+        if self.accuracy.empty:
+            return self.accuracy
+        rows = self.accuracy.set_index(["model", "task", "length", "language"])
+        ours, theirs = (
+            rows[rows.index.get_level_values("language") == code].droplevel("language")
+            for code in (first, second)
+        )
+        both = [place for place in ours.index if place in theirs.index]
+        columns = ["mean", "low", "high"]
+        found = []
+        for place in both:
+            one, other = ours.loc[place], theirs.loc[place]
+            low, high = recovered(tuple(one[columns]), tuple(other[columns]), 0.0)
+            found.append(
+                dict(zip(rows.index.names[:3], place, strict=True))
+                | {"n": min(one["n"], other["n"]), first: one["mean"], second: other["mean"]}
+                | {"difference": one["mean"] - other["mean"], "low": low, "high": high}
+            )
+        return (
+            pd.DataFrame(found)
+            if found
+            else analysis.nothing(f"Not asked in both {first} and {second}.")
+        )
+
     @property
     def versions(self) -> pd.DataFrame:
         """What made the tables, less the studies, which are as long as the plan itself."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 from dataclasses import replace
 
@@ -18,6 +19,7 @@ from rulerlib.samples import Prediction, read
 from rulerlib.submit import folder as submit
 
 pd = pytest.importorskip("pandas")
+pytest.importorskip("scipy")
 pytest.importorskip("torch")
 pytest.importorskip("yaml")
 
@@ -70,6 +72,30 @@ def test_the_tables_of_a_real_model_follow_from_its_committed_answers(folder):
     )
     said = [results.digest([one.pred for one in cell.answers]) for cell in answered.cells]
     assert said == list(tables.accuracy["answers"])
+
+
+def test_two_languages_are_compared_by_newcombes_interval(tmp_path):
+    """Method 10 of Newcombe 1998 for independent samples, with Wilson's intervals of scipy."""
+    rows = [
+        {"model": "m", "language": language, "task": task, "length": 1024, "n": 50,
+         "mean": hits / 50, **dict(zip(("low", "high"), wilson_of(hits, 50), strict=True))}
+        for language, task, hits in [("da", "vt", 45), ("en", "vt", 25), ("en", "qa_1", 3)]
+    ]  # fmt: skip
+    pd.DataFrame(rows).to_csv(tmp_path / "accuracy.csv", index=False)
+    (tmp_path / "about.csv").write_text("name,value\n")
+    [row] = Tables(tmp_path).between("da", "en").to_dict("records")
+    assert (row["task"], row["n"], row["da"], row["en"]) == ("vt", 50, 0.9, 0.5)
+    (low, high), (other_low, other_high) = wilson_of(45, 50), wilson_of(25, 50)
+    assert row["difference"] == pytest.approx(0.4)
+    assert row["low"] == pytest.approx(0.4 - math.hypot(0.9 - low, other_high - 0.5))
+    assert row["high"] == pytest.approx(0.4 + math.hypot(high - 0.9, 0.5 - other_low))
+    assert Tables(tmp_path).between("da", "sv").empty
+
+
+def wilson_of(hits, n):
+    from scipy.stats import binomtest
+
+    return tuple(binomtest(hits, n).proportion_ci(method="wilson"))
 
 
 # Cells whose questions have changed since the tables were made; the page names them.

@@ -26,7 +26,7 @@ from rulerlib.models import Generation, Model, Request
 from rulerlib.progress import Progress
 from rulerlib.prompts import Decoding, Frame, PromptFormat, split_thinking
 from rulerlib.samples import OPTIONAL, Prediction, Sample, question, read_placed, writable
-from rulerlib.store.answers import PLAN, Answers
+from rulerlib.store.answers import PLAN, Answers, read_settings
 from rulerlib.store.questions import GROWING, UNSAID, metadata
 
 # Other versions of these may give other numbers.
@@ -147,6 +147,9 @@ def predict(
     chosen = model.decoding(decoding)
     # Of the length asked for, so that further samples do not change it.
     batch_size = model.batch_size(max(longest, planned))
+    if batch_size is not None:
+        # What was begun goes on as it was begun: other neighbours give other last digits.
+        batch_size = read_settings(path).get("batch_size") or batch_size
     settings = {
         "model": model.name,
         **model.settings,

@@ -303,10 +303,18 @@ def test_an_odd_value_anywhere_is_told_or_shown(suffix, odd):
 
 @pytest.fixture(scope="module")
 def handed_in(tmp_path_factory):
-    """The book's explorer of a run, and of the same run as a submission."""
+    """The book's explorer of a run, and of a submission with a full stop more in an answer."""
     place = tmp_path_factory.mktemp("handed_in")
     run = helpers_submit.write_run(place / "runs", "en")
-    submit.pack(place / "runs" / "lille", place / "submitted", claimed=4096)
+    packed = submit.pack(place / "runs" / "lille", place / "submitted", claimed=4096)
+    # The run itself, packed, is not shown beside the run.
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(explorer.execute, "runs", lambda: place / "runs")
+        assert explorer.write(place, packed.parent)[0] == 13
+    stopped = helpers_submit.lines(
+        lambda all_: [all_[0].replace('", "others"', '.", "others"'), *all_[1:]]
+    )
+    stopped(packed)
     with pytest.MonkeyPatch.context() as patch:
         few = (None, helpers_submit.SAMPLES, 5)
         patch.setattr(submit.check, "__defaults__", few)

@@ -95,3 +95,11 @@ def test_settings_of_another_run_are_refused(packed, tmp_path):
     path.write_text(json.dumps(settings), "utf-8")
     with pytest.raises(DataError, match="the settings are those of"):
         unpack(packed, tmp_path / "runs")
+
+
+def test_a_run_goes_on_in_batches_of_the_size_with_which_it_was_begun(packed, tmp_path):
+    unpack(packed, tmp_path / "runs")
+    more = Run("vt", output=str(tmp_path / "runs"), length=900, num_samples=6)
+    engine = Stored(more.loaded_engine, 5)
+    replace(more, loaded=engine).predict()
+    assert read_settings(more.cells[0].answers(more.root))["batch_size"] == 4

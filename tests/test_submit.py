@@ -268,8 +268,11 @@ def test_the_command_packs_checks_and_refuses(run, tmp_path, capsys, few):
 
 @pytest.mark.parametrize("path", sorted((ROOT / folder.FOLDER).glob("*/")), ids=lambda p: p.name)
 def test_every_submission_in_the_repository_holds(path):
-    """Whether its prompts can be made again only the version knows that made them."""
-    assert submit.check(path, drawn=0) == []
+    """Whether its prompts can be made again only the version knows that made them.
+
+    Those of the real models grow, task by task.
+    """
+    assert submit.check(path, drawn=0, complete=False) == []
 
 
 @pytest.mark.parametrize("name", ["new\nline", "\x1b[31m", "-rf", "modèl"], ids=repr)

@@ -20,7 +20,7 @@ import json
 import os
 import secrets
 import shutil
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import groupby
 from pathlib import Path
@@ -102,7 +102,7 @@ def write(
         ours = analysis.scores(_predictions(folders))
         require(not ours.empty, "runs", str(folders), "a folder in which there are answers")
         ours = _named_by_study(ours)
-        others = _submissions(handed_in, {*ours["model"]})
+        others, claimed = _submissions(handed_in, ours)
         table = pd.concat([ours, *(one.table() for one in others)], ignore_index=True)
         for name in {*table["model"], *table["language"], *table["task"]}:
             shown_names = f"a folder in which all names can be seen, unlike {name!r}"
@@ -120,8 +120,7 @@ def write(
         samples = _write_answers(ours, numbers, _predictions(folders), target, prompts)
         for one in others:
             samples += _write_answers(one.table(), numbers, one.predictions(), target, False)
-        claimed = {one.name: one.claimed for one in others}
-        kinds = dict.fromkeys(claimed, "handed in")
+        kinds = dict.fromkeys([one.name for one in others], "handed in")
         rows = [*cells.board_rows(table, claimed, kinds), *published]
         _save(target / "leaderboard.json", {"home": home, "rows": rows})
         for path in STATIC.iterdir():
@@ -206,23 +205,33 @@ def _predictions(
         yield about, prediction
 
 
-def _submissions(folder: str | Path | None, taken: Collection[str]) -> list[Submission]:
-    """Return the submissions in a folder by name, none of which is that of a model run here.
+def _submissions(
+    folder: str | Path | None, ours: pd.DataFrame
+) -> tuple[list[Submission], dict[str, int | None]]:
+    """Return the submissions in a folder by name, and the length that each model claims.
 
-    Their questions are not made again: this version of rulerlib may make others.
+    A submission that was packed from a run here is not shown beside it. Questions are not made
+    again: this version of rulerlib may make others.
     """
+    claimed: dict[str, int | None] = {}
     if folder is None:
-        return []
+        return [], claimed
     top = paths.named("submitted", folder, "a folder that exists")
     require(top.is_dir(), "submitted", str(folder), "a folder that exists")
     submissions = []
+    columns = ["model", "language", "task", "length", "index", "repeat", "pred"]
     for path in sorted(path for path in top.iterdir() if not path.name.startswith(".")):
-        if sentences := check(path, drawn=0):
+        if sentences := check(path, least=1, drawn=0, complete=False):
             raise DataError(f"{path}: {sentences[0]}")
         one = read(path)
-        name = f"{one.name}, handed in" if one.name in taken else one.name
-        submissions.append(replace(one, name=name))
-    return submissions
+        # An answer has a row for each measure.
+        answers = one.table()[columns].drop_duplicates()
+        if len(answers.merge(ours[columns].drop_duplicates())) < len(answers):
+            taken = one.name in {*ours["model"]}
+            one = replace(one, name=f"{one.name}, handed in" if taken else one.name)
+            submissions.append(one)
+        claimed[one.name] = one.claimed
+    return submissions, claimed
 
 
 def _named_by_study(table: pd.DataFrame) -> pd.DataFrame:

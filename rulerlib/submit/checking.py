@@ -63,6 +63,8 @@ def check(
     tokenizer: str | tokens.Tokenizer | None = None,
     least: int = LEAST,
     drawn: int | None = DRAWN,
+    *,
+    complete: bool = True,
 ) -> list[str]:
     """Return a sentence for each thing that speaks against a submission; none where it holds.
 
@@ -77,6 +79,8 @@ def check(
     drawn
         Answers of each cell whose questions are made again, for which the tokenizer is needed, and
         the version of rulerlib that made them; None: all. 0: none.
+    complete
+        Whether all of RULER's tasks must be there at each length, as a table of models needs it.
 
     Raises
     ------
@@ -93,7 +97,7 @@ def check(
     # Each is looked through when those before it have found nothing.
     steps = (
         _wrong_files(path, submission), _wrong_places(submission),
-        _missing_cells(submission, least), _unsaid(submission),
+        _missing_cells(submission, least) if complete else (), _unsaid(submission),
         _other_questions(submission, tokenizer, drawn),
     )  # fmt: skip
     return next((sentences for step in steps if (sentences := [*step])), [])

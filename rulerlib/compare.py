@@ -21,10 +21,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from rulerlib import analysis, commands, escaping, packages, paths
+from rulerlib import analysis, commands, escaping, paths
 from rulerlib.analysis import labels
 from rulerlib.errors import DataError, ParameterError, RulerError, require, whole_number
-from rulerlib.fields import settings
+from rulerlib.fields import settings, settings_file
 from rulerlib.gate import AS_GOOD, UNDECIDED, WORSE, Gate
 from rulerlib.progress import Progress
 from rulerlib.runs import Run
@@ -330,23 +330,23 @@ def _plain(comparison: Comparison) -> dict[str, Any]:
 def _tables(comparison: Comparison) -> dict[str, pd.DataFrame]:
     """Return what was lost by task, length, depth, and kind of mistake."""
     pairs = comparison.pairs
-    by = {"by task": ["task"], "by length": ["length"], "by depth": ["depth, %"]}
     placed = pairs.dropna(subset="depth")
     tenths = (placed["depth"] // 10).clip(upper=9).astype(int) * 10
     placed = placed.assign(**{"depth, %": [f"{low} to {low + 10}" for low in tenths]})
-    tables = {
-        name: _table(placed if name == "by depth" else pairs, columns)
-        for name, columns in by.items()
-    }
     kinds = comparison.turned["second_error"].value_counts()
     mistakes = pd.DataFrame({"mistake of B": kinds.index, "questions": kinds.to_numpy()})
-    return {**tables, "mistakes": mistakes}
+    return {
+        "by task": _table(pairs, "task"),
+        "by length": _table(pairs, "length"),
+        "by depth": _table(placed, "depth, %"),
+        "mistakes": mistakes,
+    }
 
 
-def _table(pairs: pd.DataFrame, columns: list[str]) -> pd.DataFrame:
-    """Return n, both means, and how many questions were lost and won, by some columns."""
+def _table(pairs: pd.DataFrame, column: str) -> pd.DataFrame:
+    """Return n, both means, and how many questions were lost and won, by a column."""
     lost, won = pairs["first"] > pairs["second"], pairs["first"] < pairs["second"]
-    groups = pairs.assign(lost=lost, won=won).groupby(columns)
+    groups = pairs.assign(lost=lost, won=won).groupby(column)
     return groups.agg(
         n=("first", "size"), A=("first", "mean"), B=("second", "mean"), lost=("lost", "sum"),
         won=("won", "sum"),
@@ -387,15 +387,9 @@ def _given(text: str) -> dict[str, Any] | Path:
     if path.is_dir():
         return path
     if path.suffix in (".yaml", ".yml"):
-        yaml = packages.load("yaml", "notebook", "Reading a file of parameters")
-        try:
-            read = yaml.safe_load(paths.read_text(path))
-        except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-            raise DataError(
-                f"{path}: cannot be read ({escaping.one_line(str(error), 200)})."
-            ) from error
-        require(isinstance(read, dict), "models", text, "a file of parameters: model: lille")
-        return dict(read)
+        return settings_file(
+            path, "parameters such as model: lille", "Reading a file of parameters"
+        )
     return settings("models", text.split(","), "model=lille,dtype=float32")
 
 

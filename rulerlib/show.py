@@ -133,22 +133,35 @@ def answers(table: pd.DataFrame) -> Html:
     """
     if table.empty:
         return sentence(table.attrs.get("why", "No wrong answers."))
-    boxes, lines = [], []
+    boxes = []
     for row in table.to_dict("records"):
         depths = _listed(row["depths"]) or "–"
         about = f"{row['task']}, {row['length']:,} tokens, sample {row['index']}, depth {depths}"
         # Of several models, languages or kinds of mistakes, say which.
         more = (str(row[name]) for name in ("error", "model", "language") if name in row)
-        about = ": ".join([*more, about])
-        wanted = shortened(_wanted(row["outputs"], row["task"]))
-        answer_text = shortened(row["pred"].strip())
+        wanted = _wanted(row["outputs"], row["task"])
         code = row.get("language") or table.attrs.get("language", "")
-        boxes.append(
-            f"<div style='{BOX}'><b>{markup(about)}</b>\nwanted: {spoken(wanted, code)}\n"
-            f"said: {spoken(answer_text, code) if answer_text else '<i>nothing</i>'}</div>"
-        )
-        lines.append(f"{about}\n  wanted: {wanted}\n  said: {answer_text or '(nothing)'}")
-    return Html("".join(boxes), "\n".join(lines))
+        boxes.append(_box(": ".join([*more, about]), row["pred"], wanted, code))
+    return _together(boxes)
+
+
+def _box(
+    about: str, pred: str, wanted: str, language: str, prompt: str = "", edge: str = "#8884"
+) -> Html:
+    """Return a box with what was wanted and what a model said, below the prompt if there is one."""
+    wanted, pred, prompt = shortened(wanted), shortened(pred.strip()), shortened(prompt)
+    question = f"{spoken(prompt, language)}\n\n" if prompt else ""
+    return Html(
+        f"<div style='{BOX};border-left:4px solid {edge}'><b>{markup(about)}</b>\n{question}"
+        f"wanted: {spoken(wanted, language)}\n"
+        f"said: {spoken(pred, language) if pred else f'<i>{SILENT}</i>'}</div>",
+        "\n".join([about, *filter(None, [prompt]), f"wanted: {wanted}", f"said: {pred or SILENT}"]),
+    )
+
+
+def _together(boxes: Sequence[Html]) -> Html:
+    """Return one box below the other."""
+    return Html("".join(box.markup for box in boxes), "\n\n".join(box.text for box in boxes))
 
 
 def _listed(depths: Iterable[float]) -> str:
@@ -226,17 +239,9 @@ def answer(record: Prediction, verdict: str, about: str, right: bool) -> Html:
     right
         Whether it is right; decides the colour of the edge.
     """
-    wanted, answer_text = shortened(", ".join(record.outputs)), shortened(record.pred.strip())
-    language = record.others.get("language", "")
     edge = "#16a34a" if right else "#dc2626"
-    return Html(
-        f"<div style='padding:.5em .8em;border-left:4px solid {edge};background:#8882'>"
-        f"<b>{markup(verdict)}</b> ({markup(about)})"
-        f"<div style='margin:.4em 0;font-size:1.1em;overflow-wrap:anywhere'>"
-        f"{f'“{spoken(answer_text, language)}”' if answer_text else f'<i>{SILENT}</i>'}</div>"
-        f"{WANTED} {spoken(wanted, language)}</div>",
-        f"{verdict} ({about})\nsaid: {answer_text}\nwanted: {wanted}",
-    )
+    wanted, language = ", ".join(record.outputs), record.others.get("language", "")
+    return _box(f"{verdict} ({about})", record.pred, wanted, language, edge=edge)
 
 
 def figure(draw: Callable[..., Any], values: Any, *arguments: Any, **options: Any) -> Any:
@@ -336,14 +341,8 @@ def memory_answers(given: Iterable[tuple[str, Prediction]]) -> Html:
     given
         The name of a preset, and the answer.
     """
-    boxes, lines = [], []
+    boxes = []
     for name, record in given:
-        prompt, answer_text = shortened(record.input), shortened(record.pred.strip())
         wanted, language = ", ".join(record.outputs), record.others.get("language", "")
-        boxes.append(
-            f"<div style='{BOX}'><b>{markup(name)}</b>\n{spoken(prompt, language)}\n\n"
-            f"<b>said:</b> {spoken(answer_text, language) if answer_text else f'<i>{SILENT}</i>'}"
-            f" <b>wanted:</b> {spoken(wanted, language)}</div>"
-        )
-        lines.append(f"{name}\n{prompt}\n\nsaid: {answer_text or SILENT} wanted: {wanted}")
-    return Html("".join(boxes), "\n\n".join(lines))
+        boxes.append(_box(name, record.pred, wanted, language, record.input))
+    return _together(boxes)

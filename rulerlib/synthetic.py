@@ -1,9 +1,9 @@
 """RULER's ``synthetic.yaml``: the settings of tasks in the form of its scripts.
 
->>> rows("two: {task: niah, args: {type_haystack: repeat, num_needle_v: 2}}")
+>>> rows({"two": {"task": "niah", "args": {"type_haystack": "repeat", "num_needle_v": 2}}})
 [{'task': 'niah_single_1', 'num_needle_v': 2}]
->>> rows("{a: {task: niah, args: {type_haystack: needle}}, b: {task: qa, args: {dataset: squad}}}")
-[{'task': 'niah_multikey_2'}, {'task': 'qa_1'}]
+>>> rows({"a": {"task": "qa", "args": {"dataset": "squad"}}})
+[{'task': 'qa_1'}]
 
 A study takes such a file: ``-p study synthetic.yaml`` asks each of its settings that belong to the
 notebook's family.
@@ -16,7 +16,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from rulerlib import packages, paths, tasks
+from rulerlib import fields, paths, tasks
 from rulerlib.errors import DataError, ParameterError, one_of, shortened
 from rulerlib.tasks import Task
 
@@ -78,12 +78,12 @@ FORMS: dict[str, Form] = {
 _FREQUENCIES = {"freq_cw": 30, "freq_ucw": 3}
 
 
-def rows(text: str) -> list[dict[str, Any]]:
+def rows(entries: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Return the settings in a ``synthetic.yaml`` as rows of a study.
 
     Parameters
     ----------
-    text
+    entries
         What the file says: for each name a ``task`` and its ``args``. Those that it leaves out are
         as in our row of the table.
 
@@ -96,20 +96,11 @@ def rows(text: str) -> list[dict[str, Any]]:
     Raises
     ------
     DataError
-        If it is no such text.
+        If an entry is no setting.
     ParameterError
         If a task, an argument or a value is unknown, or cannot work.
-    MissingExtraError
-        If `pyyaml` is not installed.
     """
-    yaml = packages.load("yaml", "notebook", "Reading a synthetic.yaml")
-    try:
-        entries = yaml.safe_load(text)
-    except (yaml.YAMLError, RecursionError) as error:
-        raise DataError(f"No YAML: {' '.join(str(error).split())}.") from error
-    if not isinstance(entries, dict) or not entries:
-        raise DataError(f"{shortened(entries)}: not the settings of tasks by their names.")
-    return [_row(str(name), entry) for name, entry in entries.items()]
+    return [_row(name, entry) for name, entry in entries.items()]
 
 
 def _row(name: str, entry: Any) -> dict[str, Any]:
@@ -154,11 +145,13 @@ def read(path: str | Path) -> list[dict[str, Any]]:
     DataError, ParameterError, MissingExtraError
         As `rows`, and if the file cannot be read.
     """
+    file = paths.named("study", path, "a list of settings, or a file of them")
+    what = "the settings of tasks by their names"
     try:
-        text = paths.read_text(paths.named("study", path, "a list of settings, or a file of them"))
-    except (OSError, UnicodeDecodeError) as error:
-        raise DataError(f"{path}: cannot be read ({error}).") from error
+        entries = fields.settings_file(file, what, "Reading a synthetic.yaml")
+    except RecursionError as error:
+        raise DataError(f"{path}: not {what}.") from error
     try:
-        return rows(text)
+        return rows(entries)
     except DataError as error:
         raise DataError(f"{path}: {error}") from error

@@ -153,7 +153,7 @@ def _box(
     question = f"{spoken(prompt, language)}\n\n" if prompt else ""
     return Html(
         f"<div style='{BOX};border-left:4px solid {edge}'><b>{markup(about)}</b>\n{question}"
-        f"wanted: {spoken(wanted, language)}\n"
+        f"<div>wanted: {spoken(wanted, language)}</div>"
         f"said: {spoken(pred, language) if pred else f'<i>{SILENT}</i>'}</div>",
         "\n".join([about, *filter(None, [prompt]), f"wanted: {wanted}", f"said: {pred or SILENT}"]),
     )

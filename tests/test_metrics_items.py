@@ -83,3 +83,9 @@ def test_numbers_as_another_reader_counts_them(numbers, answer):
         assert item_precision(answer, numbers) == pytest.approx(right / len(said) if said else 0)
         assert exact_items(answer, numbers) == (said == {*numbers})
         assert over_answering(answer, numbers) == (len(said) > len(numbers))
+
+
+def test_an_item_ends_where_no_letter_digit_or_hyphen_goes_on():
+    for answer in ("lamp-door", "red-lamp", "lamps", "lamp1", "lamp_"):
+        assert item_recall(answer, ["lamp"]) == 0
+    assert item_recall("(lamp).", ["lamp"]) == 1

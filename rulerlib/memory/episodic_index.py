@@ -103,7 +103,7 @@ class Settings(SystemSettings):
     limits: ClassVar = {"k": (1, 1000)}
 
 
-class _Traces:
+class Traces:
     """What is known of the facts of an episode beside their texts.
 
     Attributes
@@ -134,7 +134,7 @@ class _Traces:
 class EpisodicIndex(System):
     """Keeps what passes a gate, and finds it by sparse keys; see `System`."""
 
-    tables, kind = Index.tables("keys"), _Traces
+    tables, kind = Index.tables("keys"), Traces
 
     settings: Settings
 
@@ -230,7 +230,7 @@ class EpisodicIndex(System):
                 fit = fit + _SHARE * alike[place]
         return fit / (1 + _STEPS * _SHARE)
 
-    def _ranked(self, about: _Traces, matrix: Matrix, fit: Array) -> list[Recalled]:
+    def _ranked(self, about: Traces, matrix: Matrix, fit: Array) -> list[Recalled]:
         """Return the facts that fit best; strength counts a little, and where they fit alike."""
         ranking = []
         # A few more than asked for, for strength to choose from.
@@ -272,7 +272,7 @@ class EpisodicIndex(System):
         episodes = [*self.store.notes()]
         with self.store.writing():
             for episode, data in episodes:
-                about = _Traces(data)
+                about = Traces(data)
                 facts = [*about.traces]
                 salience = [trace[0] for trace in about.traces.values()]
                 drawn = draw(salience, steps, f"{seed} {episode}")
@@ -287,7 +287,7 @@ class EpisodicIndex(System):
         """Teach another system what was rehearsed at least so often, and return how many facts."""
         handed = 0
         for episode, data in self.store.notes():
-            traces = _Traces(data).traces
+            traces = Traces(data).traces
             often = [fact for fact, trace in traces.items() if trace[3] >= least]
             if often:
                 into.teach(episode, self.store.of(often))

@@ -156,8 +156,10 @@ def read(rows):
     ]
 
 
-def test_parquet_holds_every_field_and_what_made_them(tmp_path):
+def test_parquet_holds_every_field_and_what_made_them(tmp_path, monkeypatch):
     pq = pytest.importorskip("pyarrow.parquet", reason="needs pyarrow (rulerlib[hub])")
+    # Groups of a few samples, so that there are several.
+    monkeypatch.setattr(parquet, "GROUP", 500)
     made = some_samples(9)
     made[3].context_id, made[4].token_position_answer, made[5].depths = 2, None, []
     made[7].golds = [["Ribe", "Skive"], ["5"]]
@@ -165,6 +167,7 @@ def test_parquet_holds_every_field_and_what_made_them(tmp_path):
     dataset = write_dataset(tmp_path / "data", made)
     path = parquet.write(dataset, tmp_path / "out" / "niah.parquet")
     file = pq.ParquetFile(path)
+    assert file.num_row_groups > 1
     rows = file.read().to_pylist()
     assert read(rows) == made
     assert set(rows[0]) == {field.name for field in fields(Sample)}

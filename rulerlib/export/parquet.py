@@ -18,6 +18,10 @@ from rulerlib.samples import Sample, read
 from rulerlib.store import files
 from rulerlib.store.questions import METADATA
 
+# Samples are handed over in groups of about this many characters, so that a dataset of long
+# contexts needs no more memory than one of short ones.
+GROUP = 2**26
+
 
 def write(dataset: str | Path, output: str | Path) -> Path:
     """Write a dataset as one Parquet file, whole or not at all.
@@ -63,12 +67,17 @@ def write(dataset: str | Path, output: str | Path) -> Path:
         ],
         metadata=about,
     )  # fmt: skip
-    with files.replacing(output) as file:
-        rows = []
+    with files.replacing(output) as file, pq.ParquetWriter(file.buffer, schema) as writer:
+        rows, size = list[dict[str, Any]](), 0
         for sample in read(dataset, Sample):
             row = {"id": "", "cluster": "", "golds": [], "facts": {}, **sample.to_dict()}
             rows.append(row | {name: _json(row[name]) for name in ("parts", "facts")})
-        pq.write_table(pa.Table.from_pylist(rows, schema=schema), file.buffer)
+            size += len(sample.input)
+            if size >= GROUP:
+                writer.write_table(pa.Table.from_pylist(rows, schema=schema))
+                rows, size = [], 0
+        if rows:
+            writer.write_table(pa.Table.from_pylist(rows, schema=schema))
     return output
 
 

@@ -95,7 +95,7 @@ def checked(name: Any, engine: str) -> str:
     ParameterError
         If it is none: see `folder`; a name on a server is a text in one line.
     """
-    if engine == "openai" or doors.is_outside(engine):
+    if engine in ("openai", "reference") or doors.is_outside(engine):
         plain = isinstance(name, str) and name.strip() and name.isprintable()
         place = "on the server" if engine == "openai" else "that the engine knows"
         require(plain, "model", name, f"the name of a model {place}, in one line")

@@ -159,7 +159,7 @@ def test_any_name_of_a_model_is_one_sentence_or_the_name_of_a_folder(engine, nam
             assert re.match(r"(models\.m(\.model)?|model) is ", text)
             assert text.isprintable()
             assert len(text) < 400
-    if engine != "openai":
+    if engine not in ("openai", "reference"):
         assert made == []
     elif made:
         run, job, entry, model = made

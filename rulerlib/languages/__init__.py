@@ -6,7 +6,8 @@ of keys, ``adjectives.txt`` and ``nouns.txt`` (one word a line; or lists of thes
 title in its first line. That is enough for needles, chains and coded words. All else is optional,
 and a task that needs it says so:
 
-- files of sections (`SECTIONS`): ``reading.toml``, questions about passages; ``episodic.toml``,
+- files of sections (`SECTIONS`): one for each family of the frontier, such as
+  ``graphwalks.toml``; ``reading.toml``, questions about passages; ``episodic.toml``,
   ``semantic.toml`` and ``spatial.toml``, what the suites on memory teach and ask; ``memory.toml``,
   how what a memory recalls is put into a prompt; ``classics.toml``, needle tests from before RULER;
   ``paraphrases.toml``, other wordings of RULER's questions; ``absent.toml``, needles that may not
@@ -69,6 +70,7 @@ _HERE = Path(__file__).parent
 
 SECTIONS = (
     "reading", "episodic", "semantic", "spatial", "memory", "classics", "paraphrases", "absent",
+    "graphwalks", "mrcr", "records", "ladder", "associations", "trace",
 )  # fmt: skip
 """The sections of a pack that stand in files of their own: ``reading.toml`` is read as the section
 ``reading``."""
@@ -94,6 +96,7 @@ NEEDED_BY = {
     "classics": "needle tests from before RULER",
     "paraphrases": "questions in other wordings",
     "absent": "needles that may not be there",
+    **{name: f"the frontier's tasks '{name}'" for name in SECTIONS[-6:]},
 }
 """What needs a section of a pack that a pack may do without."""
 
@@ -208,6 +211,29 @@ class Language:
         pieces = [*_pieces(self.text(*steps))]
         pieces[1::2] = [str(names.get(name, f"{{{name}}}")) for name in pieces[1::2]]
         return "".join(pieces)
+
+    def unfill(self, text: str, *path: str) -> dict[str, str] | None:
+        """Return the names that a template was filled in with where it last stands in a text.
+
+        None: it stands nowhere. Where the template has a ``{context}``, what stands before that is
+        not looked for: ``context`` is all of the text before the rest.
+
+        >>> load("en").unfill("x VAR AB = VAR CD. VAR EF = 12.", "variable_tracking", "alias")
+        {'name': 'AB', 'other': 'CD'}
+        """
+        _, context, template = f"{{context}}{self.text(*path)}".rpartition("{context}")
+        pieces, seen = [*_pieces(template)], set[str]()
+        for at, name in enumerate(pieces):
+            if at % 2 == 0:
+                pieces[at] = re.escape(name)
+            else:
+                pieces[at] = f"(?P={name})" if name in seen else rf"(?P<{name}>\S(?:[^\n]*?\S)??)"
+                seen.add(name)
+        *_, hit = [None, *re.finditer("".join(pieces), text)]
+        if hit is None:
+            return None
+        whole = "{context}" in self.text(*path)
+        return hit.groupdict() | ({"context": text[: hit.start()]} if whole else {})
 
     def question(self, *path: str, **names: Any) -> tuple[str, str, str]:
         """Return what stands before the context, after it, and before the answer, filled in."""

@@ -26,7 +26,7 @@ from rulerlib.prompts import Decoding
 from rulerlib.tokens import Tokenizer, Words
 
 # Each is a module of this package.
-ENGINES = ("transformers", "vllm", "openai")
+ENGINES = ("transformers", "vllm", "openai", "reference")
 
 WANTED = "a class with a method generate(self, requests)"
 """What an engine from outside has to be, as the end of a sentence."""

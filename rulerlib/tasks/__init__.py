@@ -43,6 +43,7 @@ _OWN = {
     "semantic": "semantic",
     "spatial": "spatial",
 }
+_FRONTIER = dict[str, str]()
 
 T = TypeVar("T")
 
@@ -80,7 +81,7 @@ def _family(name: str) -> Family:
     return family
 
 
-FAMILIES = Table((*_RULER, *_OWN), _family)
+FAMILIES = Table((*_RULER, *_OWN, *_FRONTIER), _family)
 """The families of rulerlib by name."""
 
 
@@ -193,7 +194,7 @@ class Task:
 
 _FAMILY_OF = {
     name: family
-    for rows in (_RULER, _BESIDE, _OWN)
+    for rows in (_RULER, _BESIDE, _OWN, _FRONTIER)
     for family, names in rows.items()
     for name in names.split()
 }

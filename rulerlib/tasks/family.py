@@ -42,6 +42,9 @@ no mean over a category of RULER's holds them."""
 READING = "reading comprehension"
 """The category of questions whose answers must be worked out from a passage."""
 
+FRONTIER = "frontier"
+"""The category of tasks that tell today's best models apart, which RULER's hardly do."""
+
 MEMORY = "memory"
 """The category of questions about an episode: what was taught, fact after fact."""
 
@@ -253,6 +256,9 @@ class Family:
     one_language
         Why its questions cannot be asked in another language than that of the context; ``""``:
         they can.
+    reader
+        Returns the answer that follows from a prompt's text alone, given the language it may be in;
+        None: it is no prompt of the family. See `rulerlib.models.reference`.
     origin
         Where a family from outside stands, see `rulerlib.tasks.outside`; ``""``: it is our own.
     """
@@ -274,6 +280,7 @@ class Family:
     stop: Callable[[Any], tuple[str, ...]] = lambda knobs: ()
     judged: Callable[[Any], Scoring | None] = lambda knobs: None
     one_language: str = ""
+    reader: Callable[[str, Language], str | None] = lambda prompt, language: None
     origin: str = ""
 
 

@@ -28,23 +28,9 @@ A template asks its question after ``{context}``. The text before it must not na
 otherwise no two questions can share a context, and ``queries_per_context`` of
 `rulerlib.dataset.Dataset` is refused.
 
-What the templates may name in braces:
-
-====================  ==========================================================
-section               names
-====================  ==========================================================
-niah                  the words of ``types``, ``key``, ``value``, ``query``, ``context``
-variable_tracking     ``name``, ``other``, ``value``, ``query``, ``count``, ``context``
-common_words          ``count``, ``context``
-frequent_words        ``noise``, ``context``
-question_answering    ``number``, ``text``, ``query``, ``context``
-reading               the same, ``examples`` and ``opening``
-absent                ``question``, ``none``, ``query`` and the words of ``types``
-====================  ==========================================================
-
-The files of the suites on memory, ``xx/memory.toml`` and ``xx/classics.toml`` say at their
-beginning what their templates may name. A paraphrase may name what the template names that it
-stands for.
+What templates may name in braces stands beside them in ``en``, the pack to translate: each name
+that its template uses, and no others. A paraphrase may name what the template names that it stands
+for.
 """
 
 from __future__ import annotations
@@ -213,27 +199,23 @@ class Language:
         return "".join(pieces)
 
     def unfill(self, text: str, *path: str) -> dict[str, str] | None:
-        """Return the names that a template was filled in with where it last stands in a text.
+        """Return what a template was filled with where it last stands in a text; None: nowhere.
 
-        None: it stands nowhere. Where the template has a ``{context}``, what stands before that is
-        not looked for: ``context`` is all of the text before the rest.
+        Of a template with a ``{context}`` only what follows is looked for, and ``context`` is all
+        of the text before it.
 
-        >>> load("en").unfill("x VAR AB = VAR CD. VAR EF = 12.", "variable_tracking", "alias")
+        >>> load("en").unfill("VAR AB = VAR CD. VAR EF = 12.", "variable_tracking", "alias")
         {'name': 'AB', 'other': 'CD'}
         """
-        _, context, template = f"{{context}}{self.text(*path)}".rpartition("{context}")
-        pieces, seen = [*_pieces(template)], set[str]()
-        for at, name in enumerate(pieces):
-            if at % 2 == 0:
-                pieces[at] = re.escape(name)
-            else:
-                pieces[at] = f"(?P={name})" if name in seen else rf"(?P<{name}>\S(?:[^\n]*?\S)??)"
-                seen.add(name)
-        *_, hit = [None, *re.finditer("".join(pieces), text)]
-        if hit is None:
-            return None
-        whole = "{context}" in self.text(*path)
-        return hit.groupdict() | ({"context": text[: hit.start()]} if whole else {})
+        before, _, template = self.text(*path).rpartition("{context}")
+        pieces, seen = [*map(re.escape, _pieces(template))], set[str]()
+        for at in range(1, len(pieces), 2):
+            name = pieces[at]
+            pieces[at] = rf"(?P<{name}>\S(?:[^\n]*?\S)??)" if name not in seen else f"(?P={name})"
+            seen.add(name)
+        hits = [*re.finditer("".join(pieces), text)][-1:]
+        context = {"context": text[: hits[0].start()]} if hits and before else {}
+        return {**context, **hits[0].groupdict()} if hits else None
 
     def question(self, *path: str, **names: Any) -> tuple[str, str, str]:
         """Return what stands before the context, after it, and before the answer, filled in."""

@@ -70,7 +70,8 @@ class Engine:
         self._tokenizer = tokenizer_name(name, tokenizer)
         if window is not None:
             whole_number("window", window, 0)
-        self._shares = list(forgets) if isinstance(forgets, (list, tuple)) else [forgets]
+        shares = forgets if isinstance(forgets, (list, tuple)) else [forgets]
+        self._shares: list[Any] = [*shares]
         holds = all(is_number(share) and 0 <= share <= 1 for share in self._shares)
         require(holds and self._shares, "forgets", forgets, "a number from 0 to 1, or several")
         self.seed = whole_number("seed", seed, 0)
@@ -130,7 +131,7 @@ class Engine:
         shares = [*self._shares, self._shares[-1]]
         place, rest = divmod(depth * (len(self._shares) - 1), 1)
         low, high = shares[int(place)], shares[int(place) + 1]
-        return low + rest * (high - low)
+        return float(low + rest * (high - low))
 
 
 def answer(prompt: str) -> str:

@@ -162,8 +162,7 @@ class Language:
     def paraphrased(self, number: int) -> Language:
         """Return this language with RULER's questions in another wording; 0: as it is.
 
-        The wording of needles, assignments and documents stays, so that the samples of all
-        wordings hold the same and differ in what is said before and after it.
+        Needles, assignments and documents stay as they are.
 
         Raises
         ------
@@ -181,9 +180,8 @@ class Language:
     def fill(self, *path: str | dict[str, str], **names: Any) -> str:
         """Return a template with its names filled in.
 
-        The last positional argument may be what `label` returns. A name that
-        the template uses and nobody gave stays as it is in braces, so that
-        ``context`` can be filled later.
+        The last positional argument may be what `label` returns. A name that nobody gave stays in
+        braces, so that ``context`` can be filled later.
 
         Raises
         ------
@@ -264,8 +262,7 @@ class Language:
     def refusals(self) -> tuple[str, ...]:
         """Phrases by which models decline to answer, one a line; a pack may do without them.
 
-        They stand in no prompt, so they are no part of `fingerprint`. Raises a DataError where they
-        cannot be read.
+        They are no part of `fingerprint`. Raises a DataError where they cannot be read.
         """
         path = self.folder / "refusals.txt"
         lines = _read_text(path).splitlines() if path.exists() else []

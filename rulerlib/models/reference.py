@@ -137,7 +137,7 @@ class Engine:
 def answer(prompt: str) -> str:
     """Return the answer that follows from a prompt; ``""`` where no family can read it."""
     for family, code in itertools.product(tasks.FAMILIES.values(), languages.available()):
-        said = family.reader(prompt, languages.load(code))
-        if said is not None:
-            return said
+        text = family.reader(prompt, languages.load(code))
+        if text is not None:
+            return text
     return ""

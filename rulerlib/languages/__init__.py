@@ -196,6 +196,14 @@ class Language:
         pieces[1::2] = [str(names.get(name, f"{{{name}}}")) for name in pieces[1::2]]
         return "".join(pieces)
 
+    def pattern(self, *path: str) -> re.Pattern[str]:
+        """Return a pattern of what follows a template's context (else of all), a group a name."""
+        pieces = [*map(re.escape, _pieces(self.text(*path).rpartition("{context}")[2]))]
+        for at in range(1, len(pieces), 2):
+            again = pieces[at] in pieces[1:at:2]
+            pieces[at] = f"(?P={pieces[at]})" if again else rf"(?P<{pieces[at]}>\S(?:[^\n]*?\S)??)"
+        return re.compile("".join(pieces))
+
     def unfill(self, text: str, *path: str) -> dict[str, str] | None:
         """Return what a template was filled with where it last stands in a text; None: nowhere.
 
@@ -205,14 +213,11 @@ class Language:
         >>> load("en").unfill("VAR AB = VAR CD. VAR EF = 12.", "variable_tracking", "alias")
         {'name': 'AB', 'other': 'CD'}
         """
-        before, _, template = self.text(*path).rpartition("{context}")
-        pieces, seen = [*map(re.escape, _pieces(template))], set[str]()
-        for at in range(1, len(pieces), 2):
-            name = pieces[at]
-            pieces[at] = rf"(?P<{name}>\S(?:[^\n]*?\S)??)" if name not in seen else f"(?P={name})"
-            seen.add(name)
-        hits = [*re.finditer("".join(pieces), text)][-1:]
-        context = {"context": text[: hits[0].start()]} if hits and before else {}
+        whole = "{context}" in self.text(*path)
+        # A question is no longer than 5000 characters, and a context may be long.
+        start = max(0, len(text) - 5000) if whole else 0
+        hits = [*self.pattern(*path).finditer(text, start)][-1:]
+        context = {"context": text[: hits[0].start()]} if hits and whole else {}
         return {**context, **hits[0].groupdict()} if hits else None
 
     def question(self, *path: str, **names: Any) -> tuple[str, str, str]:
@@ -233,12 +238,12 @@ class Language:
 
     @functools.cached_property
     def adjectives(self) -> tuple[str, ...]:
-        """The first words of keys; raises a DataError where they are missing or cannot be read."""
+        """The first words of keys."""
         return self._words("adjectives")
 
     @functools.cached_property
     def nouns(self) -> tuple[str, ...]:
-        """The second words of keys; raises a DataError where they are missing or cannot be read."""
+        """The second words of keys."""
         return self._words("nouns")
 
     def _words(self, name: str) -> tuple[str, ...]:
@@ -260,10 +265,7 @@ class Language:
 
     @functools.cached_property
     def refusals(self) -> tuple[str, ...]:
-        """Phrases by which models decline to answer, one a line; a pack may do without them.
-
-        They are no part of `fingerprint`. Raises a DataError where they cannot be read.
-        """
+        """Phrases by which models decline to answer, one a line; no part of `fingerprint`."""
         path = self.folder / "refusals.txt"
         lines = _read_text(path).splitlines() if path.exists() else []
         return tuple(line.strip() for line in lines if line.strip())
@@ -290,10 +292,7 @@ class Language:
 
     @functools.cached_property
     def essays(self) -> tuple[str, ...]:
-        """The texts of the essay haystack, in the order of their file names, without titles.
-
-        Raises a DataError where there are none, or one cannot be read.
-        """
+        """The texts of the essay haystack, in the order of their file names, without titles."""
         alone = self.folder / "essays.txt"
         files = sorted((self.folder / "essays").glob("*.txt")) or [alone]
         if files == [alone] and not alone.exists():

@@ -136,8 +136,10 @@ class Engine:
 
 def answer(prompt: str) -> str:
     """Return the answer that follows from a prompt; ``""`` where no family can read it."""
-    for family, code in itertools.product(tasks.FAMILIES.values(), languages.available()):
-        text = family.reader(prompt, languages.load(code))
-        if text is not None:
-            return text
+    for code in languages.available():
+        pack = languages.load(code)
+        wordings = [*map(pack.paraphrased, range(pack.paraphrases + 1))]
+        for family, wording in itertools.product(tasks.FAMILIES.values(), wordings):
+            if (text := family.reader(prompt, wording)) is not None:
+                return text
     return ""

@@ -40,7 +40,7 @@ from rulerlib.haystack import Draft, Filling, Haystack, Pool, Sized, largest, po
 from rulerlib.languages import Language
 from rulerlib.parts import Column
 from rulerlib.scoring import LIST
-from rulerlib.tasks import mistakes
+from rulerlib.tasks import mistakes, readers
 from rulerlib.tasks.family import AGGREGATION, Checked, Family, Maker, asked_once, knob
 from rulerlib.texts import digest
 from rulerlib.tokens import Tokenizer
@@ -433,6 +433,7 @@ FAMILY = Family(
     maker=NumberedList,
     most_queries=asked_once,
     explain=partial(mistakes.explain_values, listed=True),
+    reader=readers.common,
     reads_texts=lambda knobs: knobs.words == "text",
 )
 """RULER's setting: ten common words, 30 times each, among words that stand there 3 times."""

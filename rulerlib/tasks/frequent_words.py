@@ -37,6 +37,7 @@ from rulerlib.filling import Take
 from rulerlib.haystack import Draft, Filling, Pool, Sized, largest, pool_of
 from rulerlib.parts import Column
 from rulerlib.scoring import LIST
+from rulerlib.tasks import readers
 from rulerlib.tasks.family import AGGREGATION, Checked, Family, Maker, asked_once, knob
 
 NOISE = "..."
@@ -219,6 +220,7 @@ FAMILY = Family(
     maker=CodedText,
     one_language="a coded text has no language of its own (language sets that of the question)",
     most_queries=asked_once,
+    reader=readers.frequent,
     beside={"fwe_2": Knobs(alpha=3.5)},
 )
 """RULER's setting: alpha 2, words of six letters; and one that it left out (figure 5 of its paper):

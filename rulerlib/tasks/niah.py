@@ -37,7 +37,7 @@ from rulerlib.haystack import DEPTHS, Draft, Haystack, Needle, Pool, depth_of, d
 from rulerlib.languages import VALUE_TYPES, Language
 from rulerlib.parts import Column
 from rulerlib.scoring import ABSENCE, LIST
-from rulerlib.tasks import absence
+from rulerlib.tasks import absence, readers
 from rulerlib.tasks.family import RETRIEVAL, TRIES, Checked, Family, Maker, fresh, knob, share
 from rulerlib.texts import digest
 
@@ -434,6 +434,7 @@ FAMILY = Family(
         "niah_vanilla": Knobs(haystack="essay", needle="sentence"),
     },
     explain=absence.explain,
+    reader=readers.needles,
     judged=lambda knobs: ABSENCE if knobs.present < 1 else None,
 )
 """RULER's eight settings; three that it left out; and the two tests that came before it."""

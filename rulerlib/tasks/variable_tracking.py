@@ -37,7 +37,7 @@ from rulerlib.filling import Take
 from rulerlib.haystack import Draft, Filling, Needle, depths_of
 from rulerlib.parts import Column
 from rulerlib.scoring import LIST
-from rulerlib.tasks import mistakes
+from rulerlib.tasks import mistakes, readers
 from rulerlib.tasks.family import TRACING, Checked, Family, Maker, fresh, knob
 
 HAYSTACKS = ("noise", "essay")
@@ -220,6 +220,7 @@ FAMILY = Family(
     maker=Chains,
     most_queries=most_queries,
     explain=partial(mistakes.explain_values, placed=True),
+    reader=readers.variables,
     beside={"vt_2": Knobs(num_chains=2, num_hops=2)},
 )
 """RULER's setting: noise, one chain, four hops; and one that it left out (figure 5 of its paper):

@@ -1,0 +1,88 @@
+"""The reference reader answers from the text of a prompt alone, and forgets as it is told."""
+
+from __future__ import annotations
+
+from statistics import fmean
+
+import pytest
+
+from conftest import make_tokenizer
+from rulerlib.dataset import Dataset
+from rulerlib.errors import ParameterError
+from rulerlib.models import Request, in_order, load
+from rulerlib.models.reference import answer
+from rulerlib.runs import Run
+from rulerlib.tasks import TASKS, resolve
+
+READ = [name for name in TASKS if resolve(name).family.name in (
+    "niah", "variable_tracking", "common_words", "frequent_words")
+    and name not in ("passkey", "niah_vanilla")]  # fmt: skip
+
+
+def scores(data):
+    return [data.row.scoring.score(answer(sample.input + sample.answer_prefix), sample.outputs)
+            for sample in data]  # fmt: skip
+
+
+@pytest.mark.parametrize("language", ["da", "en"])
+@pytest.mark.parametrize("task", READ)
+def test_it_answers_every_question_that_it_can_read(task, language):
+    data = Dataset(task, 2000, language, make_tokenizer("bytelevel"), num_samples=3)
+    assert all(values["all_match"] == 1 for values in scores(data))
+
+
+@pytest.mark.parametrize(("task", "knobs"), [
+    ("niah_multikey_1", {"present": 0.5}), ("niah_multiquery", {"present": 0.5, "paraphrase": 1}),
+    ("vt", {"paraphrase": 2}), ("cwe", {"paraphrase": 3}), ("fwe", {"paraphrase": 1}),
+])  # fmt: skip
+def test_it_reads_other_wordings_and_says_what_is_not_there(task, knobs):
+    data = Dataset(task, 3000, "da", "words", num_samples=6, knobs=knobs)
+    assert all(values[data.row.scoring.primary] == 1 for values in scores(data))
+
+
+def run(tmp_path, **options):
+    """Whether each of 40 needles was found, with its place in words from the end, and its depth."""
+    made = Run("niah_single_2", model="r", engine="reference", engine_options=options,
+               language="en", length=2000, num_samples=40, output=str(tmp_path))  # fmt: skip
+    made.predict()
+    return [
+        (answer.pred == answer.outputs[0],
+         len(answer.input.partition(answer.outputs[0])[2].split()), answer.others["depths"][0])
+        for _, answer in made.predictions()
+    ]  # fmt: skip
+
+
+def test_a_window_hides_what_is_older_than_it(tmp_path):
+    """The question, about a hundred words at the end, is never hidden."""
+    rows = run(tmp_path, window=900)
+    assert all(right for right, words, _ in rows if words < 900)
+    assert not any(right for right, words, _ in rows if words > 1020)
+    assert {right for right, _, _ in rows} == {True, False}
+
+
+def test_what_is_forgotten_follows_a_curve_over_the_depths(tmp_path):
+    rows = run(tmp_path, forgets=[0, 1, 0])
+    assert fmean(right for right, _, depth in rows if 40 <= depth <= 60) < 0.3
+    assert fmean(right for right, _, depth in rows if not 10 < depth < 90) > 0.8
+    # Half of everything is half of the needles, give or take three standard errors of 40.
+    assert abs(fmean(right for right, *_ in run(tmp_path, forgets=0.5)) - 0.5) < 0.24
+
+
+def test_an_answer_ends_where_there_is_no_more_room():
+    sample = Dataset("niah_multivalue", 1000, "en", "words", num_samples=1)[0]
+    engine = load("r", "reference")
+    request = Request(sample.input + sample.answer_prefix, True, 3)
+    (generation,) = in_order(engine, [request])
+    assert (generation.tokens, generation.finished) == (3, False)
+    assert generation.text == ", ".join(sample.outputs[:2])
+    assert in_order(engine, [Request("What is the time?", True, 9)])[0].text == ""
+
+
+@pytest.mark.parametrize(("name", "value"), [
+    ("window", -1), ("window", 2.5), ("forgets", 1.5), ("forgets", []), ("forgets", "much"),
+    ("forgets", [0.1, float("nan")]), ("seed", -1), ("tokenizer", "no/such/folder"),
+])  # fmt: skip
+def test_bad_options_are_one_sentence(name, value):
+    with pytest.raises(ParameterError, match=name) as raised:
+        load("r", "reference", **{name: value})
+    assert "\n" not in str(raised.value)

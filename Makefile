@@ -70,10 +70,10 @@ SNAKEMAKE ?= .venv-sweep/bin/snakemake
 HAND = SNAKEMAKE=$(SNAKEMAKE) workflow/snakemake.sh "$$folder" $(PROFILE)
 sweep: .venv/run.stamp .venv-sweep/stamp
 # What failed and what is missing is said at the end, by the command that collects the rest.
-	@python -m rulerlib.sweep plan $(PLAN)
-	@folder=$$(python -m rulerlib.sweep folder $(PLAN)); \
-	python -m rulerlib.sweep status --follow $(PLAN) & $(HAND) || true
-	@python -m rulerlib.sweep collect $(PLAN)
+	@python -m rulerlib sweep plan $(PLAN)
+	@folder=$$(python -m rulerlib sweep folder $(PLAN)); \
+	python -m rulerlib sweep status --follow $(PLAN) & $(HAND) || true
+	@python -m rulerlib sweep collect $(PLAN)
 
 # Every number of the page of results, or of a real model: make results MODEL=smollm2. What was asked
 # stays in runs/results, and is not asked again.
@@ -91,7 +91,7 @@ export BASE ?= origin/main
 submitted: .venv/run.stamp
 	@git diff --name-only -z --no-renames --diff-filter=d "$$BASE..." -- book/results/submitted/ \
 	  > .venv/submitted || exit; cut -z -d/ -f1-4 .venv/submitted | sort -zu \
-	  | xargs -0 -r python -m rulerlib.submit --check
+	  | xargs -0 -r rulerlib submit --check
 
 # Side by side on the processors that are there, and one more, because many a test waits for a
 # browser, a kernel or a server; whole files stay together, the slow ones first.

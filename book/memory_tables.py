@@ -2,8 +2,8 @@
 
 Raw runs stay where runs are written. These commands resume, and the last one makes the tables::
 
-    python -m rulerlib.memory.bench --language da,en --sizes 50
-    python -m rulerlib.memory.bench --language da,en --suites episodic_multi --sizes 200
+    rulerlib memory --language da,en --sizes 50
+    rulerlib memory --language da,en --suites episodic_multi --sizes 200
     python -m book.memory_tables runs/memory book/results/memory
 
 >>> MemoryTables("no/such/folder").scores.empty

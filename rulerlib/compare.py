@@ -1,6 +1,6 @@
 """Whether a change made a model worse: both are asked the same questions until it is known.
 
-    python -m rulerlib.compare model=lille model=lille,dtype=bfloat16 --lengths 2048,4096
+    rulerlib compare model=lille model=lille,dtype=bfloat16 --lengths 2048,4096
 
 The verdict is ``worse``, ``as good`` (worse by no more than a margin, by default 1 point), or
 ``undecided`` where the samples ran out. It holds whenever one stops, see `rulerlib.gate`.

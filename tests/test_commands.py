@@ -9,10 +9,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import nbformat
 import pytest
 from helpers_model import ROOT
 
 import rulerlib
+from rulerlib import __main__ as cli
 from rulerlib import commands, fields
 from rulerlib.memory import bench
 
@@ -53,48 +55,65 @@ def test_head_ends_a_command_that_has_more_to_say():
     assert (done.stdout, done.stderr) == (f"0\n{commands.CLOSED}\n", "")
 
 
-COMMANDS = [
-    "compare", "conformance", "explore", "memory.bench", "submit", "sweep",
-]  # fmt: skip
-
-
-@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize("command", commands.COMMANDS)
 @pytest.mark.parametrize("columns", ["80", "100"])
 def test_help_is_one_screen_and_ends_with_an_example(command, columns):
-    words = [sys.executable, "-m", f"rulerlib.{command}", "--help"]
+    words = [sys.executable, "-m", "rulerlib", command, "--help"]
     how = {**os.environ, "COLUMNS": columns}
     done = subprocess.run(words, text=True, timeout=60, env=how, capture_output=True)
     lines = done.stdout.splitlines()
     assert (done.returncode, done.stderr) == (0, "")
-    assert lines[0].startswith(f"usage: python -m rulerlib.{command}")
+    assert lines[0].startswith(f"usage: rulerlib {command} ")
     assert len(lines) <= 40
     assert max(map(len, lines)) <= 100
     assert lines[-2] == "example:"
-    assert lines[-1].startswith(f"  python -m rulerlib.{command} ")
+    assert lines[-1].startswith(f"  rulerlib {command} ")
 
 
-def test_the_help_of_all_commands_is_looked_at():
+def test_every_command_line_of_the_library_is_a_command():
     sources = {
-        path.relative_to(ROOT).with_suffix("").as_posix().removesuffix("/__main__"): path
+        path.relative_to(ROOT).with_suffix("").as_posix().replace("/", "."): path
         for path in (ROOT / "rulerlib").rglob("*.py")
     }
-    commands = {
-        name.removeprefix("rulerlib/").replace("/", ".")
-        for name, path in sources.items()
-        if '\nif __name__ == "__main__":' in path.read_text("utf-8")
+    lines = {
+        name for name, path in sources.items() if "commands.parser(" in path.read_text("utf-8")
     }
-    assert commands == {*COMMANDS}
+    assert {row.module for row in commands.COMMANDS.values()} == lines
+
+
+def test_the_command_names_what_it_has_and_the_nearest_of_what_it_has_not(capsys):
+    assert cli.main([]) == 2
+    assert cli.main(["--help"]) == 0
+    out = capsys.readouterr().out
+    assert all(f"  {name} " in out for name in commands.COMMANDS)
+    assert cli.main(["compar", "a", "b"]) == 2
+    assert "'compar'" in (error := capsys.readouterr().err)
+    assert "compare" in error
+    assert cli.main(["run", "nihah"]) == 2
+    assert "niah" in capsys.readouterr().err
+
+
+def test_run_executes_a_notebook_of_the_project(tmp_path, monkeypatch):
+    """With papermill's own options, into `runs` where nothing else is said."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("RULERLIB_HOME", str(tmp_path))
+    asked = "-p model r -p engine reference -p length 1000 -p num_lengths 1 -p tasks niah_single_2"
+    asked = f"{asked} -p language en -p num_samples 2 -y {{study:\\ []}} --log-level ERROR"
+    assert cli.main(["run", "niah", *shlex.split(asked)]) == 0
+    notebook = nbformat.read(tmp_path / "runs/niah.ipynb", as_version=4)
+    assert "100 %" in str(notebook.cells)
+    assert (tmp_path / "runs/r+engine=reference/en/1000/pred/niah_single_2.jsonl").exists()
 
 
 def test_an_example_of_help_is_what_the_command_takes(tmp_path, monkeypatch, capsys):
     """Those that need neither a run nor a model; `tests/wheel.py` runs all commands."""
     monkeypatch.chdir(tmp_path)
     examples = {}
-    for command in ("memory.bench", "sweep"):
-        words = [sys.executable, "-m", f"rulerlib.{command}", "--help"]
+    for command in ("memory", "sweep"):
+        words = [sys.executable, "-m", "rulerlib", command, "--help"]
         said = subprocess.run(words, text=True, timeout=60, capture_output=True, check=True).stdout
-        examples[command] = shlex.split(said.splitlines()[-1])[3:]
-    assert bench.main([*examples["memory.bench"], "--dry-run"]) == 0
+        examples[command] = shlex.split(said.splitlines()[-1])[2:]
+    assert bench.main([*examples["memory"], "--dry-run"]) == 0
     assert (ROOT / examples["sweep"][1]).is_file()
     capsys.readouterr()
 

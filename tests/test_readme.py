@@ -166,6 +166,11 @@ def python(words, inside):
     subprocess.run([sys.executable, *words[1:]], cwd=inside, check=True, timeout=120)
 
 
+def rulerlib(words, inside):
+    """Our own command, in a process of its own."""
+    python(["python", "-m", *words], inside)
+
+
 def converts(words, inside):
     """A notebook as a page, by nbconvert, with the pictures in it."""
     subprocess.run([sys.executable, "-m", *words[1:]], cwd=inside, check=True, timeout=120)
@@ -202,6 +207,7 @@ def as_theirs(runs, folder):
 KINDS = {
     "make": makes, "papermill": papermill, "python": python, "pip": installs, "export": exports,
     "source": activates, "voila": serves, "pytest": collects, "jupyter": converts,
+    "rulerlib": rulerlib,
 }  # fmt: skip
 
 COMMANDS = [words for block in BASH for words in block.commands()]

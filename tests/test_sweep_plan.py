@@ -193,7 +193,7 @@ def test_a_disk_without_room_is_refused_before_anything_is_written(tmp_path, mon
 def test_a_sweep_that_was_not_planned_is_named(tmp_path, capsys):
     plan = write(tmp_path / "plan.yaml", settings(tmp_path / "out"))
     assert main(["status", str(plan)]) == 2
-    assert "holds no sweep.json: run `python -m rulerlib.sweep plan`" in capsys.readouterr().err
+    assert "holds no sweep.json: run `rulerlib sweep plan`" in capsys.readouterr().err
     (tmp_path / "sweep.json").write_text('{"plans": {}}', "utf-8")
     with pytest.raises(DataError, match="damaged"):
         Sweep.load(tmp_path)

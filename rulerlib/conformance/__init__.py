@@ -3,7 +3,7 @@
 Given a folder of prompts, answers and scores, `check` names the differences from RULER's
 definition (Hsieh et al. 2024, and NVIDIA's scripts), each with its evidence. From a shell::
 
-    python -m rulerlib.conformance FOLDER --tokenizer NAME
+    rulerlib check FOLDER --tokenizer NAME
 
 >>> import json, pathlib, tempfile
 >>> folder = pathlib.Path(tempfile.mkdtemp()) / "4096" / "pred"

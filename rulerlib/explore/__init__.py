@@ -1,6 +1,6 @@
 """The explorer: a folder of static files that shows every score of runs and every answer behind it.
 
-    python -m rulerlib.explore runs explorer
+    rulerlib explore runs explorer
     python -m http.server --directory explorer
 
 ``cells``

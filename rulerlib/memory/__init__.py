@@ -32,7 +32,7 @@ question. None of them sees an answer.
 
 A preset says what a reader sees besides a question: nothing, all that was taught, what it needs, or
 what a system recalls. They are compared under the same prompt and the same decoding:
-``python -m rulerlib.memory.bench`` teaches, rehearses and asks, in processes of their own.
+``rulerlib memory`` teaches, rehearses and asks, in processes of their own.
 
 ============================  =====================================================================
 `rulerlib.memory.presets`     the presets and their settings, read from ``presets``

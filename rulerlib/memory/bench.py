@@ -1,7 +1,7 @@
 """The matrix of memories: suites, presets, sizes and seeds, taught, rehearsed and asked::
 
-    python -m rulerlib.memory.bench --presets span_short,memory/hei_nw --dry-run
-    python -m rulerlib.memory.bench --suites episodic --presets rag --sizes 2 --seeds 7
+    rulerlib memory --presets span_short,memory/hei_nw --dry-run
+    rulerlib memory --suites episodic --presets rag --sizes 2 --seeds 7
 
 The first command prints all that would be run, the second one runs a little. All that can be known
 before anything is taught is checked first (`check`). What stops one piece of work stops no other,

@@ -1,8 +1,8 @@
 """Your model in the book: a run becomes a small folder for a pull request, which anyone can check.
 
-    python -m rulerlib.submit runs/<model>
-    python -m rulerlib.submit --check book/results/submitted/<model>
-    python -m rulerlib.submit --again book/results/submitted/<model>
+    rulerlib submit runs/<model>
+    rulerlib submit --check book/results/submitted/<model>
+    rulerlib submit --again book/results/submitted/<model>
 
 ``folder``
     what the folder holds, and how it is packed from a run, written and read;

@@ -1,4 +1,4 @@
-"""The commands of a sweep: ``python -m rulerlib.sweep plan|run|serve|status|collect PLAN``.
+"""The commands of a sweep: ``rulerlib sweep plan|run|serve|status|collect PLAN``.
 
 The exit code is 0 where all went well, 1 where a cell failed or is missing, and 2 where the plan or
 the command cannot work.

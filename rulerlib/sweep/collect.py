@@ -18,8 +18,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import rulerlib
-from rulerlib import packages, tasks
+from rulerlib import commands, packages, tasks
 from rulerlib.errors import DataError
 from rulerlib.intervals import clustered
 from rulerlib.metering import PHASES
@@ -32,10 +31,7 @@ from rulerlib.sweep.sweep import Sweep
 
 SCORES, CELLS = "scores.csv", "cells.csv"
 
-_PACKAGE = Path(rulerlib.__file__).parent
-# A wheel has the notebooks within the package, a checkout beside it.
-_FOLDERS = (_PACKAGE / "notebooks", _PACKAGE.parent / "notebooks")
-NOTEBOOKS = next(filter(Path.is_dir, _FOLDERS), _PACKAGE)
+NOTEBOOKS = commands.notebooks()
 
 _CELL = ("model", "memory", "language", "length", "task", "seed", "label")
 _TOKENS = ("prompt", "computed", "generated")

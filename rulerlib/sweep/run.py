@@ -40,8 +40,7 @@ from rulerlib.sweep.sweep import Job, Sweep
 PAUSE = 1.0
 
 _AS_PLANNED = (
-    "as it was planned: the model, its options or rulerlib changed; run"
-    " `python -m rulerlib.sweep plan` again"
+    "as it was planned: the model, its options or rulerlib changed; run `rulerlib sweep plan` again"
 )
 
 

@@ -59,7 +59,7 @@ def wait(place: Path, model: str, minutes: float) -> str:
         if time.monotonic() > until:
             raise ServerError(
                 f"The server of '{model}' was not there after {minutes:g} minutes: start it with"
-                f" `python -m rulerlib.sweep serve PLAN {model}`, or see its log."
+                f" `rulerlib sweep serve PLAN {model}`, or see its log."
             )
         time.sleep(PAUSE)
 

@@ -98,7 +98,7 @@ class Sweep:
         about = folder / SWEEP
         if not about.exists():
             raise DataError(
-                f"{folder} holds no {SWEEP}: run `python -m rulerlib.sweep plan` with the file of"
+                f"{folder} holds no {SWEEP}: run `rulerlib sweep plan` with the file of"
                 " the plan first."
             )
         values = samples.read_object(about)

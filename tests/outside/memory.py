@@ -2,7 +2,7 @@
 
 Beside it stands ``mine.yaml``, with ``system: memory:Memory`` and what else a preset says::
 
-    python -m rulerlib.memory.bench --presets span_short,mine.yaml --suites episodic --sizes 50
+    rulerlib memory --presets span_short,mine.yaml --suites episodic --sizes 50
 """
 
 import re

@@ -29,6 +29,7 @@ class Command(NamedTuple):
 
 
 COMMANDS = {
+    "make": Command("write questions, in secret if need be", "rulerlib.making"),
     "run": Command("execute a notebook: ask a model, and see what came of it", "rulerlib.__main__"),
     "compare": Command("tell whether a change made a model worse", "rulerlib.compare"),
     "check": Command("say what a port of RULER does otherwise", "rulerlib.conformance.__main__"),

@@ -66,6 +66,7 @@ seeds: [42]
 
 # What each command of the library is tried with, in this order, besides --help; and what it leaves.
 USES = [
+    ("rulerlib.making", "vt secret --length 1024 --samples 2 --commit", "secret/commitment.json"),
     ("rulerlib.memory.bench", "--suites episodic --presets rag,memory/hei_nw --sizes 2 --seeds 7",
      "runs/memory"),
     ("rulerlib.explore", "runs explorer", "explorer/index.html"),

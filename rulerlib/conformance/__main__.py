@@ -1,5 +1,7 @@
 """The command line of `rulerlib.conformance`: it prints a report and says by its exit code what is
 in it. 0: nothing differs from RULER; 1: something does; 2: the files could not be read.
+
+With ``--reveal SEED`` it says instead whether that seed gives the questions of a commitment.
 """
 
 from __future__ import annotations
@@ -8,7 +10,7 @@ import json
 import sys
 from collections.abc import Sequence
 
-from rulerlib import commands
+from rulerlib import commands, making
 from rulerlib.conformance import check
 from rulerlib.errors import RulerError
 
@@ -18,15 +20,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = commands.parser(
         "rulerlib.conformance",
         "FOLDER [options]",
-        "Say what a port of RULER does otherwise than RULER, from the files it wrote.",
+        "Say what a port of RULER does otherwise than RULER, from the files it wrote;\n"
+        "or whether a seed that was secret gives the questions of a commitment.",
         "runs/lille --tokenizer lille",
     )
-    parser.add_argument("folder", help="the folder with prompts, answers and scores")
+    parser.add_argument("folder", help="with prompts, answers and scores; or a commitment.json")
     parser.add_argument("--tokenizer", help="the tokenizer it counted with: a name or a folder")
     parser.add_argument("--length", type=int, help="the context length, if no name says it")
     parser.add_argument("--json", action="store_true", help="print the report as JSON")
+    parser.add_argument("--reveal", metavar="SEED", type=int, help="the seed of the commitment")
     given = parser.parse_args(arguments)
     try:
+        if given.reveal is not None:
+            holds, sentence = making.reveal(given.folder, given.reveal)
+            print(sentence)
+            return 0 if holds else 1
         report = check(given.folder, given.tokenizer, given.length)
     except RulerError as error:
         print(error, file=sys.stderr)

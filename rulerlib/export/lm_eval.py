@@ -24,15 +24,14 @@ import json
 import re
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import fields, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import rulerlib
-from rulerlib import paths, tasks, tokens
+from rulerlib import making, paths, tasks, tokens
 from rulerlib.dataset import Dataset
-from rulerlib.errors import one_of, require
-from rulerlib.fields import listed
+from rulerlib.errors import require
 from rulerlib.metrics import FAULTS
 from rulerlib.models import Request
 from rulerlib.models.cutting import find_stop
@@ -53,8 +52,6 @@ MODULE = "rulerlib_task"
 _TEMPLATE = Path(__file__).with_name("lm_eval_task.txt")
 
 _FUNCTIONS = {"class": "Task", "custom_dataset": "documents", "process_results": "process_results"}
-
-_OPTIONS = [item.name for item in fields(Dataset)][4:]
 
 # What the harness has of a sample, and writes beside an answer with --log_samples.
 _FIELDS = (
@@ -106,16 +103,7 @@ def write(
     folder = paths.named("folder", folder, _NEW)
     empty = not any(folder.iterdir()) if folder.is_dir() else not folder.exists()
     require(empty, "folder", str(folder), _NEW)
-    codes = listed(languages) if isinstance(languages, str) else languages
-    for option in options:
-        one_of("option", option, _OPTIONS)
-    loaded = tokens.load(tokenizer) if isinstance(tokenizer, str) else tokenizer
-    datasets = [
-        Dataset(name, length, code, loaded, **options)
-        for code in _different("languages", codes)
-        for length in _different("lengths", lengths)
-        for name in tasks.names(names)
-    ]
+    datasets = making.datasets(names, languages, lengths, tokenizer, **options)
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix=f".{folder.name}.", dir=folder.parent) as beside:
@@ -126,14 +114,6 @@ def write(
     except OSError as error:
         raise files.unwritable(folder, error) from error
     return folder
-
-
-def _different(parameter: str, values: Any) -> list[Any]:
-    """Return a value or several as a list, checked to hold one at least and none twice."""
-    several = list(values) if isinstance(values, (list, tuple)) else [values]
-    different = several and all(value not in several[:at] for at, value in enumerate(several))
-    require(different, parameter, values, "one or several that differ")
-    return several
 
 
 def _fill(folder: Path, datasets: Sequence[Dataset]) -> None:
@@ -153,7 +133,7 @@ def _fill(folder: Path, datasets: Sequence[Dataset]) -> None:
             ]
             groups[group] = {"group": group, "task": [], "aggregate_metric_list": means}
         groups[group]["task"].append(name)
-        data = f"{language}/{dataset.length}/data/{dataset.task}"
+        data = making.place(dataset)
         path = questions.write(dataset, folder / data)
         task = _yaml(_task(name, dataset, f"{data}/{path.name}"))
         functions = (

@@ -91,7 +91,7 @@ export BASE ?= origin/main
 submitted: .venv/run.stamp
 	@git diff --name-only -z --no-renames --diff-filter=d "$$BASE..." -- book/results/submitted/ \
 	  > .venv/submitted || exit; cut -z -d/ -f1-4 .venv/submitted | sort -zu \
-	  | xargs -0 -r rulerlib submit --check
+	  | xargs -0 -r python -m rulerlib submit --check
 
 # Side by side on the processors that are there, and one more, because many a test waits for a
 # browser, a kernel or a server; whole files stay together, the slow ones first.

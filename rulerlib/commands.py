@@ -1,24 +1,35 @@
-"""Our command lines by name, and what they have in common: their help, and how they end.
+"""One command for all of rulerlib, ``rulerlib COMMAND ...``, and what its parts have in common.
 
-``rulerlib sweep status PLAN | head -1`` closes its end of the pipe after one line. That
-is no mistake, and ends the command in silence, as it ends those that come with a system:
+Each part is a thin skin over a module of the library, and says with ``--help`` what it takes. All
+end alike: a mistake is one sentence, and ``rulerlib sweep status PLAN | head -1``, which closes its
+end of the pipe after one line, ends in silence, as commands do that come with a system:
 
->>> run(lambda: 2)
+>>> command()(lambda arguments: 2)()
 2
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
+import functools
+import importlib
 import os
 import select
+import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple, TextIO
 
+from rulerlib import packages
+from rulerlib.errors import RulerError, one_of, require
+
 CLOSED = 128 + 13
 """The exit code that a shell gives a command that a closed pipe has ended (SIGPIPE is 13)."""
+
+STOPPED = 128 + 2
+"""The exit code of a command that was stopped by Ctrl-C (SIGINT is 2)."""
 
 
 class Command(NamedTuple):
@@ -30,7 +41,7 @@ class Command(NamedTuple):
 
 COMMANDS = {
     "make": Command("write questions, in secret if need be", "rulerlib.making"),
-    "run": Command("execute a notebook: ask a model, and see what came of it", "rulerlib.__main__"),
+    "run": Command("execute a notebook: ask a model, and see what came of it", "rulerlib.commands"),
     "compare": Command("tell whether a change made a model worse", "rulerlib.compare"),
     "check": Command("say what a port of RULER does otherwise", "rulerlib.conformance.__main__"),
     "explore": Command("write a site that shows every answer", "rulerlib.explore.__main__"),
@@ -41,10 +52,67 @@ COMMANDS = {
 """All commands by name."""
 
 
-def notebooks() -> Path:
-    """Return the folder of the notebooks: within the package in a wheel, else beside it."""
-    here = Path(__file__).parent
-    return next(filter(Path.is_dir, (here / "notebooks", here.parent / "notebooks")), here)
+Main = Callable[..., int]
+"""Does what a command line asks for, by default this process's, and returns the exit code."""
+
+
+def command(wrong: int = 2) -> Callable[[Main], Main]:
+    """Return a decorator for a ``main``, which then ends as every command does.
+
+    What is wrong is told in one sentence. Where nobody reads on, the exit code is `CLOSED`.
+
+    Parameters
+    ----------
+    wrong
+        The exit code of a `RulerError`.
+    """
+
+    def decorated(main: Main) -> Main:
+        @functools.wraps(main)
+        def ended(arguments: Sequence[str] | None = None) -> int:
+            try:
+                return _told(main, arguments, wrong)
+            except BrokenPipeError:
+                closed = [stream for stream in (sys.stdout, sys.stderr) if _is_closed(stream)]
+                if not closed:
+                    # Another pipe broke, such as that to a server.
+                    raise
+                nowhere = os.open(os.devnull, os.O_WRONLY)
+                for stream in closed:
+                    # What Python still holds is written there when it ends.
+                    os.dup2(nowhere, stream.fileno())
+                return CLOSED
+
+        return ended
+
+    return decorated
+
+
+def _told(main: Main, arguments: Sequence[str] | None, wrong: int) -> int:
+    """Return the exit code of a command, and say what is wrong in a sentence."""
+    try:
+        return main(arguments)
+    except RulerError as error:
+        print(error, file=sys.stderr)
+        return wrong
+    except KeyboardInterrupt:
+        print("\nStopped; what was answered is kept.", file=sys.stderr)
+        return STOPPED
+    finally:
+        # Now, and not when Python ends, where nobody could catch the error.
+        sys.stdout.flush()
+
+
+def _is_closed(stream: TextIO) -> bool:
+    """Return whether a stream is a pipe that nobody reads; true where a system cannot say."""
+    if not hasattr(select, "poll"):
+        return True
+    # Not by writing to it: what was written before may be gone, or may still be held.
+    poll = select.poll()
+    with contextlib.suppress(OSError):
+        # A notebook's stream is no file, and no pipe.
+        poll.register(stream.fileno(), 0)
+    return any(happened & (select.POLLERR | select.POLLHUP) for _, happened in poll.poll(0))
 
 
 def parser(module: str, usage: str, about: str, example: str) -> argparse.ArgumentParser:
@@ -58,7 +126,7 @@ def parser(module: str, usage: str, about: str, example: str) -> argparse.Argume
         What the command does, as a sentence.
     """
     modules = {row.module.removesuffix(".__main__"): name for name, row in COMMANDS.items()}
-    prog = f"rulerlib {modules[module.removesuffix('.__main__')]}"
+    prog = f"rulerlib {modules[module]}"
     return argparse.ArgumentParser(
         prog=prog,
         usage=f"%(prog)s {usage}",
@@ -68,37 +136,54 @@ def parser(module: str, usage: str, about: str, example: str) -> argparse.Argume
     )
 
 
-def run(main: Callable[[], int]) -> int:
-    """Return the exit code of a command line, `CLOSED` where nobody reads on.
+@command()
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Do what a command line asks for, and return the exit code."""
+    given = [*(sys.argv[1:] if arguments is None else arguments)]
+    if not given or given[0] in ("-h", "--help"):
+        print("usage: rulerlib COMMAND ...; each says with --help what it takes.\n")
+        print("\n".join(f"  {name:10} {row.does}" for name, row in COMMANDS.items()))
+        print("\nexample:\n  rulerlib run niah -p length 2048")
+        return 0 if given else 2
+    name = one_of("command", given[0], COMMANDS)
+    if name == "run":
+        return execute(given[1:])
+    return int(importlib.import_module(COMMANDS[name].module).main(given[1:]))
 
-    Parameters
-    ----------
-    main
-        Does what the command line asks for, and returns the exit code.
+
+def notebooks() -> Path:
+    """Return the folder of the notebooks: within the package in a wheel, else beside it."""
+    here = Path(__file__).parent
+    return next(filter(Path.is_dir, (here / "notebooks", here.parent / "notebooks")), here)
+
+
+def execute(arguments: Sequence[str]) -> int:
+    """Execute a notebook of the project with papermill, and return papermill's exit code.
+
+    Raises
+    ------
+    ParameterError
+        If there is no such notebook.
+    MissingExtraError
+        If papermill is not installed.
     """
-    try:
-        try:
-            return main()
-        finally:
-            # Now, and not when Python ends, where nobody could catch the error.
-            sys.stdout.flush()
-    except BrokenPipeError:
-        closed = [stream for stream in (sys.stdout, sys.stderr) if _is_closed(stream)]
-        if not closed:
-            # Another pipe broke, such as that to a server.
-            raise
-        nowhere = os.open(os.devnull, os.O_WRONLY)
-        for stream in closed:
-            # What Python still holds is written there when it ends.
-            os.dup2(nowhere, stream.fileno())
-        return CLOSED
-
-
-def _is_closed(stream: TextIO) -> bool:
-    """Return whether a stream is a pipe that nobody reads; true where a system cannot say."""
-    if not hasattr(select, "poll"):
-        return True
-    # Not by writing to it: what was written before may be gone, or may still be held.
-    poll = select.poll()
-    poll.register(stream.fileno(), 0)
-    return any(happened & (select.POLLERR | select.POLLHUP) for _, happened in poll.poll(0))
+    options = parser(
+        "rulerlib.commands",
+        "NOTEBOOK [OUT] [papermill's options]",
+        "Execute the notebook of a task or study; further options are papermill's, such as\n"
+        "-p NAME VALUE for a parameter and -f FILE for a file of them.",
+        "niah runs/niah.ipynb -p model smollm2 -p language en -p length 2048",
+    )
+    there = {path.stem: path for path in sorted(notebooks().glob("*.ipynb"))}
+    options.add_argument("notebook", help=f"one of {', '.join(there)}")
+    options.add_argument("out", nargs="?", help="the executed notebook; runs/NOTEBOOK.ipynb")
+    given, further = options.parse_known_args(arguments)
+    if given.out and given.out.startswith("-"):
+        given.out, further = None, [given.out, *further]
+    require(there, "notebook", given.notebook, "where notebooks are installed")
+    notebook = there[one_of("notebook", Path(given.notebook).stem, there)]
+    packages.load("papermill", "notebook", "Executing a notebook")
+    out = Path(given.out or f"runs/{notebook.name}")
+    out.parent.mkdir(parents=True, exist_ok=True)
+    words = [sys.executable, "-m", "papermill", str(notebook), str(out), *further]
+    return subprocess.call(words)

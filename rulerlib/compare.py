@@ -23,7 +23,7 @@ import pandas as pd
 
 from rulerlib import analysis, commands, escaping, paths
 from rulerlib.analysis import labels
-from rulerlib.errors import DataError, ParameterError, RulerError, require, whole_number
+from rulerlib.errors import DataError, ParameterError, require, whole_number
 from rulerlib.fields import settings, settings_file
 from rulerlib.gate import AS_GOOD, UNDECIDED, WORSE, Gate
 from rulerlib.progress import Progress
@@ -46,9 +46,6 @@ SET_HERE = (
     "tasks", "length", "num_lengths", "num_samples", "seed", "output", "data", "sequential",
     "queries_per_context", "samples_per_question",
 )  # fmt: skip
-
-ERROR = 3
-"""The exit code where something could not be asked or read."""
 
 
 @dataclass
@@ -393,6 +390,7 @@ def _given(text: str) -> dict[str, Any] | Path:
     return settings("models", text.split(","), "model=lille,dtype=float32")
 
 
+@commands.command(wrong=3)
 def main(arguments: Sequence[str] | None = None) -> int:
     """Compare two models, write what came of it, and return the exit code of the verdict."""
     parser = commands.parser(
@@ -415,28 +413,24 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--seed", type=int, default=42)
     parser.add_argument("--output", default="runs/compare", help="a folder")
     given = parser.parse_args(arguments)
-    try:
-        first, second = _given(given.first), _given(given.second)
-        if isinstance(first, Path) and isinstance(second, Path):
-            comparison = stored(first, second, given.margin, given.confidence)
-        elif isinstance(first, Path) or isinstance(second, Path):
-            of_a_kind = "both folders of runs, or both models"
-            raise ParameterError("models", f"{given.first} and {given.second}", of_a_kind)
-        else:
-            lengths = [int(n) if n.isdigit() else 0 for n in given.lengths.split(",")]
-            require(all(lengths), "lengths", given.lengths, "numbers of tokens, such as 2048,4096")
-            comparison = asked(
-                first, second, given.tasks, lengths, given.output, given.margin,
-                given.max_samples, given.confidence, given.seed,
-            )  # fmt: skip
-        page, data = write(comparison, given.output)
-    except RulerError as error:
-        print(error, file=sys.stderr)
-        return ERROR
+    first, second = _given(given.first), _given(given.second)
+    if isinstance(first, Path) and isinstance(second, Path):
+        comparison = stored(first, second, given.margin, given.confidence)
+    elif isinstance(first, Path) or isinstance(second, Path):
+        of_a_kind = "both folders of runs, or both models"
+        raise ParameterError("models", f"{given.first} and {given.second}", of_a_kind)
+    else:
+        lengths = [int(n) if n.isdigit() else 0 for n in given.lengths.split(",")]
+        require(all(lengths), "lengths", given.lengths, "numbers of tokens, such as 2048,4096")
+        comparison = asked(
+            first, second, given.tasks, lengths, given.output, given.margin,
+            given.max_samples, given.confidence, given.seed,
+        )  # fmt: skip
+    page, data = write(comparison, given.output)
     print(comparison.sentence())
     print(f"{page}, {data}")
     return EXIT[comparison.verdict]
 
 
 if __name__ == "__main__":
-    sys.exit(commands.run(main))
+    sys.exit(main())

@@ -23,7 +23,7 @@ from typing import Any
 import rulerlib
 from rulerlib import commands, paths, tasks, tokens
 from rulerlib.dataset import Dataset
-from rulerlib.errors import DataError, RulerError, dictionary, one_of, require
+from rulerlib.errors import DataError, dictionary, one_of, require
 from rulerlib.fields import check, listed, settings
 from rulerlib.prompts import PromptFormat
 from rulerlib.samples import read_object
@@ -285,6 +285,7 @@ def stated(given: argparse.Namespace, seed: int = 42) -> dict[str, Any]:
     }  # fmt: skip
 
 
+@commands.command()
 def main(arguments: Sequence[str] | None = None) -> int:
     """Write questions, with --commit print a hash of them, and return the exit code."""
     reader = parser(
@@ -298,15 +299,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         help="draw a secret seed, and print a hash to publish before a model is asked",
     )  # fmt: skip
     given = reader.parse_args(arguments)
-    try:
-        wanted = stated(given, secrets.randbits(SEED_BITS) if given.commit else 42)
-        if not given.commit:
-            print("\n".join(map(str, write(wanted, given.folder))))
-            return 0
-        digest = commit(wanted, given.folder)
-    except RulerError as error:
-        print(error, file=sys.stderr)
-        return 2
+    wanted = stated(given, secrets.randbits(SEED_BITS) if given.commit else 42)
+    if not given.commit:
+        print("\n".join(map(str, write(wanted, given.folder))))
+        return 0
+    digest = commit(wanted, given.folder)
     file = Path(given.folder) / COMMITMENT
     print(f"Publish now ({file}): sha256 {digest}, rulerlib {rulerlib.__version__}")
     print(f"Keep secret until the answers are there: seed {wanted['seed']}")
@@ -317,4 +314,4 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(commands.run(main))
+    sys.exit(main())

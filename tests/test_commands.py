@@ -7,6 +7,7 @@ import re
 import shlex
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import nbformat
@@ -14,8 +15,9 @@ import pytest
 from helpers_model import ROOT
 
 import rulerlib
-from rulerlib import __main__ as cli
 from rulerlib import commands, fields
+from rulerlib.commands import main
+from rulerlib.errors import DataError
 from rulerlib.memory import bench
 
 
@@ -32,7 +34,8 @@ def unread(stream: str, unbuffered: str, *words: str) -> tuple[int, str]:
 
 @pytest.mark.parametrize(("stream", "words"), [
     ("stdout", ("1", "-m", "rulerlib.sweep", "folder", "params/sweeps/small.yaml")),
-    ("stdout", ("", "-m", "rulerlib.sweep", "folder", "params/sweeps/small.yaml")),
+    ("stdout", ("", "-m", "rulerlib", "sweep", "folder", "params/sweeps/small.yaml")),
+    ("stdout", ("", "-m", "rulerlib")),
     ("stdout", ("", "-m", "rulerlib.sweep", "--help")),
     ("stderr", ("", "-m", "rulerlib.sweep", "folder", "nowhere.yaml")),
 ])  # fmt: skip
@@ -43,12 +46,13 @@ def test_a_command_that_nobody_reads_ends_in_silence(stream, words):
 def test_head_ends_a_command_that_has_more_to_say():
     """As a shell does it: ``head`` reads one line and goes, while there is more than a pipe takes.
 
-    Without `commands.run` it ends with a traceback and the exit code 1.
+    Without `commands.command` it ends with a traceback and the exit code 1.
     """
     script = (
         "import sys\nfrom rulerlib import commands\n"
-        "def main():\n    for number in range(100_000):\n        print(number)\n    return 0\n"
-        "sys.exit(commands.run(main))"
+        "@commands.command()\ndef main(arguments):\n"
+        "    for number in range(100_000):\n        print(number)\n    return 0\n"
+        "sys.exit(main())"
     )
     shell = f"{sys.executable} -c '{script}' | head -1; echo ${{PIPESTATUS[0]}}"
     done = subprocess.run(["bash", "-c", shell], capture_output=True, text=True, timeout=60)
@@ -78,18 +82,19 @@ def test_every_command_line_of_the_library_is_a_command():
     lines = {
         name for name, path in sources.items() if "commands.parser(" in path.read_text("utf-8")
     }
+    lines.add("rulerlib.commands")
     assert {row.module for row in commands.COMMANDS.values()} == lines
 
 
 def test_the_command_names_what_it_has_and_the_nearest_of_what_it_has_not(capsys):
-    assert cli.main([]) == 2
-    assert cli.main(["--help"]) == 0
+    assert main([]) == 2
+    assert main(["--help"]) == 0
     out = capsys.readouterr().out
     assert all(f"  {name} " in out for name in commands.COMMANDS)
-    assert cli.main(["compar", "a", "b"]) == 2
+    assert main(["compar", "a", "b"]) == 2
     assert "'compar'" in (error := capsys.readouterr().err)
     assert "compare" in error
-    assert cli.main(["run", "nihah"]) == 2
+    assert main(["run", "nihah"]) == 2
     assert "niah" in capsys.readouterr().err
 
 
@@ -99,7 +104,7 @@ def test_run_executes_a_notebook_of_the_project(tmp_path, monkeypatch):
     monkeypatch.setenv("RULERLIB_HOME", str(tmp_path))
     asked = "-p model r -p engine reference -p length 1000 -p num_lengths 1 -p tasks niah_single_2"
     asked = f"{asked} -p language en -p num_samples 2 -y {{study:\\ []}} --log-level ERROR"
-    assert cli.main(["run", "niah", *shlex.split(asked)]) == 0
+    assert main(["run", "niah", *shlex.split(asked)]) == 0
     notebook = nbformat.read(tmp_path / "runs/niah.ipynb", as_version=4)
     assert "100 %" in str(notebook.cells)
     assert (tmp_path / "runs/r+engine=reference/en/1000/pred/niah_single_2.jsonl").exists()
@@ -133,15 +138,21 @@ def test_a_shell_can_give_every_kind_of_value(text, wanted):
     assert fields.settings("set", [f"name = {text}"], "k=3") == {"name": wanted}
 
 
-def test_other_errors_and_exit_codes_stay_what_they_are():
-    def broken() -> int:
-        raise BrokenPipeError("the pipe to a server")
+def test_a_mistake_is_one_sentence_and_other_errors_stay_what_they_are(capsys):
+    def ending(error: BaseException) -> Callable[..., int]:
+        def raising(arguments: list[str]) -> int:
+            raise error
 
-    with pytest.raises(BrokenPipeError, match="to a server"):
-        commands.run(broken)
-    with pytest.raises(ZeroDivisionError):
-        commands.run(lambda: 1 // 0)
-    assert commands.run(lambda: 3) == 3
+        return commands.command(wrong=7)(raising)
+
+    for error in (BrokenPipeError("the pipe to a server"), ZeroDivisionError("by zero")):
+        with pytest.raises(type(error), match=str(error)):
+            ending(error)()
+    assert commands.command()(len)([1, 2, 3]) == 3
+    assert ending(DataError("The disk is full."))([]) == 7
+    assert ending(KeyboardInterrupt())([]) == commands.STOPPED == 130
+    told = capsys.readouterr().err
+    assert told == "The disk is full.\n\nStopped; what was answered is kept.\n"
 
 
 def test_every_command_line_of_the_library_ends_like_this():
@@ -149,6 +160,8 @@ def test_every_command_line_of_the_library_ends_like_this():
     for path in Path(rulerlib.__file__).parent.rglob("*.py"):
         source = path.read_text("utf-8")
         if re.search(r'^if __name__ == "__main__":', source, re.MULTILINE):
-            ends[path] = source.rstrip().endswith("sys.exit(commands.run(main))")
+            ends[path] = source.rstrip().endswith("sys.exit(main())") and (
+                "@commands.command(" in source or path.name == "__main__.py"
+            )
     assert len(ends) >= 4
     assert all(ends.values()), ends

@@ -13,7 +13,6 @@ from pathlib import Path
 
 import helpers_submit
 import pytest
-from helpers_model import Parrot
 from helpers_submit import FAULTS, FIRST, LENGTH, SAMPLES, write_run
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -21,9 +20,7 @@ from hypothesis import strategies as st
 from conftest import ROOT
 from rulerlib import analysis, submit, tasks
 from rulerlib.errors import DataError, ParameterError
-from rulerlib.models import Generation
 from rulerlib.prompts import Decoding
-from rulerlib.runs import Run
 from rulerlib.samples import Prediction, read
 from rulerlib.submit import __main__, checking, folder
 
@@ -206,40 +203,6 @@ def test_what_cannot_be_packed_is_said(run, tmp_path):
         shutil.copy(answers.parent / name, answers.parent / name.replace("vt", "vt+seed=42"))
     with pytest.raises(DataError, match=r"its settings are those of .*vt\.jsonl"):
         submit.pack(copy, tmp_path / "out")
-
-
-# --- Asked again -----------------------------------------------------------------------------
-
-
-def test_the_model_inside_says_it_again(tmp_path, capsys):
-    """The real model, in two processes' worth of loading: the same words, and the same score."""
-    run = Run("niah_single_1,niah_single_2", length=512, num_samples=2, output=str(tmp_path))
-    run.predict()
-    packed = submit.pack(tmp_path / "lille", tmp_path / "out")
-    answers = [*submit.again(packed, 3, seed=1, model=run.loaded_engine)]
-    assert len(answers) == 3
-    assert all(one.same and one.was == one.now for one in answers)
-    before = {(cell["task"], record.index): record.pred for cell, record in run.predictions()}
-    for one in answers:
-        assert before[one.answer.others["task"], one.answer.index] == one.answer.pred
-    # Eleven tasks are missing, and nothing else is said.
-    assert __main__.main(["--check", str(packed)]) == 1
-    assert "da, cwe, 512 is missing" in capsys.readouterr().out
-
-
-class Mute(Parrot):
-    def generate(self, requests):
-        return ((position, Generation("", 1, True)) for position, _ in enumerate(requests))
-
-
-def test_another_model_is_told(packed):
-    answers = [*submit.again(packed, 40, model=Mute())]
-    assert len({one.place for one in answers}) == 40
-    assert {one.now for one in answers} == {0.0}
-    assert {one.was for one in answers} > {0.0, 1.0}
-    other = [one for one in answers if one.was]
-    assert "another answer; score" in str(other[0])
-    assert not any(one.same for one in other)
 
 
 # --- The command, and what stands in the repository ------------------------------------------

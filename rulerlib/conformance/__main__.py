@@ -12,9 +12,9 @@ from collections.abc import Sequence
 
 from rulerlib import commands, making
 from rulerlib.conformance import check
-from rulerlib.errors import RulerError
 
 
+@commands.command()
 def main(arguments: Sequence[str] | None = None) -> int:
     """Print what the files of a folder do otherwise than RULER, and return the exit code."""
     parser = commands.parser(
@@ -30,18 +30,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--json", action="store_true", help="print the report as JSON")
     parser.add_argument("--reveal", metavar="SEED", type=int, help="the seed of the commitment")
     given = parser.parse_args(arguments)
-    try:
-        if given.reveal is not None:
-            holds, sentence = making.reveal(given.folder, given.reveal)
-            print(sentence)
-            return 0 if holds else 1
-        report = check(given.folder, given.tokenizer, given.length)
-    except RulerError as error:
-        print(error, file=sys.stderr)
-        return 2
+    if given.reveal is not None:
+        holds, sentence = making.reveal(given.folder, given.reveal)
+        print(sentence)
+        return 0 if holds else 1
+    report = check(given.folder, given.tokenizer, given.length)
     print(json.dumps(report.to_dict(), ensure_ascii=False, indent=2) if given.json else report)
     return 1 if report.findings else 0
 
 
 if __name__ == "__main__":
-    sys.exit(commands.run(main))
+    sys.exit(main())

@@ -6,10 +6,10 @@ import sys
 from collections.abc import Sequence
 
 from rulerlib import commands
-from rulerlib.errors import RulerError
 from rulerlib.explore import write
 
 
+@commands.command()
 def main(arguments: Sequence[str] | None = None) -> int:
     """Write the explorer of some runs into a folder, and return the exit code."""
     parser = commands.parser(
@@ -30,15 +30,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     *folders, out = given.runs
     if not folders:
         parser.error("it needs a folder of runs, and the folder to write")
-    try:
-        cells, samples = write(folders, out, given.prompts, given.submitted, given.against)
-    except RulerError as error:
-        print(error, file=sys.stderr)
-        return 2
+    cells, samples = write(folders, out, given.prompts, given.submitted, given.against)
     print(f"{out}: {samples:,} answers in {cells:,} cells.")
     print(f"To read it: python -m http.server --directory {out}")
     return 0
 
 
 if __name__ == "__main__":
-    sys.exit(commands.run(main))
+    sys.exit(main())

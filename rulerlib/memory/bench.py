@@ -218,6 +218,7 @@ def table(works: Sequence[Work]) -> str:
     return "\n".join([*lines, f"{total}, {sum(facts):,} facts"])
 
 
+@commands.command()
 def main(arguments: Sequence[str] | None = None) -> int:
     """Do what a command line asks for, and return the exit code.
 
@@ -228,26 +229,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
         a parameter cannot work; 130 after Ctrl-C.
     """
     given = _parser().parse_args(arguments)
-    try:
-        works = expand(
-            given.presets, given.suites, given.sizes, given.seeds, given.language,
-            fields.settings("knob", given.knob, "facts=50"),
-            fields.settings("set", given.set, "k=3"),
-            model=given.model, engine=given.engine, length=fields.value(given.length),
-            engine_options=fields.settings("engine-option", given.engine_option, "dtype=float32"),
-            profile=given.profile, probes=fields.value(given.probes), root=given.root,
-        )  # fmt: skip
-        if given.dry_run:
-            check(works)
-            print(table(works))
-            return 0
-        stopped = run(works)
-    except RulerError as error:
-        print(error, file=sys.stderr)
-        return 2
-    except KeyboardInterrupt:
-        print("\nStopped; the same command goes on where this one was.", file=sys.stderr)
-        return 130
+    works = expand(
+        given.presets, given.suites, given.sizes, given.seeds, given.language,
+        fields.settings("knob", given.knob, "facts=50"),
+        fields.settings("set", given.set, "k=3"),
+        model=given.model, engine=given.engine, length=fields.value(given.length),
+        engine_options=fields.settings("engine-option", given.engine_option, "dtype=float32"),
+        profile=given.profile, probes=fields.value(given.probes), root=given.root,
+    )  # fmt: skip
+    if given.dry_run:
+        check(works)
+        print(table(works))
+        return 0
+    stopped = run(works)
     print(table(works))
     for sentence in stopped:
         print(sentence, file=sys.stderr)
@@ -255,4 +249,4 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(commands.run(main))
+    sys.exit(main())

@@ -10,45 +10,38 @@ from pathlib import Path
 
 from rulerlib import analysis, commands
 from rulerlib.analysis.tables import thousands
-from rulerlib.errors import RulerError
 from rulerlib.escaping import visible
-from rulerlib.submit.checking import DRAWN, again, check
+from rulerlib.submit.checking import DRAWN, check
 from rulerlib.submit.folder import FOLDER, named, pack, read
 
 
+@commands.command()
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Pack a run, check a submission or ask its model again, and return the exit code."""
+    """Pack a run or check a submission, and return the exit code."""
     parser = commands.parser(
         "rulerlib.submit",
         "FOLDER [FOLDER ...] [options]",
         "Pack a model's run into a small folder for a pull request, or check one.",
         "runs/mine --claimed 131072",
     )
-    about = "the run, runs/<model>; with --check or --again: submissions"
+    about = "the run, runs/<model>; with --check: submissions"
     parser.add_argument("folders", nargs="+", metavar="folder", help=about)
-    does = parser.add_mutually_exclusive_group()
-    does.add_argument("--check", action="store_true", help="say what speaks against submissions")
-    does.add_argument("--again", action="store_true", help="ask the model some questions again")
+    about = "say what speaks against submissions"
+    parser.add_argument("--check", action="store_true", help=about)
     parser.add_argument("--out", default=FOLDER, help=f"where submissions stand ({FOLDER})")
     parser.add_argument("--claimed", type=int, help="the context length that its makers claim")
     parser.add_argument("--tokenizer", help="with --check: a folder in which the tokenizer stands")
     parser.add_argument("--all", action="store_true", help="with --check: make all questions again")
-    parser.add_argument("--count", type=int, default=20, help="with --again: how many answers")
     given = parser.parse_args(arguments)
     folders, faults = given.folders, list[str]()
-    try:
-        if given.again:
-            return max(_again(folder, given.count) for folder in folders)
-        if not given.check:
-            folders = [pack(run, given.out, given.claimed) for run in folders]
-        for folder in folders:
-            sentences = check(folder, given.tokenizer, drawn=None if given.all else DRAWN)
-            faults += sentences
-            for sentence in sentences or _averages(folder):
-                _print(f"{folder}: {sentence}")
-    except RulerError as error:
-        print(error, file=sys.stderr)
-        return 2
+    if not given.check:
+        folders = [pack(run, given.out, given.claimed) for run in folders]
+    for folder in folders:
+        sentences = check(folder, given.tokenizer, drawn=None if given.all else DRAWN)
+        faults += sentences
+        for sentence in sentences or _averages(folder):
+            # One line, whatever is in it: a workflow may read commands at the beginning of one.
+            print(visible(f"{folder}: {sentence}").replace("\n", "␤"))
     return 1 if faults else 0
 
 
@@ -62,20 +55,5 @@ def _averages(folder: str | Path) -> Iterator[str]:
     yield "complete, and its questions are those that follow from its settings."
 
 
-def _print(sentence: str) -> None:
-    """Print a sentence in one line, whatever names and values of strangers are part of it."""
-    print(visible(sentence).replace("\n", "␤"))
-
-
-def _again(folder: str, count: int) -> int:
-    answers = []
-    for answer in again(folder, count):
-        print(answer, flush=True)
-        answers.append(answer)
-    same, alike = sum(one.same for one in answers), sum(one.was == one.now for one in answers)
-    print(f"{folder}: of {len(answers)} answers {same} are the same, and {alike} score the same.")
-    return 0 if alike == len(answers) else 1
-
-
 if __name__ == "__main__":
-    sys.exit(commands.run(main))
+    sys.exit(main())

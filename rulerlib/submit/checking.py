@@ -4,10 +4,7 @@ First the files, then whether all was asked and all is said, then whether prompt
 are what `rulerlib` makes of the settings. What stands behind a fault is not looked at before the
 fault is mended. Scores are no part of a folder: they follow from the answers.
 
-A check of the folder alone cannot know that the model really said what is written there. `again`
-puts some questions to the model once more. With other packages, processors or batch sizes a
-model's last digits differ, and now and then a word: then the answer differs and the score mostly
-does not.
+A check of the folder alone cannot know that the model really said what is written there.
 """
 
 from __future__ import annotations
@@ -16,14 +13,13 @@ import functools
 import itertools
 import random
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import rulerlib
-from rulerlib import models, predict, tasks, tokens
+from rulerlib import tokens
 from rulerlib.dataset import Dataset
-from rulerlib.errors import DataError, RulerError, shortened, whole_number
+from rulerlib.errors import DataError, RulerError, shortened
 from rulerlib.samples import Prediction
 from rulerlib.store.cell import Cell
 from rulerlib.submit.folder import (
@@ -219,88 +215,3 @@ def _other_samples(
             yield f"{place}: its prompt is not {ours}{version}."
         if answer.outputs != sample.outputs:
             yield f"{place}: the references are {shortened(sample.outputs)}."
-
-
-# --- Asked again -----------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Again:
-    """An answer that was asked for again.
-
-    Attributes
-    ----------
-    place
-        Its cell, its sample, and which of several answers it is, in words.
-    before, answer
-        What the model said then, and what it says now.
-    was, now
-        Its score then and now, from 0 to 1, by RULER's own measure.
-    """
-
-    place: str
-    before: Prediction
-    answer: Prediction
-    was: float
-    now: float
-
-    @property
-    def same(self) -> bool:
-        """Whether the model said the same, to the last character."""
-        return self.before.pred == self.answer.pred
-
-    def __str__(self) -> str:
-        how = "the same answer" if self.same else "another answer"
-        change = "" if self.was == self.now else f", now {self.now:.2f}"
-        return f"{self.place}: {how}; score {self.was:.2f}{change}"
-
-
-def again(
-    folder: str | Path,
-    count: int = 20,
-    seed: int | None = None,
-    model: models.Model | None = None,
-) -> Iterator[Again]:
-    """Ask a model again for some answers of a submission, and yield what it says now.
-
-    Parameters
-    ----------
-    folder
-        The folder of the submission.
-    count
-        How many answers are drawn.
-    seed
-        Of the drawing; None: another one each time, which nobody can have prepared for.
-    model
-        An engine; None: that of the settings.
-
-    Raises
-    ------
-    ParameterError
-        If there is no such folder, or the model cannot be loaded.
-    DataError
-        If the folder is damaged.
-    RulerError
-        As engines do.
-    """
-    submission = read(named(folder))
-    whole_number("count", count, 1)
-    answers = [(part, before) for part in submission.cells for before in part.answers]
-    drawn = random.Random(seed).sample(range(len(answers)), min(count, len(answers)))
-    for number in sorted(drawn):
-        part, before = answers[number]
-        cell = part.cell
-        model = model or models.load(cell.model, cell.engine, **cell.options)
-        data, repeat = _dataset(part, model.tokenizer), before.repeat
-        sample, frame = data[before.index], data.frame
-        room = data.tokens_to_generate + frame.format.thinking_tokens
-        request = predict.request(sample, frame, room, cell.decoding, repeat=repeat)
-        (generation,) = models.in_order(model, [request])
-        answer = predict.record(sample, generation, frame, repeat)
-        scoring = tasks.TASKS[cell.task].scoring
-        was, now = (
-            scoring.score(pred, sample.outputs, language=cell.language)[scoring.ruler]
-            for pred in (before.pred, answer.pred)
-        )
-        which = f", answer {repeat}" if repeat else ""
-        yield Again(f"{part}, sample {sample.index}{which}", before, answer, was, now)

@@ -22,23 +22,17 @@ from rulerlib.sweep.plan import Plan
 from rulerlib.sweep.status import status
 from rulerlib.sweep.sweep import Sweep, accept, folder_of, listed
 
-FAILED, WRONG = 1, 2
+FAILED = 1
 
 # Seconds between two looks of `status --follow`.
 _PAUSE = 2.0
 
 
+@commands.command()
 def main(arguments: Sequence[str] | None = None) -> int:
     """Do what a command line asks for, and return the exit code."""
     given = _parser().parse_args(arguments)
-    try:
-        return int(given.do(given))
-    except RulerError as error:
-        print(error, file=sys.stderr)
-        return WRONG
-    except KeyboardInterrupt:
-        print("Stopped; what was answered is kept.", file=sys.stderr)
-        return 130
+    return int(given.do(given))
 
 
 def _plan(given: argparse.Namespace) -> int:
@@ -167,4 +161,4 @@ def _parser() -> argparse.ArgumentParser:
 
 
 if __name__ == "__main__":
-    sys.exit(commands.run(main))
+    sys.exit(main())

@@ -21,7 +21,11 @@ UNMEASURED = "#d4d4d4"
 # All but black, on which no hatch would be seen.
 _BRIGHT = [colour for colour in base.COLOURS if colour != "#000000"]
 LOOKS = dict(
-    zip(KINDS, ((colour, hatch) for hatch in ("", "//", "..") for colour in _BRIGHT), strict=False)
+    zip(
+        KINDS,
+        ((colour, hatch) for hatch in ("", "//", "..", "xx", "++") for colour in _BRIGHT),
+        strict=False,
+    )
 )
 """A colour and a hatch for each kind of mistake, the same in every figure."""
 

@@ -43,7 +43,9 @@ _OWN = {
     "semantic": "semantic",
     "spatial": "spatial",
 }
-_FRONTIER = dict[str, str]()
+_FRONTIER = {
+    "graphwalks": "graphwalks graphwalks_parents",
+}
 
 T = TypeVar("T")
 

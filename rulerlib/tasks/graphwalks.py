@@ -1,0 +1,420 @@
+"""Walks through a graph: an edge list as long as the context, and the nodes at a depth from one.
+
+An example of ``graphwalks`` (English, shortened)::
+
+    Below are the edges of a directed graph, one a line and in no particular order. ...
+    ...
+    804a34 -> 00b16e
+    ...
+    cf3c7f -> fd7893
+    ...
+    00b16e -> 804a34
+    ...
+    804a34 -> cf3c7f
+    ...
+    Question: Which nodes are at exactly depth 3 from node 00b16e in a breadth-first search?
+    Write nothing but one line of the form "Final Answer: [node1, node2, node3]".
+
+    outputs: ["fd7893"]
+
+After OpenAI's GraphWalks (2025, published with GPT-4.1): where to look next is only known from what
+was found elsewhere, at every step. ``graphwalks_parents`` asks for the nodes from which an edge
+leads to one. There may be none: then ``Final Answer: []`` is right, and the reference is ``[]``.
+
+A question's own nodes are drawn first, step by step, with all edges that leave them on the way;
+then edges that leave other nodes fill the context. So the answer is the same at every length, with
+1 to ``MOST_ANSWERS`` nodes, while the graph grows. An edge costs what its two ends cost, and names
+are counted once.
+
+The original lists the edges of a node one after the other, gives every node of a graph as many,
+some of them twice or to itself, and has names of ten digits; here edges stand in any order and
+their numbers differ. Its published script gives full points to an answer that shares no node with
+the right one; here that is 0.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import random
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache, partial
+from itertools import pairwise
+from operator import eq
+from typing import Any, TypeVar
+
+from rulerlib import languages
+from rulerlib.errors import flag, one_of, whole_number
+from rulerlib.filling import Take
+from rulerlib.haystack import Draft, Filling, Haystack, Needle, depths_of, largest
+from rulerlib.languages import Language
+from rulerlib.metrics.short_answers import answer_line, f1
+from rulerlib.samples import Prediction
+from rulerlib.scoring import Scoring
+from rulerlib.tasks import mistakes
+from rulerlib.tasks.family import FRONTIER, Checked, Family, Maker, fresh, knob
+from rulerlib.texts import digest
+from rulerlib.tokens import Tokenizer
+
+OPERATIONS = ("bfs", "parents")
+
+EMPTY = "[]"
+"""The reference where no node is right: a list of none, which must be said."""
+
+# The nodes that an answer to "bfs" has on average, and has at most; and the parents of a node.
+ANSWERS, MOST_ANSWERS, PARENTS = 6, 16, 2
+
+# The most edges of a walk, at depth 1 and for each further step.
+FIRST_EDGES, MORE_EDGES = 16, 4
+
+# The share of edges on a walk that lead to a node which has been reached before.
+BACK = 1 / 8
+
+# The most questions about one graph, and the most nodes that each brings with it.
+MOST_QUERIES, MOST_NODES = 100, 64
+
+# Names that every dataset draws; nodes that a graph has beside those of its questions.
+LEAST, SPARE = MOST_QUERIES * MOST_NODES, 8
+
+# So many edges are counted whole, to see whether an edge costs what its ends cost.
+CHECKED = 256
+
+# Room to think, where the task asks for it.
+REASONING = 2048
+
+T = TypeVar("T")
+
+_EDGE = re.compile(r"(\w+) -> (\w+)")
+_LIST = re.compile(r"\[([^\[\]]*)\]")
+_AROUND = " \t\n`'\"*."
+
+
+@dataclass(frozen=True)
+class Knobs(Checked):
+    """What can be set about walks through a graph.
+
+    Attributes
+    ----------
+    operation
+        ``"bfs"``: the nodes at exactly ``depth`` are asked for; ``"parents"``: those from which an
+        edge leads to the node.
+    depth
+        Steps of the walk. The deeper it is, the fewer edges leave a node, so that answers are
+        equally long; ``"parents"`` has none.
+    name_length
+        Hexadecimal digits of a node's name; the original has 10.
+    reasoning
+        Whether the model is asked to think before its last line, and has room to.
+    """
+
+    operation: str = knob("bfs", one_of, OPERATIONS)
+    depth: int = knob(3, whole_number, 1, 10)
+    name_length: int = knob(6, whole_number, 6, 40)
+    reasoning: bool = knob(False, flag)
+
+    @property
+    def steps(self) -> int:
+        """The steps of a walk; to the parents, against the edges, it is one."""
+        return self.depth if self.operation == "bfs" else 1
+
+    @property
+    def mean(self) -> float:
+        """The edges that leave a node of the graph, on average."""
+        return ANSWERS ** (1 / self.depth) if self.operation == "bfs" else PARENTS
+
+
+class Edges(Haystack):
+    """What edges cost between the nodes of a pool, whose names are counted once.
+
+    Attributes
+    ----------
+    names
+        Those of the nodes.
+    sources, targets
+        What each name adds in tokens before the arrow, and after it.
+    mean
+        What an edge adds, on average.
+    """
+
+    def __init__(self, names: Sequence[str], tokenizer: Tokenizer) -> None:
+        edges = [f"{source} -> {target}" for source, target in pairwise(names[: CHECKED + 1])]
+        super().__init__(edges, "\n", tokenizer)
+        before = Haystack([f"{name} ->" for name in names], "\n", tokenizer)
+        after = Haystack(names, " ", tokenizer)
+        self.names = names
+        self.sources = dict(zip(names, before.costs, strict=True))
+        self.targets = dict(zip(names, after.costs, strict=True))
+        self.longest, self.mean = before.longest + after.longest, self.total / len(edges)
+
+    @cached_property
+    def additive(self) -> bool:
+        """Whether the tokens of edges are the sum of what their ends cost."""
+        ends = zip(self.sources.values(), [*self.targets.values()][1:], strict=True)
+        return super().additive and all(map(eq, self.costs, map(sum, ends)))
+
+
+# The next length mostly has the same names.
+@lru_cache(4)
+def _edges(seed: str, count: int, digits: int, tokenizer: Tokenizer) -> Edges:
+    """Return edges between so many nodes; the first ones are the same, whatever the count."""
+    rng, names = random.Random(f"{seed} names"), dict[str, None]()
+    while len(names) < count:
+        names[f"{rng.randrange(16**digits):0{digits}x}"] = None
+    return Edges([*names], tokenizer)
+
+
+@lru_cache(16)
+def _weights(thousandths: int) -> list[int]:
+    """Return how often a node has so many edges or fewer: Poisson's law, in whole numbers."""
+    mean = thousandths / 1000
+    shares = (mean**count * math.exp(-mean) / math.factorial(count) for count in range(20))
+    return [*itertools.accumulate(round(2**32 * share) for share in shares)]
+
+
+def layers(children: Mapping[str, Iterable[str]], start: str, depth: int) -> list[list[str]]:
+    """Return the nodes at depths 0 to ``depth`` from a start, by breadth-first search.
+
+    >>> layers({"a": "bc", "b": "ca", "c": "d"}, "a", 2)
+    [['a'], ['b', 'c'], ['d']]
+    """
+    reached, walked = {start}, [[start]]
+    for _ in range(depth):
+        ends = itertools.chain.from_iterable(children.get(node, ()) for node in walked[-1])
+        walked.append([node for node in dict.fromkeys(ends) if node not in reached])
+        reached.update(walked[-1])
+    return walked
+
+
+Walk = tuple[dict[str, list[str]], int, list[list[str]]]
+"""The ends of all edges from nodes that were walked on from, the number of nodes that are drawn so
+far, and the nodes at each depth."""
+
+
+class EdgeList(Maker):
+    """Makes the samples of one setting of the knobs; from ``seed`` the names are drawn."""
+
+    knobs: Knobs
+
+    @cached_property
+    def haystack(self) -> Edges:
+        """What edges cost, between as many nodes as the largest graph has, or more."""
+        digits, tokenizer = self.knobs.name_length, self.budget.tokenizer
+        edges = _edges(self._seed, LEAST, digits, tokenizer)
+        times = -(-self._nodes(self.budget.length, edges) // LEAST)
+        count = min(times * LEAST, 16**digits // 2)
+        return edges if times <= 1 else _edges(self._seed, count, digits, tokenizer)
+
+    @property
+    def digest(self) -> str:
+        """A short hash of the wording."""
+        return digest([repr(self.language.templates.get("graphwalks"))])
+
+    def _nodes(self, tokens: float, edges: Edges) -> int:
+        """Return the number of nodes of a graph of so many tokens."""
+        return round(tokens / edges.mean / self.knobs.mean)
+
+    def plan(self, index: int, rng: random.Random, queries: int) -> tuple[list[Draft], Take]:
+        """Return a draft for each question about a graph, and a function that fills it up."""
+        # The same at every length.
+        names = rng.sample(self.haystack.names[:LEAST], MOST_NODES * queries)
+        children, size, walks = dict[str, list[str]](), 0, list[list[list[str]]]()
+        for _ in range(queries):
+            children, size, walked = fresh("walk", partial(self._walk, children, size, names, rng))
+            walks.append(walked)
+        edges = [(node, end) for node, ends in children.items() for end in ends]
+        rng.shuffle(edges)
+        needles = [*map(self._needle, edges, depths_of(len(edges), rng))]
+        drafts = [self._ask(walked, children, edges, needles) for walked in walks]
+        return drafts, partial(self._fill, children, names[:size], rng.getrandbits(64))
+
+    def _walk(
+        self, before: dict[str, list[str]], size: int, names: Sequence[str], rng: random.Random
+    ) -> Walk | None:
+        """Return one more walk through a graph; None where its way or its answer is too long."""
+        steps, weights = self.knobs.steps, _weights(round(1000 * self.knobs.mean))
+        children, start, size = dict(before), names[size], size + 1
+        for depth in range(steps):
+            for node in layers(children, start, depth)[-1]:
+                if node not in children:
+                    ends = set[int]()
+                    for _ in range(rng.choices(range(len(weights)), cum_weights=weights)[0]):
+                        end = rng.randrange(size) if rng.random() < BACK else size
+                        # No edge leads from a node to itself.
+                        ends.add(size if names[end] == node else end)
+                        size += max(ends) == size
+                    children[node] = [names[end] for end in sorted(ends)]
+                    if size > len(names) - len(weights):
+                        return None
+        *way, answers = walked = layers(children, start, steps)
+        edges = sum(len(children[node]) for node in itertools.chain(*way))
+        fewest = 1 if self.knobs.operation == "bfs" else 0
+        long = len(answers) > MOST_ANSWERS or edges > FIRST_EDGES + MORE_EDGES * (steps - 1)
+        return None if long or len(answers) < fewest else (children, size, walked)
+
+    def _edge(self, node: T, end: T) -> tuple[T, T]:
+        """Return the source and the target of an edge, which parents are found against."""
+        return (node, end) if self.knobs.operation == "bfs" else (end, node)
+
+    def _needle(self, edge: tuple[str, str], depth: float) -> Needle:
+        """Return the line of an edge; where it leads to on a walk is its value."""
+        key, value = edge
+        text = " -> ".join(self._edge(*edge))
+        start = text.index(value)
+        return Needle(text, depth, (start, start + len(value)), key)
+
+    def _ask(
+        self,
+        walked: list[list[str]],
+        children: dict[str, list[str]],
+        edges: list[tuple[str, str]],
+        needles: list[Needle],
+    ) -> Draft:
+        """Return the draft of one question."""
+        knobs, path = self.knobs, ("graphwalks", self.knobs.operation)
+        (query,), *_, nodes = walked
+        head, tail, prefix = self.language.question(*path, query=query, depth=knobs.depth)
+        form = "reasoning" if knobs.reasoning else "only"
+        tail += "\n" + self.language.text("graphwalks", form)
+        draft = Draft(head, tail, "" if knobs.reasoning else prefix, nodes or [EMPTY], needles)
+        draft.answer, draft.role = f"[{', '.join(nodes)}]", "hop"
+        way = [(node, end) for node in itertools.chain(*walked[:-1]) for end in children[node]]
+        # First the edges that lead to the answers, the first one to each: none skips a depth.
+        leading = {end: (node, end) for node, end in reversed(way)}
+        needed = dict.fromkeys([*map(leading.__getitem__, nodes), *way])
+        draft.asked, place = len(needed), {edge: at for at, edge in enumerate(edges)}
+        # Where no edge leads to the node, nothing that is asked for has a place.
+        draft.order = [place[edge] for edge in dict.fromkeys([*needed, *edges])] if needed else []
+        return draft
+
+    def _fill(
+        self, children: dict[str, list[str]], names: list[str], state: int, room: int
+    ) -> Filling:
+        """Return edges that leave any nodes but those that were walked on from."""
+        rng, pool = random.Random(state), self.haystack
+        total = room + sum(map(len, children.values())) * pool.mean
+        count = min(max(self._nodes(total, pool), len(names) + SPARE), len(pool.names))
+        # Names have no order: those from any one on are as good as a sample.
+        start = rng.randrange(len(pool.names))
+        nodes = [*dict.fromkeys([*names, *pool.names[start:], *pool.names[:start]])][:count]
+        starts = [node for node in nodes if node not in children]
+        edges, costs = dict[tuple[str, str], None](), list[int]()
+        while sum(costs) <= room and len(edges) < len(starts) * (len(nodes) - 1):
+            some = int(max(0, room - sum(costs)) / pool.mean)
+            # Some stand there already, and some cost less than the average.
+            some += some // 64 + SPARE
+            ends = self._edge(rng.choices(starts, k=some), rng.choices(nodes, k=some))
+            edges |= dict.fromkeys(pair for pair in zip(*ends, strict=True) if pair[0] != pair[1])
+            costs = [pool.sources[source] + pool.targets[target] for source, target in edges]
+        sums = [*itertools.accumulate(costs, initial=0)]
+        fitting = largest(sums.__getitem__, room, most=len(costs))
+        return Filling(
+            [*map(" -> ".join, itertools.islice(edges, fitting))], costs[:fitting], pool.seam
+        )
+
+
+# --- Answers ------------------------------------------------------------------------------------
+
+
+def final_list(text: str, language: str) -> str | None:
+    """Return the list that an answer ends with; None: there is none.
+
+    An answer that begins with a list goes on from "Final Answer:" at the end of the prompt, and
+    that list counts. In any other the first list after the last such label counts, in its line or
+    the next: the English label or the language's, in any markup. A list is closed.
+
+    >>> final_list("The parents are a and b.\\n**Final Answer:** [a, b]", "en")
+    '[a, b]'
+    >>> final_list("[a, b]\\n\\nQuestion: ...", "da"), final_list("They are [a, b].", "en")
+    ('[a, b]', None)
+    """
+    start = text.strip(_AROUND)
+    line = start if start.startswith("[") else answer_line(text, language) or ""
+    hit = _LIST.search(line)
+    return hit[0] if hit else None
+
+
+def nodes_of(answer: str) -> set[str] | None:
+    """Return the nodes of an answer's list; None where it does not begin with one."""
+    hit = _LIST.match(answer)
+    items = (item.strip(_AROUND).lower() for item in hit[1].split(",")) if hit else ()
+    return {*filter(None, items)} if hit else None
+
+
+def set_f1(pred: str, references: Sequence[str]) -> float:
+    """Return the F1 of an answer's nodes, 0 to 1; 1 where there are none and none are said.
+
+    >>> set_f1("[a, b]", ["a", "c"]), set_f1("[d]", ["a"])
+    (0.5, 0.0)
+    >>> set_f1("[]", [EMPTY]), set_f1("[a]", [EMPTY]), set_f1("none", [EMPTY])
+    (1.0, 0.0, 0.0)
+    """
+    nodes, right = nodes_of(pred), {*references} - {EMPTY}
+    if not nodes or not right:
+        return float(nodes == right)
+    return f1(len(nodes & right), len(nodes), len(right))
+
+
+def exact_set(pred: str, references: Sequence[str]) -> float:
+    """Return 1 if an answer's nodes are the right ones and no others, else 0."""
+    return float(nodes_of(pred) == {*references} - {EMPTY})
+
+
+SETS = Scoring(
+    ("set_f1", "exact_set", "recall"), primary="set_f1", ruler="set_f1", extract=final_list,
+    own={"set_f1": set_f1, "exact_set": exact_set},
+)  # fmt: skip
+"""Sets of nodes: the original's F1, and the share of exact ones."""
+
+
+def _read(prompt: str, language: Language) -> list[list[str]] | None:
+    """Return the nodes at each depth of the walk that a prompt asks for, and one step beyond."""
+    for operation in OPERATIONS:
+        names = language.unfill(prompt, "graphwalks", operation, "template")
+        if names is not None:
+            children: dict[str, list[str]] = {}
+            for edge in _EDGE.findall(names["context"]):
+                node, end = edge if operation == "bfs" else edge[::-1]
+                children.setdefault(node, []).append(end)
+            return layers(children, names["query"], int(names.get("depth", 1)) + 1)
+    return None
+
+
+def read(prompt: str, language: Language) -> str | None:
+    """Return the list that is asked for, of the edges that the prompt has."""
+    walked = _read(prompt, language)
+    return None if walked is None else f"[{', '.join(walked[-2])}]"
+
+
+def explain(prediction: Prediction, cut_off: bool = False) -> dict[str, Any]:
+    """Return the mistake of a list of nodes, see `rulerlib.tasks.mistakes`."""
+    language, text = prediction.others.get("language") or "en", prediction.pred.strip()
+    nodes, right = nodes_of(SETS.answer(text, language)), {*prediction.outputs} - {EMPTY}
+    given, reading = nodes or set(), _read(prediction.input, languages.load(language))
+    wrong, near = given - right, {*itertools.chain(*reading or ())}
+    distractors = wrong & {*itertools.chain(*_EDGE.findall(prediction.input))}
+    error = "refused" if nodes is None and mistakes.refused(text) else ""
+    if nodes is None and not error:
+        error = "cut off" if cut_off else "no final line" if text else "empty"
+    error = error or ("other depth" if wrong & near else "distractor" if distractors else "")
+    counts = {"distractors": len(distractors), "invented": len(wrong - distractors)}
+    error = error or ("wrong value" if wrong else "incomplete")
+    return mistakes.mistake(error, missing=len(right - given), **counts)
+
+
+FAMILY = Family(
+    name="graphwalks",
+    knobs=Knobs,
+    variants={"graphwalks": Knobs(), "graphwalks_parents": Knobs(operation="parents")},
+    category=FRONTIER,
+    scoring=SETS,
+    tokens_to_generate=128,
+    maker=EdgeList,
+    one_language="a list of edges has no language of its own (language sets that of the question)",
+    most_queries=lambda knobs: (MOST_QUERIES, "so many nodes are drawn for the questions"),
+    explain=explain,
+    reasoning=lambda knobs: REASONING if knobs.reasoning else 0,
+    reader=read,
+)
+"""Settings of our own: three steps, and the parents of a node."""

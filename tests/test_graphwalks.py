@@ -1,0 +1,286 @@
+"""Walks through graphs: an independent reader walks them and finds the gold answers.
+
+The reader knows only the published format of the prompts, written down below as patterns. It
+imports nothing from the task.
+"""
+
+from __future__ import annotations
+
+import bisect
+import random
+import re
+from collections import Counter
+from statistics import fmean
+
+import pytest
+from helpers_sharing import check_sharing, contexts
+from helpers_tasks import check_lengths
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from conftest import make_tokenizer, shared
+from rulerlib import tokens
+from rulerlib.dataset import Dataset
+from rulerlib.errors import ParameterError
+from rulerlib.models.reference import answer
+from rulerlib.samples import Prediction, Sample
+from rulerlib.tasks import TASKS
+
+LANGUAGES, VARIANTS = ("da", "en"), ("graphwalks", "graphwalks_parents")
+SCORING = TASKS["graphwalks"].scoring
+
+# --- The reader -----------------------------------------------------------------------------
+
+QUESTION = {
+    ("da", "bfs"): r"Spørgsmål: Hvilke knuder ligger ved en bredde-først-søgning i præcis dybde"
+    r" (?P<depth>\d+) fra knuden (?P<node>[0-9a-f]+)\?",
+    ("en", "bfs"): r"Question: Which nodes are at exactly depth (?P<depth>\d+) from node"
+    r" (?P<node>[0-9a-f]+) in a breadth-first search\?",
+    ("da", "parents"): r"Spørgsmål: Hvilke knuder er forældre til knuden (?P<node>[0-9a-f]+)\?"
+    r" Hvis den ingen har, er svaret den tomme liste, \[\]\.",
+    ("en", "parents"): r"Question: Which nodes are the parents of node (?P<node>[0-9a-f]+)\?"
+    r" If it has none, the answer is the empty list, \[\]\.",
+}
+LABEL = {"da": "Endeligt svar:", "en": "Final Answer:"}
+PROMPT = re.compile(r"[^\n]+\n\n((?:[0-9a-f]+ -> [0-9a-f]+\n)+)\n([^\n]+)\n([^\n]+)")
+
+
+def solve(sample: Sample, operation: str) -> tuple[set[str], list[tuple[str, str]]]:
+    """The answer by shortest paths, relaxed edge by edge until nothing changes; and the edges."""
+    prompt = PROMPT.fullmatch(sample.input)
+    assert prompt
+    edges = [tuple(line.split(" -> ")) for line in prompt[1].splitlines()]
+    question = re.fullmatch(QUESTION[sample.language, operation], prompt[2])
+    assert question
+    assert f'"{LABEL[sample.language]} [' in prompt[3]
+    node = question["node"]
+    if operation == "parents":
+        return {source for source, target in edges if target == node}, edges
+    distance, changed = {node: 0}, True
+    while changed:
+        changed = False
+        for source, target in edges:
+            far = distance.get(source, 10**9) + 1
+            if far <= int(question["depth"]) and far < distance.get(target, 10**9):
+                distance[target], changed = far, True
+    return {name for name, far in distance.items() if far == int(question["depth"])}, edges
+
+
+def check(data: Dataset, sample: Sample) -> None:
+    """All that the text alone tells about a sample."""
+    knobs = data.row.knobs
+    right, edges = solve(sample, knobs.operation)
+    assert (right or {"[]"}) == {*sample.outputs}
+    assert len(sample.outputs) == len({*sample.outputs}) <= 16
+    assert right or knobs.operation == "parents"
+    assert len({*edges}) == len(edges), "no edge stands there twice"
+    assert all(source != target for source, target in edges)
+    assert {len(name) for edge in edges for name in edge} == {knobs.name_length}
+    assert sample.answer_prefix == ("" if knobs.reasoning else f"\n{LABEL[sample.language]}")
+    # The last edge of each answer comes first among the recorded ones.
+    hops = sample.parts.of_role("hop")
+    for output, position in zip(sample.outputs, sample.token_positions, strict=False):
+        (hop,) = [hop for hop in hops if hop.token_position == position]
+        assert hop.value == output
+    needed = {part.key for part in hops}
+    if hops:
+        end = int(knobs.operation == "parents")
+        assert len(hops) == sum(edge[end] in needed for edge in edges), "all edges on the way"
+    longest = check_lengths(data, sample)
+    assert data.length - longest <= data.maker.haystack.longest + 8 or data.whole
+
+
+def tokenizer_of(kind: str) -> tokens.Tokenizer:
+    return (
+        tokens.load(str(shared("tokenizers/llama2"))) if kind == "llama2" else make_tokenizer(kind)
+    )
+
+
+@pytest.mark.parametrize("length", [1024, 4096, 16384, 65536])
+@pytest.mark.parametrize(("kind", "language"), [("words", "da"), ("bytelevel", "en"),
+                                                ("llama2", "da"), ("metaspace", "en")])  # fmt: skip
+@pytest.mark.parametrize("task", VARIANTS)
+def test_the_reader_finds_the_answers(task, kind, language, length):
+    count = 12 if length < 5000 else 2
+    data = Dataset(task, length, language, tokenizer_of(kind), num_samples=count)
+    for sample in data:
+        check(data, sample)
+        pred = answer(sample.input + sample.answer_prefix)
+        assert SCORING.score(pred, sample.outputs, language=language)["set_f1"] == 1
+
+
+@settings(max_examples=25)
+@given(
+    operation=st.sampled_from(["bfs", "parents"]), depth=st.integers(1, 6),
+    digits=st.integers(6, 12), reasoning=st.booleans(), length=st.integers(3000, 9000),
+    seed=st.integers(0, 10**9), language=st.sampled_from(LANGUAGES),
+    kind=st.sampled_from(["words", "bytelevel", "nasty"]),
+)  # fmt: skip
+def test_any_setting(operation, depth, digits, reasoning, length, seed, language, kind):
+    knobs = {"operation": operation, "depth": depth, "name_length": digits, "reasoning": reasoning}
+    length += 2048 * reasoning
+    data = Dataset("graphwalks", length, language, make_tokenizer(kind), num_samples=1, seed=seed,
+                   knobs=knobs)  # fmt: skip
+    check(data, data[0])
+
+
+def test_answers_are_alike_at_every_length_and_depth_and_the_graph_grows(words):
+    sizes, nodes = {}, {}
+    for depth in (1, 2, 3, 5, 8):
+        data = Dataset("graphwalks", 4096, "en", words, num_samples=100, knobs={"depth": depth})
+        sizes[depth] = fmean(len(sample.outputs) for sample in data)
+    assert all(3 < size < 7 for size in sizes.values()), sizes
+    for length in (2048, 8192):
+        data = Dataset("graphwalks", length, "en", words, num_samples=4)
+        nodes[length] = len({name for edge in solve(data[3], "bfs")[1] for name in edge})
+        assert data[3].outputs == Dataset("graphwalks", 4096, "en", words, num_samples=4)[3].outputs
+    assert 3.5 < nodes[8192] / nodes[2048] < 5.5
+    # As many edges leave the nodes of a walk as leave any other.
+    degrees = Counter(source for source, _ in solve(data[0], "bfs")[1])
+    assert 1.5 < fmean(degrees.values()) < 3
+
+
+def test_a_tenth_to_a_fifth_of_nodes_have_no_parents(words):
+    data = Dataset("graphwalks_parents", 1024, "da", words, num_samples=200)
+    empty = [sample for sample in data if sample.outputs == ["[]"]]
+    assert 0.08 < len(empty) / 200 < 0.2
+    assert all(not sample.parts.of_role("hop") and not sample.depths for sample in empty)
+
+
+# --- Shared contexts ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("kind", "language"), [("words", "en"), ("bytelevel", "da")])
+@pytest.mark.parametrize("task", VARIANTS)
+def test_several_questions_about_one_graph(task, kind, language):
+    tokenizer = make_tokenizer(kind)
+    data = Dataset(task, 6000, language, tokenizer, num_samples=10, queries_per_context=5)
+    for group in contexts(data):
+        check_sharing(
+            data, group, lambda sample: sample.input.rindex("\n\n"), data.maker.haystack.longest + 1
+        )
+        assert len({sample.input.rpartition("\n\n")[2] for sample in group}) == len(group)
+        for sample in group:
+            check(data, sample)
+            ends = [end for _, end in tokenizer.spans([sample.input])[0]]
+            for part in sample.parts.of_role("hop", "distractor"):
+                assert part.token_position == bisect.bisect_right(ends, part.start)
+
+
+# --- Scores ---------------------------------------------------------------------------------
+
+LISTS = [[], ["a1"], ["b2"], ["a1", "b2"], ["b2", "c3"], ["a1", "b2", "c3"], ["d4"], ["d4", "e5"]]
+
+
+@pytest.mark.parametrize("wanted", LISTS, ids=str)
+@pytest.mark.parametrize("written", LISTS, ids=str)
+def test_golden_vectors_of_the_scores(written, wanted):
+    """64 of them, by Dice's form of F1: twice what is shared, in parts of both sizes together."""
+    together = len(written) + len(wanted)
+    f1 = 2 * sum(node in wanted for node in written) / together if together else 1
+    for form in (" [{}]", "Final Answer: [{}]", "So it is.\n\n**Final Answer:** [{}]\n"):
+        scores = SCORING.score(form.format(", ".join(written)), wanted or ["[]"])
+        assert scores["set_f1"] == pytest.approx(f1)
+        assert scores["exact_set"] == (sorted(written) == sorted(wanted))
+
+
+@pytest.mark.parametrize(
+    ("pred", "language", "f1"),
+    [
+        ("Final Answer: [c3, d4]", "en", 0),  # no overlap: 1 by the published script
+        ("Endeligt svar: [a1, b2]", "da", 1),
+        ("Final Answer: [a1, b2]", "da", 1),
+        ("endeligt svar:\n[a1, b2]", "da", 1),
+        ("Final Answer: `[A1, B2]`", "en", 1),
+        ('Final Answer: ["a1", "b2"].', "en", 1),
+        ("Final Answer: [a1, a1, b2]", "en", 1),
+        ("[a1, b2]\n\nQuestion: Which?\nFinal Answer: [c3]", "en", 1),
+        ("Final Answer: [c3]\nNo. Final Answer: [a1, b2]", "en", 1),
+        ("Final Answer: a1, b2", "en", 0),
+        ("The nodes are [a1, b2].", "en", 0),
+        ("Final Answer: [a1, b2", "en", 0),
+        ("Final Answer: [a1 b2]", "en", 0),
+        ("", "en", 0),
+    ],
+)
+def test_forms_of_the_last_line(pred, language, f1):
+    assert SCORING.score(pred, ["a1", "b2"], language=language)["set_f1"] == f1
+
+
+@pytest.mark.parametrize(
+    "pred", ["", "There are none.", "Final Answer:", "[", "Final Answer: none"]
+)
+def test_an_empty_answer_is_an_empty_list(pred):
+    assert SCORING.score(pred, ["[]"])["set_f1"] == 0
+    assert SCORING.score("Final Answer: [ ]", ["[]"])["exact_set"] == 1
+
+
+@pytest.mark.parametrize("task", VARIANTS)
+def test_a_random_node_is_worth_next_to_nothing(task, words):
+    data, rng = Dataset(task, 8192, "en", words, num_samples=100), random.Random(1)
+    scores = []
+    for sample in data:
+        node = rng.choice(rng.choice(solve(sample, data.row.knobs.operation)[1]))
+        scores.append(SCORING.score(f"[{node}]", sample.outputs)["set_f1"])
+    assert fmean(scores) < 0.02
+
+
+# --- Mistakes -------------------------------------------------------------------------------
+
+
+def mistake(sample: Sample, pred: str, cut_off: bool = False) -> dict:
+    others = {"language": sample.language}
+    prediction = Prediction(0, sample.input, sample.outputs, pred, others)
+    return TASKS["graphwalks"].family.explain(prediction, cut_off)
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_kinds_of_mistakes(language, words):
+    data = Dataset("graphwalks", 4096, language, words, num_samples=9)
+    sample = max(data, key=lambda sample: len(sample.outputs))
+    right, edges = sample.outputs, solve(sample, "bfs")[1]
+    start = re.search(QUESTION[language, "bfs"], sample.input)["node"]
+    near = [target for source, target in edges if source == start]
+    beyond = [target for source, target in edges if source in right and target not in right]
+    on_the_way = {part.key for part in sample.parts.of_role("hop")}
+    far = next(source for source, target in edges
+               if not {source, target} & {*right, *beyond, *on_the_way})  # fmt: skip
+    listing = "[{}]".format
+
+    def kind(*nodes: str) -> str:
+        return mistake(sample, listing(", ".join(nodes)))["error"]
+
+    assert kind(*right[1:]) == "incomplete"
+    assert kind(*right, near[0]) == kind(start) == kind(beyond[0]) == "other depth"
+    assert kind(*right, far) == "distractor"
+    assert kind(*right, "ffffff0") == "wrong value"
+    assert mistake(sample, "It is " + right[0])["error"] == "no final line"
+    assert mistake(sample, f"[{right[0]}, ", cut_off=True)["error"] == "cut off"
+    assert mistake(sample, "")["error"] == "empty"
+    counts = mistake(sample, listing(f"{far}, ffffff0, {right[0]}"))
+    assert [counts[name] for name in ("missing", "distractors", "invented")] == [
+        len(right) - 1, 1, 1]  # fmt: skip
+
+
+# --- What cannot work -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("knobs", "message"),
+    [
+        ({"operation": "dfs"}, "operation is 'dfs', but must be one of bfs, parents"),
+        ({"depth": 0}, "depth is 0, but must be .*at least 1 and at most 10"),
+        ({"name_length": 5}, "name_length is 5, but must be .*at least 6 and at most 40"),
+        ({"reasoning": "yes"}, "reasoning is 'yes', but must be True or False"),
+    ],
+)
+def test_bad_knobs_are_named(knobs, message):
+    with pytest.raises(ParameterError, match=message):
+        Dataset("graphwalks", 4096, "da", "words", knobs=knobs)
+
+
+def test_a_graph_has_at_most_a_hundred_questions():
+    with pytest.raises(ParameterError, match="at most 100 for graphwalks: so many nodes are drawn"):
+        Dataset("graphwalks", 2**17, "da", "words", queries_per_context=101)
+    with pytest.raises(ParameterError, match="question_language is 'en', but must be None"):
+        Dataset("graphwalks", 4096, "da", "words", question_language="en")

@@ -153,7 +153,7 @@ def asked(
     _check(margin, max_samples, confidence)
     require(lengths, "lengths", lengths, "one or more numbers of tokens")
     runs = [
-        [_run(stated, tasks, length, seed + number, Path(output) / name) for number, length in
+        [run_of(stated, tasks, length, seed + number, Path(output) / name) for number, length in
          enumerate(sorted(lengths, reverse=True))]
         for stated, name in zip((first, second), NAMES, strict=True)
     ]  # fmt: skip
@@ -218,7 +218,8 @@ def _check(margin: float, max_samples: int, confidence: float) -> None:
     require(0 < confidence < 1, "confidence", confidence, "above 0 and below 1")
 
 
-def _run(stated: Mapping[str, Any], tasks: Any, length: int, seed: int, output: Path) -> Run:
+def run_of(stated: Mapping[str, Any], tasks: Any, length: int, seed: int, output: Path) -> Run:
+    """Return the run of a model that is stated as parameters and options of its engine."""
     names = Run.notebook_names()
     options = {name: value for name, value in stated.items() if name not in names}
     values = {name: value for name, value in stated.items() if name in names}
@@ -381,8 +382,12 @@ def _page(comparison: Comparison) -> Iterator[str]:
 def _given(text: str) -> dict[str, Any] | Path:
     """Return what is said of a model: its parameters, or a folder of runs."""
     path = paths.named("models", text, "settings such as model=lille, a YAML file, or a folder")
-    if path.is_dir():
-        return path
+    return path if path.is_dir() else given_model(text)
+
+
+def given_model(text: str) -> dict[str, Any]:
+    """Return the parameters of a model, from ``key=value`` with commas or a YAML file."""
+    path = paths.named("models", text, "settings such as model=lille, or a YAML file")
     if path.suffix in (".yaml", ".yml"):
         return settings_file(
             path, "parameters such as model: lille", "Reading a file of parameters"

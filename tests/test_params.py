@@ -170,6 +170,7 @@ USELESS = {
     "qa": {"texts": "own.txt", **ONE_LANGUAGE},
     "drop": {"texts": "own.txt", **ONE_LANGUAGE},
     "episodic": {"context_budget": 256, **ONE_LANGUAGE},
+    "graphwalks": {"texts": "own.txt", **ONE_LANGUAGE},
     "semantic": ONE_LANGUAGE,
     "spatial": ONE_LANGUAGE,
     "common_words": {"queries_per_context": 2},

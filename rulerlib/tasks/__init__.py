@@ -45,6 +45,7 @@ _OWN = {
 }
 _FRONTIER = {
     "graphwalks": "graphwalks graphwalks_parents",
+    "records": "records records_most records_user",
 }
 
 T = TypeVar("T")

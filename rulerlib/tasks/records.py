@@ -1,0 +1,450 @@
+"""Records: dated messages of several people, whose subjects must be inferred and counted.
+
+An example of ``records`` (English, shortened)::
+
+    Below are messages from several people, ... Every message is about exactly one of these
+    subjects: pets, food, sport, music, money and travel. ...
+    2024-05-03 | Leo | The match against the visitors ended in a draw on Saturday.
+    2024-11-20 | Nora | My aunt baked a plum tart and put out lemon curd as well yesterday.
+    ...
+    Question: How many of the messages above are about the subject "sport"? Write the number only.
+
+    outputs: ["107"]
+
+After Oolong's synthetic half (Bertsch et al. 2025, arXiv 2511.02817): each line is easy to
+classify, and all of them must be, and then counted: all messages, or one person's, or those from a
+span of dates.
+
+How often the subjects occur is decided by rank, as in frequent words: no two are equally frequent
+among the messages that a question means, so no answer hangs on a tie. Whom and what a question
+names is the same at every length; the counts grow with it.
+
+The original takes texts and labels of ten published data sets; here every sentence is drawn from a
+grammar, in which no subject's name stands. It lets two subjects be equally frequent and offers that
+as an answer, has users with numbers, and asks further questions about months and about users.
+"""
+
+from __future__ import annotations
+
+import datetime
+import itertools
+import random
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache, partial
+from operator import add
+from typing import Any
+
+from rulerlib import languages
+from rulerlib.errors import is_number, one_of, require, whole_number
+from rulerlib.filling import Shared, Take
+from rulerlib.haystack import Draft, Filling, Haystack, Sized, largest
+from rulerlib.languages import Language
+from rulerlib.metrics.short_answers import answer_line
+from rulerlib.parts import Column
+from rulerlib.samples import Prediction
+from rulerlib.scoring import Scoring
+from rulerlib.tasks import mistakes
+from rulerlib.tasks.family import FRONTIER, Checked, Family, Maker, knob
+from rulerlib.texts import digest
+from rulerlib.tokens import Tokenizer
+
+WAYS = {
+    "count": ("count",), "label": ("most", "least", "compare"),
+    "any": ("count", "most", "least", "compare"),
+}  # fmt: skip
+"""What is asked, in turn, by the knob ``ask``."""
+DAYS = [str(datetime.date(2024, 1, 1) + datetime.timedelta(day)) for day in range(366)]
+
+# Sentences of a subject that a dataset draws; the most subjects and people; messages that are
+# counted whole, to see whether they cost what their parts cost.
+SENTENCES, MOST_LABELS, MOST_USERS, CHECKED = 600, 8, 24, 256
+
+# Weights are whole numbers, so that no machine rounds otherwise; so is the number of records, and
+# some records of one subject may fill the last tokens.
+WEIGHT_BITS, SCALE_BITS, SPARE = 32, 8, 8
+
+# A count that is no further off is near; a question has fewer characters.
+NEAR, QUESTION = 3, 2000
+
+_RECORD = re.compile(r"^(\d{4}-\d\d-\d\d) \| ([^|\n]+) \| ([^\n]+)$", re.MULTILINE)
+_NUMBER = re.compile(r"(?<!\d)(?:\d{1,3}(?:[.,]\d{3}){1,3}|\d{1,12})(?!\d)")
+
+
+def _skew(name: str, value: Any) -> None:
+    require(is_number(value) and 1 <= value <= 100, name, value, "a number from 1 to 100")
+
+
+@dataclass(frozen=True)
+class Knobs(Checked):
+    """What can be set about records.
+
+    Attributes
+    ----------
+    ask
+        ``"count"``: how many messages are about a subject; ``"label"``: which subject occurs most
+        often, least often, or more often than another, in turn; ``"any"``: all of these in turn.
+    within
+        ``"all"``: of all messages; ``"part"``: of those from one person or from a span of dates.
+    num_labels
+        Subjects of a context.
+    num_users
+        People who write. A span of dates has the share of the messages that a person has.
+    skew
+        How many times as often the most frequent subject occurs as the least frequent one, in a
+        long text. The lower, the closer are the counts.
+    """
+
+    ask: str = knob("count", one_of, WAYS)
+    within: str = knob("all", one_of, ("all", "part"))
+    num_labels: int = knob(6, whole_number, 2, MOST_LABELS)
+    num_users: int = knob(8, whole_number, 2, MOST_USERS)
+    skew: float = knob(3.0, _skew)
+
+
+def most_queries(knobs: Knobs) -> tuple[int | None, str]:
+    """Return how many questions one context can be asked, and why."""
+    labels = [str(number) for number in range(knobs.num_labels)]
+    ways = sum(len(choices(way, labels)) for way in WAYS[knobs.ask])
+    parts = 1 if knobs.within == "all" else knobs.num_users
+    return parts * ways, "each question about a context is another one"
+
+
+def choices(way: str, labels: Sequence[str]) -> list[tuple[str, ...]]:
+    """Return the subjects that a question of a kind can name."""
+    size = {"count": 1, "most": 0, "least": 0, "compare": 2}[way]
+    return [*itertools.combinations(labels, size)]
+
+
+@lru_cache(4)
+def grammar(language: Language) -> dict[str, str]:
+    """Return the name of the subject of every sentence of a language's grammar."""
+    section, subjects = language.section("records"), dict[str, str]()
+    for label in section["labels"].values():
+        lists = {**section["lists"], **label["lists"]}
+        for sentence in label["sentences"]:
+            pieces = re.split(r"\{(\w+)\}", sentence)
+            slots = [lists[name.lower()] for name in pieces[1::2]]
+            for at, name in enumerate(pieces[1::2]):
+                if name[0].isupper():
+                    slots[at] = [item[0].upper() + item[1:] for item in slots[at]]
+            for items in itertools.product(*slots):
+                pieces[1::2] = items
+                subjects["".join(pieces)] = label["name"]
+    return subjects
+
+
+class Messages(Haystack):
+    """What dates, people and sentences cost, counted once.
+
+    Attributes
+    ----------
+    dates, users
+        What each adds in tokens, with the bar after it.
+    sentences
+        For each subject its sentences, and what each adds.
+    mean
+        What a message adds on average, rounded down.
+    """
+
+    def __init__(self, language: Language, seed: str, tokenizer: Tokenizer) -> None:
+        rng, names = random.Random(f"{seed} sentences"), language.section("records")["users"]
+
+        def priced(seam: str, texts: Sequence[str], end: str = "") -> list[tuple[str, int]]:
+            costs = Haystack([text + end for text in texts], seam, tokenizer).costs
+            return [*zip(texts, costs, strict=True)]
+
+        by_label: dict[str, list[str]] = {}
+        for sentence, label in grammar(language).items():
+            by_label.setdefault(label, []).append(sentence)
+        self.dates, self.users = dict(priced("\n", DAYS, " |")), dict(priced(" ", names, " |"))
+        self.sentences = {
+            label: priced(" ", rng.sample(texts, min(SENTENCES, len(texts))))
+            for label, texts in by_label.items()
+        }
+        whole = [*itertools.chain.from_iterable(self.sentences.values())]
+        days, people = itertools.cycle(DAYS), itertools.cycle(names)
+        some = [*zip(whole[:: len(whole) // CHECKED], days, people, strict=False)]
+        lines = [f"{day} | {name} | {text}" for (text, _), day, name in some]
+        super().__init__(lines, "\n", tokenizer)
+        sums = [cost + self.dates[day] + self.users[name] for (_, cost), day, name in some]
+        self._adds_up, self.mean = self.costs == sums, self.total // len(lines)
+        costs = [[*self.dates.values()], [*self.users.values()], [cost for _, cost in whole]]
+        self.longest, self.cheapest = sum(map(max, costs)), sum(map(min, costs))
+
+    @cached_property
+    def additive(self) -> bool:
+        """Whether the tokens of messages are the sum of what their parts cost."""
+        return self._adds_up and super().additive
+
+    def heads(self, days: Sequence[str], users: Sequence[str]) -> list[tuple[str, int]]:
+        """Return what stands before the sentences of people on some days, and what it adds."""
+        pairs = itertools.product(days or self.dates, users)
+        return [(f"{day} | {user} | ", self.dates[day] + self.users[user]) for day, user in pairs]
+
+
+# The next length has the same ones.
+_messages = lru_cache(4)(Messages)
+
+
+@dataclass(frozen=True)
+class Stream:
+    """Endless records of one subject in one part of a context, drawn from a seed.
+
+    Each is one of the heads with one of the sentences. The shortest text has the ``least`` first
+    ones; of what else a text has, they are ``weight`` in units of ``2 ** -WEIGHT_BITS``.
+    """
+
+    seed: str
+    heads: Sequence[tuple[str, int]]
+    sentences: Sequence[tuple[str, int]]
+    least: int
+    weight: int
+
+    def count(self, scale: int) -> int:
+        """Return the number of its records where ``scale`` counts all, beside the least ones."""
+        return self.least + (scale * self.weight >> WEIGHT_BITS + SCALE_BITS)
+
+    def draw(self, count: int) -> tuple[list[int], list[int]]:
+        """Return its first records as numbers, and what they cost from the first to each."""
+        heads, sentences, size = self.heads, self.sentences, len(self.sentences)
+        numbers = random.Random(self.seed).choices(range(len(heads) * size), k=count)
+        costs = (heads[number // size][1] + sentences[number % size][1] for number in numbers)
+        return numbers, [*itertools.accumulate(costs, initial=0)]
+
+    def lines(self, numbers: Sequence[int]) -> list[str]:
+        """Return records by their numbers."""
+        heads, sentences, size = self.heads, self.sentences, len(self.sentences)
+        return [heads[number // size][0] + sentences[number % size][0] for number in numbers]
+
+
+class Records(Maker):
+    """Makes the samples of one setting of the knobs; from ``seed`` the sentences are drawn."""
+
+    knobs: Knobs
+
+    @cached_property
+    def haystack(self) -> Messages:
+        """What the parts of messages cost."""
+        return _messages(self.language, self._seed, self.budget.tokenizer)
+
+    @property
+    def digest(self) -> str:
+        """A short hash of the wording and the grammar."""
+        return digest([repr(self.language.section("records"))])
+
+    def plan(self, index: int, rng: random.Random, queries: int) -> tuple[list[Draft], Take]:
+        """Return drafts about the records of one context, and a function that draws these."""
+        knobs, pool = self.knobs, self.haystack
+        labels = rng.sample([*pool.sentences], knobs.num_labels)
+        users = rng.sample([*pool.users], knobs.num_users)
+        parts = self._parts(users, rng)
+        # The subjects of each part by falling frequency.
+        ranked = [rng.sample(labels, len(labels)) for _ in parts]
+        questions = self._questions(index, rng, queries, labels, len(parts))
+        drafts = [self._ask(way, named, labels, ranked[part], parts[part][0])
+                  for way, part, named in questions]  # fmt: skip
+        needed = {part for _, part, _ in questions}
+        # Parts differ a little, so that no two grow by a record at the same length.
+        sizes = [rng.uniform(0.75, 1.25) for _ in parts]
+        shares = [knobs.skew ** -(rank / (len(labels) - 1)) for rank in range(len(labels))]
+        unit = 2**WEIGHT_BITS / sum(shares) / sum(sizes)
+        state, heads = rng.getrandbits(64), [pool.heads(days, people) for _, days, people in parts]
+        streams = [
+            Stream(f"{state} {part} {rank}", heads[part], pool.sentences[label],
+                   len(labels) - 1 - rank if part in needed else 0,
+                   round(unit * shares[rank] * sizes[part]))
+            for part in range(len(parts))
+            for rank, label in enumerate(ranked[part])
+        ]  # fmt: skip
+        least = sum(stream.draw(stream.least)[1][-1] for stream in streams)
+        for draft in drafts:
+            draft.least = least
+        return drafts, partial(self._fill, streams, least, state)
+
+    def _parts(
+        self, users: Sequence[str], rng: random.Random
+    ) -> list[tuple[str, list[str], list[str]]]:
+        """Return each part that a question can mean: words, dates (none: all), and people."""
+        fill = partial(self.language.fill, "records", "within")
+        if self.knobs.within == "all":
+            return [(fill("all"), [], [*users])]
+        if rng.random() < 0.5:
+            return [(fill("user", user=user), [], [user]) for user in users]
+        most = len(DAYS) // len(users)
+        days = rng.randint(most // 2 + 1, most)
+        first = rng.randint(0, len(DAYS) - days * len(users))
+        spans = [DAYS[first + at * days :][:days] for at in range(len(users))]
+        return [(fill("dates", start=span[0], end=span[-1]), span, [*users]) for span in spans]
+
+    def _questions(
+        self, index: int, rng: random.Random, queries: int, labels: Sequence[str], parts: int
+    ) -> list[tuple[str, int, tuple[str, ...]]]:
+        """Return different questions: a kind, the number of a part, and subjects that are named."""
+        ways, questions = WAYS[self.knobs.ask], list[tuple[str, int, tuple[str, ...]]]()
+        left = {way: [*itertools.product(range(parts), choices(way, labels))] for way in ways}
+        for some in left.values():
+            rng.shuffle(some)
+        turns = itertools.count(index * queries)
+        while len(questions) < queries:
+            if left[way := ways[next(turns) % len(ways)]]:
+                questions.append((way, *left[way].pop()))
+        return questions
+
+    def _ask(
+        self, way: str, named: Sequence[str], labels: Sequence[str], ranked: Sequence[str],
+        within: str,
+    ) -> Draft:  # fmt: skip
+        """Return the draft of one question, given the subjects by rank among the messages meant."""
+        names = dict(zip(("label", "other"), named, strict=False))
+        every = self.language.join(labels)
+        question = self.language.fill("records", way, within=within, labels=every, **names)
+        parts = self.language.question("records", labels=every, question=question)
+        right = {
+            "count": "0", "most": ranked[0], "least": ranked[-1],
+            "compare": min(named, key=ranked.index, default=""),
+        }[way]  # fmt: skip
+        return Draft(*parts, [right], facts={"asked": way, "within": within, **names})
+
+    def _fill(self, streams: Sequence[Stream], least: int, state: int, room: int) -> Filling:
+        """Return records of ``room`` tokens, in any order."""
+        pool = self.haystack
+
+        def make(size: int) -> tuple[list[str], int]:
+            tokens = least + size
+            # The first ones may cost less than all do on average, but not by a quarter.
+            most = min(tokens // pool.cheapest, 5 * tokens // (4 * pool.mean)) << SCALE_BITS
+            drawn = [(stream, *stream.draw(stream.count(most) + SPARE)) for stream in streams]
+
+            def cost(scale: int, more: int = 0) -> int:
+                first = drawn[0][2][streams[0].count(scale) + more]
+                return first + sum(sums[one.count(scale)] for one, _, sums in drawn[1:])
+
+            scale = largest(cost, tokens, most)
+            # The next record would be too much; what is left goes to one frequent subject.
+            more = largest(partial(cost, scale), tokens, SPARE - 1)
+            lines = list[str]()
+            for number, (stream, numbers, _) in enumerate(drawn):
+                lines += stream.lines(numbers[: stream.count(scale) + (0 if number else more)])
+            random.Random(f"{state} order").shuffle(lines)
+            return lines, cost(scale, more)
+
+        return Sized(make, max(0, room - least), "\n")
+
+    def shared(self, index: int, rng: random.Random, queries: int, whole: bool = False) -> Shared:
+        """See `Maker.shared`; what is to be counted is counted in the finished context."""
+        shared = super().shared(index, rng, queries, whole)
+        for draft in shared.drafts:
+            if draft.facts["asked"] == "count":
+                counts = tally(shared.context.text, draft.facts["within"], self.language)
+                draft.outputs[:] = [str(counts[draft.facts["label"]])]
+        return shared
+
+    def mark(self, units: Iterable[str], starts: Iterable[int]) -> list[Column]:
+        """Return the part of each message, without its date and its sender."""
+        texts, first = [*units], [*starts]
+        begin = [at + text.rindex("| ") + 2 for text, at in zip(texts, first, strict=True)]
+        return [Column("word", begin, [*map(add, first, map(len, texts))])]
+
+
+def tally(text: str, within: str, language: Language) -> Counter[str]:
+    """Return how many of the messages that a question means are about each subject."""
+    forms = ("all", "dates", "user")
+    hits = (language.pattern("records", "within", form).fullmatch(within) for form in forms)
+    names = next((hit.groupdict() for hit in hits if hit), {})
+    user, start, end = (names.get(name, "") for name in ("user", "start", "end"))
+    subjects = grammar(language)
+    return Counter(
+        subjects[sentence]
+        for day, name, sentence in _RECORD.findall(text)
+        if sentence in subjects and user in ("", name) and start <= day <= (end or day)
+    )
+
+
+def read(prompt: str, language: Language) -> str | None:
+    """Return the number or the subject that is asked for, of the messages that a prompt has."""
+    for way in WAYS["any"] if "records" in language.templates else ():
+        if (names := language.unfill(prompt[-QUESTION:], "records", way)) is None:
+            continue
+        counts = tally(prompt, names["within"], language)
+        if way == "count":
+            return str(counts[names["label"]])
+        listing = language.templates["list"]
+        every = names.get("labels", "").replace(listing["last"], listing["separator"])
+        labels = every.split(listing["separator"]) if every else [names["label"], names["other"]]
+        return (min if way == "least" else max)(labels, key=counts.__getitem__)
+    return None
+
+
+def stated(text: str, language: str) -> str | None:
+    """Return the numbers and subjects in an answer's line, after its last colon; None: neither.
+
+    >>> stated("About sport? I count 1,204.", "en"), stated("**Emne:** [mad]", "da")
+    ('sport, 1204', 'mad')
+    """
+    line = answer_line(text, language) or text.strip().partition("\n")[0]
+    line = line.rstrip(" :*").rpartition(":")[2]
+    numbers = [re.sub("[.,]", "", number) for number in _NUMBER.findall(line)]
+    section = languages.load(language).templates.get("records", {})
+    names = [label["name"] for label in section.get("labels", {}).values()]
+    words = re.findall(r"\w+", line.casefold())
+    return ", ".join(dict.fromkeys([*filter(words.__contains__, names), *numbers])) or None
+
+
+def closeness(pred: str, references: Sequence[str]) -> float:
+    """Return 0.75 to the power of a number's error; of a subject, whether it is the only one.
+
+    >>> closeness("17", ["15"]), closeness("sport, 15", ["15"]), closeness("sport, food", ["sport"])
+    (0.5625, 1.0, 0.0)
+    """
+    counted = references[0].isdecimal()
+    items = [item for item in pred.split(", ") if item.isdecimal() == counted]
+    near = counted and len(items) == 1
+    return float(0.75 ** abs(int(*items) - int(*references)) if near else items == [*references])
+
+
+def exact_record(pred: str, references: Sequence[str]) -> float:
+    """Return 1 if the number or the subject is right, else 0."""
+    return float(closeness(pred, references) == 1)
+
+
+COUNTS = Scoring(
+    ("closeness", "exact_record", "part_match"), primary="closeness", ruler="closeness",
+    extract=stated, own={"closeness": closeness, "exact_record": exact_record},
+)  # fmt: skip
+"""Numbers and subjects: the original's rule, and the share of exact ones."""
+
+
+def explain(prediction: Prediction, cut_off: bool = False) -> dict[str, Any]:
+    """Return the mistake of a number or a subject, see `rulerlib.tasks.mistakes`."""
+    text, right = prediction.pred.strip(), "".join(prediction.outputs[:1])
+    items = (stated(text, prediction.others.get("language") or "en") or "").split(", ")
+    given = [item for item in items if item and item.isdecimal() == right.isdecimal()]
+    error = "other label" if given else "cut off" if cut_off else "other" if text else "empty"
+    if given and right.isdecimal():
+        error = "near count" if abs(int(given[-1]) - int(right)) <= NEAR else "far count"
+    if not given and mistakes.refused(text):
+        error = "refused"
+    return mistakes.mistake(error, missing=1, invented=len(given))
+
+
+FAMILY = Family(
+    name="records",
+    knobs=Knobs,
+    variants={
+        "records": Knobs(),
+        "records_most": Knobs(ask="label"),
+        "records_user": Knobs(ask="any", within="part"),
+    },
+    category=FRONTIER,
+    scoring=COUNTS,
+    tokens_to_generate=32,
+    maker=Records,
+    one_language="its subjects are named in the language of the messages",
+    most_queries=most_queries,
+    explain=explain,
+    reader=read,
+)
+"""Settings of our own: how many there are; which occurs most or least; a person, or some days."""

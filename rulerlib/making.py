@@ -118,10 +118,17 @@ def write(stated: Mapping[str, Any], folder: str | Path) -> list[Path]:
         As `rulerlib.store.questions.write`.
     """
     folder = paths.named("folder", folder, "a folder for the questions")
-    return [questions.write(dataset, folder / place(dataset)) for dataset in _made_of(stated)]
+    return [questions.write(dataset, folder / place(dataset)) for dataset in from_settings(stated)]
 
 
-def _made_of(stated: Mapping[str, Any]) -> list[Dataset]:
+def from_settings(stated: Mapping[str, Any]) -> list[Dataset]:
+    """Return `datasets` of parameters that are plain data; ``format`` is a dictionary.
+
+    Raises
+    ------
+    ParameterError, DataError, MissingExtraError
+        As `datasets`.
+    """
     form = dictionary("format", stated.get("format", {}), '{"chat": false}')
     return datasets(**{**stated, "format": PromptFormat.from_settings(form)})
 
@@ -204,7 +211,7 @@ def reveal(file: str | Path, seed: int) -> tuple[bool, str]:
     if not (isinstance(public, dict) and isinstance(about, list) and isinstance(wanted, str)):
         raise DataError(f"{file}: not what 'rulerlib make --commit' writes.")
     try:
-        again = _made_of({**public, "seed": seed})
+        again = from_settings({**public, "seed": seed})
     except TypeError as error:
         raise DataError(f"{file}: damaged ({error}).") from error
     whole, lines, beside = _begun(public, seed), 0, 0
@@ -245,9 +252,8 @@ def _differing(about: Sequence[Any], again: Sequence[Dataset]) -> str:
 # --- The command -------------------------------------------------------------------------------
 
 
-def parser(module: str, usage: str, about: str, example: str) -> argparse.ArgumentParser:
-    """Return a parser that takes what `stated` reads; see `rulerlib.commands.parser`."""
-    reader = commands.parser(module, usage, about, example)
+def add_options(reader: argparse.ArgumentParser) -> None:
+    """Let a parser take what `stated` reads."""
     reader.add_argument("tasks", help="names with commas; ruler: all thirteen")
     reader.add_argument("folder", help="where to write")
     reader.add_argument("--length", default="4096", help="tokens, with commas; default 4096")
@@ -259,7 +265,6 @@ def parser(module: str, usage: str, about: str, example: str) -> argparse.Argume
         "-p", metavar="NAME=VALUE", action="append", default=[],
         help="queries_per_context, texts, a knob, or what stands around a question: chat, ...",
     )  # fmt: skip
-    return reader
 
 
 def stated(given: argparse.Namespace, seed: int = 42) -> dict[str, Any]:
@@ -288,12 +293,13 @@ def stated(given: argparse.Namespace, seed: int = 42) -> dict[str, Any]:
 @commands.command()
 def main(arguments: Sequence[str] | None = None) -> int:
     """Write questions, with --commit print a hash of them, and return the exit code."""
-    reader = parser(
+    reader = commands.parser(
         "rulerlib.making",
         "TASKS FOLDER [options]",
         "Write questions to FOLDER/<language>/<length>/data/<task>/validation.jsonl.",
         "niah_single_2,vt secret --length 4096,8192 --language en --commit",
     )
+    add_options(reader)
     reader.add_argument(
         "--commit", action="store_true",
         help="draw a secret seed, and print a hash to publish before a model is asked",

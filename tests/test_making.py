@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from rulerlib import __main__ as cli
+from rulerlib import commands as cli
 from rulerlib import making, tasks
 from rulerlib.dataset import Dataset
 from rulerlib.errors import DataError, ParameterError, RunMismatchError

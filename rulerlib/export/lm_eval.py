@@ -22,14 +22,13 @@ from __future__ import annotations
 import functools
 import json
 import re
-import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import rulerlib
-from rulerlib import making, paths, tasks, tokens
+from rulerlib import making, tasks, tokens
 from rulerlib.dataset import Dataset
 from rulerlib.errors import require
 from rulerlib.metrics import FAULTS
@@ -39,8 +38,6 @@ from rulerlib.prompts import Frame, PromptFormat
 from rulerlib.samples import Sample, read
 from rulerlib.store import files, questions
 from rulerlib.tasks import Task
-
-_NEW = "a folder that does not exist yet, or an empty one"
 
 ALL = "rulerlib"
 """The group of all tasks, with which all names begin."""
@@ -100,24 +97,21 @@ def write(
     DataError, MissingExtraError
         As `rulerlib.dataset.Dataset`.
     """
-    folder = paths.named("folder", folder, _NEW)
-    empty = not any(folder.iterdir()) if folder.is_dir() else not folder.exists()
-    require(empty, "folder", str(folder), _NEW)
+    folder = files.new_folder(folder)
     datasets = making.datasets(names, languages, lengths, tokenizer, **options)
-    try:
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(prefix=f".{folder.name}.", dir=folder.parent) as beside:
-            _fill(Path(beside), datasets)
-            folder.mkdir(exist_ok=True)
-            for path in Path(beside).iterdir():
-                path.replace(folder / path.name)
-    except OSError as error:
-        raise files.unwritable(folder, error) from error
+    with files.filling(folder) as beside:
+        fill(beside, datasets)
     return folder
 
 
-def _fill(folder: Path, datasets: Sequence[Dataset]) -> None:
-    """Write the module, the questions and task of each dataset, and the groups."""
+def fill(folder: Path, datasets: Sequence[Dataset]) -> None:
+    """Write the module, the questions and task of each dataset, and the groups.
+
+    Raises
+    ------
+    ParameterError
+        If a task's answers cannot be judged by its name alone, or the folder cannot be written.
+    """
     _write(folder / f"{MODULE}.py", _TEMPLATE.read_text("utf-8"))
     groups: dict[str, dict[str, Any]] = {ALL: {"group": ALL, "task": []}}
     for dataset in datasets:
@@ -135,13 +129,13 @@ def _fill(folder: Path, datasets: Sequence[Dataset]) -> None:
         groups[group]["task"].append(name)
         data = making.place(dataset)
         path = questions.write(dataset, folder / data)
-        task = _yaml(_task(name, dataset, f"{data}/{path.name}"))
+        task = as_yaml(_task(name, dataset, f"{data}/{path.name}"))
         functions = (
             f"{key}: !function {MODULE}.{function}\n" for key, function in _FUNCTIONS.items()
         )
         _write(folder / f"{name}.yaml", task + "".join(functions))
     for name, group_of in groups.items():
-        _write(folder / f"{name}.yaml", _yaml(group_of))
+        _write(folder / f"{name}.yaml", as_yaml(group_of))
 
 
 def _task(name: str, dataset: Dataset, data: str) -> dict[str, Any]:
@@ -180,10 +174,10 @@ def _measures(task: Task) -> list[str]:
     return sorted(scoring.measures, key=lambda name: name != scoring.primary)
 
 
-def _yaml(values: Mapping[str, Any]) -> str:
+def as_yaml(values: Mapping[str, Any]) -> str:
     r"""Return YAML: a line of JSON for each value.
 
-    >>> print(_yaml({"task": "vt", "until": ["\n", "ø"]}), end="")
+    >>> print(as_yaml({"task": "vt", "until": ["\n", "ø"]}), end="")
     task: "vt"
     until: ["\n", "\U000000f8"]
     """

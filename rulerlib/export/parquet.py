@@ -10,7 +10,9 @@ Its columns are the fields of `rulerlib.samples.Sample`.
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from rulerlib import packages
@@ -21,6 +23,15 @@ from rulerlib.store.questions import METADATA
 # Samples are handed over in groups of about this many characters, so that a dataset of long
 # contexts needs no more memory than one of short ones.
 GROUP = 2**26
+
+COLUMNS = {
+    "index": "whole", "input": "text", "outputs": "texts", "length": "whole",
+    "length_w_model_temp": "whole", "answer_prefix": "text", "token_position_answer": "whole",
+    "task": "text", "language": "text", "parts": "text", "depths": "numbers",
+    "token_positions": "wholes", "context_id": "whole", "golds": "lists", "id": "text",
+    "cluster": "text", "facts": "text",
+}  # fmt: skip
+"""The columns of a dataset: the fields of `rulerlib.samples.Sample`, two of them as JSON."""
 
 
 def write(dataset: str | Path, output: str | Path) -> Path:
@@ -49,36 +60,58 @@ def write(dataset: str | Path, output: str | Path) -> Path:
     ParameterError
         If ``output`` cannot be written.
     """
+    dataset = Path(dataset)
+    about = dataset.parent / METADATA
+    known = {"rulerlib": about.read_bytes()} if about.exists() else {}
+    return write_rows(output, COLUMNS, map(row, read(dataset, Sample)), known)
+
+
+def row(sample: Sample) -> dict[str, Any]:
+    """Return a sample as a row of `COLUMNS`."""
+    values = {"id": "", "cluster": "", "golds": [], "facts": {}, **sample.to_dict()}
+    return values | {name: _json(values[name]) for name in ("parts", "facts")}
+
+
+def write_rows(
+    output: str | Path,
+    columns: Mapping[str, str],
+    rows: Iterable[Mapping[str, Any]],
+    about: Mapping[str, bytes] = MappingProxyType({}),
+) -> Path:
+    """Write rows as one Parquet file, whole or not at all.
+
+    Parameters
+    ----------
+    columns
+        The type of each column by its name: ``"text"``, ``"whole"``, ``"number"``, and ``"texts"``
+        and so on for lists of them.
+    about
+        What the schema says beside.
+
+    Raises
+    ------
+    MissingExtraError
+        If `pyarrow` is not installed.
+    ParameterError
+        If ``output`` cannot be written.
+    """
     pa = packages.load("pyarrow", "hub", "Writing Parquet")
     pq = packages.load("pyarrow.parquet", "hub", "Writing Parquet")
-    dataset, output = Path(dataset), Path(output)
-    text, whole = pa.string(), pa.int64()
-    about = {}
-    if (dataset.parent / METADATA).exists():
-        about["rulerlib"] = (dataset.parent / METADATA).read_bytes()
-    schema = pa.schema(
-        [
-            ("index", whole), ("input", text), ("outputs", pa.list_(text)), ("length", whole),
-            ("length_w_model_temp", whole), ("answer_prefix", text),
-            ("token_position_answer", whole), ("task", text), ("language", text),
-            ("parts", text), ("depths", pa.list_(pa.float64())),
-            ("token_positions", pa.list_(whole)), ("context_id", whole),
-            ("golds", pa.list_(pa.list_(text))), ("id", text), ("cluster", text), ("facts", text),
-        ],
-        metadata=about,
-    )  # fmt: skip
+    plain = {"text": pa.string(), "whole": pa.int64(), "number": pa.float64()}
+    kinds = plain | {f"{name}s": pa.list_(kind) for name, kind in plain.items()}
+    kinds["lists"] = pa.list_(pa.list_(pa.string()))
+    schema = pa.schema([(name, kinds[kind]) for name, kind in columns.items()], metadata=about)
     with files.replacing(output) as file, pq.ParquetWriter(file.buffer, schema) as writer:
-        rows, size = list[dict[str, Any]](), 0
-        for sample in read(dataset, Sample):
-            row = {"id": "", "cluster": "", "golds": [], "facts": {}, **sample.to_dict()}
-            rows.append(row | {name: _json(row[name]) for name in ("parts", "facts")})
-            size += len(sample.input)
+        group, size = list[Mapping[str, Any]](), 0
+        for values in rows:
+            group.append(values)
+            size += max(len(text) for text in values.values() if isinstance(text, str))
             if size >= GROUP:
-                writer.write_table(pa.Table.from_pylist(rows, schema=schema))
-                rows, size = [], 0
-        if rows:
-            writer.write_table(pa.Table.from_pylist(rows, schema=schema))
-    return output
+                writer.write_table(pa.Table.from_pylist(group, schema=schema))
+                group, size = [], 0
+        if group:
+            writer.write_table(pa.Table.from_pylist(group, schema=schema))
+    return Path(output)
 
 
 def _json(value: Any) -> str:

@@ -30,6 +30,8 @@ from rulerlib.samples import Record
 MOST_PER_TOKEN = 64
 """Bytes of a file of questions for each token of their length, at most by far: it is 4 to 11."""
 
+_NEW = "a folder that does not exist yet, or an empty one"
+
 UNFINISHED = ".unfinished"
 """How the names of files end that `replacing` has not finished."""
 
@@ -59,6 +61,40 @@ def write_object(path: str | Path, values: Mapping[str, Any], lasting: bool = Tr
     """
     with replacing(path, lasting) as file:
         file.write(json.dumps(values, ensure_ascii=False, indent=2) + "\n")
+
+
+def new_folder(value: Any, parameter: str = "folder") -> Path:
+    """Return the path of a folder that does not exist yet, or is empty.
+
+    Raises
+    ------
+    ParameterError
+        If it is something else.
+    """
+    folder = paths.named(parameter, value, _NEW)
+    empty = not any(folder.iterdir()) if folder.is_dir() else not folder.exists()
+    require(empty, parameter, str(folder), _NEW)
+    return folder
+
+
+@contextlib.contextmanager
+def filling(folder: Path) -> Iterator[Path]:
+    """Yield a folder that is filled beside a new one, whose content it becomes when all is written.
+
+    Raises
+    ------
+    ParameterError
+        If the folder cannot be written.
+    """
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix=f".{folder.name}.", dir=folder.parent) as beside:
+            yield Path(beside)
+            folder.mkdir(exist_ok=True)
+            for path in Path(beside).iterdir():
+                path.replace(folder / path.name)
+    except OSError as error:
+        raise unwritable(folder, error) from error
 
 
 @contextlib.contextmanager

@@ -39,7 +39,7 @@ def fingerprint(prompts: Iterable[str]) -> str:
     """Return a hash of prompts, each with its answer prefix, in their order.
 
     >>> fingerprint(["What is 2 + 2? It is"])[:16]
-    'a4b4f3cd92b55a4d'
+    '8f597c3fbfb3494d'
     """
     whole = hashlib.sha256()
     for text in prompts:
@@ -130,11 +130,11 @@ def _lm_eval_command(folder: str, datasets: Sequence[Dataset]) -> str:
 
 
 def split(sample: Sample) -> tuple[str, str]:
-    """Return what many questions may share, and the question: together they are the input.
+    r"""Return what many questions may share, and the question: together they are the input.
 
     >>> from rulerlib.dataset import Dataset
     >>> split(Dataset("passkey", 300, "en", "words")[0])[1]
-    'What is the pass key?'
+    '\nWhat is the pass key?'
     """
     asked_at = [part.start for part in sample.parts.of_role("question")]
     at = max(asked_at, default=len(sample.input))

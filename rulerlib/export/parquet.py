@@ -62,8 +62,8 @@ def write(dataset: str | Path, output: str | Path) -> Path:
     """
     dataset = Path(dataset)
     about = dataset.parent / METADATA
-    known = {"rulerlib": about.read_bytes()} if about.exists() else {}
-    return write_rows(output, COLUMNS, map(row, read(dataset, Sample)), known)
+    beside = {"rulerlib": about.read_bytes()} if about.exists() else {}
+    return write_rows(output, COLUMNS, map(row, read(dataset, Sample)), beside)
 
 
 def row(sample: Sample) -> dict[str, Any]:

@@ -14,8 +14,10 @@ every question. A `Decoding` holds how tokens are chosen.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
+from operator import add
 from typing import Any, Self
 
 from rulerlib.errors import ParameterError, flag, is_number, one_of, require, whole_number
@@ -166,7 +168,7 @@ class PromptFormat:
         frame = Frame(before, between, chat=True, template=options, format=replace(self, chat=True))
         if frame.thinks:
             self._check_prefix(f"'{tokenizer.name}'")
-        return frame
+        return replace(frame, turns=_joins(frame, tokenizer))
 
     def _switch(self, tokenizer: Tokenizer) -> dict[str, bool]:
         """Return what the template must be told so that the model thinks, or does not."""
@@ -203,6 +205,10 @@ class Frame:
         What the chat template was given besides the messages.
     format
         What was asked for, with ``chat`` as it was decided.
+    turns
+        What stands between a user's turn and the assistant's that follows, and between that one
+        and the user's next: texts with these between them are a dialogue. None where it is plain
+        text, or the template is not as regular as that.
     """
 
     before: str = ""
@@ -211,6 +217,7 @@ class Frame:
     chat: bool = False
     template: Mapping[str, Any] = field(default_factory=dict, hash=False)
     format: PromptFormat = PromptFormat()
+    turns: tuple[str, str] | None = None
 
     def prefix(self, answer_prefix: str) -> str:
         """Return the answer prefix as it is fed: an assistant's turn begins with no space."""
@@ -233,14 +240,28 @@ class Frame:
         """Return the prompt as chat messages; None where the model is fed plain text.
 
         Each is ``{"role": ..., "content": ...}``. Where the last is the assistant's, the model
-        continues it.
+        continues it. A dialogue becomes as many as it has turns.
         """
         if not self.chat:
             return None
         system, prefix = self.format.system_prompt, self.prefix(answer_prefix)
         if self.format.answer_prefix == "user":
-            return _turns(system, text + prefix)
-        return _turns(system, text, prefix)
+            return _turns(system, *self.cut(text + prefix))
+        return _turns(system, *self.cut(text), prefix)
+
+    def cut(self, text: str) -> list[str]:
+        """Return the turns of a dialogue, of which the first and the last are the user's.
+
+        A text that is no dialogue is one turn.
+
+        >>> Frame(chat=True, turns=(" [A] ", " [U] ")).cut("Hi. [A] Hello. [U] Who are you?")
+        ['Hi.', 'Hello.', 'Who are you?']
+        """
+        reply, again = self.turns or ("", "")
+        exchanges = [piece.split(reply) for piece in text.split(again)] if again else [[text]]
+        if [*map(len, exchanges)] != [2] * (len(exchanges) - 1) + [1]:
+            return [text]
+        return [turn for exchange in exchanges for turn in exchange]
 
     @property
     def thinks(self) -> bool:
@@ -258,9 +279,29 @@ class Frame:
         return split_thinking(text, self.format.thinking_tags, self.thinks)
 
 
-def _turns(system: str | None, user: str, assistant: str = "") -> tuple[dict[str, str], ...]:
-    turns = (("system", system), ("user", user), ("assistant", assistant))
+def _turns(system: str | None, *texts: str) -> tuple[dict[str, str], ...]:
+    """Return messages: the system's, and the user's and the assistant's in turn; none is empty."""
+    turns = [("system", system), *zip(itertools.cycle(("user", "assistant")), texts)]
     return tuple({"role": role, "content": content} for role, content in turns if content)
+
+
+def _joins(frame: Frame, tokenizer: Tokenizer) -> tuple[str, str] | None:
+    """Return what a chat template puts between two turns, see `Frame.turns`."""
+    # With an end of a line within, and with letters at both ends, as the texts of turns have them.
+    marks = [f"{_MARK}{number}\n{number}{_MARK}" for number in range(7)]
+    try:
+        text = tokenizer.render(_turns(frame.format.system_prompt, *marks), **frame.template)
+    except ParameterError:
+        return None
+    first, second, third = (text.find(mark) for mark in marks[:3])
+    turns = text[first + len(marks[0]) : second], text[second + len(marks[1]) : third]
+    # Where they are no more than white space, any text might hold them.
+    if not all(map(str.strip, turns)):
+        return None
+    joins = [*turns] * (len(marks) // 2)
+    joined = "".join(map(add, marks, [*joins, ""]))
+    regular = text == frame.before + joined + frame.between
+    return turns if regular and replace(frame, turns=turns).cut(joined) == marks else None
 
 
 def _takes_system(tokenizer: Tokenizer) -> bool:

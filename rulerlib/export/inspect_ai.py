@@ -282,6 +282,8 @@ class _Feed:
         Whether the template has begun the thinking.
     template
         See `Posed`.
+    turns
+        See `rulerlib.prompts.Frame`; where the template is ours, a dialogue is one message.
     """
 
     format: PromptFormat
@@ -290,6 +292,7 @@ class _Feed:
     split: bool = True
     thinks: bool = False
     template: str | None = None
+    turns: tuple[str, str] | None = None
 
     @classmethod
     def of(cls, provider: str, chosen: AskedParameters, local: str | None, needed: bool) -> _Feed:
@@ -306,14 +309,15 @@ class _Feed:
         frame = form.frame(tokenizer)
         template = _template(frame) if here else None
         chat, thinks = frame.chat or not here, here and frame.thinks
-        return cls(form, tokenizer, chat, False, thinks, template)
+        turns = None if here or provider == REPLAY else frame.turns
+        return cls(form, tokenizer, chat, False, thinks, template, turns)
 
     def messages(self, sample: Sample) -> list[dict[str, Any]]:
         """Return the messages of a question; that of the user says which question it is."""
         text, system = sample.input, ""
         for part in sample.parts.of_role("system") if self.split else ():
             system, text = text[part.start : part.end], text[part.end :].lstrip()
-        frame = Frame(chat=self.chat, format=self.format)
+        frame = Frame(chat=self.chat, format=self.format, turns=self.turns)
         turns = frame.messages(text, sample.answer_prefix) or (
             {"role": "user", "content": frame.prompt(text, sample.answer_prefix)},
         )

@@ -194,7 +194,8 @@ def _write(path: Path, text: str) -> None:
 def _written(frame: Frame) -> str:
     """Return a frame as text, which `_frame` reads."""
     values = {"before": frame.before, "between": frame.between, "chat": frame.chat}
-    return json.dumps({**values, "format": frame.format.settings()}, ensure_ascii=False)
+    values |= {"turns": frame.turns, "format": frame.format.settings()}
+    return json.dumps(values, ensure_ascii=False)
 
 
 @functools.cache

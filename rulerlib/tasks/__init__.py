@@ -46,6 +46,7 @@ _OWN = {
 _FRONTIER = {
     "graphwalks": "graphwalks graphwalks_parents",
     "records": "records records_most records_user",
+    "mrcr": "mrcr mrcr_4 mrcr_8",
 }
 
 T = TypeVar("T")

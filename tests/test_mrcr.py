@@ -287,7 +287,7 @@ def test_each_kind_of_mistake_has_its_name():
         (prefix + text.replace("e", "a"), False, "changed text"), (prefix, False, "cut short"),
         (prefix[:4], True, "cut off"), (prefix[:4], False, "no prefix"),
         (wanted + " Værsgo.", False, "more words"), (prefix, True, "cut off"),
-        ("Her er teksten.", False, "no prefix"), ("I'm sorry, I cannot.", False, "refused"),
+        ("Her er teksten.", False, "no prefix"), ("Det kan jeg ikke.", False, "refused"),
     ]:  # fmt: skip
         record = Prediction(0, sample.input, sample.outputs, said, others)
         assert data.row.family.explain(record, cut_off)["error"] == kind, said

@@ -464,6 +464,30 @@ class Tables:
         )
 
     @property
+    def reach(self) -> pd.DataFrame:
+        """How far each task goes well: its effective length, as if it stood for all thirteen.
+
+        By the reading ``unbroken``, at RULER's threshold: a task is at its end where its score
+        (RULER's, the share of references) does not exceed it for the first time. ``<1K``: not even
+        at the shortest length; ``≥2K``: at all that were measured.
+        """
+        import pandas as pd
+
+        from rulerlib.analysis.effective_length import effective
+        from rulerlib.sequential import THRESHOLD
+
+        if self.accuracy.empty:
+            return self.accuracy
+        keys = ["model", "language", "task"]
+        rows = []
+        for names, part in self.accuracy.groupby(keys, sort=False):
+            scores = part["recall"].fillna(part["mean"])
+            averages = dict(zip(part["length"], (100 * scores).tolist(), strict=True))
+            reached = str(effective(averages, THRESHOLD, "unbroken"))
+            rows.append({**dict(zip(keys, names, strict=True)), "up to": reached})
+        return pd.DataFrame(rows)
+
+    @property
     def versions(self) -> pd.DataFrame:
         """What made the tables, less the studies, which are as long as the plan itself."""
         about = self.about

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import html
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 EDGE = 1000
@@ -93,6 +94,17 @@ def shortened(text: str) -> str:
 def gap(count: int, what: str = "characters") -> str:
     """Return the mark that stands where ``count`` characters, or other things, are left out."""
     return f" [… {count:,} {what} …] "
+
+
+def merged(spans: Iterable[tuple[int, int]], size: int) -> list[tuple[int, int]]:
+    """Return spans within ``size`` characters; those with a short gap between them become one."""
+    apart: list[tuple[int, int]] = []
+    for start, end in sorted((max(0, start), min(size, end)) for start, end in spans):
+        if apart and start <= apart[-1][1] + SHORT_GAP:
+            apart[-1] = (apart[-1][0], max(apart[-1][1], end))
+        elif start < end:
+            apart.append((start, end))
+    return apart
 
 
 # A page with formulas leaves what stands within these classes as it is: a model's dollars are none.

@@ -201,19 +201,14 @@ def _alone(path: Path) -> Iterator[bool]:
     # Not at the top: most uses find the folder there, and need no lock.
     from rulerlib.store import files, lock
 
-    try:
+    with files.saving(path):
         path.parent.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise files.unwritable(path, error) from error
     while True:
         try:
-            with lock.alone(path):
+            with lock.alone(path), files.saving(path):
                 for left in path.parent.glob(f".{path.name}-*"):
                     shutil.rmtree(left, ignore_errors=True)
-                try:
-                    yield not path.exists()
-                except OSError as error:
-                    raise files.unwritable(path, error) from error
+                yield not path.exists()
                 return
         except BusyError:
             time.sleep(0.5)

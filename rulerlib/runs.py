@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from functools import cached_property, partial
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Self
 
@@ -377,35 +377,29 @@ class Run(Parameters):
         if progress is None:
             with Progress(self.work(cells), title) as bar:
                 return self._predict(cells, title, bar)
-        paths = dict(zip(cells, self.make_data(cells), strict=True))
+        self.make_data(cells)
         longest = max(cell.length for cell in cells)
         models.reserve(self.loaded_engine, longest + self.format.thinking_tokens)
         if self.sequential and cells is self.cells:
-            turns = [self._turn(cell, paths[cell]) for cell in cells]
-            sequential.ask_in_turn(turns, self.threshold, progress)
+            sequential.ask_in_turn(self, cells, progress)
         else:
             for cell in cells:
-                self._ask(cell, paths[cell], self.count(cell), progress=progress)
+                self.ask(cell, self.count(cell), progress=progress)
         return [self.answers(cell) for cell in cells]
 
-    def _ask(self, cell: Cell, path: Path, count: int, **options: Any) -> None:
+    def ask(self, cell: Cell, count: int, **options: Any) -> None:
         """Ask the first questions of a cell; ``options`` are those of `rulerlib.predict`."""
         prediction.predict(
-            path, self.loaded_engine, self.answers(cell), self._format(cell),
+            self.questions(cell), self.loaded_engine, self.answers(cell), self._format(cell),
             replace(self.decoding, tokens_to_generate=self._room(cell)), count,
             cell.allow_truncation, cell=cell.settings(), weight=prediction.cost(cell.length),
             sentence_repeats=self.repeats(cell), **options,
         )  # fmt: skip
 
-    def _turn(self, cell: Cell, path: Path) -> sequential.Turn:
-        """Return a cell of a sequential plan."""
-        plan = {"threshold": self.threshold, "planned": self.count(cell)}
+    def step(self, cell: Cell) -> int:
+        """Return how many questions of a cell go together: a batch, or those on one context."""
         batch = self.loaded_engine.batch_size(cell.length + self.format.thinking_tokens) or 1
-        return sequential.Turn(
-            partial(self._ask, cell, path, plan=plan), self.answers(cell), cell.length,
-            tasks.resolve(cell.task).scoring, self.count(cell), self.work([cell]),
-            batch if self.queries_per_context == 1 else self.queries_per_context,
-        )  # fmt: skip
+        return batch if self.queries_per_context == 1 else self.queries_per_context
 
     def work(self, cells: Sequence[Cell]) -> float:
         """Return what all answers of some cells cost together, by `rulerlib.predict.cost`."""

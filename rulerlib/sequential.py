@@ -36,16 +36,19 @@ evenly, and not sorted by how deep a needle lies.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Hashable, Iterator, Sequence
 from itertools import groupby
 from operator import attrgetter
-from pathlib import Path
+from typing import TYPE_CHECKING
 
+from rulerlib import tasks
 from rulerlib.errors import require
 from rulerlib.progress import Progress
-from rulerlib.scoring import Scoring
 from rulerlib.store.answers import evidence
+from rulerlib.store.cell import Cell
+
+if TYPE_CHECKING:
+    from rulerlib.runs import Run
 
 THRESHOLD = 85.6
 """What an average has to exceed for its length to be effective, in percent: RULER's choice, the
@@ -221,78 +224,43 @@ def _likelihood(tallies: Sequence[Tally], rates: Sequence[float]) -> float:
     return math.fsum(terms) if -math.inf not in terms else -math.inf
 
 
-@dataclass(frozen=True)
-class Turn:
-    """One of the tasks that are asked in turn.
-
-    Attributes
-    ----------
-    ask
-        Asks this many of its samples, from the beginning; those that are answered are not asked
-        again.
-    answers
-        The file of its answers.
-    length
-        In tokens; the mean is one over all tasks of a length.
-    scoring
-        How they are judged; what RULER's own script computes counts.
-    most
-        The samples that are asked where it never becomes clear.
-    weight
-        What all of these count on a bar.
-    step
-        How many samples go together, see `looks`.
-    """
-
-    ask: Callable[[int], None]
-    answers: Path
-    length: int
-    scoring: Scoring
-    most: int
-    weight: float
-    step: int
-
-    def answered(self, count: int) -> Tally:
-        """Return what the first ``count`` samples came to."""
-        values, clusters = [], []
-        for answer in evidence(self.answers, count)[0]:
-            language = answer.others.get("language") or "en"
-            scores = self.scoring.score(answer.pred, answer.outputs, answer.golds, language)
-            values.append(scores[self.scoring.ruler])
-            shared = answer.others.get("cluster") or answer.others.get("context_id")
-            clusters.append(("alone", answer.index) if shared is None else ("context", shared))
-        return tally(values, clusters)
-
-
-def ask_in_turn(turns: Sequence[Turn], threshold: float, progress: Progress) -> None:
-    """Ask tasks in turn until the mean at each length is clear, or all is asked.
+def ask_in_turn(run: Run, cells: Sequence[Cell], progress: Progress) -> None:
+    """Ask the tasks of a run in turn until the mean at each length is clear, or all is asked.
 
     Parameters
     ----------
-    turns
-        The tasks at each length.
-    threshold
-        In percent: a mean is clear that lies above or below.
+    run
+        Says how many questions a cell has, asks the first of them, and what clear means: a mean
+        above or below its threshold.
+    cells
+        Of the run, short lengths first; their questions are there.
     progress
         A bar to move on; what need not be asked counts as done.
     """
-    by_length = attrgetter("length")
-    for _, together in groupby(sorted(turns, key=by_length), key=by_length):
-        _ask([*together], threshold, progress)
+    for _, together in groupby(cells, key=attrgetter("length")):
+        most = {cell: run.count(cell) for cell in together}
+        counts = dict.fromkeys(most, 0)
+        for look in looks(max(most.values()), max(map(run.step, most))):
+            for cell in most:
+                count = min(look, most[cell])
+                plan = {"threshold": run.threshold, "planned": most[cell]}
+                run.ask(cell, count, plan=plan)
+                progress.advance(run.work([cell]) * (count - counts[cell]) / most[cell])
+                counts[cell] = count
+            tallies = [_answered(run, cell, count) for cell, count in counts.items()]
+            if side(tallies, run.threshold):
+                break
+        for cell, count in counts.items():
+            progress.advance(run.work([cell]) * (1 - count / most[cell]), measured=False)
 
 
-def _ask(turns: Sequence[Turn], threshold: float, progress: Progress) -> None:
-    """Ask the tasks of one length in turn."""
-    counts = [0] * len(turns)
-    most, step = max(turn.most for turn in turns), max(turn.step for turn in turns)
-    for look in looks(most, step):
-        for number, turn in enumerate(turns):
-            count = min(look, turn.most)
-            turn.ask(count)
-            progress.advance(turn.weight * (count - counts[number]) / turn.most)
-            counts[number] = count
-        tallies = [turn.answered(count) for turn, count in zip(turns, counts, strict=True)]
-        if side(tallies, threshold):
-            break
-    for turn, count in zip(turns, counts, strict=True):
-        progress.advance(turn.weight * (1 - count / turn.most), measured=False)
+def _answered(run: Run, cell: Cell, count: int) -> Tally:
+    """Return what the first ``count`` samples came to, by what RULER's own script computes."""
+    values, clusters, scoring = [], [], tasks.resolve(cell.task).scoring
+    for answer in evidence(run.answers(cell), count)[0]:
+        language = answer.others.get("language") or "en"
+        scores = scoring.score(answer.pred, answer.outputs, answer.golds, language)
+        values.append(scores[scoring.ruler])
+        shared = answer.others.get("cluster") or answer.others.get("context_id")
+        clusters.append(("alone", answer.index) if shared is None else ("context", shared))
+    return tally(values, clusters)

@@ -14,8 +14,8 @@ import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from rulerlib.escaping import SHORT_GAP, gap, markup, shortened, spoken
 from rulerlib.escaping import Html as Html
+from rulerlib.escaping import gap, markup, merged, shortened, spoken
 from rulerlib.escaping import sentence as sentence
 from rulerlib.samples import Prediction, Sample
 from rulerlib.show_tables import grid as grid
@@ -72,7 +72,7 @@ def sample(record: Sample, context: int = 700) -> Html:
     ]
     spans = _spans(record)
     shown, lines, at = [], [], 0
-    for start, end in _merged(keep, len(text)):
+    for start, end in merged(keep, len(text)):
         if start > at:
             shown.append(f"<i lang='en' style='opacity:.7'>{gap(start - at)}</i>")
             lines.append(gap(start - at))
@@ -258,17 +258,6 @@ def figure(draw: Callable[..., Any], values: Any, *arguments: Any, **options: An
     """
     why = values if isinstance(values, str) else getattr(values, "attrs", {}).get("why")
     return draw(values, *arguments, **options) if why is None else sentence(why)
-
-
-def _merged(spans: Iterable[tuple[int, int]], size: int) -> list[tuple[int, int]]:
-    """Return spans within ``size`` characters; those with a short gap between them become one."""
-    merged: list[tuple[int, int]] = []
-    for start, end in sorted((max(0, start), min(size, end)) for start, end in spans):
-        if merged and start <= merged[-1][1] + SHORT_GAP:
-            merged[-1] = (merged[-1][0], max(merged[-1][1], end))
-        elif start < end:
-            merged.append((start, end))
-    return merged
 
 
 def _marked(text: str, start: int, end: int, spans: Sequence[tuple[int, int, str]]) -> str:

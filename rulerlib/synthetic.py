@@ -14,65 +14,28 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from rulerlib import fields, paths, tasks
 from rulerlib.errors import DataError, ParameterError, one_of, shortened
 from rulerlib.tasks import Task
 
+FAMILIES = {
+    "niah": "niah",
+    "variable_tracking": "variable_tracking",
+    "common_words_extraction": "common_words",
+    "freq_words_extraction": "frequent_words",
+    "qa": "qa",
+}
+"""The families of RULER by what its file calls them."""
 
-class Form(NamedTuple):
-    """What a family is called in RULER's file.
-
-    Attributes
-    ----------
-    task
-        Its name there.
-    names
-        Our knobs by the names of its arguments.
-    values
-        By the name of an argument and its value there, the value of our knob.
-    """
-
-    task: str
-    names: Mapping[str, str]
-    values: Mapping[str, Mapping[Any, Any]] = {}
-
-
-# "repeat" is what the first versions of RULER called noise.
-_HAYSTACK = {"noise": "noise", "essay": "essay", "needle": "needle", "repeat": "noise"}
-
-FORMS: dict[str, Form] = {
-    "niah": Form(
-        "niah",
-        {
-            "type_haystack": "haystack",
-            **{
-                name: name
-                for name in (
-                    "type_needle_k", "type_needle_v", "num_needle_k", "num_needle_v",
-                    "num_needle_q",
-                )
-            },
-        },
-        {"type_haystack": _HAYSTACK},
-    ),
-    "variable_tracking": Form(
-        "variable_tracking",
-        {"type_haystack": "haystack", "num_chains": "num_chains", "num_hops": "num_hops"},
-        {"type_haystack": _HAYSTACK},
-    ),
-    "common_words": Form(
-        "common_words_extraction",
-        {name: name for name in ("freq_cw", "freq_ucw", "num_cw")},
-    ),
-    "frequent_words": Form(
-        "freq_words_extraction",
-        {name: name for name in ("alpha", "coded_wordlen", "vocab_size")},
-    ),
-    "qa": Form("qa", {"dataset": "hops"}, {"dataset": {"squad": 1, "hotpotqa": 2}}),
-}  # fmt: skip
-"""The families of RULER by our names."""
+# What its file calls our knobs, unless it has our name; and their values, unless it has ours.
+_ARGUMENTS = {"haystack": "type_haystack", "hops": "dataset"}
+_VALUES: dict[str, dict[str, Any]] = {
+    # "repeat" is what the first versions of RULER called noise.
+    "type_haystack": {"noise": "noise", "essay": "essay", "needle": "needle", "repeat": "noise"},
+    "dataset": {"squad": 1, "hotpotqa": 2},
+}
 
 # What RULER's script takes where neither is set, whatever the length.
 _FREQUENCIES = {"freq_cw": 30, "freq_ucw": 3}
@@ -108,18 +71,18 @@ def _row(name: str, entry: Any) -> dict[str, Any]:
     holds = isinstance(entry, dict) and isinstance(entry.get("args") or {}, dict)
     if not holds or "task" not in entry:
         raise DataError(f"{name}: {shortened(entry)}, not a task with its args.")
-    families = {form.task: family for family, form in FORMS.items()}
-    family = families[one_of(f"task of {name}", entry["task"], families)]
-    form, knobs = FORMS[family], {}
+    family = FAMILIES[one_of(f"task of {name}", entry["task"], FAMILIES)]
+    make, knobs = tasks.FAMILIES[family].knobs, {}
+    by_argument = {_ARGUMENTS.get(knob, knob): knob for knob in asdict(make())}
     for argument, value in (entry.get("args") or {}).items():
-        knob = form.names[one_of(f"argument of {name}", argument, form.names)]
-        if argument in form.values:
-            value = form.values[argument][one_of(argument, value, form.values[argument])]
+        knob = by_argument[one_of(f"argument of {name}", argument, by_argument)]
+        if argument in _VALUES:
+            value = _VALUES[argument][one_of(argument, value, _VALUES[argument])]
         knobs[knob] = value
     candidates = [tasks.TASKS[task] for task in tasks.names("all", family) if task in tasks.RULER]
     try:
         # As the family takes them: no fewer keys than are asked for, whatever the file says.
-        wanted = asdict(tasks.FAMILIES[family].knobs(**knobs))
+        wanted = asdict(make(**knobs))
     except ParameterError as error:
         raise ParameterError(f"{error.parameter} of {name}", error.value, error.allowed) from error
     # RULER says these for every length, as ours are where nobody sets them.

@@ -59,10 +59,10 @@ def said_count(number: int, what: str) -> str:
     return f"{number:,} {what}" if number == 1 else f"{number:,} {what}s"
 
 
-def listed(names: Sequence[str], most: int = 6) -> str:
+def listed(names: Sequence[str], most: int = 6, comma: str = ", ") -> str:
     """Return names as a part of a sentence; further ones are counted."""
     shown = [*names[:most], *([f"{len(names) - most} more"] if len(names) > most else [])]
-    return " and ".join([", ".join(shown[:-1]), shown[-1]] if len(shown) > 1 else shown)
+    return " and ".join([comma.join(shown[:-1]), shown[-1]] if len(shown) > 1 else shown)
 
 
 def have(names: Sequence[str]) -> str:

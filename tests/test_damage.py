@@ -17,12 +17,11 @@ from pathlib import Path
 
 import pytest
 from helpers_model import Knowing
-from helpers_store import unhashed
 
 from conftest import tries
 from rulerlib import analysis, explore
 from rulerlib.dataset import Dataset
-from rulerlib.errors import DataError, RulerError
+from rulerlib.errors import RulerError
 from rulerlib.predict import predict
 from rulerlib.store import questions
 from rulerlib.store.answers import settings_path
@@ -285,21 +284,6 @@ def run(tmp_path_factory):
 
 def test_a_damaged_folder_gives_the_same_numbers_or_a_sentence(run):
     tried(run, len(DAMAGES), 1, numbers, resumed)
-
-
-@pytest.mark.parametrize("name", ["language", "length", "task"])
-@pytest.mark.parametrize("change", [swap, shutil.copyfile])
-def test_answers_from_before_they_had_hashes_are_held_against_their_questions(
-    run, tmp_path, name, change
-):
-    shutil.copytree(run, tmp_path / "run")
-    for cell in CELLS:
-        unhashed(cell.answers(tmp_path / "run"))
-    assert numbers(tmp_path / "run") == numbers(run)
-    cell, rng = CELLS[0], random.Random(0)
-    change(cell.answers(tmp_path / "run"), other(rng, tmp_path / "run", cell, name))
-    with pytest.raises(DataError, match=r"jsonl, line 1: "):
-        numbers(tmp_path / "run")
 
 
 @pytest.mark.long

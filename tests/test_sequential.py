@@ -24,8 +24,8 @@ from rulerlib.errors import DataError, ParameterError
 from rulerlib.models import Generation
 from rulerlib.progress import Progress
 from rulerlib.runs import Run
-from rulerlib.scoring import LIST
 from rulerlib.sequential import LOOK, confidence_sequence, looks, side, tally
+from rulerlib.store.cell import Cell
 
 # --- The interval ----------------------------------------------------------------------------
 
@@ -268,12 +268,17 @@ def test_contexts_are_one_draw_each_and_tasks_may_end_before_others(tmp_path):
         for index, own, said in lines
     )
     path.write_text(text, "utf-8")
-    turns = [sequential.Turn(asked.append, path, 512, LIST, most, 1.0, 3) for most in (30, 12)]
-    assert turns[0].answered(30) == (pytest.approx(20 / 3), 10)
+    long, short = (Cell("m", "vt", "en", 512, seed=seed) for seed in (1, 2))
+    run = SimpleNamespace(
+        threshold=50.0, count=lambda cell: 30 if cell is long else 12, step=lambda cell: 3,
+        ask=lambda cell, count, plan: asked.append((count, plan["planned"])),
+        answers=lambda cell: path, work=lambda cells: float(len(cells)),
+    )  # fmt: skip
+    assert sequential._answered(run, long, 30) == (pytest.approx(20 / 3), 10)
     assert tally([0, 1, 1] * 10, [index // 3 for index in range(30)])[1] == 10
     bar = Progress(2.0, "", quiet=True)
-    sequential.ask_in_turn(turns, 50.0, bar)
-    assert asked == [12, 12, 24, 12, 30, 12]
+    sequential.ask_in_turn(run, [long, short], bar)
+    assert asked == [(12, 30), (12, 12), (24, 30), (12, 12), (30, 30), (12, 12)]
     assert bar.done == pytest.approx(2)
 
 

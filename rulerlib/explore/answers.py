@@ -16,7 +16,7 @@ from typing import Any
 from rulerlib import tasks
 from rulerlib.analysis import labels
 from rulerlib.errors import HALF
-from rulerlib.escaping import visible
+from rulerlib.escaping import merged, visible
 from rulerlib.parts import Part, Parts
 from rulerlib.prompts import PromptFormat
 from rulerlib.samples import Prediction
@@ -35,9 +35,6 @@ LONGEST_PART = 1500
 
 MOST_PARTS = 60
 """Parts that are shown: a list of words has thousands of them."""
-
-# Less than this is shown rather than left out.
-_GAP = 80
 
 SHOWN = ("needle", "distractor", "hop", "document", "value", "operand", "word", "question")
 """The roles of the parts that are marked."""
@@ -185,10 +182,4 @@ def fold(text: str, parts: Sequence[Part]) -> list[tuple[int, str]]:
     for part in parts:
         end = part.end if part.role == "question" else min(part.end, part.start + LONGEST_PART)
         wanted.append((part.start - AROUND, end + AROUND))
-    merged: list[tuple[int, int]] = []
-    for start, end in sorted((max(0, start), min(len(text), end)) for start, end in wanted):
-        if merged and start <= merged[-1][1] + _GAP:
-            merged[-1] = merged[-1][0], max(merged[-1][1], end)
-        else:
-            merged.append((start, end))
-    return [(start, text[start:end]) for start, end in merged]
+    return [(start, text[start:end]) for start, end in merged(wanted, len(text))]

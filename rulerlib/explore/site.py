@@ -18,7 +18,6 @@ import contextlib
 import functools
 import json
 import os
-import secrets
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -135,33 +134,34 @@ def _replacing(target: Path, out: str) -> Iterator[Path]:
     """Yield a new folder beside ``target``, which takes its place when all is written."""
     fixed = os.path.ismount(target) or target == Path.cwd()
     require(not fixed, "out", out, "a folder that can be renamed: no mount point, and not '.'")
+    before = target.with_name(f".{target.name}.before")
+    new = target.with_name(f".{target.name}.new{files.UNFINISHED}")
     with alone(target):
-        _tidy(target)
+        _tidy(target, before, new)
         empty = not target.exists() or (target.is_dir() and not any(target.iterdir()))
         holds = empty or (target / _MARK).is_file()
         require(holds, "out", out, "a new folder, or one that this command wrote before")
-        new = _unfinished(target)
         try:
             files.check_writable(new)
             yield new
             # A full folder cannot be replaced in one step.
-            with _renaming(target):
+            with files.saving(target):
                 if empty and target.exists():
                     target.rmdir()
                 elif not empty:
-                    target.rename(_before(target))
+                    target.rename(before)
                 new.rename(target)
         finally:
-            _tidy(target)
+            _tidy(target, before, new)
 
 
-def _tidy(target: Path) -> None:
+def _tidy(target: Path, before: Path, new: Path) -> None:
     """Finish what another command began: put the old folder back, or remove what is left of it.
 
     What people put into the old folder is moved to the new one.
     """
-    before = _before(target)
-    with _renaming(target):
+    shutil.rmtree(new, ignore_errors=True)
+    with files.saving(target):
         if (before / _MARK).is_file() and not target.exists():
             before.rename(target)
         elif (before / _MARK).is_file() and (target / _MARK).is_file():
@@ -169,25 +169,8 @@ def _tidy(target: Path) -> None:
                 if path.name not in _OURS and not os.path.lexists(target / path.name):
                     path.rename(target / path.name)
             # While it is removed nobody takes it for a whole one.
-            before.rename(_unfinished(target))
-    for left in files.leftovers(target):
-        shutil.rmtree(left, ignore_errors=True)
-
-
-def _before(target: Path) -> Path:
-    return target.with_name(f".{target.name}.before")
-
-
-def _unfinished(target: Path) -> Path:
-    return target.with_name(f".{target.name}.{secrets.token_hex(8)}{files.UNFINISHED}")
-
-
-@contextlib.contextmanager
-def _renaming(target: Path) -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        raise files.unwritable(target, error) from error
+            before.rename(new)
+            shutil.rmtree(new, ignore_errors=True)
 
 
 def _predictions(
@@ -305,8 +288,6 @@ def _save(path: Path, values: Any) -> None:
 
 
 def _save_text(path: Path, text: str) -> None:
-    try:
+    with files.saving(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(text.encode())
-    except OSError as error:
-        raise files.unwritable(path, error) from error

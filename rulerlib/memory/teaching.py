@@ -77,10 +77,8 @@ def teach(job: Work, reader: Model) -> None:
     store, begin = job.file(work.STORE), time.perf_counter()
     unfinished = store.with_name(f"unfinished-{store.name}")
     shutil.rmtree(unfinished, ignore_errors=True)
-    try:
+    with files.saving(unfinished):
         unfinished.mkdir(parents=True)
-    except OSError as error:
-        raise files.unwritable(unfinished, error) from error
     about = {"preset": job.preset.to_dict(), **_taught(job, unfinished, reader)}
     if job.preset.rehearses:
         about["replay"] = _rehearsed(job, unfinished)

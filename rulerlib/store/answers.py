@@ -28,7 +28,7 @@ from pathlib import Path
 from typing import Any
 
 from rulerlib.errors import LARGEST, DataError, shortened
-from rulerlib.samples import Prediction, Sample, question, read, read_object, read_placed
+from rulerlib.samples import Prediction, question, read_object, read_placed
 from rulerlib.store import files, questions
 from rulerlib.store.lock import alone
 from rulerlib.tasks import outside
@@ -154,7 +154,7 @@ class Answers:
             If the disk is full.
         """
         line = replace(record, others={**record.others, "settings": _key(self._recorded)}).to_line()
-        try:
+        with files.saving(self.path):
             with self.path.open("ab") as file:
                 start = file.tell()
                 file.write(line)
@@ -164,8 +164,6 @@ class Answers:
                 with self._beside.open("rb+") as settings:
                     os.fsync(settings.fileno())
                 files.sync_folder(self.path.parent)
-        except OSError as error:
-            raise files.unwritable(self.path, error) from error
         self.places[self._number(record.index, record.repeat)] = (start, start + len(line))
 
     def put_in_order(self) -> None:
@@ -232,7 +230,6 @@ def _checked(path: Path, unfinished: bool) -> Iterator[tuple[Prediction, tuple[i
     """
     beside, key = settings_path(path), ""
     seen: set[tuple[int, int, int]] = set()
-    prompts: dict[int, int] = {}
     for number, (record, place) in enumerate(read_placed(path, Prediction, unfinished), 1):
         # Not before: a power cut may take settings that have no answers to explain yet.
         key = key or _key(read_settings(path))
@@ -246,23 +243,10 @@ def _checked(path: Path, unfinished: bool) -> Iterator[tuple[Prediction, tuple[i
                 raise DataError(f"{beside} is missing, so nobody can say how {path} was made.")
             if stated != key:
                 reason = f"written with other settings than those of {beside}"
-        elif beside.exists():
-            # Written before answers named their settings: the questions of the cell are known.
-            prompts = prompts or _prompts(path)
-            if prompts.get(record.index, question(record)) != question(record):
-                reason = f"not the answer to sample {record.index}"
         if reason:
             raise DataError(f"{path}, line {number}: {reason}.")
         seen.add(answer)
         yield record, place
-
-
-def _prompts(path: Path) -> dict[int, int]:
-    """Return the questions of the same cell by their index; none where they are not there."""
-    beside = path.parent.parent / "data" / path.stem / "validation.jsonl"
-    if not beside.exists() or not questions.metadata(beside):
-        return {}
-    return {sample.index: question(sample) for sample in read(beside, Sample)}
 
 
 def read_predictions(path: str | Path, num_samples: int | None = None) -> list[Prediction]:

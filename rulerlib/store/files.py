@@ -86,15 +86,13 @@ def filling(folder: Path) -> Iterator[Path]:
     ParameterError
         If the folder cannot be written.
     """
-    try:
+    with saving(folder):
         folder.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix=f".{folder.name}.", dir=folder.parent) as beside:
             yield Path(beside)
             folder.mkdir(exist_ok=True)
             for path in Path(beside).iterdir():
                 path.replace(folder / path.name)
-    except OSError as error:
-        raise unwritable(folder, error) from error
 
 
 @contextlib.contextmanager
@@ -114,17 +112,16 @@ def replacing(path: str | Path, lasting: bool = True) -> Iterator[Any]:
     path = Path(path)
     temporary = path.parent / f".{path.name}.{secrets.token_hex(8)}{UNFINISHED}"
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with temporary.open("x", encoding="utf-8", newline="\n") as file:
-            yield file
-            file.flush()
+        with saving(path):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with temporary.open("x", encoding="utf-8", newline="\n") as file:
+                yield file
+                file.flush()
+                if lasting:
+                    os.fsync(file.fileno())
+            temporary.replace(path)
             if lasting:
-                os.fsync(file.fileno())
-        temporary.replace(path)
-        if lasting:
-            sync_folder(path.parent)
-    except OSError as error:
-        raise unwritable(path, error) from error
+                sync_folder(path.parent)
     finally:
         with contextlib.suppress(OSError):
             temporary.unlink()
@@ -164,20 +161,22 @@ def check_writable(folder: Path) -> None:
     ParameterError
         If they cannot, or the disk is full.
     """
-    try:
+    with saving(folder):
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=folder) as file:
             file.write(b"x" * 4096)
             file.flush()
             os.fsync(file.fileno())
+
+
+@contextlib.contextmanager
+def saving(path: Path) -> Iterator[None]:
+    """Say which file cannot be written by what is done within, and why."""
+    try:
+        yield
     except OSError as error:
-        raise unwritable(folder, error) from error
-
-
-def unwritable(path: Path, error: OSError) -> ParameterError:
-    """Return the error that says which file cannot be written, and why."""
-    reason = f"a file that can be written ({error.strerror or error})"
-    return ParameterError("output", str(path), reason)
+        reason = f"a file that can be written ({error.strerror or error})"
+        raise ParameterError("output", str(path), reason) from error
 
 
 def sync_folder(folder: Path) -> None:
@@ -197,23 +196,12 @@ def is_lost(path: Path) -> bool:
     return False
 
 
-def leftovers(*paths: Path) -> list[Path]:
-    """Return the unfinished files of `replacing`: of killed processes, or being written now."""
+def remove_leftovers(*paths: Path) -> None:
+    """Remove what killed writers left of files unfinished; nobody may be writing these now."""
     beginnings = tuple(f".{path.name}." for path in paths)
-    unfinished: list[Path] = []
     for folder in {path.parent for path in paths}:
         # Not a glob, which takes three times as long where a folder holds thousands.
         with contextlib.suppress(OSError):
-            unfinished += [
-                folder / name
-                for name in os.listdir(folder)
-                if name.endswith(UNFINISHED) and name.startswith(beginnings)
-            ]
-    return unfinished
-
-
-def remove_leftovers(*paths: Path) -> None:
-    """Remove `leftovers`; nobody may be writing these files now."""
-    for left in leftovers(*paths):
-        with contextlib.suppress(OSError):
-            left.unlink()
+            for name in os.listdir(folder):
+                if name.endswith(UNFINISHED) and name.startswith(beginnings):
+                    (folder / name).unlink(missing_ok=True)

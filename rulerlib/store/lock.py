@@ -24,7 +24,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from rulerlib.errors import BusyError
-from rulerlib.store.files import unwritable
+from rulerlib.store.files import saving
 
 # The locks that this process holds, each with the process's number, because a forked process
 # inherits this set with the locks of its parent.
@@ -102,13 +102,11 @@ def holder(path: Path) -> str | None:
 def _taken(lock: Path, path: Path) -> tuple[int, bool]:
     """Return the descriptor of a lock file that is ours, and whether it was lying there."""
     while True:
-        try:
+        with saving(path):
             lock.parent.mkdir(parents=True, exist_ok=True)
             # Who ends by itself removes its own.
             killed = lock.exists()
             descriptor = os.open(lock, os.O_RDWR | os.O_CREAT, 0o666)
-        except OSError as error:
-            raise unwritable(path, error) from error
         with contextlib.ExitStack() as stack:
             stack.callback(os.close, descriptor)
             if not _try(descriptor, path):

@@ -20,7 +20,8 @@ from rulerlib.sweep.cells import disk_needed, outline
 from rulerlib.sweep.collect import collect, reports
 from rulerlib.sweep.plan import Plan
 from rulerlib.sweep.status import status
-from rulerlib.sweep.sweep import Sweep, accept, folder_of, listed
+from rulerlib.sweep.sweep import Sweep, accept, folder_of
+from rulerlib.wording import listed
 
 FAILED = 1
 
@@ -47,7 +48,7 @@ def _plan(given: argparse.Namespace) -> int:
         f" of {tokens:,} tokens at most, about {needed:,.1f} MB on disk."
     )
     if left_out:
-        print(f"Left out: {listed(left_out, '; ')}.")
+        print(f"Left out: {listed(left_out, comma='; ')}.")
     if gone:
         print(f"No longer planned, and left as they are: {listed(gone)}.")
     return 0

@@ -272,13 +272,3 @@ def _write_needs(path: Path, rows: Iterable[tuple[str, Resources]]) -> None:
             memory, minutes = round(1000 * needed.memory_gb), math.ceil(60 * needed.hours)
             row = [name, needed.gpus, needed.cpus, memory, minutes, needed.partition or ""]
             file.write("\t".join(map(str, row)) + "\n")
-
-
-def listed(names: Sequence[str], comma: str = ", ") -> str:
-    """Return some names, and how many more there are.
-
-    >>> listed(["a", "b", "c", "d", "e", "f", "g"])
-    'a, b, c, d, e and 2 more'
-    """
-    more = len(names) - 5
-    return comma.join(names[:5]) + (f" and {more} more" if more > 0 else "")

@@ -97,7 +97,11 @@ def gap(count: int, what: str = "characters") -> str:
 
 
 def merged(spans: Iterable[tuple[int, int]], size: int) -> list[tuple[int, int]]:
-    """Return spans within ``size`` characters; those with a short gap between them become one."""
+    """Return spans within ``size`` characters; those with a short gap between them become one.
+
+    >>> merged([(900, 950), (0, 10), (60, 500), (70, 90), (580, 600)], size=920)
+    [(0, 600), (900, 920)]
+    """
     apart: list[tuple[int, int]] = []
     for start, end in sorted((max(0, start), min(size, end)) for start, end in spans):
         if apart and start <= apart[-1][1] + SHORT_GAP:

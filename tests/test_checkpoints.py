@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from conftest import python
 from rulerlib import checkpoints, models, paths
 from rulerlib.errors import ParameterError
 from rulerlib.memory import presets
@@ -121,15 +120,6 @@ def test_a_model_that_the_hub_does_not_have_is_one_sentence(hub):
             "model is 'owner/other', but must be a model that can be found on the hub"
             " (Repository not found.)."
         )
-
-
-def test_limits_and_fingerprints_import_nothing_heavy():
-    code = (
-        "import sys\nfrom rulerlib import checkpoints\n"
-        "checkpoints.limit('lille'), checkpoints.fingerprint('lille')\n"
-        "print({'torch', 'transformers', 'huggingface_hub'} & {*sys.modules})\n"
-    )
-    assert python(code).stdout == "set()\n"
 
 
 NAMES = [

@@ -385,13 +385,15 @@ def test_making_data_imports_no_model_library():
     """A tokenizer and its chat template are read from their files alone."""
     code = (
         "import sys\n"
+        "from rulerlib import checkpoints\n"
         "from rulerlib.dataset import Dataset\n"
         "from rulerlib.playground import Playground\n"
         "from rulerlib.runs import Run\n"
         "assert Dataset('niah_single_2', 1024, tokenizer='lille')[0].length <= 1024\n"
         "Run(tasks='niah_single_2,qa_1', length=2048).check()\n"
         "assert Playground(length=1024).prompt.fed\n"
-        "print(sorted({'torch', 'transformers'} & sys.modules.keys()))\n"
+        "checkpoints.limit('lille'), checkpoints.fingerprint('lille')\n"
+        "print(sorted({'torch', 'transformers', 'huggingface_hub'} & sys.modules.keys()))\n"
     )
     done = python(code)
     assert done.stdout == "[]\n", done.stderr

@@ -123,14 +123,6 @@ def test_half_of_an_emoji_is_written_as_what_utf_8_can_say(dataset, output, said
         assert (record.pred, record.others["thinking"]) == (kept, kept)
 
 
-def test_a_finished_run_needs_no_model(dataset, output, whole):
-    predict(dataset, Parrot(), output)
-    before = output.stat()
-    predict(dataset, Unloadable(), output)
-    assert output.read_bytes() == whole
-    assert output.stat().st_mtime_ns == before.st_mtime_ns
-
-
 def test_more_samples_extend_the_file(tmp_path, output, whole):
     folder = tmp_path / "growing"
     for count in (3, 10, COUNT):

@@ -13,7 +13,6 @@ from pathlib import Path
 
 import pytest
 from helpers_model import LILLE, LIMIT, ROOT, TEMPLATE, tiny_model, tree
-from helpers_store import unhashed
 
 pytest.importorskip("torch")
 
@@ -430,19 +429,6 @@ def test_a_finished_run_loads_nothing(tiny, tmp_path, monkeypatch):
     made = run(tiny, tmp_path)
     made.predict()
     assert len(list(made.predictions())) == 3
-
-
-def test_other_settings_in_the_same_folder_are_refused(tiny, tmp_path):
-    [path] = run(tiny, tmp_path).predict()
-    unhashed(path, lambda about: about.update(allow_truncation=True))
-    before = tree(tmp_path / "runs")
-    with pytest.raises(RunMismatchError) as error:
-        run(tiny, tmp_path).predict()
-    text = str(error.value)
-    assert "allow_truncation = True" in text
-    assert "another output folder" in text
-    assert len(text) < 500
-    assert tree(tmp_path / "runs") == before
 
 
 def test_the_files_of_another_cell_are_no_answers(tiny, tmp_path):

@@ -215,6 +215,9 @@ RULER = tuple(name for names in _RULER.values() for name in names.split())
 TASKS = Table(_FAMILY_OF, _task)
 """The tasks by name: RULER's thirteen, further settings of its families, and our own families."""
 
+FRONTIER = tuple(names.split()[0] for names in _FRONTIER.values())
+"""The names of the frontier's tasks: of each of its families the usual one."""
+
 COMMON = ("paraphrase",)
 """The knobs that all of RULER's tasks have."""
 
@@ -243,7 +246,8 @@ def names(chosen: str | Sequence[str], family: str | None = None) -> list[str]:
     ----------
     chosen
         A name, several with commas between them, a list of names, ``"ruler"`` (the thirteen),
-        or ``"all"`` (every row of the table). ``package.module:FAMILY`` among them means all tasks
+        ``"frontier"`` (one of each family that tells today's best models apart), or ``"all"``
+        (every row of the table). ``package.module:FAMILY`` among them means all tasks
         of a family from outside, see `rulerlib.tasks.outside`.
     family
         Only tasks of this family are allowed.
@@ -256,9 +260,9 @@ def names(chosen: str | Sequence[str], family: str | None = None) -> list[str]:
     ours = [name for name, of in _FAMILY_OF.items() if family in (None, of)]
     if chosen == "all":
         return ours
-    if chosen == "ruler":
-        ours = [name for name in ours if name in RULER]
-        require(ours, "tasks", chosen, f"'all': the family {family} is not RULER's")
+    if chosen in ("ruler", "frontier"):
+        ours = [name for name in ours if name in (RULER if chosen == "ruler" else FRONTIER)]
+        require(ours, "tasks", chosen, f"'all': the family {family} has none of these")
         return ours
     if isinstance(chosen, str):
         chosen = listed(chosen)

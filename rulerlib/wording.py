@@ -60,7 +60,11 @@ def said_count(number: int, what: str) -> str:
 
 
 def listed(names: Sequence[str], most: int = 6, comma: str = ", ") -> str:
-    """Return names as a part of a sentence; further ones are counted."""
+    """Return names as a part of a sentence; further ones are counted.
+
+    >>> listed(["vt, 1", "qa, 2", "cwe, 3", "fwe, 4"], most=2, comma="; ")
+    'vt, 1; qa, 2 and 2 more'
+    """
     shown = [*names[:most], *([f"{len(names) - most} more"] if len(names) > most else [])]
     return " and ".join([comma.join(shown[:-1]), shown[-1]] if len(shown) > 1 else shown)
 

@@ -47,6 +47,7 @@ _FRONTIER = {
     "graphwalks": "graphwalks graphwalks_parents",
     "records": "records records_most records_user",
     "mrcr": "mrcr mrcr_4 mrcr_8",
+    "trace": "trace trace_list",
 }
 
 T = TypeVar("T")

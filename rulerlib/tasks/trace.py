@@ -1,0 +1,449 @@
+"""Traces: the value of an expression after a program as long as the context.
+
+An example of ``trace`` (English, shortened)::
+
+    Read the following program, which is written in Python. ...
+    def tavimo(x):
+        if x > 12:
+            return 31 - pelusa(x + 4)
+        return 8 + korane(x - 5)
+
+    ...
+    def korane(x):
+        return 2 * (x + 3)
+    ...
+    Question: What is the value of tavimo(9) when the whole program has been run?
+
+    outputs: ["22"]
+
+and of ``trace_list``::
+
+    kola = [14, 3, 27, 41]
+    mira.insert(2, 30)
+    kola.pop(1)
+    kola.append(8)
+    kola.pop()
+    ...
+    Question: What is the value of len(kola) when the whole program has been run?
+
+``num_steps`` functions that are called in a chain, or operations on a list, are drawn first and
+stand at random depths. What fills the context is of the same form and changes nothing: functions
+that the chain never calls; operations on other lists, and pairs that undo each other. The second is
+after the latent list of Michelangelo (Vodrahalli et al. 2024, arXiv 2409.12640), where the filling
+has few fixed forms and the list itself may be asked for; here other lists change as this one does,
+and the answer is always one whole number. `stated` says which number of an answer counts.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import random
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache, partial
+from typing import Any
+
+from rulerlib.errors import one_of, require, whole_number
+from rulerlib.filling import Take
+from rulerlib.haystack import Draft, Haystack, Needle, depths_of
+from rulerlib.languages import Language
+from rulerlib.metrics.matches import clean
+from rulerlib.metrics.short_answers import answer_line
+from rulerlib.samples import Prediction
+from rulerlib.scoring import Scoring
+from rulerlib.tasks import mistakes
+from rulerlib.tasks.family import FRONTIER, Checked, Family, Maker, knob
+from rulerlib.texts import digest
+from rulerlib.tokens import Tokenizer
+
+# What is asked about a list, each once.
+VIEWS = ("len({name})", "{name}[{place}]", "sum({name})", "max({name})")
+
+# The largest values, of calls and of items; between these two, an argument may rise or fall.
+LARGEST, LARGEST_ITEM, LOW, HIGH = 99, 50, 10, 40
+
+# The items that a list has: so many that every operation is possible, and few enough to follow.
+FEWEST, MOST = 4, 9
+
+# Other lists, the operations after which all begin anew, and the share that undo each other.
+OTHERS, OPERATIONS, UNDONE = 6, 4096, 0.25
+
+# So many functions call one another, and no others, and this share of them calls one. There are so
+# many times those of one prompt, and at least so many.
+BLOCK, CALLS, POOL_FACTOR, LEAST = 16, 0.8, 1.25, 2048
+
+# Names of three syllables; one in ten is kept for the chains that are asked for.
+SYLLABLES = [consonant + vowel for consonant in "bdfgklmnprstvz" for vowel in "aeiou"]
+NAMES, KEPT = len(SYLLABLES) ** 3, 10
+
+_RETURN = re.compile(r"return (?:(\d+) ([-+]) )?(\w*)\(x(?: ?([-+,]) (\d+))?\)")
+_IF = re.compile(r"if x > (\d+):\s+")
+_NUMBER = re.compile(r"(?<![\w.,])-?\d+(?![\w]|[.,]\d)")
+_FIRST = re.compile(r"[^\w-]*(-?\d+)(?!\w|[.,]\d|[^\S\n]*[-+*/%=<>(\[])")
+
+
+@dataclass(frozen=True)
+class Knobs(Checked):
+    """What can be set about traces.
+
+    Attributes
+    ----------
+    program
+        ``"functions"``: what a call returns is asked; ``"list"``: what a list holds at the end.
+    num_steps
+        The functions that the call leads through, or operations on the list, whatever the length.
+    """
+
+    program: str = knob("functions", one_of, ("functions", "list"))
+    num_steps: int = knob(6, whole_number, 1, 100)
+
+
+def most_queries(knobs: Knobs) -> tuple[int | None, str]:
+    """Return how many questions one context can be asked (None: any number), and why."""
+    if knobs.program == "functions":
+        # Each question brings its chain, and those of the others are functions like all.
+        return None, ""
+    return len(VIEWS), "the length, an item, the sum and the maximum are asked for once each"
+
+
+def _name(number: int) -> str:
+    """Return a name of its own for each number below ``NAMES``."""
+    first, rest = divmod(number, len(SYLLABLES) ** 2)
+    return SYLLABLES[first] + "".join(SYLLABLES[at] for at in divmod(rest, len(SYLLABLES)))
+
+
+def _kept(count: int, rng: random.Random) -> list[str]:
+    """Return names that no function of the filling has."""
+    return [_name(KEPT * number) for number in rng.sample(range(NAMES // KEPT), count)]
+
+
+def _leaf(x: int, rng: random.Random) -> tuple[str, int]:
+    """Return an expression without a call, and its value."""
+    k = rng.randrange(1, LARGEST // 2)
+    return rng.choice([
+        (f"max(x, {k})", max(x, k)), (f"min(x, {k})", min(x, k)), (f"abs(x - {k})", abs(x - k)),
+    ])  # fmt: skip
+
+
+def _passed(x: int, rng: random.Random) -> tuple[str, int]:
+    """Return what is passed on of an argument, as it is written after ``x``, and its value."""
+    step = rng.randrange(1, LOW)
+    if x > HIGH or (x > LOW and rng.random() < 0.5):
+        return f" - {step}", x - step
+    return f" + {step}", x + step
+
+
+def _before(value: int, rng: random.Random) -> tuple[str, int]:
+    """Return what is done with the value of a call, as it is written before it, and the outcome."""
+    step = rng.randrange(1, LARGEST)
+    if value + step <= LARGEST:
+        return f"{step} + ", value + step
+    return f"{value + step} - ", step
+
+
+def _function(name: str, x: int, run: str, others: Sequence[str], rng: random.Random) -> str:
+    """Return a function that returns an expression for ``x``; for other arguments, another one."""
+    if rng.random() < 0.5:
+        return f"def {name}(x):\n    return {run}"
+    other = _leaf(x, rng)[0]
+    if others:
+        other = _call(x, rng.choice(others), rng)
+    bound = max(1, x + rng.randrange(-LOW, LOW))
+    first, last = (run, other) if x > bound else (other, run)
+    return f"def {name}(x):\n    if x > {bound}:\n        return {first}\n    return {last}"
+
+
+def _call(x: int, callee: str, rng: random.Random) -> str:
+    return f"{_before(rng.randrange(LARGEST), rng)[0]}{callee}(x{_passed(x, rng)[0]})"
+
+
+def chain(names: Sequence[str], rng: random.Random) -> tuple[list[str], int, list[int]]:
+    """Return functions of which each calls the next, an argument, and all values on the way.
+
+    The last value is what the first function returns for the argument.
+    """
+    arguments, passed = [rng.randrange(LOW, HIGH)], list[str]()
+    for _ in names[1:]:
+        text, x = _passed(arguments[-1], rng)
+        passed.append(text)
+        arguments.append(x)
+    run, value = _leaf(arguments[-1], rng)
+    values, functions = [value], list[str]()
+    for at in reversed(range(len(names))):
+        if at < len(names) - 1:
+            before, value = _before(values[-1], rng)
+            run = f"{before}{names[at + 1]}(x{passed[at]})"
+            values.append(value)
+        functions.append(_function(names[at], arguments[at], run, names[at + 2 :], rng))
+    return functions[::-1], arguments[0], [*arguments, *values]
+
+
+def _sources(seed: str) -> Iterator[str]:
+    """Yield functions. In each block, one calls only those before it, so that none is missing."""
+    rng, block = random.Random(f"{seed} functions"), list[str]()
+    numbers = [number for number in range(NAMES) if number % KEPT]
+    rng.shuffle(numbers)
+    for at, name in enumerate(map(_name, numbers)):
+        block, x = (block if at % BLOCK else []), rng.randrange(LOW, HIGH)
+        run = _leaf(x, rng)[0]
+        if block and rng.random() < CALLS:
+            run = _call(x, rng.choice(block), rng)
+        yield _function(name, x, run, block, rng)
+        block = [*block, name]
+
+
+@lru_cache(4)
+def _functions(seed: str, length: int, tokenizer: Tokenizer) -> Haystack:
+    """Return functions, more than a prompt of a length has."""
+    sources = _sources(seed)
+    units = [*itertools.islice(sources, LEAST)]
+    mean = Haystack(units, "\n\n", tokenizer).total / LEAST
+    count = max(LEAST, BLOCK * round(POOL_FACTOR * length / mean / BLOCK))
+    units += itertools.islice(sources, count - LEAST)
+    allowed_values = f"shorter: there are names for {len(units)} functions, and it takes {count}"
+    require(len(units) == count, "length", length, allowed_values)
+    return Haystack(units, "\n\n", tokenizer)
+
+
+def apply(items: list[int], line: str) -> None:
+    """Do what a line says with the items of the list that it begins with.
+
+    >>> items = [3, 1, 4]
+    >>> for line in ("kola.append(5)", "kola[1:3] = reversed(kola[1:3])", "kola.pop(0)"):
+    ...     apply(items, line)
+    >>> items
+    [4, 1, 5]
+    """
+    numbers = [*map(int, re.findall(r"\d+", line))]
+    if method := re.match(r"\w+\.(append|insert|pop|remove|reverse)\(", line):
+        getattr(items, method[1])(*numbers)
+    elif " = reversed(" in line:
+        items[slice(*numbers[:2])] = items[slice(*numbers[:2])][::-1]
+    elif re.match(r"\w+\[\d", line):
+        items[slice(*numbers[:2])] = numbers[2:]
+    else:
+        items[:] = numbers
+
+
+def _operation(name: str, items: list[int], rng: random.Random) -> str:
+    """Return an operation that changes a list, after it has been done."""
+    size, new = len(items), rng.randint(1, LARGEST_ITEM)
+    start, end = sorted(rng.sample(range(size), 2))
+    lines = [
+        f"{name}[{start}:{end + 1}] = reversed({name}[{start}:{end + 1}])", f"{name}.reverse()",
+        f"{name}[{start}:{start + 2}] = [{new}, {rng.randint(1, LARGEST_ITEM)}]",
+    ]  # fmt: skip
+    if size < MOST:
+        lines += [f"{name}.append({new})", f"{name}.insert({start}, {new})"]
+    if size > FEWEST:
+        lines += [f"{name}.pop({start})", f"{name}.pop()", f"{name}.remove({rng.choice(items)})"]
+    before = [*items]
+    while items == before:
+        apply(items, line := rng.choice(lines))
+    return line
+
+
+def _undone(name: str, rng: random.Random) -> str:
+    """Return two operations of which the second undoes the first, whatever the list holds."""
+    new, start = rng.randint(1, LARGEST_ITEM), rng.randrange(FEWEST - 1)
+    end = rng.randint(start + 2, FEWEST + 1)
+    reverse = f"{name}[{start}:{end}] = reversed({name}[{start}:{end}])"
+    return "\n".join(rng.choice([
+        (f"{name}.append({new})", f"{name}.pop()"), (reverse, reverse),
+        (f"{name}.insert({start}, {new})", f"{name}.pop({start})"),
+        (f"{name}.reverse()", f"{name}.reverse()"),
+    ]))  # fmt: skip
+
+
+def _items(rng: random.Random) -> list[int]:
+    return [rng.randint(1, LARGEST_ITEM) for _ in range(rng.randint(FEWEST, MOST))]
+
+
+def _written(name: str, items: list[int]) -> str:
+    return f"{name} = [{', '.join(map(str, items))}]"
+
+
+class Operations(Haystack):
+    """Operations on other lists, in an order in which all are possible, and pairs that undo.
+
+    ``queried`` is the name of the list that is asked for, and ``states`` are for each unit the
+    lines that make the other lists as they are before it.
+    """
+
+    def __init__(self, seed: str, tokenizer: Tokenizer) -> None:
+        rng = random.Random(f"{seed} lists")
+        self.queried, *others = _kept(OTHERS + 1, rng)
+        lists = {name: _items(rng) for name in others}
+        lines = {name: _written(name, items) for name, items in lists.items()}
+        first, self.states, units = dict(lines), list[list[str]](), list[str]()
+        for _ in range(OPERATIONS):
+            self.states.append([*lines.values()])
+            if rng.random() < UNDONE:
+                units.append(_undone(self.queried, rng))
+            else:
+                name = rng.choice(others)
+                units.append(_operation(name, lists[name], rng))
+                lines[name] = _written(name, lists[name])
+        # As they began, so that the first unit may come after the last.
+        for name, lines[name] in first.items():
+            units.append(lines[name])
+        super().__init__(units, "\n", tokenizer)
+
+
+_operations = lru_cache(4)(Operations)
+
+
+class Programs(Maker):
+    """Makes the samples of one setting of the knobs; from ``seed`` the filling is drawn."""
+
+    knobs: Knobs
+
+    @cached_property
+    def haystack(self) -> Haystack:
+        """Functions or operations that change nothing, counted once."""
+        if self.knobs.program == "functions":
+            return _functions(self._seed, self.budget.length, self.budget.tokenizer)
+        return _operations(self._seed, self.budget.tokenizer)
+
+    @property
+    def digest(self) -> str:
+        """A short hash of the wording."""
+        return digest([repr(self.wording.section("trace"))])
+
+    def plan(self, index: int, rng: random.Random, queries: int) -> tuple[list[Draft], Take]:
+        """Return drafts about one program, and a function that fills it up."""
+        if isinstance(self.haystack, Operations):
+            return self._list(self.haystack, rng, queries)
+        count = self.knobs.num_steps
+        start = BLOCK * rng.randrange(LEAST // BLOCK)
+        names = _kept(count * queries, rng)
+        chains = [names[at : at + count] for at in range(0, len(names), count)]
+        drawn = [chain(row, rng) for row in chains]
+        sources = [source for functions, _, _ in drawn for source in functions]
+        # The functions of all chains, in any order.
+        turns = rng.sample(range(len(names)), len(names))
+        places = zip(turns, depths_of(len(names), rng), strict=True)
+        needles = [Needle(sources[at], depth, key=names[at]) for at, depth in places]
+        drafts = []
+        for row, (_, x, way) in zip(chains, drawn, strict=True):
+            drafts.append(draft := self._ask(f"{row[0]}({x})", way))
+            draft.needles, draft.asked = needles, count
+            order = dict.fromkeys([*row, *names])
+            draft.order = [turns.index(names.index(name)) for name in order]
+        return drafts, partial(self.haystack.take, start=start)
+
+    def _list(
+        self, haystack: Operations, rng: random.Random, queries: int
+    ) -> tuple[list[Draft], Take]:
+        """Return drafts about the list at the end, and a function that fills up."""
+        name, count, start = haystack.queried, self.knobs.num_steps, rng.randrange(OPERATIONS)
+        items = _items(rng)
+        lines, states = [_written(name, items)], [[*items]]
+        for _ in range(count):
+            lines.append(_operation(name, items, rng))
+            states.append([*items])
+        views = rng.sample(VIEWS, len(VIEWS))[:queries]
+        expressions = [view.format(name=name, place=rng.randrange(FEWEST)) for view in views]
+        # The first lines make all lists; the one that is asked for may be any of them.
+        texts = [*haystack.states[start], *lines[1:]]
+        texts.insert(place := rng.randint(0, OTHERS), lines[0])
+        depths = [0.0] * (OTHERS + 1) + depths_of(count, rng)
+        places = zip(texts, depths, strict=True)
+        needles = [Needle(text, depth, key=text[: len(name)]) for text, depth in places]
+        needed = [place, *range(OTHERS + 1, len(texts))]
+        drafts = []
+        for expression in expressions:
+            way = [_view(state, expression) for state in states]
+            drafts.append(draft := self._ask(expression, way))
+            draft.needles, draft.asked = needles, len(needed)
+            draft.order = [*dict.fromkeys([*needed, *range(len(texts))])]
+        return drafts, partial(haystack.take, start=start)
+
+    def _ask(self, query: str, way: list[int]) -> Draft:
+        """Return the question about an expression, whose value is the last on its way."""
+        question = self.wording.question("trace", query=query)
+        return Draft(*question, [str(way[-1])], facts={"way": way[:-1]})
+
+
+def _view(items: list[int], expression: str) -> int:
+    """Return the value of an expression of ``VIEWS``."""
+    if place := re.search(r"\[(\d+)\]", expression):
+        return items[int(place[1])]
+    return {"len": len(items), "sum": sum(items), "max": max(items)}[expression[:3]]
+
+
+def read(prompt: str, language: Language) -> str | None:
+    """Return the value that is asked for; ``""`` where a function that is called is missing."""
+    if (names := language.unfill(prompt, "trace", "template")) is None:
+        return None
+    context, query = names["context"], names["query"]
+    with contextlib.suppress(LookupError, ValueError, RecursionError):
+        if query.startswith(("len(", "sum(", "max(")) or "[" in query:
+            name, items = re.sub(r"^\w{3}\(|\)$|\[.*", "", query), list[int]()
+            for line in re.findall(rf"^{name}\W.*$", context, re.MULTILINE):
+                with contextlib.suppress(ValueError, IndexError):
+                    apply(items, line)
+            return str(_view(items, query))
+        name, x = query.rstrip(")").split("(")
+        return str(_returned(context, name, int(x)))
+    return ""
+
+
+def _returned(program: str, name: str, x: int) -> int:
+    """Return what a function of a program returns for an argument."""
+    start = program.index(f"def {name}(x):")
+    source = program[start : start + 200].partition("\n\n")[0]
+    first, *rest = _RETURN.finditer(source)
+    bound = _IF.search(source)
+    k, sign, callee, step, by = (first if not bound or x > int(bound[1]) else rest[0]).groups()
+    x += {None: 0, ",": 0, "+": 1, "-": -1}[step] * int(by or 0)
+    simple = {"abs": abs(x), "max": max(x, int(by or 0)), "min": min(x, int(by or 0))}
+    value = simple[callee] if callee in simple else _returned(program, callee, x)
+    return int(k or 0) + (-value if sign == "-" else value)
+
+
+def stated(pred: str, language: str = "en") -> str | None:
+    """Return the whole number that an answer says; None where it says none.
+
+    >>> stated(" 12, since f(3) = 7."), stated("f(3) = 7, so it is **12**."), stated("12 + 3 = 15")
+    ('12', '12', '15')
+    >>> stated("First 4, then 9.\\nAnswer: 12\\nOr 3?"), stated("It is 12.5.")
+    ('12', None)
+    """
+    text = answer_line(clean(pred), language) or clean(pred)
+    first = _FIRST.match(text)
+    numbers = [first[1]] if first else _NUMBER.findall(text)[-1:]
+    return str(int(numbers[0])) if numbers else None
+
+
+def explain(prediction: Prediction, cut_off: bool = False) -> dict[str, Any]:
+    """Return the mistake of an answer that should be a whole number."""
+    text, others = prediction.pred, prediction.others
+    value = stated(text, others.get("language") or "en")
+    if not text.strip():
+        kind = "empty"
+    elif value is None:
+        kind = "refused" if mistakes.refused(text) else "cut off" if cut_off else "other"
+    elif int(value) in others.get("facts", {}).get("way", ()):
+        kind = "halfway"
+    else:
+        kind = "cut off" if cut_off else "wrong result"
+    return mistakes.mistake(kind, missing=1, invented=int(kind == "wrong result"))
+
+
+FAMILY = Family(
+    name="trace",
+    knobs=Knobs,
+    variants={"trace": Knobs(), "trace_list": Knobs(program="list")},
+    category=FRONTIER,
+    scoring=Scoring(("em_raw",), primary="em_raw", ruler="em_raw", extract=stated),
+    tokens_to_generate=32,
+    maker=Programs,
+    most_queries=most_queries,
+    explain=explain,
+    one_language="a program has no language of its own (language sets that of the question)",
+    reader=read,
+)  # fmt: skip
+"""A chain of calls, and a list at the end of a program."""

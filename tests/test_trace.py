@@ -1,0 +1,198 @@
+"""Traces: Python itself runs every program again and finds the gold answers.
+
+The reader knows only the published format of the prompts, written down below as patterns. It
+imports nothing from the task.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+from types import CodeType
+
+import pytest
+from helpers_tasks import check_lengths
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from conftest import make_tokenizer, shared
+from rulerlib import languages, tokens
+from rulerlib.dataset import Dataset
+from rulerlib.errors import ParameterError
+from rulerlib.samples import Prediction, Sample
+from rulerlib.tasks import TASKS
+
+pytestmark = pytest.mark.filterwarnings("ignore:The tokenizer 'nasty'")
+
+TRACES = ("trace", "trace_list")
+
+# --- The reader -----------------------------------------------------------------------------
+
+PROMPT = {
+    "da": re.compile(
+        r"Læs det følgende program, som er skrevet i Python\. Bagefter bliver du spurgt om en"
+        r" værdi\.\n\n(.+)\n\nSpørgsmål: Hvilken værdi har ([\w()\[\]]+), når hele programmet er"
+        r" kørt\? Svar kun med det hele tal\.",
+        re.DOTALL,
+    ),
+    "en": re.compile(
+        r"Read the following program, which is written in Python\. You will be asked for a value"
+        r" afterwards\.\n\n(.+)\n\nQuestion: What is the value of ([\w()\[\]]+) when the whole"
+        r" program has been run\? Answer with the whole number alone\.",
+        re.DOTALL,
+    ),
+}
+
+
+def check(data: Dataset, sample: Sample) -> str:
+    """All that the text alone tells about a sample; the program."""
+    program, query = PROMPT[sample.language].fullmatch(sample.input).groups()
+    names: dict[str, object] = {}
+    exec(compile(program, "a prompt", "exec"), names)
+    assert [str(eval(query, names))] == sample.outputs
+    language = languages.load(sample.language)
+    assert [data.row.family.reader(sample.input, language)] == sample.outputs
+    needed = [*sample.parts.of_role("needle")]
+    if data.row.knobs.program == "functions":
+        check_functions(names, query, [part.key for part in needed], data.row.knobs.num_steps)
+    else:
+        check_list(program, query, [sample.input[part.start : part.end] for part in needed])
+        assert len(needed) == data.row.knobs.num_steps + 1
+    return program
+
+
+def check_functions(names: dict, query: str, needed: list[str], steps: int) -> None:
+    """The needles are the functions that a call leads through, and no name is missing."""
+    functions = {name: made for name, made in names.items() if name != "__builtins__"}
+    called = []
+    traced = {
+        name: eval(f"lambda x: (called.append({name!r}), made(x))[1]", {"called": called,
+                                                                      "made": made})
+        for name, made in functions.items()
+    }  # fmt: skip
+    names.update(traced)
+    eval(query, names)
+    assert len(called) == steps
+    assert sorted(called) == sorted(needed)
+    for made in functions.values():
+        code: CodeType = made.__code__
+        assert {*code.co_names} <= {*functions, "max", "min", "abs"}
+
+
+def check_list(program: str, query: str, needed: list[str]) -> None:
+    """Without all else than the needles, the list at the end is the same; each changes it."""
+    name = re.search(r"(?:\w{3}\()?(\w+)", query)[1]
+    whole: dict[str, list[int]] = {}
+    exec(program, whole)
+    alone: dict[str, list[int]] = {}
+    for line in needed:
+        before = [*alone.get(name, [])]
+        exec(line, alone)
+        assert alone[name] != before
+    assert alone[name] == whole[name]
+
+
+@pytest.mark.parametrize("task", TRACES)
+@pytest.mark.parametrize("language", ["da", "en"])
+@pytest.mark.parametrize("kind", ["words", "bytelevel", "nasty", "unseen"])
+@pytest.mark.parametrize("length", [1024, 4096, 65_536])
+def test_python_comes_to_every_answer(task, language, kind, length):
+    unseen = kind == "unseen"
+    tokenizer = tokens.load(str(shared("tokenizers/llama2"))) if unseen else make_tokenizer(kind)
+    data = Dataset(task, length, language, tokenizer, num_samples=2 if length > 4096 else 6)
+    for sample in data:
+        check(data, sample)
+        assert check_lengths(data, sample) > length - data.maker.haystack.longest - 8
+
+
+@settings(max_examples=25)
+@given(
+    task=st.sampled_from(TRACES),
+    steps=st.integers(1, 30),
+    seed=st.integers(0, 10**9),
+    queries=st.integers(1, 3),
+)
+def test_any_setting(task, steps, seed, queries):
+    knobs = {"num_steps": steps}
+    data = Dataset(
+        task, 8000, "en", "words", num_samples=queries, seed=seed, knobs=knobs,
+        queries_per_context=queries,
+    )  # fmt: skip
+    programs = {check(data, sample) for sample in data}
+    assert len(programs) == 1
+
+
+@pytest.mark.parametrize("task", TRACES)
+def test_a_length_more_is_filling_alone(task, words):
+    """The same question, steps and answer at every length: length alone is what changes."""
+    short, long = (Dataset(task, length, "da", words, num_samples=8) for length in (900, 6000))
+    for one, other in zip(short, long, strict=True):
+        assert (one.outputs, one.facts) == (other.outputs, other.facts)
+        needed = [
+            sorted(sample.input[part.start : part.end] for part in sample.parts.of_role("needle"))
+            for sample in (one, other)
+        ]
+        assert needed[0] == needed[1]
+
+
+@pytest.mark.parametrize("task", TRACES)
+def test_the_last_value_of_the_text_is_a_poor_answer(task, words):
+    data = Dataset(task, 2000, "en", words, num_samples=200)
+    scoring, rng = TASKS[task].scoring, random.Random(1)
+    hits, chance = [], []
+    for sample in data:
+        program, _ = PROMPT["en"].fullmatch(sample.input).groups()
+        numbers = re.findall(r"\d+", program)
+        for given_answers, text in ((hits, numbers[-1]), (chance, rng.choice(numbers))):
+            score = scoring.score(f" {text}", sample.outputs)
+            given_answers.append(score[scoring.primary])
+    assert sum(hits) / len(hits) < 0.06
+    assert sum(chance) / len(chance) < 0.06
+    # Nor is any one number right often.
+    outputs = [sample.outputs[0] for sample in data]
+    assert max(map(outputs.count, outputs)) < 0.2 * len(outputs)
+
+
+# --- Answers --------------------------------------------------------------------------------
+
+STATED = [
+    (" 12", 1), ("12.", 1), (" **12**", 1), ("`12`\n", 1), ("12, as f(3) is 7", 1),
+    ("12\n\nQuestion: What is 13?", 1), ("f(3) = 7, and so f(5) = 12", 1), ("= 12", 1),
+    ("7 + 5 = 12", 1), ("First 7.\nAnswer: 12", 1), ("Svar: 12\n13", 1), ("**Answer:** 12", 1),
+    ("The value is 12.", 1), ("012", 1), ("f(5) returns 12.\n", 1), ("x=12", 1),
+    ("12 + 7 = 19", 0), ("It is 12 or 13", 0), ("112", 0), ("-12", 0), ("\N{MINUS SIGN}12", 0),
+    ("12.5", 0), ("12,5", 0), ("twelve", 0), ("", 0), ("Answer: 13\nSo 12", 0), ("x12", 0),
+    ("13. Or 12", 0), ("Answer: 13", 0),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "right"), STATED)
+def test_the_number_that_an_answer_states_is_judged(text, right):
+    scoring = TASKS["trace"].scoring
+    assert scoring.score(text, ["12"], language="da")[scoring.primary] == right
+
+
+@pytest.mark.parametrize(
+    ("text", "cut_off", "kind"),
+    [("", False, "empty"), ("I cannot answer that.", False, "refused"), ("x", False, "other"),
+     ("The function", True, "cut off"), (" 31", False, "halfway"), (" 44", False, "wrong result"),
+     ("First 44", True, "cut off")],
+)  # fmt: skip
+def test_a_mistake_has_a_kind(text, cut_off, kind):
+    others = {"language": "en", "facts": {"way": [9, 31]}}
+    prediction = Prediction(0, "def f(x)", ["12"], text, others=others)
+    assert TASKS["trace"].family.explain(prediction, cut_off)["error"] == kind
+
+
+@pytest.mark.parametrize(
+    ("task", "options", "told"),
+    [
+        ("trace", {"knobs": {"program": "loop"}}, "program is 'loop', but must be one of"),
+        ("trace", {"knobs": {"num_steps": 0}}, "num_steps is 0"),
+        ("trace_list", {"queries_per_context": 5}, "at most 4 for trace_list: the length"),
+        ("trace", {"length": 20_000_000}, "shorter: there are names for"),
+    ],
+)
+def test_what_cannot_work_is_said(task, options, told):
+    with pytest.raises(ParameterError, match=told):
+        Dataset(**{"task": task, "length": 4096, "language": "da", "tokenizer": "words", **options})

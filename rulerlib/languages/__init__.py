@@ -199,9 +199,10 @@ class Language:
     def pattern(self, *path: str) -> re.Pattern[str]:
         """Return a pattern of what follows a template's context (else of all), a group a name."""
         pieces = [*map(re.escape, _pieces(self.text(*path).rpartition("{context}")[2]))]
-        for at in range(1, len(pieces), 2):
-            again = pieces[at] in pieces[1:at:2]
-            pieces[at] = f"(?P={pieces[at]})" if again else rf"(?P<{pieces[at]}>\S(?:[^\n]*?\S)??)"
+        names = pieces[1::2]
+        for at, name in enumerate(names):
+            group = rf"(?P<{name}>\S(?:[^\n]*?\S)??)"
+            pieces[2 * at + 1] = f"(?P={name})" if name in names[:at] else group
         return re.compile("".join(pieces))
 
     def unfill(self, text: str, *path: str) -> dict[str, str] | None:

@@ -105,6 +105,27 @@ def part_match(pred: str, references: Sequence[str]) -> float:
     return float(any(appear(pred, references)))
 
 
+def word_errors(pred: str, reference: str) -> float:
+    """Return the word error rate: words to insert, delete or replace, over those of the reference.
+
+    >>> word_errors("the cat sat down", "the cat sat"), word_errors("", "a b")
+    (0.3333333333333333, 1.0)
+    """
+    words, wanted = pred.split(), reference.split()
+    row = [*range(len(wanted) + 1)]
+    for at, word in enumerate(words, 1):
+        before, row = row, [at]
+        for place, other in enumerate(wanted):
+            row.append(min(before[place] + (word != other), before[place + 1] + 1, row[-1] + 1))
+    return float(row[-1] / max(1, len(wanted)))
+
+
+def soft(pred: str, reference: str) -> float:
+    """Return 1 where a reference stands in an answer, else 1 less the word errors, at least 0."""
+    pred, reference = pred.lower(), reference.lower()
+    return 1.0 if reference in pred else max(0.0, 1 - word_errors(pred, reference))
+
+
 # --- Whole items -------------------------------------------------------------------------------
 
 _UUID = r"(?<![0-9a-fA-F-])[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}(?![0-9a-fA-F-])"

@@ -48,6 +48,10 @@ _FRONTIER = {
     "records": "records records_most records_user",
     "mrcr": "mrcr mrcr_4 mrcr_8",
     "trace": "trace trace_list",
+    "ladder": "ladder ladder_keys_basic ladder_keys_easy ladder_keys_medium ladder_keys_hard"
+    " ladder_values_basic ladder_values_easy ladder_values_medium ladder_values_hard"
+    " ladder_documents_basic ladder_documents_easy ladder_documents_medium"
+    " ladder_documents_hard",
 }
 
 T = TypeVar("T")
@@ -179,7 +183,7 @@ class Task:
         usual = TASKS[self.name].settings()
         changed = {name: value for name, value in self.settings().items() if value != usual[name]}
         allowed_values = f"knobs of {self.name} that leave the way of judging its answers as it is"
-        require(self.scoring == self.family.scoring, "knobs", changed, allowed_values)
+        require(self.scoring == TASKS[self.name].scoring, "knobs", changed, allowed_values)
 
     def check_queries(self, queries_per_context: Any) -> None:
         """Check that one context can be asked this many questions.

@@ -1,0 +1,449 @@
+r"""The ladder: from finding over copying to solving what was found, for three kinds of things.
+
+An example of ``ladder_keys_hard``, the task that ``ladder`` names as well (English, shortened)::
+
+    Below are questions, each with a number before it, one on each line. ...
+    Question 5519307: Of 61 tulips in a shop, 22 were sold. ... A. 39 B. 41 C. 33 D. 44.
+    Question 2260184: Ben has 17 stamps and is given 25 more. ... A. 38 B. 42 C. 45 D. 47.
+    Task: Solve question 2260184 from the list above. Write only the letter of the right option, ...
+
+    outputs: ["B"]
+
+After RULERv2 (NVIDIA, NeMo-Skills ``ruler2``, Apache-2.0), where they are called ``mk_niah``,
+``mv_niah`` and ``qa``; the steps are basic, easy, medium and hard:
+
+- keys: the 10-digit number of a key; copy a question; copy it and solve it; solve it.
+- values: all numbers of a key; copy all its questions; copy them and then the n-th; copy the n-th.
+- documents: whose text it is; which one helps to answer; copy and then answer; answer (2 hops).
+
+The basic steps of keys and values are RULER's needles among needles. Questions are word problems of
+our own with four options, which need no knowledge; there they are MMLU's, with five solved examples
+before those to be solved (here the form is told). Documents are the fictional encyclopedia, there
+HotpotQA; a text is the first two sentences of a document, there all of it, and sentences are copied
+from documents, there whole documents. All prompts have one turn, there and here.
+"""
+
+from __future__ import annotations
+
+import itertools
+import operator
+import random
+import re
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache, partial
+from typing import Any
+
+from rulerlib import languages
+from rulerlib.errors import one_of, whole_number
+from rulerlib.filling import Take
+from rulerlib.haystack import Draft, Filling, Haystack, Needle, depth_of, depths_of
+from rulerlib.languages import Language
+from rulerlib.metrics.matches import clean, soft
+from rulerlib.parts import Column
+from rulerlib.samples import Prediction
+from rulerlib.scoring import Scoring
+from rulerlib.sources.source import Question
+from rulerlib.tasks import mistakes, readers
+from rulerlib.tasks.family import FRONTIER, Checked, Family, Maker, knob
+from rulerlib.tasks.niah import last_place, value_of
+from rulerlib.tasks.qa import Questions
+from rulerlib.texts import digest
+
+KINDS, STEPS = ("keys", "values", "documents"), ("basic", "easy", "medium", "hard")
+
+# A pool holds this many times the lines of a prompt; a question of ours has fewer characters.
+POOL_FACTOR, QUESTION = 2, 2000
+
+OPERATIONS: dict[str, Callable[[int, int], int]] = {
+    "plus": operator.add, "minus": operator.sub, "times": operator.mul,
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Knobs(Checked):
+    """What can be set about the ladder.
+
+    Attributes
+    ----------
+    kind, step
+        One of `KINDS`, and one of `STEPS`.
+    num_values
+        Lines that have the same key, where the kind is values.
+    """
+
+    kind: str = knob("keys", one_of, KINDS)
+    step: str = knob("hard", one_of, STEPS)
+    num_values: int = knob(4, whole_number, 2, 8)
+
+    source, context, depth, num_documents = None, True, None, None
+
+    @property
+    def lines(self) -> int:
+        """The lines of a key."""
+        return self.num_values if self.kind == "values" else 1
+
+    @property
+    def hops(self) -> int:
+        """Documents that an answer needs."""
+        return 1 if self.step == "basic" else 2
+
+
+def problem(language: Language, rng: random.Random) -> str:
+    """Return a word problem with four options, one of which is right."""
+    section = language.section("ladder")
+    name = rng.choice([*section["problems"]])
+    sign = name.partition("_")[0]
+    a, b = sorted(rng.sample(range(3, 13) if sign == "times" else range(11, 90), 2), reverse=True)
+    right = OPERATIONS[sign](a, b)
+    near = [number for number in range(max(1, right - 12), right + 13) if number != right]
+    options = rng.sample([right, *rng.sample(near, 3)], 4)
+    who, things = rng.choice(section["names"]), rng.choice(section["things"])
+    text = language.fill("ladder", "problems", name, name=who, things=things, a=a, b=b)
+    return f"{text} " + " ".join(map("{}. {}".format, "ABCD", options)) + "."
+
+
+def solution(text: str, language: Language) -> str:
+    """Return the letter of the right option of a word problem."""
+    for name in language.section("ladder")["problems"]:
+        if hit := language.pattern("ladder", "problems", name).match(text):
+            right = OPERATIONS[name.partition("_")[0]](int(hit["a"]), int(hit["b"]))
+            return str(re.findall(rf"([A-D])\. {right}\b", text)[0])
+    return ""
+
+
+@lru_cache(4)
+def _lines(
+    seed: str, language: Language, step: str, lines: int, count: int
+) -> tuple[list[tuple[str, ...]], frozenset[str]]:
+    """Return distractors, all lines of a key together, and the keys and values in them."""
+    rng, taken, groups = random.Random(f"{seed} lines"), set[str](), list[tuple[str, ...]]()
+    for _ in range(count):
+        key, values = draw(rng, language, step, lines, [taken])
+        taken.update((key, *values))
+        groups.append(tuple(line(key, value, language, step) for value in values))
+    return groups, frozenset(taken)
+
+
+def draw(
+    rng: random.Random, language: Language, step: str, lines: int, taken: Sequence[Collection[str]]
+) -> tuple[str, list[str]]:
+    """Return a key and its values, all new."""
+    basic, new = step == "basic", list[str]()
+    while len(new) <= lines:
+        if not new:
+            drawn = value_of("words" if basic else "numbers", language, rng)
+        else:
+            drawn = str(rng.randrange(10**9, 10**10)) if basic else problem(language, rng)
+        # Words are few: the keys of many lines are those of others with a number behind them.
+        if basic and not new and any(drawn in some for some in taken):
+            drawn = f"{drawn}-{rng.randrange(10, 100)}"
+        if not any(drawn in some for some in (*taken, new)):
+            new.append(drawn)
+    return new[0], new[1:]
+
+
+@lru_cache(8)
+def _sentence(language: Language, step: str) -> str:
+    """Return a line of a list, open: a needle of `niah`, or a question after its number."""
+    if step != "basic":
+        return language.text("ladder", "line").replace("{text}", "{value}")
+    return language.fill("niah", "needle", language.label("numbers", 2))
+
+
+def line(key: str, value: str, language: Language, step: str) -> str:
+    """Return a line of a list."""
+    return _sentence(language, step).replace("{key}", key).replace("{value}", value)
+
+
+class Lines(Maker):
+    """Makes samples about keys and their lines; from ``seed`` the other lines are drawn."""
+
+    knobs: Knobs
+
+    @cached_property
+    def _pool(self) -> tuple[list[tuple[str, ...]], frozenset[str]]:
+        knobs, counts = self.knobs, self.budget.tokenizer.counts
+        start = _lines(self._seed, self.language, knobs.step, knobs.lines, 64)[0]
+        cheapest = max(1, min(map(sum, ([*counts(group)] for group in start))))
+        count = max(64, POOL_FACTOR * self.budget.length // cheapest)
+        return _lines(self._seed, self.language, knobs.step, knobs.lines, count)
+
+    @cached_property
+    def haystack(self) -> Haystack:
+        """The lines of other keys, counted once."""
+        return Haystack([*itertools.chain(*self._pool[0])], "\n", self.budget.tokenizer)
+
+    @property
+    def digest(self) -> str:
+        """A short hash of the wording."""
+        return digest([repr(self.language.section("ladder"))])
+
+    @property
+    def _solved(self) -> bool:
+        """Whether questions are to be solved."""
+        return self.knobs.kind == "keys" and self.knobs.step in ("medium", "hard")
+
+    def plan(self, index: int, rng: random.Random, queries: int) -> tuple[list[Draft], Take]:
+        """Return a draft for each key that is asked for, and a function that adds other lines."""
+        knobs, taken = self.knobs, set[str]()
+        groups, others = list[tuple[str, list[str]]](), [self._pool[1], taken]
+        for _ in range(queries):
+            groups.append(draw(rng, self.language, knobs.step, knobs.lines, others))
+            taken.update((groups[-1][0], *groups[-1][1]))
+        pairs = [(key, value) for key, values in groups for value in values]
+        rng.shuffle(pairs)
+        depths: list[float] = depths_of(len(pairs), rng)
+        if knobs.lines == 1:
+            depths = sorted(depth_of(index * queries + at) for at in range(queries))
+        needles = list[Needle]()
+        for (key, value), depth in zip(pairs, depths, strict=True):
+            text = line(key, value, self.language, knobs.step)
+            # Of a question that is to be solved, the letter of the right option.
+            wanted = f"{solution(value, self.language)}." if self._solved else value
+            start, end = last_place(wanted, text)
+            needles.append(Needle(text, depth, (start, end - self._solved), key))
+        nth = rng.randrange(knobs.lines)
+        drafts = [self._ask(key, pairs, needles, nth) for key, _ in groups]
+        return drafts, partial(self._take, rng.getrandbits(64))
+
+    def _ask(
+        self, key: str, pairs: Sequence[tuple[str, str]], needles: list[Needle], nth: int
+    ) -> Draft:
+        """Return the question about a key."""
+        knobs, fill = self.knobs, self.language.fill
+        order = [at for at, (other, _) in enumerate(pairs) if other == key]
+        values, asked = [pairs[at][1] for at in order], len(order)
+        if knobs.step == "basic":
+            form = "one" if knobs.lines == 1 else "many"
+            label = self.language.label("numbers", knobs.lines)
+            question = self.language.question("niah", form, **label, query=key)
+            outputs = values
+        else:
+            ordinal = self.language.section("ladder")["ordinals"][nth]
+            names = {"query": key, "ordinal": ordinal, "count": str(len(values))}
+            text = fill("ladder", "lines", knobs.kind, knobs.step, **names)
+            question = framed(self.language, "lines", text, knobs.step)
+            outputs = values if knobs.step == "easy" else [values[nth]]
+            if self._solved:
+                outputs = [solution(values[0], self.language)]
+            elif knobs.step != "easy":
+                # The one that is asked for comes first, and the others of its key lead to it.
+                order.insert(0, order.pop(nth))
+        order += [at for at in range(len(pairs)) if at not in order]
+        answer = answered(knobs.kind, knobs.step, values, outputs, self.language)
+        return Draft(*question, outputs, needles, order, asked, answer=answer)
+
+    def mark(self, units: Iterable[str], starts: Iterable[int]) -> list[Column]:
+        """Return the part of each line of another key."""
+        first = [*starts]
+        return [Column("distractor", first, [*map(operator.add, first, map(len, units))])]
+
+    def _take(self, state: int, room: int) -> Filling:
+        """Return lines of other keys, those of a key together or not at all but for the last."""
+        rng, lines, pool = random.Random(state), self.knobs.lines, self.haystack
+        groups = min(len(self._pool[0]), max(0, room) // pool.cheapest // lines + 1)
+        order = rng.sample(range(len(self._pool[0])), groups)
+        places = [group * lines + at for group in order for at in range(lines)]
+        sums = itertools.accumulate(pool.costs[place] for place in places)
+        places = [place for place, end in zip(places, sums, strict=True) if end <= room]
+        rng.shuffle(places)
+        return Filling([pool.units[place] for place in places],
+                       [pool.costs[place] for place in places], "\n")  # fmt: skip
+
+
+def framed(language: Language, kind: str, question: str, step: str) -> tuple[str, str, str]:
+    """Return what stands before the context, after it, and before the answer."""
+    text = language.fill("ladder", kind, "template", question=question)
+    head, _, tail = text.partition("{context}")
+    # Where something is to be copied first, the answer has its label later.
+    prefix = "" if step == "medium" else f"\n{language.text('ladder', 'label')}:"
+    return head, tail, prefix
+
+
+def answered(
+    kind: str, step: str, evidence: Sequence[str], outputs: Sequence[str], language: Language
+) -> str | None:
+    """Return an answer as it is asked for, given what is to be copied; None: enumerated."""
+    if step == "basic":
+        return None
+    copied, last = "\n".join(evidence), outputs[0]
+    if step == "medium" and kind == "values":
+        return f"{copied}\n\n{last}"
+    if step == "medium":
+        return f"{copied}\n{language.text('ladder', 'label')}: {last}"
+    return copied if kind != "documents" and step == "easy" else last
+
+
+class Indexed:
+    """A world whose documents have numbers of seven digits before them."""
+
+    def __init__(self, world: Any) -> None:
+        self._world = world
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._world, name)
+
+    def key(self, index: int) -> str:
+        """Return the number of a document; no two have the same."""
+        return str((index * 7_368_787 + self._world.seed) % 9_000_000 + 1_000_000)
+
+    def document(self, index: int) -> str:
+        """Return a document after its number."""
+        return f"{self.key(index)}:\n{self._world.document(index)}"
+
+
+_indexed = lru_cache(4)(Indexed)
+
+
+class Found(Questions):
+    """Makes samples about documents: `qa`, with numbers that do not tell their order."""
+
+    knobs: Any
+
+    @cached_property
+    def source(self) -> Any:
+        """The encyclopedia, whose documents have numbers."""
+        return _indexed(super().source)
+
+    @property
+    def digest(self) -> str:
+        """A short hash of the documents and of the wording."""
+        return digest([self.source.digest, repr(self.language.section("ladder"))])
+
+    @property
+    def label(self) -> str:
+        return self.language.text("ladder", "document")
+
+    def _draft(self, question: Question, placed: Mapping[int, float]) -> Draft:
+        draft, step, source = super()._draft(question, placed), self.knobs.step, self.source
+        entries = [source.entry(target) for target in question.targets]
+        query = " ".join(entries[0].sentences[:2]) if step == "basic" else question.text
+        text = self.language.fill("ladder", "documents", step, query=query)
+        draft.head, draft.tail, draft.answer_prefix = framed(self.language, "documents", text, step)
+        if step in ("basic", "easy"):
+            draft.outputs = [source.key(target) for target in question.targets]
+            for target, needle in zip(placed, draft.needles, strict=True):
+                needle.value = (0, 7) if target in question.targets else None
+        facts = [hop.partition(".")[2] for hop in getattr(question, "fact", "").split(">")]
+        pairs = zip(entries, facts, strict=True)
+        evidence = [entry.sentences[entry.stated[fact]] for entry, fact in pairs]
+        draft.answer = answered("documents", step, evidence, draft.outputs, self.language)
+        return draft
+
+
+def read(prompt: str, language: Language) -> str | None:
+    """Return the answer that is asked for, of what the prompt has; `niah` reads basic lines."""
+    section, tail = language.templates.get("ladder", {}), prompt[-QUESTION:]
+    for kind, step in itertools.product(KINDS[:2] if section else (), STEPS[1:]):
+        if names := language.unfill(tail, "ladder", "lines", kind, step):
+            start = language.fill("ladder", "line", key=names["query"], text="")
+            lines = [text for text in prompt.split("\n") if text.startswith(start)]
+            values = [text[len(start) :] for text in lines]
+            nth = section["ordinals"].index(names["ordinal"]) if "ordinal" in names else 0
+            outputs = values if step == "easy" else values[nth : nth + 1]
+            if kind == "keys" and step != "easy":
+                outputs = [solution(text, language) for text in values]
+            return answered(kind, step, values, outputs or [""], language)
+    for step in STEPS if section else ():
+        if names := language.unfill(tail, "ladder", "documents", step):
+            start = re.escape(language.fill("ladder", "document", text=""))
+            form = re.compile(rf"^{start}(\d{{7}}):\n([^\n]+)\n([^\n]+)$", re.MULTILINE)
+            documents = {title: (key, text) for key, title, text in form.findall(prompt)}
+            if step == "basic":
+                keys = [key for key, text in documents.values() if text.startswith(names["query"])]
+                return "".join(keys[:1])
+            texts = {title: text for title, (_, text) in documents.items()}
+            steps = readers.follow(names["query"], texts, language)
+            if not steps:
+                return ""
+            last = documents[steps[-1][0]][0] if step == "easy" else steps[-1][2]
+            return answered("documents", step, [words for _, words, _ in steps], [last], language)
+    return None
+
+
+def after_label(text: str, language: str) -> str:
+    """Return what follows the last ``Answer:``, also in the answer's own language."""
+    own_label = languages.load(language).templates.get("ladder", {}).get("label", "Answer")
+    return re.split(rf"(?:Answer|{re.escape(own_label)}):", clean(text))[-1].strip()
+
+
+def last_paragraph(text: str, language: str) -> str:
+    """Return the last paragraph of what follows the last ``Answer:``."""
+    return re.split(r"\n\s*\n", after_label(text, language))[-1]
+
+
+def letter(text: str, language: str) -> str | None:
+    """Return the letter of an option in what follows the last ``Answer:``."""
+    hit = re.search(r"\b[A-D]\b", after_label(text, language))
+    return hit[0] if hit else None
+
+
+def soft_match(pred: str, references: Sequence[str]) -> float:
+    """Return how far the references stand in an answer, on average."""
+    return sum(soft(pred, reference) for reference in references) / max(1, len(references))
+
+
+def soft_any(pred: str, references: Sequence[str]) -> float:
+    """Return how far any one reference stands in an answer."""
+    return max((soft(pred, reference) for reference in references), default=0.0)
+
+
+SOFT = Scoring(
+    ("soft_match", "all_match", "recall"), primary="soft_match", ruler="soft_match",
+    extract=after_label, own={"soft_match": soft_match},
+)  # fmt: skip
+"""The original's rule for lines, and whether each of them is there without a mistake."""
+
+LAST, LETTER = replace(SOFT, extract=last_paragraph), replace(SOFT, extract=letter)
+
+SOFT_ANY = Scoring(
+    ("soft_any", "part_match"), primary="soft_any", ruler="soft_any", extract=after_label,
+    any_one=True, own={"soft_any": soft_any},
+)  # fmt: skip
+
+
+def judged(knobs: Knobs) -> Scoring:
+    """Return how answers are judged."""
+    solved = {"medium": LETTER, "hard": LETTER} if knobs.kind == "keys" else {"medium": LAST}
+    return SOFT_ANY if knobs.kind == "documents" else solved.get(knobs.step, SOFT)
+
+
+def explain(prediction: Prediction, cut_off: bool = False) -> dict[str, Any]:
+    """Return the mistake of an answer, see `rulerlib.tasks.mistakes`."""
+    outputs, text = prediction.outputs, clean(prediction.pred)
+    if prediction.parts.of_role("document"):
+        return mistakes.explain_question(prediction, cut_off)
+    if not text or mistakes.refused(text) or all(map(str.isdecimal, outputs)):
+        return mistakes.explain_values(prediction, cut_off, placed=True)
+    missing = [output for output in outputs if output not in text]
+    others = [part for part in text.split("\n") if len(part) > 1 and part in prediction.input]
+    wrong = [part for part in others if not any(output in part for output in outputs)]
+    error = "distractor" if wrong else "cut off" if cut_off else "no context"
+    if {*outputs} <= {*"ABCD"}:
+        error = (
+            "wrong value" if letter(text, prediction.others.get("language") or "en") else "other"
+        )
+    elif not wrong and len(missing) < len(outputs):
+        error = "incomplete"
+    return mistakes.mistake(error, missing=len(missing), distractors=len(wrong))
+
+
+FAMILY = Family(
+    name="ladder",
+    knobs=Knobs,
+    variants={
+        "ladder": Knobs(),
+        **{f"ladder_{kind}_{step}": Knobs(kind, step) for kind in KINDS for step in STEPS},
+    },
+    category=FRONTIER,
+    scoring=SOFT,
+    tokens_to_generate=64,
+    maker=lambda knobs, *rest: (Found if knobs.kind == "documents" else Lines)(knobs, *rest),
+    one_language="its questions are asked in the language of the lines and the documents",
+    most_queries=lambda knobs: (None, ""),
+    explain=explain,
+    judged=judged,
+    reader=read,
+)
+"""The twelve tasks of the original, by their three kinds and four steps."""

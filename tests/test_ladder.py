@@ -1,0 +1,259 @@
+"""The ladder: an independent reader finds lines and documents, copies them, and solves them.
+
+The reader knows only the published format of the prompts, written down below as patterns. It
+imports nothing from the task.
+"""
+
+from __future__ import annotations
+
+import functools
+import random
+import re
+
+import pytest
+from helpers_sharing import check_sharing, contexts
+from helpers_tasks import check_lengths
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from conftest import make_tokenizer, shared
+from rulerlib import tokens
+from rulerlib.dataset import Dataset
+from rulerlib.errors import ParameterError
+from rulerlib.models.reference import answer
+from rulerlib.samples import Prediction, Sample
+from rulerlib.tasks import TASKS
+
+pytestmark = pytest.mark.filterwarnings("ignore:The tokenizer")
+
+LANGUAGES = ("da", "en")
+ROWS = [name for name in TASKS if name.startswith("ladder_")]
+
+# --- The reader -----------------------------------------------------------------------------
+
+NEEDLE = {
+    "da": re.compile(r"Et af de særlige magiske tal for (\S+) er: (\d{10})\."),
+    "en": re.compile(r"One of the special magic numbers for (\S+) is: (\d{10})\."),
+}
+PROBLEM = {
+    "da": re.compile(r"Spørgsmål (\d{7}): (.+\? A\. \d+ B\. \d+ C\. \d+ D\. \d+\.)"),
+    "en": re.compile(r"Question (\d{7}): (.+\? A\. \d+ B\. \d+ C\. \d+ D\. \d+\.)"),
+}
+DOCUMENT = {
+    code: re.compile(rf"{word} (\d{{7}}):\n(.+)\n(.+)")
+    for code, word in [("da", "Dokument"), ("en", "Document")]
+}
+TASK = {"da": "\n\nOpgave: ", "en": "\n\nTask: "}
+NTH = {
+    "da": ["første", "andet", "tredje", "fjerde", "femte", "sjette", "syvende", "ottende"],
+    "en": ["first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth"],
+}
+TIMES = re.compile(r"bags|shelves|poser|hylder")
+MINUS = re.compile(r"gave|sold|collect|gav|solgt|samle")
+
+
+def solved(problem: str) -> str:
+    """The letter of the option that is right."""
+    a, b = map(int, re.findall(r"\d+", problem.partition("?")[0])[:2])
+    right = a * b if TIMES.search(problem) else a - b if MINUS.search(problem) else a + b
+    return {value: letter for letter, value in re.findall(r"([A-D])\. (\d+)", problem)}[str(right)]
+
+
+def of_lines(sample: Sample, kind: str, step: str, count: int) -> list[str]:
+    language = sample.language
+    if step == "basic":
+        _, *lines, question = sample.input.split("\n")
+        form, key = NEEDLE[language], re.search(r"([\w-]+)(?:, som| given)", question)
+    else:
+        rest, _, question = sample.input.rpartition(TASK[language])
+        lines = rest.split("\n\n")[1].split("\n")
+        form, key = PROBLEM[language], re.search(r"(\d{7})", question)
+    pairs = [form.fullmatch(line).groups() for line in lines]
+    assert len({value for _, value in pairs}) == len(pairs), "a value stands there twice"
+    by_key: dict[str, list[str]] = {}
+    for name, value in pairs:
+        by_key.setdefault(name, []).append(value)
+    # Nothing but the number tells the key: all others have as many lines, but for one cut off.
+    assert sum(len(values) != count for values in by_key.values()) <= 1
+    values = by_key[key[1]]
+    assert len(values) == count
+    if kind == "keys" and step in ("medium", "hard"):
+        return [solved(values[0])]
+    if kind == "values" and step in ("medium", "hard"):
+        (nth,) = [at for at, word in enumerate(NTH[language])
+                  if re.search(rf"the {word} of|det {word} af", question)]  # fmt: skip
+        return [values[nth]]
+    return values
+
+
+def check_documents(sample: Sample, step: str) -> None:
+    rest, _, question = sample.input.rpartition(TASK[sample.language])
+    found = [DOCUMENT[sample.language].fullmatch(text) for text in rest.split("\n\n")[1:]]
+    assert all(found)
+    documents = {hit[1]: (hit[2], hit[3]) for hit in found}
+    assert len(documents) == len(found)
+    query = re.findall(r'"(.+)"', question)[-1]
+    if step == "basic":
+        assert [key for key, (_, text) in documents.items() if query in text] == sample.outputs
+        return
+    (first,) = [key for key, (title, _) in documents.items() if title in query]
+    needed = sample.outputs
+    if step != "easy":
+        holding = [key for key, (_, text) in documents.items() if sample.outputs[0] in text]
+        needed = [first, *holding]
+        assert len(holding) == 1
+    assert needed[0] == first
+    assert documents[needed[1]][0] in documents[first][1], "the first leads to the second"
+
+
+def check(data: Dataset, sample: Sample) -> None:
+    """All that the text alone tells about a sample, its length, and the score of the reference."""
+    knobs, language = data.row.knobs, sample.language
+    if knobs.kind == "documents":
+        check_documents(sample, knobs.step)
+    else:
+        count = knobs.num_values if knobs.kind == "values" else 1
+        assert of_lines(sample, knobs.kind, knobs.step, count) == sample.outputs
+    scores = data.row.scoring.score(answer(sample.input), sample.outputs, language=language)
+    assert scores[data.row.scoring.primary] == 1
+    longest = check_lengths(data, sample)
+    assert longest > data.length - 2 * data.maker.haystack.longest
+
+
+@pytest.mark.parametrize("kind", ["words", "bytelevel", "llama2"])
+@pytest.mark.parametrize("language", LANGUAGES)
+@pytest.mark.parametrize("task", ROWS)
+def test_the_reader_finds_the_answers(task, language, kind):
+    llama2 = kind == "llama2"
+    tokenizer = tokens.load(str(shared("tokenizers/llama2"))) if llama2 else make_tokenizer(kind)
+    for length, count in [(2048, 6), (4096, 4), (32_768, 1)]:
+        for sample in (data := Dataset(task, length, language, tokenizer, num_samples=count)):
+            check(data, sample)
+
+
+@settings(max_examples=20, deadline=None)
+@given(
+    row=st.sampled_from(ROWS), values=st.integers(2, 8), length=st.integers(1600, 5000),
+    seed=st.integers(0, 10**9), language=st.sampled_from(LANGUAGES),
+)  # fmt: skip
+def test_any_setting(row, values, length, seed, language):
+    knobs = {"num_values": values}
+    data = Dataset(row, length, language, "words", num_samples=2, seed=seed, knobs=knobs)
+    for sample in data:
+        check(data, sample)
+
+
+@pytest.mark.parametrize("task", ROWS)
+def test_questions_about_one_context_differ(task, words):
+    data = Dataset(task, 5000, "en", words, num_samples=6, queries_per_context=3)
+    for group in contexts(data):
+        start = "\nWhat" if task.endswith("s_basic") and "documents" not in task else TASK["en"]
+        end = lambda sample, start=start: sample.input.rindex(start)  # noqa: E731
+        check_sharing(data, group, end, 2 * data.maker.haystack.longest)
+        for sample in group:
+            check(data, sample)
+
+
+def test_the_default_is_the_hardest_step_of_keys(words):
+    rows = [TASKS[name] for name in ("ladder", "ladder_keys_hard")]
+    assert rows[0].knobs == rows[1].knobs
+    with pytest.raises(ParameterError, match="step is 'harder', but must be one of basic, easy"):
+        Dataset("ladder", 4096, "da", words, knobs={"step": "harder"})
+
+
+# --- Scores ---------------------------------------------------------------------------------
+
+
+def original(pred: str, references: list[str], rule: str) -> float:
+    """The rule of the original, from its description: substring, or 1 - WER, of what is judged."""
+    pred = pred.rsplit("Answer:", 1)[-1]
+    pred = pred.split("\n\n")[-1] if rule == "2steps" else pred
+
+    def one(reference: str) -> float:
+        said, wanted = tuple(pred.lower().split()), tuple(reference.lower().split())
+
+        @functools.cache
+        def distance(i: int, j: int) -> int:
+            if not i or not j:
+                return i + j
+            return min(distance(i - 1, j) + 1, distance(i, j - 1) + 1,
+                       distance(i - 1, j - 1) + (said[i - 1] != wanted[j - 1]))  # fmt: skip
+
+        rate = distance(len(said), len(wanted)) / len(wanted)
+        # The original lets it fall below 0, where more words are wrong than there are.
+        return max(0.0, float(reference.lower() in pred.lower()), 1 - rate)
+
+    scores = [one(reference) for reference in references]
+    return max(scores) if rule == "part" else sum(scores) / len(scores)
+
+
+RULES = [("ladder_values_easy", "all"), ("ladder_keys_easy", "all"),
+         ("ladder_values_medium", "2steps"), ("ladder_documents_hard", "part")]  # fmt: skip
+
+
+@pytest.mark.parametrize(("task", "rule"), RULES)
+def test_answers_have_the_scores_of_the_original(task, rule):
+    rng, scoring, seen = random.Random(task), TASKS[task].scoring, set()
+    words = [
+        "the",
+        "old",
+        "mill",
+        "by",
+        "river",
+        "Spalvent",
+        "was",
+        "Sold",
+        "in",
+        "1877",
+        "for",
+        "12",
+        "crowns",
+    ]
+    for _ in range(80):
+        references = [" ".join(rng.sample(words, rng.randint(2, 7))) for _ in range(3)]
+        said = rng.choice(references).split()
+        for _ in range(rng.randint(0, 4)):
+            said.insert(rng.randint(0, len(said)), rng.choice(words))
+            said.pop(rng.randrange(len(said)))
+        parts = [" ".join(said), rng.choice(references), "Answer: " + " ".join(said), "Well."]
+        pred = rng.choice(["\n\n", "\n", " "]).join(rng.sample(parts, rng.randint(1, 3)))
+        score = scoring.score(pred, references)[scoring.primary]
+        assert score == pytest.approx(original(pred, references, rule))
+        seen.add(round(score, 2))
+    assert len(seen) > 8
+
+
+@pytest.mark.parametrize(
+    ("said", "score"),
+    [("B", 1), (" B. 42", 1), ("Ben has 17 ... A. 38 B. 42.\nAnswer: B", 1), ("A", 0), ("", 0),
+     ("42", 0), ("**B**", 1), ("Answer: C", 0), ("b", 1)],
+)  # fmt: skip
+def test_letters_are_judged(said, score):
+    for task in ("ladder_keys_medium", "ladder_keys_hard"):
+        assert TASKS[task].scoring.score(said, ["B"])["soft_match"] == score
+
+
+def test_the_first_option_is_right_in_a_quarter(words):
+    data = Dataset("ladder_keys_hard", 1024, "en", words, num_samples=200)
+    right = [sum(sample.outputs == [letter] for sample in data) / 200 for letter in "ABCD"]
+    assert all(0.15 < share < 0.36 for share in right)
+
+
+def test_mistakes_have_names(words):
+    easy, hard, basic = (
+        Dataset(f"ladder_{row}", 1200, "en", words, num_samples=1)[0]
+        for row in ("values_easy", "keys_hard", "keys_basic")
+    )
+    lines = [text for _, text in PROBLEM["en"].findall(easy.input)]
+    other = next(text for text in lines if text not in easy.outputs)
+    explain = TASKS["ladder"].family.explain
+    for sample, said, error in [
+        (easy, "", "empty"), (easy, easy.outputs[0], "incomplete"), (easy, other, "distractor"),
+        (easy, "Nothing of the kind.", "no context"), (hard, "Answer: none", "other"),
+        (hard, "A" if hard.outputs != ["A"] else "B", "wrong value"),
+        (basic, NEEDLE["en"].findall(basic.input)[-1][1], "distractor"),
+        (basic, "1234567890", "wrong value"),
+    ]:  # fmt: skip
+        others = {"language": "en"}
+        prediction = Prediction(0, sample.input, sample.outputs, said, others)
+        assert explain(prediction, False)["error"] == error

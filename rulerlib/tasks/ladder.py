@@ -20,7 +20,7 @@ The basic steps of keys and values are RULER's needles among needles. Questions 
 our own with four options, which need no knowledge; there they are MMLU's, with five solved examples
 before those to be solved (here the form is told). Documents are the fictional encyclopedia, there
 HotpotQA; a text is the first two sentences of a document, there all of it, and sentences are copied
-from documents, there whole documents. All prompts have one turn, there and here.
+from documents, there whole documents. All prompts have one turn.
 """
 
 from __future__ import annotations
@@ -211,18 +211,17 @@ class Lines(Maker):
         self, key: str, pairs: Sequence[tuple[str, str]], needles: list[Needle], nth: int
     ) -> Draft:
         """Return the question about a key."""
-        knobs, fill = self.knobs, self.language.fill
+        knobs = self.knobs
         order = [at for at, (other, _) in enumerate(pairs) if other == key]
-        values, asked = [pairs[at][1] for at in order], len(order)
+        values, needed = [pairs[at][1] for at in order], len(order)
         if knobs.step == "basic":
             form = "one" if knobs.lines == 1 else "many"
             label = self.language.label("numbers", knobs.lines)
-            question = self.language.question("niah", form, **label, query=key)
-            outputs = values
+            question, outputs = self.language.question("niah", form, **label, query=key), values
         else:
             ordinal = self.language.section("ladder")["ordinals"][nth]
             names = {"query": key, "ordinal": ordinal, "count": str(len(values))}
-            text = fill("ladder", "lines", knobs.kind, knobs.step, **names)
+            text = self.language.fill("ladder", "lines", knobs.kind, knobs.step, **names)
             question = framed(self.language, "lines", text, knobs.step)
             outputs = values if knobs.step == "easy" else [values[nth]]
             if self._solved:
@@ -232,7 +231,7 @@ class Lines(Maker):
                 order.insert(0, order.pop(nth))
         order += [at for at in range(len(pairs)) if at not in order]
         answer = answered(knobs.kind, knobs.step, values, outputs, self.language)
-        return Draft(*question, outputs, needles, order, asked, answer=answer)
+        return Draft(*question, outputs, needles, order, needed, answer=answer)
 
     def mark(self, units: Iterable[str], starts: Iterable[int]) -> list[Column]:
         """Return the part of each line of another key."""
@@ -296,7 +295,7 @@ class Indexed:
 _indexed = lru_cache(4)(Indexed)
 
 
-class Found(Questions):
+class DocumentQuestions(Questions):
     """Makes samples about documents: `qa`, with numbers that do not tell their order."""
 
     knobs: Any
@@ -364,8 +363,8 @@ def read(prompt: str, language: Language) -> str | None:
 
 def after_label(text: str, language: str) -> str:
     """Return what follows the last ``Answer:``, also in the answer's own language."""
-    own_label = languages.load(language).templates.get("ladder", {}).get("label", "Answer")
-    return re.split(rf"(?:Answer|{re.escape(own_label)}):", clean(text))[-1].strip()
+    label = languages.load(language).templates.get("ladder", {}).get("label", "Answer")
+    return re.split(rf"(?:Answer|{re.escape(label)}):", clean(text))[-1].strip()
 
 
 def last_paragraph(text: str, language: str) -> str:
@@ -439,11 +438,13 @@ FAMILY = Family(
     category=FRONTIER,
     scoring=SOFT,
     tokens_to_generate=64,
-    maker=lambda knobs, *rest: (Found if knobs.kind == "documents" else Lines)(knobs, *rest),
+    maker=lambda knobs, *rest: (DocumentQuestions if knobs.kind == "documents" else Lines)(
+        knobs, *rest
+    ),
     one_language="its questions are asked in the language of the lines and the documents",
     most_queries=lambda knobs: (None, ""),
     explain=explain,
     judged=judged,
     reader=read,
 )
-"""The twelve tasks of the original, by their three kinds and four steps."""
+"""The original's twelve tasks."""

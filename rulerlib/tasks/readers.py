@@ -93,7 +93,7 @@ def _wordings(
     from rulerlib.sources.regions import PATHS, read_wording
 
     kinds = read_wording(language.folder / "encyclopedia.toml")["kinds"]
-    asked = list[tuple[re.Pattern[str], list[tuple[str, str]]]]()
+    questions = list[tuple[re.Pattern[str], list[tuple[str, str]]]]()
     for path in itertools.chain(*PATHS.values()):
         pairs = [(path[at], path[at + 1]) for at in range(0, len(path), 2)]
         kind, fact = pairs[-1]
@@ -103,7 +103,7 @@ def _wordings(
         for subject, ask in itertools.product(subjects, kinds[kind]["facts"][fact]["ask"]):
             text = ask.format(subject=subject.format(name="\0")).replace(",?", "?")
             text = re.escape(text.replace(",,", ",")).replace("\\\0", "\0").replace("\0", "(.+)")
-            asked.append((re.compile(text), pairs))
+            questions.append((re.compile(text), pairs))
     # A name is words with capitals, so that "On 4 July 1946 Clespegate died" is no day "4".
     name = r"[A-ZÆØÅ]\S*(?: [A-ZÆØÅ]\S*)*"
     slots = {"value": "(.+?)", "name": name, "last": name}
@@ -119,15 +119,15 @@ def _wordings(
         for kind, table in kinds.items()
         for fact, wording in table["facts"].items()
     }
-    return asked, says
+    return questions, says
 
 
 def follow(
     question: str, documents: Mapping[str, str], language: Language
 ) -> list[tuple[str, str, str]]:
     """Return the title, the words and the value of each step that answers a question."""
-    asked, says = _wordings(language)
-    ways = ((hit[1], pairs) for form, pairs in asked if (hit := form.fullmatch(question)))
+    questions, says = _wordings(language)
+    ways = ((hit[1], pairs) for form, pairs in questions if (hit := form.fullmatch(question)))
     for title, pairs in ways:
         steps = list[tuple[str, str, str]]()
         for pair in pairs:

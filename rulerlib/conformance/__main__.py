@@ -1,6 +1,7 @@
 """The command line of `rulerlib.conformance`: it prints a report and says by its exit code what is
 in it. 0: nothing differs from RULER; 1: something does; 2: the files could not be read.
 
+With ``--vectors`` it holds a port's scorers against `rulerlib.conformance.vectors`.
 With ``--reveal SEED`` it says instead whether that seed gives the questions of a commitment.
 """
 
@@ -11,7 +12,8 @@ import sys
 from collections.abc import Sequence
 
 from rulerlib import commands, making
-from rulerlib.conformance import check
+from rulerlib.conformance import check, vectors
+from rulerlib.errors import require
 
 
 @commands.command()
@@ -19,17 +21,29 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Print what the files of a folder do otherwise than RULER, and return the exit code."""
     parser = commands.parser(
         "rulerlib.conformance",
-        "FOLDER [options]",
+        "[FOLDER] [options]",
         "Say what a port of RULER does otherwise than RULER, from the files it wrote;\n"
         "or whether a seed that was secret gives the questions of a commitment.",
         "runs/lille --tokenizer lille",
     )
-    parser.add_argument("folder", help="with prompts, answers and scores; or a commitment.json")
+    parser.add_argument(
+        "folder", nargs="?", help="with prompts, answers and scores; or a commitment.json"
+    )
     parser.add_argument("--tokenizer", help="the tokenizer it counted with: a name or a folder")
     parser.add_argument("--length", type=int, help="the context length, if no name says it")
     parser.add_argument("--json", action="store_true", help="print the report as JSON")
     parser.add_argument("--reveal", metavar="SEED", type=int, help="the seed of the commitment")
+    parser.add_argument(
+        "--vectors", action="store_true",
+        help="print answers to try a scorer on; or with a file of its scores, what differs",
+    )  # fmt: skip
     given = parser.parse_args(arguments)
+    if given.vectors:
+        wrong = vectors.differing(given.folder) if given.folder else None
+        print(vectors.FILE.read_text("utf-8").rstrip() if wrong is None else "\n".join(wrong)
+              or "All scores are right.")  # fmt: skip
+        return 1 if wrong else 0
+    require(given.folder, "folder", given.folder, "a folder, a commitment.json, or --vectors")
     if given.reveal is not None:
         holds, sentence = making.reveal(given.folder, given.reveal)
         print(sentence)

@@ -175,6 +175,7 @@ def test_a_template_that_says_each_turn_in_its_own_way_gets_the_dialogue_as_one(
     for template in (
         "{% for m in messages %}[{{ loop.index }}] {{ m.content }}\n{% endfor %}",
         "{% for m in messages %}{{ m.content }}\n{% endfor %}",
+        "{% for m in messages %}{{ m.content }}{{ '\t' if loop.index % 2 else '\r' }}{% endfor %}",
         "{% for m in messages %}<{{ m.role }}>{{ m.content | replace('\n', ' ') }}{% endfor %}",
         "{% for m in messages[-1:] %}<{{ m.role }}>{{ m.content }}{% endfor %}",
     ):
@@ -291,6 +292,12 @@ def test_each_kind_of_mistake_has_its_name():
     ]:  # fmt: skip
         record = Prediction(0, sample.input, sample.outputs, said, others)
         assert data.row.family.explain(record, cut_off)["error"] == kind, said
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_the_reference_reader_takes_no_text_for_the_beginning_of_another(language):
+    for sample in Dataset("mrcr_8", 2000, language, "words", 100):
+        assert answer(sample.input + sample.answer_prefix) == sample.outputs[0]
 
 
 def test_a_window_shows_the_last_texts_alone():

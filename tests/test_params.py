@@ -171,6 +171,7 @@ USELESS = {
     "drop": {"texts": "own.txt", **ONE_LANGUAGE},
     "episodic": {"context_budget": 256, **ONE_LANGUAGE},
     "graphwalks": {"texts": "own.txt", **ONE_LANGUAGE},
+    "mrcr": {"texts": "own.txt", **ONE_LANGUAGE},
     "semantic": ONE_LANGUAGE,
     "spatial": ONE_LANGUAGE,
     "common_words": {"queries_per_context": 2},

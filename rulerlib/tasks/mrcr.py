@@ -257,7 +257,7 @@ def read(prompt: str, language: Language) -> str | None:
 
     def any_of(sentences: Sequence[str]) -> str:
         texts = (re.escape(filled(_NAME.sub(_slot, one), **about(topic))) for one in sentences)
-        return "|".join(text.replace("\0", ".+?") for text in texts)
+        return "|".join(text.replace("\0", "[^.?!]+?") for text in texts)
 
     # What a template puts between the turns is skipped: a text begins and ends as none other does.
     first, last = any_of(form["first"]), any_of(form["last"])

@@ -175,7 +175,7 @@ def test_a_template_that_says_each_turn_in_its_own_way_gets_the_dialogue_as_one(
     for template in (
         "{% for m in messages %}[{{ loop.index }}] {{ m.content }}\n{% endfor %}",
         "{% for m in messages %}{{ m.content }}\n{% endfor %}",
-        "{% for m in messages %}{{ m.content }}{{ '\t' if loop.index % 2 else '\t\t' }}{% endfor %}",
+        "{% for m in messages %}{{ m.content }}{{ '\t' * (2 - loop.index % 2) }}{% endfor %}",
         "{% for m in messages %}<{{ m.role }}>{{ m.content | replace('\n', ' ') }}{% endfor %}",
         "{% for m in messages[-1:] %}<{{ m.role }}>{{ m.content }}{% endfor %}",
     ):

@@ -199,8 +199,8 @@ def match_ratio(pred: str, references: Sequence[str]) -> float:
     Unlike there, white space around an answer does not count, with which a model begins that
     continues a text.
 
-    >>> match_ratio(" aYooSG8CQgA tapir.", ["aYooSG8CQgA tapir."]), match_ratio("A tapir.", ["A"])
-    (1.0, 0.0)
+    >>> [match_ratio(text, ["aYooSG8CQgA tapir."]) for text in (" aYooSG8CQgA tapir.", "A tapir.")]
+    [1.0, 0.0]
     """
     text, reference = pred.strip(), references[0]
     if not text.startswith(reference[:PREFIX]):

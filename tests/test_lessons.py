@@ -24,7 +24,7 @@ v4 = nbformat.v4
 # The notebooks of a course: one for each family and study, and the analysis.
 TAUGHT = (
     "niah", "variable_tracking", "common_words", "frequent_words", "qa", "drop", "episodic",
-    "semantic", "spatial", "memory", "analysis", "graphwalks", "mrcr",
+    "semantic", "spatial", "memory", "analysis", "graphwalks", "mrcr", "records", "ladder",
 )  # fmt: skip
 
 

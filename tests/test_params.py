@@ -172,6 +172,8 @@ USELESS = {
     "episodic": {"context_budget": 256, **ONE_LANGUAGE},
     "graphwalks": {"texts": "own.txt", **ONE_LANGUAGE},
     "mrcr": {"texts": "own.txt", **ONE_LANGUAGE},
+    "records": {"texts": "own.txt", **ONE_LANGUAGE},
+    "ladder": {"texts": "own.txt", **ONE_LANGUAGE},
     "semantic": ONE_LANGUAGE,
     "spatial": ONE_LANGUAGE,
     "common_words": {"queries_per_context": 2},

@@ -12,7 +12,7 @@ import re
 
 import pytest
 from helpers_sharing import check_sharing, contexts
-from helpers_tasks import check_lengths
+from helpers_tasks import check_lengths, token_at
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -114,6 +114,10 @@ def check(data: Dataset, sample: Sample) -> None:
     else:
         count = knobs.num_values if knobs.kind == "values" else 1
         assert of_lines(sample, knobs.kind, knobs.step, count) == sample.outputs
+        if knobs.kind == "values":
+            # What is asked for first is recorded first.
+            place = sample.input.index(sample.outputs[0])
+            assert token_at(data.tokenizer, sample.input, place) == sample.token_position_answer
     scores = data.row.scoring.score(answer(sample.input), sample.outputs, language=language)
     assert scores[data.row.scoring.primary] == 1
     longest = check_lengths(data, sample)

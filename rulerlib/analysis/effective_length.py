@@ -115,7 +115,11 @@ def _reached(passed: Mapping[int, bool | None], reading: str) -> Effective:
 
 
 def effective_lengths(
-    table: pd.DataFrame, threshold: float = THRESHOLD, measure: str = "ruler", **options: Any
+    table: pd.DataFrame,
+    threshold: float = THRESHOLD,
+    measure: str = "ruler",
+    of_shortest: bool = False,
+    **options: Any,
 ) -> pd.DataFrame:
     """Return the effective length of each model in each language, with its interval.
 
@@ -131,6 +135,9 @@ def effective_lengths(
         What an average has to exceed, in percent.
     measure
         See `rulerlib.analysis.averages.averages`.
+    of_shortest
+        Whether the threshold is a percentage of the model's own average at the shortest length, as
+        in NoLiMa (Modarressi et al. 2025), where it is 85.
     options
         ``tasks``, ``resamples`` and ``seed``, see there.
 
@@ -152,11 +159,16 @@ def effective_lengths(
     rows = [
         {**one.names, **row}
         for one in averages(table, measure, **options)
-        for row in readings(one, threshold)
+        for row in readings(one, threshold * (_base(one) / 100 if of_shortest else 1))
     ]
     if not rows:
         return nothing("At no length was every task asked, so no average can be held against it.")
     return pd.DataFrame(rows)
+
+
+def _base(one: Averages) -> float:
+    """Return a model's average at the shortest length that was measured, in percent."""
+    return float(next(iter(one.averages[one.measured]), 0))
 
 
 def readings(one: Averages, threshold: float) -> list[dict[str, Any]]:

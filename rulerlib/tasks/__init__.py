@@ -52,6 +52,7 @@ _FRONTIER = {
     " ladder_values_basic ladder_values_easy ladder_values_medium ladder_values_hard"
     " ladder_documents_basic ladder_documents_easy ladder_documents_medium"
     " ladder_documents_hard",
+    "associations": "associations associations_2",
 }
 
 T = TypeVar("T")

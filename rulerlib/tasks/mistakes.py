@@ -54,6 +54,7 @@ KINDS = {
     "wrong unit": "the right number, and other words than belong to it",
     "wrong operand": "something else that the passages say",
     "wrong arithmetic": "all that the answer is computed from stands in the reasoning",
+    "other name": "words, but none of the names that were hidden in the text",
     "wrong result": "a number that the program does not come to, neither at the end nor before",
     "wrong value": "a value of the right form that stands nowhere in the context",
     "no context": "an answer that stands nowhere, word for word, in the documents",

@@ -1,0 +1,195 @@
+"""Associations: persons are hidden in prose, and asked for in words that stand nowhere near them.
+
+An example of ``associations`` (English, shortened)::
+
+    ... The path went down to the water. In those days Saskia lived right beside the Brandenburg
+    Gate. On the other side a mill had stood ...
+
+    Question: Which person has been to Berlin? Answer with the name alone.
+
+    outputs: ["Saskia"]
+
+After NoLiMa (Modarressi et al. 2025, "NoLiMa: Long-Context Evaluation Beyond Literal Matching",
+arXiv 2502.05167): question and needle have no word in common, so that whoever looks for the words
+of the question finds nothing; what connects them is common knowledge, in one step or, in
+``associations_2``, in two ("Which person has been to Germany?"). NoLiMa's data may not be used
+for this, so all pairs are our own, in both languages. A pair is left out where its words stand in
+the haystack, so nothing else in the text leads to the question either; NoLiMa's haystack was
+filtered with a model's help. NoLiMa's effective length, by 85 % of the score at short lengths, is
+`rulerlib.analysis.effective_length.effective_lengths` with ``threshold=85, of_shortest=True``.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, NamedTuple
+
+from rulerlib.errors import whole_number
+from rulerlib.filling import Take
+from rulerlib.haystack import Draft, Needle, depth_of, depths_of
+from rulerlib.languages import Language
+from rulerlib.metrics.matches import clean, normalize
+from rulerlib.samples import Prediction
+from rulerlib.scoring import ANY
+from rulerlib.tasks import mistakes
+from rulerlib.tasks.family import FRONTIER, Checked, Family, Maker, fresh, knob
+from rulerlib.texts import digest
+
+SECTION = "associations"
+
+
+@dataclass(frozen=True)
+class Knobs(Checked):
+    """What can be set about associations.
+
+    Attributes
+    ----------
+    num_hops
+        Steps of common knowledge from the needle to the question: 1 or 2.
+    num_distractors
+        Further persons in the text, of whom something else is known.
+    """
+
+    num_hops: int = knob(1, whole_number, 1, 2)
+    num_distractors: int = knob(0, whole_number, 0, 9)
+
+
+def most_queries(knobs: Knobs) -> tuple[int | None, str]:
+    """Return how many questions one context can be asked, and what decides it."""
+    return 1 + knobs.num_distractors, (
+        "each person is asked for once, and num_distractors sets how many others there are"
+    )
+
+
+class Pair(NamedTuple):
+    """Something in a needle and what is asked for, of a kind that a language pack has.
+
+    ``hops`` are what it leads to in one step and, where it does, in two.
+    """
+
+    kind: str
+    thing: str
+    hops: tuple[str, ...]
+
+
+def pairs(language: Language) -> Iterator[Pair]:
+    """Yield all pairs that a language has, kind by kind."""
+    for kind, table in language.section(SECTION).items():
+        if isinstance(table, dict):
+            for thing, *hops in table["rows"]:
+                yield Pair(kind, thing, tuple(hops))
+
+
+class Persons(Maker):
+    """Makes the samples of one setting of the knobs, in essays or in the user's own texts."""
+
+    knobs: Knobs
+
+    @property
+    def digest(self) -> str:
+        """A short hash of the wording and all pairs."""
+        return digest([repr(self.language.section(SECTION))])
+
+    def plan(self, index: int, rng: random.Random, queries: int) -> tuple[list[Draft], Take]:
+        """Return a draft for each of the first ``queries`` persons, and a function that fills up.
+
+        No two of them can be the answer to one question.
+        """
+        count = 1 + self.knobs.num_distractors
+        drawn, names = list[Pair](), list[str]()
+        for _ in range(count):
+            drawn.append(fresh("pair of associations", partial(self._pair, drawn, rng)))
+            names.append(fresh("name", partial(self._name, names, rng)))
+        turns = rng.sample(range(count), count)
+        depths = [depth_of(index)] if count == 1 else depths_of(count, rng)
+        needles = [
+            self._needle(drawn[at], names[at], depth)
+            for at, depth in zip(turns, depths, strict=True)
+        ]
+        drafts = []
+        for number in range(queries):
+            pair = drawn[number]
+            query = pair.hops[self.knobs.num_hops - 1]
+            question = self.language.fill(SECTION, pair.kind, self._step, query=query)
+            draft = Draft(
+                *self.language.question(SECTION, question=question), [names[number]], needles,
+                [turns.index(at) for at in dict.fromkeys([number, *range(count)])], asked=1,
+            )  # fmt: skip
+            draft.facts = {"kind": pair.kind, "thing": pair.thing, "query": query}
+            drafts.append(draft)
+        return drafts, partial(self.haystack.draw, rng=rng)
+
+    @property
+    def _step(self) -> str:
+        return ("one", "two")[self.knobs.num_hops - 1]
+
+    def _pair(self, drawn: list[Pair], rng: random.Random) -> Pair | None:
+        """Return a pair that leads nowhere where another one does; None where a draw is not."""
+        pair = rng.choice([*pairs(self.language)])
+        wanted = len(pair.hops) >= self.knobs.num_hops
+        taken = {word for other in drawn for word in other.hops}
+        words = pair.thing, *pair.hops[: self.knobs.num_hops]
+        alone = taken.isdisjoint(pair.hops) and not any(map(self.haystack.contains, words))
+        return pair if wanted and alone else None
+
+    def _name(self, names: list[str], rng: random.Random) -> str | None:
+        name: str = rng.choice(self.language.section(SECTION)["names"])
+        return None if name in names or self.haystack.contains(name) else name
+
+    def _needle(self, pair: Pair, name: str, depth: float) -> Needle:
+        text = self.language.fill(SECTION, pair.kind, "needle", name=name, thing=pair.thing)
+        start = text.index(name)
+        return Needle(text, depth, (start, start + len(name)), pair.thing)
+
+
+def read(prompt: str, language: Language) -> str | None:
+    """Return the name that is asked for, by the pairs of the language; ``""`` where none fits."""
+    if SECTION not in language.templates:
+        return None
+    if (names := language.unfill(prompt, SECTION, "template")) is None:
+        return None
+    for pair in pairs(language):
+        for step, query in zip(("one", "two"), pair.hops, strict=False):
+            if names["question"] == language.fill(SECTION, pair.kind, step, query=query):
+                needle = language.fill(SECTION, pair.kind, "needle", name="\0", thing=pair.thing)
+                pattern = re.escape(needle).replace(re.escape("\0"), r"(\w+)")
+                if person := re.search(pattern, names["context"]):
+                    return person[1]
+    return ""
+
+
+def explain(prediction: Prediction, cut_off: bool = False) -> dict[str, Any]:
+    """Return the mistake of an answer that should be the name of a person."""
+    text, right = normalize(clean(prediction.pred)), prediction.outputs[0]
+    values = {prediction.input[part.start : part.end] for part in prediction.parts_of("value")}
+    taken = [name for name in values if name != right and normalize(name) in text]
+    if not text:
+        kind = "cut off" if cut_off else "empty"
+    elif taken:
+        kind = "distractor"
+    elif mistakes.refused(text):
+        kind = "refused"
+    else:
+        kind = "other name" if re.search(r"\b[^\W\d_]{2,}", text) else "other"
+    return mistakes.mistake(kind, missing=1, distractors=len(taken))
+
+
+FAMILY = Family(
+    name="associations",
+    knobs=Knobs,
+    variants={"associations": Knobs(), "associations_2": Knobs(num_hops=2)},
+    category=FRONTIER,
+    scoring=ANY,
+    tokens_to_generate=32,
+    maker=Persons,
+    most_queries=most_queries,
+    explain=explain,
+    reads_texts=lambda knobs: True,
+    one_language="question and needle are chosen together, so that they share no word",
+    reader=read,
+)
+"""One step of common knowledge, and two; nobody else in the text."""

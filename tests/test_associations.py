@@ -1,0 +1,259 @@
+"""Associations: an independent reader knows the pairs of a language and finds each person.
+
+The reader knows only the published format of the prompts, written down below as patterns, and the
+tables of pairs. It imports nothing from the task.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+from helpers_tasks import check_lengths
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from conftest import make_tokenizer, shared
+from rulerlib import analysis, languages, tokens
+from rulerlib.analysis.effective_length import effective_lengths
+from rulerlib.dataset import Dataset
+from rulerlib.errors import DataError, ParameterError
+from rulerlib.models.reference import answer
+from rulerlib.samples import Prediction, Sample
+from rulerlib.tasks import TASKS
+
+pytestmark = pytest.mark.filterwarnings("ignore:The tokenizer 'nasty'", "ignore:.*repeats its")
+
+LANGUAGES = ("da", "en")
+FOLDER = Path(languages.__file__).parent
+TABLES = {
+    code: tomllib.loads((FOLDER / code / "associations.toml").read_text("utf-8"))
+    for code in LANGUAGES
+}
+
+# --- The reader -----------------------------------------------------------------------------
+
+PROMPT = {
+    "da": re.compile(
+        r"Læs den følgende tekst\. .+ almen viden\.\n\n(.+)\n\nSpørgsmål: (.+\?) Svar kun med"
+        r" navnet\.",
+        re.DOTALL,
+    ),
+    "en": re.compile(
+        r"Read the following text\. .+ common knowledge\.\n\n(.+)\n\nQuestion: (.+\?) Answer with"
+        r" the name alone\.",
+        re.DOTALL,
+    ),
+}
+# By kind: what is hidden, and what is asked for in one step and in two.
+FORMS = {
+    "da": {
+        "place": (r"Dengang boede (\w+) lige ved siden af ([^.]+)\.",
+                  r"Hvilken person har været i (.+)\?"),
+        "book": (r"I den uge var (\w+) nået midtvejs i ([^.]+)\.",
+                 r"Hvilken person kender noget skrevet af (.+)\?",
+                 r"Hvilken person kender noget af en forfatter fra (.+)\?"),
+        "dish": (r"Til aftensmad bestilte (\w+) ([^.]+)\.",
+                 r"Hvilken person kender smagen af (.+)\?"),
+        "job": (r"Hele sommeren arbejdede (\w+) som ([^.]+)\.",
+                r"Hvilken person ved meget om (.+)\?"),
+    },
+    "en": {
+        "place": (r"In those days (\w+) lived right beside ([^.]+)\.",
+                  r"Which person has been to (.+)\?"),
+        "book": (r"That week (\w+) was halfway through ([^.]+)\.",
+                 r"Which person knows something written by (.+)\?",
+                 r"Which person knows something by an author from (.+)\?"),
+        "dish": (r"For supper (\w+) ordered ([^.]+)\.",
+                 r"Which person is used to the taste of (.+)\?"),
+        "job": (r"All summer (\w+) was paid to work as ([^.]+)\.",
+                r"Which person knows much about (.+)\?"),
+    },
+}  # fmt: skip
+
+
+def check(data: Dataset, sample: Sample) -> None:
+    """All that the text and the pairs tell about a sample."""
+    context, question = PROMPT[sample.language].fullmatch(sample.input).groups()
+    persons = []
+    for kind, (needle, *questions) in FORMS[sample.language].items():
+        rows = {row[0]: row[1:] for row in TABLES[sample.language][kind]["rows"]}
+        # The book's two questions are about one step each; a place is asked for in the same words.
+        query = next((hit[1] for form in questions if (hit := re.fullmatch(form, question))), None)
+        hidden = [
+            (hit[1], hit[2]) for hit in re.finditer(needle, context)
+            if hit[1] in TABLES[sample.language]["names"] and hit[2] in rows
+        ]  # fmt: skip
+        persons += hidden
+        if query:
+            hop = data.row.knobs.num_hops - 1
+            assert [name for name, thing in hidden if rows[thing][hop:][:1] == [query]] == (
+                sample.outputs
+            )
+            assert query.casefold() not in context.casefold()
+    assert len(persons) == 1 + data.row.knobs.num_distractors
+    assert all(context.count(name) == 1 for name, _ in persons)
+    assert [answer(sample.input)] == sample.outputs
+    (value,) = [
+        part for part in sample.parts.of_role("value")
+        if sample.input[part.start : part.end] == sample.outputs[0]
+    ]  # fmt: skip
+    (needle,) = sample.parts.of_role("needle")
+    assert needle.start <= value.start < value.end <= needle.end
+
+
+@pytest.mark.parametrize("task", ["associations", "associations_2"])
+@pytest.mark.parametrize("language", LANGUAGES)
+@pytest.mark.parametrize("kind", ["words", "nasty", "unseen"])
+@pytest.mark.parametrize("length", [1024, 4096, 65_536])
+def test_the_reader_finds_every_person(task, language, kind, length):
+    unseen = kind == "unseen"
+    tokenizer = tokens.load(str(shared("tokenizers/llama2"))) if unseen else make_tokenizer(kind)
+    data = Dataset(task, length, language, tokenizer, num_samples=2 if length > 4096 else 6)
+    for sample in data:
+        check(data, sample)
+        assert check_lengths(data, sample) > length - data.maker.haystack.longest - 8
+
+
+@settings(max_examples=25)
+@given(
+    hops=st.sampled_from([1, 2]),
+    others=st.integers(0, 9),
+    queries=st.integers(1, 10),
+    seed=st.integers(0, 10**9),
+    language=st.sampled_from(LANGUAGES),
+)
+def test_any_setting(hops, others, queries, seed, language):
+    knobs = {"num_hops": hops, "num_distractors": others}
+    queries = min(queries, others + 1)
+    data = Dataset(
+        "associations", 2000, language, "words", num_samples=queries, seed=seed, knobs=knobs,
+        queries_per_context=queries,
+    )  # fmt: skip
+    for sample in data:
+        check(data, sample)
+    assert len({sample.outputs[0] for sample in data}) == queries
+
+
+# --- The pairs ------------------------------------------------------------------------------
+
+
+def words_of(text: str) -> list[str]:
+    return re.findall(r"\w+", text.casefold())
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+@pytest.mark.parametrize("hop", [1, 2])
+def test_needle_and_question_share_no_word_and_no_part_of_one(language, hop):
+    count = 0
+    for kind, table in TABLES[language].items():
+        for thing, *hops in table["rows"] if isinstance(table, dict) else ():
+            if len(hops) < hop:
+                continue
+            count += 1
+            needle = words_of(table["needle"].replace("{name}", "").replace("{thing}", thing))
+            question = table[("one", "two")[hop - 1]].replace("{query}", hops[hop - 1])
+            for word in needle:
+                for other in words_of(question):
+                    short, long = sorted((word, other), key=len)
+                    assert word != other, (kind, thing)
+                    assert len(short) < 3 or short not in long, (kind, thing, short, long)
+                    assert word[:4] != other[:4] or len(short) < 4, (kind, thing, word, other)
+    assert count >= 30
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_no_needle_leads_to_two_answers(language):
+    tables = [table for table in TABLES[language].values() if isinstance(table, dict)]
+    things = [row[0] for table in tables for row in table["rows"]]
+    assert len({*things}) == len(things)
+    for table in tables:
+        # In one kind a word is reached in one step or in two, never in both, and by one way.
+        first = [row[1] for row in table["rows"]]
+        second = [row[2] for row in table["rows"] if len(row) > 2]
+        assert {*first}.isdisjoint(second)
+        assert len({*first}) == len(first)
+    names = TABLES[language]["names"]
+    assert len({*names}) == len(names) >= 20
+    assert not any(a != b and a in b for a in names for b in names)
+
+
+def test_a_text_that_holds_what_is_asked_for_is_left_alone(words):
+    """Neither a name nor the words of a pair stand in the user's own text."""
+    table = TABLES["en"]["place"]["rows"]
+    text = " ".join(f"We saw {row[0]}." for row in table[3:]) + " Saskia and Tobias were there."
+    data = Dataset(
+        "associations_2", 2000, "en", words, num_samples=30, texts=[text], seed=3,
+    )  # fmt: skip
+    for sample in data:
+        assert sample.outputs[0] not in ("Saskia", "Tobias")
+        assert sample.facts["kind"] == "book" or sample.facts["query"] in [
+            row[2] for row in table[:3]
+        ]
+    text = f"There were {', '.join(TABLES['en']['names'])}."
+    with pytest.raises(DataError, match="No name was found"):
+        Dataset("associations", 2000, "en", words, num_samples=1, texts=[text])
+
+
+# --- Scores ---------------------------------------------------------------------------------
+
+
+def test_a_name_at_random_is_right_as_often_as_there_are_names(words):
+    knobs = {"num_distractors": 4}
+    data = Dataset("associations", 1500, "en", words, num_samples=400, knobs=knobs)
+    rng, scoring = random.Random(1), TASKS["associations"].scoring
+    hits = []
+    for sample in data:
+        names = [sample.input[part.start : part.end] for part in sample.parts.of_role("value")]
+        score = scoring.score(f" {rng.choice(sorted(names))}.", sample.outputs)
+        hits.append(score[scoring.primary])
+    assert abs(sum(hits) / len(hits) - 0.2) < 0.06
+    assert scoring.score("It was YUSUF, I think", ["Yusuf"])["part_match"] == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "cut_off", "kind"),
+    [("", False, "empty"), ("", True, "cut off"), ("I cannot answer that.", False, "refused"),
+     (" {other}", False, "distractor"), ("Maria", False, "other name"), ("42", False, "other")],
+)  # fmt: skip
+def test_a_mistake_has_a_kind(text, cut_off, kind, words):
+    sample = Dataset("associations", 900, "en", words, 1, knobs={"num_distractors": 1})[0]
+    names = [sample.input[part.start : part.end] for part in sample.parts.of_role("value")]
+    (other,) = {*names} - {*sample.outputs}
+    others = {"language": "en", "parts": sample.to_dict()["parts"]}
+    pred = text.format(other=other)
+    prediction = Prediction(0, sample.input, sample.outputs, pred, others=others)
+    assert TASKS["associations"].family.explain(prediction, cut_off)["error"] == kind
+
+
+def test_the_effective_length_can_be_told_by_the_score_at_the_shortest():
+    pytest.importorskip("pandas")
+    hits = {1024: 80, 2048: 72, 4096: 66, 8192: 20}
+    rows = [
+        ({"model": "m", "language": "en", "task": "associations", "length": length},
+         Prediction(index, "", ["Yusuf"], "Yusuf" if index < right else "Hamza"))
+        for length, right in hits.items() for index in range(100)
+    ]  # fmt: skip
+    table = analysis.scores(rows)
+    options = {"threshold": 85, "tasks": ["associations"]}
+    (told, _) = effective_lengths(table, of_shortest=True, **options).to_dict("records")
+    # 85 % of 80 are 68.
+    assert (told["effective"], told["threshold"]) == ("2K", pytest.approx(68))
+    assert effective_lengths(table, **options)["effective"][0] == "<1K"
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        ({"knobs": {"num_hops": 3}}, "num_hops is 3"),
+        ({"knobs": {"num_distractors": 10}}, "num_distractors is 10"),
+        ({"queries_per_context": 2}, "1 for associations: each person is asked for once"),
+        ({"question_language": "en"}, "so that they share no word"),
+    ],
+)
+def test_what_cannot_work_is_said(options, told):
+    with pytest.raises(ParameterError, match=told):
+        Dataset("associations", 2000, "da", "words", **options)

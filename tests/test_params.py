@@ -174,6 +174,8 @@ USELESS = {
     "mrcr": {"texts": "own.txt", **ONE_LANGUAGE},
     "records": {"texts": "own.txt", **ONE_LANGUAGE},
     "ladder": {"texts": "own.txt", **ONE_LANGUAGE},
+    "trace": {"texts": "own.txt", **ONE_LANGUAGE},
+    "associations": ONE_LANGUAGE,
     "semantic": ONE_LANGUAGE,
     "spatial": ONE_LANGUAGE,
     "common_words": {"queries_per_context": 2},

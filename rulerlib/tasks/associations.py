@@ -164,9 +164,9 @@ def read(prompt: str, language: Language) -> str | None:
 
 def explain(prediction: Prediction, cut_off: bool = False) -> dict[str, Any]:
     """Return the mistake of an answer that should be the name of a person."""
-    text, right = normalize(clean(prediction.pred)), prediction.outputs[0]
+    text = normalize(clean(prediction.pred))
     values = {prediction.input[part.start : part.end] for part in prediction.parts_of("value")}
-    taken = [name for name in values if name != right and normalize(name) in text]
+    taken = [name for name in values if name not in prediction.outputs and normalize(name) in text]
     if not text:
         kind = "cut off" if cut_off else "empty"
     elif taken:

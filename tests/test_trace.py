@@ -74,6 +74,9 @@ def check_functions(names: dict, query: str, needed: list[str], steps: int) -> N
     eval(query, names)
     assert len(called) == steps
     assert sorted(called) == sorted(needed)
+    # The branches that are not taken lead on as well, and never back.
+    for at, name in enumerate(called):
+        assert {*functions[name].__code__.co_names}.isdisjoint(called[: at + 1])
     for made in functions.values():
         code: CodeType = made.__code__
         assert {*code.co_names} <= {*functions, "max", "min", "abs"}
@@ -120,6 +123,13 @@ def test_any_setting(task, steps, seed, queries):
     )  # fmt: skip
     programs = {check(data, sample) for sample in data}
     assert len(programs) == 1
+
+
+def test_each_of_many_operations_changes_the_list(words):
+    """Also where equal items stand side by side."""
+    data = Dataset("trace_list", 4000, "da", words, num_samples=100, knobs={"num_steps": 100})
+    for sample in data:
+        check(data, sample)
 
 
 @pytest.mark.parametrize("task", TRACES)

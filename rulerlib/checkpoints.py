@@ -121,7 +121,7 @@ def short_weights(name: str, engine: str) -> str | None:
     engine
         A server alone, or an engine from outside, knows what its names mean.
     """
-    if engine == "openai" or name in NAMES or not is_here(name):
+    if engine in ("openai", "reference") or name in NAMES or not is_here(name):
         return None
     return fingerprint(name)[:8]
 

@@ -417,4 +417,4 @@ FAMILY = Family(
     reasoning=lambda knobs: REASONING if knobs.reasoning else 0,
     reader=read,
 )
-"""Settings of our own: three steps, and the parents of a node."""
+"""Our rows: three steps, and the parents of a node."""

@@ -447,4 +447,4 @@ FAMILY = Family(
     explain=explain,
     reader=read,
 )
-"""Settings of our own: how many there are; which occurs most or least; a person, or some days."""
+"""Our rows: how many there are; which occurs most or least; a person, or some days."""

@@ -82,6 +82,10 @@ def folder(name: str) -> str:
     return name
 
 
+OWN_NAMES = ("openai", "reference")
+"""Engines whose names of models are no places on this disk."""
+
+
 def checked(name: Any, engine: str) -> str:
     """Return the name of a model, which its engine can know.
 
@@ -95,7 +99,7 @@ def checked(name: Any, engine: str) -> str:
     ParameterError
         If it is none: see `folder`; a name on a server is a text in one line.
     """
-    if engine in ("openai", "reference") or doors.is_outside(engine):
+    if engine in OWN_NAMES or doors.is_outside(engine):
         plain = isinstance(name, str) and name.strip() and name.isprintable()
         place = "on the server" if engine == "openai" else "that the engine knows"
         require(plain, "model", name, f"the name of a model {place}, in one line")
@@ -121,7 +125,7 @@ def short_weights(name: str, engine: str) -> str | None:
     engine
         A server alone, or an engine from outside, knows what its names mean.
     """
-    if engine in ("openai", "reference") or name in NAMES or not is_here(name):
+    if engine in OWN_NAMES or name in NAMES or not is_here(name):
         return None
     return fingerprint(name)[:8]
 

@@ -99,10 +99,6 @@ def shortened(value: Any, most: int = 80) -> str:
     return text if len(text) <= most else text[: most - 3] + "..."
 
 
-LONGEST_LIST = 400
-"""Characters of a list of names that an error shows in full."""
-
-
 def nearest(value: Any, choices: Iterable[str]) -> str:
     """Return which names are allowed and which one was probably meant, for a `ParameterError`.
 
@@ -113,10 +109,6 @@ def nearest(value: Any, choices: Iterable[str]) -> str:
     meant = value if isinstance(value, str) else shortened(value)
     close = difflib.get_close_matches(meant, names, n=1, cutoff=0.4)
     hint = f" (did you mean '{close[0]}'?)" if close else ""
-    if len(", ".join(names)) > LONGEST_LIST:
-        # Those most like what was meant, since nobody reads a list of fifty.
-        names = sorted(names, key=lambda name: -difflib.SequenceMatcher(None, name, meant).ratio())
-        names = [*names[:12], f"{len(names) - 12} others"]
     return f"one of {', '.join(names)}{hint}"
 
 

@@ -325,7 +325,8 @@ def test_bad_input_is_one_sentence(options, parts):
         assert part in message
     assert message.endswith(".")
     assert "\n" not in message
-    assert len(message) < 450
+    # The names of all tasks are a long list, and whoever mistyped one wants to read it.
+    assert len(message) < (1200 if "task" in options else 450)
 
 
 def test_a_needle_haystack_that_needs_more_keys_than_there_are_says_so():

@@ -137,7 +137,7 @@ class PlannedModel:
         dictionary("decoding", self.decoding, '{"temperature": 0.7}')
         if self.server is not None:
             require(self.engine == "openai", "engine", self.engine, "'openai', for a server")
-        local = self.engine != "openai" and self.model not in checkpoints.NAMES
+        local = self.engine not in checkpoints.OWN_NAMES and self.model not in checkpoints.NAMES
         if local and checkpoints.is_here(self.model):
             object.__setattr__(self, "model", str(Path(self.model).expanduser().resolve()))
         if self.is_started:

@@ -66,6 +66,9 @@ seeds: [42]
 
 # What each command of the library is tried with, in this order, besides --help; and what it leaves.
 USES = [
+    ("rulerlib", "make vt questions --length 1024 --samples 2", "questions/da/1024/data/vt"),
+    ("rulerlib.effective", "model=lille,language=en --tasks niah_single_2,vt --lengths 1024,2048"
+     " --share 0.002", "runs/effective/effective.json"),
     ("rulerlib.making", "vt secret --length 1024 --samples 2 --commit", "secret/commitment.json"),
     ("rulerlib.memory.bench", "--suites episodic --presets rag,memory/hei_nw --sizes 2 --seeds 7",
      "runs/memory"),
@@ -141,7 +144,8 @@ def main() -> None:
         print(run([python, "-c", RUN], place), end="")
         (place / "plan.yaml").write_text(PLAN, "utf-8")
         for module in sorted(commands):
-            assert run([python, "-m", module, "--help"], place).startswith("usage: python -m ")
+            helped = run([python, "-m", module, "--help"], place)
+            assert helped.startswith(("usage: python -m ", "usage: rulerlib ")), helped
         for module, words, left in USES:
             # They say by 1 that a port differs, and that one task of thirteen makes no table.
             reports = module in ("rulerlib.conformance", "rulerlib.submit")
@@ -149,6 +153,7 @@ def main() -> None:
             assert run([python, "-m", module, *words.split()], place, allowed), module
             assert left is None or (place / left).exists(), left
             print(f"python -m {module} {words}")
+        assert run([python.parent / "rulerlib", "--help"], place).startswith("usage: rulerlib ")
         assert [*place.glob("sweep/**/reports/all.ipynb")], "no report was executed"
         print(f"{wheel.name} works in an empty environment.")
 

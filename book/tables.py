@@ -76,6 +76,8 @@ class Plan:
         What is asked; a task that does not fit a length is left out there.
     lengths
         For each length in tokens the number of samples.
+    needles
+        The same for lengths at which the needles alone are asked, and no other task.
     trained
         How far the model was trained, in tokens; marked in figures.
     thresholds
@@ -100,6 +102,7 @@ class Plan:
     languages: Sequence[str] = ("da", "en")
     tasks: str | Sequence[str] = "all"
     lengths: Mapping[int, int] = field(default_factory=lambda: {1024: 100})
+    needles: Mapping[int, int] = field(default_factory=dict)
     trained: int | None = None
     thresholds: Sequence[float] = (85.6,)
     studies: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
@@ -111,6 +114,8 @@ class Plan:
     def __post_init__(self) -> None:
         if not isinstance(self.lengths, Mapping) or not self.lengths:
             raise ParameterError("lengths", self.lengths, "a number of samples for each length")
+        if not isinstance(self.needles, Mapping) or {*self.needles} & {*self.lengths}:
+            raise ParameterError("needles", self.needles, "samples of lengths not asked in full")
         for name in ("languages", "thresholds"):
             value = getattr(self, name)
             if not isinstance(value, (list, tuple)) or not value:
@@ -132,8 +137,8 @@ class Plan:
                 whole_number(f"studies.{name}.lengths", length, 1)
         # Runs check the rest.
         for language in self.languages:
-            for length in self.lengths:
-                Run(tasks=self.tasks, **self.settings(language, length))
+            for length in (*self.lengths, *self.needles):
+                Run(tasks=self.names(length), **self.settings(language, length))
             for name in self.studies:
                 Run(**self._study(name, language))
 
@@ -174,10 +179,16 @@ class Plan:
             "engine_options": dict(self.engine_options),
             "language": language,
             "length": length,
-            "num_samples": self.lengths[length],
+            "num_samples": {**self.lengths, **self.needles}[length],
             "seed": self.seed,
             "output": self.output,
         }
+
+    def names(self, length: int) -> list[str]:
+        """Return the tasks that are asked at a length, if they fit it."""
+        every = tasks.names(self.tasks)
+        needles = [name for name in every if tasks.TASKS[name].family.name == "niah"]
+        return every if length in self.lengths else needles
 
     def _study(self, name: str, language: str) -> dict[str, Any]:
         study = self.studies[name]
@@ -204,7 +215,7 @@ class Plan:
     def fitting(self, language: str, length: int) -> Run | None:
         """Return the run of all tasks that fit this length; None where none does."""
         fitting = []
-        for name in tasks.names(self.tasks):
+        for name in self.names(length):
             try:
                 _ = self.run(name, language, length).cells
             except ParameterError as error:
@@ -241,7 +252,7 @@ def make(plan: Plan, folder: str | Path, quiet: bool = False) -> Path:
     """
     main = [
         run
-        for length in sorted(plan.lengths)
+        for length in sorted((*plan.lengths, *plan.needles))
         for language in plan.languages
         if (run := plan.fitting(language, length)) is not None
     ]
@@ -519,7 +530,8 @@ class Tables:
             # Version 0.1.0 asked at one length.
             study.setdefault("lengths", [study.pop("length", None)])
         # JSON has only texts for names.
-        settings["lengths"] = {int(length): n for length, n in settings["lengths"].items()}
+        for name in {"lengths", "needles"} & {*settings}:
+            settings[name] = {int(length): n for length, n in settings[name].items()}
         return Plan(**settings)
 
     def parts(self, name: str, *by: str) -> Iterator[tuple[str, pd.DataFrame]]:

@@ -102,7 +102,7 @@ test: .venv/test.stamp
 	@$(MAKE) --no-print-directory -j2 lint check
 
 check: .venv/test.stamp
-	pytest --nbmake --durations 10 $(BESIDE)
+	pytest --nbmake --durations 40 $(BESIDE)
 
 # What tries at random, and how much of it: make test-long LONG=0.1
 LONG ?= 1

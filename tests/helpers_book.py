@@ -20,7 +20,7 @@ ROOT = Path(__file__).resolve().parents[1]
 PATIENCE = 300_000
 
 # The page that is really executed, the one that holds a widget; all others are as they are.
-EXECUTED, WIDGET = "notebooks/niah", "notebooks/frequent_words"
+EXECUTED, WIDGET = "notebooks/trace", "notebooks/frequent_words"
 
 
 def run(command, **environment):

@@ -32,7 +32,7 @@ pytest.importorskip("sphinx_book_theme", reason="the site needs rulerlib[book]")
 nbformat = pytest.importorskip("nbformat")
 bs4 = pytest.importorskip("bs4")
 
-from helpers_book import ROOT, WIDGET, opened  # noqa: E402
+from helpers_book import EXECUTED, ROOT, WIDGET, opened  # noqa: E402
 
 from book import execute, extension, vendor  # noqa: E402
 
@@ -413,12 +413,12 @@ def test_pages_are_light_and_can_be_read_without_seeing(site):
 
 @pytest.mark.slow
 def test_the_executed_page_shows_results_and_the_others_say_they_have_none(site):
-    page = parsed(site / "notebooks" / "niah.html")
+    page = parsed(site / f"{EXECUTED}.html")
     figures = page.select("article .cell_output img")
     assert len(figures) >= 3
     assert all(re.search(r"\d", figure["alt"]) for figure in figures), "they describe themselves"
     assert "built without running" not in page.get_text()
-    assert "settings/niah.yaml" in page.get_text()
+    assert f"settings/{Path(EXECUTED).name}.yaml" in page.get_text()
     assert "built without running" in parsed(site / "notebooks" / "qa.html").get_text()
 
 

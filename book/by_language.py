@@ -1,0 +1,118 @@
+"""What models lose with length in each language, as OneRULER published it.
+
+The facts stand in ``book/data/published_oneruler.csv``, their source beside them. There are no
+intervals, because the numbers of answers are not published: what can be said is how a language
+stands among the 26 at the same length for the same model.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pandas as pd
+
+from rulerlib.analysis.tables import thousands
+from rulerlib.errors import DataError, ParameterError
+from rulerlib.plots import base
+from rulerlib.wording import listed
+
+NAMES = {"en": "English", "da": "Danish", "sv": "Swedish", "no": "Norwegian"}
+"""The languages that are shown by name; the others are the background."""
+
+
+def read_table(path: str | Path) -> pd.DataFrame:
+    """Return the published table: ``model``, ``language``, ``length`` and ``niah_accuracy``.
+
+    Raises
+    ------
+    DataError
+        If the file cannot be read, or a column is missing.
+    """
+    try:
+        table = pd.read_csv(path)
+        return table[["model", "language", "length", "niah_accuracy"]]
+    except (OSError, ValueError, KeyError) as error:
+        raise DataError(f"{path}: cannot be read ({error}).") from error
+
+
+def losses(table: pd.DataFrame, languages: Sequence[str] = tuple(NAMES)) -> pd.DataFrame:
+    """Return what each model loses between the shortest and the longest length.
+
+    Parameters
+    ----------
+    table
+        From `read_table`.
+
+    Returns
+    -------
+    DataFrame
+        For each model and language: the accuracy at each length, in percent; ``loss``, in points
+        from the shortest to the longest; and ``rank``, its place at the longest length among all
+        languages of the table, 1 for the highest, the mean place where several are equal.
+
+    Raises
+    ------
+    ParameterError
+        If a language is not in the table.
+    """
+    lengths = sorted(table["length"].unique())
+    wide = table.pivot(index=["model", "language"], columns="length", values="niah_accuracy")
+    missing = [code for code in languages if code not in wide.index.get_level_values("language")]
+    if missing:
+        raise ParameterError("languages", missing[0], "a language of the table")
+    wide["loss"] = wide[lengths[0]] - wide[lengths[-1]]
+    wide["rank"] = wide[lengths[-1]].groupby("model").rank(ascending=False)
+    wanted = [(model, code) for model in table["model"].unique() for code in languages]
+    chosen = wide.loc[wanted].reset_index()
+    return chosen.rename(columns={length: thousands(length) for length in lengths})
+
+
+def courses(table: pd.DataFrame, title: str | None = None) -> base.Figure:
+    """Return a figure with a panel for each model: accuracy against length, by language.
+
+    Parameters
+    ----------
+    table
+        From `read_table`.
+
+    Notes
+    -----
+    Each line with marks is one of four languages, each mark what is published for one length; the
+    grey lines are the 22 others. No number of answers is published, so that there are no intervals:
+    of two lines that lie close together nothing can be said.
+    """
+    names = list(table["model"].unique())
+    figure, drawn = base.panels(len(names), 3, "needles found, %", (3.4, 2.9), (0, 0.5))
+    ticks = sorted(table["length"].unique())
+    for axes, name in zip(drawn, names, strict=True):
+        lines = table[table["model"] == name].pivot(
+            index="length", columns="language", values="niah_accuracy"
+        )
+        for code in lines.columns.difference([*NAMES]):
+            axes.plot(lines.index, lines[code], color="#cccccc", linewidth=0.8)
+        for (code, language), mark, colour in zip(
+            NAMES.items(), base.MARKERS, base.COLOURS, strict=False
+        ):
+            axes.plot(lines.index, lines[code], marker=mark, color=colour, label=language)
+        axes.set_xscale("log", base=2)
+        axes.set_xticks(ticks, [thousands(tick) for tick in ticks])
+        axes.set_xlabel("length (tokens)")
+        axes.set_ylim(0, 103)
+        axes.set_title(name, fontsize=10)
+    handles, labels = drawn[0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=len(labels))
+    return base.done(figure, courses, courses_in_words(table), title)
+
+
+def courses_in_words(table: pd.DataFrame) -> str:
+    """Return what each model keeps of its shortest length at the longest, by language."""
+    first, last = (thousands(length) for length in (table["length"].min(), table["length"].max()))
+    sentences = []
+    for model, part in base.by_name(losses(table), "model").items():
+        columns = (part[name] for name in ("language", first, last))
+        kept = [
+            f"{NAMES[code]} {short} to {long} %" for code, short, long in zip(*columns, strict=True)
+        ]
+        sentences.append(f"{model}, from {first} to {last}: {listed(kept)}")
+    return "\n".join(sentences)

@@ -78,7 +78,7 @@ sweep: .venv/run.stamp .venv-sweep/stamp
 # Every number of the page of results, or of a real model: make results MODEL=smollm2. What was asked
 # stays in runs/results, and is not asked again.
 results: .venv/run.stamp
-	python -m book.tables params/results$(if $(MODEL),_$(MODEL)).yaml book/results$(if $(MODEL),/$(MODEL))
+	python -m book.tables params/results$(if $(MODEL),_$(subst /,_,$(MODEL))).yaml book/results$(if $(MODEL),/$(MODEL))
 
 # The notebooks are executed where something changed; what Sphinx warns of is an error.
 book: .venv/book.stamp

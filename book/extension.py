@@ -16,6 +16,8 @@ No wording lives twice. Prompts come from the language packs, examples from
     The controls of the page "Move the needle" (`book.browser`).
 ``{ruler-explorer}``
     A way to the explorer of what the executed pages asked (`rulerlib.explore`).
+``{ruler-frontier}``
+    Two small models on the frontier set (`book.frontier`).
 ``{ruler-front}``
     What the first page opens with (`book.front`).
 
@@ -45,7 +47,7 @@ from sphinx.ext.autosummary import AutoLink
 from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective
 
-from book import browser, execute, explorer, front, lessons, styles, theme, vendor
+from book import browser, execute, explorer, front, frontier, lessons, styles, theme, vendor
 from rulerlib import languages, tasks
 from rulerlib.dataset import Dataset
 from rulerlib.samples import Sample
@@ -391,6 +393,15 @@ class Front(Generated):
         yield "``````"
 
 
+class Frontier(Generated):
+    """Two small models on the frontier set, beside guesses and the reference reader."""
+
+    files = ("book/frontier.py", "book/results/frontier/*.csv", "book/results/frontier/*/*.csv")
+
+    def lines(self) -> Iterator[str]:
+        yield from frontier.lines()
+
+
 def bibtex(citation: dict[str, Any]) -> str:
     """Return a BibTeX entry from the fields of a ``CITATION.cff``."""
     authors = " and ".join(
@@ -487,6 +498,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.add_directive("ruler-needle", Needle)
     app.add_directive("ruler-explorer", Explorer)
     app.add_directive("ruler-front", Front)
+    app.add_directive("ruler-frontier", Frontier)
     app.add_role("ruler-link", Link())
     # Jupyter Book sets it whether or not the extension that reads it is loaded.
     app.add_config_value("comments_config", {}, "")

@@ -217,7 +217,9 @@ def test_a_name_at_random_is_right_as_often_as_there_are_names(words):
 @pytest.mark.parametrize(
     ("text", "cut_off", "kind"),
     [("", False, "empty"), ("", True, "cut off"), ("I cannot answer that.", False, "refused"),
-     (" {other}", False, "distractor"), ("Maria", False, "other name"), ("42", False, "other")],
+     (" {other}", False, "distractor"), ("Maria", False, "other name"), ("42", False, "other"),
+     ("It may be Maria, I think", False, "other name"), ("not a question of whom", True, "other"),
+     ("not a person. Maybe", False, "other")],
 )  # fmt: skip
 def test_a_mistake_has_a_kind(text, cut_off, kind, words):
     sample = Dataset("associations", 900, "en", words, 1, knobs={"num_distractors": 1})[0]

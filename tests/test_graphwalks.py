@@ -24,7 +24,7 @@ from rulerlib.dataset import Dataset
 from rulerlib.errors import ParameterError
 from rulerlib.models.reference import answer
 from rulerlib.samples import Prediction, Sample
-from rulerlib.tasks import TASKS
+from rulerlib.tasks import TASKS, graphwalks
 
 LANGUAGES, VARIANTS = ("da", "en"), ("graphwalks", "graphwalks_parents")
 SCORING = TASKS["graphwalks"].scoring
@@ -138,6 +138,15 @@ def test_answers_are_alike_at_every_length_and_depth_and_the_graph_grows(words):
     # As many edges leave the nodes of a walk as leave any other.
     degrees = Counter(source for source, _ in solve(data[0], "bfs")[1])
     assert 1.5 < fmean(degrees.values()) < 3
+
+
+def test_some_edges_lead_back_and_no_answer_has_more_nodes_than_it_may(words, monkeypatch):
+    monkeypatch.setattr(graphwalks, "MOST_ANSWERS", 4)
+    data = [*Dataset("graphwalks", 1024, "en", words, num_samples=100)]
+    assert max(len(sample.outputs) for sample in data) == 4
+    walks = [[hop.value for hop in sample.parts.of_role("hop")] for sample in data]
+    again = sum(len(ends) - len({*ends}) for ends in walks) / sum(map(len, walks))
+    assert 0.02 < again < 0.12
 
 
 def test_a_tenth_to_a_fifth_of_nodes_have_no_parents(words):

@@ -10,10 +10,12 @@ import pytest
 from helpers_kernel import forked
 from helpers_model import ROOT, tiny_model, tree
 
+from book import frontier
 from book import tables as results
 from book.memory_tables import MemoryTables
 from book.tables import Plan, Tables
 from rulerlib import analysis, fields, metrics, models, tasks
+from rulerlib.dataset import Dataset
 from rulerlib.errors import DataError, ParameterError
 from rulerlib.samples import Prediction, read
 from rulerlib.submit import folder as submit
@@ -73,6 +75,32 @@ def test_the_tables_of_a_real_model_follow_from_its_committed_answers(folder):
     said = {cell.key: results.digest([one.pred for one in cell.answers]) for cell in answered.cells}
     cells = tables.accuracy[["language", "task", "length"]].itertuples(index=False, name=None)
     assert said == dict(zip(cells, tables.accuracy["answers"], strict=True))
+
+
+def test_two_small_models_fail_at_the_frontier_as_its_page_and_notebooks_say():
+    for name in frontier.MODELS:
+        tables = Tables(frontier.FOLDER / name)
+        assert tables.plan == Plan.from_file(ROOT / "params" / f"results_frontier_{name}.yaml")
+        wrong = tables.errors.groupby(["language", "task", "length"])["count"].sum()
+        for cell in tables.accuracy.to_dict("records"):
+            n = len(cell["right"])
+            assert n == cell["n"] == 50
+            assert wrong[cell["language"], cell["task"], cell["length"]] == cell["right"].count("0")
+            most = {"records": 0.5, "ladder": 0.3, "trace": 0.02}.get(cell["task"], 0)
+            assert cell["mean"] <= most
+            assert cell["task"] != "ladder" or cell["low"] < 0.25 < cell["high"]
+    shown = [*frontier.lines()]
+    assert len(shown) == 2 * (2 + 6) + 1
+    assert all(f" {100} <small>(93–100)</small> " in row for row in shown[2:8]), "the whole reader"
+
+
+@pytest.mark.parametrize("task", frontier.GUESSES)
+def test_a_guess_of_the_frontier_is_in_the_form_of_an_answer(task):
+    sample = Dataset(task, 1024, "en", "words", num_samples=1)[0]
+    others = {"parts": sample.to_dict()["parts"], "language": "en"}
+    one = Prediction(0, sample.input, sample.outputs, "", others)
+    said = frontier.GUESSES[task][1](one, random.Random(1))
+    assert tasks.TASKS[task].scoring.answer(said, "en") == said
 
 
 def test_two_languages_are_compared_by_newcombes_interval(tmp_path):

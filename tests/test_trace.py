@@ -186,7 +186,7 @@ def test_the_number_that_an_answer_states_is_judged(text, right):
     ("text", "cut_off", "kind"),
     [("", False, "empty"), ("I cannot answer that.", False, "refused"), ("x", False, "other"),
      ("The function", True, "cut off"), (" 31", False, "halfway"), (" 44", False, "wrong result"),
-     ("First 44", True, "cut off")],
+     ("First 44", True, "cut off"), (" 44.\n\nQuestion: What", True, "wrong result")],
 )  # fmt: skip
 def test_a_mistake_has_a_kind(text, cut_off, kind):
     others = {"language": "en", "facts": {"way": [9, 31]}}

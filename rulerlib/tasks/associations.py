@@ -41,6 +41,10 @@ from rulerlib.texts import digest
 
 SECTION = "associations"
 
+# A question has fewer characters; a word of an answer that begins none of its sentences but the
+# first, which the answer prefix begins.
+QUESTION, _WORD = 300, re.compile(r"(?:^|(?<=[\w,] ))[^\W\d_]\w+")
+
 
 @dataclass(frozen=True)
 class Knobs(Checked):
@@ -174,7 +178,10 @@ def explain(prediction: Prediction, cut_off: bool = False) -> dict[str, Any]:
     elif mistakes.refused(text):
         kind = "refused"
     else:
-        kind = "other name" if re.search(r"\b[^\W\d_]{2,}", text) else "other"
+        # Words with a capital letter that begin no sentence, and do not repeat the question.
+        words, asked = _WORD.findall(clean(prediction.pred)), prediction.input[-QUESTION:]
+        names = [word for word in words if word[0].isupper() and word not in asked]
+        kind = "other name" if names else "other"
     return mistakes.mistake(kind, missing=1, distractors=len(taken))
 
 

@@ -429,7 +429,9 @@ def explain(prediction: Prediction, cut_off: bool = False) -> dict[str, Any]:
     elif int(value) in others.get("facts", {}).get("way", ()):
         kind = "halfway"
     else:
-        kind = "cut off" if cut_off else "wrong result"
+        # Not where whatever could follow would leave the number what it is.
+        open_ended = cut_off and stated(text + "0 0", others.get("language") or "en") != value
+        kind = "cut off" if open_ended else "wrong result"
     return mistakes.mistake(kind, missing=1, invented=int(kind == "wrong result"))
 
 

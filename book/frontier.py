@@ -1,0 +1,181 @@
+"""The frontier set's own results: two small models beside guesses and the reference reader.
+
+    make results MODEL=frontier/smollm2
+    make results MODEL=frontier/gemma3-270m
+    python -m book.frontier
+
+The first two ask the models. The last one says of the questions that SmolLM2 was asked what a
+guess is worth, and what the reference reader answers, whole and with a window. The page shows all
+of it in two tables.
+
+>>> percent(0.3, 0.191036, 0.437504)
+'30 <small>(19–44)</small>'
+"""
+
+from __future__ import annotations
+
+import random
+import re
+import string
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from book.tables import DECIMALS, Plan, Tables
+from rulerlib import tasks
+from rulerlib.errors import RulerError
+from rulerlib.runs import Run
+from rulerlib.samples import Prediction
+from rulerlib.store import files
+from rulerlib.tasks.mrcr import PREFIX
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+ROOT = Path(__file__).parent.parent
+FOLDER = ROOT / "book" / "results" / "frontier"
+
+MODELS = {"smollm2": "SmolLM2 135M", "gemma3-270m": "Gemma 3 270M"}
+"""The models that were asked, by the name of their folder."""
+
+LANGUAGES = {"da": "Danish", "en": "English"}
+
+WINDOW = 200
+"""The words that the second reader remembers."""
+
+READERS: dict[str, dict[str, Any]] = {"reader": {}, "window": {"window": WINDOW}}
+GUESS = "guess"
+
+# Whose questions are guessed and read, and those that the page shows.
+PLAN, SHOWN = "smollm2", {"language": "en", "length": 2048}
+
+
+def _node(one: Prediction, rng: random.Random) -> str:
+    return f"[{rng.choice(re.findall(r'[0-9a-f]+(?= ->)', one.input))}]"
+
+
+def _expected(one: Prediction, _: random.Random) -> str:
+    return str(round(len(one.parts.of_role("word")) / tasks.TASKS["records"].knobs.num_labels))
+
+
+def _last_text(one: Prediction, _: random.Random) -> str:
+    last = one.parts.of_role("value")[-1]
+    return one.outputs[0][:PREFIX] + one.input[last.start : last.end]
+
+
+def _last_number(one: Prediction, _: random.Random) -> str:
+    (context,) = one.parts.of_role("context")
+    return str(re.findall(r"\d+", one.input[context.start : context.end])[-1])
+
+
+def _name(one: Prediction, rng: random.Random) -> str:
+    return rng.choice(re.findall(r"(?<=[a-zæøå,] )[A-ZÆØÅ]\w+", one.input))
+
+
+GUESSES: dict[str, tuple[str, Callable[[Prediction, random.Random], str]]] = {
+    "graphwalks": ("a random node", _node),
+    "mrcr": ("the last of the texts", _last_text),
+    "records": ("messages ÷ subjects", _expected),
+    "ladder": ("a random letter", lambda one, rng: rng.choice(string.ascii_uppercase[:4])),
+    "associations": ("a random name", _name),
+    "trace": ("the last number", _last_number),
+}
+"""What is guessed in each family: how it is called, and what is said to a question."""
+
+
+def beside(plan: Plan) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Return the accuracy and the mistakes of a guess and of both readers, asked as a plan says."""
+    from rulerlib import analysis
+
+    pairs: list[tuple[dict[str, Any], Prediction]] = []
+    for language in plan.languages:
+        for length in plan.lengths:
+            for name, options in READERS.items():
+                settings = plan.settings(language, length) | {
+                    "model": name, "engine": "reference",
+                    "engine_options": {"tokenizer": plan.model, **options},
+                    "output": f"{plan.output}/beside",
+                }  # fmt: skip
+                run = Run(tasks=plan.tasks, **settings)
+                run.predict()
+                pairs += run.predictions()
+    rng = random.Random(plan.seed)
+    for about, one in [pair for pair in pairs if pair[0]["model"] == "reader"]:
+        said = replace(one, pred=GUESSES[about["task"]][1](one, rng))
+        pairs.append(({**about, "model": GUESS}, said))
+    scores = analysis.scores(pairs)
+    errors = analysis.errors(scores)
+    return analysis.accuracy(scores), errors[errors["count"] > 0]
+
+
+def make(folder: Path = FOLDER) -> None:
+    """Write ``beside.csv`` and ``mistaken.csv``."""
+    made = beside(Plan.from_file(ROOT / "params" / f"results_frontier_{PLAN}.yaml"))
+    for name, table in zip(("beside", "mistaken"), made, strict=True):
+        with files.replacing(folder / f"{name}.csv") as file:
+            table.round(DECIMALS).to_csv(file, index=False, lineterminator="\n")
+
+
+# --- The page -----------------------------------------------------------------------------------
+
+
+def percent(mean: float, low: float, high: float) -> str:
+    """Return a share in percent with its interval."""
+    return f"{100 * mean:.0f} <small>({100 * low:.0f}–{100 * high:.0f})</small>"
+
+
+def columns(folder: Path = FOLDER) -> dict[tuple[str, str], list[pd.DataFrame]]:
+    """Return the scores and the mistakes of each column of the page: who was asked, and where."""
+    import pandas as pd
+
+    def chosen(tables: Iterable[pd.DataFrame], **values: Any) -> list[pd.DataFrame]:
+        rows = [table[(table[[*values]] == [*values.values()]).all(axis=1)] for table in tables]
+        return [table.set_index("task") for table in rows]
+
+    tables = [pd.read_csv(folder / f"{name}.csv") for name in ("beside", "mistaken")]
+    names = {GUESS: "guess", "reader": "reader", "window": f"reader, last {WINDOW} words"}
+    found = {(title, ""): chosen(tables, model=name, **SHOWN) for name, title in names.items()}
+    for name, title in MODELS.items():
+        both = [Tables(folder / name).accuracy, Tables(folder / name).errors]
+        places = both[0][["language", "length"]].drop_duplicates()
+        for language, length in places.itertuples(index=False, name=None):
+            where = f"{LANGUAGES[language]}, {length // 1024}K"
+            found[title, where] = chosen(both, language=language, length=length)
+    return found
+
+
+def lines(folder: Path = FOLDER) -> Iterator[str]:
+    """Yield the two tables of the page as Markdown: scores, and kinds of mistakes."""
+    shown = columns(folder)
+    heads = [f"{title}<br>{where}" if where else title for title, where in shown]
+    (n,) = {int(n) for scores, _ in shown.values() for n in scores["n"]}
+    yield f"| score, % (n = {n}) | guess | {' | '.join(heads)} |"
+    yield f"|---|---|{'---:|' * len(heads)}"
+    ends = ["mean", "low", "high"]
+    for task, (guess, _) in GUESSES.items():
+        cells = (percent(*scores.loc[task, ends]) for scores, _ in shown.values())
+        yield f"| `{task}` | {guess} | {' | '.join(cells)} |"
+    yield ""
+    # That a guess is wrong says nothing, and the whole reader never is.
+    wrong = [errors for _, errors in shown.values()][2:]
+    yield f"| mistakes of {n} | {' | '.join(heads[2:])} |"
+    yield f"|---|{'---|' * len(wrong)}"
+    for task in GUESSES:
+        yield f"| `{task}` | {' | '.join(kinds(errors, task) for errors in wrong)} |"
+
+
+def kinds(errors: pd.DataFrame, task: str) -> str:
+    """Return the mistakes of a task, the most frequent first; ``–`` where there are none."""
+    rows = errors.loc[[task]] if task in errors.index else errors[:0]
+    rows = rows[rows["count"] > 0].sort_values("count", ascending=False, kind="stable")
+    pairs = zip(rows["error"], rows["count"], strict=True)
+    return ", ".join(f"{error} {count}" for error, count in pairs) or "–"
+
+
+if __name__ == "__main__":
+    try:
+        make()
+    except RulerError as problem:
+        sys.exit(f"{type(problem).__name__}: {problem}")

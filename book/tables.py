@@ -76,8 +76,8 @@ class Plan:
         What is asked; a task that does not fit a length is left out there.
     lengths
         For each length in tokens the number of samples.
-    needles
-        The same for lengths at which the needles alone are asked, and no other task.
+    left_out
+        For some lengths the tasks that are not asked there; tables name them as missing.
     trained
         How far the model was trained, in tokens; marked in figures.
     thresholds
@@ -102,7 +102,7 @@ class Plan:
     languages: Sequence[str] = ("da", "en")
     tasks: str | Sequence[str] = "all"
     lengths: Mapping[int, int] = field(default_factory=lambda: {1024: 100})
-    needles: Mapping[int, int] = field(default_factory=dict)
+    left_out: Mapping[int, Sequence[str]] = field(default_factory=dict)
     trained: int | None = None
     thresholds: Sequence[float] = (85.6,)
     studies: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
@@ -114,8 +114,8 @@ class Plan:
     def __post_init__(self) -> None:
         if not isinstance(self.lengths, Mapping) or not self.lengths:
             raise ParameterError("lengths", self.lengths, "a number of samples for each length")
-        if not isinstance(self.needles, Mapping) or {*self.needles} & {*self.lengths}:
-            raise ParameterError("needles", self.needles, "samples of lengths not asked in full")
+        if not isinstance(self.left_out, Mapping) or not {*self.left_out} <= {*self.lengths}:
+            raise ParameterError("left_out", self.left_out, "names of tasks for some lengths")
         for name in ("languages", "thresholds"):
             value = getattr(self, name)
             if not isinstance(value, (list, tuple)) or not value:
@@ -137,7 +137,7 @@ class Plan:
                 whole_number(f"studies.{name}.lengths", length, 1)
         # Runs check the rest.
         for language in self.languages:
-            for length in (*self.lengths, *self.needles):
+            for length in self.lengths:
                 Run(tasks=self.names(length), **self.settings(language, length))
             for name in self.studies:
                 Run(**self._study(name, language))
@@ -179,16 +179,15 @@ class Plan:
             "engine_options": dict(self.engine_options),
             "language": language,
             "length": length,
-            "num_samples": {**self.lengths, **self.needles}[length],
+            "num_samples": self.lengths[length],
             "seed": self.seed,
             "output": self.output,
         }
 
     def names(self, length: int) -> list[str]:
         """Return the tasks that are asked at a length, if they fit it."""
-        every = tasks.names(self.tasks)
-        needles = [name for name in every if tasks.TASKS[name].family.name == "niah"]
-        return every if length in self.lengths else needles
+        left_out = tasks.names(self.left_out[length]) if length in self.left_out else []
+        return [name for name in tasks.names(self.tasks) if name not in left_out]
 
     def _study(self, name: str, language: str) -> dict[str, Any]:
         study = self.studies[name]
@@ -252,7 +251,7 @@ def make(plan: Plan, folder: str | Path, quiet: bool = False) -> Path:
     """
     main = [
         run
-        for length in sorted((*plan.lengths, *plan.needles))
+        for length in sorted(plan.lengths)
         for language in plan.languages
         if (run := plan.fitting(language, length)) is not None
     ]
@@ -530,8 +529,8 @@ class Tables:
             # Version 0.1.0 asked at one length.
             study.setdefault("lengths", [study.pop("length", None)])
         # JSON has only texts for names.
-        for name in {"lengths", "needles"} & {*settings}:
-            settings[name] = {int(length): n for length, n in settings[name].items()}
+        for name in {"lengths", "left_out"} & {*settings}:
+            settings[name] = {int(length): given for length, given in settings[name].items()}
         return Plan(**settings)
 
     def parts(self, name: str, *by: str) -> Iterator[tuple[str, pd.DataFrame]]:

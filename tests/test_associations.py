@@ -108,11 +108,11 @@ def check(data: Dataset, sample: Sample) -> None:
 @pytest.mark.parametrize("task", ["associations", "associations_2"])
 @pytest.mark.parametrize("language", LANGUAGES)
 @pytest.mark.parametrize("kind", ["words", "nasty", "unseen"])
-@pytest.mark.parametrize("length", [1024, 4096, 65_536])
+@pytest.mark.parametrize("length", [1024, 2048, 4096, 16_384, 65_536])
 def test_the_reader_finds_every_person(task, language, kind, length):
     unseen = kind == "unseen"
     tokenizer = tokens.load(str(shared("tokenizers/llama2"))) if unseen else make_tokenizer(kind)
-    data = Dataset(task, length, language, tokenizer, num_samples=2 if length > 4096 else 6)
+    data = Dataset(task, length, language, tokenizer, num_samples={1024: 6, 4096: 6}.get(length, 1))
     for sample in data:
         check(data, sample)
         assert check_lengths(data, sample) > length - data.maker.haystack.longest - 8

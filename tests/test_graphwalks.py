@@ -96,12 +96,12 @@ def tokenizer_of(kind: str) -> tokens.Tokenizer:
     )
 
 
-@pytest.mark.parametrize("length", [1024, 4096, 16384, 65536])
-@pytest.mark.parametrize(("kind", "language"), [("words", "da"), ("bytelevel", "en"),
-                                                ("llama2", "da"), ("metaspace", "en")])  # fmt: skip
+@pytest.mark.parametrize("length", [1024, 2048, 4096, 16384, 65536])
+@pytest.mark.parametrize("kind", ["words", "bytelevel", "llama2", "metaspace"])
+@pytest.mark.parametrize("language", LANGUAGES)
 @pytest.mark.parametrize("task", VARIANTS)
 def test_the_reader_finds_the_answers(task, kind, language, length):
-    count = 12 if length < 5000 else 2
+    count = {1024: 8, 4096: 8}.get(length, 1)
     data = Dataset(task, length, language, tokenizer_of(kind), num_samples=count)
     for sample in data:
         check(data, sample)
@@ -129,6 +129,7 @@ def test_answers_are_alike_at_every_length_and_depth_and_the_graph_grows(words):
     for depth in (1, 2, 3, 5, 8):
         data = Dataset("graphwalks", 4096, "en", words, num_samples=100, knobs={"depth": depth})
         sizes[depth] = fmean(len(sample.outputs) for sample in data)
+        assert max(len(sample.parts.of_role("hop")) for sample in data) <= 16 + 4 * (depth - 1)
     assert all(3 < size < 7 for size in sizes.values()), sizes
     for length in (2048, 8192):
         data = Dataset("graphwalks", length, "en", words, num_samples=4)

@@ -147,7 +147,7 @@ def tokenizer_of(kind: str) -> tokens.Tokenizer:
 @pytest.mark.parametrize("task", VARIANTS)
 def test_the_reader_finds_the_answers(task, language, kind):
     tokenizer = tokenizer_of(kind)
-    for length, count in [(1100, 8), (4096, 6), (65_536, 1)]:
+    for length, count in [(1100, 8), (2048, 1), (4096, 6), (16_384, 1), (65_536, 1)]:
         data = Dataset(task, length, language, tokenizer, num_samples=count)
         for sample in data:
             check(data, sample)

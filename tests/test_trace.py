@@ -98,11 +98,11 @@ def check_list(program: str, query: str, needed: list[str]) -> None:
 @pytest.mark.parametrize("task", TRACES)
 @pytest.mark.parametrize("language", ["da", "en"])
 @pytest.mark.parametrize("kind", ["words", "bytelevel", "nasty", "unseen"])
-@pytest.mark.parametrize("length", [1024, 4096, 65_536])
+@pytest.mark.parametrize("length", [1024, 2048, 4096, 16_384, 65_536])
 def test_python_comes_to_every_answer(task, language, kind, length):
     unseen = kind == "unseen"
     tokenizer = tokens.load(str(shared("tokenizers/llama2"))) if unseen else make_tokenizer(kind)
-    data = Dataset(task, length, language, tokenizer, num_samples=2 if length > 4096 else 6)
+    data = Dataset(task, length, language, tokenizer, num_samples={1024: 6, 4096: 6}.get(length, 1))
     for sample in data:
         check(data, sample)
         assert check_lengths(data, sample) > length - data.maker.haystack.longest - 8

@@ -37,7 +37,6 @@ from rulerlib.samples import Prediction
 from rulerlib.scoring import ANY
 from rulerlib.tasks import mistakes
 from rulerlib.tasks.family import FRONTIER, Checked, Family, Maker, fresh, knob
-from rulerlib.texts import digest
 
 SECTION = "associations"
 
@@ -92,11 +91,7 @@ class Persons(Maker):
     """Makes the samples of one setting of the knobs, in essays or in the user's own texts."""
 
     knobs: Knobs
-
-    @property
-    def digest(self) -> str:
-        """A short hash of the wording and all pairs."""
-        return digest([repr(self.language.section(SECTION))])
+    section = SECTION
 
     def plan(self, index: int, rng: random.Random, queries: int) -> tuple[list[Draft], Take]:
         """Return a draft for each of the first ``queries`` persons, and a function that fills up.

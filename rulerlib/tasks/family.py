@@ -12,7 +12,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from functools import cached_property
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 from rulerlib.errors import DataError, is_number, require
 from rulerlib.filling import Budget, Composer, Shared, Take, TooLongError, Whole
@@ -21,6 +21,7 @@ from rulerlib.languages import Language
 from rulerlib.parts import Column
 from rulerlib.samples import Prediction
 from rulerlib.scoring import Scoring
+from rulerlib.texts import digest
 
 # How many drafts are tried, where drafts differ in length and the budget is all but too small.
 ATTEMPTS = 100
@@ -123,6 +124,9 @@ class Maker(ABC):
         context is.
     """
 
+    section: ClassVar[str] = ""
+    """The file of the language pack that its samples are made of; ``""``: none of its own."""
+
     def __init__(
         self,
         knobs: Any,
@@ -183,8 +187,11 @@ class Maker(ABC):
 
     @property
     def digest(self) -> str | None:
-        """A short hash of what samples are made of besides the language pack; None: nothing."""
-        return None
+        """A short hash of what samples are made of besides the texts; None: nothing.
+
+        Of the wording and what else stands in the ``section``, where the family has one.
+        """
+        return digest([repr(self.wording.section(self.section))]) if self.section else None
 
     def shared(self, index: int, rng: random.Random, queries: int, whole: bool = False) -> Shared:
         """Return one context with ``queries`` questions.

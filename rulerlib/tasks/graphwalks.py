@@ -55,7 +55,6 @@ from rulerlib.samples import Prediction
 from rulerlib.scoring import Scoring
 from rulerlib.tasks import mistakes
 from rulerlib.tasks.family import FRONTIER, Checked, Family, Maker, fresh, knob
-from rulerlib.texts import digest
 from rulerlib.tokens import Tokenizer
 
 OPERATIONS = ("bfs", "parents")
@@ -196,6 +195,7 @@ class EdgeList(Maker):
     """Makes the samples of one setting of the knobs; from ``seed`` the names are drawn."""
 
     knobs: Knobs
+    section = "graphwalks"
 
     @cached_property
     def haystack(self) -> Edges:
@@ -205,11 +205,6 @@ class EdgeList(Maker):
         times = -(-self._nodes(self.budget.length, edges) // LEAST)
         count = min(times * LEAST, 16**digits // 2)
         return edges if times <= 1 else _edges(self._seed, count, digits, tokenizer)
-
-    @property
-    def digest(self) -> str:
-        """A short hash of the wording."""
-        return digest([repr(self.language.templates.get("graphwalks"))])
 
     def _nodes(self, tokens: float, edges: Edges) -> int:
         """Return the number of nodes of a graph of so many tokens."""

@@ -160,6 +160,7 @@ class Lines(Maker):
     """Makes samples about keys and their lines; from ``seed`` the other lines are drawn."""
 
     knobs: Knobs
+    section = "ladder"
 
     @cached_property
     def _pool(self) -> tuple[list[tuple[str, ...]], frozenset[str]]:
@@ -173,11 +174,6 @@ class Lines(Maker):
     def haystack(self) -> Haystack:
         """The lines of other keys, counted once."""
         return Haystack([*itertools.chain(*self._pool[0])], "\n", self.budget.tokenizer)
-
-    @property
-    def digest(self) -> str:
-        """A short hash of the wording."""
-        return digest([repr(self.language.section("ladder"))])
 
     @property
     def _solved(self) -> bool:

@@ -48,7 +48,6 @@ from rulerlib.samples import Prediction
 from rulerlib.scoring import Scoring
 from rulerlib.tasks import mistakes
 from rulerlib.tasks.family import FRONTIER, Checked, Family, Maker, knob
-from rulerlib.texts import digest
 from rulerlib.tokens import Tokenizer
 
 WAYS = {
@@ -224,16 +223,12 @@ class Records(Maker):
     """Makes the samples of one setting of the knobs; from ``seed`` the sentences are drawn."""
 
     knobs: Knobs
+    section = "records"
 
     @cached_property
     def haystack(self) -> Messages:
         """What the parts of messages cost."""
         return _messages(self.language, self._seed, self.budget.tokenizer)
-
-    @property
-    def digest(self) -> str:
-        """A short hash of the wording and the grammar."""
-        return digest([repr(self.language.section("records"))])
 
     def plan(self, index: int, rng: random.Random, queries: int) -> tuple[list[Draft], Take]:
         """Return drafts about the records of one context, and a function that draws these."""

@@ -55,7 +55,6 @@ from rulerlib.samples import Prediction
 from rulerlib.scoring import Scoring
 from rulerlib.tasks import mistakes
 from rulerlib.tasks.family import FRONTIER, Checked, Family, Maker, knob
-from rulerlib.texts import digest
 from rulerlib.tokens import Tokenizer
 
 # What is asked about a list, each once.
@@ -299,6 +298,7 @@ class Programs(Maker):
     """Makes the samples of one setting of the knobs; from ``seed`` the filling is drawn."""
 
     knobs: Knobs
+    section = "trace"
 
     @cached_property
     def haystack(self) -> Haystack:
@@ -306,11 +306,6 @@ class Programs(Maker):
         if self.knobs.program == "functions":
             return _functions(self._seed, self.budget.length, self.budget.tokenizer)
         return _operations(self._seed, self.budget.tokenizer)
-
-    @property
-    def digest(self) -> str:
-        """A short hash of the wording."""
-        return digest([repr(self.wording.section("trace"))])
 
     def plan(self, index: int, rng: random.Random, queries: int) -> tuple[list[Draft], Take]:
         """Return drafts about one program, and a function that fills it up."""

@@ -24,7 +24,7 @@ from rulerlib.memory.relations import Graph, Schemas
 from rulerlib.memory.suites import Item, Recipe
 from rulerlib.memory.system import Text
 from rulerlib.tasks.episodes import Episode
-from rulerlib.tasks.semantic import RELATIONS
+from rulerlib.tasks.sentences import RELATIONS
 
 CODES = ("da", "en")
 DATED = {"facts": 30, "hop_depth": 4, "contradictions": "date"}

@@ -27,7 +27,6 @@ from rulerlib.memory import work
 from rulerlib.memory.asking import KEEP, in_context
 from rulerlib.memory.presets import Preset
 from rulerlib.memory.prompting import beside, leak
-from rulerlib.memory.reading import reader
 from rulerlib.memory.system import Recalled
 from rulerlib.memory.teaching import GuardError, check_preset
 from rulerlib.memory.work import Work
@@ -37,6 +36,7 @@ from rulerlib.scoring import MEMORY
 from rulerlib.store import answers, files
 from rulerlib.tasks import spatial
 from rulerlib.tasks.episodes import Episode, Probe
+from rulerlib.tasks.sentences import reader
 
 KS = (1, 5, 10)
 """Of how many texts at most recall is reported."""

@@ -31,11 +31,11 @@ from typing import Any, ClassVar, NamedTuple
 from rulerlib.errors import LARGEST
 from rulerlib.languages import Language
 from rulerlib.memory.prompting import wording
-from rulerlib.memory.reading import reader
 from rulerlib.memory.replay import draw
 from rulerlib.memory.search import WordSearch, words_of
 from rulerlib.memory.system import Recalled, System, SystemSettings, Text
 from rulerlib.tasks.episodes import told as worded
+from rulerlib.tasks.sentences import reader
 from rulerlib.tasks.spatial import DIRECTIONS
 
 # A rehearsed way is given up after 2,000 places, and only parts of it of at most 12 steps are

@@ -1,6 +1,6 @@
 """The relation graph (``sgc_rss``): facts as relations between names, and schemas that let them in.
 
-A sentence is read by the wording of its language (`rulerlib.memory.reading`) and becomes an edge:
+A sentence is read by the wording of its language (`rulerlib.tasks.sentences`) and becomes an edge:
 who teaches whom, who was in which town on which day, which place lies north of another one. What is
 told again gives support to its edge. What fits the schemas that were learnt so far, of which kinds
 of things a relation links, is inserted at once; the rest must pass a gate, by how well it fits, how
@@ -32,10 +32,10 @@ from typing import ClassVar, NamedTuple
 
 from rulerlib.errors import LARGEST
 from rulerlib.languages import Language
-from rulerlib.memory.reading import Reader, ReadQuestion, reader
 from rulerlib.memory.relations import VISIT, Edge, Graph, Schemas, edge_of
 from rulerlib.memory.search import WordSearch
 from rulerlib.memory.system import Recalled, System, SystemSettings, Text
+from rulerlib.tasks.sentences import Reader, ReadQuestion, reader
 
 WEIGHTS = {"fit": 0.6, "novelty": 0.5, "rewarded": 0.3, "pinned": 0.5}
 """What the gate adds up: how well a fact fits, how new it is, and its marks."""

@@ -3,7 +3,7 @@
 `rulerlib.memory.relation_graph` decides what becomes an edge, and follows questions.
 
 >>> from rulerlib.languages import load
->>> from rulerlib.memory.reading import reader
+>>> from rulerlib.tasks.sentences import reader
 >>> told = edge_of(reader(load("en")).fact("Corwin lives in Ely."))
 >>> told.ends
 ('Corwin', 'home', 'Ely', '')
@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from rulerlib.memory.reading import ReadFact
+from rulerlib.tasks.sentences import ReadFact
 
 VISIT = "visit"
 """The relation of an event, from a person to a town."""
@@ -45,7 +45,8 @@ class Edge:
     detail
         What tells two edges of the same relation and ends apart: the deed and the day of an event.
     note, rank
-        See `rulerlib.memory.reading.ReadFact`: ``"date"``, ``"source"`` or, of an event, ``"day"``.
+        See `rulerlib.tasks.sentences.ReadFact`: ``"date"``, ``"source"`` or, of an event,
+        ``"day"``.
     told
         The facts of a graph that tell it, the best one first.
     """

@@ -13,7 +13,6 @@ A family that it can read has a ``reader`` (`rulerlib.tasks.family.Family`).
 
 from __future__ import annotations
 
-import itertools
 import random
 import re
 from collections.abc import Iterable, Iterator, Sequence
@@ -138,8 +137,10 @@ def answer(prompt: str) -> str:
     """Return the answer that follows from a prompt; ``""`` where no family can read it."""
     for code in languages.available():
         pack = languages.load(code)
-        wordings = [*map(pack.paraphrased, range(pack.paraphrases + 1))]
-        for family, wording in itertools.product(tasks.FAMILIES.values(), wordings):
-            if (text := family.reader(prompt, wording)) is not None:
-                return text
+        for family in tasks.FAMILIES.values():
+            # Other wordings are those of RULER's questions.
+            others = pack.paraphrases if "paraphrase" in vars(family.knobs()) else 0
+            for number in range(others + 1):
+                if (text := family.reader(prompt, pack.paraphrased(number))) is not None:
+                    return text
     return ""

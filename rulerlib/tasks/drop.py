@@ -55,6 +55,7 @@ from rulerlib.scoring import DROP
 from rulerlib.sources import source_file
 from rulerlib.sources.chronicle import Chronicle
 from rulerlib.sources.chronicle_questions import OPERATIONS
+from rulerlib.sources.chronicle_reader import reader
 from rulerlib.sources.source import Question, ReadingQuestion
 from rulerlib.tasks import mistakes, qa
 from rulerlib.tasks.documents import Documents, Source
@@ -367,6 +368,21 @@ def _standing(document: str, golds: Golds) -> tuple[int, int] | None:
     return None
 
 
+def read(prompt: str, language: Language) -> str | None:
+    """Return what follows from a chronicle's passages in a prompt; examples do not count."""
+    if "reading" not in language.templates:
+        return None
+    before, _, after = _split(language.text("reading", "template"))
+    text, label, question = prompt.rpartition(after.partition("{query}")[0])
+    # What stands behind its last full stop, or in the lines below it, is no part of a question.
+    question = re.sub(r"[^.?]*$", "", question.partition("\n")[0])
+    if not label or not question:
+        return None
+    passage = re.escape(language.text("reading", "passages")).replace(r"\{text\}", "")
+    texts = re.split(passage.replace(r"\{number\}", r"\d+"), text.rpartition(before)[2])
+    return reader(language).answer(question, texts)
+
+
 FAMILY = Family(
     name="drop",
     knobs=Knobs,
@@ -382,6 +398,7 @@ FAMILY = Family(
     one_language="its questions come with their passages, in the language of these",
     most_queries=most_queries,
     explain=mistakes.explain_reading,
+    reader=read,
     reasoning=lambda knobs: REASONING if knobs.reasoning else 0,
     stop=lambda knobs: () if knobs.reasoning else ("\n",),
 )

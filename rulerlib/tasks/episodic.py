@@ -42,7 +42,8 @@ from rulerlib.errors import require
 from rulerlib.languages import Language
 from rulerlib.tasks import taught
 from rulerlib.tasks.episodes import Episode, Episodes, Fact, Probe, Spans, told
-from rulerlib.tasks.episodic_events import Episodic, Events, Knobs
+from rulerlib.tasks.episodic_events import KINDS, Episodic, Events, Knobs
+from rulerlib.tasks.sentences import Reader, Turn
 
 CHANGES = ("plain", "corrected", "retracted")
 """What can happen to a value: nothing, corrections, or corrections that are taken back."""
@@ -346,6 +347,39 @@ def make(knobs: Knobs, language: Language, seed: str) -> Episodes:
 
 InContext = taught.in_context(Knobs, __name__)
 
+
+def answer(question: str, text: str, reader: Reader) -> str | None:
+    """Return what follows from the events or the conversation in a text; ``""``: nothing."""
+    asked_for, topic = reader.question(question), reader.talk(question)
+    if topic is not None:
+        return _heard(taught.told(text, reader.turn), topic.topic)
+    if asked_for is None or asked_for.kind not in KINDS:
+        return None
+    rows = [fact.values for fact in taught.told(text, reader.fact) if fact.kind == "event"]
+    for row in rows:
+        if all(row[name] == value for name, value in asked_for.values.items()):
+            return row[asked_for.kind]
+    table = reader.language.section("episodic")["events"]
+    unknown: str = table["unknown"][0]
+    unless = told(table["unless"], {"question": "", "unknown": unknown})[0]
+    return unknown if question.endswith(unless) else ""
+
+
+def _heard(turns: Sequence[Turn], topic: tuple[str, str] | None) -> str:
+    """Return what holds of a topic when all turns are said; ``""`` where that is not told."""
+    values, meant = list[str](), None
+    for turn in turns:
+        # A turn without a topic is about that of the turn before it.
+        meant = turn.topic or meant
+        if meant != topic or turn.kind == "aside":
+            continue
+        if turn.kind in ("say", "correct"):
+            values.append(turn.value)
+        elif values:
+            values.append(values[0 if turn.kind == "first" else max(0, len(values) - 2)])
+    return values[-1] if values else ""
+
+
 FAMILY = taught.family(
     "episodic",
     make,
@@ -357,5 +391,6 @@ FAMILY = taught.family(
             "facts": 4, "distractors": 8, "conversation": True, "corrections": 2,
         },
     },
+    answer,
 )  # fmt: skip
 """Three of the suites; why not the fourth, `rulerlib.tasks.taught` says."""

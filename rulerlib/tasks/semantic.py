@@ -40,23 +40,7 @@ from rulerlib.sources import slots
 from rulerlib.tasks import taught
 from rulerlib.tasks.episodes import Episode, Episodes, Fact, Names, Probe, Spans, told
 from rulerlib.tasks.family import Checked, knob
-
-_TO_PEOPLE = (
-    "teacher", "doctor", "lawyer", "guardian", "employer", "bookkeeper", "gardener", "barber",
-)  # fmt: skip
-
-RELATIONS: dict[str, tuple[str, str]] = {
-    **dict.fromkeys(_TO_PEOPLE, ("person", "person")),
-    **dict.fromkeys(("home", "birthplace"), ("person", "town")),
-    "owned": ("person", "ship"),
-    **dict.fromkeys(("mayor", "vicar"), ("town", "person")),
-    "market": ("town", "town"),
-    "river": ("town", "river"),
-    **dict.fromkeys(("port", "yard"), ("ship", "town")),
-    **dict.fromkeys(("captain", "mate"), ("ship", "person")),
-    "mouth": ("river", "town"),
-}
-"""For each relation the kinds of what it leads from and to."""
+from rulerlib.tasks.sentences import RELATIONS, Reader
 
 # The kinds of all that has a name.
 KINDS = ("person", "town", "ship", "river")
@@ -431,4 +415,22 @@ class Semantic(Episodes):
 
 InContext = taught.in_context(Knobs, __name__)
 
-FAMILY = taught.family("semantic", Semantic, InContext, {"semantic": {}})
+
+def answer(question: str, text: str, reader: Reader) -> str | None:
+    """Return the name that the relations of a question lead to by a text; ``""``: to none."""
+    asked_for = reader.question(question)
+    if asked_for is None or asked_for.kind != "path":
+        return None
+    facts = (fact for fact in taught.told(text, reader.fact) if fact.kind == "relation")
+    # The later note and the better source hold.
+    links = {
+        (fact.values["subject"], fact.relation): fact.values["object"]
+        for fact in sorted(facts, key=lambda fact: fact.rank)
+    }
+    name = asked_for.values["start"]
+    for relation in asked_for.path:
+        name = links.get((name, relation), "")
+    return name
+
+
+FAMILY = taught.family("semantic", Semantic, InContext, {"semantic": {}}, answer)

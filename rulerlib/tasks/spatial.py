@@ -51,6 +51,7 @@ from rulerlib.sources import slots
 from rulerlib.tasks import taught
 from rulerlib.tasks.episodes import Episode, Episodes, Fact, Names, Probe, told
 from rulerlib.tasks.family import Checked, knob, share
+from rulerlib.tasks.sentences import Reader
 
 QUESTIONS = ("length", "route", "stand")
 """What is asked, in turn."""
@@ -192,17 +193,27 @@ def letters(language: Language) -> dict[str, str]:
 
 def observed(facts: Iterable[Fact], language: Language) -> dict[str, dict[str, str]]:
     """Return the map that the steps of some facts make known, both ways."""
+    return joined(
+        ((fact.value("from"), fact.value("direction"), fact.value("to"))
+         for fact in facts if "direction" in fact.values), letters(language),
+    )  # fmt: skip
+
+
+def joined(
+    told: Iterable[tuple[str, str, str]], directions: Mapping[str, str], back: bool = True
+) -> dict[str, dict[str, str]]:
+    """Return the map of some steps, each from where, in which direction, and to where.
+
+    ``directions`` are those of `letters`; ``back``: every step can be walked back.
+    """
     steps: dict[str, dict[str, str]] = {}
-    directions = letters(language)
     # A direction and its opposite stand two apart.
     words = [*directions]
     opposite = {directions[word]: directions[words[at - 2]] for at, word in enumerate(words)}
-    for fact in facts:
-        if "direction" in fact.values:
-            letter = directions[fact.value("direction")]
-            here, there = fact.value("from"), fact.value("to")
-            steps.setdefault(here, {})[letter] = there
-            steps.setdefault(there, {})[opposite[letter]] = here
+    for here, direction, there in told:
+        steps.setdefault(here, {})[directions[direction]] = there
+        if back:
+            steps.setdefault(there, {})[opposite[directions[direction]]] = here
     return steps
 
 
@@ -418,4 +429,40 @@ def _stroll(
 
 InContext = taught.in_context(Knobs, __name__)
 
-FAMILY = taught.family("spatial", Spatial, InContext, {"spatial": {}})
+
+def answer(question: str, text: str, reader: Reader) -> str | None:
+    """Return the length, the way or the place that follows from the steps in a text; ``""``: none.
+
+    Where the text does not say that the ways of the town lead both ways, they do not.
+    """
+    asked_for = reader.question(question)
+    if asked_for is None or asked_for.kind not in QUESTIONS:
+        return None
+    facts, values = taught.told(text, reader.fact), asked_for.values
+    told_steps = [
+        (fact.values["from"], fact.values["direction"], fact.values["to"])
+        for fact in facts if fact.kind == "step"
+    ]  # fmt: skip
+    back = any(fact.values.get("town") == values["town"] for fact in facts)
+    directions, start = letters(reader.language), values["start"]
+    steps = joined(told_steps, directions, back)
+    if asked_for.kind == "stand":
+        for word in asked_for.moves:
+            start = steps.get(start, {}).get(directions[word], "")
+        names = {"a": values["start"], "moves": ", ".join(asked_for.moves)}
+        return start or _planned(text, reader.language, "walk", names, "b")
+    names = {"a": start, "b": values["goal"]}
+    plan = _planned(text, reader.language, "way", names, "route")
+    way = plan or next(iter(routes(steps, start, values["goal"])), "")
+    return way if asked_for.kind == "route" or not way else str(len(way))
+
+
+def _planned(text: str, language: Language, plan: str, names: dict[str, str], slot: str) -> str:
+    """Return what a plan of a memory in a text says in a slot, where it is about some names."""
+    for hit in language.pattern("memory", "plan", plan).finditer(text):
+        if all(hit[name] == value for name, value in names.items()):
+            return hit[slot]
+    return ""
+
+
+FAMILY = taught.family("spatial", Spatial, InContext, {"spatial": {}}, answer)

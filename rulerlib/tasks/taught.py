@@ -26,11 +26,13 @@ facts, which the knob ``facts`` of ``episodic`` does as well.
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import make_dataclass
 from functools import lru_cache, partial
-from typing import Any
+from typing import Any, TypeVar
 
+from rulerlib import languages
 from rulerlib.errors import one_of, require
 from rulerlib.filling import Budget, Take
 from rulerlib.haystack import Draft, Needle, depths_of
@@ -41,12 +43,28 @@ from rulerlib.scoring import MEMORY as SCORING
 from rulerlib.tasks import mistakes
 from rulerlib.tasks.episodes import Episode, Episodes, Fact, Probe, fingerprint
 from rulerlib.tasks.family import MEMORY, Family, Maker, knob
-from rulerlib.texts import digest
+from rulerlib.tasks.sentences import Reader, reader
+from rulerlib.texts import END, digest
 
 HAYSTACKS = ("essay", "noise")
 
+T = TypeVar("T")
+
+Answer = Callable[[str, str, Reader], str | None]
+"""A function that returns what follows from a text, given a question, the text, and who reads.
+
+None: it is no question of the suite.
+"""
+
 Make = Callable[[Any, Language, str], Episodes]
 """A function that returns what makes episodes, given knobs, a language and a seed."""
+
+# Where a prompt may ask: lines, and what stands between the marks of a chat template.
+_PIECE = re.compile(r"[^\n<>]+")
+
+# The characters of a prompt's end in which its question stands, and of how many sentences at most,
+# by a full stop and a space, one fact consists: a date has one, and what opens a walk.
+_END, _SENTENCES = 1200, 3
 
 # Values by these names are mentioned, and do not hold.
 _NOT_HELD = ("old", "aside")
@@ -190,7 +208,51 @@ def needed(record: Sample | Prediction) -> tuple[int, ...]:
     return tuple(number for number, part in enumerate(hidden) if part.role == "needle")
 
 
-def family(name: str, make: Make, knobs: type, variants: Mapping[str, Mapping[str, Any]]) -> Family:
+def told(text: str, read: Callable[[str], T | None]) -> list[T]:
+    """Return what ``read`` makes of the facts in a text, in their order; it reads one at a time.
+
+    >>> told("Yes. Noted. No: 1. May.", {"Yes.": 1, "No: 1. May.": 2}.get)
+    [1, 2]
+    """
+    facts = []
+    for line in text.split("\n"):
+        ends = [0, *(hit.end() for hit in END.finditer(line)), len(line)]
+        first = 0
+        while first < len(ends) - 1:
+            for last in range(first + 1, min(first + _SENTENCES + 1, len(ends))):
+                if (fact := read(line[ends[first] : ends[last]].strip())) is not None:
+                    facts.append(fact)
+                    first = last - 1
+                    break
+            first += 1
+    return facts
+
+
+def read(prompt: str, language: Language, answer: Answer) -> str | None:
+    """Return what follows from a prompt; None: it ends with no question of the suite.
+
+    The question stands after a context (as in this family), after what a memory brought, or alone.
+    """
+    if not {"memory", "semantic", "episodic", "spatial"} <= language.templates.keys():
+        return None
+    _, label, end = re.split(
+        r"\{context\}\s*|\{query\}", language.text("memory", "context", "template")
+    )
+    start = max(0, len(prompt) - _END)
+    for piece in reversed([*_PIECE.finditer(prompt, start)]):
+        question = piece[0].rpartition(label)[2].partition(end)[0].strip()
+        # What stands behind its last full stop is no part of a question.
+        question = question[: max(map(question.rfind, "?.")) + 1]
+        if question:
+            text = answer(question, prompt[: piece.start()], reader(languages.load(language.code)))
+            if text is not None:
+                return text
+    return None
+
+
+def family(
+    name: str, make: Make, knobs: type, variants: Mapping[str, Mapping[str, Any]], answer: Answer
+) -> Family:
     """Return the family of some suites, taught in the context.
 
     Parameters
@@ -201,6 +263,8 @@ def family(name: str, make: Make, knobs: type, variants: Mapping[str, Mapping[st
         What makes their episodes.
     knobs, variants
         From `in_context`, and by the name of a task those that are not as usual.
+    answer
+        What follows from a text, see `read`.
     """
     return Family(
         name=name,
@@ -213,6 +277,7 @@ def family(name: str, make: Make, knobs: type, variants: Mapping[str, Mapping[st
         maker=partial(Taught, make, name),
         one_language="an episode is told and asked about in one language",
         most_queries=lambda knobs: (knobs.most_probes, "an episode has no more questions"),
+        reader=partial(read, answer=answer),
         explain=mistakes.explain_taught,
         # An answer is one line, as in the shortest form that is asked for.
         stop=lambda knobs: ("\n",),

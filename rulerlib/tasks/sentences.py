@@ -25,10 +25,31 @@ from typing import Any, NamedTuple
 from rulerlib.errors import DataError
 from rulerlib.languages import Language
 from rulerlib.sources.regions import read_wording
-from rulerlib.tasks.semantic import RELATIONS
+
+_TO_PEOPLE = (
+    "teacher", "doctor", "lawyer", "guardian", "employer", "bookkeeper", "gardener", "barber",
+)  # fmt: skip
+
+RELATIONS: dict[str, tuple[str, str]] = {
+    **dict.fromkeys(_TO_PEOPLE, ("person", "person")),
+    **dict.fromkeys(("home", "birthplace"), ("person", "town")),
+    "owned": ("person", "ship"),
+    **dict.fromkeys(("mayor", "vicar"), ("town", "person")),
+    "market": ("town", "town"),
+    "river": ("town", "river"),
+    **dict.fromkeys(("port", "yard"), ("ship", "town")),
+    **dict.fromkeys(("captain", "mate"), ("ship", "person")),
+    "mouth": ("river", "town"),
+}
+"""For each relation the kinds of what it leads from and to."""
 
 RULES = ("date", "source")
 """By what a note, and a question, may say which of two facts holds."""
+
+TURNS = (
+    "aside", "correct_next correct", "first_next first", "last_next last", "say_aside say",
+)  # fmt: skip
+"""The wordings of each kind of turn, which has the name of the first but for what follows ``_``."""
 
 NAME = r"[^\W\d_]+(?:-[^\W\d_]+)*"
 """The pattern of a slot for a name, which is one word."""
@@ -58,7 +79,7 @@ class ReadFact(NamedTuple):
     values
         The words of the sentence by what they are.
     relation
-        The name of a relation in `rulerlib.tasks.semantic.RELATIONS`; empty for other kinds.
+        The name of a relation in `RELATIONS`; empty for other kinds.
     rank
         Of two notes the one with the larger rank holds: a later date, a better source. Of an event
         the place of its day in the year, which grows with it. 0 where nothing is said.
@@ -94,6 +115,28 @@ class ReadQuestion(NamedTuple):
     path: tuple[str, ...] = ()
     rule: str | None = None
     moves: tuple[str, ...] = ()
+
+
+class Turn(NamedTuple):
+    """What a turn of a conversation says, or asks.
+
+    Attributes
+    ----------
+    kind
+        ``"say"``, ``"correct"``, ``"first"`` and ``"last"`` (what was said first, or before the
+        last correction, holds after all) or ``"aside"`` (nothing that holds).
+    speaker
+        Who says it; empty of a question.
+    topic
+        Whose thing it is about, and which; None: what the turn before it was about.
+    value
+        What holds by it; empty where it says no value.
+    """
+
+    kind: str
+    speaker: str
+    topic: tuple[str, str] | None
+    value: str
 
 
 class Templates(list[tuple[re.Pattern[str], str, tuple[str, ...], tuple[str, Any]]]):
@@ -137,7 +180,7 @@ class Reader:
     """
 
     def __init__(self, language: Language) -> None:
-        self._language = language
+        self.language = language
         self._facts, self._notes, self._asks = Templates(), Templates(), Templates()
         self._rules: dict[str, str] = {}
         self._phrases = Templates()
@@ -146,6 +189,8 @@ class Reader:
         self._genitive: dict[str, str] = {}
         self._unless: list[re.Pattern[str]] = []
         self._directions: dict[str, str] = {}
+        self._turns, self._talks, self._asks_of_talk = Templates(), Templates(), Templates()
+        self._topics: list[tuple[re.Pattern[str], str]] = []
         self._months: list[str] = []
         self._dates: list[re.Pattern[str]] = []
         readers = {
@@ -166,7 +211,7 @@ class Reader:
     def _learn_dates(self, form: str) -> str:
         """Learn how a day is written, and return a pattern of it without groups."""
         if not self._months:
-            path = self._language.folder / "encyclopedia.toml"
+            path = self.language.folder / "encyclopedia.toml"
             self._months = read_wording(path)["format"]["months"]
         slots = {"day": r"\d{1,2}", "month": "|".join(map(re.escape, self._months))}
         pattern = bare = ""
@@ -218,9 +263,31 @@ class Reader:
         for kind in ("who", "where", "when"):
             for ask in events["ask"][kind]:
                 self._asks.add(ask, slots, kind, "")
+        self._learn_talk(table["conversation"])
         unless = re.escape(events["unless"]).replace(r"\{question\}", "(?P<question>.+)")
         unknown = "|".join(map(re.escape, events["unknown"]))
         self._unless.append(re.compile(unless.replace(r"\{unknown\}", f"(?:{unknown})")))
+
+    def _learn_talk(self, table: Mapping[str, Any]) -> None:
+        endings = "|".join(re.escape(form.format(name="")) for form in table["genitive"].values())
+        for name, thing in table["things"].items():
+            owned = re.escape(thing["whose"]).replace(
+                r"\{whose\}", f"(?P<owner>{NAME}?)(?:{endings})"
+            )
+            for form in (re.escape(thing["mine"]), owned):
+                self._topics.append((re.compile(form, re.IGNORECASE), name))
+        topic = "|".join(form.pattern.replace("?P<owner>", "?:") for form, _ in self._topics)
+        slots = dict.fromkeys(("value", "aside", "old"), r"[\w:. -]+?")
+        slots |= dict.fromkeys(("it", "It"), r"\w+") | {"a": NAME, "b": NAME}
+        slots |= dict.fromkeys(("topic", "Topic"), f"(?i:{topic})")
+        # The first that fits is meant: a correction may be like what is said first.
+        for keys in TURNS:
+            for key in keys.split():
+                for form in table[key]:
+                    self._turns.add(form, slots, keys.partition("_")[0], "")
+        for form in table["ask"]:
+            self._asks_of_talk.add(form, slots, "ask", "")
+        self._talks.add(table["turn"], {"speaker": NAME, "said": _ANY}, "turn", "")
 
     def _learn_walks(self, table: Mapping[str, Any]) -> None:
         self._directions = {words[0]: words[1] for words in table["directions"].values()}
@@ -262,6 +329,34 @@ class Reader:
         if kind == "event":
             return ReadFact(kind, {**values, "did": word}, rank=self.day(values["when"]))
         return ReadFact(kind, {**values, "direction": word} if kind == "step" else values)
+
+    def turn(self, text: str) -> Turn | None:
+        """Return what a turn of a conversation says; None: no template of the pack is like it.
+
+        >>> from rulerlib.languages import load
+        >>> Reader(load("en")).turn("Corwin: Halwen's door code is not 1234 but 1254.")
+        Turn(kind='correct', speaker='Corwin', topic=('Halwen', 'code'), value='1254')
+        """
+        if len(text) <= _LONGEST:
+            for talk, _ in self._talks.matches(text):
+                for values, (kind, _) in self._turns.matches(talk["said"]):
+                    topic = self._topic(values, talk["speaker"])
+                    return Turn(kind, talk["speaker"], topic, values.get("value", ""))
+        return None
+
+    def talk(self, text: str) -> Turn | None:
+        """Return what a question about a conversation asks for; None: it is none."""
+        for values, (kind, _) in self._asks_of_talk.matches(text if len(text) <= _LONGEST else ""):
+            return Turn(kind, "", self._topic(values, ""), "")
+        return None
+
+    def _topic(self, values: Mapping[str, str], speaker: str) -> tuple[str, str] | None:
+        """Return whose thing the words for it name, and which."""
+        words = values.get("topic") or values.get("Topic") or ""
+        for form, name in self._topics:
+            if match := form.fullmatch(words):
+                return match.groupdict().get("owner", speaker), name
+        return None
 
     def day(self, text: str) -> int:
         """Return the place of a day in the year, month * 100 + day; 0: it is no day.

@@ -1,0 +1,142 @@
+"""The reference reader and what was taught: it answers all that is in a prompt, nothing else."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rulerlib import languages, tokens
+from rulerlib.dataset import Dataset
+from rulerlib.memory.asking import in_context
+from rulerlib.memory.prompting import asked
+from rulerlib.memory.suites import SUITES, Recipe
+from rulerlib.models import Request, in_order, load
+from rulerlib.models.reference import answer
+from rulerlib.scoring import MEMORY
+from rulerlib.sources.chronicle import Chronicle
+from rulerlib.sources.chronicle_reader import reader
+
+CHAT = "<s><|user|>Be short.<|user|>{}<|assistant|>Answer:"
+
+
+def questions(suite, language, size=8, profile="default", **changes):
+    recipe = Recipe(suite, size, 7, language, profile, min(2, Recipe(suite, 1).knobs.most_probes),
+                    changes)  # fmt: skip
+    return [(item.episode, probe) for item in recipe for probe in item.episode.probes]
+
+
+def say(language, probe, texts):
+    return answer(CHAT.format(asked(languages.load(language), probe.text, texts).text))
+
+
+def right(text, probe, language):
+    return MEMORY.score(text, probe.golds, language=language)["em_norm"] == 1
+
+
+@pytest.mark.parametrize("language", ["da", "en"])
+@pytest.mark.parametrize("profile", ["default", "hard"])
+@pytest.mark.parametrize("suite", [suite for suite in SUITES if suite != "episodic_capacity"])
+def test_it_answers_all_that_the_needed_facts_say_and_nothing_without(suite, profile, language):
+    for episode, probe in questions(suite, language, 4, profile):
+        needed = [text.text for text in in_context("needed", episode, probe)]
+        assert right(say(language, probe, needed), probe, language), probe.text
+        alone = say(language, probe, [])
+        assert right(alone, probe, language) == (not probe.needs), "what is unknown it may guess"
+
+
+@pytest.mark.parametrize("language", ["da", "en"])
+@pytest.mark.parametrize("suite", ["episodic", "semantic", "spatial"])
+def test_facts_come_in_any_order(suite, language):
+    knobs = {"contradictions": "source"} if suite == "semantic" else {}
+    for episode, probe in questions(suite, language, 4, **knobs):
+        texts = [fact.text for fact in episode.facts]
+        random.Random(probe.text).shuffle(texts)
+        assert right(say(language, probe, texts), probe, language)
+
+
+@given(data=st.data())
+def test_what_is_taken_away_makes_no_other_answer_right(data):
+    """Of a way any shortest one counts; all else has one right answer, or a wrong one."""
+    suite, language = (
+        data.draw(st.sampled_from([*SUITES])),
+        data.draw(st.sampled_from(["da", "en"])),
+    )
+    episode, probe = data.draw(st.sampled_from(questions(suite, language, 2)))
+    kept = data.draw(
+        st.lists(st.booleans(), min_size=len(episode.facts), max_size=len(episode.facts))
+    )
+    texts = [fact.text for fact, there in zip(episode.facts, kept, strict=True) if there]
+    whole = say(language, probe, [fact.text for fact in episode.facts])
+    part = say(language, probe, texts)
+    assert right(whole, probe, language)
+    assert part == whole or probe.kind == "route" or not right(part, probe, language)
+
+
+@pytest.mark.parametrize("language", ["da", "en"])
+def test_a_plan_of_a_memory_is_read(language):
+    plan = languages.load(language).section("memory")["plan"]
+    table = languages.load(language).section("spatial")
+    letter, word = table["directions"]["north"][1], table["directions"]["north"][0]
+    ask = {kind: table["ask"][kind][0] for kind in table["ask"]}
+    names = {"start": "A", "goal": "B", "town": "Ely", "moves": word, "letters": letter}
+    way = plan["way"].format(a="A", b="B", route=2 * letter, length="2")
+    walk = plan["walk"].format(a="A", b="C", moves=word)
+    wanted = {"length": "2", "route": 2 * letter, "stand": "C"}
+    for kind, text in wanted.items():
+        put = asked(languages.load(language), ask[kind].format(**names), [way, walk])
+        assert answer(CHAT.format(put.text)) == text
+
+
+@pytest.mark.parametrize("language", ["da", "en"])
+@pytest.mark.parametrize("task", [
+    "episodic", "episodic_cross", "episodic_multi", "semantic", "spatial", "drop_1", "drop_2",
+    "drop_3",
+])  # fmt: skip
+def test_it_reads_them_in_a_context_of_any_length(task, language):
+    for length, knobs in ((3000, {}), (12_000, {} if "drop" in task else {"haystack": "noise"})):
+        data = Dataset(task, length, language, "words", num_samples=4, knobs=knobs)
+        for sample in data:
+            text = answer(sample.input + sample.answer_prefix)
+            scores = data.row.scoring.score(text, sample.outputs, sample.golds, language)
+            assert scores[data.row.scoring.primary] == 1, (sample.outputs, text)
+
+
+@pytest.mark.parametrize("task", ["episodic", "drop_2"])
+def test_a_window_loses_what_stands_before_it(task):
+    data = Dataset(task, 6000, "en", "words", num_samples=20)
+    requests = [Request(sample.input + sample.answer_prefix, True, 40) for sample in data]
+    for sample, said in zip(
+        data, in_order(load("r", "reference", window=1800), requests), strict=True
+    ):
+        scores = data.row.scoring.score(said.text, sample.outputs, sample.golds)
+        if min(sample.depths) > 80:
+            assert scores[data.row.scoring.primary] == 1
+        elif min(sample.depths) < 30:
+            assert said.text == ""
+
+
+@pytest.mark.parametrize("language", ["da", "en"])
+@pytest.mark.parametrize("passages", [1, 2, 3])
+def test_a_chronicle_is_read_back_from_its_prose(passages, language):
+    """Among passages on the same subject in other years, and on others."""
+    chronicle = Chronicle(languages.load(language), seed=passages, passages=passages)
+    for number in range(60):
+        question = chronicle.question(number)
+        others = [*map(chronicle.document, chronicle.related(number)[:4])]
+        texts = [*others, *map(chronicle.document, question.targets)]
+        read = reader(languages.load(language))
+        assert read.answer(question.text, texts) == question.answers[0], question.text
+        assert read.answer(question.text, others[4:]) == ""
+
+
+@pytest.mark.parametrize("language", ["da", "en"])
+def test_an_answer_has_room_where_the_gold_has(language):
+    """It says the first gold, or one as short: the presets' eight tokens cut none that fits."""
+    count = tokens.load("lille").count
+    for suite in SUITES:
+        for episode, probe in questions(suite, language):
+            text = say(language, probe, [fact.text for fact in episode.facts])
+            assert count(text) <= max(map(count, probe.golds))

@@ -144,8 +144,6 @@ def test_an_engine_is_checked_with_its_run_and_its_options(tmp_path):
         models.load("last", ENGINE, digit=3)
     with pytest.raises(ParameterError, match=r"tokenizer is None.*'last' is none"):
         models.load("last", ENGINE)
-    with pytest.raises(ParameterError, match=r"surprise is 'reader'.*'none'"):
-        models.check_likelihoods(models.load("last", ENGINE, tokenizer="words"))
 
 
 def test_an_answer_that_is_none_is_one_sentence(module):

@@ -138,11 +138,10 @@ def test_a_text_that_is_too_long_is_one_sentence(tmp_path):
         list(engine.log_likelihoods(["Kort.", "Solen skinner. " * 600]))
 
 
-def test_a_server_is_refused_before_anything_is_taught():
-    pytest.importorskip("httpx2")
-    model = models.load("parrot", "openai", base_url="http://localhost:1/v1", tokenizer="words")
-    with pytest.raises(ParameterError, match="surprise is 'reader', but must be 'none': trans"):
-        models.check_likelihoods(model)
+def test_where_an_engine_gives_none_the_model_inside_does():
+    assert models.with_likelihoods(models.load("r", "reference")).name == models.INSIDE
+    model = models.load(models.INSIDE)
+    assert models.with_likelihoods(model) is model
 
 
 # --- surprise --------------------------------------------------------------------------------

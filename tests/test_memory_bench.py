@@ -396,22 +396,6 @@ def test_processes_of_their_own_and_a_kill_of_all_of_them(served, tmp_path):
     assert server.url not in said, "an address is not written down"
 
 
-def test_what_needs_likelihoods_is_refused_before_anything_is_taught(served, tmp_path):
-    root = tmp_path / "runs"
-    options, server = served
-    works = matrix(root, model="parrot", engine="openai", engine_options=options)
-    with pytest.raises(ParameterError) as error:
-        bench.run(works, quiet=True)
-    sentence = str(error.value)
-    assert sentence.startswith(
-        "surprise of the preset memory/hei_nw is 'reader', but must be 'none': transformers"
-        " and vllm give likelihoods"
-    )
-    assert "\n" not in sentence
-    assert not [*root.glob("*")]
-    assert server.answered.total() == 0
-
-
 def test_an_answer_is_no_formula_of_a_spreadsheet(served, tmp_path):
     """The explorer has the same rule; and what is read again is the answer itself."""
     formula = '=HYPERLINK("http://localhost", "12")'

@@ -20,6 +20,7 @@ from dataclasses import asdict
 from typing import Any
 
 from rulerlib import tasks, texts
+from rulerlib.models import READS
 from rulerlib.store.cell import Cell
 
 # What a prediction belongs to is no setting of a run.
@@ -86,8 +87,14 @@ def models(runs: Sequence[Mapping[str, Any]]) -> list[str]:
         unusual = {
             name: value for name, value in values.items() if _text(value) != _text(_USUAL.get(name))
         }
-        labels.append(", ".join(filter(None, [about["model"], _words(unusual)])))
+        name = model(about["model"], settings(about).get("engine"))
+        labels.append(", ".join(filter(None, [name, _words(unusual)])))
     return labels
+
+
+def model(name: str, engine: str | None) -> str:
+    """Return the name of a model, which of the reference reader says that it is none."""
+    return f"{name} ({READS})" if engine == "reference" else name
 
 
 def task(about: Mapping[str, Any]) -> str:

@@ -214,7 +214,8 @@ def reader_ceiling(rows: pd.DataFrame) -> str:
         if share["em_norm"] < _NEAR_ZERO:
             right, high = int(part["em_norm"].sum()), 100 * share["em_norm high"]
             count = f"{right} of {len(part)} right, interval up to {high:.0f} %"
-            suites.append(f"{names['suite']} ({names['language']}, {count})")
+            who = f"{names['model']}, " if oracle["model"].nunique() > 1 else ""
+            suites.append(f"{names['suite']} ({who}{names['language']}, {count})")
     if not suites:
         return (
             "With the needed facts given, the model answers at least one in ten questions of each"

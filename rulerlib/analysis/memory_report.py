@@ -7,6 +7,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from functools import cached_property
@@ -15,7 +16,7 @@ from typing import Any, Self
 import pandas as pd
 
 from rulerlib import show
-from rulerlib.analysis import memory_rows
+from rulerlib.analysis import labels, memory_rows
 from rulerlib.analysis.memory import CAPACITY
 from rulerlib.errors import dictionary, one_of, require
 from rulerlib.fields import home, notebook_parameters
@@ -46,6 +47,9 @@ class MemoryReport:
     facts, facts_size
         Numbers of facts for the capacity curve, each taught by ``facts_size`` episodes of
         ``episodic_capacity`` for each seed; none: no curve.
+    reference
+        Whether the reference reader (`rulerlib.models.reference`) is asked the same, with the
+        model's tokenizer.
     output
         The folder of all runs of memories.
 
@@ -72,6 +76,7 @@ class MemoryReport:
     changes: Mapping[str, Any] = field(default_factory=dict)
     facts: Values = ()
     facts_size: int = 50
+    reference: bool = False
     output: str = "runs/memory"
 
     def __post_init__(self) -> None:
@@ -115,10 +120,18 @@ class MemoryReport:
         return works
 
     def _expanded(self, suites: Values, sizes: Values, knobs: Mapping[str, Any]) -> list[Work]:
-        return expand(
-            self.presets, suites, sizes, self.seeds, self.language, knobs, self.changes,
-            root=str(home() / self.output), **{name: getattr(self, name) for name in _OF_ALL},
-        )  # fmt: skip
+        readers: list[dict[str, Any]] = [{}]
+        if self.reference:
+            options = {"tokenizer": self.engine_options.get("tokenizer", self.model)}
+            named = dict.fromkeys(("model", "engine"), "reference")
+            readers.append({**named, "engine_options": options})
+        same = {name: getattr(self, name) for name in _OF_ALL}
+        return [
+            job for reader in readers for job in expand(
+                self.presets, suites, sizes, self.seeds, self.language, knobs, self.changes,
+                root=str(home() / self.output), **(same | reader),
+            )
+        ]  # fmt: skip
 
     def example(self, suite: str | None = None) -> Html:
         """Return the first episode of a suite, with its first question.
@@ -143,7 +156,9 @@ class MemoryReport:
             As `rulerlib.memory.bench.run`.
         """
         works = {job.folder: job for job in (*self.works, *self.curve)}
-        return bench.run([*works.values()])
+        by_engine = sorted(works.values(), key=lambda job: job.engine == "reference")
+        parts = itertools.groupby(by_engine, key=lambda job: job.engine)
+        return tuple(itertools.chain(*(bench.run([*part]) for _, part in parts)))
 
     def told(self, stopped: tuple[str, ...]) -> str:
         """Return in words what stopped some of the work."""
@@ -158,7 +173,7 @@ class MemoryReport:
             {**{name: getattr(jobs[0].recipe, name)
                 for name in ("suite", "language", "size", "seed")},
              "facts": len(jobs[0].recipe.first.facts),
-             "questions": jobs[0].asked, "presets": len({job.folder for job in jobs})}
+             "questions": jobs[0].asked, "presets": len({job.preset.short for job in jobs})}
             for jobs in sets.values()
         ])  # fmt: skip
 
@@ -178,7 +193,11 @@ class MemoryReport:
         jobs = [job for job in self.works if job.episodes_name == first.episodes_name]
         done = [job for job in jobs if job.file(work.METRICS).exists()]
         return show.memory_answers(
-            (job.preset.name, answers.read_predictions(job.answers_path, 1)[0]) for job in done
+            (
+                labels.model(job.preset.name, job.engine),
+                answers.read_predictions(job.answers_path, 1)[0],
+            )
+            for job in done
         )
 
     def _first(self, suite: str | None) -> Work:

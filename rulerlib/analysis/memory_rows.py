@@ -15,6 +15,7 @@ from typing import Any
 import pandas as pd
 
 from rulerlib import paths, samples
+from rulerlib.analysis import labels
 from rulerlib.analysis.tables import groups_of, nothing, with_ends
 from rulerlib.errors import DataError, require, shortened
 from rulerlib.escaping import of_cell
@@ -123,6 +124,7 @@ def _run(folder: Path) -> pd.DataFrame:
     # A table has the preset's name in folders, which names the changes too.
     return rows.assign(
         preset=work.get("preset", rows["preset"]),
+        model=[labels.model(name, work.get("engine")) for name in rows["model"]],
         knobs=_named(work.get("knobs")), changes=_named(work.get("changes")),
         length=work.get("length", 0), engine=work.get("engine", ""),
         asked=json.dumps(put, sort_keys=True, ensure_ascii=False),
@@ -161,7 +163,8 @@ def by_of(rows: pd.DataFrame, by: Sequence[str] | None = None) -> list[str]:
     """Return what is averaged separately: ``by``, or `BY` and the settings in which rows differ."""
     if by is not None:
         return list(by)
-    varying = [name for name in _VARYING if name in rows and rows[name].nunique() > 1]
+    of_models = rows.groupby("model") if len(rows) else rows
+    varying = [name for name in _VARYING if name in rows and (of_models[name].nunique() > 1).any()]
     return [*BY[:-1], *varying, BY[-1]]
 
 

@@ -89,13 +89,20 @@ def tasks_in(table: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=[*by, *(("tasks", "missing") if several else ())])
 
 
-def parts(table: pd.DataFrame, *by: str) -> Iterator[tuple[str, pd.DataFrame]]:
-    """Yield a title and its rows for each group; an empty table, which may say why, as it is."""
+def parts(
+    table: pd.DataFrame, *by: str, above_zero: str | None = None
+) -> Iterator[tuple[str, pd.DataFrame]]:
+    """Yield a title and its rows for each group; an empty table, which may say why, as it is.
+
+    A group in which nothing of the column ``above_zero`` is more than 0 is left out: a figure of
+    zeros shows nothing.
+    """
     if table.empty:
         yield "", table
         return
     for names, part in groups_of(table, by):
-        yield ", ".join(map(str, names.values())), part
+        if above_zero is None or (part[above_zero] > 0).any():
+            yield ", ".join(map(str, names.values())), part
 
 
 def nothing(why: str, columns: Sequence[str] = ()) -> pd.DataFrame:

@@ -19,10 +19,10 @@ from pathlib import Path
 from typing import Any
 
 from rulerlib import commands, fields, models, samples
-from rulerlib.errors import ParameterError, RulerError, require
+from rulerlib.errors import RulerError, require
 from rulerlib.memory import asking, measuring, presets, teaching
 from rulerlib.memory.suites import PROFILES, SUITES
-from rulerlib.memory.work import METRICS, SEEDS, SIZES, STORE, TABLE, Work, expand
+from rulerlib.memory.work import METRICS, SEEDS, SIZES, TABLE, Work, expand
 from rulerlib.metering import Meter, Metered
 from rulerlib.models import Model
 from rulerlib.progress import Progress
@@ -42,7 +42,7 @@ def check(works: Sequence[Work]) -> None:
     ------
     ParameterError
         If the model cannot take a preset's system prompt or the length, a question alone has no
-        room, two are the same, or a preset needs likelihoods that a server does not give.
+        room, or two are the same.
     DataError, MissingExtraError
         If a tokenizer or a language pack cannot be read.
     """
@@ -54,16 +54,6 @@ def check(works: Sequence[Work]) -> None:
         prompts = asking.Prompts(job, model)
         for probe in job.recipe.first.probes:
             prompts.check_room(probe.text)
-    for job in works:
-        if job.preset.surprise == "reader" and not job.file(STORE).exists():
-            try:
-                models.check_likelihoods(model)
-            except ParameterError as error:
-                # Of a preset nobody sees what it asks of a reader.
-                preset = f"surprise of the preset {job.preset.name}"
-                name = error.parameter.replace("surprise", preset)
-                raise ParameterError(name, error.value, error.allowed) from error
-            break
 
 
 def run(

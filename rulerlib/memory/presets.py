@@ -63,7 +63,8 @@ SYSTEMS = {
 """The module and the class of each memory system; beside it stands the class ``Settings``."""
 
 SURPRISES = ("reader", "none")
-"""Who says how unexpected a text is: the model that is asked later, or nobody."""
+"""Who says how unexpected a text is: the model that is asked later (where its engine gives no
+likelihoods, the model inside), or nobody."""
 
 ASKED = ("use_chat_template", "system_prompt", "max_new_tokens")
 """What decides how a question is put, not what is kept; names of folders have their own words for

@@ -24,7 +24,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from rulerlib import samples
+from rulerlib import models, samples
 from rulerlib.errors import DataError, RulerError
 from rulerlib.memory import presets, work
 from rulerlib.memory.system import System, Text
@@ -244,7 +244,7 @@ def stopped(job: Work, do: Callable[..., object], *arguments: Any) -> str | None
 
 def taught(works: Sequence[Work]) -> Iterator[tuple[Work, str | None]]:
     """Teach some work, all for one reader, in this process; yield each with what stopped it."""
-    reader = works[0].reader()
+    reader = models.with_likelihoods(works[0].reader())
     for job in works:
         yield job, stopped(job, teach, reader)
 

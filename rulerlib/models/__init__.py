@@ -28,6 +28,12 @@ from rulerlib.tokens import Tokenizer, Words
 # Each is a module of this package.
 ENGINES = ("transformers", "vllm", "openai", "reference")
 
+INSIDE = "lille"
+"""The model that the package brings along."""
+
+READS = "reads by the grammar of the texts; no model"
+"""What tables and figures say of the engine ``reference``."""
+
 WANTED = "a class with a method generate(self, requests)"
 """What an engine from outside has to be, as the end of a sentence."""
 
@@ -258,17 +264,9 @@ def reserve(model: Model, length: int) -> None:
         model.reserve(length)
 
 
-def check_likelihoods(model: Model) -> None:
-    """Refuse an engine that gives no likelihoods, as servers do not; nothing is loaded.
-
-    Raises
-    ------
-    ParameterError
-        If it does not.
-    """
-    if not hasattr(model, "log_likelihoods"):
-        allowed_values = "'none': transformers and vllm give likelihoods, this engine does not"
-        raise ParameterError("surprise", "reader", allowed_values)
+def with_likelihoods(model: Model) -> Model:
+    """Return a model, or the model inside where its engine gives no likelihoods, as servers do."""
+    return model if hasattr(model, "log_likelihoods") else load(INSIDE)
 
 
 def load_weights(model: Model) -> None:

@@ -6,6 +6,12 @@ Raw runs stay where runs are written. These commands resume, and the last one ma
     rulerlib memory --language da,en --suites episodic_multi --sizes 200
     python -m book.memory_tables runs/memory book/results/memory
 
+The reference reader has a folder of runs and of tables of its own::
+
+    rulerlib memory --language da,en --sizes 50 --model reference --engine reference \\
+        --engine-option tokenizer=lille --root runs/reference
+    python -m book.memory_tables runs/reference book/results/memory/reference
+
 >>> MemoryTables("no/such/folder").scores.empty
 True
 """
@@ -91,7 +97,7 @@ def make(root: str | Path, folder: str | Path) -> Path:
     folder = Path(folder)
     rows = memory_rows.read(root)
     settings = (json.loads(path.read_text("utf-8")) for path in Path(root).rglob(SETTINGS))
-    weights = sorted({str(each["weights"]) for each in settings})
+    weights = sorted({str(each["weights"]) for each in settings if each.get("weights")})
     for name, table in tabulate(rows, weights).items():
         with files.replacing(folder / f"{name}.csv") as file:
             table.round(DECIMALS).to_csv(file, index=False, lineterminator="\n")

@@ -163,8 +163,9 @@ def by_of(rows: pd.DataFrame, by: Sequence[str] | None = None) -> list[str]:
     """Return what is averaged separately: ``by``, or `BY` and the settings in which rows differ."""
     if by is not None:
         return list(by)
-    of_models = rows.groupby("model") if len(rows) else rows
-    varying = [name for name in _VARYING if name in rows and (of_models[name].nunique() > 1).any()]
+    there = [name for name in _VARYING if name in rows]
+    kinds = {name: len(rows[["model", name]].drop_duplicates()) for name in there}
+    varying = [name for name in there if kinds[name] > rows["model"].nunique()]
     return [*BY[:-1], *varying, BY[-1]]
 
 

@@ -139,6 +139,9 @@ def done(
     stated = (text.removesuffix(".") for text in (title, *says.split("\n")) if text)
     figure.alt = ". ".join([*stated, ""]).rstrip()
     figure.says = finding(says, guide_of(draw))
+    if title:
+        # As many characters as stand side by side in an inch.
+        title = textwrap.fill(title, max(24, int(10 * figure.get_figwidth())))
     if title and axes is not None:
         axes.set_title(title, fontsize=11, pad=14)
     elif title:

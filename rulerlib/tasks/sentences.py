@@ -90,6 +90,10 @@ class ReadFact(NamedTuple):
     relation: str = ""
     rank: int = 0
 
+    def value(self, name: str) -> str:
+        """Return a word of the sentence, as `rulerlib.tasks.episodes.Fact.value` does."""
+        return self.values[name]
+
 
 class ReadQuestion(NamedTuple):
     """What a question asks.

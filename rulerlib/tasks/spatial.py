@@ -51,7 +51,7 @@ from rulerlib.sources import slots
 from rulerlib.tasks import taught
 from rulerlib.tasks.episodes import Episode, Episodes, Fact, Names, Probe, told
 from rulerlib.tasks.family import Checked, knob, share
-from rulerlib.tasks.sentences import Reader
+from rulerlib.tasks.sentences import Reader, ReadFact
 
 QUESTIONS = ("length", "route", "stand")
 """What is asked, in turn."""
@@ -191,29 +191,22 @@ def letters(language: Language) -> dict[str, str]:
     return {table[name][0]: table[name][1] for name in DIRECTIONS}
 
 
-def observed(facts: Iterable[Fact], language: Language) -> dict[str, dict[str, str]]:
-    """Return the map that the steps of some facts make known, both ways."""
-    return joined(
-        ((fact.value("from"), fact.value("direction"), fact.value("to"))
-         for fact in facts if "direction" in fact.values), letters(language),
-    )  # fmt: skip
-
-
-def joined(
-    told: Iterable[tuple[str, str, str]], directions: Mapping[str, str], back: bool = True
+def observed(
+    facts: Iterable[Fact | ReadFact], language: Language, back: bool = True
 ) -> dict[str, dict[str, str]]:
-    """Return the map of some steps, each from where, in which direction, and to where.
-
-    ``directions`` are those of `letters`; ``back``: every step can be walked back.
-    """
+    """Return the map that the steps of some facts make known, both ways where ``back`` says so."""
     steps: dict[str, dict[str, str]] = {}
+    directions = letters(language)
     # A direction and its opposite stand two apart.
     words = [*directions]
     opposite = {directions[word]: directions[words[at - 2]] for at, word in enumerate(words)}
-    for here, direction, there in told:
-        steps.setdefault(here, {})[directions[direction]] = there
-        if back:
-            steps.setdefault(there, {})[opposite[directions[direction]]] = here
+    for fact in facts:
+        if "direction" in fact.values:
+            letter = directions[fact.value("direction")]
+            here, there = fact.value("from"), fact.value("to")
+            steps.setdefault(here, {})[letter] = there
+            if back:
+                steps.setdefault(there, {})[opposite[letter]] = here
     return steps
 
 
@@ -439,13 +432,9 @@ def answer(question: str, text: str, reader: Reader) -> str | None:
     if asked_for is None or asked_for.kind not in QUESTIONS:
         return None
     facts, values = taught.told(text, reader.fact), asked_for.values
-    told_steps = [
-        (fact.values["from"], fact.values["direction"], fact.values["to"])
-        for fact in facts if fact.kind == "step"
-    ]  # fmt: skip
     back = any(fact.values.get("town") == values["town"] for fact in facts)
     directions, start = letters(reader.language), values["start"]
-    steps = joined(told_steps, directions, back)
+    steps = observed(facts, reader.language, back)
     if asked_for.kind == "stand":
         for word in asked_for.moves:
             start = steps.get(start, {}).get(directions[word], "")

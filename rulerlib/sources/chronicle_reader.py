@@ -75,8 +75,8 @@ class PassageReader:
                 ranks = self._forms["ranks" if way else "orders"]
                 nouns = {"limit_noun": _any(table["nouns"].get(key, [""]))}
                 for form in forms:
-                    asked = _pattern(form, slots | named | nouns | {"nth": _any(ranks)})
-                    self._asks.append((kind, (key, way) if way else (key,), asked))
+                    question = _pattern(form, slots | named | nouns | {"nth": _any(ranks)})
+                    self._asks.append((kind, (key, way) if way else (key,), question))
 
     def _slots(self, kind: str, table: Mapping[str, Any]) -> dict[str, str]:
         """Return a pattern for each slot of a kind."""

@@ -174,8 +174,8 @@ def explain(prediction: Prediction, cut_off: bool = False) -> dict[str, Any]:
         kind = "refused"
     else:
         # Words with a capital letter that begin no sentence, and do not repeat the question.
-        words, asked = _WORD.findall(clean(prediction.pred)), prediction.input[-QUESTION:]
-        names = [word for word in words if word[0].isupper() and word not in asked]
+        words, question = _WORD.findall(clean(prediction.pred)), prediction.input[-QUESTION:]
+        names = [word for word in words if word[0].isupper() and word not in question]
         kind = "other name" if names else "other"
     return mistakes.mistake(kind, missing=1, distractors=len(taken))
 

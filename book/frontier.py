@@ -71,7 +71,7 @@ def _last_number(one: Prediction, _: random.Random) -> str:
 
 
 def _name(one: Prediction, rng: random.Random) -> str:
-    return rng.choice(re.findall(r"(?<=[a-zæøå,] )[A-ZÆØÅ]\w+", one.input))
+    return str(rng.choice(re.findall(r"(?<=[a-zæøå,] )[A-ZÆØÅ]\w+", one.input)))
 
 
 GUESSES: dict[str, tuple[str, Callable[[Prediction, random.Random], str]]] = {

@@ -90,8 +90,9 @@ def panels(
     room
         By how much the figure is wider and higher than its panels.
     """
-    columns = min(most, count)
-    rows = math.ceil(count / columns)
+    rows = math.ceil(count / most)
+    # Four are two above two.
+    columns = math.ceil(count / rows)
     figure, grid = pyplot().subplots(
         rows, columns, figsize=(size[0] * columns + room[0], size[1] * rows + room[1]),
         squeeze=False, layout="constrained", FigureClass=picture(),

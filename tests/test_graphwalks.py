@@ -148,6 +148,10 @@ def test_some_edges_lead_back_and_no_answer_has_more_nodes_than_it_may(words, mo
     walks = [[hop.value for hop in sample.parts.of_role("hop")] for sample in data]
     again = sum(len(ends) - len({*ends}) for ends in walks) / sum(map(len, walks))
     assert 0.02 < again < 0.12
+    starts = [re.search(QUESTION["en", "bfs"], sample.input)["node"] for sample in data]
+    firsts = [min(sample.parts.of_role("hop"), key=lambda hop: hop.start).key for sample in data]
+    same = sum(first == start for first, start in zip(firsts, starts, strict=True))
+    assert same < 50, "edges stand in no order"
 
 
 def test_a_tenth_to_a_fifth_of_nodes_have_no_parents(words):

@@ -140,13 +140,14 @@ def done(
     stated = (text.removesuffix(".") for text in (title, *says.split("\n")) if text)
     figure.alt = ". ".join([*stated, ""]).rstrip()
     figure.says = finding(says, guide_of(draw))
-    if title:
-        # As many characters as stand side by side in an inch.
-        title = textwrap.fill(title, max(24, int(10 * figure.get_figwidth())))
+    # About ten characters stand in an inch; a narrow figure has its legend at the right.
+    width = figure.get_figwidth()
+    narrow = axes is None and width < 5
+    title = textwrap.fill(title, max(20, int(10 * width) - 18 * narrow)) if title else title
     if title and axes is not None:
         axes.set_title(title, fontsize=11, pad=14)
     elif title:
-        figure.suptitle(title)
+        figure.suptitle(title, **({"x": 0.02, "ha": "left", "fontsize": 10} if narrow else {}))
     pyplot().close(figure)
     drawn: Figure = figure
     return drawn

@@ -40,7 +40,7 @@ SHOWN = (
 FIRST, LAST = 12, 20
 
 # Sizes in the units of the drawing.
-STEP, ROW, LEFT, TOP, RIGHT = 25, 21, 172, 34, 16
+STEP, ROW, LEFT, TOP, RIGHT = 24, 21, 192, 34, 16
 
 STYLE = """\
 text { font: 12px system-ui, sans-serif; fill: #24292f; }

@@ -151,12 +151,13 @@ def lines(folder: Path = FOLDER) -> Iterator[str]:
     shown = columns(folder)
     heads = [f"{title}<br>{where}" if where else title for title, where in shown]
     (n,) = {int(n) for scores, _ in shown.values() for n in scores["n"]}
-    yield f"| score, % (n = {n}) | guess | {' | '.join(heads)} |"
-    yield f"|---|---|{'---:|' * len(heads)}"
+    yield f"| score, % (n = {n}) | {' | '.join(heads)} |"
+    yield f"|---|{'---:|' * len(heads)}"
     ends = ["mean", "low", "high"]
     for task, (guess, _) in GUESSES.items():
         cells = (percent(*scores.loc[task, ends]) for scores, _ in shown.values())
-        yield f"| `{task}` | {guess} | {' | '.join(cells)} |"
+        # What is guessed is said above its share: the page has no room for a column more.
+        yield f"| `{task}` | {guess}<br>{' | '.join(cells)} |"
     yield ""
     # That a guess is wrong says nothing, and the whole reader never is.
     wrong = [errors for _, errors in shown.values()][2:]

@@ -55,16 +55,12 @@ NAME = r"[^\W\d_]+(?:-[^\W\d_]+)*"
 """The pattern of a slot for a name, which is one word."""
 
 # A thing or a place, and a phrase.
-_WORDS = r"[^.:?!]+?"
-_ANY = r".+?"
+_WORDS, _ANY = r"[^.:?!]+?", r".+?"
 
 _SLOT = re.compile(r"\{(\w+)\}")
 
-# What is read of a text: more is no sentence of a suite, and patterns take longer on it.
-_LONGEST = 800
-
-# The most phrases that stand in each other.
-_DEEPEST = 8
+# Characters of a sentence, and phrases in each other: more is no suite's, and takes patterns long.
+_LONGEST, _DEEPEST = 800, 8
 
 
 class ReadFact(NamedTuple):
@@ -261,9 +257,10 @@ class Reader:
             done = slots | {"did": re.escape(deed["did"]), "do": re.escape(deed["do"])}
             for say in events["say"]:
                 # The deed is the word by which a sentence is found.
-                self._facts.add(_with(say, deed, "did"), done, "event", deed["did"])
+                self._facts.add(say.replace("{did}", deed["did"]), done, "event", deed["did"])
             for ask in events["ask"]["what"]:
-                self._asks.add(_with(ask, deed, "did", "do"), done, "what", deed["did"])
+                question = ask.replace("{did}", deed["did"]).replace("{do}", deed["do"])
+                self._asks.add(question, done, "what", deed["did"])
         for kind in ("who", "where", "when"):
             for ask in events["ask"][kind]:
                 self._asks.add(ask, slots, kind, "")
@@ -301,7 +298,7 @@ class Reader:
         slots["moves"] = f"(?:{word})(?:, (?:{word}))*"
         for direction in self._directions:
             for say in table["say"]["step"] + table["say"]["walked"]:
-                told = _with(say, {"direction": direction}, "direction")
+                told = say.replace("{direction}", direction)
                 self._facts.add(told, slots, "step", direction)
         for opening in table["say"]["opening"]:
             self._facts.add(opening, slots, "opening", "")
@@ -447,10 +444,3 @@ def reader(language: Language) -> Reader:
         As `Reader`.
     """
     return Reader(language)
-
-
-def _with(template: str, words: Mapping[str, str], *slots: str) -> str:
-    """Return a template with some of its names in braces filled in."""
-    for slot in slots:
-        template = template.replace(f"{{{slot}}}", words[slot])
-    return template

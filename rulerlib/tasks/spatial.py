@@ -439,19 +439,11 @@ def answer(question: str, text: str, reader: Reader) -> str | None:
         for word in asked_for.moves:
             start = steps.get(start, {}).get(directions[word], "")
         names = {"a": values["start"], "moves": ", ".join(asked_for.moves)}
-        return start or _planned(text, reader.language, "walk", names, "b")
+        return start or taught.planned(text, reader.language, "walk", names, "b")
     names = {"a": start, "b": values["goal"]}
-    plan = _planned(text, reader.language, "way", names, "route")
+    plan = taught.planned(text, reader.language, "way", names, "route")
     way = plan or next(iter(routes(steps, start, values["goal"])), "")
     return way if asked_for.kind == "route" or not way else str(len(way))
-
-
-def _planned(text: str, language: Language, plan: str, names: dict[str, str], slot: str) -> str:
-    """Return what a plan of a memory in a text says in a slot, where it is about some names."""
-    for hit in language.pattern("memory", "plan", plan).finditer(text):
-        if all(hit[name] == value for name, value in names.items()):
-            return hit[slot]
-    return ""
 
 
 FAMILY = taught.family("spatial", Spatial, InContext, {"spatial": {}}, answer)

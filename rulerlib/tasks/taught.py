@@ -282,3 +282,11 @@ def family(
         # An answer is one line, as in the shortest form that is asked for.
         stop=lambda knobs: ("\n",),
     )
+
+
+def planned(text: str, language: Language, plan: str, names: dict[str, str], slot: str) -> str:
+    """Return what a plan of a memory in a text says in a slot, where it is about some names."""
+    for hit in language.pattern("memory", "plan", plan).finditer(text):
+        if all(hit[name] == value for name, value in names.items()):
+            return hit[slot]
+    return ""

@@ -428,8 +428,7 @@ def answer(question: str, text: str, reader: Reader) -> str | None:
 
     Where the text does not say that the ways of the town lead both ways, they do not.
     """
-    asked_for = reader.question(question)
-    if asked_for is None or asked_for.kind not in QUESTIONS:
+    if (asked_for := reader.question(question)) is None or asked_for.kind not in QUESTIONS:
         return None
     facts, values = taught.told(text, reader.fact), asked_for.values
     back = any(fact.values.get("town") == values["town"] for fact in facts)
@@ -441,8 +440,8 @@ def answer(question: str, text: str, reader: Reader) -> str | None:
         names = {"a": values["start"], "moves": ", ".join(asked_for.moves)}
         return start or taught.planned(text, reader.language, "walk", names, "b")
     names = {"a": start, "b": values["goal"]}
-    plan = taught.planned(text, reader.language, "way", names, "route")
-    way = plan or next(iter(routes(steps, start, values["goal"])), "")
+    way = taught.planned(text, reader.language, "way", names, "route")
+    way = way or next(iter(routes(steps, start, values["goal"])), "")
     return way if asked_for.kind == "route" or not way else str(len(way))
 
 

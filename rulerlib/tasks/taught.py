@@ -286,7 +286,6 @@ def family(
 
 def planned(text: str, language: Language, plan: str, names: dict[str, str], slot: str) -> str:
     """Return what a plan of a memory in a text says in a slot, where it is about some names."""
-    for hit in language.pattern("memory", "plan", plan).finditer(text):
-        if all(hit[name] == value for name, value in names.items()):
-            return hit[slot]
-    return ""
+    hits = language.pattern("memory", "plan", plan).finditer(text)
+    about = (hit for hit in hits if all(hit[name] == value for name, value in names.items()))
+    return next((hit[slot] for hit in about), "")

@@ -193,22 +193,25 @@ def execute(page: str) -> Path:
             shutil.rmtree(old)
     home.mkdir(parents=True, exist_ok=True)
     os.environ["RULERLIB_HOME"] = str(home)
-    for handed_in in _stored(page):
-        stored.unpack(handed_in, runs())
+    _unpack(page)
     trial = prepared(page)
     papermill.execute_notebook(trial, trial, cwd=ROOT, progress_bar=False, stdout_file=None)
     return finished(page, trial)
 
 
-def _stored(page: str) -> list[Path]:
-    """Return the submissions of the models that a page's settings name; it asks only the rest."""
+def _unpack(page: str) -> None:
+    """Lay out the stored answers that a page shows, so that it asks a model only the rest."""
     import yaml
 
     path = settings_path(page)
     settings = yaml.safe_load(path.read_text("utf-8")) if path.exists() else {}
     named = str(settings.get("models") or settings.get("model"))
     wanted = {name.strip().partition("+")[0] for name in named.split(",")}
-    return [path for path in sorted(SUBMITTED.glob("*")) if path.name.partition("+")[0] in wanted]
+    # Long questions take longest to make, and the page shows none beyond its own.
+    lengths = settings.get("lengths") or range(settings.get("length", 0) + 1)
+    for handed_in in sorted(SUBMITTED.glob("*")):
+        if handed_in.name.partition("+")[0] in wanted:
+            stored.unpack(handed_in, runs(), lengths)
 
 
 def main(chosen: list[str]) -> None:

@@ -13,7 +13,7 @@ same settings finds every answer there, and one with more samples or lengths ask
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -51,7 +51,9 @@ class Stored:
             yield number, Generation(answer.pred, written, finished, prompt_tokens=read)
 
 
-def unpack(folder: str | Path, runs: str | Path) -> list[Path]:
+def unpack(
+    folder: str | Path, runs: str | Path, lengths: Container[int] | None = None
+) -> list[Path]:
     """Write the runs whose answers a submission holds, and return the files of answers.
 
     Parameters
@@ -60,6 +62,8 @@ def unpack(folder: str | Path, runs: str | Path) -> list[Path]:
         Of the submission.
     runs
         The folder of runs; what is there already stays.
+    lengths
+        In tokens; None stands for all that were handed in.
 
     Raises
     ------
@@ -68,12 +72,21 @@ def unpack(folder: str | Path, runs: str | Path) -> list[Path]:
     ParameterError
         If the model's tokenizer cannot be found.
     """
-    return [_write(part, runs) for part in read(Path(folder)).cells]
+    # One engine for all cells: a tokenizer takes longer to load than a cell takes to write.
+    engines: dict[str, models.Model] = {}
+    written = []
+    for part in read(Path(folder)).cells:
+        cell = part.cell
+        if lengths is None or cell.length in lengths:
+            name = f"{cell.model} {cell.engine} {dict(cell.options)}"
+            if name not in engines:
+                engines[name] = models.load(cell.model, cell.engine, **cell.options)
+            written.append(_write(part, runs, engines[name]))
+    return written
 
 
-def _write(part: AnsweredCell, runs: str | Path) -> Path:
+def _write(part: AnsweredCell, runs: str | Path, engine: models.Model) -> Path:
     cell = part.cell
-    engine = models.load(cell.model, cell.engine, **cell.options)
     stored = Stored(engine, part.settings["batch_size"])
     run = Run(
         tasks=cell.task, model=cell.model, engine=cell.engine, engine_options=dict(cell.options),

@@ -196,9 +196,10 @@ class FastTokenizer(Tokenizer):
                 text = text.replace(" " + mark, mark.rstrip())
         return text
 
-    @property
+    @functools.cached_property
     def fingerprint(self) -> str:
         """See `Tokenizer`."""
+        # The text of 262,144 tokens is large, and each cell of a run asks for its hash.
         parts = self.backend.to_str() + str(self.chat_template)
         return hashlib.sha256(parts.encode()).hexdigest()[:16]
 

@@ -2,12 +2,16 @@
 
     explorer.write(Path("_build/html"))
 
-``explore/index.html`` has every score and the answers behind it, ``explore/leaderboard.html`` a row
-for each model beside those that RULER's authors published (`rulerlib.explore`).
+``explore/index.html`` has every score and the answers behind it (`rulerlib.explore`). Its
+leaderboard stands in a page of the book: a row for each model that was handed in, beside those that
+RULER's authors published.
 """
 
 from __future__ import annotations
 
+import json
+import shutil
+from collections.abc import Iterator
 from pathlib import Path
 
 from book import execute, leaderboard
@@ -20,6 +24,14 @@ ROOT = Path(__file__).parent.parent
 SUBMITTED = ROOT / "book" / "results" / "submitted"
 PUBLISHED = ROOT / "book" / "data" / "published_ruler.csv"
 FACTS = ROOT / "book" / "data" / "model_facts.csv"
+STATIC = explore.site.STATIC
+
+# Where the explorer's own leaderboard would stand.
+ELSEWHERE = """\
+<!doctype html><html lang="en"><head><title>Leaderboard</title>
+<meta http-equiv="refresh" content="0; url=../book/leaderboard.html"></head>
+<body><a href="../book/leaderboard.html">Leaderboard</a></body></html>
+"""
 
 
 def answered() -> bool:
@@ -43,12 +55,41 @@ def write(site: Path, submitted: Path = SUBMITTED) -> tuple[int, int]:
     Raises
     ------
     ParameterError, DataError
-        As `rulerlib.explore.write` and `book.leaderboard.rows`.
+        As `rulerlib.explore.write`.
     """
     return explore.write(
         execute.runs(),
         site / FOLDER,
         handed_in=submitted if submitted.is_dir() else None,
-        published=leaderboard.rows(leaderboard.read_table(PUBLISHED), FACTS),
         home="../book/explore.html",
     )
+
+
+def write_board(site: Path) -> None:
+    """Write what the book's page of the leaderboard loads; `write`, if at all, comes before.
+
+    Left out are models that were run for the book's pages, with a few samples of a few tasks.
+    """
+    folder = site / FOLDER
+    folder.mkdir(exist_ok=True)
+    for path in STATIC.glob("*.js"):
+        shutil.copy(path, folder)
+    style = (STATIC / "explore.css").read_text("utf-8")
+    # All rules hold within the page's part; its variables hang on that part.
+    nested = style.replace(":root", "&")
+    (folder / "board.css").write_text(f".ruler-board {{\n{nested}\n}}\n", "utf-8")
+    shown = folder / "leaderboard.json"
+    rows = json.loads(shown.read_text("utf-8"))["rows"] if shown.exists() else []
+    kept = [row for row in rows if row["kind"] == "handed in"]
+    kept += leaderboard.rows(leaderboard.read_table(PUBLISHED), FACTS)
+    shown.write_text(json.dumps({"rows": kept}, ensure_ascii=False), "utf-8")
+    (folder / "leaderboard.html").write_text(ELSEWHERE, "utf-8")
+
+
+def board(folder: str) -> Iterator[str]:
+    """Yield the leaderboard as a part of a page, given the address of the explorer's folder."""
+    page = (STATIC / "leaderboard.html").read_text("utf-8")
+    yield f'<link rel="stylesheet" href="{folder}/board.css">'
+    yield f'<script type="module" src="{folder}/leaderboard.js"></script>'
+    main = page.partition("<main>")[2].partition("</main>")[0]
+    yield f'<div class="ruler-board">{main}</div>'

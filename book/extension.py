@@ -18,6 +18,8 @@ No wording lives twice. Prompts come from the language packs, examples from
     A way to the explorer of what the executed pages asked (`rulerlib.explore`).
 ``{ruler-frontier}``
     Two small models on the frontier set (`book.frontier`).
+``{ruler-leaderboard}``, ``{ruler-audit}``
+    RULER's table, and what in it does not follow from itself (`book.leaderboard`).
 ``{ruler-front}``
     What the first page opens with (`book.front`).
 
@@ -47,7 +49,18 @@ from sphinx.ext.autosummary import AutoLink
 from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective
 
-from book import browser, execute, explorer, front, frontier, lessons, styles, theme, vendor
+from book import (
+    browser,
+    execute,
+    explorer,
+    front,
+    frontier,
+    leaderboard,
+    lessons,
+    styles,
+    theme,
+    vendor,
+)  # fmt: skip
 from rulerlib import languages, tasks
 from rulerlib.dataset import Dataset
 from rulerlib.samples import Sample
@@ -373,11 +386,32 @@ class Explorer(Generated):
             folder = f"{'../' * self.env.docname.count('/')}{explorer.FOLDER}"
             yield "``````{raw} html"
             yield f'<p><a class="sd-btn sd-btn-primary" href="{folder}/index.html">'
-            yield 'Open the explorer</a> <a class="sd-btn sd-btn-primary" '
-            yield f'href="{folder}/leaderboard.html">Open its leaderboard</a></p>'
+            yield "Open the explorer</a></p>"
             yield "``````"
         else:
             yield from NOT_EXECUTED.splitlines()
+
+
+class Leaderboard(Generated):
+    """RULER's table as the explorer's leaderboard, and what models claim, as a picture."""
+
+    files = ("rulerlib/explore/static/leaderboard.html",)
+
+    def lines(self) -> Iterator[str]:
+        yield "``````{raw} html"
+        yield from explorer.board(f"{'../' * self.env.docname.count('/')}{explorer.FOLDER}")
+        yield "``````"
+
+
+class Audit(Generated):
+    """A sentence for each cell of RULER's table that does not follow from its own row."""
+
+    files = ("book/leaderboard.py", "book/data/published_ruler.csv")
+
+    def lines(self) -> Iterator[str]:
+        yield from (
+            f"- {said}" for said in leaderboard.audited(leaderboard.read_table(explorer.PUBLISHED))
+        )
 
 
 class Front(Generated):
@@ -482,6 +516,7 @@ def finish(app: Sphinx, error: Exception | None) -> None:
     if error is None and app.builder.format == "html":
         if explorer.answered():
             explorer.write(Path(app.outdir))
+        explorer.write_board(Path(app.outdir))
         styles.slim(Path(app.outdir))
         shown = ((page, execute.executed(page)) for page in execute.pages())
         lessons.hand_out(Path(app.outdir), ((page, found) for page, found in shown if found))
@@ -498,6 +533,8 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.add_directive("ruler-needle", Needle)
     app.add_directive("ruler-explorer", Explorer)
     app.add_directive("ruler-front", Front)
+    app.add_directive("ruler-leaderboard", Leaderboard)
+    app.add_directive("ruler-audit", Audit)
     app.add_directive("ruler-frontier", Frontier)
     app.add_role("ruler-link", Link())
     # Jupyter Book sets it whether or not the extension that reads it is loaded.

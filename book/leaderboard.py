@@ -2,9 +2,8 @@
 
 The public table prints, beside a model's average at each length, what follows from them: Avg.,
 two weighted averages with ranks, and an effective length. Here all of that is computed again
-from its six columns, the cells that the table leaves open are filled, and every printed cell
-that its own row contradicts is named. The facts stand in ``book/data/published_ruler.csv``,
-their source beside them.
+from its six columns, and every printed cell that its own row contradicts is named. The facts stand
+in ``book/data/published_ruler.csv``, their source beside them.
 """
 
 from __future__ import annotations
@@ -31,6 +30,8 @@ LENGTHS = (4096, 8192, 16384, 32768, 65536, 131072)
 
 AVERAGES = dict(zip(("avg", "wavg_inc", "wavg_dec"), averages.AVERAGES.values(), strict=True))
 """The averages' columns in the file, and their names in RULER's table."""
+
+IN_WORDS = {"Effective Length": "effective length", "Avg.": "average"}
 
 # Numbers are printed to one decimal: each may be off by this much, and a mean of them too.
 ROUNDING = 0.05
@@ -146,20 +147,6 @@ def with_facts(table: pd.DataFrame, path: str | Path, threshold: float = THRESHO
     return again.merge(facts_of(path), on="model", how="left", validate="many_to_one")
 
 
-def filled(table: pd.DataFrame) -> pd.DataFrame:
-    """Return the averages of those rows of which the table leaves one open, with their ranks.
-
-    Ranks are among all rows that were measured at all lengths.
-    """
-    again = recomputed(table)
-    printed = [name for name in AVERAGES if name in table]
-    still = table[printed].isna().any(axis=1)
-    columns = ["model", "lengths"]
-    for name in AVERAGES.values():
-        columns += [name, f"{name} rank"]
-    return again.loc[still, columns].reset_index(drop=True)
-
-
 def contradictions(table: pd.DataFrame, threshold: float = THRESHOLD) -> pd.DataFrame:
     """Return every printed cell that the six columns of its own row contradict.
 
@@ -197,6 +184,18 @@ def contradictions(table: pd.DataFrame, threshold: float = THRESHOLD) -> pd.Data
             rows += _ranks_contradicted(table, again, key)
     columns = ["model", "cell", "printed", "recomputed", "difference", "rounding", "because"]
     return pd.DataFrame(rows, columns=columns)
+
+
+def audited(table: pd.DataFrame, threshold: float = THRESHOLD) -> list[str]:
+    """Return a sentence for each contradiction that rounding cannot explain; one for the rest."""
+    found = contradictions(table, threshold)
+    sentences = [
+        f"**{row['model']}**: the {IN_WORDS.get(row['cell'], row['cell'])} is printed as"
+        f" {row['printed']}. It is {row['recomputed']}: {row['because']}."
+        for row in found[~found["rounding"]].to_dict("records")
+    ]
+    rest = int(found["rounding"].sum())
+    return [*sentences, f"{rest} further cells differ by no more than rounding explains."]
 
 
 def _length_contradicted(row: pd.Series, model: str, threshold: float) -> list[tuple[Any, ...]]:
@@ -304,21 +303,3 @@ def rows(
 def _known(value: Any) -> Any:
     """Return a value, None where a table has none."""
     return None if pd.isna(value) else value
-
-
-def all_ranks(table: pd.DataFrame) -> pd.DataFrame:
-    """Return how the ranks change when every row that was measured at all lengths is counted.
-
-    Returns
-    -------
-    DataFrame
-        ``model``; for both weighted averages the printed rank (open where there is none) and
-        the rank among all; sorted by the latter for rising weights.
-    """
-    again = recomputed(table)
-    ranking = pd.DataFrame({"model": again["model"]})
-    for key in ("wavg_inc", "wavg_dec"):
-        name = AVERAGES[key]
-        ranking[f"{name} printed"] = table[f"{key}_rank"].astype("Int64")
-        ranking[f"{name} rank"] = again[f"{name} rank"]
-    return ranking.sort_values("wAvg. (inc) rank", na_position="last").reset_index(drop=True)

@@ -458,6 +458,16 @@ def test_mathematics_is_set(browser, address):
 
 
 @pytest.mark.slow
+def test_the_leaderboard_stands_in_its_page(browser, address):
+    page, wrong = opened(browser, address, "book/leaderboard")
+    page.wait_for_selector("#table tbody tr:nth-child(52)")
+    assert "≥128K" in page.locator("#table tbody tr").first.inner_text()
+    assert page.locator("#claims svg circle").count() > 40
+    assert page.locator("article section:has(> h2) > ul").first.locator("li").count() == 7
+    assert not wrong
+
+
+@pytest.mark.slow
 def test_a_widget_is_drawn_from_its_stored_state(browser, address):
     page, wrong = opened(browser, address, WIDGET)
     page.wait_for_selector(".widget-slider")

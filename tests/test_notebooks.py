@@ -288,14 +288,6 @@ def test_the_analysis_stops_with_one_sentence(tmp_path):
         executed(ANALYSIS, tmp_path / "shown.ipynb", runs=str(tmp_path / "nowhere"))
 
 
-def test_the_page_of_the_leaderboard(tmp_path):
-    data, texts = executed(ROOT / "book" / "leaderboard.ipynb", tmp_path / "shown.ipynb")
-    assert texts[0].startswith("52 models; 13 printed cells do not follow from their rows")
-    assert sum("image/png" in each for each in data) == 1
-    whole = " ".join(each.get("text/html", "") for each in data)
-    assert "Qwen3-4B" in whole
-
-
 def test_the_page_of_results_without_results(tmp_path):
     page = ROOT / "book" / "results.ipynb"
     _, texts = executed(page, tmp_path / "shown.ipynb", tables=str(tmp_path / "none"))

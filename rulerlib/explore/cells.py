@@ -222,7 +222,8 @@ def board_row(
     Returns
     -------
     dict
-        All of these, and ``reach``: the effective length in tokens, 0 below the shortest.
+        All of these, and ``reach``: the effective length in tokens, 0 below the shortest, None
+        where it is not known.
     """
     reach = 0 if effective.startswith("<") else tokens(effective.lstrip("≥"))
     plain = {name: _plain(value) for name, value in values.items()}
@@ -264,11 +265,12 @@ def board_rows(
         averages = dict(zip(("avg", "inc", "dec"), map(row.get, AVERAGES.values()), strict=True))
         board.append(
             board_row(
-                kinds.get(row["model"], "run"), row["model"], row["language"], row["effective"],
+                kinds.get(row["model"], "run"), row["model"], row["language"],
+                # It is RULER's of all its tasks alone.
+                row["effective"] if row["tasks"] == len(RULER) else "",
                 {length: row[thousands(length)] for length in lengths},
-                claimed=claimed.get(row["model"]), tasks=row["tasks"],
-                low=row["effective low"], high=row["effective high"],
-                strict=row["effective strict"], unbroken=row.get("unbroken", ""), **averages,
+                claimed=claimed.get(row["model"]), tasks=row["tasks"], low=row["effective low"],
+                high=row["effective high"], strict=row["effective strict"], **averages,
             )
         )  # fmt: skip
     return board

@@ -56,7 +56,6 @@ def write(
     prompts: bool = False,
     handed_in: str | Path | None = None,
     against: str | None = None,
-    published: Sequence[Mapping[str, Any]] = (),
     home: str | None = None,
 ) -> tuple[int, int]:
     """Write the explorer of some runs into a folder.
@@ -76,8 +75,6 @@ def write(
         A folder with folders of `rulerlib.submit`; None: there are none.
     against
         The model that all others are compared with, see `rulerlib.explore.cells.pairs`.
-    published
-        Further rows of the leaderboard, from `rulerlib.explore.cells.board_row`.
     home
         The address of the page that leads here, from ``out``; None: there is none.
 
@@ -120,7 +117,7 @@ def write(
         for one in others:
             samples += _write_answers(one.table(), numbers, one.predictions(), target, False)
         kinds = dict.fromkeys([one.name for one in others], "handed in")
-        rows = [*cells.board_rows(table, claimed, kinds), *published]
+        rows = cells.board_rows(table, claimed, kinds)
         _save(target / "leaderboard.json", {"home": home, "rows": rows})
         for path in STATIC.iterdir():
             if path.is_file():

@@ -10,13 +10,15 @@ const TOP = 64;
 /** Return where the lines begin, how long the longest may be, and how high a row is. */
 function layout(room) {
   // On a phone a name stands above its line, else before it.
-  return room < 700 ? { left: 26, wide: room - 60, high: 40, narrow: true }
-    : { left: 300, wide: 470, high: 22, narrow: false };
+  return room < 640 ? { left: 26, wide: room - 60, high: 40, narrow: true }
+    : { left: 300, wide: Math.min(room - 350, 620), high: 22, narrow: false };
 }
+
+const both = (row) => row.claimed && row.effective;
 
 /** Return a sentence that says of all rows what the picture shows. */
 function inWords(rows) {
-  const claiming = rows.filter((row) => row.claimed);
+  const claiming = rows.filter(both);
   const whole = claiming.filter((row) => row.reach >= row.claimed);
   const open = claiming.filter((row) => row.reach < row.claimed && row.effective.startsWith("≥"));
   const rest = claiming.filter((row) => !whole.includes(row) && !open.includes(row));
@@ -27,7 +29,7 @@ function inWords(rows) {
 
 /** Draw what is claimed and what is effective, a row for each model. */
 export function claims(rows) {
-  const known = rows.filter((row) => row.claimed);
+  const known = rows.filter(both);
   const drawn = known.slice(0, MOST);
   const place = document.getElementById("claims");
   const said = document.getElementById("claims-said");

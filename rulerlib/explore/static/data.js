@@ -29,7 +29,8 @@ const fetched = new Map();
 /** Return what a file of this folder holds; each is asked for once. */
 export function load(path) {
   if (!fetched.has(path)) {
-    const asked = fetch(path).then((answer) => {
+    // Beside this script, which another page may show.
+    const asked = fetch(new URL(path, import.meta.url)).then((answer) => {
       if (!answer.ok) throw new Error(`${path}: ${answer.status}`);
       return path.endsWith(".json") ? answer.json() : answer.text();
     });
@@ -126,14 +127,14 @@ export function homeward(address) {
 
 const collator = new Intl.Collator("en", { numeric: true });
 
-/** Return rows sorted by a column, "-" before its name for falling; equal ones keep their order. */
+/** Return rows sorted by a column, "-" before its name for falling; missing values come last, equal ones keep their order. */
 export function sorted(rows, by) {
   if (!by) return rows;
   const name = by.replace(/^-/, "");
   const sign = by.startsWith("-") ? -1 : 1;
-  const compare = (a, b) => (typeof a === "number" && typeof b === "number"
-    ? a - b : collator.compare(a ?? "", b ?? ""));
-  return [...rows].sort((a, b) => sign * compare(a[name], b[name]));
+  const missing = (row) => Number(row[name] === undefined || row[name] === null);
+  const compare = (a, b) => (typeof a === "number" && typeof b === "number" ? a - b : collator.compare(a ?? "", b ?? ""));
+  return [...rows].sort((a, b) => missing(a) - missing(b) || sign * compare(a[name], b[name]));
 }
 
 /** Return rows as CSV. A text that a spreadsheet would take for a formula gets an apostrophe. */

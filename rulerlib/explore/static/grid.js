@@ -10,7 +10,9 @@ function head(columns, by) {
     const state = by === name ? "ascending" : falling ? "descending" : null;
     const button = element("button", { type: "button", "data-column": name }, title,
       element("span", { "aria-hidden": "true" }, state ? (falling ? " ▾" : " ▴") : ""));
-    button.addEventListener("click", () => view.go({ sort: by === name ? `-${name}` : falling ? "" : name }));
+    // The best, which is the largest number, is on top at the first click.
+    const [first, second] = number ? [`-${name}`, name] : [name, `-${name}`];
+    button.addEventListener("click", () => view.go({ sort: by === first ? second : by === second ? "" : first }));
     return element("th", { scope: "col", "aria-sort": state, class: number && "number" }, button);
   }));
 }

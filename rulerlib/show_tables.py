@@ -69,7 +69,7 @@ def aligned(styler: Any, numbers: Iterable[int]) -> Any:
     looks: dict[str, list[str]] = {"text-align: right; white-space: nowrap": []}
     for place in range(styler.data.shape[1]):
         texts = styler.data.iloc[:, place].astype(str)
-        text = "white-space: nowrap" if texts.str.len().max() <= SHORT else "min-width: 16em"
+        text = "white-space: nowrap" if texts.str.len().max() <= SHORT else "min-width: 10em"
         look = next(iter(looks)) if place in places else text
         looks.setdefault(look, []).append(f".col{place}")
     rules = [

@@ -13,15 +13,24 @@ if (side && !side.hasAttribute("role")) {
   side.setAttribute("aria-label", "The book");
 }
 
+// A table that does not fit beside the page's contents gets their room.
+const wide = (table) => table.scrollWidth > table.clientWidth + 1;
+if ([...document.querySelectorAll(".bd-article table")].some(wide)) document.documentElement.classList.add("wide");
+
 // What moves sideways can be reached and moved by keys.
 function reachable() {
-  for (const box of document.querySelectorAll(".bd-article :is(table, pre, div.ruler-drawing, div.cell_output)")) {
+  for (const box of document.querySelectorAll(".bd-article :is(table, pre, div.cell_output)")) {
     const moves = box.scrollWidth > box.clientWidth && getComputedStyle(box).overflowX !== "visible";
     if (moves) box.tabIndex = 0;
     else if (box.getAttribute("tabindex") === "0") box.removeAttribute("tabindex");
   }
 }
 addEventListener("load", reachable);
+
+// A figure that fits a phone has small letters: a touch shows it in its own size, and another one back.
+for (const figure of document.querySelectorAll(".bd-article div.cell_output > img")) {
+  figure.addEventListener("click", () => figure.classList.toggle("whole"));
+}
 document.fonts.ready.then(reachable);
 addEventListener("resize", reachable);
 addEventListener("click", () => setTimeout(reachable));

@@ -14,7 +14,6 @@ standard error.
 from __future__ import annotations
 
 import argparse
-import math
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -25,9 +24,7 @@ import pandas as pd
 
 from rulerlib.analysis import effective, newcombe
 from rulerlib.analysis.averages import Averages, of_answers, weights_of
-from rulerlib.analysis.effective_length import READINGS, crossing, curve_of, readings
-from rulerlib.analysis.equivalence import verdict
-from rulerlib.analysis.error_tables import youden
+from rulerlib.analysis.effective_length import READINGS, readings
 from rulerlib.analysis.pairs import compared
 from rulerlib.analysis.summary import rank_intervals
 from rulerlib.errors import RulerError
@@ -247,20 +244,6 @@ def of_effective(shape: str, reading: str, dependence: float) -> Round:
     return once
 
 
-def of_curve(middle: float) -> Round:
-    """Four tasks whose rates follow a logistic curve; its 50 % point in tokens."""
-    places = np.log2(LENGTHS)
-    chances = 1 / (1 + np.exp(1.5 * (places - math.log2(middle))))
-
-    def once(n: int, rng: np.random.Generator) -> bool:
-        one = answered(np.broadcast_to(chances, (4, 4)), n, 0, rng, DRAWS)
-        drawn = crossing(curve_of(one, one.resampled))
-        low, high = np.quantile(drawn, [0.025, 0.975], method="inverted_cdf")
-        return held(low, middle, high)
-
-    return once
-
-
 def of_ranks(rates: tuple[float, ...]) -> Round:
     """Four tasks at one length; the rank of the model that is truly second of five."""
 
@@ -275,43 +258,7 @@ def of_ranks(rates: tuple[float, ...]) -> Round:
     return once
 
 
-def of_equivalence(less: float, margin: float = 0.05) -> Round:
-    """Whether two models are not called equivalent that differ by the margin: 95 % or more."""
-
-    def once(n: int, rng: np.random.Generator) -> bool:
-        ours, theirs = two((0.92, 0.92 - less), 0.8, n, rng)
-        both, only = int((ours * theirs).sum()), int((ours * (1 - theirs)).sum())
-        other = int(((1 - ours) * theirs).sum())
-        ends = newcombe(both, only, other, n - both - only - other, 0.9)
-        return verdict(*ends, margin) != "equivalent"
-
-    return once
-
-
 # --- The table -------------------------------------------------------------------------------
-
-
-def of_youden(absent: float, there: float, questions: int) -> Round:
-    """Youden's J of n contexts with ``questions`` about absent keys, and as many about others.
-
-    A model that is bad at one kind is bad at the other where they share a context.
-    """
-
-    def once(n: int, rng: np.random.Generator) -> bool:
-        wrong = np.array([1 - absent, there]) * rng.uniform(0.8, 1.2)
-        luck = difficulties(wrong, 0.3 if questions > 1 else 0.0, (n, 2), rng)
-        if questions > 1:
-            # The same contexts are easy for both.
-            luck = np.sort(luck, axis=0)
-        units = np.repeat(np.arange(n), questions).tolist()
-        other = units if questions > 1 else [unit + n for unit in units]
-        said = rng.random((2, n, questions)) < luck.T[:, :, None]
-        own = pd.DataFrame({"said": 1.0 - said[0].ravel(), "unit": units})
-        rest = pd.DataFrame({"said": said[1].ravel().astype(float), "unit": other})
-        _, low, high = youden(rest, own)
-        return held(low, float(1 - wrong[0] - wrong[1]), high)
-
-    return once
 
 
 def rows() -> Iterator[tuple[str, str, str, Round]]:
@@ -350,23 +297,15 @@ def rows() -> Iterator[tuple[str, str, str, Round]]:
             text = " ".join(f"{rate:g}" for rate in rates)
             once = of_effective(shape, reading, 0.3)
             yield f"effective length ({reading})", f"4 tasks, {shape}", text, once
-    for middle in (8192.0, 16384.0, 32768.0):
-        yield "50 % point of the curve", "4 tasks, 4K to 32K", f"{middle:.0f}", of_curve(middle)
     for five in ((0.95, 0.9, 0.85, 0.8, 0.7), (0.92, 0.91, 0.9, 0.89, 0.88)):
         text = " ".join(f"{rate:g}" for rate in five)
         yield "rank", "the second of 5 models", text, of_ranks(five)
-    yield "equivalence", "differ by the margin, 0.05", "0.92 and 0.87", of_equivalence(0.05)
     for p in (0.9, 0.99, 1.0):
         yield "not used: bootstrap", "average of 13 tasks", f"{p:g}", by_bootstrap(p, 13)
         yield "not used: posteriors", "average of 13 tasks", f"{p:g}", by_posteriors(p, 13)
-    for absent, there in ((0.5, 0.5), (0.7, 0.2), (0.95, 0.05)):
-        rate = f"{absent:g} and {there:g}"
-        yield "Youden's J", "n questions of each kind", rate, of_youden(absent, there, 1)
-        how = "n contexts of 2 questions of each kind, ICC 0.3"
-        yield "Youden's J", how, rate, of_youden(absent, there, 2)
 
 
-FAST = ("mean", "difference (Newcombe)", "equivalence", "Youden's J")
+FAST = ("mean", "difference (Newcombe)")
 """Intervals that take no search, of which four times as many are drawn."""
 
 

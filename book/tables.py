@@ -40,7 +40,7 @@ ABOUT = "about"
 
 TABLES = (
     "accuracy", "averages", "summary", "effective", "depths", "studies", "matchings", "errors",
-    "places", "examples",
+    "examples",
 )  # fmt: skip
 
 # Decimals of a committed number: more than anyone reads, few enough that machines agree.
@@ -326,7 +326,6 @@ def tabulate(
         "studies": pd.concat(studied) if studied else pd.DataFrame(),
         "matchings": analysis.matchings(scores),
         "errors": analysis.errors(scores),
-        "places": analysis.mistaken_places(scores, ("model", "language", "task", "length")),
         "examples": examples,
         ABOUT: about(plan),
     }

@@ -24,8 +24,8 @@ from rulerlib import packages
 from rulerlib.errors import require
 
 
-def wilson(successes: float, n: int, confidence: float = 0.95) -> tuple[float, float]:
-    """Return the confidence interval of a proportion.
+def wilson(successes: float, n: int) -> tuple[float, float]:
+    """Return the 95 % confidence interval of a proportion.
 
     The formula is that of Wilson 1927, "Probable Inference, the Law of Succession, and
     Statistical Inference". The interval also holds for the mean of values between 0 and 1, such
@@ -38,8 +38,6 @@ def wilson(successes: float, n: int, confidence: float = 0.95) -> tuple[float, f
         Sum of the values, 0 to ``n``.
     n
         Number of independent samples.
-    confidence
-        How often such intervals hold the true value, above 0 and below 1.
 
     Returns
     -------
@@ -50,10 +48,9 @@ def wilson(successes: float, n: int, confidence: float = 0.95) -> tuple[float, f
     Raises
     ------
     ParameterError
-        If ``successes`` is not from 0 to ``n``, or ``confidence`` cannot be one.
+        If ``successes`` is not from 0 to ``n``.
     """
-    require(0 < confidence < 1, "confidence", confidence, "above 0 and below 1")
-    return _score_interval(successes, n, NormalDist().inv_cdf(0.5 + confidence / 2))
+    return _score_interval(successes, n, NormalDist().inv_cdf(0.975))
 
 
 def _score_interval(successes: float, n: float, z: float) -> tuple[float, float]:

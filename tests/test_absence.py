@@ -143,83 +143,20 @@ def test_no_answer_is_right_whatever_was_asked(before, none):
         assert found_or_none(answer, ["1234567"]) + found_or_none(answer, [none]) <= 1
 
 
-def scored(answer, count=40, contexts=None, knobs=None):
-    """The table of what ``answer`` says to each question, of which the first half are there."""
-    about = {"model": "m", "language": "da", "task": "niah_single_1", "length": 1024,
-             "knobs": knobs or {"present": 0.5}}  # fmt: skip
-    rows = []
-    for index in range(count):
-        there, value = index < count // 2, str(1_000_000 + 37 * index)
-        others = {"facts": {"present": there}, "language": "da"}
-        if contexts:
-            others["context_id"] = index % contexts
-        outputs = [value] if there else ["findes ikke"]
-        rows.append((about, Prediction(index, "", outputs, answer(index, there, value), others)))
-    return analysis.scores(rows)
-
-
-CONSTANT = [
-    "findes ikke",
-    "none",
-    "1000000",
-    "7654321, findes ikke",
-    "",
-    "Det ved jeg ikke.",
-    "ø" * 99,
-]
-
-
-@pytest.mark.parametrize("answer", CONSTANT)
-def test_who_always_says_the_same_knows_nothing(answer):
-    (row,) = analysis.absence(scored(lambda *_: answer)).to_dict("records")
-    assert row["youden"] == 0
-    assert row["youden low"] < 0 < row["youden high"]
-    assert row["there"] + row["absent"] <= 1.05
-
-
-def test_the_interval_is_newcombe_s_for_two_samples():
-    """Of independent proportions: Wilson's intervals of both, squared and added."""
-    stats = pytest.importorskip("scipy.stats")
-    for missed, claimed in ((0, 3), (5, 0), (7, 11), (20, 0)):
-        table = scored(
-            lambda index, there, value, missed=missed, claimed=claimed:
-            ("findes ikke" if index < missed else value) if there
-            else ("7654321" if index < 20 + claimed else "findes ikke")
-        )  # fmt: skip
-        (row,) = analysis.absence(table).to_dict("records")
-        (p, one), (q, two) = (
-            (k / 20, stats.binomtest(k, 20).proportion_ci(method="wilson"))
-            for k in (20 - claimed, missed)
-        )
-        low = p - q - ((p - one.low) ** 2 + (two.high - q) ** 2) ** 0.5
-        high = p - q + ((one.high - p) ** 2 + (q - two.low) ** 2) ** 0.5
-        assert (row["youden low"], row["youden high"]) == pytest.approx((low, high), abs=1e-6)
-
-
-def test_what_is_missing_is_said():
-    unasked = scored(lambda *_: "1", knobs={"present": 1})
-    unasked = unasked.assign(facts=[{} for _ in unasked.index])
-    assert analysis.absence(unasked).attrs["why"].startswith("Every key that was asked for stands")
-    none = scored(lambda *_: "1")
-    (row,) = analysis.absence(none[[f["present"] for f in none["facts"]]]).to_dict("records")
-    assert row["youden"] != row["youden"]
-    assert row["absent"] != row["absent"]
-
-
 def test_kinds_of_mistakes(words):
     data = Dataset("niah_multikey_1", 700, "da", words, num_samples=2, knobs={"present": 0.5})
     there, absent = sorted(data, key=lambda sample: not sample.facts["present"])
     wrong = next(part.value for part in absent.parts if part.value)
     query = re.search(r"for (\S+), som", absent.input)[1]
     cases = [
-        (there, "Tallet findes ikke.", "said none though present", 0),
-        (there, wrong, "wrong value", 0),
-        (there, "", "empty", 0),
-        (absent, f"Det er {wrong}.", "answered though absent", 1),
-        (absent, "7654321", "answered though absent", 0),
-        (absent, "", "empty", 0),
-        (absent, f"Jeg ved ikke noget om {query}", "refused", 0),
-        (absent, f"{query} er smuk", "other", 0),
+        (there, "Tallet findes ikke.", "said none though present"),
+        (there, wrong, "wrong value"),
+        (there, "", "empty"),
+        (absent, f"Det er {wrong}.", "answered though absent"),
+        (absent, "7654321", "answered though absent"),
+        (absent, "", "empty"),
+        (absent, f"Jeg ved ikke noget om {query}", "refused"),
+        (absent, f"{query} er smuk", "other"),
     ]
     about = {"model": "m", "language": "da", "task": "niah_multikey_1", "length": 700,
              "knobs": {"present": 0.5}}  # fmt: skip
@@ -227,10 +164,9 @@ def test_kinds_of_mistakes(words):
         (about, Prediction(index, sample.input, sample.outputs, said,
                            {"facts": sample.facts, "parts": sample.parts.to_data(),
                             "depths": sample.depths}))
-        for index, (sample, said, _, _) in enumerate(cases)
+        for index, (sample, said, _) in enumerate(cases)
     ])  # fmt: skip
     rows = analysis.of_measure(table)
-    assert rows["error"].tolist() == [kind for _, _, kind, _ in cases]
-    assert rows["distractors"].tolist() == [count for *_, count in cases]
+    assert rows["error"].tolist() == [kind for _, _, kind in cases]
     # Nobody looks for a needle that is not there, neither found nor missed at a depth.
     assert rows["needles"].map(len).tolist() == [1, 1, 1, 0, 0, 0, 0, 0]

@@ -230,34 +230,6 @@ def test_equal_values_share_the_better_rank():
 # --- A fitted curve -----------------------------------------------------------------------
 
 
-def test_the_table_finds_the_point_that_was_drawn():
-    middle = 12_000
-    rates = 1 / (1 + (np.array(LENGTHS) / middle) ** 2.2)
-    scores = analysis.scores(run(rates, count=80))
-    (row,) = analysis.fitted_lengths(scores).to_dict("records")
-    assert row["length"] == pytest.approx(middle, rel=0.15)
-    low, high = (1024 * float(row[end][:-1]) for end in ("low", "high"))
-    assert low < middle < high < 1.5 * low
-    assert row["fitted"] == f"{row['length'] / 1024:.3g}K"
-    assert row["misfit"] < 5
-    assert row["per_doubling"] == pytest.approx(25 * 2.2 * math.log(2), rel=0.2)
-
-
-def test_beyond_the_lengths_that_were_measured_nothing_is_guessed():
-    always, never, plateau = [1] * 4, [0] * 4, [0.7, 0.7, 0.7, 0.7]
-    for rates, text in ((always, ">32K"), (never, "<4K"), (plateau, ">32K")):
-        (row,) = analysis.fitted_lengths(analysis.scores(run(rates))).to_dict("records")
-        assert row["fitted"] == text
-        assert math.isnan(row["length"])
-    jumps = analysis.fitted_lengths(analysis.scores(run([1, 0.2, 1, 0.2]))).iloc[0]
-    assert jumps["misfit"] > 20, "no curve of this form"
-
-
-def test_two_lengths_make_no_curve():
-    scores = analysis.scores(run([1, 0], lengths=LENGTHS[:2]))
-    assert "3 lengths" in analysis.fitted_lengths(scores).attrs["why"]
-
-
 # --- Simple retrieval beside the benchmark ------------------------------------------------
 
 
@@ -271,35 +243,6 @@ def table(rights, model="m"):
         for (task, length), right in rights.items()
         for index in range(10)
     )
-
-
-def test_each_simple_task_stands_beside_the_average_of_the_thirteen():
-    whole = {(task, length): 8 if length == 1024 else 3 for task in tasks.RULER
-             for length in (1024, 4096)}  # fmt: skip
-    simple = {("passkey", 1024): 10, ("passkey", 4096): 9, ("niah_vanilla", 4096): 7}
-    own = {("drop_1", 1024): 0, ("niah_multivalue_2", 1024): 0, ("vt_2", 4096): 0}
-    scores = table(whole | simple | own)
-    rows = {(row["simple"], row["length"]): row
-            for row in analysis.contrast(scores).to_dict("records")}  # fmt: skip
-    assert [*rows] == [
-        ("passkey", 1024), ("passkey", 4096), ("niah_vanilla", 4096),
-        ("niah_single_1", 1024), ("niah_single_1", 4096),
-        ("niah_single_2", 1024), ("niah_single_2", 4096),
-    ]  # fmt: skip
-    averages = analysis.by_length(scores, tasks=tasks.RULER).set_index("length")
-    for (simple_task, length), row in rows.items():
-        right = (simple | whole)[simple_task, length]
-        assert row["score"] == pytest.approx(10 * right)
-        assert row["low"] < row["score"] or right == 0
-        assert row["tasks"] == 13
-        assert row["average"] == pytest.approx(averages.loc[length, "average"])
-        assert row["average low"] == pytest.approx(averages.loc[length, "low"])
-        assert row["difference"] == pytest.approx(row["score"] - row["average"])
-        # Newcombe's square-and-add, term by term.
-        down = (row["score"] - row["low"]) ** 2 + (row["average high"] - row["average"]) ** 2
-        up = (row["high"] - row["score"]) ** 2 + (row["average"] - row["average low"]) ** 2
-        assert row["difference low"] == pytest.approx(row["difference"] - math.sqrt(down))
-        assert row["difference high"] == pytest.approx(row["difference"] + math.sqrt(up))
 
 
 def test_further_tasks_do_not_enter_rulers_averages():
@@ -319,13 +262,3 @@ def test_further_tasks_do_not_enter_rulers_averages():
         "beside RULER": 7, "reading comprehension": 3, "memory": 5,
         "frontier": sum(row.category == "frontier" for row in tasks.TASKS.values()),
     }  # fmt: skip
-
-
-@pytest.mark.parametrize(
-    "rights",
-    [{("passkey", 512): 3}, {("vt", 512): 3}, {("niah_single_1", 512): 3}, {("drop_1", 512): 9}],
-)
-def test_without_both_there_is_a_sentence(rights):
-    none = analysis.contrast(table(rights))
-    assert none.empty
-    assert "No model was asked both" in none.attrs["why"]

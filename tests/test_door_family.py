@@ -69,7 +69,7 @@ def test_the_reader_finds_the_answer(language, length):
             assert check_lengths(data, sample) >= length - data.maker.haystack.longest
             wrong = Prediction(0, sample.input, sample.outputs, codes[0], {
                 "parts": sample.parts.to_data()})  # fmt: skip
-            assert tasks.TASKS[task].family.explain(wrong, False)["error"] == "distractor"
+            assert tasks.TASKS[task].family.explain(wrong, False) == "distractor"
     assert data.row.category == "multi-hop tracing"
 
 

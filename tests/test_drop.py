@@ -392,7 +392,7 @@ def test_causes_of_mistakes(language):
 
         def cause(said, cut_off=False, others=others, sample=sample):
             prediction = Prediction(0, sample.input, sample.outputs, said, others)
-            return explain(prediction, cut_off)["error"]
+            return explain(prediction, cut_off)
 
         thought = " - ".join(operands)
         assert cause(f"{thought}\n{word}: {operands[0]}") == "wrong operand"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import random
 
 import pytest
@@ -44,14 +43,6 @@ def test_shares_by_length_add_up_to_the_error_rate():
     assert taken[1024, "empty"] == 0, "a kind that occurs elsewhere is a zero here, not a gap"
 
 
-def test_distances_by_length():
-    table = analysis.mistaken_places(analysis.scores(rows())).set_index("length")
-    assert table["n"].to_dict() == {512: 1, 1024: 3}
-    assert math.isnan(table.loc[512, "low"]), "one answer has no interval"
-    assert table.loc[1024, "low"] == pytest.approx(table.loc[1024, "distance"])
-    assert (table["expected"] > 0).all()
-
-
 def test_examples_of_every_kind_are_real():
     scores = analysis.scores(rows())
     shown = analysis.error_examples(scores, 2)
@@ -66,7 +57,7 @@ def test_no_errors_are_one_sentence():
     about = {"model": "m", "language": "da", "task": "niah_single_1", "length": 512}
     scores = analysis.scores([(about, Prediction(0, "", ["12"], "12"))])
     for table in (
-        analysis.errors(scores), analysis.mistaken_places(scores), analysis.error_examples(scores)
+        analysis.errors(scores), analysis.error_examples(scores)
     ):  # fmt: skip
         assert table.empty
         assert table.attrs["why"].endswith(".")

@@ -222,7 +222,7 @@ def try_parameters(number: int, folder: Path) -> None:
     some = functools.partial(_some, rng, known)
     if kind == "report":
         names = ["runs", "models", "languages", "tasks", "studies", "threshold", "measure",
-                 "primary", "claimed", "compare", "margin", "knob", "bins", "examples", "resamples",
+                 "primary", "claimed", "compare", "knob", "bins", "examples", "resamples",
                  "seed", "nope"]  # fmt: skip
         values = {name: rng.choice([*HOSTILE, "m", "da", ["m", "n"], 10]) for name in
                   rng.sample(names, rng.randint(1, 3))}  # fmt: skip
@@ -321,7 +321,7 @@ def look(runs: Path) -> None:
     _ = show.table(analysis.overview(table)), analysis.summary(table, 50, {}, resamples=100)
     _ = analysis.by_length(table, resamples=100), analysis.accuracy(table)
     _ = analysis.by_depth(table, 10), analysis.by_knob(table, None)
-    _ = analysis.errors(table), analysis.mistaken_places(table, by=analysis.BY)
+    _ = analysis.errors(table)
     _ = show.answers(analysis.error_examples(table, 1))
 
 

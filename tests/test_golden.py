@@ -134,18 +134,13 @@ def tables() -> Iterator[tuple[str, str]]:
             "overview": analysis.overview(scores),
             "summary": analysis.summary(scores, 85.6, {}, **drawn),
             "by_length": averages,
-            "contrast": analysis.contrast(scores),
             "effective_lengths": analysis.effective_lengths(scores, 85.6, **drawn),
             "samples_used": analysis.samples_used(scores, 85.6),
-            "fitted_lengths": analysis.fitted_lengths(scores, **drawn),
             "accuracy": analysis.accuracy(scores),
             "by_depth": analysis.by_depth(scores, 10),
             "by_knob": analysis.by_knob(scores),
-            "paraphrases": analysis.paraphrases(scores),
             "two_by_two": analysis.two_by_two(scores, both, by=("language", "length"), **drawn),
-            "equivalences": analysis.equivalences(scores, both, 0.01, **drawn),
             "errors": analysis.errors(scores),
-            "mistaken_places": analysis.mistaken_places(scores, by=analysis.BY),
             "matchings": analysis.matchings(scores),
         }
         for name, table in shown.items():

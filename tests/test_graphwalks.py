@@ -262,18 +262,15 @@ def test_kinds_of_mistakes(language, words):
     listing = "[{}]".format
 
     def kind(*nodes: str) -> str:
-        return mistake(sample, listing(", ".join(nodes)))["error"]
+        return mistake(sample, listing(", ".join(nodes)))
 
     assert kind(*right[1:]) == "incomplete"
     assert kind(*right, near[0]) == kind(start) == kind(beyond[0]) == "other depth"
     assert kind(*right, far) == "distractor"
     assert kind(*right, "ffffff0") == "wrong value"
-    assert mistake(sample, "It is " + right[0])["error"] == "no final line"
-    assert mistake(sample, f"[{right[0]}, ", cut_off=True)["error"] == "cut off"
-    assert mistake(sample, "")["error"] == "empty"
-    counts = mistake(sample, listing(f"{far}, ffffff0, {right[0]}"))
-    assert [counts[name] for name in ("missing", "distractors", "invented")] == [
-        len(right) - 1, 1, 1]  # fmt: skip
+    assert mistake(sample, "It is " + right[0]) == "no final line"
+    assert mistake(sample, f"[{right[0]}, ", cut_off=True) == "cut off"
+    assert mistake(sample, "") == "empty"
 
 
 # --- What cannot work -----------------------------------------------------------------------

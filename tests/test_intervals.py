@@ -195,10 +195,3 @@ def test_the_interval_covers_however_answers_depend(contexts, truth):
         assert covered / rounds > 0.9, (correlation, covered / rounds)
         if correlation >= 0.5:
             assert naive / rounds < 0.7, "what nobody may mistake it for"
-
-
-@pytest.mark.parametrize("confidence", [0, 1, 1.5, -0.5, float("nan")])
-def test_confidence_lies_between_none_and_certainty(confidence):
-    sentence = rf"^confidence is {confidence}, but must be above 0 and below 1\.$"
-    with pytest.raises(ParameterError, match=sentence):
-        intervals.wilson(3, 5, confidence)

@@ -260,4 +260,4 @@ def test_mistakes_have_names(words):
     ]:  # fmt: skip
         others = {"language": "en"}
         prediction = Prediction(0, sample.input, sample.outputs, said, others)
-        assert explain(prediction, False)["error"] == error
+        assert explain(prediction, False) == error

@@ -6,20 +6,17 @@ whatever its question says.
 
 from __future__ import annotations
 
-import math
 import re
 from collections import Counter
 
-import pandas as pd
 import pytest
 from helpers_tasks import check_lengths
 
-from rulerlib import analysis, languages, tasks
+from rulerlib import languages, tasks
 from rulerlib.dataset import Dataset
 from rulerlib.errors import DataError, ParameterError
 from rulerlib.languages import placeholders
 from rulerlib.parameters import Parameters
-from rulerlib.samples import Prediction
 from rulerlib.store import questions
 
 WORDINGS = (1, 2, 3)
@@ -150,66 +147,3 @@ def test_a_wording_that_is_not_there_is_one_sentence(tmp_path, words):
 
 
 # --- The spread of scores -------------------------------------------------------------------
-
-
-def answered(
-    rights: dict[int, list[float]], task: str = "vt", length: int = 1024, primary: str | None = None
-) -> pd.DataFrame:
-    """Scores of answers by wording: 1 right, 0 wrong, anything between a part of four values."""
-    outputs = ["aaa", "bbb", "ccc", "ddd"]
-    predictions = (
-        (
-            {"model": "m", "language": "da", "task": task, "length": length,
-             "knobs": {"paraphrase": number} if number else {}},
-            Prediction(index, "", outputs, " ".join(outputs[: round(4 * right)])),
-        )
-        for number, values in rights.items()
-        for index, right in enumerate(values)
-    )  # fmt: skip
-    return analysis.scores(predictions, primary)
-
-
-def test_the_spread_is_that_of_the_means():
-    rights = {0: [1, 1, 1, 0.5], 1: [1, 0, 1, 0.5], 2: [0, 0, 0.25, 0], 3: [1, 1, 1, 1]}
-    (row,) = analysis.paraphrases(answered(rights, primary="recall")).to_dict("records")
-    means = [sum(values) / 4 for values in rights.values()]
-    assert (row["task"], row["wordings"], row["n"]) == ("vt", 4, 4)
-    assert row["lowest"] == min(means)
-    assert row["highest"] == max(means)
-    assert row["mean"] == pytest.approx(sum(means) / 4)
-    assert row["deviation"] == pytest.approx(pd.Series(means).std())
-    assert row["low"] < row["mean"] < row["high"]
-    # Four answers to a sample are one observation: the interval is that of four clusters.
-    alone = analysis.means(
-        analysis.of_measure(answered({0: [0.75, 0.5, 0.75, 0.5]}), "recall").rename(
-            columns={"value": "mean"}
-        ), "mean",
-    ).iloc[0]  # fmt: skip
-    assert row["high"] - row["low"] > 0.5 * (alone["high"] - alone["low"])
-
-
-def test_the_test_is_cochrans():
-    """Against the example worked out by hand of Q = (k - 1)(k sum G^2 - T^2) / (k T - sum L^2)."""
-    table = {0: [1, 1, 0, 1, 1, 0, 1, 1], 1: [1, 0, 0, 1, 0, 0, 1, 0], 2: [1, 1, 0, 1, 1, 1, 1, 1]}
-    (row,) = analysis.paraphrases(answered(table)).to_dict("records")
-    columns, lines = [*map(sum, table.values())], [*map(sum, zip(*table.values(), strict=True))]
-    total, k = sum(columns), 3
-    q = (k - 1) * (k * sum(g * g for g in columns) - total**2)
-    q /= k * total - sum(line * line for line in lines)
-    stats = pytest.importorskip("scipy.stats")
-    assert row["p"] == pytest.approx(stats.chi2.sf(q, k - 1))
-    assert row["deviation"] / row["chance"] == pytest.approx(math.sqrt(q / (k - 1)))
-
-
-def test_what_does_not_differ_and_what_was_not_asked():
-    alike = analysis.paraphrases(answered({0: [1, 0, 1], 1: [1, 0, 1]})).iloc[0]
-    assert (alike["deviation"], alike["chance"], alike["p"]) == (0, 0, 1)
-    # Samples that one of the wordings lacks do not count.
-    some = analysis.paraphrases(answered({0: [1, 1, 0], 3: [1]})).iloc[0]
-    assert (some["n"], some["lowest"], some["highest"]) == (1, 1, 1)
-    for table in (answered({2: [1, 0]}), answered({0: [1]}, task="drop_1")):
-        none = analysis.paraphrases(table)
-        assert none.empty
-        assert "one wording alone" in none.attrs["why"]
-    other = pd.concat([answered({0: [1, 1], 1: [0, 1]}), answered({0: [1]}, "qa_1")])
-    assert [*analysis.paraphrases(other)["task"]] == ["vt"]

@@ -191,7 +191,7 @@ def test_the_number_that_an_answer_states_is_judged(text, right):
 def test_a_mistake_has_a_kind(text, cut_off, kind):
     others = {"language": "en", "facts": {"way": [9, 31]}}
     prediction = Prediction(0, "def f(x)", ["12"], text, others=others)
-    assert TASKS["trace"].family.explain(prediction, cut_off)["error"] == kind
+    assert TASKS["trace"].family.explain(prediction, cut_off) == kind
 
 
 @pytest.mark.parametrize(

@@ -6,14 +6,13 @@
 ``accuracy``
     means by task, category, length, knob or depth, each with n and interval;
 ``error_tables``
-    what goes wrong: kinds of mistakes, RULER's rule beside that of whole items, needles that may
-    not be there;
+    what goes wrong: kinds of mistakes, and RULER's rule beside that of whole items;
 ``averages``, ``effective_length``, ``summary``
     RULER's averages, how long a context is effective, and both as on RULER's leaderboard;
-``pairs``, ``equivalence``
-    two models on the same samples, and whether they differ by less than a margin;
+``pairs``
+    two models on the same samples;
 ``repeats``
-    how answers to the same questions vary, where decoding samples or the wording changes;
+    how answers to the same questions vary, where decoding samples;
 ``reading``
     reading with arithmetic: by operation, and beside baselines;
 ``memory_rows``, ``memory``, ``memory_pairs``
@@ -38,25 +37,17 @@ from rulerlib.analysis.accuracy import (
     overview,
 )
 from rulerlib.analysis.averages import averaged, by_length, weighted
-from rulerlib.analysis.effective_length import (
-    effective,
-    effective_lengths,
-    fitted_lengths,
-    samples_used,
-)
-from rulerlib.analysis.equivalence import equivalences
+from rulerlib.analysis.effective_length import effective, effective_lengths, samples_used
 from rulerlib.analysis.error_tables import (
-    absence,
     agreement,
     error_examples,
     errors,
     matchings,
-    mistaken_places,
     over_tasks,
     wrong,
 )
 from rulerlib.analysis.pairs import newcombe, paired, samples_needed, two_by_two
-from rulerlib.analysis.repeats import paraphrases, repeats
+from rulerlib.analysis.repeats import repeats
 from rulerlib.analysis.scores import of_measure, read_predictions, scores
-from rulerlib.analysis.summary import contrast, summary
+from rulerlib.analysis.summary import summary
 from rulerlib.analysis.tables import BY, nothing, parts

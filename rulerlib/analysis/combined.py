@@ -43,7 +43,6 @@ def interval(
     weights: Array,
     correlation: Array | None = None,
     freedom: Array | None = None,
-    confidence: float = 0.95,
 ) -> tuple[float, float]:
     """Return the interval of a weighted mean of rates.
 
@@ -61,11 +60,9 @@ def interval(
     freedom
         Degrees of freedom of each where its variance was estimated, see `size_of`; None: it
         follows from the rates.
-    confidence
-        See `rulerlib.intervals.wilson`.
     """
     grid = _grid(rates, sizes, weights, freedom)
-    quantile = student(0.5 + confidence / 2, _freedom(*grid))
+    quantile = student(0.975, _freedom(*grid))
     low, high = _limits(*grid[:3], np.array([quantile]), correlation)
     return float(low[0]), float(high[0])
 

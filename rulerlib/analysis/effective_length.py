@@ -1,4 +1,4 @@
-"""How long a context a model can use: the effective length, a fitted curve, and samples used.
+"""How long a context a model can use: the effective length, and the samples that plans used.
 
 The effective length is the longest one whose average exceeds a threshold (Hsieh et al. 2024,
 "RULER: What's the Real Context Size of Your Long-Context Language Models?", section 4). RULER's
@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import takewhile
 from typing import Any
@@ -22,7 +22,6 @@ import pandas as pd
 
 from rulerlib.analysis.accuracy import tallies
 from rulerlib.analysis.averages import BY, Averages, averages
-from rulerlib.analysis.combined import Array
 from rulerlib.analysis.scores import of_measure
 from rulerlib.analysis.tables import even, groups_of, nothing, thousands
 from rulerlib.errors import one_of, require
@@ -32,11 +31,6 @@ from rulerlib.sequential import THRESHOLD, confidence_sequence, side
 READINGS = ("longest", "unbroken")
 """``longest``: the longest length above the threshold; ``unbroken``: the longest with no failure
 before it. They differ where a model falls below the threshold and comes back."""
-
-# Two lengths make a line; a third says whether it is one.
-_LEAST = 3
-
-_STEPS = 40
 
 ALL_ASKED = "No plan was sequential: all samples were asked."
 
@@ -200,138 +194,6 @@ def readings(one: Averages, threshold: float) -> list[dict[str, Any]]:
 
 
 # --- A curve of accuracy over length ----------------------------------------------------------
-
-
-def fitted_lengths(table: pd.DataFrame, measure: str = "ruler", **options: Any) -> pd.DataFrame:
-    """Return for each model the length at which a fitted curve falls to 50 %.
-
-    The effective length is one of the lengths that were measured. The curve stands beside it: a
-    logistic function of the logarithm of the length, ``1 / (1 + exp(-(a + b log2 length)))``, which
-    falls from 100 % to 0, fitted to a model's averages by likelihood. Its 50 % point lies between
-    the measured lengths, and uses all of them. A model whose averages do not fall in this way has
-    none that means anything; ``misfit`` says by how much the curve misses them.
-
-    Parameters
-    ----------
-    table
-        From `rulerlib.analysis.scores`.
-    measure
-        See `rulerlib.analysis.averages.averages`.
-    options
-        ``tasks``, ``resamples`` and ``seed``, see there.
-
-    Returns
-    -------
-    DataFrame
-        ``model``, ``language``, ``level`` (50), ``length`` in tokens (NaN outside of the lengths
-        that were measured, where a curve is a guess), ``fitted`` (as text: ``12.3K``, ``>32K``,
-        ``<4K``), ``low`` and ``high``: its 95 % interval, as text, from curves through draws of the
-        averages; ``per_doubling``: points that the curve falls with each doubling where it crosses
-        50 %; ``misfit``: by how many points the curve misses the averages at most; ``lengths``.
-        Models with fewer than three lengths are left out; an empty table says so.
-
-    Raises
-    ------
-    ParameterError
-        If the table is empty, or a parameter cannot work.
-    """
-    rows = [
-        {**one.names, "level": 50.0, **_fitted(one)}
-        for one in averages(table, measure, **options)
-        if one.measured.sum() >= _LEAST
-    ]
-    return pd.DataFrame(rows) if rows else nothing(
-        f"A curve needs averages at {_LEAST} lengths at least."
-    )  # fmt: skip
-
-
-def _fitted(one: Averages) -> dict[str, Any]:
-    """Return the curve of one model, as a row."""
-    lengths = np.array(one.lengths)[one.measured]
-    curve = curve_of(one, one.averages[None])
-    drawn = crossing(curve_of(one, one.resampled))
-    length = float(crossing(curve)[0])
-    low, high = np.quantile(drawn, [0.025, 0.975], method="inverted_cdf")
-    chances = 1 / (1 + np.exp(-(curve[0, 0] + curve[0, 1] * np.log2(lengths))))
-    within = lengths[0] <= length <= lengths[-1]
-    return {
-        "length": length if within else math.nan, "fitted": _text(length, lengths),
-        "low": _text(float(low), lengths), "high": _text(float(high), lengths),
-        "per_doubling": round(float(-25 * curve[0, 1]), 9) + 0.0,
-        "misfit": float(100 * np.abs(chances - one.averages[one.measured] / 100).max()),
-        "lengths": len(lengths),
-    }  # fmt: skip
-
-
-def curve_of(one: Averages, rows: Array) -> Array:
-    """Return the curves through rows of a model's averages in percent, see `fit`."""
-    at = one.measured
-    # To how many answers to a single task the average at each length is worth.
-    inner = (one.rates * one.sizes + 0.5) / (one.sizes + 1)
-    variance = (inner * (1 - inner) / one.sizes).sum(axis=0) / len(one.rates) ** 2
-    mean = inner.mean(axis=0)
-    return fit(np.array(one.lengths)[at], rows[:, at] / 100, (mean * (1 - mean) / variance)[at])
-
-
-def fit(lengths: Array, shares: Array, sizes: Array) -> Array:
-    """Return the curves of several rows of averages: rows x 2, the level and slope.
-
-    The curve is ``a + b log2(length)`` on the scale of log odds. Half an answer is added on both
-    sides of each average, which keeps the slope finite where all are 0 or 1. All rows are fitted
-    at once, which no fit of a package does: there is one for each draw.
-
-    >>> curve = fit(np.array([4096, 8192, 16384, 32768]), np.array([[0.98, 0.9, 0.5, 0.1]]),
-    ...             np.full(4, 100.0))
-    >>> np.round(crossing(curve)).tolist()
-    [16279.0]
-
-    Parameters
-    ----------
-    lengths
-        In tokens.
-    shares
-        Rows x lengths: averages, 0 to 1.
-    sizes
-        To how many answers each length is worth.
-    """
-    places = np.log2(np.asarray(lengths, dtype=float))
-    centre = places.mean()
-    design = np.column_stack([np.ones(len(places)), places - centre])
-    weights = sizes + 1
-    targets = (shares * sizes + 0.5) / weights
-    # A start near the end: the line through the log odds.
-    odds = np.log(targets / (1 - targets))
-    curves = np.linalg.lstsq(design, odds.T, rcond=None)[0].T
-    for _ in range(_STEPS):
-        chances = 1 / (1 + np.exp(-np.clip(curves @ design.T, -30, 30)))
-        slopes = (weights * (targets - chances)) @ design
-        curvature = np.einsum("rl,li,lj->rij", weights * chances * (1 - chances), design, design)
-        step = np.linalg.solve(curvature + 1e-9 * np.eye(2), slopes[:, :, None])[:, :, 0]
-        curves = curves + np.clip(step, -2, 2)
-        if np.abs(step).max() < 1e-10:
-            break
-    return np.column_stack([curves[:, 0] - curves[:, 1] * centre, curves[:, 1]])
-
-
-def crossing(curves: Array) -> Array:
-    """Return the length at which each curve falls to 50 %, in tokens.
-
-    Infinite where a curve does not fall and lies above 50 % at 2^20 tokens, 0 where it lies below.
-    """
-    with np.errstate(divide="ignore", invalid="ignore"):
-        places = np.clip(-curves[:, 0] / curves[:, 1], 0, 60)
-    above = curves[:, 0] + 20 * curves[:, 1] > 0
-    return np.where(curves[:, 1] < -1e-9, 2**places, np.where(above, math.inf, 0.0))
-
-
-def _text(length: float, lengths: Sequence[int] | Array) -> str:
-    """Return a length as text, in thousands of 1,024; beyond those measured, only on which side."""
-    shortest, longest = int(lengths[0]), int(lengths[-1])
-    if length < shortest:
-        return f"<{thousands(shortest)}"
-    if length > longest:
-        return f">{thousands(longest)}"
-    return f"{length / 1024:.3g}K" if length >= 1024 else f"{length:.0f}"
 
 
 # --- Sequential plans -------------------------------------------------------------------------

@@ -13,17 +13,13 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
-import numpy as np
 import pandas as pd
 
-from rulerlib.analysis.accuracy import accuracy, clusters, mean_of, shared
+from rulerlib.analysis.accuracy import accuracy, mean_of, shared
 from rulerlib.analysis.scores import of_measure
-from rulerlib.analysis.tables import BY, groups_of, nothing, rows_of, scipy, tasks_in, with_ends
-from rulerlib.intervals import Clustered, clustered, recovered
-from rulerlib.metrics.matches import says_none
+from rulerlib.analysis.tables import BY, groups_of, nothing, rows_of, tasks_in
 from rulerlib.scoring import LIST
 from rulerlib.tasks.mistakes import KINDS
 
@@ -38,8 +34,6 @@ DISAGREE = {
 
 The first two are right by the strict rule and not by that of whole items.
 """
-
-_ALL_THERE = "Every key that was asked for stands in its text: present=0.5 asks for others as well."
 
 
 # --- Kinds of mistakes ------------------------------------------------------------------------
@@ -103,38 +97,6 @@ def over_tasks(table: pd.DataFrame) -> pd.DataFrame:
     by = [name for name in (*BY, "error") if name in table and name != "task"]
     sums = table.groupby(by, sort=False)[["n", "count"]].sum().reset_index()
     return sums.assign(task="all tasks", share=sums["count"] / sums["n"])
-
-
-def mistaken_places(table: pd.DataFrame, by: Sequence[str] = ("task", "length")) -> pd.DataFrame:
-    """Return how near the distractors that were taken stood to the right values.
-
-    Returns
-    -------
-    DataFrame
-        ``by``, ``n`` (answers with a distractor whose place is known), ``distance``: the mean,
-        in percent of the prompt; ``low``, ``high``: its 95 % interval (Student's t; open where n
-        is 1); ``expected``: the mean distance of a distractor taken at random. A distance below
-        ``expected`` says that the model looked in about the right place. An empty table says why.
-
-    Raises
-    ------
-    MissingExtraError
-        If `scipy` is not installed.
-    """
-    table = of_measure(table)
-    placed = table[table["distance"].notna()]
-    if placed.empty:
-        columns = [*by, "n", "distance", "low", "high", "expected"]
-        return nothing("No wrong answer is the value of a distractor with a place.", columns)
-
-    def row(part: pd.DataFrame) -> dict[str, float]:
-        n, mean = len(part), part["distance"].mean()
-        reach = part["distance"].sem() * scipy("stats").t.ppf(0.975, max(1, n - 1))
-        low, high = np.clip([mean - reach, mean + reach], 0, 100)
-        return {"n": n, "distance": mean, "low": low, "high": high,
-                "expected": part["expected"].mean()}  # fmt: skip
-
-    return rows_of(placed, by, row)
 
 
 def error_examples(table: pd.DataFrame, count: int = 1) -> pd.DataFrame:
@@ -227,92 +189,3 @@ def agreement(table: pd.DataFrame) -> str:
         f"Of {sums['n']:,} answers, {strict:,} are right by the strict rule and not by that of"
         f" whole items; recall differs in {recall:,}."
     )
-
-
-# --- Needles that may not be there ------------------------------------------------------------
-
-
-def absence(table: pd.DataFrame) -> pd.DataFrame:
-    """Return how well a model knows what is there and what is not.
-
-    Where half of the keys that are asked for stand in the text (`rulerlib.tasks.absence`), a model
-    that always says "none" is right half of the time, and so is one that finds every needle and
-    never says it. Youden's J (Youden 1950, "Index for Rating Diagnostic Tests") takes the first
-    for what it is: the share of absent keys of which a model says that there is none, minus the
-    share of present ones of which it says so. It is 1 for a model that always knows, and 0 for one
-    whose answers do not depend on the text, whatever they are.
-
-    Parameters
-    ----------
-    table
-        From `rulerlib.analysis.scores`.
-
-    Returns
-    -------
-    DataFrame
-        `rulerlib.analysis.tables.BY`; ``n``, the answers to questions that allow "none";
-        ``there``: the accuracy where the keys stand in the text; ``absent``: where they do not;
-        ``youden``: see above, from -1 to 1; each with its 95 % interval in ``... low`` and
-        ``... high``, cluster-robust where questions share contexts. NaN where there are no such
-        questions. The interval of J is found from those of its two shares, as that of a difference
-        of two models is, see `rulerlib.intervals.recovered`. An empty table says that no question
-        allows "none".
-    """
-    rows = of_measure(table)
-    there = [facts.get("present") for facts in rows["facts"]]
-    rows = rows.assign(there=there, said=[float(says_none(pred)) for pred in rows["pred"]])
-    rows = rows[rows["there"].notna()]
-    if rows.empty:
-        columns = [f"{name}{end}" for name in ("there", "absent", "youden")
-                   for end in ("", " low", " high")]  # fmt: skip
-        return nothing(table.attrs.get("why", _ALL_THERE), [*BY, "n", *columns])
-
-    def row(part: pd.DataFrame) -> Mapping[str, float]:
-        present = part["there"].astype(bool)
-        halves = {"there": part[present], "absent": part[~present]}
-        values: dict[str, float] = {"n": len(part)}
-        for name, half in halves.items():
-            values |= with_ends(name, _mean(half, "value"))
-        names = ("youden", "youden low", "youden high")
-        return values | dict(zip(names, youden(*halves.values()), strict=True))
-
-    return rows_of(rows.assign(unit=clusters(rows)), BY, row)
-
-
-def youden(there: pd.DataFrame, absent: pd.DataFrame) -> tuple[float, float, float]:
-    """Return Youden's J and both ends of its 95 % interval; NaN where either has no rows.
-
-    Parameters
-    ----------
-    there, absent
-        A row for each answer about keys that stand in the text, and about others: ``said``, 1 if
-        it says that there is none, else 0; and ``unit``, its context, or itself.
-    """
-    if there.empty or absent.empty:
-        return math.nan, math.nan, math.nan
-    first, second = (
-        (mean.mean, mean.low, mean.high) for mean in (_mean(absent, "said"), _mean(there, "said"))
-    )
-    low, high = recovered(first, second, _correlation(absent, there))
-    return first[0] - second[0], low, high
-
-
-def _mean(rows: pd.DataFrame, column: str) -> Clustered:
-    return clustered(rows[column].tolist(), rows["unit"].tolist())
-
-
-def _correlation(first: pd.DataFrame, second: pd.DataFrame) -> float:
-    """Return how what is said of absent and of present keys goes together over contexts.
-
-    0 where no context is asked about both. It is not estimated from a few: where it is positive,
-    so that the interval would be narrower, 0 is taken.
-    """
-    away = [
-        (rows["said"] - rows["said"].mean()).groupby(rows["unit"]).sum() / len(rows)
-        for rows in (first, second)
-    ]
-    both = pd.concat(away, axis=1).fillna(0).to_numpy()
-    spread = math.sqrt(float((both[:, 0] ** 2).sum() * (both[:, 1] ** 2).sum()))
-    if spread < 1e-12:
-        return 0.0
-    return float(np.clip(both[:, 0] @ both[:, 1] / spread, -1.0, 0.0))

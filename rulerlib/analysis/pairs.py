@@ -13,7 +13,7 @@ Evaluations", section 4).
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from itertools import combinations, product
 from statistics import NormalDist
 from typing import Any
@@ -38,9 +38,7 @@ _SAME = [*BY, "questions", "index"]
 MOST_PAIRS = 10
 
 
-def newcombe(
-    both: int, first: int, second: int, neither: int, confidence: float = 0.95
-) -> tuple[float, float]:
+def newcombe(both: int, first: int, second: int, neither: int) -> tuple[float, float]:
     """Return the interval of the difference between two proportions of the same samples.
 
     Method 10 of Newcombe 1998, "Improved confidence intervals for the difference between
@@ -61,9 +59,7 @@ def newcombe(
     counts = both, first, second, neither
     n = sum(counts)
     require(n > 0 and min(counts) >= 0, "counts", counts, "0 or more, not all of them 0")
-    ours, theirs = (
-        (hits / n, *wilson(hits, n, confidence)) for hits in (both + first, both + second)
-    )
+    ours, theirs = ((hits / n, *wilson(hits, n)) for hits in (both + first, both + second))
     margins = (both + first) * (second + neither) * (both + second) * (first + neither)
     excess = float(both * neither - first * second)
     if excess > 0:
@@ -95,22 +91,18 @@ def holm(chances: Sequence[float]) -> list[float]:
     return corrected
 
 
-def samples_needed(difference: float, variance: float, alike: bool = False) -> float:
+def samples_needed(difference: float, variance: float) -> float:
     """Return how many samples would tell two models apart, four times in five.
 
     n = (z(0.975) + z(0.8))^2 * variance / difference^2, with the variance of the differences sample
-    by sample (Miller 2024, section 5, equation 9, with one answer for each question). To show that
-    two models without a difference differ by less than a margin takes 1.64 and 1.28 in place of
-    the two z (Julious 2004, "Sample Sizes for Clinical Trials with Normal Data", section 5).
+    by sample (Miller 2024, section 5, equation 9, with one answer for each question).
 
     Parameters
     ----------
     difference
-        Between the two means, 0 to 1; or the margin.
+        Between the two means, 0 to 1.
     variance
         Of the differences, sample by sample.
-    alike
-        Whether the models are to be shown to be alike.
 
     Returns
     -------
@@ -118,14 +110,14 @@ def samples_needed(difference: float, variance: float, alike: bool = False) -> f
         A whole number, at least 2; infinite where the models do not differ; NaN where the variance
         is.
 
-    >>> samples_needed(0.05, 0.10), samples_needed(0.01, 0.05, alike=True)
-    (314.0, 4282.0)
+    >>> samples_needed(0.05, 0.10)
+    314.0
     """
     if difference == 0:
         return math.inf
     if math.isnan(variance):
         return math.nan
-    z = sum(map(NormalDist().inv_cdf, (0.95, 0.9) if alike else (0.975, 0.8)))
+    z = sum(map(NormalDist().inv_cdf, (0.975, 0.8)))
     return float(max(2, math.ceil(z * z * variance / (difference * difference))))
 
 
@@ -137,7 +129,6 @@ def paired(
     by: Sequence[str] = BY,
     resamples: int = RESAMPLES,
     seed: int = 0,
-    confidence: float = 0.95,
 ) -> pd.DataFrame:
     """Return the difference between two models, on the samples that both were asked.
 
@@ -159,8 +150,6 @@ def paired(
         tasks, as RULER's are.
     resamples, seed
         How often the test by signs draws, and the seed of its random numbers.
-    confidence
-        See `rulerlib.intervals.wilson`.
 
     Returns
     -------
@@ -208,7 +197,7 @@ def paired(
     answers = {tuple(names.values()): len(part) for names, part in groups_of(both, by)}
     rng = np.random.default_rng(seed)
     rows = [
-        {**names, **compared(part, resamples, rng, confidence),
+        {**names, **compared(part, resamples, rng),
          "left_out": answers[tuple(names.values())] - 2 * len(part)}
         for names, part in groups_of(same.assign(unit=clusters(same)), by)
     ]  # fmt: skip
@@ -234,7 +223,7 @@ def two_by_two(
     chosen
         Two models; None: all pairs, of which at most ``MOST_PAIRS`` are compared.
     options
-        ``measure``, ``by``, ``resamples``, ``seed`` and ``confidence``, see `paired`.
+        ``measure``, ``by``, ``resamples`` and ``seed``, see `paired`.
 
     Returns
     -------
@@ -248,28 +237,6 @@ def two_by_two(
     ParameterError, MissingExtraError
         As `paired` does.
     """
-    together = each_pair(
-        table, chosen, lambda first, second: paired(table, first, second, **options)
-    )
-    if len(together):
-        together["p_holm"] = holm(together["p"].tolist())
-    return together
-
-
-def each_pair(
-    table: pd.DataFrame,
-    chosen: Sequence[str] | None,
-    compare: Callable[[str, str], pd.DataFrame],
-) -> pd.DataFrame:
-    """Return what a comparison of two models says of each pair, one table below the other.
-
-    Parameters
-    ----------
-    table, chosen
-        See `two_by_two`.
-    compare
-        Returns the table of two models, whose means stand under their names.
-    """
     models = list(dict.fromkeys(table["model"]))
     if len(models) < 2:
         there = f"is one model here, {models[0]}" if models else "are no answers here"
@@ -277,20 +244,20 @@ def each_pair(
     require(chosen is None or len(chosen) == 2, "chosen", chosen, "two models, or None")
     differences = []
     for first, second in ([chosen] if chosen else [*combinations(models, 2)])[:MOST_PAIRS]:
-        pair = compare(first, second)
+        pair = paired(table, first, second, **options)
         if len(pair):
-            pair = pair.drop(columns="variance", errors="ignore")
+            pair = pair.drop(columns="variance")
             pair = pair.rename(columns={first: "first mean", second: "second mean"})
             pair.insert(0, "models", f"{first} − {second}")
             differences.append(pair)
     if not differences:
         return nothing("No two models here were asked the same samples.")
-    return pd.concat(differences, ignore_index=True)
+    together = pd.concat(differences, ignore_index=True)
+    together["p_holm"] = holm(together["p"].tolist())
+    return together
 
 
-def compared(
-    part: pd.DataFrame, resamples: int, rng: np.random.Generator, confidence: float = 0.95
-) -> dict[str, Any]:
+def compared(part: pd.DataFrame, resamples: int, rng: np.random.Generator) -> dict[str, Any]:
     """Return a row of `paired` for one group: the mean over tasks of the differences.
 
     Parameters
@@ -298,7 +265,7 @@ def compared(
     part
         A row for each sample: ``task``; ``unit``, its context or itself; ``value`` and
         ``value_other``, what the first and the second model got.
-    resamples, rng, confidence
+    resamples, rng
         See `by_signs` and `paired`.
     """
     part = part.assign(difference=part["value"] - part["value_other"])
@@ -310,11 +277,11 @@ def compared(
     only = int((part["difference"] > 0).sum()), int((part["difference"] < 0).sum())
     if binary and part["unit"].is_unique and len(tasks) == 1:
         both = int(((part["value"] == 1) & (part["value_other"] == 1)).sum())
-        low, high = newcombe(both, *only, len(part) - both - sum(only), confidence)
+        low, high = newcombe(both, *only, len(part) - both - sum(only))
         p = float(scipy("stats").binomtest(only[0], sum(only)).pvalue) if sum(only) else 1.0
         method = "newcombe"
     else:
-        ours, theirs = (_mean_of(tasks, name, confidence) for name in ("value", "value_other"))
+        ours, theirs = (_mean_of(tasks, name) for name in ("value", "value_other"))
         low, high = recovered(ours, theirs, _correlation(tasks))
         # The difference of a unit, as far as it moves the mean over tasks.
         moves = [_sums(task)[0][:, 0] / (len(task) * len(tasks)) for task in tasks]
@@ -359,15 +326,13 @@ def by_signs(moves: Array, resamples: int, rng: np.random.Generator) -> float:
     return float(((np.abs(signs @ moves) >= seen).sum() + 1) / (resamples + 1))
 
 
-def _mean_of(
-    tasks: Sequence[pd.DataFrame], name: str, confidence: float
-) -> tuple[float, float, float]:
+def _mean_of(tasks: Sequence[pd.DataFrame], name: str) -> tuple[float, float, float]:
     """Return one model's mean over tasks, and both ends of its interval."""
     cells = [clustered(task[name].tolist(), task["unit"].tolist()) for task in tasks]
     rates = np.array([cell.mean for cell in cells])
     sizes, freedom = np.array([size_of(cell) for cell in cells]).T
     weights = np.full(len(tasks), 1 / len(tasks))
-    low, high = interval(rates, sizes, weights, freedom=freedom, confidence=confidence)
+    low, high = interval(rates, sizes, weights, freedom=freedom)
     return float(rates.mean()), low, high
 
 

@@ -14,10 +14,9 @@ from typing import Any, Self
 
 import pandas as pd
 
-from rulerlib.analysis.equivalence import MARGIN
 from rulerlib.analysis.scores import MARKED, NameList, read_predictions, scores, wanted
 from rulerlib.analysis.tables import RESAMPLES
-from rulerlib.errors import flag, is_number, one_of, require, whole_number
+from rulerlib.errors import flag, one_of, require, whole_number
 from rulerlib.fields import check_fields, home, notebook_parameters
 from rulerlib.metrics import MEASURES
 from rulerlib.sequential import THRESHOLD
@@ -81,7 +80,6 @@ class Report:
     primary: str | None = None
     claimed: Mapping[str, str] = field(default_factory=dict)
     compare: NameList = None
-    margin: float = 100 * MARGIN
     knob: str | None = None
     bins: int = 10
     examples: int = 1
@@ -91,8 +89,6 @@ class Report:
     def __post_init__(self) -> None:
         check_fields(self)
         flag("studies", self.studies)
-        holds = is_number(self.margin) and 0 < self.margin < 100
-        require(holds, "margin", self.margin, "a number of points above 0 and below 100")
         one_of("measure", self.measure, [*MARKED, *MEASURES])
         if self.primary is not None:
             one_of("primary", self.primary, MEASURES)

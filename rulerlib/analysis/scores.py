@@ -231,7 +231,7 @@ def scores(
           `rulerlib.scoring.Scoring.diagnose`;
         - ``needles``: for each needle that was asked for its depth (0 to 100), and whether it was
           found (1 or 0);
-        - ``error`` and what goes with it, see `rulerlib.tasks.mistakes.mistake`.
+        - ``error``: the kind of a wrong answer, see `rulerlib.tasks.mistakes.KINDS`; else empty.
 
         Without predictions, an empty table that says so and has these columns.
 
@@ -349,11 +349,9 @@ def _answer(prediction: Prediction, judging: _Judging) -> tuple[dict[str, float]
         # Where any one reference suffices, the needle is the document with the answer. A gold
         # number may stand in the reasoning, or within another number.
         appearing = [right if golds else any(appearing)]
-    row = mistakes.mistake()
-    if not right:
-        explain = task.family.explain if task else mistakes.explain_values
-        row = explain(prediction, bool(cut_off))
-    row |= {
+    explain = task.family.explain if task else mistakes.explain_values
+    return values, {
+        "error": "" if right else explain(prediction, bool(cut_off)),
         "index": prediction.index, "repeat": prediction.repeat,
         "context_id": _written(others.get("cluster") or others.get("context_id")),
         "pred": pred, "outputs": outputs, "facts": facts,
@@ -361,7 +359,6 @@ def _answer(prediction: Prediction, judging: _Judging) -> tuple[dict[str, float]
         "needles": list(zip(depths, map(float, appearing), strict=False)),
         "truncation": prediction.truncation, "copied": copied(prediction),
     }  # fmt: skip
-    return values, row
 
 
 def copied(prediction: Prediction) -> float:

@@ -26,7 +26,6 @@ from rulerlib.analysis.averages import (
     BY,
     NO_AVERAGE,
     Averages,
-    by_length,
     generator,
     weighted,
     weights_of,
@@ -34,18 +33,10 @@ from rulerlib.analysis.averages import (
 )
 from rulerlib.analysis.combined import Array
 from rulerlib.analysis.effective_length import readings
-from rulerlib.analysis.labels import base
-from rulerlib.analysis.tables import RESAMPLES, even, nothing, thousands
+from rulerlib.analysis.tables import RESAMPLES, even, thousands
 from rulerlib.fields import check
 from rulerlib.sequential import THRESHOLD
-from rulerlib.tasks import RULER
 
-SIMPLE = ("passkey", "niah_vanilla", "niah_single_1", "niah_single_2")
-"""The tasks of simple retrieval, see `contrast`."""
-
-NOT_BOTH = "No model was asked both a task of simple retrieval and tasks of RULER."
-
-# The columns of the effective length, and what they are called among its readings.
 _EFFECTIVE = {"effective": "effective", "effective low": "low", "effective high": "high"}
 
 
@@ -198,58 +189,3 @@ def rank_intervals(drawn: Array, confidence: float = 0.95) -> tuple[Array, Array
     ends = [0.5 - confidence / 2, 0.5 + confidence / 2]
     low, high = np.quantile(ahead, ends, axis=0, method="inverted_cdf")
     return low.astype(int), high.astype(int)
-
-
-def contrast(table: pd.DataFrame, measure: str = "ruler") -> pd.DataFrame:
-    """Return the score of each task of simple retrieval beside the average over RULER's tasks.
-
-    RULER's paper sets its average beside two tests that nearly every model passes, a pass key in
-    noise and a needle in essays (Hsieh et al. 2024, appendix E). There they are ``niah_single_1``
-    and ``niah_single_2``; here also ``passkey`` and ``niah_vanilla``, the tests that came before.
-
-    Parameters
-    ----------
-    table
-        From `rulerlib.analysis.scores`.
-    measure
-        See `rulerlib.analysis.averages.averages`.
-
-    Returns
-    -------
-    DataFrame
-        ``model``, ``language``, ``length``, ``simple`` (the task), ``n``, ``score``, ``low``,
-        ``high``; ``average`` over those of RULER's tasks that the model was asked, ``tasks`` of
-        them, with ``average low`` and ``average high``; ``difference``, by how many points the
-        average is below, with ``difference low`` and ``difference high``, which follow from the
-        intervals of both as if they were independent. Where a simple task is one of the average's
-        own, that is too wide rather than too narrow. All in percent. An empty table says why there
-        is none.
-
-    Raises
-    ------
-    ParameterError
-        If no row has this measure.
-    """
-    keys = [*BY, "length"]
-    whole = table[table["task"].map(base).isin(RULER)]
-    simple = [task for task in SIMPLE if (table["task"] == task).any()]
-    # A task alone says nothing of a benchmark.
-    if not simple or whole["task"].nunique() < 1 + (set(whole["task"]) <= set(SIMPLE)):
-        return nothing(NOT_BOTH, [*keys, "simple"])
-    ends = {"low": "average low", "high": "average high"}
-    benchmark = by_length(whole, measure)[[*keys, "tasks", "average", *ends]].rename(columns=ends)
-    scores = []
-    for task in simple:
-        alone = by_length(table[table["task"] == task], measure).assign(simple=task)
-        scores.append(alone[[*keys, "simple", "n", "average", "low", "high"]])
-    rows = pd.concat(scores, ignore_index=True).rename(columns={"average": "score"})
-    rows = rows.merge(benchmark, on=keys)
-    if rows.empty:
-        return nothing(NOT_BOTH, [*keys, "simple"])
-    score, average = rows["score"], rows["average"]
-    rows["difference"] = score - average
-    down = np.hypot(score - rows["low"], rows["average high"] - average)
-    rows["difference low"] = rows["difference"] - down
-    up = np.hypot(rows["high"] - score, average - rows["average low"])
-    rows["difference high"] = rows["difference"] + up
-    return rows

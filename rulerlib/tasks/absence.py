@@ -21,7 +21,6 @@ import math
 import random
 from collections.abc import Callable, Mapping
 from fractions import Fraction
-from typing import Any
 
 from rulerlib.haystack import Draft
 from rulerlib.languages import Language
@@ -132,41 +131,21 @@ def wording(language: Language) -> str:
     return digest([repr(language.section(SECTION))])
 
 
-def explain(prediction: Prediction, cut_off: bool = False) -> dict[str, Any]:
-    """Return the mistake of an answer about needles, which may not be there.
-
-    Parameters
-    ----------
-    prediction
-        A wrong answer, with its prompt.
-    cut_off
-        Whether the token limit ended it.
-
-    Returns
-    -------
-    dict
-        See `rulerlib.tasks.mistakes.mistake`.
-    """
+def explain(prediction: Prediction, cut_off: bool = False) -> str:
+    """Return the kind of a wrong answer about needles that may not be there, a key of `KINDS`."""
     there = prediction.others.get("facts", {}).get("present")
     if there is None or (there and not says_none(prediction.pred)):
-        return mistakes.explain_values(prediction, cut_off, placed=True)
+        return mistakes.explain_values(prediction, cut_off)
     if there:
-        missing = len(prediction.outputs)
-        return mistakes.mistake("said none though present", missing=missing)
+        return "said none though present"
     text = clean(prediction.pred)
     stated = normalize(text)
     question = "".join(prediction.input[part.start :] for part in prediction.parts_of("question"))
     # An answer may well repeat the key.
-    values_told = {hit for hit in VALUE.findall(stated) if hit not in normalize(question)}
+    told = any(hit not in normalize(question) for hit in VALUE.findall(stated))
     values = (prediction.input[part.start : part.end] for part in prediction.parts_of("value"))
-    taken = {value for value in map(normalize, values) if value in stated}
-    if taken or values_told:
-        kind = "answered though absent"
-    elif not text:
-        kind = "cut off" if cut_off else "empty"
-    elif mistakes.refused(text):
-        kind = "refused"
-    else:
-        kind = "cut off" if cut_off else "other"
-    invented = 0 if taken else len(values_told)
-    return mistakes.mistake(kind, missing=1, distractors=len(taken), invented=invented)
+    if told or any(normalize(value) in stated for value in values):
+        return "answered though absent"
+    if mistakes.refused(text):
+        return "refused"
+    return "cut off" if cut_off else "other" if text else "empty"

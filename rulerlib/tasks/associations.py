@@ -26,7 +26,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from rulerlib.errors import whole_number
 from rulerlib.filling import Take
@@ -161,7 +161,7 @@ def read(prompt: str, language: Language) -> str | None:
     return ""
 
 
-def explain(prediction: Prediction, cut_off: bool = False) -> dict[str, Any]:
+def explain(prediction: Prediction, cut_off: bool = False) -> str:
     """Return the mistake of an answer that should be the name of a person."""
     text = normalize(clean(prediction.pred))
     values = {prediction.input[part.start : part.end] for part in prediction.parts_of("value")}
@@ -177,7 +177,7 @@ def explain(prediction: Prediction, cut_off: bool = False) -> dict[str, Any]:
         words, question = _WORD.findall(clean(prediction.pred)), prediction.input[-QUESTION:]
         names = [word for word in words if word[0].isupper() and word not in question]
         kind = "other name" if names else "other"
-    return mistakes.mistake(kind, missing=1, distractors=len(taken))
+    return kind
 
 
 FAMILY = Family(

@@ -217,8 +217,8 @@ class Maker(ABC):
         return composer.share(*self.plan(index, rng, queries))
 
 
-def explain_values(prediction: Prediction, cut_off: bool) -> dict[str, Any]:
-    """Return the mistake of an answer that should consist of values."""
+def explain_values(prediction: Prediction, cut_off: bool) -> str:
+    """Return the kind of a wrong answer that should consist of values."""
     from rulerlib.tasks import mistakes
 
     return mistakes.explain_values(prediction, cut_off)
@@ -248,8 +248,8 @@ class Family:
         Returns for given knobs how many questions one context can be asked (None: any number),
         and what decides it.
     explain
-        Returns the kind of mistake of a prediction, given whether the token limit ended it; see
-        `rulerlib.tasks.mistakes`.
+        Returns the kind of a wrong answer, a key of `rulerlib.tasks.mistakes.KINDS`, given whether
+        the token limit ended it.
     beside
         Knobs by the name of further tasks: settings that are not among RULER's.
     reads_texts
@@ -280,7 +280,7 @@ class Family:
     most_queries: Callable[[Any], tuple[int | None, str]] = lambda knobs: (
         1, "a context has one question",
     )  # fmt: skip
-    explain: Callable[[Prediction, bool], dict[str, Any]] = explain_values
+    explain: Callable[[Prediction, bool], str] = explain_values
     beside: Mapping[str, Any] = field(default_factory=dict)
     reads_texts: Callable[[Any], bool] = lambda knobs: getattr(knobs, "haystack", "") == "essay"
     reasoning: Callable[[Any], int] = lambda knobs: 0

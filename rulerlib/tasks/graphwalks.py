@@ -43,7 +43,7 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache, partial
 from itertools import pairwise
 from operator import eq
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from rulerlib import languages
 from rulerlib.errors import flag, one_of, whole_number
@@ -382,7 +382,7 @@ def read(prompt: str, language: Language) -> str | None:
     return None if walked is None else f"[{', '.join(walked[-2])}]"
 
 
-def explain(prediction: Prediction, cut_off: bool = False) -> dict[str, Any]:
+def explain(prediction: Prediction, cut_off: bool = False) -> str:
     """Return the mistake of a list of nodes, see `rulerlib.tasks.mistakes`."""
     language, text = prediction.others.get("language") or "en", prediction.pred.strip()
     nodes, right = nodes_of(SETS.answer(text, language)), {*prediction.outputs} - {EMPTY}
@@ -393,9 +393,7 @@ def explain(prediction: Prediction, cut_off: bool = False) -> dict[str, Any]:
     if nodes is None and not error:
         error = "cut off" if cut_off else "no final line" if text else "empty"
     error = error or ("other depth" if wrong & near else "distractor" if distractors else "")
-    counts = {"distractors": len(distractors), "invented": len(wrong - distractors)}
-    error = error or ("wrong value" if wrong else "incomplete")
-    return mistakes.mistake(error, missing=len(right - given), **counts)
+    return error or ("wrong value" if wrong else "incomplete")
 
 
 FAMILY = Family(

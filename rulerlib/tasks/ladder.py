@@ -404,13 +404,13 @@ def judged(knobs: Knobs) -> Scoring:
     return SOFT_ANY if knobs.kind == "documents" else solved.get(knobs.step, SOFT)
 
 
-def explain(prediction: Prediction, cut_off: bool = False) -> dict[str, Any]:
+def explain(prediction: Prediction, cut_off: bool = False) -> str:
     """Return the mistake of an answer, see `rulerlib.tasks.mistakes`."""
     outputs, text = prediction.outputs, clean(prediction.pred)
     if prediction.parts.of_role("document"):
         return mistakes.explain_question(prediction, cut_off)
     if not text or mistakes.refused(text) or all(map(str.isdecimal, outputs)):
-        return mistakes.explain_values(prediction, cut_off, placed=True)
+        return mistakes.explain_values(prediction, cut_off)
     missing = [output for output in outputs if output not in text]
     others = [part for part in text.split("\n") if len(part) > 1 and part in prediction.input]
     wrong = [part for part in others if not any(output in part for output in outputs)]
@@ -421,7 +421,7 @@ def explain(prediction: Prediction, cut_off: bool = False) -> dict[str, Any]:
         )
     elif not wrong and len(missing) < len(outputs):
         error = "incomplete"
-    return mistakes.mistake(error, missing=len(missing), distractors=len(wrong))
+    return error
 
 
 FAMILY = Family(

@@ -7,9 +7,8 @@ model judges it. Where a record has no parts, as those of NVIDIA's scripts, what
 has the form of a value counts as one, and a worked example cannot be told from the context.
 
 >>> prediction = Prediction(0, "Code of a: 1234567. Code of b: 7654321.", ["1234567"], "7654321")
->>> mistake = explain_values(prediction, placed=True)
->>> mistake["error"], mistake["distractors"], round(mistake["distance"])
-('distractor', 1, 51)
+>>> explain_values(prediction)
+'distractor'
 """
 
 from __future__ import annotations
@@ -19,14 +18,12 @@ import itertools
 import math
 import re
 from collections.abc import Iterable, Sequence
-from statistics import fmean
-from typing import Any
 
 from rulerlib import languages
 from rulerlib.metrics import matches, short_answers
 from rulerlib.metrics.matches import clean, normalize, normalized
 from rulerlib.metrics.short_answers import answer_line
-from rulerlib.parts import Column, Part
+from rulerlib.parts import Column
 from rulerlib.samples import Prediction
 from rulerlib.scoring import one_form
 
@@ -83,22 +80,6 @@ _SAID = ("value", "old", "aside")
 
 _DIGITS = re.compile(rf"[0-9a-f-]{{{PIECE},}}")
 
-COUNTS = ("missing", "distractors", "invented", "from_example", "repeated")
-"""The counts in the description of a mistake."""
-
-
-def mistake(error: str = "", **values: Any) -> dict[str, Any]:
-    """Return the description of a mistake, in which what is not known is 0 or NaN.
-
-    ``error`` is a name in ``KINDS``; ``""`` for a right answer. The values are `COUNTS`:
-    ``missing`` references, ``distractors`` and ``invented`` values (not in the context), values
-    ``from_example``, ``repeated`` values. And ``distance``: how far the nearest of the distractors
-    stood from the nearest right value, in percent of the prompt; ``expected``: the same, on
-    average, for a distractor taken at random. NaN where a value stands in many places.
-    """
-    unknown = {**dict.fromkeys(COUNTS, 0), "distance": math.nan, "expected": math.nan}
-    return {"error": error, **unknown, **values}
-
 
 def _opening(text: str, cut_off: bool, declined: bool) -> str:
     """Return the kind of an answer that says nothing or declines; empty for any other."""
@@ -110,13 +91,10 @@ def _first(*kinds: tuple[object, str]) -> str:
     return next(kind for fits, kind in kinds if fits)
 
 
-def explain_values(
-    prediction: Prediction, cut_off: bool = False, *, placed: bool = False, listed: bool = False
-) -> dict[str, Any]:
-    """Return the mistake of a wrong answer that should consist of values, see `mistake`.
+def explain_values(prediction: Prediction, cut_off: bool = False, *, listed: bool = False) -> str:
+    """Return the kind of a wrong answer that should consist of values, a key of `KINDS`.
 
-    ``cut_off`` says whether the token limit ended it; ``placed``, whether a value stands at one
-    place, so that distances mean something; ``listed``, whether it is a list of single words.
+    ``cut_off`` says whether the token limit ended it; ``listed``, whether it is a list of words.
     """
     text = clean(prediction.pred)
     form = matches.WORD if listed else matches.form(prediction.outputs)
@@ -139,64 +117,38 @@ def explain_values(
     distractors = [value for value in wrong if value in values.context]
     copied = [value for value in wrong if value in values.shown and value not in distractors]
     invented = len(wrong) - len(distractors) - len(copied)
-    repeated = len(given) - len(set(given))
     # The words of a refusal may have the form of a value, but stand in no haystack.
-    error = _opening(text, cut_off, len(set(given)) == invented and refused(text)) or _first(
+    return _opening(text, cut_off, len(set(given)) == invented and refused(text)) or _first(
         (copied and 2 * len(copied) >= len(wrong), "copied example"),
         (copies_beginning(prediction, text), "copied beginning"),
         (distractors, "distractor"),
         (wrong, "wrong value"),
-        (repeated and missing, "duplicates"),
+        (missing and len(given) > len(set(given)), "duplicates"),
         (going_on, "cut off"),
         (missing and _has_piece(form.sub(" ", text), missing), "part of a UUID"),
         (given, "incomplete"),
         (True, "other"),
     )
-    explained = mistake(
-        error, missing=len(missing), distractors=len(distractors), invented=invented,
-        from_example=len(copied), repeated=repeated,
-    )  # fmt: skip
-    if away := values.away(references) if placed and distractors else {}:
-        others = [near for value, near in away.items() if value not in references]
-        explained["distance"] = 100 * min(map(away.__getitem__, distractors)) / values.size
-        explained["expected"] = 100 * fmean(others) / values.size
-    return explained
 
 
-def explain_question(prediction: Prediction, cut_off: bool = False) -> dict[str, Any]:
-    """Return the mistake of an answer in free text, whose first line is looked for in documents."""
+def explain_question(prediction: Prediction, cut_off: bool = False) -> str:
+    """Return the kind of an answer in free text, whose first line is looked for in documents."""
     text = clean(prediction.pred)
     first, newline, _ = text.partition("\n")
     answer = normalize(first).strip(_AROUND)
-    documents, right = _documents(prediction)
     pattern = re.compile(rf"(?<!\w){re.escape(answer)}(?!\w)")
-    near = [(start, text) for start, text in documents if answer and answer in text]
-    taken = [start + hit.start() for start, text in near for hit in pattern.finditer(text)]
-    error = _opening(text, cut_off, refused(text)) or _first(
+    documents = _documents(prediction) if answer else []
+    taken = any(answer in document and pattern.search(document) for document in documents)
+    return _opening(text, cut_off, refused(text)) or _first(
         (not answer, "other"),
         (copies_beginning(prediction, text), "copied beginning"),
         (taken, "distractor"),
         (cut_off and not newline, "cut off"),
         (True, "no context"),
     )
-    explained = mistake(error, missing=1)
-    if error in ("distractor", "no context"):
-        explained["distractors" if taken else "invented"] = 1
-    if error == "distractor" and right:
-        explained |= _distance(prediction, right, taken)
-    return explained
 
 
-def _distance(prediction: Prediction, right: Sequence[int], taken: Sequence[int]) -> dict[str, Any]:
-    """Return how far the nearest of some places is from the right ones, and from a random one."""
-    size = max(1, len(prediction.input))
-    distance = min(abs(at - start) for at in right for start in taken)
-    # The mean over the whole prompt: a quarter to a half of it, by where this one is.
-    at = right[0] / size
-    return {"distance": 100 * distance / size, "expected": 50 * (at * at + (1 - at) * (1 - at))}
-
-
-def explain_reading(prediction: Prediction, cut_off: bool = False) -> dict[str, Any]:
+def explain_reading(prediction: Prediction, cut_off: bool = False) -> str:
     """Return the likely cause of a wrong answer to a question about a passage."""
     language = prediction.others.get("language") or "en"
     pred = one_form(prediction.pred)
@@ -204,13 +156,11 @@ def explain_reading(prediction: Prediction, cut_off: bool = False) -> dict[str, 
     given = (pred if line is None else line).strip()
     golds = prediction.golds or [[output] for output in prediction.outputs]
     golds = [[one_form(span) for span in gold] for gold in golds]
-    error = _opening(given, cut_off, refused(given))
-    if not error:
-        cut = cut_off and line is None
-        error = "cut off" if cut else _cause(prediction, given, golds, language)
-    invented = error in ("wrong value", "wrong arithmetic", "no context")
-    taken = error == "wrong operand"
-    return mistake(error, missing=1, invented=int(invented), distractors=int(taken))
+    if opening := _opening(given, cut_off, refused(given)):
+        return opening
+    if cut_off and line is None:
+        return "cut off"
+    return _cause(prediction, given, golds, language)
 
 
 def _cause(
@@ -272,54 +222,47 @@ def _stands(form: str, text: str) -> bool:
     return bool(form) and re.search(pattern, text, re.IGNORECASE) is not None
 
 
-def explain_taught(prediction: Prediction, cut_off: bool = False) -> dict[str, Any]:
-    """Return the mistake of an answer about an episode: whose value its first line is."""
+def explain_taught(prediction: Prediction, cut_off: bool = False) -> str:
+    """Return the kind of an answer about an episode: whose value its first line is."""
     language = prediction.others.get("language") or "en"
     text = clean(prediction.pred)
     first, newline, _ = text.partition("\n")
     answer = short_answers.normalized(first, language)
-    taken = list[Part]()
     more = any(_holds(answer, output, language) for output in prediction.outputs)
     error = _opening(text, cut_off, refused(first) or answer in _unknown(language)) or _first(
-        (not any(map(str.isalnum, first)), "other"), (more, "more words"), (True, "")
+        (not any(map(str.isalnum, first)), "other"),
+        (more, "more words"),
+        (True, _whose(prediction, answer, language)),
     )
-    if not error:
-        error, taken = _whose(prediction, answer, language)
-        if error == "no context" and cut_off and not newline:
-            error = "cut off"
-    invented = int(error in ("wrong value", "no context"))
-    explained = mistake(error, missing=1, distractors=int(bool(taken)), invented=invented)
-    right = [part for part in prediction.parts.of_role("needle") if part.value is not None]
-    if taken and right:
-        explained |= _distance(prediction, [right[0].start], [part.start for part in taken])
-    return explained
+    return "cut off" if error == "no context" and cut_off and not newline else error
 
 
-def _whose(prediction: Prediction, answer: str, language: str) -> tuple[str, list[Part]]:
-    """Return the kind of an answer that says something, and the values of other facts in it."""
+def _whose(prediction: Prediction, answer: str, language: str) -> str:
+    """Return the kind of an answer that says something."""
     prompt, parts = prediction.input, prediction.parts
     needed = parts.of_role("needle")
-    near, far = dict[str, set[str | None]](), list[Part]()
+    near, far = dict[str, set[str | None]](), set[str]()
     for part in parts.of_role("value"):
         value = prompt[part.start : part.end]
         if _holds(answer, value, language):
             if any(fact.start <= part.start < fact.end for fact in needed):
                 near.setdefault(value, set()).add(part.key)
             else:
-                far.append(part)
-    # What a needed fact says as well is no other fact's value.
-    taken = [part for part in far if prompt[part.start : part.end] not in near]
+                far.add(value)
     wrong = prediction.others.get("facts", {}).get("wrong")
     disagrees = isinstance(wrong, str) and _holds(answer, wrong, language)
     if disagrees or any(not keys.isdisjoint(_SAID) for keys in near.values()):
-        return "overruled", []
-    if taken or near:
-        return ("distractor", taken) if taken else ("halfway", [])
+        return "overruled"
+    # What a needed fact says as well is no other fact's value.
+    if far - near.keys():
+        return "distractor"
+    if near:
+        return "halfway"
     context = parts.of_role("context")
     texts = [prompt[part.start : part.end] for part in context] or [prompt]
     if any(_holds(short_answers.normalized(text, language), answer, language) for text in texts):
-        return "other", []
-    return "wrong value" if any(map(str.isdigit, answer)) else "no context", []
+        return "other"
+    return "wrong value" if any(map(str.isdigit, answer)) else "no context"
 
 
 def _holds(text: str, value: str, language: str) -> bool:
@@ -387,10 +330,7 @@ def _refusals() -> tuple[str, ...]:
 
 
 class _Values:
-    """The values of a prompt, normalized, with where they start.
-
-    ``size`` are the characters of the prompt after the worked example, which ends at ``begin``.
-    """
+    """The values of a prompt, normalized: of its context, of its worked example, and its keys."""
 
     def __init__(self, prediction: Prediction, form: re.Pattern[str]) -> None:
         prompt, columns = prediction.input, tuple[Column, ...]()
@@ -406,41 +346,20 @@ class _Values:
         else:
             places = [hit.span() for hit in form.finditer(prompt)]
         examples = (column.end for column in columns if column.role == "example")
-        self.begin = max(itertools.chain.from_iterable(examples), default=0)
-        self.size = max(1, len(prompt) - self.begin)
+        begin = max(itertools.chain.from_iterable(examples), default=0)
         texts = normalized(prompt[start:end] for start, end in places)
-        self._places = [*zip(texts, (start for start, _ in places), strict=True)]
-        # The values of the context, and those of the worked example.
-        self.context = {value for value, start in self._places if start >= self.begin}
-        self.shown = {value for value, start in self._places if start < self.begin}
+        pairs = [*zip(texts, places, strict=True)]
+        self.context = {value for value, (start, _) in pairs if start >= begin}
+        self.shown = {value for value, (start, _) in pairs if start < begin}
         hidden = (column for column in columns if column.role in ("needle", "distractor"))
         keys = itertools.chain.from_iterable(column.more.get("key", ()) for column in hidden)
         self.keys = {*normalized(filter(None, keys))}
 
-    def away(self, references: Sequence[str]) -> dict[str, int]:
-        """Return how far each value of the context stands from the nearest right one."""
-        places = [place for place in self._places if place[1] >= self.begin]
-        right = [start for value, start in places if value in references]
-        away = dict[str, int]()
-        for value, start in places if right else ():
-            near = min(abs(at - start) for at in right)
-            # Of a value that stands in several places, the nearest.
-            away[value] = min(near, away.get(value, near))
-        return away
 
-
-def _documents(prediction: Prediction) -> tuple[list[tuple[int, str]], list[int]]:
-    """Return each document with where it starts, and where right answers start.
-
-    Without parts the whole prompt is taken for one document.
-    """
+def _documents(prediction: Prediction) -> list[str]:
+    """Return the documents of a prompt, folded; all of it where nobody says where they stand."""
     prompt, parts = prediction.input, prediction.parts
     if not parts:
-        text = normalize(prompt)
-        starts = [text.find(normalize(output)) for output in prediction.outputs]
-        return [(0, text)], sorted(start for start in starts if start >= 0)
-    documents = [
-        (part.start, normalize(prompt[part.start : part.end]))
-        for part in parts.of_role("document", "distractor")
-    ]
-    return documents, [part.start for part in parts.of_role("value")]
+        return [normalize(prompt)]
+    documents = parts.of_role("document", "distractor")
+    return [normalize(prompt[part.start : part.end]) for part in documents]

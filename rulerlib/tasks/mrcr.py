@@ -213,7 +213,7 @@ def exact(pred: str, references: Sequence[str]) -> float:
     return float(pred.strip() == references[0])
 
 
-def explain(prediction: Prediction, cut_off: bool = False) -> dict[str, Any]:
+def explain(prediction: Prediction, cut_off: bool = False) -> str:
     """Return the mistake of an answer: what it says behind the prefix."""
     text, reference = one_form(prediction.pred).strip(), one_form("".join(prediction.outputs))
     rest, right = text[PREFIX:], reference[PREFIX:]
@@ -234,8 +234,7 @@ def explain(prediction: Prediction, cut_off: bool = False) -> dict[str, Any]:
     error = opening or next(kind for kind, holds in kinds.items() if holds)
     if error == "no prefix" and mistakes.refused(text):
         error = "refused"
-    taken = int(error in ("wrong occurrence", "other reply"))
-    return mistakes.mistake(error, missing=1, distractors=taken)
+    return error
 
 
 # --- A reader -----------------------------------------------------------------------------------

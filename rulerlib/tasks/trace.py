@@ -43,7 +43,6 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache, partial
-from typing import Any
 
 from rulerlib.errors import one_of, require, whole_number
 from rulerlib.filling import Take
@@ -413,7 +412,7 @@ def stated(pred: str, language: str = "en") -> str | None:
     return str(int(numbers[0])) if numbers else None
 
 
-def explain(prediction: Prediction, cut_off: bool = False) -> dict[str, Any]:
+def explain(prediction: Prediction, cut_off: bool = False) -> str:
     """Return the mistake of an answer that should be a whole number."""
     text, others = prediction.pred, prediction.others
     value = stated(text, others.get("language") or "en")
@@ -427,7 +426,7 @@ def explain(prediction: Prediction, cut_off: bool = False) -> dict[str, Any]:
         # Not where whatever could follow would leave the number what it is.
         open_ended = cut_off and stated(text + "0 0", others.get("language") or "en") != value
         kind = "cut off" if open_ended else "wrong result"
-    return mistakes.mistake(kind, missing=1, invented=int(kind == "wrong result"))
+    return kind
 
 
 FAMILY = Family(

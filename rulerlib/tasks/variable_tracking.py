@@ -219,7 +219,7 @@ FAMILY = Family(
     tokens_to_generate=30,
     maker=Chains,
     most_queries=most_queries,
-    explain=partial(mistakes.explain_values, placed=True),
+    explain=mistakes.explain_values,
     reader=readers.variables,
     beside={"vt_2": Knobs(num_chains=2, num_hops=2)},
 )

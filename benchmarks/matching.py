@@ -5,7 +5,7 @@
 
 Tasks whose answers are values or lists are asked, and each answer is judged by RULER's rule
 (a reference counts wherever it stands), by the strict one (all of them), and by whole items; see
-`rulerlib.analysis.matchings`. The runs resume; the table is the one that the page of results
+`book.matchings.matchings`. The runs resume; the table is the one that the page of results
 shows, a row for each language, length and task.
 """
 
@@ -17,6 +17,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from book.matchings import matchings
 from rulerlib import analysis, models
 from rulerlib.errors import RulerError
 from rulerlib.runs import Run
@@ -52,7 +53,7 @@ def measure(
     for run in fitting:
         run.predict()
     scores = analysis.scores(pair for run in fitting for pair in run.predictions())
-    table = analysis.matchings(scores).round(DECIMALS)
+    table = matchings(scores).round(DECIMALS)
     return str(table.to_csv(index=False, lineterminator="\n"))
 
 

@@ -119,7 +119,7 @@ def main() -> None:
             if command == "run" and options.laid:
                 jobs = Sweep.load(folder / "sweep").jobs
                 lay(folder / "sweep", jobs[answered // len(jobs[0].cells) :])
-            more = ("--no-reports",) if command == "collect" else ()
+            more = ()
             cells = answered if command == "run" else options.cells
             if command == "alone":
                 cells, more = min(cells, ALONE), (str(min(cells, ALONE)),)
@@ -134,7 +134,7 @@ def lay(folder: Path, jobs: Iterable[Job]) -> None:
     sweep = Sweep.load(folder)
     record = Prediction(0, "?" * 1500, ["1"], " 1", {"finished": True, "prompt_tokens": 300})
     line = record.to_json() + "\n"
-    seconds = {"making": 0.01, "loading": 0.0, "reading": 0.0, "generating": 0.001}
+    seconds = {"making": 0.01, "loading": 0.0, "generating": 0.001}
     cost = json.dumps({"asked": 1, "answers": 1, "bytes": len(line.encode()), "seconds": seconds})
     for job in jobs:
         for cell in job.cells:

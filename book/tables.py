@@ -289,6 +289,7 @@ def tabulate(
     """
     import pandas as pd
 
+    from book.matchings import matchings
     from rulerlib import analysis
 
     scores = analysis.scores(pair for run in main for pair in run.predictions())
@@ -324,7 +325,7 @@ def tabulate(
         "effective": effective,
         "depths": analysis.by_depth(scores, plan.bins),
         "studies": pd.concat(studied) if studied else pd.DataFrame(),
-        "matchings": analysis.matchings(scores),
+        "matchings": matchings(scores),
         "errors": analysis.errors(scores),
         "examples": examples,
         ABOUT: about(plan),

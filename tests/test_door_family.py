@@ -128,7 +128,7 @@ num_samples: 2
 def test_a_sweep_asks_and_collects_it_in_processes_of_their_own(tmp_path, monkeypatch):
     monkeypatch.setenv("PYTHONPATH", str(ROOT / "tests"))
     (tmp_path / "plan.yaml").write_text(PLAN + f"output: {tmp_path / 'runs'}", "utf-8")
-    for command in ("['plan', PLAN]", "['run', PLAN]", "['collect', PLAN, '--no-reports']"):
+    for command in ("['plan', PLAN]", "['run', PLAN]", "['collect', PLAN]"):
         done = python(
             f"PLAN = {str(tmp_path / 'plan.yaml')!r}\n"
             "from rulerlib.sweep.__main__ import main\n"

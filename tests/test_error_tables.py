@@ -6,6 +6,7 @@ import random
 
 import pytest
 
+from book.matchings import agreement, matchings
 from rulerlib import analysis, metrics
 from rulerlib.dataset import Dataset
 from rulerlib.samples import Prediction
@@ -97,7 +98,7 @@ def rows_of(count=40):
 
 def test_means_and_disagreements_are_those_of_the_measures():
     rows = rows_of()
-    table = analysis.matchings(analysis.scores(rows)).set_index("task")
+    table = matchings(analysis.scores(rows)).set_index("task")
     assert list(table.index) == ["niah_multivalue", "vt"], "questions have one rule alone"
     for task, found in table.to_dict("index").items():
         own = [record for about, record in rows if about["task"] == task]
@@ -122,5 +123,5 @@ def test_means_and_disagreements_are_those_of_the_measures():
 
 def test_without_lists_there_is_nothing_to_compare():
     rows = [each for each in rows_of(3) if each[0]["task"] == "qa_1"]
-    none = analysis.matchings(analysis.scores(rows))
-    assert "values or a list" in none.attrs["why"] == analysis.agreement(none)
+    none = matchings(analysis.scores(rows))
+    assert "values or a list" in none.attrs["why"] == agreement(none)

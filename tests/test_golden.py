@@ -22,6 +22,7 @@ import pytest
 from helpers_explore import write_run, write_runs
 from helpers_templates import FAMILIES, SPECIAL
 
+from book.matchings import matchings
 from conftest import SHARED, make_tokenizer
 from rulerlib import analysis, tokens
 from rulerlib.dataset import Dataset
@@ -141,7 +142,7 @@ def tables() -> Iterator[tuple[str, str]]:
             "by_knob": analysis.by_knob(scores),
             "two_by_two": analysis.two_by_two(scores, both, by=("language", "length"), **drawn),
             "errors": analysis.errors(scores),
-            "matchings": analysis.matchings(scores),
+            "matchings": matchings(scores),
         }
         for name, table in shown.items():
             plain = table.drop(columns=[c for c in table if c in ("file", "parts")])

@@ -7,6 +7,7 @@ scores and standard errors.
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import json
 import math
@@ -41,7 +42,7 @@ from rulerlib.store.questions import write
 
 pytest.importorskip("inspect_ai", reason="needs the extra 'inspect'")
 
-from rulerlib.export._inspect_registry import StoredAnswers
+from rulerlib.export._inspect_registry import ReplayModel, stored_answers
 
 
 def inspect_eval(
@@ -509,24 +510,23 @@ def test_a_base_models_tags_are_text():
 # --- Answers that exist -----------------------------------------------------------------------
 
 
-def prompts(run, **changed):
-    """Return the messages of the run's questions, as an evaluation of stored answers asks them."""
+def replayed(path, **changed):
+    """Return what is stored of the run's questions, as an evaluation of stored answers asks."""
     chosen = {"task": "niah_multikey_2", "length": 800, "num_samples": 6}
     chosen |= {"queries_per_context": 2, "tokenizer": "words"}
     posed = pose("niah", "rulerlib", **{**chosen, **changed})
-    return [
-        [(turn["content"], turn.get("metadata")) for turn in record["input"]]
-        for record in posed.records
-    ]
+    stored = stored_answers(path)
+    abouts = (turn["metadata"] for record in posed.records for turn in record["input"]
+              if "metadata" in turn)  # fmt: skip
+    return [stored[about["task"], about["input"]].pred for about in abouts]
 
 
 def test_questions_on_disk_are_asked_again(run, tmp_path):
     data = run.dataset(run.cells[0])
     write(data, tmp_path / "800" / "niah_multikey_2")
-    replay = StoredAnswers(run.root)
     stored = [each.pred for each in read_predictions(run.answers(run.cells[0]))]
     here = {"data": str(tmp_path), "length": None, "tokenizer": None}
-    assert [replay.answer(each).pred for each in prompts(run, **here)] == stored
+    assert replayed(run.root, **here) == stored
     (record, *_) = pose("niah", "rulerlib", data=str(tmp_path), num_samples=3).records
     assert record["metadata"]["length"] == 800
     assert record["metadata"]["max_tokens"] == data.tokens_to_generate
@@ -547,20 +547,15 @@ def test_answers_of_nvidias_scripts_are_repeated(run, tmp_path):
     # One of several answers to a question.
     lines.append({**lines[0], "index": 8, "pred": "?", "others": {"repeat": 1}})
     (pred / "niah_multikey_2.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
-    replay = StoredAnswers(tmp_path)
-    assert [replay.answer(each).pred for each in prompts(run)] == [each.pred for each in stored]
+    assert replayed(tmp_path) == [each.pred for each in stored]
 
 
-def test_another_prompt_is_told(run):
-    replay = StoredAnswers(run.root)
-    with pytest.raises(DataError, match=r"holds no answer to sample 0 of niah_multikey_2 as it"):
-        replay.answer(prompts(run, seed=7)[0])
-    ((text, about),) = prompts(run)[0]
-    for other in ([(text[:-3], about)], [(text + " Go.", about)], [("Go.", None), (text, about)]):
-        with pytest.raises(DataError, match=r"^.* but the prompt was another one: [^\n]*\.$"):
-            replay.answer(other)
-    with pytest.raises(DataError, match="answers the tasks of rulerlib alone"):
-        replay.answer([("Hi", None)])
+def test_another_question_is_told(run):
+    other = [SimpleNamespace(text="Hi", metadata=None)]
+    with pytest.raises(DataError, match=r"holds no answer to this question: choose the task"):
+        asyncio.run(ReplayModel("replay", run.root).generate(other, [], None, None))
+    with pytest.raises(KeyError):
+        replayed(run.root, seed=7)
 
 
 def test_two_answers_to_one_question_are_told(run, tmp_path):
@@ -570,7 +565,7 @@ def test_two_answers_to_one_question_are_told(run, tmp_path):
     (pred / "vt.jsonl").write_text(json.dumps(line))
     (pred / "vt+seed=7.jsonl").write_text(json.dumps({**line, "pred": "?"}))
     with pytest.raises(DataError, match="another answer to sample 0"):
-        StoredAnswers(tmp_path)
+        stored_answers(tmp_path)
     for path in (None, 3, str(tmp_path / "none"), str(tmp_path / "a" / "pred" / "empty")):
         with pytest.raises(ParameterError, match=r"^path is .*, but must be a file pred/<task>"):
-            StoredAnswers(path)
+            stored_answers(path)

@@ -17,7 +17,7 @@ from rulerlib.dataset import Dataset
 from rulerlib.errors import ParameterError
 from rulerlib.parts import Part, Parts
 from rulerlib.runs import Run
-from rulerlib.samples import Prediction, Sample
+from rulerlib.samples import Prediction
 from rulerlib.sources.chronicle_questions import OPERATIONS
 from rulerlib.tasks.mistakes import operands_told
 
@@ -136,49 +136,6 @@ def test_operands_in_words_and_dates_count():
 # --- Baselines ----------------------------------------------------------------------------------
 
 
-def asked(context, question, kind, language="en", answer="?"):
-    """A sample as the family makes them, of one passage."""
-    label = {"en": "Question", "da": "Spørgsmål"}[language]
-    text = f"Passage: {context}\n{label}: {question}\nAnswer:\n\nThink step by step."
-    at = len("Passage: ") + len(context)
-    parts = Parts.of([Part("context", 0, at), Part("question", at, len(text))])
-    facts = {"answer_kind": kind}
-    return Sample(0, text, [answer], parts=parts, golds=[[answer]], facts=facts)
-
-
-STORY = (
-    "In 1887 Brill Athletic drew 2,040 people on 5 May. Wold came away with Aldo Crane, and lost"
-    " 1-0 to 12.5 per cent. Hasp won on 17 June before Snape Vale."
-)
-
-
-@pytest.mark.parametrize(
-    ("question", "kind", "answer"),
-    [
-        ("How many goals did Hasp score?", "number", "17"),
-        ("How many people came in 1887?", "number", "2,040"),
-        ("Who led Wold?", "name", "May"),
-        ("Who led Wold in May?", "span", "Aldo Crane"),
-        ("When did Hasp win?", "date", "17 June"),
-        ("When did Wold win in 1887 or on 5 May?", "date", "17 June"),
-        ("Nothing here stands there?", "number", ""),
-        ("Who led Wold?", "", "5"),
-    ],
-)
-def test_the_nearest_by_hand(question, kind, answer):
-    (said,) = reading.nearest([asked(STORY, question, kind)])
-    assert said.pred == answer
-
-
-def test_the_nearest_of_a_text_without_any_is_empty():
-    for context in ("", "no capitals and no digits stand here"):
-        for kind in ("number", "date", "name"):
-            (said,) = reading.nearest([asked(context, "Who stands here?", kind)])
-            assert said.pred == ""
-    (said,) = reading.nearest([Sample(0, "12 of another tool", ["12"])])
-    assert said.pred == "", "what is the question, nobody knows"
-
-
 def test_the_most_frequent_answer_is_counted_by_someone_else(tmp_path):
     """Of a file with a training side of its own, and of the chronicle."""
     golds = ["9", "7", "7", "8", "8", "7", "6", "8"]
@@ -251,7 +208,6 @@ def test_all_baselines_stand_beside_the_model(run):
             "lille",
             reading.NO_PASSAGE,
             reading.FREQUENT,
-            reading.NEAREST,
         ], "all at the longest length, in one row each"
         assert (part["n"] == 3).all()
     assert table["task"].nunique() == 2
@@ -275,7 +231,7 @@ def test_of_given_questions_only_the_passages_are_known(run, tmp_path):
     blind = reading.without_passages(other)
     assert blind.predict_study() == []
     models = [settings["model"] for settings, _ in reading.baselines(other, blind)]
-    assert Counter(models) == {"lille": 2, reading.NEAREST: 2}
+    assert Counter(models) == {"lille": 2}
 
 
 # --- Shown --------------------------------------------------------------------------------------

@@ -6,21 +6,17 @@ import itertools
 import re
 
 import pytest
-from helpers_store import write_records
 
 from conftest import shared
 from rulerlib import fields, show_run
 from rulerlib.dataset import Dataset
 from rulerlib.prompts import Decoding
 from rulerlib.runs import Run
-from rulerlib.samples import Prediction
 from rulerlib.store import questions
 
 pytest.importorskip("pandas")
 pytest.importorskip("tokenizers")
 
-from rulerlib.analysis.memory_report import MemoryReport
-from rulerlib.analysis.report import Report
 from rulerlib.plots.base import finding
 
 
@@ -133,32 +129,6 @@ def test_a_study_says_what_of_the_run_it_leaves_out():
     assert kept not in second([{**row, "source": source}], source=source)
     left = second([row, {"reasoning": False}])
     assert left.endswith(f"{kept}fewshot as set above.")
-
-
-def test_an_analysis_counts_answers_once(tmp_path):
-    for model in ("<b>a", "b"):
-        for length in (512, 1024):
-            path = tmp_path / "runs" / model / "da" / str(length) / "pred" / "vt.jsonl"
-            write_records(path, [Prediction(index, "", ["A"], "A") for index in range(7)])
-    shown = show_run.analysis(Report(runs=str(tmp_path / "runs"), threshold=60))
-    first, second = shown.text.splitlines()
-    assert (
-        first
-        == "2 models (<b>a and b): 1 task at 512 and 1K tokens, 28 answers in all. Language: Dansk."
-    )
-    assert "60 %" in second
-    assert "&lt;b&gt;a" in shown.markup
-
-
-def test_memories_say_how_many_questions_each_preset_is_asked():
-    report = MemoryReport(suites="episodic,spatial", presets="rag,core", sizes="2, 3", seeds=[1, 2],
-                          facts="10,100", facts_size=3)  # fmt: skip
-    first, second = show_run.memory(report).text.splitlines()
-    asked = sum(job.asked for job in report.works if job.preset.name == "rag")
-    assert numbers(first) == [asked] == [20]
-    assert "through 2 presets (rag and core)" in first
-    assert "seed 1 and 2" in second
-    assert "teaches 10 and 100 facts" in second
 
 
 def test_a_finding_of_several_lines_is_a_list_and_names_are_text():

@@ -100,10 +100,9 @@ def test_they_stand_beside_tasks_and_are_told_apart(student, tmp_path, capsys):
         # Two samples of the task, four questions of a memory.
         assert cost["answers"] == cost["asked"] == cell.answers == (4 if cell.memory else 2)
         assert cost["seconds"]["making"] > 0
-        assert cost["peak_memory_bytes"] > 1_000_000
     assert main(["status", str(tmp_path)]) == 0
     assert "3 done, 0 running, 0 failed, 0 left, of 3 cells" in capsys.readouterr().out
-    assert main(["collect", "--no-reports", str(tmp_path)]) == 0
+    assert main(["collect", str(tmp_path)]) == 0
     with (tmp_path / "cells.csv").open(encoding="utf-8", newline="") as file:
         rows = {row["memory"]: row for row in csv.DictReader(file)}
     # The oracle is given what it needs, and the task is none that the student knows.

@@ -93,13 +93,11 @@ def test_what_a_cell_costs_stands_beside_its_answers(tmp_path):
     assert cost["asked"] == cost["answers"] == 2
     assert cost["bytes"] == path.stat().st_size
     assert cost["seconds"]["generating"] >= 0.04
-    assert cost["seconds"]["reading"] == pytest.approx(2e-6)
     assert cost["seconds"]["making"] > 0
     records = [json.loads(line) for line in path.read_text("utf-8").splitlines()]
     read = [record["others"]["prompt_tokens"] for record in records]
     halves = sum(number // 2 for number in read)
     assert cost["tokens"] == {"prompt": sum(read), "computed": halves, "generated": 6}
-    assert cost["peak_memory_bytes"] > 10_000_000
     # More samples later: their cost is added.
     more = planned(tmp_path, num_samples=3, **plan)
     run(more, more.jobs[0])
@@ -123,7 +121,7 @@ def test_a_cell_that_fails_does_not_stop_the_others(tmp_path, capsys):
     assert "4 done, 0 running, 4 failed, 0 left, of 8 cells" in told
     log = tmp_path / "logs" / "one-da-1024.log"
     assert f"failed 3 times: ValueError: the engine broke See {log}" in told
-    assert main(["collect", "--no-reports", str(plan)]) == 1
+    assert main(["collect", str(plan)]) == 1
     assert "Missing: one/da/512/vt: it has no answers." in capsys.readouterr().err
     mended = {**broken, "engine_options": {}}
     write(tmp_path / "plan.yaml", settings(tmp_path, models={"one": mended}))

@@ -154,7 +154,6 @@ def main() -> None:
             assert left is None or (place / left).exists(), left
             print(f"python -m {module} {words}")
         assert run([python.parent / "rulerlib", "--help"], place).startswith("usage: rulerlib ")
-        assert [*place.glob("sweep/**/reports/all.ipynb")], "no report was executed"
         print(f"{wheel.name} works in an empty environment.")
 
 

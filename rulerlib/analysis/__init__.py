@@ -6,7 +6,7 @@
 ``accuracy``
     means by task, category, length, knob or depth, each with n and interval;
 ``error_tables``
-    what goes wrong: kinds of mistakes, and RULER's rule beside that of whole items;
+    what goes wrong: kinds of mistakes, and answers of each kind;
 ``averages``, ``effective_length``, ``summary``
     RULER's averages, how long a context is effective, and both as on RULER's leaderboard;
 ``pairs``
@@ -39,10 +39,8 @@ from rulerlib.analysis.accuracy import (
 from rulerlib.analysis.averages import averaged, by_length, weighted
 from rulerlib.analysis.effective_length import effective, effective_lengths, samples_used
 from rulerlib.analysis.error_tables import (
-    agreement,
     error_examples,
     errors,
-    matchings,
     over_tasks,
     wrong,
 )

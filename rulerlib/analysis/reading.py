@@ -9,16 +9,14 @@
 >>> table[["operation", "n", "measure", "mean", "em_raw", "em_norm"]].to_dict("split")["data"]
 [['sum', 2, 'drop_f1', 1.0, 0.5, 1.0]]
 
-A score says little without what can be had for nothing. There are three baselines, all judged as
-the model is: the same questions without their passages, the answer that is right most often, and
-the number or name that stands nearest to what is asked about.
+A score says little without what can be had for nothing. There are two baselines, both judged as
+the model is: the same questions without their passages, and the answer that is right most often.
 """
 
 from __future__ import annotations
 
 import contextlib
 import random
-import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -39,20 +37,11 @@ from rulerlib.tasks.drop import TRAINING, Reading
 # Questions of the training side whose answers are counted.
 COUNTED = 200
 
-NO_PASSAGE, FREQUENT, NEAREST = "no passage", "most frequent answer", "nearest number or name"
+NO_PASSAGE, FREQUENT = "no passage", "most frequent answer"
 """The names of the baselines. The first is the model itself, asked without passages."""
 
 # What a prediction of a study says beside what others say.
 _OF_STUDY = ("group", "setting", "study")
-
-_WORD = re.compile(r"\w+")
-_NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
-_DATE = re.compile(r"(?<![\d.,])(?:(?:[12]?\d|3[01])\.? [^\W\d]{3,}|\d{4}(?![\d.,]*\d))")
-# Capitalised words in a row, and what stands before the first word of a sentence.
-_CAPITAL = "".join(filter(str.isupper, map(chr, range(0x250))))
-_NAME = re.compile(rf"\b[{_CAPITAL}][\w'’-]*(?: [{_CAPITAL}][\w'’-]*)*")
-_PATTERNS = {"name": _NAME, "span": _NAME, "spans": _NAME, "date": _DATE}
-_BEGINNING = re.compile(r"(?:^|[.!?:]\s|\n)$")
 
 
 def by_operation(table: pd.DataFrame) -> pd.DataFrame:
@@ -124,20 +113,6 @@ def most_frequent(data: Dataset, questions: Sequence[Sample]) -> list[Prediction
     return [_answered(sample, answer) for sample in questions]
 
 
-def nearest(questions: Sequence[Sample]) -> list[Prediction]:
-    """Return for every sample the number or name that stands nearest to what is asked about.
-
-    What is asked about is the word of the question that stands least often in the passages, but
-    does stand there; of several it is the first. The rule is told what kind of answer is wanted.
-    For a name or a span of text it takes the nearest capitalised words in a row of which the first
-    does not begin a sentence; for a date the nearest number up to 31 with the word after it, or of
-    four digits; else the nearest number in digits. Distance counts in characters; at the same
-    distance the earlier one is taken. What stands in the question itself is no answer, and without
-    anything to take, the answer is empty.
-    """
-    return [_answered(sample, _nearest(sample)) for sample in questions]
-
-
 def baselines(run: Run, blind: Run) -> Iterator[tuple[dict[str, Any], Prediction]]:
     """Yield the predictions of a run at its longest length, and those of the baselines.
 
@@ -165,15 +140,12 @@ def baselines(run: Run, blind: Run) -> Iterator[tuple[dict[str, Any], Prediction
         plain = {name: value for name, value in about.items() if name not in _OF_STUDY}
         yield {**plain, "model": NO_PASSAGE, "knobs": knobs}, record
     for cell in run.cells:
-        if cell.length == run.length:
+        if cell.length == run.length and not run.given:
             questions = list(samples.read(run.questions(cell), Sample))[: run.num_samples]
-            answers = {FREQUENT: list[Prediction](), NEAREST: nearest(questions)}
+            about = {**cell.settings(), "model": FREQUENT}
             with contextlib.suppress(ParameterError):
-                if not run.given:
-                    answers[FREQUENT] = most_frequent(run.dataset(cell), questions)
-            for name, records in answers.items():
-                about = {**cell.settings(), "model": name}
-                yield from ((about, record) for record in records)
+                answers = most_frequent(run.dataset(cell), questions)
+                yield from ((about, record) for record in answers)
 
 
 def _answered(sample: Sample, answer: str) -> Prediction:
@@ -182,33 +154,3 @@ def _answered(sample: Sample, answer: str) -> Prediction:
     others = {name: value for name in names if (value := getattr(sample, name))}
     others["parts"] = sample.parts.to_data()
     return Prediction(sample.index, sample.input, sample.outputs, answer, others)
-
-
-def _nearest(sample: Sample) -> str:
-    context, question = (
-        "\n".join(sample.input[part.start : part.end] for part in sample.parts.of_role(role))
-        for role in ("context", "question")
-    )
-    # The line of the question, without the word that announces it, and nothing that follows.
-    question = question.strip().partition("\n")[0].partition(":")[2]
-    words = [(word.group().casefold(), word.span()) for word in _WORD.finditer(context)]
-    counts, asked_about = Counter(word for word, _ in words), _WORD.findall(question.casefold())
-    in_context = [word for word in asked_about if counts[word]]
-    pattern = _PATTERNS.get(sample.facts.get("answer_kind", ""), _NUMBER)
-    in_question = {*pattern.findall(question)}
-    candidates = [
-        match
-        for match in pattern.finditer(context)
-        if match.group() not in in_question
-        # A word that begins a sentence may be no name.
-        and not (pattern is _NAME and _BEGINNING.search(context, match.start() - 2, match.start()))
-    ]
-    if not in_context or not candidates:
-        return ""
-    rarest = min(in_context, key=counts.__getitem__)
-    places = [span for word, span in words if word == rarest]
-
-    def distance(candidate: re.Match[str]) -> int:
-        return min(max(start - candidate.end(), candidate.start() - end) for start, end in places)
-
-    return min(candidates, key=distance).group()

@@ -11,16 +11,14 @@ from __future__ import annotations
 
 import contextlib
 import inspect
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import rulerlib
 from rulerlib import packages, paths, tasks
 from rulerlib.errors import DataError, RulerError, require
 from rulerlib.export import inspect_ai as ours
-from rulerlib.prompts import PromptFormat
 from rulerlib.samples import Prediction
 from rulerlib.store import answers
 from rulerlib.tasks import qa
@@ -160,8 +158,8 @@ def _judged(names: list[str]) -> Any:
 # --- Answers that exist -----------------------------------------------------------------------
 
 
-class StoredAnswers:
-    """Answers that exist, found again by the question that they answer.
+def stored_answers(path: Any) -> dict[tuple[str, str], Prediction]:
+    """Return answers by their task and the hash of the question that they answer.
 
     Parameters
     ----------
@@ -176,75 +174,23 @@ class StoredAnswers:
     DataError
         If a file is damaged, or two answers are there to one question.
     """
-
-    def __init__(self, path: Any) -> None:
-        layout = "a file pred/<task>.jsonl, or a folder with such files (-M path=...)"
-        top = paths.named("path", path, layout)
-        below = [*top.rglob("pred/*.jsonl")] or [*top.glob("*.jsonl")]
-        files = [top] if top.is_file() else sorted(file for file in below if file.stem[0] != ".")
-        require(files, "path", path, layout)
-        self.path = path
-        self._answers: dict[tuple[str, str], tuple[str, int, bool, Prediction]] = {}
-        for file in files:
-            self._read(file)
-
-    def _read(self, file: Path) -> None:
-        settings = answers.read_settings(file)
-        form = PromptFormat.from_settings(settings)
+    layout = "a file pred/<task>.jsonl, or a folder with such files (-M path=...)"
+    top = paths.named("path", path, layout)
+    below = [*top.rglob("pred/*.jsonl")] or [*top.glob("*.jsonl")]
+    files = [top] if top.is_file() else sorted(file for file in below if file.stem[0] != ".")
+    require(files, "path", path, layout)
+    stored: dict[tuple[str, str], Prediction] = {}
+    for file in files:
         for record in answers.read_predictions(file):
-            if record.repeat:
-                continue
-            others = record.others
-            task = others.get("task") or file.stem.partition("+")[0]
-            prefix = "" if form.answer_prefix == "none" else others.get("answer_prefix", "")
-            bare = _bare(form.system_prompt or "", record.input, prefix)
-            key = task, ours.sha256(record.input)
-            # Their prompts are long, and what is compared of them is a hash.
-            kept = replace(record, input="", others={**others, "parts": []})
-            before = self._answers.setdefault(
-                key, (ours.sha256(bare), len(bare), bool(settings), kept)
-            )
-            if before[3].pred != record.pred:
-                raise DataError(f"{file}: another answer to sample {record.index} stands beside.")
-
-    def answer(self, messages: Sequence[tuple[str, Mapping[str, Any] | None]]) -> Prediction:
-        """Return the stored answer to a prompt.
-
-        Parameters
-        ----------
-        messages
-            The text of each message, and its metadata.
-
-        Raises
-        ------
-        DataError
-            If the question is none of ours, or is not among those that were answered, or was asked
-            in other words. White space does not count, nor does the answer prefix where the file
-            does not say it.
-        """
-        which = next((about for _, about in messages if about and "input" in about), None)
-        if which is None:
-            raise DataError("rulerlib/replay answers the tasks of rulerlib alone.")
-        name = f"sample {which['index']} of {which['task']}"
-        stored = self._answers.get((which["task"], which["input"]))
-        if stored is None:
-            raise DataError(
-                f"{self.path} holds no answer to {name} as it is asked here: choose the length,"
-                " language, tokenizer, seed and knobs of that run, or its questions (-T data=...)."
-            )
-        digest, size, whole, prediction = stored
-        prompt = _bare(*(text for text, _ in messages))
-        if ours.sha256(prompt if whole else prompt[:size]) != digest:
-            raise DataError(
-                f"{self.path} holds an answer to {name}, but the prompt was another one: its answer"
-                " prefix or system prompt differ (-T answer_prefix=...)."
-            )
-        return prediction
-
-
-def _bare(*texts: str) -> str:
-    """Return texts as one, without white space: messages and plain text differ in it."""
-    return "".join("".join(texts).split())
+            if not record.repeat:
+                task = record.others.get("task") or file.stem.partition("+")[0]
+                # Prompts are long, and what is compared of them is a hash.
+                kept = replace(record, input="", others={**record.others, "parts": []})
+                before = stored.setdefault((task, ours.sha256(record.input)), kept)
+                if before.pred != record.pred:
+                    index = record.index
+                    raise DataError(f"{file}: another answer to sample {index} stands beside.")
+    return stored
 
 
 class ReplayModel(model.ModelAPI):  # type: ignore[misc, name-defined]
@@ -259,11 +205,17 @@ class ReplayModel(model.ModelAPI):  # type: ignore[misc, name-defined]
     def __init__(self, model_name: str, path: str | None = None, **options: Any) -> None:
         super().__init__(model_name, **options)
         with _one_sentence():
-            self.replay = StoredAnswers(path)
+            self.path, self.stored = path, stored_answers(path)
 
     async def generate(self, input: Any, tools: Any, tool_choice: Any, config: Any) -> Any:  # noqa: A002
-        """Return the stored answer to a prompt."""
-        answer = self.replay.answer([(turn.text, turn.metadata) for turn in input])
+        """Return the stored answer to a question of ours, however it is asked."""
+        which = next((turn.metadata for turn in input if "input" in (turn.metadata or {})), {})
+        answer = self.stored.get((which.get("task"), which.get("input")))
+        if answer is None:
+            raise DataError(
+                f"{self.path} holds no answer to this question: choose the task, length, language,"
+                " tokenizer, seed and knobs of that run, or its questions (-T data=...)."
+            )
         ended = "stop" if answer.others.get("finished", True) else "max_tokens"
         return model.ModelOutput.from_content(self.model_name, answer.pred, stop_reason=ended)
 

@@ -77,7 +77,16 @@ def write(to: str, folder: str | Path, stated: Mapping[str, Any]) -> str:
             raise ParameterError("tasks", dataset.task, f"one that {to} judges as RULER does")
     with files.filling(folder) as beside:
         harness.fill(beside, datasets)
-    return harness.command(shlex.quote(str(folder.resolve())), datasets)
+    first = datasets[0]
+    words = {
+        "folder": shlex.quote(str(folder.resolve())), "place": _place(first), "count": len(first),
+        "group": _nemo_name(_place(first)), "name": _euroeval_name(first),
+    }  # fmt: skip
+    families = dict.fromkeys(dataset.row.family.name for dataset in datasets)
+    if len(families) > 1 and all(dataset.task in tasks.RULER for dataset in datasets):
+        families = {"ruler": None}
+    commands = (harness.command.format(**words, family=family) for family in families)
+    return "\n".join(dict.fromkeys(commands))
 
 
 def _match(dataset: Dataset) -> str | None:
@@ -105,25 +114,6 @@ def _put(path: Path, text: str) -> None:
 def _inspect(folder: Path, datasets: Sequence[Dataset]) -> None:
     for dataset in datasets:
         questions.write(dataset, folder / making.place(dataset))
-
-
-def _inspect_command(folder: str, datasets: Sequence[Dataset]) -> str:
-    first = datasets[0]
-    families = dict.fromkeys(dataset.row.family.name for dataset in datasets)
-    if len(families) > 1 and all(dataset.task in tasks.RULER for dataset in datasets):
-        families = {"ruler": None}
-    return "\n".join(
-        f"inspect eval rulerlib/{name} -T data={folder}/{_place(first)}/data"
-        f" -T num_samples={len(first)} --model hf/MODEL"
-        for name in families
-    )
-
-
-def _lm_eval_command(folder: str, datasets: Sequence[Dataset]) -> str:
-    return (
-        f"lm_eval --include_path {folder} --tasks {lm_eval.ALL} --model hf"
-        " --model_args pretrained=MODEL --batch_size 1"
-    )
 
 
 # --- kvpress -------------------------------------------------------------------------------------
@@ -171,14 +161,6 @@ def _kvpress_rule(dataset: Dataset) -> str | None:
     return rule if rule == dataset.row.scoring.ruler else None
 
 
-def _kvpress_command(folder: str, datasets: Sequence[Dataset]) -> str:
-    return (
-        f"mkdir -p simonjegou && ln -s {folder} simonjegou/ruler && python evaluate.py"
-        f" --dataset ruler --data_dir {_place(datasets[0])} --model MODEL --press_name snapkv"
-        " --compression_ratio 0.5"
-    )
-
-
 # --- NeMo-Skills ---------------------------------------------------------------------------------
 
 _NEMO_TASK = """\
@@ -215,13 +197,6 @@ def _nemo(folder: Path, datasets: Sequence[Dataset]) -> None:
                 file.writelines(f"{line}\n" for line in lines)
         names = {f"{top.name}.{dataset.task}": dict[str, str]() for dataset in group}
         _put(top / "__init__.py", f"IS_BENCHMARK_GROUP = True\nBENCHMARKS = {json.dumps(names)}\n")
-
-
-def _nemo_command(folder: str, datasets: Sequence[Dataset]) -> str:
-    return (
-        f"ns eval --extra_datasets {folder} --benchmarks {_nemo_name(_place(datasets[0]))}"
-        " --cluster local --server_type vllm --model MODEL --output_dir out"
-    )
 
 
 # --- The hub -------------------------------------------------------------------------------------
@@ -317,17 +292,16 @@ def _eval_yaml(single: Sequence[Dataset]) -> Iterator[str]:
         yield f"  - {json.dumps(task)}\n"
 
 
-def _hub_command(folder: str, datasets: Sequence[Dataset]) -> str:
-    return f"hf upload OWNER/NAME {folder} --repo-type dataset && inspect eval hf/OWNER/NAME"
-
-
 # --- EuroEval ------------------------------------------------------------------------------------
+
+
+def _euroeval_name(dataset: Dataset) -> str:
+    return f"rulerlib-{_place(dataset)}-{dataset.task}".replace("/", "-").replace("_", "-")
 
 
 def _euroeval(folder: Path, datasets: Sequence[Dataset]) -> None:
     listed = []
     for dataset in datasets:
-        name = f"rulerlib-{_place(dataset).replace('/', '-')}-{dataset.task.replace('_', '-')}"
         path = folder / _place(dataset) / f"{dataset.task}.csv"
         with files.replacing(path) as file:
             rows = csv.writer(file, lineterminator="\n")
@@ -339,7 +313,7 @@ def _euroeval(folder: Path, datasets: Sequence[Dataset]) -> None:
                 text = json.dumps(wanted, ensure_ascii=False)
                 rows.writerow((one.input + one.answer_prefix, text))
         listed.append({
-            "name": name, "language": dataset.metadata["language"],
+            "name": _euroeval_name(dataset), "language": dataset.metadata["language"],
             "file": path.relative_to(folder).as_posix(), "room": dataset.tokens_to_generate,
         })  # fmt: skip
     _put(folder / "datasets.json", json.dumps(listed, indent=1))
@@ -363,34 +337,53 @@ def score(answer: str, wanted: str) -> float:
     return values[scoring.primary]
 
 
-def _euroeval_command(folder: str, datasets: Sequence[Dataset]) -> str:
-    names = f"rulerlib-{_place(datasets[0]).replace('/', '-')}-{datasets[0].task.replace('_', '-')}"
-    return (
-        f"euroeval --custom-datasets-file {folder}/custom_datasets.py --dataset {names}"
-        " --model MODEL --zero-shot"
-    )
-
-
 # --- All of them ---------------------------------------------------------------------------------
 
 
 class Harness(NamedTuple):
     """A harness: what fills a folder for it, how that is run, and by which rule it judges.
 
-    ``rule`` returns None for a task that the harness cannot judge; None: it calls our scoring.
+    ``command`` names the ``folder``, and what stands in it of the first dataset; one with
+    ``family`` is printed for each family. ``rule`` returns None for a task that the harness cannot
+    judge; None: it calls our scoring.
     """
 
     fill: Callable[[Path, Sequence[Dataset]], None]
-    command: Callable[[str, Sequence[Dataset]], str]
+    command: str
     rule: Callable[[Dataset], str | None] | None = None
 
 
 HARNESSES = {
-    "inspect": Harness(_inspect, _inspect_command),
-    "lm-eval": Harness(lm_eval.fill, _lm_eval_command),
-    "kvpress": Harness(_kvpress, _kvpress_command, _kvpress_rule),
-    "nemo-skills": Harness(_nemo, _nemo_command, _match),
-    "hub": Harness(_hub, _hub_command),
-    "euroeval": Harness(_euroeval, _euroeval_command),
+    "inspect": Harness(
+        _inspect,
+        "inspect eval rulerlib/{family} -T data={folder}/{place}/data -T num_samples={count}"
+        " --model hf/MODEL",
+    ),
+    "lm-eval": Harness(
+        lm_eval.fill,
+        f"lm_eval --include_path {{folder}} --tasks {lm_eval.ALL} --model hf"
+        " --model_args pretrained=MODEL --batch_size 1",
+    ),
+    "kvpress": Harness(
+        _kvpress,
+        "mkdir -p simonjegou && ln -s {folder} simonjegou/ruler && python evaluate.py"
+        " --dataset ruler --data_dir {place} --model MODEL --press_name snapkv"
+        " --compression_ratio 0.5",
+        _kvpress_rule,
+    ),
+    "nemo-skills": Harness(
+        _nemo,
+        "ns eval --extra_datasets {folder} --benchmarks {group} --cluster local"
+        " --server_type vllm --model MODEL --output_dir out",
+        _match,
+    ),
+    "hub": Harness(
+        _hub, "hf upload OWNER/NAME {folder} --repo-type dataset && inspect eval hf/OWNER/NAME"
+    ),
+    "euroeval": Harness(
+        _euroeval,
+        "euroeval --custom-datasets-file {folder}/custom_datasets.py --dataset {name}"
+        " --model MODEL --zero-shot",
+    ),
 }
 """The harnesses by name."""

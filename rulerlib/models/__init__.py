@@ -115,9 +115,6 @@ class Generation:
     split
         How many prompts were read together because memory was too small for the whole batch;
         0: it was large enough.
-    reading
-        Seconds in which its prompt was read, its share where several were read together; 0 where
-        the engine cannot tell reading from generating.
     """
 
     text: str
@@ -128,7 +125,6 @@ class Generation:
     computed_tokens: int = 0
     thinking: str = ""
     split: int = 0
-    reading: float = field(default=0.0, compare=False)
 
 
 class Likelihood(NamedTuple):

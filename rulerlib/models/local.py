@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import random
-import time
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from typing import Any, NamedTuple, cast
@@ -221,19 +220,10 @@ class Stopping:
         The number of tokens before the generated ones, the same for all rows.
     decode
         Makes the text of tokens.
-    device
-        Where the model computes; a GPU is waited for, once.
-
-    Attributes
-    ----------
-    reading
-        Seconds from the making of this value until the first token.
     """
 
-    def __init__(
-        self, requests: Sequence[Request], start: int, decode: Decode, device: str = "cpu"
-    ) -> None:
-        self._start, self._decode, self._device = start, decode, device
+    def __init__(self, requests: Sequence[Request], start: int, decode: Decode) -> None:
+        self._start, self._decode = start, decode
         # A stop string of n bytes has n tokens at most. A few more are read: the token before them
         # decides about a space, and tags of thinking, which are special tokens, may stand between.
         self._rows = [
@@ -241,14 +231,9 @@ class Stopping:
             for row, request in enumerate(requests)
             if request.stop
         ]
-        self._begin, self.reading = time.perf_counter(), 0.0
 
     def __call__(self, input_ids: Any, scores: Any, **_: Any) -> Any:
         """Return for each row whether it is stopped: a tensor of truth values, (prompts,)."""
-        if not self.reading:
-            if self._device == "cuda":
-                torch().cuda.synchronize()
-            self.reading = time.perf_counter() - self._begin
         stopped = [False] * len(input_ids)
         for row, request, window in self._rows:
             ids = input_ids[row, self._start :]

@@ -165,18 +165,15 @@ class Engine(Local):
         """Read prompts together, and yield what is generated for each."""
         for part, answers in self._parts(batch, functools.partial(self._together, context=context)):
             split = len(part) if len(part) < len(batch) else 0
-            for prompt, (text, count, ended, reading) in zip(part, answers, strict=True):
+            for prompt, (text, count, ended) in zip(part, answers, strict=True):
                 length = len(prompt.ids)
                 # The first answer bears what was read for all.
                 computed = length - len(context.ids) + context.computed
                 context.computed = 0
                 yield (
                     prompt.position,
-                    Generation(
-                        text, count, ended, prompt.kept, length, computed, split=split,
-                        reading=reading,
-                    ),
-                )  # fmt: skip
+                    Generation(text, count, ended, prompt.kept, length, computed, split=split),
+                )
 
     def _parts(
         self, left: list[ReadPrompt], read: Callable[[Sequence[ReadPrompt]], list[Result]]
@@ -218,8 +215,8 @@ class Engine(Local):
 
     def _together(
         self, batch: Sequence[ReadPrompt], context: _Opening
-    ) -> list[tuple[str, int, bool, float]]:
-        """Return each text, its tokens' number, whether it ended, and its share of reading."""
+    ) -> list[tuple[str, int, bool]]:
+        """Return each text, its tokens' number, and whether it ended."""
         requests = [prompt.request for prompt in batch]
         width = _width(batch)
         padding = self.tokenizer.pad_id or 0
@@ -229,7 +226,7 @@ class Engine(Local):
         rows = [[padding] * fill + prompt.ids for fill, prompt in zip(fills, batch, strict=True)]
         seen = [[0] * fill + [1] * (width - fill) for fill in fills]
         decode = self.tokenizer.decode
-        stopping = Stopping(requests, width, decode, self.device)
+        stopping = Stopping(requests, width, decode)
         greedy = all(request.decoding.greedy for request in requests)
         more = {}
         with torch().inference_mode():
@@ -255,7 +252,7 @@ class Engine(Local):
             length = next((at + 1 for at, token in enumerate(row) if token in self._ends), len(row))
             ended = length > 0 and row[length - 1] in self._ends
             text, length, stopped = cut_answer(row[:length], request, decode)
-            answers.append((text, length, ended or stopped, stopping.reading / len(batch)))
+            answers.append((text, length, ended or stopped))
         return answers
 
     def _context(self, prompts: Sequence[list[int]]) -> _Opening:

@@ -5,7 +5,7 @@ A plan, a file such as ``params/sweeps/small.yaml``, becomes jobs, and a job bec
     rulerlib sweep plan params/sweeps/small.yaml      # checks it and writes its jobs
     rulerlib sweep run params/sweeps/small.yaml       # all jobs, or those that are named
     rulerlib sweep status params/sweeps/small.yaml    # done, running, failed, left
-    rulerlib sweep collect params/sweeps/small.yaml   # tables and executed notebooks
+    rulerlib sweep collect params/sweeps/small.yaml   # its tables
 
 `rulerlib.sweep.plan` and `rulerlib.sweep.models` read and check the file, `rulerlib.sweep.memories`
 knows what it asks of memories, `rulerlib.sweep.cells` has its cells, `rulerlib.sweep.sweep` cuts

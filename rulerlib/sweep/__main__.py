@@ -17,7 +17,7 @@ from rulerlib.errors import ParameterError, RulerError, one_of
 from rulerlib.store import lock
 from rulerlib.sweep import run, servers
 from rulerlib.sweep.cells import disk_needed, outline
-from rulerlib.sweep.collect import collect, reports
+from rulerlib.sweep.collect import collect
 from rulerlib.sweep.plan import Plan
 from rulerlib.sweep.status import status
 from rulerlib.sweep.sweep import Sweep, accept, folder_of
@@ -121,15 +121,13 @@ def _status(given: argparse.Namespace) -> int:
 def _collect(given: argparse.Namespace) -> int:
     sweep = Sweep.load(given.plan)
     done, missing = collect(sweep)
-    reported, failed = ([], []) if given.no_reports else reports(sweep, done)
-    print(f"{sweep.folder}: scores.csv, cells.csv" + (
-        f", and {len(reported)} executed notebooks in reports/" if reported else ""
-    ))  # fmt: skip
-    for sentence in [*status(sweep).failures, *failed]:
+    print(f"{sweep.folder}: scores.csv, cells.csv of {len(done)} cells.")
+    print(f"To see them: rulerlib run analysis {sweep.folder}/analysis.ipynb -p runs {sweep.root}")
+    for sentence in status(sweep).failures:
         print(sentence, file=sys.stderr)
     if missing:
         print(f"Missing: {listed(missing)}", file=sys.stderr)
-    return FAILED if missing or failed else 0
+    return FAILED if missing else 0
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -156,8 +154,7 @@ def _parser() -> argparse.ArgumentParser:
     command("folder", _folder, "Say where a sweep stands.")
     of_status = command("status", _status, "Say what is done, running, failed and left.")
     of_status.add_argument("--follow", action="store_true", help="draw a bar until all is done")
-    of_collect = command("collect", _collect, "Write the tables and execute the notebooks.")
-    of_collect.add_argument("--no-reports", action="store_true", help="the tables alone")
+    command("collect", _collect, "Write the tables.")
     return parser
 
 

@@ -1,11 +1,9 @@
-"""What is collected of a sweep: tables, and notebooks that are executed with its answers.
+"""What is collected of a sweep: two tables.
 
 ``scores.csv``
     the long table: a row for each answer and measure
 ``cells.csv``
     a row for each cell: its score with n and interval, and what it cost
-``reports/``
-    ``notebooks/analysis.ipynb``, executed for each model and length, and once for everything
 
 Every planned cell is looked at, and what is missing is named. Answers are read one cell at a time,
 so that a sweep of thousands needs no more memory than one.
@@ -18,7 +16,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from rulerlib import commands, packages, tasks
+from rulerlib import tasks
 from rulerlib.errors import DataError
 from rulerlib.intervals import clustered
 from rulerlib.metering import PHASES
@@ -31,11 +29,8 @@ from rulerlib.sweep.sweep import Sweep
 
 SCORES, CELLS = "scores.csv", "cells.csv"
 
-NOTEBOOKS = commands.notebooks()
-
 _CELL = ("model", "memory", "language", "length", "task", "seed", "label")
 _TOKENS = ("prompt", "computed", "generated")
-_PEAKS = ("peak_memory_bytes", "peak_gpu_memory_bytes")
 
 
 def collect(sweep: Sweep) -> tuple[list[PlannedCell], list[str]]:
@@ -127,7 +122,6 @@ def _row(sweep: Sweep, cell: PlannedCell, rows: Sequence[Mapping[str, Any]]) -> 
         "asked": cost.get("asked", 0),
         **{f"{phase}_seconds": cost.get("seconds", {}).get(phase, 0) for phase in PHASES},
         **{f"{kind}_tokens": cost.get("tokens", {}).get(kind, 0) for kind in _TOKENS},
-        **{name: cost.get(name, 0) for name in _PEAKS},
     }  # fmt: skip
 
 
@@ -139,76 +133,3 @@ def _write(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
                 writer = csv.DictWriter(file, [*row], lineterminator="\n")
                 writer.writeheader()
             writer.writerow(row)
-
-
-# --- Reports -------------------------------------------------------------------------------------
-
-
-def reports(sweep: Sweep, cells: Sequence[PlannedCell]) -> tuple[list[Path], list[str]]:
-    """Execute the analysis of a sweep; a report that is younger than its answers is left.
-
-    Nothing is asked of a model: what stands on disk is read.
-
-    Parameters
-    ----------
-    cells
-        Those that are done.
-
-    Returns
-    -------
-    list of Path
-        The executed notebooks.
-    list of str
-        A sentence for each that could not be executed.
-
-    Raises
-    ------
-    DataError
-        If the notebook is not there, because rulerlib does not stand in the project's folder.
-    MissingExtraError
-        If `papermill` is not installed.
-    """
-    papermill = packages.load("papermill", "notebook", "Executing a report")
-    notebook, wanted = NOTEBOOKS / "analysis.ipynb", [*_analyses(sweep, cells)]
-    if not notebook.exists():
-        raise DataError(f"{notebook} is missing: run this in the project's folder.")
-    executed: list[Path] = []
-    failed: list[str] = []
-    with Progress(len(wanted), "reports") as bar:
-        for place, parameters, shown in wanted:
-            path = sweep.folder / "reports" / place
-            changed = max(sweep.cost_path(cell).stat().st_mtime for cell in shown)
-            try:
-                if not path.exists() or path.stat().st_mtime <= changed:
-                    path.parent.mkdir(parents=True, exist_ok=True)
-                    # It takes its place when it is whole, so that a kill leaves the old one.
-                    trial = path.with_suffix(".unfinished.ipynb")
-                    papermill.execute_notebook(
-                        notebook, trial, parameters=parameters, progress_bar=False,
-                        cwd=notebook.parent,
-                    )  # fmt: skip
-                    trial.replace(path)
-                executed.append(path)
-            except papermill.exceptions.PapermillExecutionError as error:
-                failed.append(f"{path}: {error.ename}: {error.evalue}")
-            bar.advance(1)
-    return executed, failed
-
-
-def _analyses(
-    sweep: Sweep, cells: Sequence[PlannedCell]
-) -> Iterator[tuple[str, dict[str, Any], list[PlannedCell]]]:
-    """Yield where a notebook goes, its parameters and the cells that it shows.
-
-    There is one for the tasks of each model and length, and one for everything.
-    """
-    groups: dict[tuple[str, ...], list[PlannedCell]] = {}
-    for cell in cells:
-        if cell.memory is None:
-            groups.setdefault((cell.model, str(cell.length)), []).append(cell)
-            groups.setdefault(("all",), []).append(cell)
-    for names, shown in groups.items():
-        folders = dict.fromkeys(cell.folder.partition("/")[0] for cell in shown)
-        lengths = {} if names == ("all",) else {"lengths": [shown[0].length]}
-        parameters = {"runs": str(sweep.root), "models": [*folders], **lengths}
-        yield f"{'/'.join(names)}.ipynb", parameters, shown

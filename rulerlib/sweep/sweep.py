@@ -12,7 +12,7 @@ the jobs of the cells and writes them into the folder that the plan names:
     questions and answers, in RULER's layout, and beside them what each cell cost
 ``jobs/``, ``logs/``, ``servers/``
     a mark for each job that is done, what it printed, and the addresses of servers
-``scores.csv``, ``cells.csv``, ``reports/``
+``scores.csv``, ``cells.csv``
     what `rulerlib.sweep.collect` makes of the answers
 
 A plan may be edited while a sweep goes on. What is new is added, and what is gone is left and

@@ -18,6 +18,7 @@ import itertools
 import math
 import re
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 
 from rulerlib import languages
 from rulerlib.metrics import matches, short_answers
@@ -27,41 +28,9 @@ from rulerlib.parts import Column
 from rulerlib.samples import Prediction
 from rulerlib.scoring import one_form
 
-KINDS = {
-    "empty": "nothing was said",
-    "said none though present": "the model says that what is asked for is not there, and it is",
-    "answered though absent": "a value, though what is asked for is not there",
-    "refused": "the model says that it cannot or will not answer",
-    "no final line": "the answer does not end in a line of the form that was asked for",
-    "copied example": "values of the worked example, or more of them than other wrong ones",
-    "copied beginning": "eight words in a row or more from the beginning of the prompt",
-    "distractor": "a value that stands in the context, but is not the one that was asked for",
-    "other depth": "a node of the graph that is too near to the start, or one step too far",
-    "near count": "a number that is at most three off",
-    "far count": "a number that is further off",
-    "other label": "another label than the one that is right",
-    "no prefix": "an answer that does not begin as it was asked to",
-    "wrong occurrence": "the answer to the same request at another place",
-    "other reply": "something else that stands in the dialogue, word for word",
-    "cut short": "the beginning of the right text, and not its end",
-    "changed text": "the right beginning, and a text that stands nowhere word for word",
-    "more words": "the right answer, and other words beside it",
-    "overruled": "a value that is corrected, taken back, or overruled by another fact",
-    "halfway": "something else that the needed facts say, such as a name on the way to the answer",
-    "wrong unit": "the right number, and other words than belong to it",
-    "wrong operand": "something else that the passages say",
-    "wrong arithmetic": "all that the answer is computed from stands in the reasoning",
-    "other name": "words, but none of the names that were hidden in the text",
-    "wrong result": "a number that the program does not come to, neither at the end nor before",
-    "wrong value": "a value of the right form that stands nowhere in the context",
-    "no context": "an answer that stands nowhere, word for word, in the documents",
-    "duplicates": "right values said more than once, others missing",
-    "cut off": "the token limit came before the answer was complete, and nothing in it was wrong",
-    "part of a UUID": "eight digits in a row or more of a right UUID, but not all of it",
-    "incomplete": "right values only, but part of the list is missing",
-    "other": "no value of the right form",
-}
-"""The kinds of mistakes; a wrong answer is of the first that fits."""
+_WORDS = Path(__file__).with_suffix(".toml")
+KINDS: dict[str, str] = languages.read_toml(_WORDS, "the kinds of mistakes")
+"""The kinds of mistakes, in words; a wrong answer is of the first that fits."""
 
 # Characters of a prompt's beginning that may be copied, and the words in a row that make a copy.
 BEGINNING, COPIED = 1000, 8

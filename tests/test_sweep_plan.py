@@ -94,7 +94,7 @@ PAGE = ROOT / "book" / "cluster.md"
 def test_a_plan_of_the_project_says_how_it_is_run(file):
     assert f"make sweep PLAN={file.relative_to(ROOT)}" in file.read_text("utf-8")
     plan = Plan.from_file(file)
-    assert plan.task_knobs or plan.memory
+    assert plan.task_knobs
 
 
 def test_the_plans_of_the_page_can_be_read(tmp_path, monkeypatch):
@@ -103,12 +103,10 @@ def test_the_plans_of_the_page_can_be_read(tmp_path, monkeypatch):
     (tmp_path / "models" / "base").mkdir(parents=True)
     (tmp_path / "models" / "base" / "config.json").write_text("{}", "utf-8")
     blocks = re.findall(r"```yaml\n(.*?)```", PAGE.read_text("utf-8"), re.DOTALL)
-    whole, memory, served = (yaml.safe_load(block) for block in blocks)
+    whole, served = (yaml.safe_load(block) for block in blocks)
     plan = Plan.from_settings(whole)
     assert plan.models["small"].resources.hours == 12
     assert plan.format_of(plan.models["base"]).chat is False
-    remembered = Plan.from_settings({**whole, **memory})
-    assert (remembered.task_knobs, remembered.memory.sizes) == ([], [50, 200])
     entries = Plan.from_settings({**whole, **served}).models
     assert entries["started"].server.command.startswith("vllm serve")
     assert entries["served"].options()["base_url"] == "http://node7:8000/v1"

@@ -9,17 +9,14 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any, NamedTuple
 
 from rulerlib import models
 from rulerlib.errors import ParameterError, require
 from rulerlib.runs import Run
 from rulerlib.store import files
-from rulerlib.store.cell import Cell
-from rulerlib.sweep.memories import FOLDER
 from rulerlib.sweep.models import within
 from rulerlib.sweep.plan import Plan
 
@@ -45,8 +42,6 @@ class PlannedCell(NamedTuple):
         Its task with what differs from the default, see `rulerlib.store.cell.Cell.label`.
     answers
         How many it has when it is done.
-    memory
-        The preset of a memory, as names of folders have it; ``task`` is then a suite.
     """
 
     model: str
@@ -58,17 +53,11 @@ class PlannedCell(NamedTuple):
     folder: str
     label: str
     answers: int
-    memory: str | None = None
-
-    @property
-    def reader(self) -> str:
-        """Who is asked: a model, perhaps with a memory: ``lille+rag``."""
-        return self.model if self.memory is None else f"{self.model}+{self.memory}"
 
     @property
     def name(self) -> str:
         """By which it is asked for: ``lille/da/1024/vt+seed=43``."""
-        return f"{self.reader}/{self.language}/{self.length}/{self.label}"
+        return f"{self.model}/{self.language}/{self.length}/{self.label}"
 
 
 def outline(plan: Plan) -> tuple[list[PlannedCell], list[str]]:
@@ -118,10 +107,12 @@ def outline(plan: Plan) -> tuple[list[PlannedCell], list[str]]:
                     cell = run.cell(task, length, knobs)
                     folder, count = cell.folder(""), plan.num_samples * cell.decoding.samples
                     cells += [
-                        _planned(name, replace(cell, seed=seed), folder, count)
+                        PlannedCell(
+                            name, language, length, task, dict(cell.knobs), seed,
+                            folder.as_posix(), replace(cell, seed=seed).label, count,
+                        )
                         for seed in plan.seeds
-                    ]
-        cells += _remembered(plan, name, lengths)
+                    ]  # fmt: skip
     _check(plan, cells, limits)
     files.check_room(plan.folder, disk_needed(plan, cells), plan.num_samples)
     return cells, left_out
@@ -144,27 +135,6 @@ def _shortest(
                 reason = error.allowed.partition(" for ")[0]
         left_out.append(f"{task} at {length} in {run.language}: {reason}")
     return math.inf
-
-
-def _planned(name: str, cell: Cell, folder: Path, count: int) -> PlannedCell:
-    return PlannedCell(
-        name, cell.language, cell.length, cell.task, dict(cell.knobs), cell.seed,
-        folder.as_posix(), cell.label, count, cell.memory,
-    )  # fmt: skip
-
-
-def _remembered(plan: Plan, name: str, lengths: Sequence[int]) -> Iterator[PlannedCell]:
-    """Yield the cells of one model with the memories of a plan, checked."""
-    if plan.memory is None or not lengths:
-        return
-    # With numpy, which nobody needs who asks no memory.
-    from rulerlib.memory import bench
-
-    works = plan.memory.works(plan.models[name], plan.languages, lengths, plan.seeds)
-    bench.check(works)
-    for work in works:
-        folder = Path(FOLDER) / work.cell.folder("")
-        yield _planned(name, work.cell, folder, work.asked)
 
 
 def _check(plan: Plan, cells: Sequence[PlannedCell], limits: Mapping[str, float]) -> None:

@@ -22,14 +22,13 @@ from rulerlib.intervals import clustered
 from rulerlib.metering import PHASES
 from rulerlib.progress import Progress
 from rulerlib.samples import Prediction
-from rulerlib.scoring import MEMORY
 from rulerlib.store import answers, files
 from rulerlib.sweep.cells import PlannedCell
 from rulerlib.sweep.sweep import Sweep
 
 SCORES, CELLS = "scores.csv", "cells.csv"
 
-_CELL = ("model", "memory", "language", "length", "task", "seed", "label")
+_CELL = ("model", "language", "length", "task", "seed", "label")
 _TOKENS = ("prompt", "computed", "generated")
 
 
@@ -78,8 +77,7 @@ def _answered(sweep: Sweep, cell: PlannedCell) -> list[Prediction]:
         raise DataError("it has no answers.")
     if not sweep.is_done(cell):
         raise DataError(f"not all of its {count} answers are there, or they were changed.")
-    # Of a memory all that there are.
-    records, again = answers.evidence(path, None if cell.memory else sweep.plan.num_samples)
+    records, again = answers.evidence(path, sweep.plan.num_samples)
     if (there := len(records) + again.get("asked_again", 0)) != count:
         raise DataError(f"it has {there} answers instead of {count}.")
     return records
@@ -87,7 +85,7 @@ def _answered(sweep: Sweep, cell: PlannedCell) -> list[Prediction]:
 
 def _scores(cell: PlannedCell, record: Prediction) -> Iterator[dict[str, Any]]:
     """Yield a row for each measure of an answer."""
-    scoring = MEMORY if cell.memory else tasks.resolve(cell.task, **cell.knobs).scoring
+    scoring = tasks.resolve(cell.task, **cell.knobs).scoring
     others = record.others
     language = others.get("language") or cell.language
     values = scoring.score(record.pred, record.outputs, record.golds, language)

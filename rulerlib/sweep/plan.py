@@ -22,7 +22,6 @@ from rulerlib.fields import check, check_length, home, settings_file
 from rulerlib.memory.work import values_of
 from rulerlib.prompts import Decoding, PromptFormat
 from rulerlib.runs import Run
-from rulerlib.sweep.memories import Memories
 from rulerlib.sweep.models import PlannedModel, built
 
 TaskKnobs = tuple[str, dict[str, Any]]
@@ -41,9 +40,7 @@ class Plan:
         Each of them with each other: lists, or texts with commas between the values.
     tasks
         Names as `rulerlib.tasks.names` takes them, or a list of names and of knobs beside a name,
-        such as ``{"task": "vt", "num_hops": 8}``. An empty list asks none, beside ``memory``.
-    memory
-        Presets of memories and suites of episodes; None: no memory is asked.
+        such as ``{"task": "vt", "num_hops": 8}``.
     num_samples
         Samples of each cell.
     queries_per_context, texts, clean_texts, allow_truncation
@@ -68,7 +65,6 @@ class Plan:
     languages: Sequence[str]
     lengths: Sequence[int]
     tasks: str | Sequence[str | Mapping[str, Any]] = "ruler"
-    memory: Memories | None = None
     num_samples: int = 40
     seeds: Sequence[int] = (42,)
     queries_per_context: int = 1
@@ -130,7 +126,7 @@ class Plan:
         if models is not None:
             models = dictionary("models", models, '{"lille": {"model": "lille"}}')
             models = {name: PlannedModel.from_settings(name, models[name]) for name in models}
-        return built(cls, "", {**settings, "models": models}, memory=Memories)
+        return built(cls, "", {**settings, "models": models})
 
     @property
     def task_knobs(self) -> list[TaskKnobs]:
@@ -151,7 +147,7 @@ class Plan:
                 chosen.append((knobs.pop("task"), knobs))
             else:
                 chosen += [(name, {}) for name in tasks.names(row)]
-        require(chosen or self.memory, "tasks", self.tasks, "at least one task")
+        require(chosen, "tasks", self.tasks, "at least one task")
         for number, (name, knobs) in enumerate(chosen):
             tasks.resolve(name, **knobs)
             require((name, knobs) not in chosen[:number], "tasks", name, "given once")
@@ -172,8 +168,7 @@ class Plan:
 
     def run(self, entry: PlannedModel, chosen: Sequence[TaskKnobs], **particular: Any) -> Run:
         """Return a run of one model, which asks some tasks and has what is particular to it."""
-        # A run has a task, also where only memories are asked.
-        names = [*dict.fromkeys(name for name, _ in chosen)] or [tasks.names("ruler")[0]]
+        names = [*dict.fromkeys(name for name, _ in chosen)]
         if self.texts is not None and any(tasks.resolve(n, **k).reads_texts for n, k in chosen):
             particular |= {"texts": self.texts, "clean_texts": self.clean_texts}
         same = ("num_samples", "queries_per_context", "allow_truncation", "question_language")

@@ -27,7 +27,6 @@ from rulerlib.errors import (
     ServerError,
     require,
 )
-from rulerlib.memory.work import METRICS, Work
 from rulerlib.metering import Meter, Metered, added
 from rulerlib.progress import Progress
 from rulerlib.store import files
@@ -100,7 +99,7 @@ def run(sweep: Sweep, job: Job) -> Done:
         done.skipped = len(job.cells) - len(left)
         if left:
             files.remove_leftovers(*(sweep.cost_path(cell) for cell in left))
-            (_remember if left[0].memory else _ask)(sweep, job, left, finish)
+            _ask(sweep, job, left, finish)
     return done
 
 
@@ -151,37 +150,6 @@ def _ask(sweep: Sweep, job: Job, left: Sequence[PlannedCell], finish: Finish) ->
                     finish(cell, meter.measured(), error)
                 if full or isinstance(error, (ServerError, MissingExtraError)):
                     raise
-
-
-def _remember(sweep: Sweep, job: Job, left: Sequence[PlannedCell], finish: Finish) -> None:
-    """Teach the memories of a job and ask about what they were taught, all of them together."""
-    plan, cells = sweep.plan, {sweep.answers(cell): cell for cell in left}
-    assert plan.memory is not None
-
-    def finished(work: Work, sentence: str | None, measured: Mapping[str, Any]) -> None:
-        finish(cells[work.answers_path], measured, RulerError(sentence) if sentence else None)
-
-    try:
-        seeds = [*dict.fromkeys(cell.seed for cell in left)]
-        works = plan.memory.works(
-            plan.models[job.model], [left[0].language], plan.lengths, seeds, sweep.root,
-            _address(sweep, job),
-        )  # fmt: skip
-        places = {work.answers_path: work for work in works}
-        for path, cell in cells.items():
-            require(path in places, "the cell", cell.name, f"one {_AS_PLANNED}")
-        # With numpy, which nobody needs who asks no memory.
-        from rulerlib.memory import bench
-
-        for path in cells:
-            # Measured anew: its answers may have been deleted or cut, and are then asked for again.
-            places[path].file(METRICS).unlink(missing_ok=True)
-        bench.run([places[path] for path in cells], quiet=True, finished=finished)
-    except RulerError as error:
-        # A server that is not there, or a process that was killed, stops all of them.
-        for cell in left:
-            if not sweep.is_done(cell):
-                finish(cell, Meter().measured(), error)
 
 
 def _address(sweep: Sweep, job: Job) -> str | None:

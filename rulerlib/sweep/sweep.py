@@ -1,8 +1,8 @@
 """A sweep: a plan that was accepted, its jobs, and the folder in which they stand.
 
 A job has cells of one model, language and length, so that a model is loaded once; it is cut into
-parts where it would have too many cells. Cells with a memory are jobs of their own. `accept` makes
-the jobs of the cells and writes them into the folder that the plan names:
+parts where it would have too many cells. `accept` makes the jobs of the cells and writes them into
+the folder that the plan names:
 
 ``sweep.json``
     the plan and the jobs; only `accept` writes it
@@ -222,13 +222,12 @@ def accept(plan: Plan, cells: Sequence[PlannedCell]) -> tuple[Sweep, list[str]]:
 
 def split(plan: Plan, cells: Iterable[PlannedCell]) -> list[Job]:
     """Return the jobs of all cells of a plan."""
-    groups: dict[tuple[str, str, int, bool], list[PlannedCell]] = {}
+    groups: dict[tuple[str, str, int], list[PlannedCell]] = {}
     for cell in cells:
-        key = (cell.model, cell.language, cell.length, cell.memory is not None)
-        groups.setdefault(key, []).append(cell)
+        groups.setdefault((cell.model, cell.language, cell.length), []).append(cell)
     jobs: list[Job] = []
-    for (model, language, length, remembers), group in groups.items():
-        name = f"{model}-{language}-{length}{'-memory' if remembers else ''}"
+    for (model, language, length), group in groups.items():
+        name = f"{model}-{language}-{length}"
         parts = math.ceil(len(group) / plan.cells_per_job)
         for part in range(parts):
             some = group[len(group) * part // parts : len(group) * (part + 1) // parts]

@@ -209,8 +209,9 @@ class ReplayModel(model.ModelAPI):  # type: ignore[misc, name-defined]
 
     async def generate(self, input: Any, tools: Any, tool_choice: Any, config: Any) -> Any:  # noqa: A002
         """Return the stored answer to a question of ours, however it is asked."""
-        which = next((turn.metadata for turn in input if "input" in (turn.metadata or {})), {})
-        answer = self.stored.get((which.get("task"), which.get("input")))
+        abouts = (turn.metadata or {} for turn in input)
+        keys = ((about["task"], about["input"]) for about in abouts if "input" in about)
+        answer = self.stored.get(next(keys, ("", "")))
         if answer is None:
             raise DataError(
                 f"{self.path} holds no answer to this question: choose the task, length, language,"

@@ -14,6 +14,7 @@ from __future__ import annotations
 import contextlib
 import datetime
 import errno
+import fcntl
 import json
 import os
 import platform
@@ -122,25 +123,21 @@ def _taken(lock: Path, path: Path) -> tuple[int, bool]:
 
 
 def _try(descriptor: int, path: Path) -> bool:
-    """Take the lock, and return whether nobody else has it; warn on a system without locks."""
+    """Take the lock, and return whether nobody else has it; warn on a disk without locks."""
     try:
-        import fcntl
-
         # Unlike flock, this kind does not live on in processes that a killed one had forked off,
         # and it holds between machines on a network file system.
         fcntl.lockf(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         return True
-    except ImportError:
-        reason = "this operating system has no fcntl"
     except OSError as error:
         if error.errno in (errno.EACCES, errno.EAGAIN):
             return False
         reason = error.strerror or str(error)
-    warnings.warn(
-        f"{path} cannot be locked ({reason}): see to it that no other process writes it.",
-        stacklevel=5,
-    )
-    return True
+        warnings.warn(
+            f"{path} cannot be locked ({reason}): see to it that no other process writes it.",
+            stacklevel=5,
+        )
+        return True
 
 
 def _holder(descriptor: int) -> str:

@@ -14,7 +14,7 @@ import re
 import subprocess
 import sys
 import warnings
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
@@ -33,7 +33,7 @@ from rulerlib.runs import Run
 
 ROOT = Path(__file__).resolve().parents[1]
 LENGTH = 1024
-LAYOUTS = (layouts.NVIDIA, layouts.OWN, layouts.LM_EVAL, layouts.NEMO, layouts.LIGHTEVAL)
+LAYOUTS = (layouts.NVIDIA, layouts.OWN, layouts.LM_EVAL, layouts.NEMO)
 ROOM = {"niah": 128, "vt": 30, "cwe": 120, "fwe": 50, "qa": 32}
 NAMES_OF_LM_EVAL = {"qa_1": "ruler_qa_squad", "qa_2": "ruler_qa_hotpot"}
 
@@ -52,7 +52,6 @@ class Asked:
     before: str = ""
     fed: bool = True
     case: bool = False
-    ids: list[int] = field(default_factory=lambda: [1, 5, 5, 7])
 
     @property
     def prompt(self) -> str:
@@ -179,28 +178,9 @@ def write_nemo(folder, task, records, length=LENGTH):
     ])  # fmt: skip
 
 
-def details(records):
-    return [
-        {"doc": {"query": each.prompt, "choices": each.outputs,
-                 "gold_index": [*range(len(each.outputs))], "specific": None,
-                 "generation_size": each.room},
-         "model_response": {"input": None, "input_tokens": each.ids, "text": [each.pred],
-                            "output_tokens": [[1, 2, 3]], "text_post_processed": None},
-         "metric": {f"ruler_match_{'any' if each.scoring == 'any' else 'all'}": each.score}}
-        for each in records
-    ]  # fmt: skip
-
-
-def write_lighteval(folder, task, records, length=LENGTH):
-    """``lighteval --save-details``, converted to JSON lines."""
-    name = f"details_ruler_{length}:{task}|0_2026-11-22T21-01-02.345678.jsonl"
-    lines(folder / "details" / "org" / "model" / "2026-11-22T21-01-02.345678" / name,
-          details(records))  # fmt: skip
-
-
 WRITERS = {
     layouts.NVIDIA: write_nvidia, layouts.OWN: write_own, layouts.LM_EVAL: write_lm_eval,
-    layouts.NEMO: write_nemo, layouts.LIGHTEVAL: write_lighteval,
+    layouts.NEMO: write_nemo,
 }  # fmt: skip
 
 
@@ -351,7 +331,7 @@ nested = "<|im_start|>system\nYou help.<|im_end|>\n<|im_start|>user\n" * 2
 
 ALL = set(LAYOUTS)
 SCORED = ALL - {layouts.OWN}
-STATED = {layouts.LM_EVAL, layouts.LIGHTEVAL, layouts.OWN}
+STATED = {layouts.LM_EVAL, layouts.OWN}
 COUNTED = {layouts.NVIDIA, layouts.NEMO}
 INJECTED = {
     "prefix": ("answer prefix lost", loses_prefix,
@@ -366,7 +346,7 @@ INJECTED = {
     "all": ("list all or nothing", changing(scoring="all"), ("niah_multivalue", "vt"), SCORED),
     "case": ("score differs", changing(case=True), ("niah_single_3", "qa_2", "fwe"), SCORED),
     "any": ("score differs", changing(scoring="any"), ("vt",), SCORED),
-    "tokens": ("special tokens twice", changing(before="<s><s>", ids=[1, 1, 5]),
+    "tokens": ("special tokens twice", changing(before="<s><s>"),
                ("niah_single_2", "qa_1"), ALL),
     "templates": ("special tokens twice", changing(before=nested), ("cwe",), ALL),
 }  # fmt: skip
@@ -466,14 +446,6 @@ def test_a_run_of_this_project_passes_unless_it_leaves_out_the_prefix(place, tmp
     assert {finding.records for finding in report.findings} <= {4}
 
 
-def test_parquet_is_read_as_json_lines_are(tmp_path):
-    pa = pytest.importorskip("pyarrow", reason="needs pyarrow (rulerlib[hub])")
-    pq = pytest.importorskip("pyarrow.parquet")
-    path = tmp_path / f"details_ruler_{LENGTH}:qa_1|0_2026.parquet"
-    pq.write_table(pa.Table.from_pylist(details(averages(asked("qa_1")))), path)
-    assert found(check(tmp_path)) == {"part-match averaged"}
-
-
 # --- Bad input ----------------------------------------------------------------------------------
 
 
@@ -488,7 +460,7 @@ def sentence(folder, *more, code=2):
     return text
 
 
-def test_what_cannot_be_read_gets_one_sentence(tmp_path, monkeypatch):
+def test_what_cannot_be_read_gets_one_sentence(tmp_path):
     assert sentence(tmp_path / "none") == f"{tmp_path / 'none'}: no such folder."
     assert "no files of prompts or answers (*.jsonl" in sentence(tmp_path)
     (tmp_path / "vt.jsonl").write_text("not JSON\n")
@@ -509,10 +481,6 @@ def test_what_cannot_be_read_gets_one_sentence(tmp_path, monkeypatch):
     row = {"question": "2 + 2?", "expected_answer": "4", "generation": "5", "is_correct": False}
     lines(other / "output.jsonl", [row])
     assert "no records of a task of RULER's" in sentence(other)
-    (other / "details_vt_1.parquet").write_bytes(b"PAR1")
-    (other / "output.jsonl").unlink()
-    monkeypatch.setitem(sys.modules, "pyarrow.parquet", None)
-    assert "pyarrow" in sentence(other)
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
@@ -521,8 +489,8 @@ def test_a_field_of_another_type_is_named(layout, tmp_path):
     written(layout, tmp_path, "vt", asked("vt"))
     path = max(tmp_path.rglob("*.jsonl"), key=lambda path: "output" in path.name)
     rows = [json.loads(line) for line in path.read_text().splitlines()]
-    name = {layouts.NEMO: "generation", layouts.LM_EVAL: "filtered_resps",
-            layouts.LIGHTEVAL: "model_response"}.get(layout, "outputs")  # fmt: skip
+    fields = {layouts.NEMO: "generation", layouts.LM_EVAL: "filtered_resps"}
+    name = fields.get(layout, "outputs")
     right, rng = path.read_bytes(), random.Random(layout)
     rows[-1][name] = 7
     lines(path, rows)

@@ -113,8 +113,8 @@ def check(
     Parameters
     ----------
     folder
-        Files of NVIDIA's scripts, lm-eval's samples, NeMo-Skills' questions and outputs,
-        lighteval's details, or a run of this project: one layout at a time.
+        Files of NVIDIA's scripts, lm-eval's samples, NeMo-Skills' questions and outputs, or a run
+        of this project: one layout at a time.
     tokenizer
         The one that the port counted with: a model's name or folder, or a loaded one. Without
         it, only lengths that the records state are held against the budget.
@@ -129,7 +129,7 @@ def check(
     ParameterError
         If there is no such tokenizer, or ``length`` is no whole number above 0.
     MissingExtraError
-        If a package is missing that reads the tokenizer, or Parquet.
+        If a package is missing that reads the tokenizer.
     """
     if length is not None:
         whole_number("length", length, 1)

@@ -210,8 +210,6 @@ def _twice(file: PortFile, tokenizer: Tokenizer | None) -> Evidence:
     special = re.compile("|".join([*tokens, _SPECIAL]))
 
     def begins_twice(answer: PortAnswer) -> bool:
-        if len(answer.ids) > 1 and answer.ids[0] == answer.ids[1]:
-            return True
         head = "".join(answer.prompt[:1000].split())
         return any(
             head.startswith(head[:size], size) and special.search(head[:size])

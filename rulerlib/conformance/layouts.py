@@ -1,7 +1,7 @@
 """The files that ports of RULER write, read as questions with what came of them.
 
-Five layouts are told apart by the fields of their records: NVIDIA's scripts, this project's own
-runs, lm-eval (``--log_samples``), NeMo-Skills, and the details of lighteval.
+Four layouts are told apart by the fields of their records: NVIDIA's scripts, this project's own
+runs, lm-eval (``--log_samples``), and NeMo-Skills.
 
 >>> import pathlib, tempfile
 >>> folder = pathlib.Path(tempfile.mkdtemp()) / "4096" / "pred"
@@ -25,7 +25,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Self
 
-from rulerlib import packages, tasks
+from rulerlib import tasks
 from rulerlib.errors import DataError, shortened
 from rulerlib.paths import named
 from rulerlib.samples import Prediction, Record, Sample, read_object
@@ -33,13 +33,8 @@ from rulerlib.samples import read as read_records
 from rulerlib.store import answers
 from rulerlib.texts import read_file
 
-NVIDIA, OWN, LM_EVAL, NEMO, LIGHTEVAL = (
-    "NVIDIA", "rulerlib", "lm-eval", "NeMo-Skills", "lighteval",
-)  # fmt: skip
+NVIDIA, OWN, LM_EVAL, NEMO = "NVIDIA", "rulerlib", "lm-eval", "NeMo-Skills"
 """The layouts by name."""
-
-PATTERNS = ("*.jsonl", "details_*.json", "details_*.parquet")
-"""The files that are read, in a folder and those below it."""
 
 # What lm-eval calls RULER's two tasks of questions.
 _ALIASES = {"qa_squad": "qa_1", "qa_hotpot": "qa_2"}
@@ -47,8 +42,6 @@ _NAMES = {name: name for name in tasks.RULER} | _ALIASES
 # Longest first, so that a task of ours that is named after one of RULER's is not taken for it.
 _LONGEST_FIRST = sorted({*tasks.TASKS, *_ALIASES}, key=len, reverse=True)
 _TASK = re.compile(rf"(?<![a-z0-9])(?:{'|'.join(_LONGEST_FIRST)})(?![a-z0-9])")
-# The field that lm-eval and lighteval write beside a question or its parts.
-_PREFIXES = ("answer_prefix", "gen_prefix")
 
 
 @dataclass(frozen=True)
@@ -75,8 +68,6 @@ class PortAnswer:
         The tokens that the model might generate.
     generated
         The tokens that it generated.
-    ids
-        The ids of the prompt's tokens.
     """
 
     where: str
@@ -89,7 +80,6 @@ class PortAnswer:
     score: float | None = None
     room: int | None = None
     generated: int | None = None
-    ids: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -143,12 +133,12 @@ def find(folder: str | Path) -> tuple[str, list[Path]]:
     top = named("folder", folder, "a folder with prompts and answers")
     if not top.is_dir():
         raise DataError(f"{top}: no such folder.")
-    files = sorted({path for pattern in PATTERNS for path in top.rglob(pattern)})
+    files = sorted(top.rglob("*.jsonl"))
     layouts: dict[str, Path] = {}
     for path in files:
         layouts.setdefault(_layout(path), path)
     if not layouts:
-        raise DataError(f"{top}: no files of prompts or answers ({', '.join(PATTERNS)}) in it.")
+        raise DataError(f"{top}: no files of prompts or answers (*.jsonl) in it.")
     if len(layouts) > 1:
         both = " and ".join(f"{name} ({path.relative_to(top)})" for name, path in layouts.items())
         raise DataError(f"{top}: holds files of different layouts, {both}; name one's folder.")
@@ -161,8 +151,6 @@ def _layout(path: Path) -> str:
     keys = row.keys()
     if keys >= {"doc", "arguments"}:
         return LM_EVAL
-    if keys >= {"doc", "model_response"}:
-        return LIGHTEVAL
     if keys >= {"question", "expected_answer"}:
         return NEMO
     if keys >= {"input", "outputs"}:
@@ -194,11 +182,9 @@ def read(layout: str, files: Sequence[Path]) -> Iterator[PortFile]:
     ------
     DataError
         If a file cannot be read, or a record lacks a field or has another type in it.
-    MissingExtraError
-        If a file is Parquet and `pyarrow` is not installed.
     """
     by_task = {path: task for path in files if (task := task_of(path))}
-    readers = {NEMO: _nemo, LM_EVAL: _lm_eval, LIGHTEVAL: _lighteval}
+    readers = {NEMO: _nemo, LM_EVAL: _lm_eval}
     reader: Reader = readers.get(layout, _ruler)
     for path, length, questions, mean in reader(by_task):
         yield PortFile(path, by_task[path], length or length_of(path), questions, mean)
@@ -216,21 +202,8 @@ Reader = Callable[
 
 def _rows(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield the records of a file, each after what to call its place."""
-    rows = _parquet(path) if path.suffix == ".parquet" else (
-        record.values for record in read_records(path, Row)
-    )  # fmt: skip
-    yield from ((f"{path}, record {number}", row) for number, row in enumerate(rows, 1))
-
-
-def _parquet(path: Path) -> Iterator[dict[str, Any]]:
-    parquet = packages.load("pyarrow.parquet", "hub", "Reading Parquet")
-    try:
-        with parquet.ParquetFile(path) as file:
-            for batch in file.iter_batches(64):
-                yield from batch.to_pylist()
-    except (OSError, ValueError) as error:
-        # What the package raises is one of the two as well.
-        raise DataError(f"{path}: cannot be read as Parquet ({error}).") from error
+    for number, record in enumerate(read_records(path, Row), 1):
+        yield f"{path}, record {number}", record.values
 
 
 def _answers(
@@ -384,7 +357,7 @@ def _nemo(files: Mapping[Path, tasks.Task]) -> Iterator[Any]:
             yield path, None, left, None
 
 
-# --- lm-eval and lighteval: a file for each task, of records that hold everything ---------------
+# --- lm-eval: a file for each task, of records that hold everything -----------------------------
 
 
 def _lm_eval(files: Mapping[Path, tasks.Task]) -> Iterator[Any]:
@@ -397,7 +370,8 @@ def _lm_eval(files: Mapping[Path, tasks.Task]) -> Iterator[Any]:
             # Ours by their measure's name; lm-eval's own by the length.
             scores = [_number(row.get(name)) for name in (measure, str(doc.get("max_length")))]
             return PortAnswer(
-                where, _text(arguments["arg_0"]), _references(where, doc, "outputs"), _prefix(doc),
+                where, _text(arguments["arg_0"]), _references(where, doc, "outputs"),
+                doc.get("answer_prefix") or doc.get("gen_prefix") or None,
                 length=_whole(doc.get("length")),
                 pred=_text(_field(where, row, "filtered_resps", list)),
                 score=next((score for score in scores if score is not None), None),
@@ -409,34 +383,6 @@ def _lm_eval(files: Mapping[Path, tasks.Task]) -> Iterator[Any]:
             lengths[_whole(row["doc"].get("max_length"))].append(one)
         for length, questions in lengths.items():
             yield path, length, questions, _result(path, measure, str(length))
-
-
-def _lighteval(files: Mapping[Path, tasks.Task]) -> Iterator[Any]:
-    for path, task in files.items():
-        # Where there are several measures, the one for tasks of this kind.
-        kind = "any" if task.scoring.ruler == "part_match" else "all"
-
-        def answer(where: str, row: dict[str, Any], kind: str = kind) -> PortAnswer:
-            doc, response = (_field(where, row, name, dict) for name in ("doc", "model_response"))
-            scores = {name: _number(value) for name, value in (row.get("metric") or {}).items()}
-            scores = {name: score for name, score in scores.items() if score is not None}
-            wanted = [scores[name] for name in scores if len(scores) == 1 or name.endswith(kind)]
-            choices, gold = _references(where, doc, "choices"), doc["gold_index"]
-            texts = response.get("text_post_processed") or response.get("text") or [""]
-            tokens = response.get("output_tokens") or [[]]
-            return PortAnswer(
-                where, _text(response.get("input")) or _field(where, doc, "query", str),
-                tuple(choices[at] for at in (gold if isinstance(gold, list) else [gold])),
-                _prefix(doc.get("specific") or {}), pred=_text(texts[0]),
-                score=next(iter(wanted), None), room=_whole(doc.get("generation_size")),
-                generated=_whole(len(tokens[0])), ids=tuple(response.get("input_tokens") or [])[:2],
-            )  # fmt: skip
-
-        yield path, None, [one for _, one in _answers(path, answer)], None
-
-
-def _prefix(row: Mapping[str, Any]) -> str | None:
-    return next((row[name] for name in _PREFIXES if isinstance(row.get(name), str)), None) or None
 
 
 def _result(path: Path, *measures: str) -> float | None:

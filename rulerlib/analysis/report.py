@@ -49,9 +49,6 @@ class Report:
     compare
         Two models that are compared, a list where their names have commas; None: all pairs, at
         most the first ``MOST_PAIRS`` of `rulerlib.analysis.pairs`.
-    margin
-        By how many points, in percent, two models must differ to matter, see
-        `rulerlib.analysis.equivalence`.
     knob
         A knob by which accuracy is shown too, such as ``"num_hops"``; None: by all in which the
         runs differ.

@@ -11,8 +11,8 @@ questions with ``present = 0.5``, 20.
 >>> near(), near()
 ('rød-lampe', 'blå-lampe')
 
-To be right half of the time, a model need only say "none" each time. `rulerlib.analysis.absence`
-shows what an answer tells about the text.
+To be right half of the time, a model need only say "none" each time:
+`rulerlib.analysis.by_fact` with ``"present"`` shows both halves.
 """
 
 from __future__ import annotations

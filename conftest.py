@@ -94,8 +94,12 @@ def pytest_runtest_setup(item):
         from rulerlib.runs import Run
 
         for language in ("da", "en"):
-            names = ["niah_single_2", "niah_multikey_2", "qa_1"]
+            names = ["niah_single_2", "qa_1"]
             Run(names, language=language, length=1024, num_lengths=2, num_samples=2).predict()
+
+
+# What a notebook asks of a reader whatever its parameters are; a few samples show that it works.
+MANY = re.compile(r"\bnum_samples=\d{2,}")
 
 
 @pytest.hookimpl(wrapper=True)
@@ -109,6 +113,7 @@ def pytest_runtest_call(item):
 
     page = page_of(item.path)
     trial = execute.prepared(page)
+    trial.write_text(MANY.sub("num_samples=4", trial.read_text("utf-8")), "utf-8")
     item.filename, item.config.option.overwrite = str(trial), True
     try:
         with helpers_kernel.forked():

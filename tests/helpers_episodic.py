@@ -63,9 +63,6 @@ def read(code: str, templates: list[str], text: str) -> dict[str, str] | None:
     return matches[0].groupdict() if matches else None
 
 
-# ------------------------------------------------------------- events
-
-
 def unless(code: str) -> str:
     """Return what a question adds where the answer may not be known."""
     events = wording(code)["events"]
@@ -121,9 +118,6 @@ def check_events(code: str, episode: Episode) -> int:
         assert probe.golds[0] == found == episode.needed(probe)[0].value(kind)
         assert probe.facts["answerable"]
     return unknown
-
-
-# ------------------------------------------------------------- conversations
 
 
 @functools.cache

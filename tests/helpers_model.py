@@ -241,11 +241,6 @@ def shot_at_every_step(
             return
 
 
-def answers_in(path: Path) -> int:
-    """Whole lines of a file; 0 where there is none."""
-    return path.read_bytes().count(b"\n") if path.exists() else 0
-
-
 def some_samples(count: int, size: int = 200) -> list[Sample]:
     """Samples that need no tokenizer of a model; no two are alike."""
     words = tokens.Words()

@@ -31,9 +31,6 @@ def write_run(root: Path, language: str, tasks: str = "ruler", **options: Any) -
     return run
 
 
-# --- Faults: what is done to a folder ----------------------------------------------------------
-
-
 def about(change: Callable[[dict[str, Any]], object]) -> Fault:
     """Settings that are changed."""
 

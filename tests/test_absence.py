@@ -16,7 +16,6 @@ from test_niah import BETWEEN_KEYS, NEEDLE
 from rulerlib import analysis, languages
 from rulerlib.dataset import Dataset
 from rulerlib.errors import DataError, ParameterError
-from rulerlib.export import inspect_ai, lm_eval
 from rulerlib.metrics.matches import found_or_none, says_none
 from rulerlib.samples import Prediction
 from rulerlib.tasks import TASKS, absence, resolve
@@ -42,9 +41,6 @@ NUMBERED = [
 ]  # fmt: skip
 
 
-# --- Which keys are there -------------------------------------------------------------------------
-
-
 @given(st.integers(1, 19).flatmap(lambda low: st.tuples(st.integers(0, low), st.just(low))),
        st.integers(0, 10**6))  # fmt: skip
 def test_every_block_has_its_share(parts, seed):
@@ -61,9 +57,6 @@ def test_who_is_there_goes_with_no_depth_and_with_the_seed():
     assert all(sum(row) == 20 for row in there)
     assert 400 < sum(sum(row[::2]) for row in there) < 600
     assert len({tuple(row) for row in there}) == 50
-
-
-# --- Samples --------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("language", ["da", "en"])
@@ -116,17 +109,6 @@ def test_a_pack_without_the_wording_is_named(words):
     pack = languages.read_pack(OUTSIDE)
     with pytest.raises(DataError, match=r"absent\.toml: \[absent\] is missing, which needles"):
         Dataset("niah_single_1", 600, pack, words, knobs={"present": 0.5})
-
-
-def test_harnesses_that_know_a_task_by_its_name_are_refused(tmp_path, words):
-    with pytest.raises(ParameterError, match=r"knobs is .*present.* judging"):
-        lm_eval.write(tmp_path / "new", "niah_single_1", lengths=600, tokenizer=words,
-                      knobs={"present": 0.5})  # fmt: skip
-    with pytest.raises(ParameterError, match=r"knobs is .*present.* judging"):
-        inspect_ai.pose("niah", "openai", task="niah_single_1", present=0.5)
-
-
-# --- Answers --------------------------------------------------------------------------------------
 
 
 def test_each_pack_says_none_and_no_value_does():

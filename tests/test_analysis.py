@@ -10,7 +10,6 @@ import pytest
 
 from rulerlib import analysis, intervals, metrics
 from rulerlib.errors import DataError, ParameterError
-from rulerlib.haystack import depth_of
 from rulerlib.samples import Prediction
 
 pd = pytest.importorskip("pandas")
@@ -118,16 +117,6 @@ def test_the_primary_measure_can_be_another():
         analysis.scores(rows[:1], primary="part_match")
 
 
-def test_measures_are_chosen_by_name():
-    table = analysis.scores(
-        [(about(), answer(0, ["1", "2"], "1")), (about(task="qa_1"), answer(0, ["1", "2"], "1"))]
-    )
-    assert analysis.of_measure(table, "ruler")["measure"].tolist() == ["recall", "part_match"]
-    assert analysis.of_measure(table, "recall")["task"].tolist() == ["niah_single_2"]
-    with pytest.raises(ParameterError, match="did you mean 'recall'"):
-        analysis.of_measure(table, "recal")
-
-
 def test_a_mean_of_several_measures_names_them():
     rows = [(about(), answer(0, ["1", "2"], "1")), (about(task="qa_1"), answer(0, ["1", "2"], "1"))]
     table = analysis.scores(rows)
@@ -197,17 +186,6 @@ def test_needles_of_one_sample_are_a_cluster():
     assert (found[1]["low"], found[1]["high"]) == pytest.approx(intervals.wilson(20, 30))
 
 
-@pytest.mark.parametrize("off", [-4, 0, 4])
-def test_ten_samples_measure_every_row(off):
-    """Ten samples are the default of the notebook: no cell of its heatmap stays grey.
-
-    A needle stands at the nearest seam, a few points from where it was to be.
-    """
-    depths = [min(100, max(0, depth_of(index) + off)) for index in range(10)]
-    rows = [(about(), answer(i, ["12"], "12", (depth,))) for i, depth in enumerate(depths)]
-    assert analysis.by_depth(analysis.scores(rows), bins=10)["n"].tolist() == [1] * 10
-
-
 def test_samples_without_depths_have_no_needles():
     """NVIDIA's files do not say where the needles lie."""
     table = analysis.scores([(about(), Prediction(0, "", ["12"], "12"))])
@@ -224,15 +202,3 @@ def test_wrong_answers_come_from_different_lengths_first():
     table = analysis.scores(rows)
     wrong = analysis.wrong(table)
     assert wrong["pred"].tolist() == ["no 1024 1", "no 512 1", "no 2048 1"]
-
-
-def test_means_of_any_column():
-    table = analysis.of_measure(
-        analysis.scores([(about(), answer(index, ["12"], "12")) for index in range(4)])
-    ).assign(copied=[1.0, 0.5, float("nan"), 0.0])
-    row = analysis.means(table, "copied").iloc[0]
-    assert (row["n"], row["copied"]) == (3, 0.5), "what has no value does not count"
-    assert (row["low"], row["high"]) == pytest.approx(intervals.wilson(1.5, 3))
-    empty = analysis.means(analysis.scores([]), "copied", by=("setting",))
-    assert empty.attrs["why"] == "There are no predictions."
-    assert analysis.accuracy(analysis.scores([]), by=("setting",)).attrs["why"]

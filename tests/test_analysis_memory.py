@@ -60,9 +60,6 @@ def only(table, **wanted):
     return found
 
 
-# --- Reading ---------------------------------------------------------------------------------
-
-
 def test_every_question_is_read_as_it_stands(rows, questions):
     assert len(rows) == len(questions)
     ours = Counter(zip(rows["preset"], rows["suite"], rows["size"], rows["index"], rows["answer"],
@@ -129,9 +126,6 @@ def test_other_damage_is_named_with_its_file(tmp_path):
             memory_rows.read(tmp_path)
 
 
-# --- Scores ----------------------------------------------------------------------------------
-
-
 def clustered_error(values, clusters):
     """The standard error of a mean, robust to what the values of a cluster share."""
     centre = sum(values) / len(values)
@@ -167,9 +161,6 @@ def test_a_question_of_two_sizes_counts_once_where_sizes_are_put_together(rows, 
     largest = of(questions, suite="episodic", preset="rag", size=40)
     assert both["n"] == len(largest)
     assert both["em_norm"] == pytest.approx(np.mean([float(each["em_norm"]) for each in largest]))
-
-
-# --- The store -------------------------------------------------------------------------------
 
 
 def test_the_store_is_judged_by_questions_that_can_be_answered(rows, questions):
@@ -260,9 +251,6 @@ def test_a_ceiling_near_zero_is_said(rows):
     assert "spatial (da, 0 of 60 right" in said
     assert "episodic (" not in said
     assert "oracle was not asked" in memory.reader_ceiling(rows[rows["preset"] != "oracle"])
-
-
-# --- Pairs -----------------------------------------------------------------------------------
 
 
 def drawn(seed, episodes, probes, effect):

@@ -6,7 +6,6 @@ tables of pairs. It imports nothing from the task.
 
 from __future__ import annotations
 
-import random
 import re
 import tomllib
 from pathlib import Path
@@ -33,8 +32,6 @@ TABLES = {
     code: tomllib.loads((FOLDER / code / "associations.toml").read_text("utf-8"))
     for code in LANGUAGES
 }
-
-# --- The reader -----------------------------------------------------------------------------
 
 PROMPT = {
     "da": re.compile(
@@ -107,8 +104,10 @@ def check(data: Dataset, sample: Sample) -> None:
 
 @pytest.mark.parametrize("task", ["associations", "associations_2"])
 @pytest.mark.parametrize("language", LANGUAGES)
-@pytest.mark.parametrize("kind", ["words", "nasty", "unseen"])
-@pytest.mark.parametrize("length", [1024, 2048, 4096, 16_384, 65_536])
+@pytest.mark.parametrize(
+    ("kind", "length"),
+    [("nasty", 1024), ("unseen", 1024), ("nasty", 2048), ("unseen", 4096), ("words", 65_536)],
+)
 def test_the_reader_finds_every_person(task, language, kind, length):
     unseen = kind == "unseen"
     tokenizer = tokens.load(str(shared("tokenizers/llama2"))) if unseen else make_tokenizer(kind)
@@ -118,7 +117,7 @@ def test_the_reader_finds_every_person(task, language, kind, length):
         assert check_lengths(data, sample) > length - data.maker.haystack.longest - 8
 
 
-@settings(max_examples=25)
+@settings(max_examples=10)
 @given(
     hops=st.sampled_from([1, 2]),
     others=st.integers(0, 9),
@@ -136,9 +135,6 @@ def test_any_setting(hops, others, queries, seed, language):
     for sample in data:
         check(data, sample)
     assert len({sample.outputs[0] for sample in data}) == queries
-
-
-# --- The pairs ------------------------------------------------------------------------------
 
 
 def words_of(text: str) -> list[str]:
@@ -196,22 +192,6 @@ def test_a_text_that_holds_what_is_asked_for_is_left_alone(words):
     text = f"There were {', '.join(TABLES['en']['names'])}."
     with pytest.raises(DataError, match="No name was found"):
         Dataset("associations", 2000, "en", words, num_samples=1, texts=[text])
-
-
-# --- Scores ---------------------------------------------------------------------------------
-
-
-def test_a_name_at_random_is_right_as_often_as_there_are_names(words):
-    knobs = {"num_distractors": 4}
-    data = Dataset("associations", 1500, "en", words, num_samples=400, knobs=knobs)
-    rng, scoring = random.Random(1), TASKS["associations"].scoring
-    hits = []
-    for sample in data:
-        names = [sample.input[part.start : part.end] for part in sample.parts.of_role("value")]
-        score = scoring.score(f" {rng.choice(sorted(names))}.", sample.outputs)
-        hits.append(score[scoring.primary])
-    assert abs(sum(hits) / len(hits) - 0.2) < 0.06
-    assert scoring.score("It was YUSUF, I think", ["Yusuf"])["part_match"] == 1
 
 
 @pytest.mark.parametrize(

@@ -227,12 +227,6 @@ def test_equal_values_share_the_better_rank():
     assert ranks(pd.Series([0.1 + 0.2, 0.3, 0.5, math.nan])).tolist() == [2, 2, 1, pd.NA]
 
 
-# --- A fitted curve -----------------------------------------------------------------------
-
-
-# --- Simple retrieval beside the benchmark ------------------------------------------------
-
-
 def table(rights, model="m"):
     """Scores of answers to tasks at lengths, each so many right out of ten."""
     return analysis.scores(

@@ -7,7 +7,6 @@ real browser that can reach nothing but it.
 from __future__ import annotations
 
 import ast
-import base64
 import functools
 import html
 import io
@@ -53,9 +52,6 @@ def listed(value):
 @pytest.fixture(scope="module")
 def toc():
     return listed(yaml.safe_load((ROOT / "_toc.yml").read_text("utf-8")))
-
-
-# --- The parts -------------------------------------------------------------------------------
 
 
 def test_every_page_is_listed_once_and_is_there(toc):
@@ -155,9 +151,6 @@ def test_settings_are_parameters_of_their_notebooks(toc):
             assert re.search(rf"^{name} = ", cell.source, re.MULTILINE), f"{path.name}: {name}"
 
 
-# --- Scripts from npm ------------------------------------------------------------------------
-
-
 def packed(files):
     """An archive as npm makes it, and its hash."""
     held = io.BytesIO()
@@ -190,9 +183,6 @@ def test_only_what_is_wanted_is_taken_from_a_package(tmp_path):
         vendor.unpack(package, data[:-1], tmp_path)
     with pytest.raises(DataError, match=r"has no package/b\.js"):
         vendor.unpack(replace(package, keep=("package/b.js",)), data, tmp_path)
-
-
-# --- Executions ------------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -284,36 +274,6 @@ def test_a_figure_keeps_its_words_and_one_without_gets_those_around_it():
     assert found == ["A curve that falls.", "Figure of the section “By depth”. From top to bottom."]
 
 
-def test_two_figures_of_one_cell_keep_their_own_words(little_book, tmp_path):
-    from sphinx.application import Sphinx
-
-    # Sphinx only copies it.
-    dot = base64.b64encode(b"a picture").decode()
-    path = execute.executed_path("notebooks/page")
-    notebook = nbformat.read(path, as_version=4)
-    notebook.cells[1].outputs = [
-        nbformat.v4.new_output(
-            "display_data", {"image/png": dot, "text/plain": words},
-            metadata={"image/png": {"alt": words}},
-        )
-        for words in ("It rises.", "It falls.")
-    ]  # fmt: skip
-    nbformat.write(notebook, path)
-    settings = {
-        "extensions": ["myst_nb"], "root_doc": "notebooks/page", "nb_execution_mode": "off",
-        "include_patterns": ["notebooks/*"],
-    }  # fmt: skip
-    folders = [str(tmp_path), None, str(tmp_path / "out"), str(tmp_path / "trees")]
-    app = Sphinx(*folders, "html", confoverrides=settings, status=None, warning=None)
-    app.connect("source-read", extension.show_execution)
-    app.connect("doctree-read", extension.describe)
-    app.build()
-    page = bs4.BeautifulSoup(
-        (tmp_path / "out/notebooks/page.html").read_text("utf-8"), "html.parser"
-    )
-    assert [image["alt"] for image in page.select(".cell_output img")] == ["It rises.", "It falls."]
-
-
 def test_a_shortened_prompt_keeps_both_ends_and_the_values():
     text = "begin " + "hay " * 1000 + "the value is 1234567 here " + "hay " * 1000 + "end"
     at = text.index("1234567")
@@ -323,9 +283,6 @@ def test_a_shortened_prompt_keeps_both_ends_and_the_values():
     assert "the value is 1234567 here" in short
     assert short.count("[...]") == 2
     assert all(piece.strip() in text for piece in short.split("[...]"))
-
-
-# --- The site --------------------------------------------------------------------------------
 
 
 @functools.cache
@@ -444,9 +401,6 @@ def test_there_is_an_example_of_every_task_in_every_language(site):
     codes = [*(ROOT / "rulerlib" / "languages").glob("*/language.toml")]
     examples = [label.get_text().strip() for label in page.select("article .sd-tab-label")]
     assert len(examples) == len(TASKS) * len(codes)
-
-
-# --- In a browser ----------------------------------------------------------------------------
 
 
 @pytest.mark.slow

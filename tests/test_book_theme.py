@@ -19,9 +19,6 @@ from book import front, styles, theme  # noqa: E402
 LIGHT = 400_000
 
 
-# --- Without a site --------------------------------------------------------------------------
-
-
 def test_the_claim_of_the_first_page_follows_from_the_published_table():
     """Counted again from the averages, with the standard library alone."""
     units = {"K": 2**10, "M": 2**20}
@@ -86,9 +83,6 @@ def test_a_page_says_what_it_is_about_and_previews_need_an_address():
     there = "\n".join(theme.described("A", "", "https://example.org/book/", "x"))
     assert '"https://example.org/book/_static/preview.png"' in there
     assert (ROOT / "book" / "_static" / "preview.png").exists()
-
-
-# --- The built site --------------------------------------------------------------------------
 
 
 def loaded(browser, address, path):

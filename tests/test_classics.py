@@ -12,7 +12,7 @@ from helpers_tasks import check_lengths, each_tokenizer_and_language, token_at
 
 from rulerlib import languages
 from rulerlib.dataset import Dataset
-from rulerlib.errors import DataError, ParameterError
+from rulerlib.errors import DataError
 
 KEY = {
     "da": re.compile(r"Adgangskoden er (\d{7})\. Husk den\. (\d{7}) er adgangskoden\."),
@@ -61,18 +61,6 @@ def test_the_reader_finds_the_answer(task, language, tokenizer):
         assert sample.token_position_answer == token_at(tokenizer, sample.input, value.start)
 
 
-def test_any_40_samples_in_a_row_stand_at_40_depths_and_differ(words):
-    data = Dataset("niah_vanilla", 2500, "da", words, num_samples=40)
-    planned = [data.maker.plan(at, data._rng(at), 1)[0][0].needles[0].depth for at in range(40)]
-    assert len({*planned}) == 40
-    samples = [*data]
-    # One sentence may hold the place of two depths.
-    assert len({sample.depths[0] for sample in samples}) > 25
-    assert len({sample.outputs[0] for sample in samples}) > 35
-    middle = Dataset("passkey", 2500, "en", words, knobs={"depth": 50, "haystack": "essay"})[0]
-    assert middle.depths == [pytest.approx(50, abs=2)]
-
-
 def test_a_dataset_cites_the_sentences(tmp_path, words):
     """They stand in a file of their own, which the fingerprint of the pack leaves out."""
     pack = folder = tmp_path / "en"
@@ -91,21 +79,6 @@ def test_a_dataset_cites_the_sentences(tmp_path, words):
     other = Dataset("passkey", 700, languages.read_pack(pack), words).metadata
     assert other["source"] != cited["source"]
     assert other["language_pack"] == cited["language_pack"]
-
-
-@pytest.mark.parametrize(
-    ("task", "knobs", "said"),
-    [
-        ("passkey", {"num_needle_k": 2}, "num_needle_k is 2, but must be 1 where needle is"),
-        ("passkey", {"haystack": "needle"}, "haystack is 'needle', but must be 'noise' or 'essay'"),
-        ("niah_vanilla", {"type_needle_v": "uuids"}, "type_needle_v is 'uuids', but must be 'num"),
-        ("niah_vanilla", {"paraphrase": 1}, "paraphrase is 1, but must be 0 where needle is"),
-        ("niah_single_2", {"needle": "magik"}, "needle is 'magik'.*did you mean 'magic'"),
-    ],
-)
-def test_what_cannot_be_is_one_sentence(task, knobs, said, words):
-    with pytest.raises(ParameterError, match=said):
-        Dataset(task, 900, "da", words, knobs=knobs)
 
 
 def test_a_text_that_holds_every_sentence_is_named(words):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 
 import numpy as np
@@ -50,28 +49,6 @@ def test_it_is_what_an_optimizer_finds(rates, sizes, weights):
     found = combined.interval(*given_)
     wanted = [by_optimizer(*given_, lower) for lower in (True, False)]
     assert found == pytest.approx(wanted, abs=2e-5)
-
-
-def test_it_covers_as_often_as_it_says():
-    """Exact sums over all counts of right answers to three tasks of five."""
-    n, weights = 5, np.full(3, 1 / 3)
-    counts = list(itertools.product(range(n + 1), repeat=3))
-    # Weights are equal, so the order of the counts does not matter.
-    found = {
-        c: combined.interval(np.array(c) / n, np.full(3, float(n)), weights)
-        for c in {tuple(sorted(c)) for c in counts}
-    }
-    covered = []
-    for rates in itertools.combinations_with_replacement([0.3, 0.5, 0.8, 0.95], 3):
-        chances = [scipy.stats.binom.pmf(np.arange(n + 1), n, p) for p in rates]
-        held = sum(
-            math.prod(chances[task][count] for task, count in enumerate(c))
-            for c in counts
-            if found[tuple(sorted(c))][0] <= np.mean(rates) <= found[tuple(sorted(c))][1]
-        )
-        covered.append(held)
-    assert 0.94 < np.mean(covered) < 0.97
-    assert min(covered) > 0.9
 
 
 def test_rates_that_move_together_are_as_uncertain_as_one():

@@ -68,8 +68,6 @@ def test_the_same_answers_are_as_good():
     assert gate.count < 400
 
 
-# --- Two models ------------------------------------------------------------------------------
-
 ENGINE = "model=last,engine=outside.engine:Engine,tokenizer=words,language=en"
 
 

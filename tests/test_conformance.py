@@ -19,7 +19,6 @@ from pathlib import Path
 
 import pytest
 from helpers_fuzz import damaged, outcome
-from helpers_model import Parrot
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -28,8 +27,6 @@ from rulerlib.conformance import check, faults, layouts
 from rulerlib.conformance.__main__ import main
 from rulerlib.dataset import Dataset
 from rulerlib.errors import DataError
-from rulerlib.prompts import PromptFormat
-from rulerlib.runs import Run
 
 ROOT = Path(__file__).resolve().parents[1]
 LENGTH = 1024
@@ -92,9 +89,6 @@ def asked(task, language="en", count=8, seed=42, preds=None, **knobs):
             forms[sample.index % len(forms)], ROOM[kind], "any" if kind == "qa" else "mean",
         ))  # fmt: skip
     return made
-
-
-# --- The layouts --------------------------------------------------------------------------------
 
 
 def lines(path, rows):
@@ -193,9 +187,6 @@ def found(report):
     return {finding.fault for finding in report.findings}
 
 
-# --- Faithful folders pass ----------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("language", ["da", "en"])
 def test_a_faithful_port_passes_in_every_task(layout, language, tmp_path):
@@ -211,7 +202,7 @@ def test_a_faithful_port_passes_in_every_task(layout, language, tmp_path):
 ANSWERS = st.lists(st.text(max_size=40), min_size=1, max_size=6)
 
 
-@settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
     st.sampled_from(tasks.RULER), st.sampled_from(["da", "en"]), st.sampled_from(LAYOUTS),
     ANSWERS, st.booleans(),
@@ -230,36 +221,6 @@ def test_whatever_a_model_says_a_faithful_port_passes(
 def written(layout, folder, task, records, **more):
     WRITERS[layout](folder, task, records, **more)
     return folder
-
-
-def nvidia_sentences(count, seed):
-    """Needles in prose as NVIDIA's script puts them: before a sentence at one of 40 depths that
-    is drawn anew; the prose is the same for all, and its sentences are of many lengths."""
-    rng = random.Random(seed)
-    prose = [" ".join(["word"] * rng.randint(2, 40)) + "." for _ in range(120)]
-    depths = [round(100 * step / 39) for step in range(40)]
-    for _ in range(count):
-        value, key = str(rng.randrange(10**6, 10**7)), f"k{rng.randrange(999)}-v"
-        slot = int(len(prose) * (rng.choice(depths) / 100))
-        needle = f"One of the special magic numbers for {key} is: {value}."
-        context = " ".join([*prose[:slot], needle, *prose[slot:]])
-        ask = f"A number is hidden.\n{context}\nWhat is it for {key}?"
-        end = f" The special magic number for {key} mentioned in the provided text is"
-        yield Asked(ask, end, [value], 4000, f" {value}.", 128, "mean")
-
-
-@pytest.mark.parametrize("seed", range(3))
-def test_depths_as_nvidia_draws_them_pass_and_their_middle_third_does_not(seed, tmp_path):
-    records = [*nvidia_sentences(600, seed)]
-    report = check(written(layouts.NVIDIA, tmp_path / "all", "niah_single_2", records, length=4096))
-    assert (report.findings, list(report.unchecked)) == ([], ["answer truncated"])
-
-    def depth(each):
-        return each.input.index("One of") / len(each.input)
-
-    middle = [each for each in records if 1 / 3 < depth(each) < 2 / 3]
-    report = check(written(layouts.NVIDIA, tmp_path / "third", "niah_single_2", middle))
-    assert "depth distribution" in found(report)
 
 
 def test_frequent_words_may_fill_the_length_as_nvidias_script_does(tmp_path):
@@ -306,9 +267,6 @@ def test_prompts_without_answers_are_looked_at_too(layout, tmp_path):
     report = looked_at(tmp_path, layout)
     assert (found(report), report.records) == (lost, 8)
     assert "part-match averaged" in report.unchecked
-
-
-# --- Each fault alone is found ------------------------------------------------------------------
 
 
 def changing(**values):
@@ -432,23 +390,6 @@ def test_messages_of_a_chat_are_read_as_one_prompt(messages, tmp_path):
     assert "answer prefix lost" in found(check(tmp_path))
 
 
-@pytest.mark.parametrize("place", ["assistant", "user", "none"])
-def test_a_run_of_this_project_passes_unless_it_leaves_out_the_prefix(place, tmp_path):
-    """Made and asked by `Run`, with a seed, which is part of the files' names."""
-    run = Run("vt,qa_1", output=str(tmp_path), loaded=Parrot(), num_samples=4, length=900,
-              num_lengths=1, seed=7, format=PromptFormat(answer_prefix=place))  # fmt: skip
-    run.predict()
-    report = check(tmp_path, "words")
-    assert (report.layout, report.records, report.files) == (layouts.OWN, 8, 2)
-    lost = {(finding.fault, finding.task, finding.length) for finding in report.findings}
-    named = {("answer prefix lost", task, 900) for task in ("vt", "qa_1")}
-    assert lost == (named if place == "none" else set())
-    assert {finding.records for finding in report.findings} <= {4}
-
-
-# --- Bad input ----------------------------------------------------------------------------------
-
-
 def sentence(folder, *more, code=2):
     """What the command says of a folder that it cannot read."""
     with pytest.MonkeyPatch.context() as patch:
@@ -497,14 +438,11 @@ def test_a_field_of_another_type_is_named(layout, tmp_path):
     with pytest.raises(DataError, match=rf"(record|line) 8: the field '{name}' is 7"):
         check(tmp_path)
     # Anything anywhere gives a report or a sentence.
-    for _ in range(30):
+    for _ in range(10):
         data, kind = damaged(right, rng)
         path.write_bytes(data)
         ended, error = outcome(lambda: check(tmp_path, "words"), 60)
         assert ended in ("done", "refused"), (kind, error)
-
-
-# --- The command --------------------------------------------------------------------------------
 
 
 def test_the_command_prints_and_exits_as_it_says(tmp_path):

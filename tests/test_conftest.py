@@ -43,7 +43,7 @@ def test_examples_are_drawn_within(number):
 
 
 def test_nothing_but_the_test_decides_what_is_drawn(tmp_path):
-    """Neither other files, the order of strings, another process nor the folder where it begins.
+    """Neither other files, their order, that of strings, nor the folder where it begins.
 
     The other files import much of the library, where Hypothesis finds words of its own.
     """
@@ -52,7 +52,6 @@ def test_nothing_but_the_test_decides_what_is_drawn(tmp_path):
     ways = {
         "alone": ([this], "0"),
         "in company": ([*company, this], "1"),
-        "side by side, last first": ([this, *company, "-n", "2", "--dist", "loadscope"], "2"),
         "another seed": ([this, "--hypothesis-seed", "7"], "0"),
     }
     drawn = {}
@@ -67,5 +66,5 @@ def test_nothing_but_the_test_decides_what_is_drawn(tmp_path):
         assert ended.returncode == 0, ended.stdout + ended.stderr
         drawn[way] = sorted(path.read_text("utf-8").splitlines())
     assert len(drawn["alone"]) >= 3 * 100
-    assert drawn["in company"] == drawn["side by side, last first"] == drawn["alone"]
+    assert drawn["in company"] == drawn["alone"]
     assert drawn["another seed"] != drawn["alone"]

@@ -40,9 +40,6 @@ def test_thinking_is_left_out(text, thinks, place):
     assert find_stop(text, asked("."), False) == (None if at < 0 else (at, at + 1))
 
 
-# --- A prompt that is too long ----------------------------------------------------------------
-
-
 def test_an_answer_that_leaves_no_room_for_a_prompt_is_refused():
     with pytest.raises(ParameterError, match="length is 110, but must be at most 100"):
         kept_tokens(Request("x", True, 100, truncate=True), 10, 100, "parrot")

@@ -12,7 +12,6 @@ import shutil
 import warnings
 
 import pytest
-from helpers_tasks import smallest_of
 from helpers_work import counted
 
 import rulerlib
@@ -24,18 +23,13 @@ from rulerlib.errors import ParameterError, RulerError, RunMismatchError
 from rulerlib.prompts import PromptFormat
 from rulerlib.samples import Sample
 from rulerlib.store.questions import METADATA, write
-from rulerlib.tasks import TASKS, names
+from rulerlib.tasks import names
 from rulerlib.texts import digest
-
-VARIANTS = [name for name, task in TASKS.items() if task.family.name == "niah"]
 
 
 def made(task: str = "niah_single_2", length: int = 700, **options) -> Dataset:
     """A small dataset for the tokenizer that needs nothing."""
     return Dataset(task, length, **{"tokenizer": "words", "num_samples": 12, **options})
-
-
-# --- Same parameters, same bytes ------------------------------------------------------------
 
 
 def test_another_length_or_seed_counts_no_sentence_again(bytelevel, monkeypatch):
@@ -58,9 +52,6 @@ def test_a_dataset_is_a_sequence():
             data[outside]
 
 
-# --- Shared contexts ------------------------------------------------------------------------
-
-
 def shared(queries: int = 5, **options) -> Dataset:
     return made("niah_multikey_2", 900, queries_per_context=queries, **options)
 
@@ -72,18 +63,6 @@ def test_a_sample_of_a_shared_context_depends_on_its_index_alone():
     for index in (16, 3, 9, 4, 5, 3, 0):
         assert other[index] == straight[index]
     assert list(shared(num_samples=7)) == straight[:7]
-
-
-def test_the_bytes_of_shared_contexts_do_not_depend_on_the_process():
-    code = (
-        "from rulerlib.dataset import Dataset\n"
-        "for task, knobs in (('niah_multikey_2', {}), ('vt', {'num_chains': 3}), ('qa_2', {})):\n"
-        "    data = Dataset(task, 1500, 'da', 'words', 6, knobs=knobs, queries_per_context=3)\n"
-        "    print(*(sample.to_json() for sample in data), sep='\\n')\n"
-    )
-    first, second = (python(code, hash_seed=seed) for seed in ("0", "4711"))
-    assert first.returncode == 0, first.stderr
-    assert first.stdout == second.stdout != ""
 
 
 def test_metadata_says_how_many_share_where_they_do(tmp_path):
@@ -122,14 +101,6 @@ def test_a_language_that_asks_before_the_context_cannot_share(tmp_path):
     )
 
 
-def test_a_length_too_small_for_all_needles_is_told_the_smallest():
-    with pytest.raises(ParameterError, match="length is 400, but must be at least") as caught:
-        made("niah_multikey_2", 400, queries_per_context=20)
-    smallest = smallest_of(caught.value)
-    data = made("niah_multikey_2", smallest, queries_per_context=20, num_samples=40)
-    assert all(sample.length <= smallest for sample in data)
-
-
 @pytest.mark.parametrize(("kind", "language"), [("words", "en"), ("bytelevel", "da")])
 def test_a_few_trial_drafts_tell_as_much_as_all(kind, language, request, monkeypatch):
     """Where drafts are alike: the room for answers, the bytes, and the smallest length."""
@@ -148,9 +119,6 @@ def test_a_few_trial_drafts_tell_as_much_as_all(kind, language, request, monkeyp
     few = [told(name) for name in kinds]
     monkeypatch.setattr("rulerlib.dataset.FIRST_PROBES", PROBES)
     assert [told(name) for name in kinds] == few
-
-
-# --- On disk --------------------------------------------------------------------------------
 
 
 def listing(folder) -> dict[str, bytes]:
@@ -217,8 +185,6 @@ def test_repeated_texts_are_warned_of_once_for_each_cell():
     assert made("cwe", 3000, language="en").repeats is None
 
 
-# --- Bad input ------------------------------------------------------------------------------
-
 WHOLE = "must be a whole number, at least {minimum}."
 
 BAD = [
@@ -233,26 +199,11 @@ BAD = [
     ({"task": "NIAH_SINGLE_2"}, ["task is 'NIAH_SINGLE_2', but must be one of "]),
     ({"task": 3}, ["task is 3, but must be one of niah_single_1, niah_single_2,"]),
     ({"language": "dk"}, ["language is 'dk', but must be one of da, en (did you mean 'da'?)."]),
-    ({"language": "english"}, ["language is 'english'", "(did you mean 'en'?)"]),
     ({"language": None}, ["language is None, but must be one of da, en."]),
-    (
-        {"tokenizer": "lile"},
-        ["model is 'lile', but must be 'lille', 'smollm2'"],
-    ),
-    (
-        {"tokenizer": "./gone"},
-        ["model is './gone', but must be 'lille', 'smollm2'"],
-    ),
-    (
-        {"tokenizer": None},
-        ["model is None, but must be 'lille', 'smollm2'"],
-    ),
+    ({"tokenizer": "lile"}, ["model is 'lile', but must be 'lille', 'smollm2'"]),
     ({"length": "4096"}, ["length is '4096', but " + WHOLE.format(minimum=1)]),
-    ({"length": 4096.0}, ["length is 4096.0, but " + WHOLE.format(minimum=1)]),
     ({"length": True}, ["length is True, but " + WHOLE.format(minimum=1)]),
-    ({"length": None}, ["length is None, but " + WHOLE.format(minimum=1)]),
     ({"length": 0}, ["length is 0, but " + WHOLE.format(minimum=1)]),
-    ({"length": -8192}, ["length is -8192, but " + WHOLE.format(minimum=1)]),
     (
         {"length": 100},
         [
@@ -261,7 +212,6 @@ BAD = [
         ],
     ),
     ({"num_samples": 0}, ["num_samples is 0, but " + WHOLE.format(minimum=1)]),
-    ({"num_samples": -1}, ["num_samples is -1, but " + WHOLE.format(minimum=1)]),
     ({"num_samples": "40"}, ["num_samples is '40', but " + WHOLE.format(minimum=1)]),
     ({"seed": -1}, ["seed is -1, but " + WHOLE.format(minimum=0)]),
     ({"seed": "x"}, ["seed is 'x', but " + WHOLE.format(minimum=0)]),
@@ -345,20 +295,6 @@ def test_a_needle_haystack_that_needs_more_keys_than_there_are_says_so():
 
 
 @pytest.mark.parametrize(
-    ("chosen", "expected"),
-    [
-        ("niah_single_1", ["niah_single_1"]),
-        ("niah_single_2, niah_single_1", ["niah_single_2", "niah_single_1"]),
-        ("['niah_single_1', 'niah_multikey_1']", ["niah_single_1", "niah_multikey_1"]),
-        (["niah_multiquery"], ["niah_multiquery"]),
-        ("all", VARIANTS),
-    ],
-)
-def test_names_as_papermill_hands_them_over(chosen, expected):
-    assert names(chosen, "niah") == expected
-
-
-@pytest.mark.parametrize(
     ("chosen", "sentence"),
     [
         ("niah_single_9", "(did you mean 'niah_single_"),
@@ -372,9 +308,6 @@ def test_bad_names(chosen, sentence):
     with pytest.raises(ParameterError) as caught:
         names(chosen, "niah")
     assert sentence in str(caught.value)
-
-
-# --- The ground floor -----------------------------------------------------------------------
 
 
 def test_importing_rulerlib_loads_nothing_else():

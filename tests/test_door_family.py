@@ -9,7 +9,7 @@ import pytest
 from helpers_tasks import check_lengths
 
 from conftest import ROOT, python
-from rulerlib import analysis, tasks
+from rulerlib import tasks
 from rulerlib.dataset import Dataset
 from rulerlib.errors import DataError, ParameterError
 from rulerlib.runs import Run
@@ -112,42 +112,6 @@ def test_stored_answers_are_judged_by_the_family_in_any_process(module, tmp_path
     done = python(code)
     assert done.stdout.startswith("all_match other"), done.stderr
     assert "because its files are not here as they were then" in done.stderr
-
-
-PLAN = """
-models:
-  last:
-    {model: last, engine: "outside.engine:Engine", engine_options: {tokenizer: words, count: 2}}
-languages: [en]
-lengths: [400]
-tasks: ["outside.family:FAMILY"]
-num_samples: 2
-"""
-
-
-def test_a_sweep_asks_and_collects_it_in_processes_of_their_own(tmp_path, monkeypatch):
-    monkeypatch.setenv("PYTHONPATH", str(ROOT / "tests"))
-    (tmp_path / "plan.yaml").write_text(PLAN + f"output: {tmp_path / 'runs'}", "utf-8")
-    for command in ("['plan', PLAN]", "['run', PLAN]", "['collect', PLAN]"):
-        done = python(
-            f"PLAN = {str(tmp_path / 'plan.yaml')!r}\n"
-            "from rulerlib.sweep.__main__ import main\n"
-            f"raise SystemExit(main({command}))"
-        )
-        assert done.returncode == 0, done.stderr
-    (scores,) = tmp_path.rglob("scores.csv")
-    rows = [line for line in scores.read_text("utf-8").splitlines() if ",last_number,1.0," in line]
-    assert len(rows) == 4
-
-
-def test_a_family_need_not_be_here_to_look_at_its_answers(module, tmp_path):
-    run_of(tmp_path, f"{module()}:FAMILY").predict()
-    tasks.TASKS.outside.clear()
-    for path in tmp_path.glob("family_*"):
-        path.unlink()
-    with pytest.warns(UserWarning, match="they are judged as those of tasks that nobody knows"):
-        table = analysis.scores(analysis.read_predictions(tmp_path))
-    assert set(table["category"]) == {"other"}
 
 
 def test_a_language_without_wording_is_one_sentence(module):

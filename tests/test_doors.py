@@ -33,9 +33,6 @@ def module(tmp_path, monkeypatch):
     return write
 
 
-# --- An engine -------------------------------------------------------------------------------
-
-
 def run_of(output, **options):
     options = {"tokenizer": "words", **options}
     return Run("niah_single_1", "last", ENGINE, options, language="en", length=300,
@@ -59,19 +56,6 @@ def test_an_engine_of_one_method_answers(tmp_path):
     before = path.stat().st_mtime_ns
     assert run_of(tmp_path, digits=7).predict() == [path]
     assert path.stat().st_mtime_ns == before
-
-
-def test_an_engine_works_in_another_process(tmp_path, monkeypatch):
-    monkeypatch.setenv("PYTHONPATH", str(OUTSIDE))
-    code = (
-        "from rulerlib.runs import Run\n"
-        "run = Run('niah_single_2', 'last', 'engine:Engine', {'tokenizer': 'words'},\n"
-        f"          language='en', length=300, num_samples=2, output={str(tmp_path)!r})\n"
-        "print(run.predict()[0])\n"
-    )
-    done = python(code)
-    (path,) = done.stdout.splitlines()
-    assert [answer.index for answer in read_predictions(path)] == [0, 1]
 
 
 def test_a_process_in_another_folder_finds_what_stands_in_this_one(tmp_path, monkeypatch):
@@ -151,9 +135,6 @@ def test_an_answer_that_is_none_is_one_sentence(module):
     model = models.load("m", f"{name}:Engine", tokenizer="words")
     with pytest.raises(ParameterError, match="yields texts or Generations, not int"):
         in_order(model, [Request("a", True, 4)])
-
-
-# --- A language ------------------------------------------------------------------------------
 
 
 @pytest.fixture(autouse=True)

@@ -12,24 +12,17 @@ import re
 from dataclasses import dataclass
 
 import pytest
-from helpers_model import Parrot
 from helpers_sharing import check_sharing, contexts
 from helpers_tasks import check_lengths
 
-from conftest import shared
 from rulerlib.dataset import Dataset
 from rulerlib.errors import DataError, ParameterError
 from rulerlib.metrics.short_answers import answer_line
-from rulerlib.predict import predict
-from rulerlib.prompts import PromptFormat
-from rulerlib.samples import Prediction, Sample, read
-from rulerlib.store.questions import write
+from rulerlib.samples import Prediction, Sample
 from rulerlib.tasks import resolve
 from rulerlib.tasks.mistakes import explain_reading as explain
 
 LANGUAGES, ROWS = ("da", "en"), ("drop_1", "drop_2", "drop_3")
-
-# --- The reader -----------------------------------------------------------------------------
 
 EXAMPLES = {
     "en": "You will be asked to read a passage and answer a question. Some examples of passages"
@@ -171,29 +164,6 @@ def test_answers_alone_end_with_their_line(language):
     assert "stop" not in dataset("drop_1", language=language).metadata
 
 
-def test_a_model_is_told_where_to_stop(tmp_path):
-    asked = []
-
-    class Listening(Parrot):
-        def generate(self, requests):
-            requests = list(requests)
-            asked.extend(request.stop for request in requests)
-            return super().generate(requests)
-
-    data = dataset("drop_1", reasoning=False, num_samples=2, length=2500)
-    path = write(data, tmp_path)
-    predict(path, Listening(), tmp_path / "pred.jsonl", format=PromptFormat(stop=("\n\n",)))
-    assert asked == [("\n\n", "\n")] * 2
-    first, _ = read(tmp_path / "pred.jsonl", Prediction)
-    sample = data[0]
-    assert (first.others["id"], first.others["cluster"]) == (sample.id, sample.cluster)
-    assert first.others["facts"] == sample.facts
-    assert first.golds == sample.golds
-
-
-# --- Questions that share their passage -------------------------------------------------------
-
-
 def test_questions_share_their_passage():
     data = dataset("drop_2", queries_per_context=4, num_samples=8)
     for group in contexts(data):
@@ -201,8 +171,6 @@ def test_questions_share_their_passage():
         assert len({sample.cluster for sample in group}) == 1
         assert len({sample.id for sample in group}) == 4
 
-
-# --- DROP itself ------------------------------------------------------------------------------
 
 PASSAGES = {
     f"p{number}": {
@@ -267,23 +235,6 @@ def test_questions_of_a_file_share_their_passage(released):
         dataset("drop_2", 800, source=released, fewshot=0, queries_per_context=4)
 
 
-def test_the_real_sample():
-    path = shared("drop_sample.json")
-    data = dataset("drop_1", 3000, source=str(path), fewshot=0, num_samples=20)
-    golds = {
-        question["query_id"]: question
-        for passage in json.loads(path.read_text(encoding="utf-8")).values()
-        for question in passage["qa_pairs"]
-    }
-    for sample in data:
-        told = take_apart(sample, "en")
-        assert told.question == golds[sample.id]["question"].strip()
-        first = golds[sample.id]["answer"]
-        spans = [first["number"]] if first["number"] else first["spans"]
-        if spans:
-            assert sample.golds[0] == [span.strip() for span in spans]
-
-
 @pytest.mark.parametrize(
     ("knobs", "said"),
     [
@@ -337,45 +288,9 @@ def test_examples_follow_their_seed_alone():
     assert not asked & {passage for passage, _, _ in first}
 
 
-def test_without_passages_only_the_question_is_left():
-    sample = dataset("drop_2", 2500, context=False)[0]
-    assert not sample.parts.of_role("document")
-    assert not sample.depths
-    assert sample.golds == dataset("drop_2", 2500)[0].golds
-    with pytest.raises(ParameterError, match="context=False leaves no context to share"):
-        dataset("drop_2", 2500, context=False, queries_per_context=2)
-
-
-# --- The answer's line ------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("said", "found"),
-    [
-        ("So 5.\nAnswer: 5", "5"),
-        ("Answer: 4\nNo.\n**Answer:** 5", "5"),
-        ("**Answer: 5**", "5"),
-        ("### Answer: `5 yards`", "5 yards"),
-        ("> - ANSWER : 5", "5"),
-        ("__Answer__: $5.20\n\nThat is all.", "$5.20"),
-        ("Answer: 5\nAnswer:", "5"),
-        ("The answer is 5.", None),
-        ("The Answer: 5", "5"),
-        ("Answer:\n5", "5"),
-        ("", None),
-    ],
-)
-def test_the_last_answer_line(said, found):
-    assert answer_line(said) == found
-    assert answer_line(said.replace("nswer", "n").replace("ANSWER", "AN")) is None
-
-
 def test_a_megabyte_of_markup_takes_no_time():
     for text in ("*" * 1_000_000, "\n" * 1_000_000, "Answer" * 200_000, "> " * 500_000 + "Answer:"):
         assert answer_line(text) is None
-
-
-# --- Causes of mistakes -----------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("language", LANGUAGES)

@@ -79,9 +79,6 @@ def test_errors_in_shared_contexts_are_fewer_than_they_seem():
     assert widths[1] == pytest.approx(widths[0], rel=0.15)
 
 
-# --- Two matchings ------------------------------------------------------------------------
-
-
 def rows_of(count=40):
     rng = random.Random(3)
     rows = []

@@ -110,3 +110,58 @@ def test_the_table_names_the_tasks_of_each_family(name):
 
 
 RULER_FAMILIES = ("niah", "variable_tracking", "common_words", "frequent_words", "qa")
+
+
+@pytest.mark.parametrize(
+    ("task", "knobs", "said"),
+    [
+        ("vt", {"haystack": "needle"}, "haystack is 'needle', but must be one of noise, essay"),
+        ("vt", {"num_chains": 0}, "num_chains is 0"),
+        ("vt", {"few_shot": "yes"}, "few_shot is 'yes', but must be True or False"),
+        ("vt", {"num_chains": 100, "num_hops": 99}, r"num_chains \* \(num_hops \+ 1\) is 10000"),
+        ("vt", {"num_hop": 3}, "did you mean 'num_hops'"),
+        ("vt", {"name_length": 2}, "name_length is 2, but must be .*at least 3 and at most 40"),
+        ("vt", {"name_length": 41}, "name_length is 41, but must be .*at least 3 and at most 40"),
+        ("cwe", {"num_cw": 0}, "num_cw is 0"),
+        ("cwe", {"freq_ucw": -1}, "freq_ucw is -1"),
+        ("cwe", {"freq_cw": 3}, r"freq_cw is 3, but must be more than freq_ucw \(3\)"),
+        ("cwe", {"freq_ucw": 30}, r"freq_cw is 30, but must be more than freq_ucw \(30\)"),
+        ("cwe", {"few_shot": 1}, "few_shot is 1, but must be True or False"),
+        ("cwe", {"words": "list.txt"}, "words is 'list.txt', but must be one of wordfreq, text"),
+        ("fwe", {"alpha": 0}, "alpha is 0, but must be a number above 0"),
+        ("fwe", {"alpha": float("nan")}, "alpha is nan"),
+        ("fwe", {"coded_wordlen": 1}, "coded_wordlen is 1"),
+        ("fwe", {"vocab_size": 4}, "vocab_size is 4"),
+        ("fwe", {"vocab_size": 2000, "coded_wordlen": 2}, "at most 84 with coded words of 2"),
+        ("graphwalks", {"operation": "dfs"}, "operation is 'dfs', but must be one of bfs, parents"),
+        ("graphwalks", {"depth": 0}, "depth is 0, but must be .*at least 1 and at most 10"),
+        (
+            "graphwalks",
+            {"name_length": 5},
+            "name_length is 5, but must be .*at least 6 and at most",
+        ),
+        ("graphwalks", {"reasoning": "yes"}, "reasoning is 'yes', but must be True or False"),
+        ("qa_1", {"hops": 0}, "hops is 0"),
+        ("qa_1", {"num_documents": 0}, "num_documents is 0"),
+        ("qa_2", {"num_documents": 1}, "num_documents is 1"),
+        ("qa_1", {"num_documents": 10**12}, "must be at most 24000, all that there are"),
+        ("qa_1", {"context": "no"}, "context is 'no'"),
+        ("qa_1", {"depth": 101}, "depth is 101"),
+        ("qa_2", {"depth": 50}, "None where an answer needs 2 documents"),
+        ("qa_1", {"source": 7}, "source is 7"),
+        ("qa_1", {"source": "nowhere.json"}, "a file that exists, or a hub name"),
+        ("qa_1", {"sauce": "x"}, "did you mean 'source'"),
+        ("passkey", {"num_needle_k": 2}, "num_needle_k is 2, but must be 1 where needle is"),
+        ("passkey", {"haystack": "needle"}, "haystack is 'needle', but must be 'noise' or 'essay'"),
+        ("niah_vanilla", {"type_needle_v": "uuids"}, "type_needle_v is 'uuids', but must be 'num"),
+        ("niah_vanilla", {"paraphrase": 1}, "paraphrase is 1, but must be 0 where needle is"),
+        ("niah_single_2", {"needle": "magik"}, "needle is 'magik'.*did you mean 'magic'"),
+        ("records", {"ask": "most"}, "ask is 'most'"),
+        ("records", {"skew": 0.5}, "skew is 0.5"),
+        ("records", {"num_labels": 9}, "num_labels is 9"),
+        ("records", {"num_users": 1}, "num_users is 1"),
+    ],
+)
+def test_knobs_that_cannot_work_are_named(task, knobs, said):
+    with pytest.raises(ParameterError, match=said):
+        Dataset(task, 2048, "da", "words", knobs=knobs)

@@ -3,29 +3,22 @@
 from __future__ import annotations
 
 import json
-import random
 import shlex
 import shutil
 import signal
 import subprocess
-import traceback
-from collections import Counter
 
 import helpers_submit
 import pytest
 from helpers_explore import SCRIPT, arguments_of, exploring, tree, write_run, write_runs
-from helpers_fuzz import damaged, outcome
 from helpers_model import PROCESSES
 
 from book import explorer, leaderboard
 from rulerlib import analysis, submit
 from rulerlib.analysis.tables import BY
 from rulerlib.errors import BusyError, DataError, ParameterError
-from rulerlib.escaping import visible
 from rulerlib.explore import __main__, answers, site
 from rulerlib.intervals import wilson
-from rulerlib.prompts import Decoding, PromptFormat
-from rulerlib.store import answers as answer_files
 from rulerlib.store.lock import alone
 
 pytest.importorskip("pandas")
@@ -179,9 +172,6 @@ def test_the_command_writes_the_folder_anew(tmp_path, capsys):
     assert len(read(tmp_path / "new", "answers/0/1.json")) == 5
 
 
-# --- Kills -------------------------------------------------------------------------------------
-
-
 @pytest.fixture(scope="module")
 def sites(tmp_path_factory):
     """Two states of a run, and the explorer of each."""
@@ -249,56 +239,6 @@ def test_a_link_to_a_folder_and_an_empty_folder_are_written(sites, tmp_path, mon
     for name in (".", "/"):
         with pytest.raises(ParameterError, match="must be a folder that can be renamed"):
             site.write(sites / "new", name)
-
-
-# --- Odd values in files ---------------------------------------------------------------------
-
-
-@pytest.fixture(scope="module")
-def odd(tmp_path_factory):
-    """A small run with many settings, and its files of settings and answers, as plain data."""
-    root = tmp_path_factory.mktemp("odd") / "runs"
-    helpers_submit.write_run(
-        root, "en", "niah_single_2", length=300, num_samples=2,
-        knobs={"depth": 50}, format=PromptFormat(chat=False, stop=("x",)),
-        decoding=Decoding(temperature=1, seed=1, samples=2),
-    )  # fmt: skip
-    (pred,) = root.rglob("pred/*.jsonl")
-    lines = [json.loads(line) for line in pred.read_text("utf-8").splitlines()]
-    lines[0]["others"] |= {"thinking": "x", "facts": {"operation": "sum"}, "golds": [["1"]],
-                           "id": "x", "cluster": "x", "context_id": 1}  # fmt: skip
-    for line in lines:
-        # Without their hashes, as older versions wrote them: nothing else tells a change.
-        line.pop("crc32")
-        line["others"].pop("settings")
-    pred.write_text("".join(json.dumps(line) + "\n" for line in lines))
-    beside = pred.with_suffix(".settings.json")
-    settings = json.loads(beside.read_text("utf-8"))
-    settings.pop(answer_files.SEAL)
-    beside.write_text(json.dumps(settings))
-    return root, pred
-
-
-@pytest.mark.parametrize("suffix", [".settings.json", ".jsonl"])
-def test_an_odd_value_anywhere_is_told_or_shown(suffix, odd):
-    root, pred = odd
-    path, rng, counts = pred.with_suffix(suffix), random.Random(suffix), Counter()
-    right = path.read_bytes()
-    for _ in range(60):
-        data, kind = damaged(right, rng)
-        path.write_bytes(data)
-        ended, error = outcome(lambda: site.write(root, root.parent / "site"), 60)
-        assert ended in ("done", "refused"), (kind, "".join(traceback.format_exception(error)))
-        counts[ended] += 1
-        for shown in (root.parent / "site").rglob("*.json") if ended == "done" else ():
-            data = json.loads(shown.read_text("utf-8"), parse_constant=pytest.fail)
-            if shown.name == "cell.json":
-                text = json.dumps(data["settings"], ensure_ascii=False)
-                assert visible(text) == text
-            elif shown.parts[-3] == "answers":
-                assert all(record["command"].isprintable() for record in data)
-    path.write_bytes(right)
-    assert min(counts["done"], counts["refused"]) > 5
 
 
 @pytest.fixture(scope="module")

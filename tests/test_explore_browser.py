@@ -187,35 +187,6 @@ def test_it_fits_a_phone_in_the_dark(reader):
     assert page.evaluate("document.querySelector('dialog').scrollWidth") <= 390
 
 
-def test_many_cells_are_there_at_once(browser, address, tmp_path):
-    """The cells of 100,000 samples, a hundred each: what the first view loads, and its rows."""
-    cells, static = 1000, explore.site.STATIC
-    for path in static.iterdir():
-        shutil.copy(path, tmp_path)
-    lengths, tasks = [4096, 8192, 16384, 32768, 65536], [f"task_{number}" for number in range(20)]
-    columns = {"model": [], "language": [], "task": [], "length": []}
-    for number in range(cells):
-        columns["model"].append(number // 100)
-        columns["language"].append(0)
-        columns["task"].append(number // 5 % 20)
-        columns["length"].append(lengths[number % 5])
-    shares = [round(number * 7919 % 101 / 101, 4) for number in range(cells)]
-    columns |= {"n": [100] * cells, "measure": [0] * cells, "mean": shares, "low": shares}
-    names = {"model": [f"m{number}" for number in range(10)], "language": ["da"], "task": tasks}
-    shown = {"names": names, "measures": ["recall"], "complete": [], "pairs": [], "prompts": False,
-             "columns": {**columns, "high": shares}}  # fmt: skip
-    (tmp_path / "cells.json").write_text(json.dumps(shown, separators=(",", ":")))
-    assert sum(path.stat().st_size for path in tmp_path.iterdir()) < 300_000
-    with served(tmp_path) as place:
-        page = browser.new_page()
-        page.goto(f"{place}/index.html")
-        expect(page.locator("#said")).to_contain_text("100,000 answers in 1,000 cells")
-        expect(page.locator("#table tbody tr")).to_have_count(200)
-        page.get_by_role("button", name="Show more").click()
-        expect(page.locator("#table tbody tr")).to_have_count(400)
-        page.close()
-
-
 @pytest.fixture(scope="module")
 def board(tmp_path_factory):
     """The address of a leaderboard with RULER's published table."""

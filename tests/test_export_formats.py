@@ -19,7 +19,7 @@ import pytest
 from rulerlib import commands as cli
 from rulerlib import conformance, making, samples, tasks
 from rulerlib.errors import MissingExtraError, ParameterError
-from rulerlib.export import formats, inspect_ai, lm_eval, parquet
+from rulerlib.export import formats, lm_eval, parquet
 from rulerlib.samples import Sample
 
 pq = pytest.importorskip("pyarrow.parquet", reason="needs pyarrow (rulerlib[hub])")
@@ -117,9 +117,6 @@ def test_the_prompts_are_the_same_in_every_harness(folders, made, to):
     assert len(set(wanted.values())) == len(wanted) == 20
 
 
-# --- The same scores -----------------------------------------------------------------------------
-
-
 def answers(sample):
     """Answers that are right, wrong, half right, in capitals, and long."""
     return [
@@ -157,28 +154,6 @@ def test_harnesses_with_rules_of_their_own_score_as_ruler_does(folders, made):
                 assert string_match(nemo, answer, row["answer"]) == wanted
 
 
-def test_harnesses_that_call_us_score_as_we_do(folders, made):
-    for (language, length, task), several in made.items():
-        place = f"rulerlib_{language}_{length}_{task}.yaml"
-        text = re.sub(r"!function \S+", "none", (folders["lm-eval"] / place).read_text("utf-8"))
-        about = yaml.safe_load(text)["dataset_kwargs"]
-        documents = lm_eval.documents(folders["lm-eval"] / about["questions"], about["frame"])
-        data = folders["inspect"] / language / length / "data"
-        posed = inspect_ai.pose(None, "openai", task=task, data=str(data))
-        with (folders["euroeval"] / language / length / f"{task}.csv").open(newline="") as file:
-            rows = [*csv.DictReader(file)]
-        primary = tasks.TASKS[task].scoring.primary
-        for sample, document, record, row in zip(
-            several, documents, posed.records, rows, strict=True
-        ):
-            for answer in answers(sample):
-                wanted = ours(sample, answer, "primary")
-                assert lm_eval.process_results(document, [answer])[primary] == wanted
-                judged = inspect_ai.judge(answer, record["target"], record["metadata"])
-                assert judged["values"][primary] == wanted
-                assert formats.score(answer, row["target_text"]) == wanted
-
-
 def test_reading_comprehension_is_judged_by_its_golds(tmp_path):
     stated = {**STATED, "names": ["drop_1"], "lengths": [2500], "languages": ["en"]}
     formats.write("euroeval", tmp_path / "e", stated)
@@ -188,9 +163,6 @@ def test_reading_comprehension_is_judged_by_its_golds(tmp_path):
     for sample, row in zip(data, rows, strict=True):
         for answer in answers(sample):
             assert formats.score(answer, row["target_text"]) == ours(sample, answer, "primary")
-
-
-# --- kvpress -------------------------------------------------------------------------------------
 
 
 def test_questions_about_one_context_share_it_and_its_answer_prefix(tmp_path):
@@ -214,19 +186,6 @@ def test_questions_about_one_context_share_it_and_its_answer_prefix(tmp_path):
     assert [row["context"] + row["question"] + row["answer_prefix"] for row in rows] == wanted
 
 
-def test_the_package_datasets_finds_what_kvpress_asks_for(folders):
-    datasets = pytest.importorskip("datasets")
-    rows = datasets.load_dataset(
-        str(folders["kvpress"]), data_dir="en/1100", split="test",
-        cache_dir=str(folders["kvpress"].parent / "cache"),
-    )  # fmt: skip
-    assert len(rows) == 20
-    assert set(rows["task"]) == set(STATED["names"])
-
-
-# --- NeMo-Skills ---------------------------------------------------------------------------------
-
-
 def test_nemo_skills_imports_its_benchmarks(folders, monkeypatch):
     """As its ``get_dataset_module`` does of ``--extra_datasets``."""
     monkeypatch.syspath_prepend(str(folders["nemo-skills"]))
@@ -245,9 +204,6 @@ def test_nemo_skills_imports_its_benchmarks(folders, monkeypatch):
 def test_our_own_check_has_nothing_to_say_of_the_questions_of_nemo_skills(folders):
     report = conformance.check(folders["nemo-skills"] / "rulerlib_en_1300", "words", 1300)
     assert (report.layout, report.records, report.findings) == ("NeMo-Skills", 20, [])
-
-
-# --- The hub -------------------------------------------------------------------------------------
 
 
 def test_the_card_says_what_is_there(folders):
@@ -308,9 +264,6 @@ def test_inspect_runs_the_tasks_of_eval_yaml_and_scores_as_ruler_does(folders, m
     assert [given[one.input] for one in several] == wanted == [1.0, 0.0, 1.0, 0.0]
 
 
-# --- EuroEval ------------------------------------------------------------------------------------
-
-
 def test_euroeval_gets_a_dataset_for_each_language_length_and_task(folders, made, monkeypatch):
     """With stand-ins for the few names of EuroEval that the module takes."""
     values = {
@@ -347,9 +300,6 @@ def test_euroeval_gets_a_dataset_for_each_language_length_and_task(folders, made
         pairs = zip(several, given, strict=True)
         assert mean == sum(ours(*pair, "primary") for pair in pairs) / len(several)
         assert config.max_generated_tokens == tasks.TASKS[task].tokens_to_generate
-
-
-# --- The command, and bad input ------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("to", formats.HARNESSES)

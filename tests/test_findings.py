@@ -207,8 +207,6 @@ def test_the_sentence_on_averages_names_every_side_of_the_threshold_and_every_ga
     }
 
 
-# --- Depths ----------------------------------------------------------------------------------
-
 DEPTHS = [100 * place / 9 for place in range(10)]
 cells = st.dictionaries(
     st.tuples(st.sampled_from([512, 1024]), st.sampled_from(DEPTHS)),
@@ -270,9 +268,6 @@ def test_of_many_tasks_the_highest_and_the_lowest_are_named(counts_of_tasks):
     assert said == f"Of {len(tables)} tasks, {ranked(shares, 'tasks', 'found')}."
 
 
-# --- Studies ---------------------------------------------------------------------------------
-
-
 @given(st.lists(counts, min_size=1, max_size=6), st.booleans())
 @settings(deadline=None)
 def test_the_sentence_on_a_study_is_true(values, by_length):
@@ -296,9 +291,6 @@ def test_the_sentence_on_a_study_is_true(values, by_length):
     above = re.search(r"(s\d) is clearly above (s\d)", said)
     assert bool(above) == bool(pairs)
     assert not above or above.groups() in pairs
-
-
-# --- Mistakes --------------------------------------------------------------------------------
 
 
 @given(
@@ -346,8 +338,6 @@ def test_the_sentence_on_mistakes_counts_rightly(cells):
         assert KINDS[kind] == words
 
 
-# --- Effective lengths and words -------------------------------------------------------------
-
 texts = st.sampled_from(["<512", "<1K", "512", "1000", "1K", "≥1K", "≥2K"])
 REACH = {"<512": 0, "<1K": 0, "512": 512, "1000": 1000, "1K": 1024, "≥1K": 1024, "≥2K": 2048}
 
@@ -374,9 +364,6 @@ def test_the_sentence_on_effective_lengths_is_true_of_each_model(models):
     }
     claimed = re.search(r"Shorter than the claimed length: (.+)\.", said)
     assert (set(re.findall(r"m\d+", claimed[1])) if claimed else set()) == short
-
-
-# --- Many models, and memories ---------------------------------------------------------------
 
 
 def memory_table(shares, n=40):

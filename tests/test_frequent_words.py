@@ -14,12 +14,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rulerlib.dataset import Dataset
-from rulerlib.errors import ParameterError
 from rulerlib.samples import Sample
 
 LANGUAGES = ("da", "en")
-
-# --- The reader -----------------------------------------------------------------------------
 
 PROMPT = {
     "da": re.compile(
@@ -57,8 +54,6 @@ def check(data: Dataset, sample: Sample) -> Counter[str]:
     assert len(counts) <= data.row.knobs.vocab_size
     return counts
 
-
-# --- Gold answers ---------------------------------------------------------------------------
 
 SETTINGS = [
     {},
@@ -101,34 +96,3 @@ def test_counts_follow_the_zeta_distribution(alpha, words):
     counts = [count for _, count in read(data[0]).most_common()]
     for rank in range(2, 40):
         assert abs(counts[rank - 1] - counts[0] * rank**-alpha) < 2 + counts[0] * 0.002
-
-
-def test_words_and_order_are_fresh_in_each_sample(words):
-    data = Dataset("fwe", 700, "da", words, num_samples=40)
-    texts = [read(sample) for sample in data]
-    seen = {word for counts in texts for word in counts}
-    assert len(seen) > 0.8 * sum(map(len, texts)) - 40
-    # The answers stand in no order of their own.
-    first = []
-    for sample in data:
-        text = sample.input.split("\n")[1].split(" ")
-        first.append(min(sample.outputs, key=text.index) == sample.outputs[0])
-    assert 0 < sum(first) < len(first)
-
-
-# --- What cannot work -----------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("knobs", "said"),
-    [
-        ({"alpha": 0}, "alpha is 0, but must be a number above 0"),
-        ({"alpha": float("nan")}, "alpha is nan"),
-        ({"coded_wordlen": 1}, "coded_wordlen is 1"),
-        ({"vocab_size": 4}, "vocab_size is 4"),
-        ({"vocab_size": 2000, "coded_wordlen": 2}, "at most 84 with coded words of 2 letters"),
-    ],
-)
-def test_bad_knobs_are_named(knobs, said):
-    with pytest.raises(ParameterError, match=said):
-        Dataset("fwe", 4096, "da", "words", knobs=knobs)

@@ -1,7 +1,7 @@
-"""Bad input at random: every parameter set and every damaged file works or gets one sentence.
+"""Files damaged at random: every reader works or says one sentence, and no number changes unsaid.
 
 What is drawn depends on the number of the case alone, so that a case that fails can be tried by
-itself: ``try_parameters(1234)``, ``try_damage(1234, workplace)``.
+itself: ``try_damage(1234, workplace)``.
 """
 
 from __future__ import annotations
@@ -15,10 +15,9 @@ import traceback
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
-from helpers_fuzz import HOSTILE, damaged, outcome
+from helpers_fuzz import damaged, outcome
 from helpers_model import TEMPLATE, Parrot
 
 pytest.importorskip("torch")
@@ -29,12 +28,10 @@ import tokenizers
 import yaml
 
 from conftest import tries
-from rulerlib import analysis, checkpoints, languages, show, sources, tasks, tokens
-from rulerlib.analysis.report import Report
+from rulerlib import analysis, checkpoints, languages, show, sources, tokens
 from rulerlib.dataset import Dataset
-from rulerlib.parameters import Parameters
 from rulerlib.predict import predict
-from rulerlib.prompts import Decoding, PromptFormat
+from rulerlib.prompts import PromptFormat
 from rulerlib.runs import Run
 from rulerlib.samples import Sample, read
 from rulerlib.sources.encyclopedia import World
@@ -48,43 +45,19 @@ SECONDS = 60
 """What one case may take of a processor; nearly all take less than a tenth of a second."""
 
 
-def failures(attempts: list[tuple[str, Callable[[], object]]]) -> tuple[list[str], Counter[str]]:
-    """Return which attempts end in anything but success or one sentence, and how often what."""
+def check(numbers: range, folder: Path) -> None:
+    """Try the cases of some numbers: each is done, or refused in one sentence."""
     broken, counts = [], Counter()
-    for name, attempt in attempts:
-        what, error = outcome(attempt, SECONDS)
+    for number in numbers:
+        what, error = outcome(functools.partial(try_damage, number, folder), SECONDS)
         counts[what if error is None else "broken"] += 1
         if error is not None:
             trace = traceback.format_exception(error)
-            broken.append(f"{name}: {what}\n{''.join(trace[-3:])[-1500:]}")
-    return broken, counts
-
-
-def check(attempt: Callable[[int, Path], object], first: int, whole: int | None, folder: Path):
-    """Try the first cases of a kind, or those that follow, and assert that none breaks.
-
-    Parameters
-    ----------
-    attempt
-        Tries a case by its number.
-    first
-        How many are the first.
-    whole
-        How many there are altogether, of those that follow as many are tried as are asked for;
-        None: the first are tried.
-    """
-    cases = range(first) if whole is None else range(first, first + tries(whole - first))
-    broken, counts = failures(
-        [(f"{attempt.__name__}({n})", functools.partial(attempt, n, folder)) for n in cases]
-    )
-    print(dict(counts))
-    assert not broken, f"{len(broken)} of {len(cases)} broke:\n" + "\n".join(broken[:10])
+            broken.append(f"try_damage({number}): {what}\n{''.join(trace[-3:])[-1500:]}")
+    assert not broken, f"{len(broken)} of {len(numbers)} broke:\n" + "\n".join(broken[:10])
     # A tenth succeeds and a tenth is refused; of a few that follow it may be none.
-    least = len(cases) // 10 - (0 if whole is None else 20)
+    least = len(numbers) // 10 - (20 if numbers.start else 0)
     assert min(counts["done"], counts["refused"]) >= least, counts
-
-
-# --- Parameters ------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
@@ -150,143 +123,6 @@ def make_workplace(folder: Path) -> None:
     (folder / "pipes").mkdir()
     for name in ("own.txt", "validation.jsonl", "tokenizer.json"):
         os.mkfifo(folder / "pipes" / name)
-
-
-def sound(folder: Path) -> dict[str, list[Any]]:
-    """Return for each parameter values that work, and some that nearly do."""
-    return {
-        "tasks": [*tasks.TASKS, "all", "niah_single_1,vt", ["vt", "fwe"], "vt,", "[vt]", "nope"],
-        "model": [str(folder / "model"), "lille", str(folder), "org/name", str(folder / "pipe")],
-        "engine": ["transformers", "openai", "transformer"],
-        "engine_options": [{}, {"dtype": "float32"}, {"batch_size": 2}, {"dtype": "float"}],
-        "language": ["da", "en", "DA"],
-        "length": [600, 900, 1024, 2048, 50, 8192, 10**5, 10**9, 10**12, "600", 600.0],
-        "num_lengths": [1, 2, 3, 0, 10**9],
-        "num_samples": [1, 2, 40, 10**9, 10**15, "2"],
-        "seed": [0, 1, 42, 2**40, -1],
-        "output": [str(folder / "out"), str(folder / "pipe"), str(folder / "own.txt"), "/proc/x"],
-        "texts": [str(folder / name) for name in ("own.txt", "pipe", "pipes", "none")]
-        + ["/dev/zero"],
-        "data": [str(folder / name) for name in ("theirs", "pipe", "pipes", "own.txt")]
-        + ["/dev/zero"],
-        "allow_truncation": [True, False],
-        "queries_per_context": [1, 2, 4, 10**9],
-        "primary": ["recall", "all_match", "f1"],
-        "family": [*tasks.FAMILIES],
-        "study": [[], [{"num_hops": 2}], [{"haystack": "noise"}, {"haystack": "essay"}],
-                  [{None: 1}], [{"task": "vt"}], [{"task": None}], [{}], [{"depth": 10**400}]],
-        "study_length": [600, 1024, 20, 10**12],
-        "study_samples": [1, 10, 10**12],
-        "study_name": ["mine", "a/b"],
-        # Those of format and decoding.
-        "chat": [True, False], "system_prompt": ["Be brief."], "thinking": [True, False],
-        "answer_prefix": ["assistant", "user", "none"], "thinking_tokens": [0, 100, 10**12],
-        "thinking_tags": [["<a>", "</a>"]], "stop": [["\n"], "\n"],
-        "temperature": [0, 0.5, 101], "top_p": [1, 0.5], "decoding_seed": [None, 5],
-        "samples_per_question": [1, 3, 10**12], "tokens_to_generate": [None, 5, 128, 10**12],
-        # Knobs.
-        "haystack": ["noise", "essay", "needle"], "type_needle_k": ["words", "uuids"],
-        "num_needle_k": [1, 4, 10**9], "num_needle_v": [1, 2], "depth": [0, 50, 100.0, 101],
-        "num_hops": [1, 4, 10**9], "num_chains": [1, 2], "few_shot": [True, False],
-        "alpha": [2.0, 0.001], "vocab_size": [2000, 10**9], "coded_wordlen": [6, 2],
-        "num_cw": [10, 1], "freq_cw": [30, 10**6], "freq_ucw": [3], "words": ["text", "wordfreq"],
-        "hops": [1, 2], "num_documents": [1, 5, 10**12], "context": [True, False],
-        "source": [str(folder / name) for name in ("squad.json", "hotpot.json", "pipe")]
-        + ["/dev/zero"],
-    }  # fmt: skip
-
-
-FORMAT = ("chat", "system_prompt", "thinking", "answer_prefix", "thinking_tokens", "thinking_tags",
-          "stop")  # fmt: skip
-DECODING = ("temperature", "top_p", "decoding_seed", "samples_per_question", "tokens_to_generate")
-LIBRARY = ("family", "study_name")
-RUN = ("tasks", "model", "engine", "engine_options", "language", "length", "num_lengths",
-       "num_samples", "seed", "output", "texts", "data", "allow_truncation", "queries_per_context",
-       "primary", "study", "study_length", "study_samples")  # fmt: skip
-
-
-def draw(rng: random.Random, values: list[Any]) -> Any:
-    """Return a value that works or nearly does, or a hostile one."""
-    return rng.choice(values if rng.random() < 0.8 else HOSTILE)
-
-
-def try_parameters(number: int, folder: Path) -> None:
-    """Make what parameters drawn at random ask for; short, so that it takes no time."""
-    rng = random.Random(f"parameters {number}")
-    known = sound(folder)
-    task = rng.choice([*tasks.TASKS])
-    family = tasks.TASKS[task].family.name
-    knobs = [*tasks.TASKS[task].settings()]
-    usual = {"length": 1500, "language": rng.choice(["da", "en"]), "num_samples": 2}
-    kind = rng.choice(["notebook", "notebook", "parameters", "dataset", "dataset", "report"])
-    some = functools.partial(_some, rng, known)
-    if kind == "report":
-        names = ["runs", "models", "languages", "tasks", "studies", "threshold", "measure",
-                 "primary", "claimed", "compare", "knob", "bins", "examples", "resamples",
-                 "seed", "nope"]  # fmt: skip
-        values = {name: rng.choice([*HOSTILE, "m", "da", ["m", "n"], 10]) for name in
-                  rng.sample(names, rng.randint(1, 3))}  # fmt: skip
-        report = Report.from_notebook({"runs": str(folder / "runs"), **values})
-        _ = report.scores
-    elif kind == "notebook":
-        usual |= {"model": str(folder / "model"), "output": str(folder / "out"), "tasks": task}
-        values = some([*RUN, *FORMAT, *DECODING, *knobs], rng.randint(1, 4))
-        if rng.random() < 0.05:
-            values[rng.choice(["lenght", "nope", "", "format", "\ud800", "loaded"])] = 1
-        run = Run.from_notebook({**usual, **values}, family=family)
-        _ = run.overview()
-        _ = run.example(600) if run.given or run.num_samples < 10**6 else None
-    elif kind == "parameters":
-        usual |= {"model": str(folder / "model"), "output": str(folder / "out"), "tasks": task}
-        values = {**usual, **some([*RUN, *LIBRARY], rng.randint(1, 4))}
-        if rng.random() < 0.3:
-            name = rng.choice(["knobs", "format", "decoding"])
-            values[name] = rng.choice([*HOSTILE, {"num_hops": 2}, PromptFormat(), Decoding()])
-        _ = Parameters(**values).lengths
-    else:
-        shapes = rng.choice([*HOSTILE, {}, {}]) if rng.random() < 0.2 else some(knobs, 2)
-        values = {"task": task, "tokenizer": "words", **usual, "knobs": shapes}
-        names = ["length", "language", "num_samples", "seed", "queries_per_context"]
-        values |= some(names, rng.randint(0, 2))
-        for name in rng.sample(["task", "tokenizer", "texts", "format", "room"], 1):
-            values[name] = rng.choice([*HOSTILE, *known["texts"], *known["model"]])
-        if family != "qa" and rng.random() < 0.5:
-            values["texts"] = draw(rng, [*known["texts"], ["Det regner."], None])
-        data = Dataset(**values)
-        sample = data[len(data) - 1]
-        assert sample.length_w_model_temp <= data.length
-        _ = show.sample(sample), sample.to_json().encode()
-
-
-def _some(rng: random.Random, known: dict[str, list[Any]], names: list[str], most: int) -> Any:
-    chosen = rng.sample(names, min(most, len(names)))
-    return {name: draw(rng, known.get(name, HOSTILE)) for name in chosen}
-
-
-@pytest.fixture
-def cached(monkeypatch):
-    """Each tokenizer is read from disk only once."""
-    read_tokenizer, known = tokens.load, {}
-
-    def load(name, trust=False):
-        # What is nested deep has no text; nothing of that kind is a name.
-        key = (str(name)[:1000] if isinstance(name, (str, Path)) else id(name)), trust
-        if key not in known:
-            known[key] = read_tokenizer(name, trust)
-        return known[key]
-
-    monkeypatch.setattr(tokens, "load", load)
-
-
-@pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("whole", [None, pytest.param(10_000, marks=pytest.mark.long)])
-def test_parameters_at_random(whole, workplace, cached, monkeypatch):
-    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
-    monkeypatch.chdir(workplace)
-    check(try_parameters, 70, whole, workplace)
-
-
-# --- Damaged files ---------------------------------------------------------------------------
 
 
 def read_questions(path: Path) -> None:
@@ -435,7 +271,7 @@ def try_damage(number: int, workplace: Path) -> None:
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("whole", [None, pytest.param(2_000, marks=pytest.mark.long)])
 def test_files_damaged_at_random(whole, workplace):
-    check(try_damage, 60, whole, workplace)
+    check(range(60) if whole is None else range(60, 60 + tries(whole - 60)), workplace)
 
 
 @pytest.mark.parametrize("number", range(len(READERS)))

@@ -14,7 +14,7 @@ import json
 import sys
 import tempfile
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -87,8 +87,8 @@ def made(task: str, length: int, language: str, tokenizer: Any, **options: Any) 
         return f"refused: {error.parameter}"
 
 
-def samples(kind: str) -> Iterator[tuple[str, str]]:
-    for task, language, length in itertools.product(TASKS, ("da", "en"), LENGTHS):
+def samples(kind: str, lengths: Iterable[int] = LENGTHS) -> Iterator[tuple[str, str]]:
+    for task, language, length in itertools.product(TASKS, ("da", "en"), lengths):
         yield f"{task} {language} {length}", made(task, length, language, make_tokenizer(kind))
 
 
@@ -157,12 +157,22 @@ def kept() -> dict[str, dict[str, str]]:
     return json.loads(FILE.read_text("utf-8"))
 
 
-@pytest.mark.parametrize("kind", ["words", "bytelevel", "llama2"])
+@pytest.mark.parametrize(
+    ("kind", "lengths"),
+    [
+        ("words", LENGTHS), ("bytelevel", [1500]), ("llama2", [1500]),
+        pytest.param("bytelevel", [600, 4096], marks=pytest.mark.long),
+        pytest.param("llama2", [600, 4096], marks=pytest.mark.long),
+    ],
+)  # fmt: skip
 @pytest.mark.filterwarnings("ignore:.*repeats its texts")
-def test_samples_are_those_of_before(kind):
+def test_samples_are_those_of_before(kind, lengths):
     if kind == "llama2" and not (SHARED / "tokenizers" / "llama2").exists():
         pytest.skip("needs the tokenizer of Llama 2")
-    assert dict(samples(kind)) == kept()[f"samples {kind}"]
+    wanted = kept()[f"samples {kind}"]
+    assert len(wanted) == 2 * len(LENGTHS) * len(TASKS)
+    made_now = dict(samples(kind, lengths))
+    assert made_now == {place: wanted[place] for place in made_now}
 
 
 @pytest.mark.parametrize("part", [further, prompts, names, tables], ids=lambda part: part.__name__)

@@ -7,7 +7,6 @@ imports nothing from the task.
 from __future__ import annotations
 
 import bisect
-import random
 import re
 from collections import Counter
 from statistics import fmean
@@ -24,12 +23,10 @@ from rulerlib.dataset import Dataset
 from rulerlib.errors import ParameterError
 from rulerlib.models.reference import answer
 from rulerlib.samples import Prediction, Sample
-from rulerlib.tasks import TASKS, graphwalks
+from rulerlib.tasks import TASKS
 
 LANGUAGES, VARIANTS = ("da", "en"), ("graphwalks", "graphwalks_parents")
 SCORING = TASKS["graphwalks"].scoring
-
-# --- The reader -----------------------------------------------------------------------------
 
 QUESTION = {
     ("da", "bfs"): r"Spørgsmål: Hvilke knuder ligger ved en bredde-først-søgning i præcis dybde"
@@ -96,8 +93,10 @@ def tokenizer_of(kind: str) -> tokens.Tokenizer:
     )
 
 
-@pytest.mark.parametrize("length", [1024, 2048, 4096, 16384, 65536])
-@pytest.mark.parametrize("kind", ["words", "bytelevel", "llama2", "metaspace"])
+@pytest.mark.parametrize(
+    ("kind", "length"),
+    [("bytelevel", 1024), ("metaspace", 2048), ("llama2", 4096), ("words", 65536)],
+)
 @pytest.mark.parametrize("language", LANGUAGES)
 @pytest.mark.parametrize("task", VARIANTS)
 def test_the_reader_finds_the_answers(task, kind, language, length):
@@ -109,7 +108,7 @@ def test_the_reader_finds_the_answers(task, kind, language, length):
         assert SCORING.score(pred, sample.outputs, language=language)["set_f1"] == 1
 
 
-@settings(max_examples=25)
+@settings(max_examples=10)
 @given(
     operation=st.sampled_from(["bfs", "parents"]), depth=st.integers(1, 6),
     digits=st.integers(6, 12), reasoning=st.booleans(), length=st.integers(3000, 9000),
@@ -141,27 +140,11 @@ def test_answers_are_alike_at_every_length_and_depth_and_the_graph_grows(words):
     assert 1.5 < fmean(degrees.values()) < 3
 
 
-def test_some_edges_lead_back_and_no_answer_has_more_nodes_than_it_may(words, monkeypatch):
-    monkeypatch.setattr(graphwalks, "MOST_ANSWERS", 4)
-    data = [*Dataset("graphwalks", 1024, "en", words, num_samples=100)]
-    assert max(len(sample.outputs) for sample in data) == 4
-    walks = [[hop.value for hop in sample.parts.of_role("hop")] for sample in data]
-    again = sum(len(ends) - len({*ends}) for ends in walks) / sum(map(len, walks))
-    assert 0.02 < again < 0.12
-    starts = [re.search(QUESTION["en", "bfs"], sample.input)["node"] for sample in data]
-    firsts = [min(sample.parts.of_role("hop"), key=lambda hop: hop.start).key for sample in data]
-    same = sum(first == start for first, start in zip(firsts, starts, strict=True))
-    assert same < 50, "edges stand in no order"
-
-
 def test_a_tenth_to_a_fifth_of_nodes_have_no_parents(words):
     data = Dataset("graphwalks_parents", 1024, "da", words, num_samples=200)
     empty = [sample for sample in data if sample.outputs == ["[]"]]
     assert 0.08 < len(empty) / 200 < 0.2
     assert all(not sample.parts.of_role("hop") and not sample.depths for sample in empty)
-
-
-# --- Shared contexts ------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(("kind", "language"), [("words", "en"), ("bytelevel", "da")])
@@ -180,8 +163,6 @@ def test_several_questions_about_one_graph(task, kind, language):
             for part in sample.parts.of_role("hop", "distractor"):
                 assert part.token_position == bisect.bisect_right(ends, part.start)
 
-
-# --- Scores ---------------------------------------------------------------------------------
 
 LISTS = [[], ["a1"], ["b2"], ["a1", "b2"], ["b2", "c3"], ["a1", "b2", "c3"], ["d4"], ["d4", "e5"]]
 
@@ -229,19 +210,6 @@ def test_an_empty_answer_is_an_empty_list(pred):
     assert SCORING.score("Final Answer: [ ]", ["[]"])["exact_set"] == 1
 
 
-@pytest.mark.parametrize("task", VARIANTS)
-def test_a_random_node_is_worth_next_to_nothing(task, words):
-    data, rng = Dataset(task, 8192, "en", words, num_samples=100), random.Random(1)
-    scores = []
-    for sample in data:
-        node = rng.choice(rng.choice(solve(sample, data.row.knobs.operation)[1]))
-        scores.append(SCORING.score(f"[{node}]", sample.outputs)["set_f1"])
-    assert fmean(scores) < 0.02
-
-
-# --- Mistakes -------------------------------------------------------------------------------
-
-
 def mistake(sample: Sample, pred: str, cut_off: bool = False) -> dict:
     others = {"language": sample.language}
     prediction = Prediction(0, sample.input, sample.outputs, pred, others)
@@ -271,23 +239,6 @@ def test_kinds_of_mistakes(language, words):
     assert mistake(sample, "It is " + right[0]) == "no final line"
     assert mistake(sample, f"[{right[0]}, ", cut_off=True) == "cut off"
     assert mistake(sample, "") == "empty"
-
-
-# --- What cannot work -----------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("knobs", "message"),
-    [
-        ({"operation": "dfs"}, "operation is 'dfs', but must be one of bfs, parents"),
-        ({"depth": 0}, "depth is 0, but must be .*at least 1 and at most 10"),
-        ({"name_length": 5}, "name_length is 5, but must be .*at least 6 and at most 40"),
-        ({"reasoning": "yes"}, "reasoning is 'yes', but must be True or False"),
-    ],
-)
-def test_bad_knobs_are_named(knobs, message):
-    with pytest.raises(ParameterError, match=message):
-        Dataset("graphwalks", 4096, "da", "words", knobs=knobs)
 
 
 def test_a_graph_has_at_most_a_hundred_questions():

@@ -15,8 +15,6 @@ from rulerlib.errors import DataError, ParameterError
 from rulerlib.haystack import DEPTHS, Filling, Haystack, Pool, Sized
 from rulerlib.tokens import Tokenizer, Words
 
-# --- Depths ---------------------------------------------------------------------------------
-
 
 def test_the_depths_are_those_of_ruler():
     numpy = pytest.importorskip("numpy")
@@ -55,8 +53,6 @@ def test_a_depth_that_cannot_be_is_refused(value):
     wanted = f"depth is {value!r}, but must be a number from 0 (start) to 100 (end)."
     assert str(caught.value) == wanted
 
-
-# --- Filling --------------------------------------------------------------------------------
 
 units_of_words = st.lists(
     st.integers(1, 12).map(lambda count: " ".join(["ord"] * count) + "."), min_size=1, max_size=8

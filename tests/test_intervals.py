@@ -13,8 +13,6 @@ from hypothesis import strategies as st
 from rulerlib import intervals
 from rulerlib.errors import ParameterError
 
-# --- Wilson's interval -----------------------------------------------------------------------
-
 
 def independent_wilson(successes, n, z=1.959963984540054):
     """The two roots in p of (phat - p)^2 = z^2 p (1 - p) / n, which is where Wilson starts."""
@@ -52,8 +50,6 @@ def test_wilson_refuses_what_is_no_proportion(successes, n):
     with pytest.raises(ParameterError, match="successes"):
         intervals.wilson(successes, n)
 
-
-# --- Values that come in clusters ------------------------------------------------------------
 
 shares = st.sampled_from([0.0, 0.25, 0.5, 1.0])
 in_clusters = st.lists(st.tuples(shares, st.integers(0, 6)), min_size=2, max_size=60)

@@ -29,8 +29,6 @@ pytestmark = pytest.mark.filterwarnings("ignore:The tokenizer")
 LANGUAGES = ("da", "en")
 ROWS = [name for name in TASKS if name.startswith("ladder_")]
 
-# --- The reader -----------------------------------------------------------------------------
-
 NEEDLE = {
     "da": re.compile(r"Et af de særlige magiske tal for (\S+) er: (\d{10})\."),
     "en": re.compile(r"One of the special magic numbers for (\S+) is: (\d{10})\."),
@@ -124,18 +122,19 @@ def check(data: Dataset, sample: Sample) -> None:
     assert longest > data.length - 2 * data.maker.haystack.longest
 
 
-@pytest.mark.parametrize("kind", ["words", "bytelevel", "llama2"])
-@pytest.mark.parametrize("language", LANGUAGES)
+@pytest.mark.parametrize(
+    ("kind", "language"), [("words", "da"), ("bytelevel", "en"), ("llama2", "da")]
+)
 @pytest.mark.parametrize("task", ROWS)
 def test_the_reader_finds_the_answers(task, language, kind):
     llama2 = kind == "llama2"
     tokenizer = tokens.load(str(shared("tokenizers/llama2"))) if llama2 else make_tokenizer(kind)
-    for length, count in [(1600, 1), (2048, 6), (4096, 4), (8192, 1), (32_768, 1)]:
+    for length, count in [(1600, 1), (2048, 6), (8192, 2)]:
         for sample in (data := Dataset(task, length, language, tokenizer, num_samples=count)):
             check(data, sample)
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=8, deadline=None)
 @given(
     row=st.sampled_from(ROWS), values=st.integers(2, 8), length=st.integers(1600, 5000),
     seed=st.integers(0, 10**9), language=st.sampled_from(LANGUAGES),
@@ -163,9 +162,6 @@ def test_the_default_is_the_hardest_step_of_keys(words):
     assert rows[0].knobs == rows[1].knobs
     with pytest.raises(ParameterError, match="step is 'harder', but must be one of basic, easy"):
         Dataset("ladder", 4096, "da", words, knobs={"step": "harder"})
-
-
-# --- Scores ---------------------------------------------------------------------------------
 
 
 def original(pred: str, references: list[str], rule: str) -> float:
@@ -198,21 +194,7 @@ RULES = [("ladder_values_easy", "all"), ("ladder_keys_easy", "all"),
 @pytest.mark.parametrize(("task", "rule"), RULES)
 def test_answers_have_the_scores_of_the_original(task, rule):
     rng, scoring, seen = random.Random(task), TASKS[task].scoring, set()
-    words = [
-        "the",
-        "old",
-        "mill",
-        "by",
-        "river",
-        "Spalvent",
-        "was",
-        "Sold",
-        "in",
-        "1877",
-        "for",
-        "12",
-        "crowns",
-    ]
+    words = ["the", "old", "mill", "by", "river", "Spalvent", "was", "Sold", "in", "1877", "crowns"]
     for _ in range(80):
         references = [" ".join(rng.sample(words, rng.randint(2, 7))) for _ in range(3)]
         said = rng.choice(references).split()

@@ -41,9 +41,6 @@ def shape(table: dict, path: tuple[str, ...] = ()) -> set[tuple[str, ...]]:
     return keys
 
 
-# --- Templates ------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("file", sorted(path.name for path in (HERE / "en").glob("*.toml")))
 def test_packs_have_the_same_keys(file):
     tables = [tomllib.loads((HERE / code / file).read_text(encoding="utf-8")) for code in CODES]
@@ -70,15 +67,9 @@ def test_templates_name_what_is_filled_in(code):
 @pytest.mark.parametrize("code", CODES)
 @pytest.mark.parametrize(
     "section",
-    [
-        "niah.one",
-        "niah.many",
-        "variable_tracking",
-        "common_words",
-        "frequent_words",
-        "question_answering",
-    ],
-)
+    ["niah.one", "niah.many", "variable_tracking", "common_words", "frequent_words",
+     "question_answering"],
+)  # fmt: skip
 def test_answer_prefixes_begin_with_a_space_and_end_without(code, section):
     prefix = languages.load(code).text(*section.split("."), "answer_prefix")
     assert re.fullmatch(r" \S.*\S", prefix)
@@ -113,9 +104,6 @@ def test_a_question_stands_around_the_context():
     assert prefix == " Answer: The 7 words that occur most often in the list are:"
 
 
-# --- Words ----------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("code", CODES)
 @pytest.mark.parametrize(("kind", "fewest"), [("adjectives", 300), ("nouns", 600)])
 def test_word_lists_keep_their_rules(code, kind, fewest):
@@ -126,9 +114,6 @@ def test_word_lists_keep_their_rules(code, kind, fewest):
     letters = "a-zæøåé" if code == "da" else "a-z"
     assert [word for word in lines if not re.fullmatch(f"[{letters}]{{2,}}", word)] == []
     assert tuple(lines) == getattr(languages.load(code), kind)
-
-
-# --- Essays ---------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("code", CODES)
@@ -184,9 +169,6 @@ def test_foreign_words_are_sorted_words(code):
     words = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
     assert words == sorted({*words})
     assert all(re.fullmatch(r"[^\W\d_]{3,14}", word) and word.islower() for word in words)
-
-
-# --- Loading --------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

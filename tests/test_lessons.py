@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import json
 import re
-from types import SimpleNamespace
 
 import pytest
 from helpers_model import ROOT
@@ -16,7 +15,7 @@ pytest.importorskip("wordfreq")
 pytest.importorskip("sphinx_book_theme", reason="the site needs rulerlib[book]")
 yaml = pytest.importorskip("yaml")
 
-from book import execute, lessons, theme  # noqa: E402
+from book import execute, lessons  # noqa: E402
 from rulerlib.plots.pictures import SVG  # noqa: E402
 
 v4 = nbformat.v4
@@ -65,14 +64,6 @@ def test_code_is_folded_and_the_page_opens_with_the_run():
     assert [len(cell.outputs) for cell in code] == [0, 0, 0, 1], "nothing is shown twice"
 
 
-def test_a_page_without_results_keeps_its_order():
-    notebook = executed()
-    for cell in notebook.cells:
-        cell.outputs = []
-    lessons.lay_out(notebook)
-    assert [cell.source for cell in notebook.cells] == [cell.source for cell in executed().cells]
-
-
 def test_a_download_has_the_results_and_nothing_of_the_machine(tmp_path):
     source = tmp_path / "_sources" / "notebooks" / "page.ipynb"
     source.parent.mkdir(parents=True)
@@ -109,40 +100,6 @@ def test_a_page_shows_the_figure_in_lines_and_a_download_in_dots():
     assert plain == {"image/png": "dots"}
 
 
-# --- Run elsewhere ---------------------------------------------------------------------------
-
-
-def test_only_a_known_repository_has_launch_buttons_and_only_notebooks_show_them(monkeypatch):
-    from sphinx_book_theme.header_buttons import launch
-
-    options = {}
-    theme.launch(options, "")
-    assert options == {}
-    theme.launch(options, "https://github.com/owner/name")
-    monkeypatch.setattr(launch, "_is_notebook", lambda *_: True)
-    app = SimpleNamespace(
-        env=SimpleNamespace(doc2path=lambda page: f"{page}.ipynb"),
-        config={"html_theme_options": options}, outdir=".",
-    )  # fmt: skip
-    for page, shown in (("notebooks/niah", True), ("book/results", False)):
-        context = {"header_buttons": [], "sourcename": f"{page}.ipynb"}
-        # As the theme takes the address apart.
-        context["github_url"], _, rest = options["repository_url"].rpartition("/owner/")
-        context |= {"github_user": "owner", "github_repo": rest}
-        launch.add_launch_buttons(app, page, "page.html", context, None)
-        theme.dress(app, page, "page.html", context, None)
-        (urls,) = [
-            [each["url"] for each in button["buttons"]] for button in context["header_buttons"]
-        ] or [[]]
-        assert bool(urls) == shown
-        if shown:
-            assert urls == [
-                "https://mybinder.org/v2/gh/owner/name/main?urlpath=lab/tree/notebooks/niah.ipynb",
-                "https://colab.research.google.com/github/owner/name/blob/main/notebooks/niah.ipynb",
-            ]
-            assert theme.ICONS["rocket"]
-
-
 def test_binder_installs_what_the_notebooks_need():
     """The extras of `make niah`, from the folder in which conda runs pip: that of the file."""
     file = ROOT / ".binder" / "environment.yml"
@@ -154,9 +111,6 @@ def test_binder_installs_what_the_notebooks_need():
     assert (file.parent / path).resolve() == ROOT
     make = (ROOT / "Makefile").read_text("utf-8")
     assert f"-e '.[{extras}]'" in make.partition("run.stamp:")[2].partition("\n\n")[0]
-
-
-# --- Exercises -------------------------------------------------------------------------------
 
 
 def answers(name):

@@ -64,9 +64,6 @@ def lille():
     return models.load("lille", dtype="float32", device="cpu")
 
 
-# --- transformers ----------------------------------------------------------------------------
-
-
 def test_they_are_those_of_each_text_alone(lille):
     found = list(lille.log_likelihoods(iter(TEXTS)))
     check(found, LILLE)
@@ -142,9 +139,6 @@ def test_where_an_engine_gives_none_the_model_inside_does():
     assert models.with_likelihoods(models.load("r", "reference")).name == models.INSIDE
     model = models.load(models.INSIDE)
     assert models.with_likelihoods(model) is model
-
-
-# --- surprise --------------------------------------------------------------------------------
 
 
 @given(st.lists(st.tuples(st.integers(0, 40), st.integers(0, 4)), max_size=30))

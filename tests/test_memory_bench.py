@@ -6,20 +6,13 @@ The figures are computed again from the files alone, by code that shares none wi
 from __future__ import annotations
 
 import contextlib
-import csv
 import itertools
 import json
-import os
 import re
 import shutil
-import signal
 import sqlite3
 import string
-import subprocess
-import sys
-import time
 from collections import Counter
-from dataclasses import replace
 
 import pytest
 
@@ -27,13 +20,12 @@ pytest.importorskip("yaml")
 pytest.importorskip("numpy")
 
 from helpers_memory import Student, kept, matrix, metrics, rows, taught
-from helpers_model import answers_in
 from helpers_server import Server
 
 from conftest import ROOT, make_tokenizer, python
 from rulerlib import escaping, languages, models, tokens
 from rulerlib.analysis import memory_rows
-from rulerlib.errors import ParameterError, RunMismatchError
+from rulerlib.errors import ParameterError
 from rulerlib.memory import asking, bench, measuring, work
 from rulerlib.memory.episodic_index import EpisodicIndex
 from rulerlib.memory.rag import Rag
@@ -52,18 +44,6 @@ def student(tmp_path, monkeypatch):
     made = Student(tmp_path)
     monkeypatch.setattr(models, "load", lambda *_, **__: made)
     return made
-
-
-# ---------------------------------------------------------------- the matrix
-
-
-def test_a_budget_of_the_suite_goes_before_the_length():
-    for suite, knobs, budget in (
-        ("episodic_capacity", {}, 256), ("episodic_capacity", {"context_budget": None}, 99),
-        ("episodic", {}, 99),
-    ):  # fmt: skip
-        (job,) = matrix("r", preset_names="rag", suites=suite, knobs=knobs, length=99)
-        assert job.budget == budget
 
 
 def test_a_setting_goes_to_those_that_have_it():
@@ -132,13 +112,6 @@ def test_a_dry_run_says_what_would_be_run_and_where(tmp_path, capsys):
 def asked_of(job):
     """The questions of a piece of work, as they stand on disk."""
     return [*read(job.questions_path, Sample)]
-
-
-# ---------------------------------------------------------------- all presets
-
-
-WORDS = re.compile(r"\w+", re.UNICODE)
-ARTICLES = {"da": {"en", "et", "den", "det", "de"}, "en": {"a", "an", "the"}}
 
 
 def bare(text, language):
@@ -232,9 +205,6 @@ def test_the_length_holds_and_what_has_no_room_is_told(student, tmp_path):
         assert [int(row["cut"]) > 0 for row in rows(job)] == [True, True]
 
 
-# ---------------------------------------------------------------- what passes from step to step
-
-
 @pytest.mark.parametrize("preset", STORES)
 def test_a_system_is_given_texts_and_questions_and_nothing_else(
     student, tmp_path, monkeypatch, preset
@@ -319,9 +289,6 @@ def test_what_was_rehearsed_often_goes_to_a_semantic_store_that_is_asked_too(stu
     assert not (plain.file(STORE) / SEMANTIC).exists()
 
 
-# ---------------------------------------------------------------- kills
-
-
 def test_a_run_that_is_shot_anywhere_ends_with_the_same_files(tmp_path, monkeypatch):
     """A process of its own is shot before it opens, renames or removes its n-th file."""
     whole, mine = tmp_path / "whole", tmp_path / "mine.yaml"
@@ -358,44 +325,6 @@ def served(tmp_path):
         yield options, server
 
 
-def test_processes_of_their_own_and_a_kill_of_all_of_them(served, tmp_path):
-    """The command itself, against a server: what was asked before the kill is not asked again."""
-    options, server = served
-    words = [sys.executable, "-m", "rulerlib.memory.bench", "--suites", "episodic_cross",
-             "--presets", "memory/hei_nw,span_short", "--sizes", "8", "--seeds", "7",
-             "--set", "surprise=none", "--model", "parrot", "--engine", "openai",
-             "--root", str(tmp_path / "runs")]  # fmt: skip
-    for name, value in options.items():
-        words += ["--engine-option", f"{name}={value}"]
-    works = matrix(tmp_path / "runs", preset_names=["memory/hei_nw", "span_short"], sizes=[8],
-                   suites=["episodic_cross"], changes={"surprise": "none"}, model="parrot",
-                   engine="openai", engine_options=options)  # fmt: skip
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, (ROOT, *sys.path)))}
-    command = subprocess.Popen(words, env=environment, start_new_session=True)
-    answers = works[0].answers_path
-    while answers_in(answers) < 3:
-        assert command.poll() is None
-        time.sleep(0.01)
-    os.killpg(command.pid, signal.SIGKILL)
-    assert command.wait(60) == -signal.SIGKILL
-    before = answers.read_bytes()
-    done = subprocess.run(words, env=environment, capture_output=True, text=True, timeout=120)
-    # Of the server's own way to count tokens it may warn.
-    assert done.returncode == 0, done.stderr
-    assert [line.split()[0] for line in done.stdout.splitlines()] == [
-        "preset", "hei_nw-surprise_none", "span_short", "2",
-    ]  # fmt: skip
-    assert answers.read_bytes().startswith(before[: before.rindex(b"\n") + 1])
-    # One was in flight when all were shot.
-    assert 16 <= server.answered.total() <= 17
-    # What two processes left is what one leaves that does all.
-    whole = [replace(job, root=str(tmp_path / "whole")) for job in works]
-    assert not taught(whole)
-    assert kept(tmp_path / "runs") == kept(tmp_path / "whole")
-    said = "".join(str(text) for text in kept(tmp_path / "runs").values())
-    assert server.url not in said, "an address is not written down"
-
-
 def test_an_answer_is_no_formula_of_a_spreadsheet(served, tmp_path):
     """The explorer has the same rule; and what is read again is the answer itself."""
     formula = '=HYPERLINK("http://localhost", "12")'
@@ -410,9 +339,6 @@ def test_an_answer_is_no_formula_of_a_spreadsheet(served, tmp_path):
     assert f"/{escaping.FORMULA.pattern}/.test(text)" in script.read_text("utf-8")
 
 
-# ---------------------------------------------------------------- what is not done
-
-
 def test_a_finished_run_is_not_done_again(student, tmp_path, monkeypatch):
     works = matrix(tmp_path)
     taught(works)
@@ -422,23 +348,6 @@ def test_a_finished_run_is_not_done_again(student, tmp_path, monkeypatch):
     assert not taught(works)
     assert student.asked == []
     assert before == {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
-
-
-def test_a_preset_that_was_edited_since_is_told(student, tmp_path):
-    path = tmp_path / "mine.yaml"
-    path.write_text("system: rag\nsettings: {k: 2}\n")
-    (job,) = matrix(tmp_path / "runs", preset_names=[str(path)])
-    taught([job])
-    about = job.file(METRICS)
-    about.write_text(about.read_text("utf-8").replace('"k": 2', '"k": 4'), "utf-8")
-    with pytest.raises(
-        RunMismatchError, match=r"made with settings\.k = 4, and now settings\.k = 2"
-    ):
-        measuring.is_measured(job)
-    about = job.file(work.TEACHING)
-    about.write_text(about.read_text("utf-8").replace('"k": 2', '"k": 4'), "utf-8")
-    (sentence,) = taught([job])
-    assert "and now settings.k = 2 is asked for: remove" in sentence
 
 
 @pytest.mark.parametrize(
@@ -481,9 +390,6 @@ def test_a_model_that_takes_no_system_prompt_is_told_before_anything_is_taught(
     (sentence,) = taught(works)
     assert "has no chat template" in sentence
     assert not [*(tmp_path / "runs").rglob("*.sqlite")]
-
-
-# ---------------------------------------------------------------- guards
 
 
 def test_a_memory_that_was_never_asked(student, tmp_path, monkeypatch):
@@ -561,55 +467,23 @@ def test_how_far_an_oracle_may_be_below(better, worse, stops):
     measuring.check_below("smpd", oracle, [{**row, "made": True} for row in table])
 
 
-# ---------------------------------------------------------------- what is known of an answer
-
-
 @pytest.mark.parametrize("code", ["da", "en"])
 def test_what_a_way_is_worth(code):
-    """Routes are walked once more, on a map that is read off the facts' own values."""
-    pack = languages.load(code)
-    words = pack.section("spatial")["directions"]
-    letters = dict(words.values())
-
-    def way(*answered):
-        return (*measuring.way(*answered, pack).values(),)
-
-    back = dict(zip([*letters.values()], [*letters.values()][2:] + [*letters.values()][:2],
-                    strict=True))  # fmt: skip
-    for item in Recipe("spatial", 4, 5, code, probes=6):
-        steps = {}
-        for fact in item.episode.facts[1:]:
-            letter = letters[fact.value("direction")]
-            steps[fact.value("from"), letter] = fact.value("to")
-            steps[fact.value("to"), back[letter]] = fact.value("from")
-        for probe in item.episode.probes:
-            optimum = probe.facts["optimum"]
-            if probe.kind == "stand":
-                assert way("N", item.episode, probe) == (None, None, None)
-            elif probe.kind == "length":
-                for text, expected in (
-                    (str(optimum), (True, True, 0)),
-                    (probe.golds[1] + ".", (True, True, 0)),
-                    (probe.golds[2], (True, True, 0)),
-                    (str(optimum + 2), (True, False, 2)),
-                    (str(optimum - 1), (False, False, None)),
-                    ("far", (False, False, None)),
-                ):
-                    assert way(text, item.episode, probe) == expected
-            else:
-                gold = probe.golds[0]
-                there = (*gold, gold[-1], back[gold[-1]], gold[-1], back[gold[-1]])
-                for route in (gold, gold.lower(), ", ".join(gold), gold + back[gold[-1]],
-                              "".join(there), gold[::-1]):  # fmt: skip
-                    at, free = probe.facts["start"], True
-                    walked = re.sub("[ ,]", "", route.upper())
-                    for letter in walked:
-                        free = free and (at, letter) in steps
-                        at = steps.get((at, letter), at) if free else at
-                    arrives = free and at == probe.facts["goal"]
-                    over = len(walked) - optimum if arrives else None
-                    assert way(route, item.episode, probe) == (free, arrives, over)
-                assert way("over there", item.episode, probe)[0] is False
+    pack, kinds = languages.load(code), set()
+    (item,) = Recipe("spatial", 1, 5, code, probes=6)
+    for probe in item.episode.probes:
+        optimum, gold, none = probe.facts.get("optimum"), probe.golds[0], (False, False, None)
+        cases = {
+            "stand": {"N": (None, None, None)},
+            "length": {gold: (True, True, 0), f"{optimum + 2}.": (True, False, 2), "far": none,
+                       str(optimum - 1): none},
+            "route": {", ".join(gold).lower(): (True, True, 0), gold[:-1]: (True, False, None),
+                      "over there": none},
+        }  # fmt: skip
+        for text, wanted in cases[probe.kind].items():
+            assert (*measuring.way(text, item.episode, probe, pack).values(),) == wanted, text
+        kinds.add(probe.kind)
+    assert {"length", "route"} <= kinds
 
 
 def test_refusals_of_both_languages():
@@ -617,18 +491,3 @@ def test_refusals_of_both_languages():
         pack = languages.load(code)
         assert all(measuring.refused(word, pack) for word in ["", " \n", *words])
         assert not measuring.refused("Ely", pack)
-
-
-# ---------------------------------------------------------------- metrics on disk
-
-
-def test_a_table_has_its_columns_and_odd_answers_come_back(student, tmp_path, monkeypatch):
-    (job,) = matrix(tmp_path, preset_names=["rag"])
-    odd = 'a,"b"\r\n\u2028;\tæ'
-    monkeypatch.setattr(student, "answer", lambda prompt: odd)
-    taught([job])
-    with job.file(TABLE).open(encoding="utf-8", newline="") as file:
-        head, *lines = csv.reader(file)
-    assert tuple(head) == measuring.COLUMNS
-    assert {line[head.index("answer")] for line in lines} == {odd}
-    assert {line[head.index("format_violation")] for line in lines} == {"1"}

@@ -56,10 +56,6 @@ def make(tmp_path):
         each.close()
 
 
-def recalls(system: EpisodicIndex, asked: list[Episode]) -> list[Any]:
-    return [system.recall(each.id, probe.text) for each in asked for probe in each.probes]
-
-
 def found(system: EpisodicIndex, asked: list[Episode]) -> float:
     """Return which share of the facts that questions need is recalled."""
     hits = total = 0
@@ -73,9 +69,6 @@ def found(system: EpisodicIndex, asked: list[Episode]) -> float:
 
 def kept(system: EpisodicIndex, episode: str) -> list[int]:
     return [text.number for text in system.store.texts(episode)]
-
-
-# ------------------------------------------------------------- the gate
 
 
 @pytest.mark.parametrize("code", CODES)
@@ -135,9 +128,6 @@ def test_the_gate_adds_up(
     index.close()
 
 
-# ------------------------------------------------------------- keys
-
-
 def cosine(one: str, other: str) -> float:
     first, second = ({*winners(activity(text)).tolist()} for text in (one, other))
     return len(first & second) / (len(first) * len(second) or 1) ** 0.5
@@ -174,18 +164,12 @@ def test_novelty_is_the_distance_to_the_nearest(had: list[set[int]], asked: set[
     assert novelty.of(np.array(sorted(asked)[:64], int)) == pytest.approx(wanted)
 
 
-# ------------------------------------------------------------- recall
-
-
 @pytest.mark.parametrize("code", CODES)
 def test_a_cue_is_completed_along_the_links(make, code: str) -> None:
     """The second fact of a chain shares no word with the question but through the first one."""
     taught = episodes("semantic", code, 25)
     with_it, without = (make(code, taught, **ALL, k=10, completion=on) for on in (True, False))
     assert found(with_it, taught) > found(without, taught) + 0.02
-
-
-# ------------------------------------------------------------- replay
 
 
 def traces(system: EpisodicIndex) -> list[tuple[float, int]]:
@@ -227,14 +211,3 @@ def test_facts_are_rehearsed_as_often_as_the_mix_says(salience: list, steps: int
         assert {*places} <= set(range(len(salience)))
     if any(salience):
         assert all(salience[at] for at in drawn["important"])
-
-
-def test_recent_facts_are_rehearsed_more() -> None:
-    drawn = draw([0.0] * 80, 3000, "x")
-    late = {kind: sum(at >= 70 for at in places) / len(places) for kind, places in drawn.items()}
-    assert 0.45 < late["recent"] < 0.55
-    assert 0.08 < late["important"] < 0.17
-    assert 0.08 < late["random"] < 0.17
-
-
-# ------------------------------------------------------------- settings and speed

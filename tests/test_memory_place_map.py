@@ -9,23 +9,16 @@ from __future__ import annotations
 import functools
 import itertools
 
-import networkx
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from rulerlib import languages
-from rulerlib.errors import DataError
-from rulerlib.languages import Language
 from rulerlib.memory.place_map import PlaceGraph, PlaceMap, Settings
 from rulerlib.memory.suites import Recipe
 from rulerlib.memory.system import Text
 from rulerlib.tasks import spatial
 from rulerlib.tasks.episodes import Episode
-from rulerlib.tasks.spatial import DIRECTIONS
 
 CODES = ["da", "en"]
-EN = languages.load("en")
 OPENING = (
     "In Slurbebridge people go for walks. Every way there can be walked in both directions, and"
     " there are no ways but those that are told."
@@ -91,9 +84,6 @@ def told(make):
     return made_of
 
 
-# ------------------------------------------------------------- real episodes
-
-
 @pytest.mark.parametrize("profile", ["easy", "default", "hard"])
 @pytest.mark.parametrize("code", CODES)
 def test_plans_answer_the_questions_of_real_episodes(code, profile, make):
@@ -120,35 +110,6 @@ def test_plans_answer_the_questions_of_real_episodes(code, profile, make):
         held = map_of(system, episode.id)
         assert len(held.spots) == len(held.places)
         assert len(held.told) == len(episode.facts) - 1
-
-
-def test_a_plan_is_worded_by_the_pack(told, make):
-    texts = [OPENING, step("the mill", "north", "the well"), step("the well", "east", "the inn")]
-    system = told(*texts)
-
-    def said(question: str) -> str:
-        return system.recall("a", question)[0].text
-
-    one, two = LENGTH.format("the well", "the mill"), LENGTH.format("the inn", "the mill")
-    assert said(one) == "The shortest way from the well to the mill is S, 1 step."
-    assert said(two) == "The shortest way from the inn to the mill is WS, 2 steps."
-    walk = STAND.format("the mill", "north, east, west")
-    assert said(walk) == "Who goes north, east, west from the mill comes to the well."
-    other = make(code="da")
-    other.teach("a", facts("Fra søen ligger den gamle kro ét skridt mod øst."))
-    question = "Hvor mange skridt er den korteste vej fra søen til den gamle kro i Ulvby?"
-    found = other.recall("a", question)[0].text
-    assert found == "Den korteste vej fra søen til den gamle kro er Ø, 1 skridt."
-    walk = (
-        "I Ulvby står en person ved søen og går mod øst, ét skridt ad gangen. Hvor er personen nu?"
-    )
-    assert (
-        other.recall("a", walk)[0].text
-        == "Den, der går mod øst fra søen, kommer til den gamle kro."
-    )
-
-
-# ------------------------------------------------------------- what holds of a map
 
 
 def test_ways_lead_back_only_where_it_was_said(told):
@@ -196,9 +157,6 @@ def test_what_is_taught_later_joins_the_map(make):
     assert "EE, 2 steps" in system.recall("a", LENGTH.format("a", "e"))[0].text
 
 
-# ------------------------------------------------------------- what cannot be read
-
-
 def test_ways_that_were_rehearsed_often_are_kept_ready(make):
     taught, ready, ways = episodes("en", "hard", 3), [], []
     for chosen in ({}, {"macros": False}, {"rehearsals": 200}, {"rehearsals": 0}):
@@ -210,78 +168,3 @@ def test_ways_that_were_rehearsed_often_are_kept_ready(make):
     # A way that is ready is another of those that are as short, and so is one of many.
     assert ways[1] == ways[3] != ways[0]
     assert all([*map(len, other)] == [*map(len, ways[0])] for other in ways)
-
-
-# ------------------------------------------------------------- settings
-
-
-def test_a_pack_without_plans_is_named(tmp_path):
-    templates = {name: EN.templates[name] for name in EN.templates if name != "memory"}
-    bare = Language("en", "English", "", (), templates=templates, folder=tmp_path / "en")
-    with pytest.raises(DataError, match=r"memory\.toml: \[memory\] is missing"):
-        PlaceMap(tmp_path, Settings(), bare)
-    # Nor is a store made that nothing can be taught to.
-    assert not any(tmp_path.iterdir())
-
-
-# ------------------------------------------------------------- ways
-
-CELLS = st.tuples(st.integers(0, 4), st.integers(0, 4))
-
-
-def drawn(steps: list[tuple[int, str, int]], both: bool) -> PlaceGraph:
-    """The map of some steps, of which the last one holds where several lead one way."""
-    data = PlaceGraph().data() | {"openings": {"town": 0} if both else {}}
-    graph = PlaceGraph(data)
-    for number, step in enumerate(dict.fromkeys(steps)):
-        graph.told[step] = [1, number]
-    graph.link()
-    return graph
-
-
-@st.composite
-def grids(draw) -> list[tuple[int, str, int]]:
-    """Steps between cells of a grid, all of which agree."""
-    steps = []
-    for (east, north), direction in draw(st.lists(st.tuples(CELLS, st.sampled_from([*DIRECTIONS])),
-                                                  min_size=1, max_size=40)):  # fmt: skip
-        right, up = DIRECTIONS[direction]
-        steps.append((10 * east + north, direction, 10 * (east + right) + north + up))
-    return steps
-
-
-def graph_of(known: PlaceGraph) -> networkx.DiGraph:
-    return networkx.DiGraph(
-        (here, way.there) for here, leads in known.ways.items() for way in leads.values()
-    )
-
-
-def check_plans(known: PlaceGraph) -> None:
-    """Check ways between all places against networkx: as short, walkable, and found sooner."""
-    away = dict(networkx.all_pairs_shortest_path_length(graph_of(known)))
-    places = {way.there for leads in known.ways.values() for way in leads.values()} | {*known.ways}
-    for start, goal in itertools.product(sorted(places), repeat=2):
-        steps, looked_at = known.plan(start, goal)
-        plain, more = known.plan(start, goal, astar=False)
-        if goal not in away[start]:
-            assert steps is plain is None
-            continue
-        assert len(steps) == len(plain) == away[start][goal]
-        assert known.follow(start, [each.direction for each in steps]) == steps
-        assert (steps[-1].there if steps else start) == goal
-        assert looked_at <= more
-        if start in known.spots:
-            (east, north), (far, up) = known.spots[start], known.spots[goal]
-            assert abs(east - far) + abs(north - up) <= away[start][goal]
-
-
-@settings(max_examples=25)
-@given(grids(), st.booleans())
-def test_on_a_grid_all_places_have_coordinates_and_ways_are_shortest(steps, both):
-    known = drawn(steps, both)
-    assert known.spots.keys() == {end for here, _, there in steps for end in (here, there)}
-    for here, direction, there in steps:
-        east, north = DIRECTIONS[direction]
-        spot = known.spots[here]
-        assert known.spots[there] == (spot[0] + east, spot[1] + north)
-    check_plans(known)

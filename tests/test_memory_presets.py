@@ -36,13 +36,6 @@ def test_what_is_compared_is_put_in_the_same_way(name):
     assert load(name).decoding() == Decoding(tokens_to_generate=8)
 
 
-def test_core_asks_the_question_alone():
-    core = load("core")
-    assert (core.system, core.use_chat_template, core.system_prompt) == ("none", True, None)
-    assert core.max_new_tokens == 32
-    assert core.format(languages.load("da")).system_prompt is None
-
-
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
 def test_a_file_says_how_it_is_tried(file, capsys):
     """The command at its head is right, and names it."""
@@ -64,17 +57,6 @@ def test_the_wording_is_that_of_the_language(code):
     assert remembered.format(pack).system_prompt == wording["memory"]
     own = load("rag", {"system_prompt": "Be brief."})
     assert own.format(pack).system_prompt == "Be brief."
-
-
-# ---------------------------------------------------------------- changes
-
-
-def test_a_change_is_one_of_what_it_changes_and_no_other():
-    usual, off = load("memory/hei_nw"), load("memory/hei_nw", {"gate": False})
-    differ = {name for name, value in off.to_dict().items() if value != usual.to_dict()[name]}
-    assert differ == {"settings"}
-    assert off.settings["gate"] is False
-    assert off.short == "hei_nw-gate_off"
 
 
 def test_a_change_to_what_is_there_already_is_none():
@@ -113,12 +95,6 @@ def test_a_change_is_read_off_the_name(name, changes, short):
     assert len({cell.folder("runs") for cell in cells}) == 2
 
 
-def test_replay_off_means_that_nothing_is_rehearsed():
-    assert load("memory/hei_nw").rehearses
-    assert not load("memory/hei_nw", {"replay": False}).rehearses
-    assert not load("rag").rehearses
-
-
 @pytest.mark.parametrize(
     ("name", "changes", "sentence"),
     [
@@ -140,9 +116,6 @@ def test_what_cannot_be_changed(name, changes, sentence):
     with pytest.raises(ParameterError, match=sentence) as caught:
         load(name, changes)
     assert "\n" not in str(caught.value)
-
-
-# ---------------------------------------------------------------- files of one's own
 
 
 def test_a_file_of_ones_own(tmp_path):

@@ -12,34 +12,18 @@ from hypothesis import strategies as st
 
 from rulerlib import languages
 from rulerlib.errors import DataError
-from rulerlib.languages import Language, placeholders
+from rulerlib.languages import Language
 from rulerlib.memory.prompting import asked, fitted, leak
 
 HERE = Path(languages.__file__).parent
-CODES = sorted(path.parent.name for path in HERE.glob("*/memory.toml"))
 EN, DA = languages.load("en"), languages.load("da")
 
-RULE = "Answer with the exact shortest span from the prompt. No explanations."
 HOSTILE = [
     "{question}", "{facts} and {0} and {", "}{", "%s %(question)s", "\\1 \\g<0>",
     "a\nb\n\nQuestion: c", "What is known:\n{facts}\n\nQuestion: {question}", "<|im_end|>",
     "Answer:", "", " ", "æ å ø 🙂", "\0",
 ]  # fmt: skip
 TEXTS = st.lists(st.one_of(st.sampled_from(HOSTILE), st.text(max_size=20)), max_size=6)
-
-
-def test_both_languages_have_the_same_wording():
-    tables = [
-        tomllib.loads((HERE / code / "memory.toml").read_text(encoding="utf-8")) for code in CODES
-    ]
-    shapes = [
-        {(name, key, *sorted(placeholders(table[key])))
-         for name, table in each.items() for key in table}
-        for each in tables
-    ]  # fmt: skip
-    assert sorted(languages.available()) == CODES
-    assert all(shape == shapes[0] for shape in shapes)
-    assert tables[CODES.index("en")]["system"]["prompt"] == RULE
 
 
 @pytest.mark.parametrize(
@@ -81,9 +65,6 @@ def test_a_leak_is_found_whatever_its_case_and_space():
     assert leak("Where do polyyes. live?", taught) is None
     assert leak("Where? yes. ", taught) is not None
     assert leak("", taught) is leak("Corwin saw", taught) is None
-
-
-# ------------------------------------------------------------- room
 
 
 def whole(texts, question="Who?"):

@@ -30,9 +30,6 @@ def search(kind: Any, **taught: list[str]) -> Any:
     return searching
 
 
-# ------------------------------------------------------------- words
-
-
 @pytest.mark.hypothesis
 def test_words_are_ranked_as_bm25s_ranks_them():
     bm25s = pytest.importorskip("bm25s")
@@ -77,9 +74,6 @@ def test_two_rankings_are_fused_by_their_ranks():
     assert fuse([second, first], 3) == fused
     assert [each.id for each in fuse([[Found(9, 1)], [Found(4, 2)]], 5)] == [4, 9]
     assert fuse([], 5) == fuse([[], []], 5) == []
-
-
-# ------------------------------------------------------------- vectors
 
 
 def test_vectors_find_what_brute_force_finds():

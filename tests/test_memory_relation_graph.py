@@ -5,7 +5,6 @@ networkx follows the same chains over what the facts say by their values, which 
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import itertools
 from collections import Counter
@@ -15,8 +14,6 @@ from typing import Any
 
 import pytest
 from helpers_work import counted
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from rulerlib import languages
 from rulerlib.memory.relation_graph import RelationGraph, Settings
@@ -94,9 +91,6 @@ def held(graph: RelationGraph, episode: str = "a") -> Graph:
     return Graph(graph.store.noted(episode))
 
 
-# ------------------------------------------------------------- what is recalled
-
-
 @pytest.mark.parametrize("code", CODES)
 @pytest.mark.parametrize("knobs", [{}, DATED, SOURCED])
 def test_chains_are_followed(fresh, code: str, knobs: dict) -> None:
@@ -112,49 +106,6 @@ def test_chains_are_followed(fresh, code: str, knobs: dict) -> None:
     assert graph.counts == {"requests": 15, "hits": 15, "followed": 15}
 
 
-NAMES = ("Ada", "Bodil", "Cyrus", "Dunja", "Ejnar", "Freja")
-PEOPLE = sorted(name for name, kinds in RELATIONS.items() if set(kinds) == {"person"})
-LINKS = st.tuples(*map(st.sampled_from, (NAMES, PEOPLE, NAMES)), st.integers(1, 28))
-
-
-@settings(max_examples=20)
-@given(
-    links=st.lists(LINKS, max_size=25, unique_by=lambda link: (link[0], link[1], link[3])),
-    path=st.lists(st.sampled_from(PEOPLE), min_size=1, max_size=4),
-    start=st.sampled_from(NAMES),
-)
-def test_any_dated_notes(tmp_path_factory, links: list, path: list[str], start: str) -> None:
-    """Of notes that disagree the latest leads on; a chain that breaks off is recalled so far."""
-    table = languages.load("en").section("semantic")
-    latest, note = {}, table["notes"]["date"][0]
-    told = []
-    for number, (one, relation, other, day) in enumerate(links):
-        say = table["relations"][relation]["say"][number % 2]
-        told.append(note.format(date=f"{day} May", fact=say.format(a=one, b=other)))
-        latest[one, relation] = max(latest.get((one, relation), (0,)), (day, other, number))
-    phrase = start
-    for relation in path[:-1]:
-        phrase = table["relations"][relation]["called"].format(x=phrase)
-    question = table["relations"][path[-1]]["ask"][0].format(x=phrase)
-    node, needed = start, []
-    for relation in path:
-        if (node, relation) not in latest:
-            break
-        _, node, number = latest[node, relation]
-        needed.append(told[number])
-    folder, chosen = tmp_path_factory.mktemp("graph"), Settings(gate=False, k=30)
-    with contextlib.closing(RelationGraph(folder, chosen, languages.load("en"))) as graph:
-        teach(graph, *told)
-        found = texts(graph, f"{table['notes']['date_rule']} {question}")
-        # The same link told again stands for both.
-        assert found[: len(dict.fromkeys(needed))] == [*dict.fromkeys(needed)]
-        assert graph.counts["followed"] == (len(needed) == len(path))
-        assert len(held(graph).edges) == len({link[:3] for link in links})
-
-
-# ------------------------------------------------------------- what cannot be read
-
-
 def test_ways_without_number(fresh) -> None:
     """Where everybody teaches everybody, a chain has millions of ways; a few are gone."""
     graph, names = fresh(gate=False), [f"{one}{two}" for one in "BDFGHKLM" for two in "aeiou"]
@@ -163,9 +114,6 @@ def test_ways_without_number(fresh) -> None:
     with counted() as work:
         assert len(texts(graph, f"Who teaches {phrase}?")) == 5
     assert work.calls < 100_000
-
-
-# ------------------------------------------------------------- schemas and the gate
 
 
 def test_a_schema_is_learnt(fresh) -> None:
@@ -270,9 +218,6 @@ def test_told_again(fresh) -> None:
     rule = languages.load("en").section("semantic")["notes"]["date_rule"]
     (found,) = graph.recall("a", f"{rule} Where does Corwin live?")
     assert (found.text, found.numbers) == (notes[1], (0, 1, 2))
-
-
-# ------------------------------------------------------------- ablations
 
 
 def test_ablations_of_recall_show(fresh) -> None:

@@ -77,16 +77,6 @@ def test_bad_input_gets_one_sentence(given, said):
     assert "\n" not in str(error.value)
 
 
-def test_a_notebook_with_an_unknown_parameter_is_told():
-    with pytest.raises(ParameterError, match="did you mean 'suites'"):
-        MemoryReport.from_notebook({"suite": "episodic"})
-    report = MemoryReport.from_notebook({"suites": "spatial", "sizes": "3", "changes": None})
-    assert [job.recipe.size for job in report.works] == [3] * len(presets.NAMES)
-
-
-# --- Shown -----------------------------------------------------------------------------------
-
-
 def test_an_example_shows_all_facts_that_are_needed_and_marks_them():
     report = MemoryReport(suites="episodic,spatial", sizes=1, language="en")
     for suite in ("episodic", "spatial"):

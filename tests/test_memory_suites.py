@@ -26,9 +26,6 @@ def recipe_of(suite: str, code: str, profile: str, size: int, **others) -> Recip
     return Recipe(suite, size, language=code, profile=profile, **others)
 
 
-# ------------------------------------------------------------- every suite
-
-
 def items(suite: str, code: str, profile: str, asked: int) -> list[Item]:
     """Return the items of a set with ``asked`` questions, more of an episode where it is long."""
     one = recipe_of(suite, code, profile, 1)
@@ -68,16 +65,6 @@ def test_what_holds_for_every_suite(suite, code, profile):
     assert asked >= 300
     assert right.most_common(1)[0][1] <= asked / 10, right.most_common(3)
     assert len({item.episode.id for item in made}) == len(made)
-
-
-@pytest.mark.parametrize("suite", SUITES)
-def test_facts_do_not_depend_on_the_questions(suite):
-    for code in CODES:
-        one = recipe_of(suite, code, "easy", 3)
-        more = recipe_of(suite, code, "easy", 3, probes=one.episodes.most_probes)
-        for few, many in zip(one, more, strict=True):
-            assert few.episode.facts == many.episode.facts
-            assert few.episode.probes == many.episode.probes[:1]
 
 
 def test_a_line_of_a_set_says_all_of_its_episode():

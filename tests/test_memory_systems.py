@@ -27,12 +27,6 @@ OPEN: dict[str, dict[str, Any]] = {
     "rag": {}, "hei_nw": {"gate": False}, "sgc_rss": {"gate": False}, "smpd": {"rehearsals": 0},
 }  # fmt: skip
 
-HOSTILE = [
-    "", " ", "?", "\0", "a\0b", "'\"; DROP TABLE facts; --", "AND OR NOT (", "NEAR(bil, 2)", "bil*",
-    "{bil}", "\ud800 Corwin", "🜚" * 50, "a" * 1_000_000, "the " * 250_000, "å\u030a" * 500, "%s",
-    "How many steps is the shortest way from \ud800 to Corwin in \0?",
-    "In Ely someone stands at x and goes up, one step each time. Where are they now?",
-]  # fmt: skip
 
 TOLD = [
     "Corwin lives in Ely.", "Halwen takes lessons from Corwin.", "The mill {a} \0 % is 'red'.",
@@ -162,17 +156,6 @@ def test_any_text_can_be_taught_and_any_question_asked(tmp_path_factory, name, t
         assert recalled.text in texts or recalled.score == 2
 
 
-@pytest.mark.parametrize("name", SUITES)
-@pytest.mark.parametrize("changes", [{}, {"sparse": False}])
-def test_hostile_questions(make, name, changes):
-    system = make(name, **(changes if name == "hei_nw" else {}))
-    system.teach("a", [Text(text, number) for number, text in enumerate(TOLD)])
-    for text in HOSTILE:
-        assert len(system.recall("a", text)) <= system.settings.k
-        assert system.recall("a", text) == [] or text.strip()
-    assert any("Corwin lives" in recalled.text for recalled in system.recall("a", "\ud800 Corwin"))
-
-
 TEACHING = """
 import os, signal
 from rulerlib import languages
@@ -201,15 +184,6 @@ def test_a_kill_leaves_what_stood_there_before(make, tmp_path):
         assert recalls(system, taught[1:]) == [[]] * len(taught[1].probes)
         system.teach(taught[1].id, texts_of(taught[1]))
         assert recalls(system, taught) == recalls(make("rag", taught, "da"), taught)
-
-
-@pytest.mark.parametrize("name", SUITES)
-def test_a_damaged_store_gets_a_sentence(make, name):
-    (episode, *_) = episodes(SUITES[name])
-    system = make(name, (episode,))
-    system.store.database.execute("DROP TABLE facts")
-    with pytest.raises(DataError, match=r"store\.sqlite: damaged \(no such table: facts\)\."):
-        system.recall(episode.id, episode.probes[0].text)
 
 
 @pytest.mark.parametrize(

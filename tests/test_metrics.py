@@ -13,8 +13,6 @@ from rulerlib import analysis, metrics
 from rulerlib.metrics import matches
 from rulerlib.samples import Prediction
 
-# --- RULER's published formula (Apache-2.0, NVIDIA), as its script evaluates it ---------------
-
 
 def string_match_all(preds, refs):
     score = sum(

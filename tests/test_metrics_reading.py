@@ -9,12 +9,12 @@ from collections import Counter
 
 import helpers_reading
 import pytest
-from hypothesis import example, given
+from hypothesis import given
 from hypothesis import strategies as st
 
 from conftest import tries
 from rulerlib import languages
-from rulerlib.errors import DataError, ParameterError
+from rulerlib.errors import ParameterError
 from rulerlib.metrics.short_answers import (
     drop_em,
     drop_f1,
@@ -23,13 +23,10 @@ from rulerlib.metrics.short_answers import (
     f1_words,
     format_violation,
     lists,
-    normalized,
 )
 from rulerlib.scoring import DROP, one_form
 
 PAIRS = 2_500
-
-# --- Against the two packages -----------------------------------------------------------------
 
 
 def _is_float(token: str) -> bool:
@@ -153,8 +150,6 @@ def test_what_lm_eval_has_otherwise(pred, golds, theirs, ours):
         assert lm_eval.get_metrics(["red", "red", "blue"], ("red", "blue", "blue")) == (1, 0.67)
 
 
-# --- The line of the answer, against the rule of inspect_evals ----------------------------------
-
 # What we find otherwise than inspect_evals, each on purpose.
 LAST = "the last label counts, not the first"
 LANGUAGE = "the label may be the language's own"
@@ -240,29 +235,7 @@ def test_53_answers_are_found_as_inspect_evals_finds_them_but_for_what_is_named(
         assert ours == theirs or difference is not None, (text, ours, theirs)
 
 
-# --- DROP's measures --------------------------------------------------------------------------
-
 texts = st.text("aAtheæ å0123,.-\n;$%()'“ and", max_size=25)
-golds_of_spans = st.lists(st.lists(texts, min_size=1, max_size=3).map(tuple), max_size=3)
-
-
-def test_a_gold_number_must_be_there():
-    assert drop_f1("24 yards", ["25 yards"]) == 0
-    assert drop_f1("yards", ["25 yards"]) == 0
-    assert drop_f1("24 yards", ["yards"]) == 0.67
-
-
-@given(texts, golds_of_spans, st.sampled_from(["da", "en"]))
-def test_exact_match_is_never_above_f1(pred, golds, language):
-    em, f1 = (
-        drop_em(pred, golds, language),
-        drop_f1(pred, golds, language),
-    )
-    assert em in (0, 1)
-    assert em <= f1 <= 1
-    for order in (golds[::-1], [gold[::-1] for gold in golds]):
-        assert drop_em(pred, order, language) == em
-        assert drop_f1(pred, order, language) == pytest.approx(f1, abs=0.011)
 
 
 @pytest.mark.parametrize(
@@ -279,20 +252,6 @@ def test_exact_match_is_never_above_f1(pred, golds, language):
 )
 def test_a_text_is_read_as_a_list(pred, language, wanted):
     assert lists(pred, language) == wanted
-
-
-# --- Short answers ----------------------------------------------------------------------------
-
-
-@given(texts, golds_of_spans, st.sampled_from(["da", "en"]))
-@example("en", [("en",)], "da")
-@example("å", [("a\u030a",), ("å",)], "da")
-def test_normalized_is_never_below_raw(pred, golds, language):
-    golds = [*golds, (pred.strip(),)]
-    for some in (golds, golds[:-1]):
-        raw, norm = (rule(pred, some, language) for rule in (em_raw, em_norm))
-        assert raw <= norm <= f1_words(pred, some, language) or not normalized(pred)
-    assert em_raw(pred, golds) == 1
 
 
 def squad(text: str) -> str:
@@ -352,8 +311,6 @@ def test_exact_matches_by_hand(pred, gold, raw, norm):
 def test_violations_of_the_format(pred, wanted):
     assert format_violation(pred) == wanted
 
-
-# --- Danish -----------------------------------------------------------------------------------
 
 UNITS = "nul en to tre fire fem seks syv otte ni ti elleve tolv tretten fjorten femten seksten"
 UNITS = [*UNITS.split(), "sytten", "atten", "nitten"]
@@ -417,24 +374,3 @@ def test_danish_numbers_and_dates_by_hand(danish, plain):
 def test_an_unknown_language_is_named():
     with pytest.raises(ParameterError, match="language is 'xx', but must be one of da, en"):
         drop_f1("5", ["5"], "xx")
-
-
-@pytest.mark.parametrize(
-    ("change", "said"),
-    [
-        (("decimal = ", "# "), "'decimal' is missing"),
-        (('"{unit}og{ten}"', '"{one}"'), "'one' is missing"),
-        (("(?P<day>", "(?P<day"), "not the numbers of a language"),
-        (("[scales]", "[scales"), "cannot be read as the numbers of a language"),
-        (("tolv = 12", 'tolv = "12"'), "not the numbers of a language"),
-    ],
-)
-def test_damaged_numbers_are_named(change, said, tmp_path):
-    pack = languages.load("da")
-    (tmp_path / "da").mkdir()
-    (tmp_path / "da" / "language.toml").symlink_to(pack.folder / "language.toml")
-    content = (pack.folder / "numbers.toml").read_text("utf-8")
-    (tmp_path / "da" / "numbers.toml").write_text(content.replace(*change), encoding="utf-8")
-    with pytest.raises(DataError, match=said) as caught:
-        languages.read_pack(tmp_path / "da").numbers  # noqa: B018
-    assert str(tmp_path / "da" / "numbers.toml") in str(caught.value)

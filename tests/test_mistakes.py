@@ -32,8 +32,6 @@ LANGUAGES = ("da", "en")
 both = pytest.mark.parametrize("language", LANGUAGES)
 
 
-# --- Every family ----------------------------------------------------------------------------
-
 FAMILIES = [
     ("niah_single_2", "niah"), ("niah_multikey_2", "niah"), ("niah_multikey_3", "niah"),
     ("niah_multivalue", "niah"), ("vt", "variable_tracking"), ("fwe", "frequent_words"),
@@ -56,9 +54,6 @@ def test_nothing_a_refusal_and_a_limit(task, family, language):
 def test_every_kind_has_its_words(language):
     assert set(KINDS) >= {"empty", "refused", "distractor", "copied example", "cut off"}
     assert languages.load(language).refusals
-
-
-# --- Needles ---------------------------------------------------------------------------------
 
 
 def values(record):
@@ -171,9 +166,6 @@ def test_whoever_quotes_a_distractor_at_the_beginning_was_looking_for_it(languag
     assert kind(record, line, "niah") == "distractor"
 
 
-# --- Variables -------------------------------------------------------------------------------
-
-
 def names(text):
     return list(dict.fromkeys(re.findall(r"VAR ([A-Z]+) =", text)))
 
@@ -194,9 +186,6 @@ def test_variables(language):
     assert kind(record, f" {right[0]}", "variable_tracking") == "incomplete"
     mixed = kind(record, f" {example[0]}, {other}, QQQQQ", "variable_tracking")
     assert mixed == "distractor", "one of three is not the example's work"
-
-
-# --- Words -----------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
@@ -241,9 +230,6 @@ def test_frequent_words(language):
     assert kind(record, f" {right[0]}, {right[1]}, {rare}.", "frequent_words") == ("distractor")
     assert kind(record, f" {right[0]}, zzzzzz", "frequent_words") == "wrong value"
     assert kind(record, f" {right[0]}.", "frequent_words") == "incomplete"
-
-
-# --- Questions -------------------------------------------------------------------------------
 
 
 @both

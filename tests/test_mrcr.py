@@ -29,8 +29,6 @@ from rulerlib.tasks import TASKS
 LANGUAGES = ("da", "en")
 VARIANTS = {"mrcr": 2, "mrcr_4": 4, "mrcr_8": 8}
 
-# --- The reader -----------------------------------------------------------------------------
-
 HEAD = {
     "da": "Her følger en samtale mellem en bruger og en assistent, som skriver korte tekster på"
     " bestilling.\n\nBruger: ",
@@ -96,9 +94,11 @@ def check(data: Dataset, sample) -> list[str]:
     return same
 
 
-@pytest.mark.parametrize("length", [1024, 2048, 4096, 16384, 65536])
 @pytest.mark.parametrize("language", LANGUAGES)
-@pytest.mark.parametrize("kind", ["words", "bytelevel", "llama2"])
+@pytest.mark.parametrize(
+    ("kind", "length"),
+    [("bytelevel", 1024), ("words", 2048), ("llama2", 4096), ("words", 4096), ("words", 65536)],
+)
 def test_two_readers_find_the_text(kind, language, length):
     tokenizer = make_tokenizer(kind)
     for task in [*VARIANTS][: 1 if length == 1024 else 2 if length == 2048 else 3]:
@@ -132,8 +132,6 @@ def test_each_text_of_a_dialogue_can_be_asked_for(kind):
         Dataset("mrcr_4", 3000, "da", "words", queries_per_context=5)
 
 
-# --- Turns ----------------------------------------------------------------------------------
-
 # Where the system's message stands in the last turn of the user alone, there is one turn.
 ONE_TURN = {("mistral", "system")}
 WAYS = {
@@ -143,8 +141,10 @@ WAYS = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize(
+    ("family", "way"),
+    [*((family, "plain") for family in FAMILIES), *(("mistral", way) for way in [*WAYS][1:])],
+)
 def test_a_dialogue_goes_through_every_template_as_turns(family, way):
     backend = make_tokenizer("bytelevel").backend
     tokenizer = tokens.FastTokenizer(backend, family, SPECIAL, FAMILIES[family])
@@ -185,9 +185,6 @@ def test_a_template_that_says_each_turn_in_its_own_way_gets_the_dialogue_as_one(
         text = data[0].input
         assert data.frame.messages(text, "") == ({"role": "user", "content": text},), template
         assert text.startswith(HEAD["en"])
-
-
-# --- The score ------------------------------------------------------------------------------
 
 
 def matched(a: str, b: str, popular: set[str]) -> int:
@@ -256,19 +253,6 @@ def test_scores_are_those_of_the_original():
     assert len(seen) >= 50
     assert sum(0 < value < 1 for value in seen) > 30
     assert score(f"\n{wanted} ", [wanted]) == {"match_ratio": 1.0, "exact": 1.0}
-
-
-@pytest.mark.parametrize("task", VARIANTS)
-def test_who_always_says_the_last_text_is_right_once_in_n(task):
-    data = Dataset(task, 3000, "en", "words", num_samples=200)
-    right = []
-    for sample in data:
-        _, same = read(turns_of(sample, False), "en")
-        right.append(data.row.scoring.score(sample.outputs[0][:10] + same[-1], sample.outputs))
-    share = sum(values["exact"] for values in right) / 200
-    assert abs(share - 1 / VARIANTS[task]) < 0.1
-    others = [values["match_ratio"] for values in right if not values["exact"]]
-    assert 0.02 < sum(others) / len(others) < 0.5
 
 
 def test_each_kind_of_mistake_has_its_name():

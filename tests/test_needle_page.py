@@ -46,20 +46,6 @@ def test_sliders_question_and_answer_stand_on_one_screen(reader, width, height):
         assert 0 <= place["x"] <= width - place["width"]
 
 
-def test_after_a_mistake_no_prompt_and_no_answer_of_before_stays(reader):
-    reader.press("Ask the model")
-    expect(reader.answer).to_contain_text("Right")
-    reader.page.get_by_text(LABELS["own"]).click()
-    needle = reader.page.get_by_role("textbox", name=LABELS["needle"])
-    needle.fill("nothing to find")
-    expect(reader.alert).to_be_visible()
-    for name in ("prompt", "strip", "key", "note"):
-        expect(reader.page.locator(f"[data-part={name}]")).to_be_empty()
-    expect(reader.answer).to_have_text(LABELS["not asked"])
-    needle.fill("")
-    expect(reader.prompt.locator("mark.needle")).to_be_visible()
-
-
 def test_the_setting_lives_in_the_address(reader, browser, address):
     page = reader.page
     page.context.grant_permissions(["clipboard-read", "clipboard-write"])

@@ -16,8 +16,7 @@ pytest.importorskip("httpx2")
 from rulerlib import checkpoints, models
 from rulerlib.errors import RunMismatchError
 from rulerlib.predict import predict
-from rulerlib.prompts import Decoding
-from rulerlib.store.answers import read_predictions, read_settings
+from rulerlib.store.answers import read_predictions
 
 PROPS = {"default_generation_settings": {
     "n_ctx": 512, "params": {"temperature": 0.8, "top_k": 40, "repeat_penalty": 1.1, "seed": -1,
@@ -94,28 +93,6 @@ def test_models_on_this_machine_are_known_by_their_file(own):
     assert checkpoints.decoding_defaults("lille") == {"do_sample": about["do_sample"]}
     (own / "generation_config.json").unlink()
     assert checkpoints.decoding_defaults(str(own)) == {}
-
-
-def test_answers_say_how_they_were_made(serve, tmp_path):
-    """Temperature, top-p, seeds and repeats go over the line; records and settings say so."""
-    server = serve({"owned_by": "llamacpp"}, props=PROPS)
-    questions = write_dataset(tmp_path / "data" / "vt", some_samples(3))
-    output = tmp_path / "pred" / "vt.jsonl"
-    drawn = Decoding(temperature=0.7, top_p=0.9, seed=5, samples=4)
-    predict(questions, load(server), output, decoding=drawn)
-    seeds = sorted((body["prompt"], body["seed"]) for body in server.bodies)
-    prompts = sorted({prompt for prompt, _ in seeds})
-    assert seeds == [(prompt, seed) for prompt in prompts for seed in (5, 6, 7, 8)]
-    assert {(body["temperature"], body["top_p"]) for body in server.bodies} == {(0.7, 0.9)}
-    said = {"temperature": 0.7, "top_p": 0.9, "seed": 5, "samples": 4}
-    records = read_predictions(output)
-    assert [(one.index, one.repeat) for one in records] == [
-        (index, repeat) for index in range(3) for repeat in range(4)
-    ]
-    assert all(one.others["decoding"] == said for one in records)
-    settings = read_settings(output)
-    assert settings["decoding"] == said
-    assert settings["defaults"] == KINDS["llama.cpp"][2]
 
 
 def test_a_server_with_other_defaults_is_another_run_and_a_silent_one_is_not(serve, tmp_path):

@@ -80,9 +80,6 @@ def one_sentence(error):
     return text
 
 
-# --- Faults that pass ------------------------------------------------------------------------
-
-
 def test_no_record_is_lost_or_doubled(serve):
     """Half of all attempts fail, in sixteen ways."""
     server = serve(faulty(0.5, seed=1), hang=5.0)
@@ -146,16 +143,6 @@ def test_retries_end(serve):
     assert server.done == {"500": 4}
 
 
-def test_a_long_pause_ends_the_run(serve):
-    server = serve(lambda *_: "429", retry_after="3600")
-    with pytest.raises(ServerError, match="3,600 seconds") as error:
-        list(load(server).generate(asked(1)))
-    one_sentence(error)
-
-
-# --- Faults that are final -------------------------------------------------------------------
-
-
 FINAL = [
     ("404 model", ServerError, "does not exist): check the model"),
     ("404 route", ServerError, "that base_url ends with /v1"),
@@ -197,9 +184,6 @@ def test_a_wrong_key_is_known_before_anything_is_asked(serve):
     assert server.attempts == {}
 
 
-# --- Bounds ----------------------------------------------------------------------------------
-
-
 def test_so_many_requests_at_a_time(serve):
     server = serve(seconds=0.02)
     pulled = []
@@ -209,9 +193,6 @@ def test_so_many_requests_at_a_time(serve):
     assert len(pulled) == 3
     assert len(list(going)) == 11
     assert server.most == 3
-
-
-# --- Where it runs ---------------------------------------------------------------------------
 
 
 def test_it_runs_where_an_event_loop_runs_already(serve):
@@ -244,9 +225,6 @@ def test_nothing_stays_behind(serve):
     gc.collect()
     mine = [each for each in set(threading.enumerate()) - before if "openai" in each.name]
     assert mine == []
-
-
-# --- What is sent and what is read -----------------------------------------------------------
 
 
 def test_the_very_text_of_the_prompt_is_sent(serve):
@@ -314,9 +292,6 @@ def test_a_server_that_counts_otherwise_is_told_once(serve):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         in_order(load(server), asked(3))
-
-
-# --- Stop strings and decoding ---------------------------------------------------------------
 
 
 def test_stop_strings_are_sent_and_cut_once_more(serve):
@@ -391,9 +366,6 @@ def test_what_is_recorded_is_what_is_sent(serve, body, decoding, sent, recorded)
     assert json.loads(json.dumps(model.decoding(decoding))) == recorded
 
 
-# --- Lengths ---------------------------------------------------------------------------------
-
-
 def test_the_limit_is_the_servers(serve):
     server = serve(models={"parrot": {"max_model_len": 4096}, "other": {"max_model_len": 8}})
     assert load(server).limit == 4096
@@ -424,9 +396,6 @@ def test_a_prompt_too_long_is_refused_or_cut(serve):
     (message,) = server.bodies[1]["messages"]
     assert model.tokenizer.count(message["content"]) <= 30
     assert user["content"] == text, "the request itself stays as it is"
-
-
-# --- What nobody may see ---------------------------------------------------------------------
 
 
 def test_the_key_is_sent_and_never_shown(serve, tmp_path, monkeypatch, capsys, caplog):
@@ -484,12 +453,6 @@ def test_bad_options_are_named(options, named):
         models.load("gpt", "openai", **{"base_url": "http://x/v1", "tokenizer": "words", **options})
     assert error.value.parameter == named
     one_sentence(error)
-
-
-# --- Through prediction ----------------------------------------------------------------------
-
-
-# --- Malformed answers -----------------------------------------------------------------------
 
 
 def changed(**fields):
@@ -615,50 +578,6 @@ def rows(*listed):
 
 def row(**about):
     return rows({"id": "parrot", **about})
-
-
-# What the server lists of its models; and what is then the limit, or what the sentence says.
-LISTS = {
-    **{f"max_model_len {value!r}": (row(max_model_len=value), f"max_model_len is {value!r}")
-       for value in (True, -5, 1, "4096", 10**30, math.nan)},
-    "max_model_len null": (row(max_model_len=None), None),
-    "other ids are none": (
-        rows({"id": [1]}, 7, {"id": None}, {"id": "parrot", "max_model_len": 4096}), 4096),
-    "ids with escapes": (rows({"id": "\x1b[2J\n\ud800", "max_model_len": 8}),
-                         r"one of ␛[2J \ud800."),
-    "many ids": (rows(*({"id": "x" * n, "max_model_len": 8} for n in range(999))), "xxx, ..."),
-    "no rows": ({"data": {"id": "parrot"}}, None),
-    "no object": ([1, 2], None),
-    "defaults that are none": (row(owned_by="llamacpp", root=[1], max_model_len=512), 512),
-    "a root that is none": (row(owned_by="vllm", root="~nosuchuser"), None),
-    "stops": (endless(b"[", b"", 0), None),
-    "deep and forbidden": (body(DEEP, 403), "api_key is ***"),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize(("listed", "limit"), LISTS.values(), ids=LISTS)
-def test_a_malformed_list_of_models_is_one_sentence_or_none(
-    serve, asked_well, tmp_path, monkeypatch, listed, limit
-):
-    monkeypatch.setattr(openai_transport, "MOST_BYTES", 1 << 20)
-    dataset, wanted = asked_well
-    output = tmp_path / "out.jsonl"
-    server = serve()
-    server.beside = {"v1/models": listed, "props": {"default_generation_settings": {
-        "temperature": math.nan, "top_k": 10**400, "top_p": math.inf, "min_p": "x",
-    }}}  # fmt: skip
-    model = load(server)
-    if isinstance(limit, str):
-        with pytest.raises(ParameterError) as error:
-            predict(dataset, model, output)
-        assert limit in one_sentence(error)
-        assert str(error.value).isprintable()
-        assert not output.exists()
-    else:
-        predict(dataset, model, output)
-        assert (model.limit, model.defaults) == (limit, "unknown")
-    predict(dataset, load(serve()), output)
-    assert output.read_bytes() == wanted
 
 
 def test_a_server_that_answers_drop_by_drop_is_not_waited_for(serve, monkeypatch):

@@ -7,7 +7,7 @@ from helpers_fuzz import nested, within
 
 from rulerlib import tasks
 from rulerlib.errors import ParameterError
-from rulerlib.fields import home, notebook_parameters
+from rulerlib.fields import notebook_parameters
 from rulerlib.parameters import Parameters, halves
 
 
@@ -36,15 +36,9 @@ def test_lengths_are_halves(length, count, lengths):
 
 
 def test_of_a_notebooks_names_only_data_counts():
-    namespace = {
-        "length": 5,
-        "json": pytest,
-        "_ih": [""],
-        "In": [""],
-        "print": print,
-        "texts": None,
-    }
-    assert notebook_parameters(namespace, ["length", "texts"]) == {"length": 5, "texts": None}
+    data, other = {"length": 5, "texts": None}, {"json": pytest, "_ih": [""], "print": print}
+    namespace = {**data, **other, "In": [""]}
+    assert notebook_parameters(namespace, ["length", "texts"]) == data
 
 
 @pytest.mark.parametrize(
@@ -145,9 +139,3 @@ def test_the_user_s_own_folder_is_known(monkeypatch, tmp_path):
     assert Parameters(tasks="vt", output="~/here").root == tmp_path / "here"
     monkeypatch.setenv("RULERLIB_HOME", "~/there")
     assert Parameters(tasks="vt", output="here").root == tmp_path / "there" / "here"
-
-
-def test_relative_outputs_have_a_home(monkeypatch, tmp_path):
-    monkeypatch.setenv("RULERLIB_HOME", str(tmp_path))
-    assert home() == tmp_path
-    assert Parameters(tasks="vt", output="here").root == tmp_path / "here"

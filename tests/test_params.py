@@ -88,9 +88,6 @@ def test_a_command_sets_what_its_notebook_accepts(command):
     assert set(values) <= names(notebook)
 
 
-# --- The files of settings --------------------------------------------------------------------
-
-
 @pytest.fixture
 def place(tmp_path, monkeypatch):
     """A folder in which ``owner/name`` looks like a model; nobody opens its files."""
@@ -162,8 +159,6 @@ def test_inference_takes_every_task(place):
     assert {cell.length for cell in run.cells} == {1024, 2048}
 
 
-# --- What a notebook lists ----------------------------------------------------------------------
-
 # What no setting of the family can use: any other value than the usual one is refused.
 ONE_LANGUAGE = {"question_language": "en"}
 USELESS = {
@@ -233,31 +228,6 @@ def test_what_papermill_hands_over_as_text_is_what_the_value_itself_is(notebook,
         flow = yaml.safe_dump(value, default_flow_style=True)
         for text in (json.dumps(value), yaml.safe_dump(value), flow):
             assert settings(notebook, {**given, name: text}) == wanted, text
-
-
-@pytest.mark.parametrize(
-    ("stem", "given"),
-    [
-        ("memory", {"facts": "[]", "engine_options": '{"dtype": "float32"}', "sizes": "[2, 4]"}),
-        ("niah", {"study": "[]", "engine_options": "{dtype: float32}", "study_length": "[512]"}),
-        ("inference", {"stop": '["\\n"]', "tasks": "[vt, fwe]", "thinking_tags": "[<a>, </a>]"}),
-        ("analysis", {"claimed": "{m: 128K}", "lengths": "[512, 1024]", "compare": "[a, b]"}),
-    ],
-)  # fmt: skip
-def test_a_command_of_papermill_gives_lists_and_dictionaries(stem, given, unopened, tmp_path):
-    """Its own command line writes the notebook, whose cells of parameters are then executed."""
-    command = pytest.importorskip("papermill.cli").papermill
-    notebook, out = ROOT / "notebooks" / f"{stem}.ipynb", tmp_path / "out.ipynb"
-    words = [word for name, text in given.items() for word in ("-p", name, text)]
-    command.main([str(notebook), str(out), "--prepare-only", *words], standalone_mode=False)
-    values = {}
-    for cell in nbformat.read(out, as_version=4).cells:
-        if {"parameters", "injected-parameters"} & {*cell.metadata.tags}:
-            exec(cell.source, values)
-    del values["__builtins__"]
-    assert {name: values[name] for name in given} == given
-    typed = {name: yaml.safe_load(text) for name, text in given.items()}
-    assert settings(notebook, values) == settings(notebook, {**defaults(notebook), **typed})
 
 
 def settings(notebook, values):

@@ -17,7 +17,6 @@ from rulerlib.dataset import Dataset
 from rulerlib.errors import DataError, ParameterError
 from rulerlib.languages import placeholders
 from rulerlib.parameters import Parameters
-from rulerlib.store import questions
 
 WORDINGS = (1, 2, 3)
 PATHS = (
@@ -109,16 +108,6 @@ def test_every_wording_asks_for_the_same(task, code, words):
     assert "paraphrase" not in plain.metadata["knobs"], "folders of before stay what they are"
 
 
-def test_a_folder_of_another_wording_is_refused(tmp_path, words):
-    from rulerlib.errors import RunMismatchError
-
-    questions.write(Dataset("vt", 900, "en", words, num_samples=1), tmp_path)
-    with pytest.raises(RunMismatchError, match=r"knobs.paraphrase = .* and now .* = 2 is asked"):
-        questions.write(
-            Dataset("vt", 900, "en", words, num_samples=1, knobs={"paraphrase": 2}), tmp_path
-        )
-
-
 def test_a_wording_that_is_not_there_is_one_sentence(tmp_path, words):
     with pytest.raises(ParameterError) as caught:
         Dataset("cwe", 4096, "da", words, knobs={"paraphrase": 4})
@@ -144,6 +133,3 @@ def test_a_wording_that_is_not_there_is_one_sentence(tmp_path, words):
         DataError, match=r"paraphrases\.toml: \[\[wordings\]\] is no list of tables"
     ):
         languages.read_pack(pack)
-
-
-# --- The spread of scores -------------------------------------------------------------------

@@ -228,14 +228,6 @@ def test_each_question_on_a_context_has_its_own_parts(task, queries, knobs, word
     assert len(questions) == queries
 
 
-def test_a_tokenizer_that_merges_across_seams(nasty):
-    for task in ("niah_multikey_2", "vt", "fwe", "qa_1"):
-        for sample in Dataset(task, 1500, "en", nasty, num_samples=2):
-            check_all(sample, nasty)
-
-
-# --- The values -----------------------------------------------------------------------------
-
 parts = st.lists(
     st.builds(
         lambda role, start, size, key, depth: Part(role, start, start + size, key=key, depth=depth),

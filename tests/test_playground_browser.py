@@ -177,8 +177,3 @@ def test_a_mistake_is_said_on_the_page(page):
     needle.fill("")
     needle.press("Enter")
     playwright.expect(page.get_by_role("button", name="Ask the model")).to_be_enabled()
-
-
-def test_a_phone_shows_it_without_scrolling_sideways(page):
-    page.set_viewport_size({"width": 390, "height": 844})
-    page.wait_for_function("document.documentElement.scrollWidth <= 390")

@@ -9,26 +9,22 @@ import itertools
 import json
 import os
 import signal
-import time
 from dataclasses import replace
 
 import pytest
 from helpers_model import (
-    ROOT,
     Flock,
     Parrot,
     Unloadable,
     shot_at_every_step,
     some_samples,
-    tiny_model,
     write_dataset,
 )
 from helpers_sharing import same_beginning
-from helpers_store import unhashed
 
 from rulerlib import models, samples, tokens
 from rulerlib.dataset import Dataset
-from rulerlib.errors import DataError, ParameterError, RulerError, RunMismatchError
+from rulerlib.errors import ParameterError, RulerError, RunMismatchError
 from rulerlib.predict import predict
 from rulerlib.prompts import Decoding, PromptFormat
 from rulerlib.samples import Sample
@@ -61,9 +57,6 @@ def one_sentence(error):
     assert text.endswith(".")
     assert len(text) < 500
     return text
-
-
-# --- What stands in the file -----------------------------------------------------------------
 
 
 def test_every_sample_is_answered_in_its_place(dataset, output):
@@ -158,31 +151,17 @@ def test_the_batch_does_not_depend_on_num_samples(tmp_path, output):
     assert len(read_predictions(output)) == 12
 
 
-# --- Killed, and going on --------------------------------------------------------------------
-
-
-@pytest.fixture(scope="module")
-def tiny(tmp_path_factory):
-    return str(tiny_model(tmp_path_factory.mktemp("models") / "tiny"))
-
-
 ENGINES = {
-    "in batches": lambda _: functools.partial(Parrot, seconds=0.002),
-    "in any order": lambda _: functools.partial(Flock, seconds=0.002),
-    "transformers": lambda tiny: functools.partial(
-        models.load, tiny, dtype="float32", device="cpu", batch_size=2
-    ),
+    "in batches": functools.partial(Parrot, seconds=0.002),
+    "in any order": functools.partial(Flock, seconds=0.002),
 }
 
 
 @pytest.mark.parametrize("kind", ENGINES)
-def test_killed_at_every_step_it_ends_with_the_same_bytes(tmp_path, request, kind):
+def test_killed_at_every_step_it_ends_with_the_same_bytes(tmp_path, kind):
     """Before each single opening, cutting, renaming and removing of a file, in turn."""
-    real = kind == "transformers"
-    make = ENGINES[kind](request.getfixturevalue("tiny") if real else None)
-    # A model is loaded at each step; two batches of it show the same.
-    count = 3 if real else 6
-    dataset = write_dataset(tmp_path / "data", some_samples(count))
+    make = ENGINES[kind]
+    dataset = write_dataset(tmp_path / "data", some_samples(6))
     whole = predict(dataset, make(), tmp_path / "whole.jsonl").read_bytes()
     again = make()
     for step, output, code in shot_at_every_step(make, dataset, tmp_path):
@@ -193,13 +172,13 @@ def test_killed_at_every_step_it_ends_with_the_same_bytes(tmp_path, request, kin
         assert beside == {"shot.jsonl", "shot.settings.json"}
         assert code in (0, -signal.SIGKILL)
     # Each record is a step; the lock, the settings and, out of order, the ordering are more.
-    assert step > count + 6
+    assert step > 12
 
 
-@pytest.mark.parametrize("kind", ["in batches", "in any order"])
+@pytest.mark.parametrize("kind", ENGINES)
 def test_interrupted_at_every_step_it_goes_on(tmp_path, kind):
     """Ctrl-C: KeyboardInterrupt before each step; the lock is given back."""
-    make = ENGINES[kind](None)
+    make = ENGINES[kind]
     dataset = write_dataset(tmp_path / "data", some_samples(6))
     whole = predict(dataset, make(), tmp_path / "whole.jsonl").read_bytes()
     for step, output, code in shot_at_every_step(make, dataset, tmp_path, signal.SIGINT):
@@ -210,41 +189,6 @@ def test_interrupted_at_every_step_it_goes_on(tmp_path, kind):
         beside = {path.name for path in output.parent.iterdir()} - {".shot.jsonl.lock"}
         assert beside == {"shot.jsonl", "shot.settings.json"}
     assert step > 12
-
-
-def test_interrupted_in_a_notebook_the_same_kernel_goes_on(tmp_path):
-    """The stop button of a real kernel, then the same cell again."""
-    jupyter_client = pytest.importorskip("jupyter_client")
-    dataset = write_dataset(tmp_path / "data", some_samples(40))
-    whole = predict(dataset, Parrot(), tmp_path / "whole.jsonl").read_bytes()
-    output = tmp_path / "pred.jsonl"
-    cell = (
-        "from helpers_model import Flock\nfrom rulerlib.predict import predict\n"
-        f"predict({str(dataset)!r}, Flock(seconds=SECONDS), {str(output)!r}).name"
-    )
-    paths = [str(ROOT), str(ROOT / "tests"), os.environ.get("PYTHONPATH", "")]
-    env = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths))}
-    manager, client = jupyter_client.manager.start_new_kernel(env=env)
-    try:
-        # Else the kernel would drop what is asked of it just after the interruption.
-        asked = client.execute(cell.replace("SECONDS", "0.2"), stop_on_error=False)
-        until = time.monotonic() + 60
-        while not (output.exists() and output.read_bytes().count(b"\n") >= 3):
-            assert time.monotonic() < until
-            time.sleep(0.05)
-        manager.interrupt_kernel()
-        # What the client asked when it started may be answered first.
-        reply = client.get_shell_msg(timeout=60)
-        while reply["parent_header"]["msg_id"] != asked:
-            reply = client.get_shell_msg(timeout=60)
-        assert reply["content"]["ename"] == "KeyboardInterrupt"
-        assert 3 <= output.read_bytes().count(b"\n") < 40
-        reply = client.execute(cell.replace("SECONDS", "0"), reply=True, timeout=60)
-        assert reply["content"]["status"] == "ok", reply["content"]
-    finally:
-        client.stop_channels()
-        manager.shutdown_kernel(now=True)
-    assert output.read_bytes() == whole
 
 
 def test_answers_may_come_in_any_order(dataset, output, whole):
@@ -297,15 +241,6 @@ def test_an_engine_is_closed_at_once_when_something_fails(dataset, output, monke
         predict(dataset, model, output)
     assert error.value.__traceback__ is not None
     assert closed in ([], [8])
-
-
-# --- Two at one output -----------------------------------------------------------------------
-
-
-# --- Other settings --------------------------------------------------------------------------
-
-
-# --- Chat and thinking -----------------------------------------------------------------------
 
 
 class Chatty(tokens.Words):
@@ -410,26 +345,6 @@ def test_nobody_says_how_much_room_a_dataset_for_thinking_needs(tmp_path):
     assert "PromptFormat(thinking=True, thinking_tokens=" in one_sentence(error)
 
 
-def test_predictions_from_before_there_was_a_choice_go_on(dataset, output):
-    predict(dataset, Parrot(), output)
-    wanted = [record.pred for record in read_predictions(output)]
-    output.unlink()
-    predict(dataset, Parrot(), output, num_samples=5)
-
-    def before(about):
-        for name in ("answer_prefix", "thinking", "thinking_tokens", "thinking_tags"):
-            del about[name]
-
-    unhashed(output, before)
-    old = output.read_bytes()
-    predict(dataset, Parrot(), output)
-    assert [record.pred for record in read_predictions(output)] == wanted
-    assert output.read_bytes().startswith(old)
-
-
-# --- Prompts that are too long ---------------------------------------------------------------
-
-
 def test_a_prompt_too_long_is_refused_before_anything_is_loaded(dataset, output):
     longest = max(sample.length for sample in some_samples(COUNT))
     with pytest.raises(ParameterError) as error:
@@ -444,62 +359,6 @@ def test_truncation_that_is_allowed_stands_in_every_record(dataset, output):
     predict(dataset, Parrot(limit=limit), output, allow_truncation=True)
     for sample, record in zip(some_samples(COUNT), read_predictions(output), strict=True):
         assert record.truncation == (limit - 16 if sample.length > limit else -1)
-
-
-# --- Files of others, and damaged ones -------------------------------------------------------
-
-
-def nvidia(folder, count=6, words=20):
-    """As NVIDIA's niah.py writes it: ``index`` is a character position, and nothing beside."""
-    lines = []
-    for number in range(count):
-        text = "The grass is green. " * words + f"magic number for k{number} is: {number}42."
-        lines.append(json.dumps({
-            "index": text.index("42"), "input": text, "outputs": [f"{number}42"],
-            "length": 60, "length_w_model_temp": 60,
-            "answer_prefix": " The special magic number is", "token_position_answer": 7,
-        }))  # fmt: skip
-    folder.mkdir(parents=True, exist_ok=True)
-    path = folder / "validation.jsonl"
-    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
-    return path
-
-
-def test_a_file_of_nvidias_is_read_as_it_is(tmp_path, output):
-    dataset = nvidia(tmp_path / "niah")
-    model = Parrot()
-    predict(dataset, model, output, decoding=Decoding(tokens_to_generate=32))
-    made = read_predictions(output)
-    assert [record.index for record in made] == list(range(6))
-    assert [record.outputs for record in made] == [[f"{number}42"] for number in range(6)]
-    assert all(asked.endswith(" The special magic number is") for asked in model.asked)
-    # ... and resumed.
-    whole = output.read_bytes()
-    output.write_bytes(whole[: len(whole) // 2])
-    predict(dataset, Parrot(), output, decoding=Decoding(tokens_to_generate=32))
-    assert output.read_bytes() == whole
-
-
-@pytest.mark.parametrize(
-    ("line", "said"),
-    [
-        (b'{"index": 2, "input": "x"', "not valid JSON"),
-        (b"[1, 2]", "not a JSON object"),
-        (b'{"index": 2, "input": "x"}', "'outputs'"),
-        (b'{"index": 2, "input": "\xff", "outputs": []}', "UTF-8"),
-        (b'{"index": 9, "input": "x", "outputs": []}', "index 9"),
-    ],
-)
-def test_a_damaged_dataset_names_file_and_line(dataset, output, line, said):
-    lines = dataset.read_bytes().split(b"\n")
-    lines[2] = line
-    dataset.write_bytes(b"\n".join(lines))
-    with pytest.raises(DataError) as error:
-        predict(dataset, Unloadable(), output)
-    text = one_sentence(error)
-    assert f"{dataset}, line 3" in text
-    assert said in text
-    assert not output.exists()
 
 
 @pytest.mark.parametrize(
@@ -528,9 +387,6 @@ def test_no_dataset_or_an_empty_one(tmp_path, output, content):
     assert str(path) in one_sentence(error)
 
 
-# --- No room ---------------------------------------------------------------------------------
-
-
 def test_a_full_disk_is_one_sentence_and_loses_nothing(dataset, output, whole, monkeypatch):
     written = []
 
@@ -547,9 +403,6 @@ def test_a_full_disk_is_one_sentence_and_loses_nothing(dataset, output, whole, m
     assert whole.startswith(output.read_bytes())
     predict(dataset, Parrot(), output)
     assert output.read_bytes() == whole
-
-
-# --- Shared contexts and haystacks -----------------------------------------------------------
 
 
 class Recorder(Parrot):
@@ -601,9 +454,6 @@ def test_of_one_haystack_the_deeper_needles_are_read_first(tmp_path, output):
         return sum(map(len, prompts)) - sum(map(same_beginning, itertools.pairwise(prompts)))
 
     assert unread(texts) < unread(list(depths))
-
-
-# --- Several answers to each question --------------------------------------------------------
 
 
 class Drawer(Parrot):

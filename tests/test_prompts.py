@@ -33,9 +33,6 @@ def messages(*turns):
     return [{"role": role, "content": content} for role, content in turns]
 
 
-# --- The values -----------------------------------------------------------------------------
-
-
 def test_what_is_recorded_gives_the_same_format_again():
     chosen = PromptFormat(
         chat=True, system_prompt="Svar kort.", answer_prefix="user", thinking=True,
@@ -97,9 +94,6 @@ def test_what_cannot_work_is_told_when_the_format_is_made(settings, sentence):
         PromptFormat(**settings)
 
 
-# --- The frame around a prompt --------------------------------------------------------------
-
-
 def test_a_chat_template_is_used_where_there_is_one(bytelevel, words):
     frame = PromptFormat().frame(bytelevel)
     assert frame.chat
@@ -128,22 +122,6 @@ def test_the_answer_prefix_stands_where_it_is_said(name, place, system):
         wanted, tokenize=False, **options
     )
     assert list(frame.messages(QUESTION, PREFIX)) == wanted
-
-
-@pytest.mark.parametrize("family", [name for name in FAMILIES if name != "odds and ends"])
-def test_prompts_of_a_family_are_those_of_transformers(family, talker):
-    template = FAMILIES[family]
-    tokenizer = talker(template)
-    for system in (None, *([] if family == "gemma 2" else ["Svar kort."])):
-        asked = [*([("system", system)] if system else []), ("user", QUESTION + PREFIX)]
-        frame = PromptFormat(None, system, "user").frame(tokenizer)
-        prompt = frame.prompt(QUESTION, PREFIX)
-        assert prompt == tokenizer.render(messages(*asked))
-        # With the day of the clock `transformers` says something else.
-        if "strftime_now" not in template:
-            assert prompt == reference(tokenizer).apply_chat_template(
-                messages(*asked), tokenize=False, add_generation_prompt=True
-            )
 
 
 @pytest.mark.parametrize(
@@ -214,9 +192,6 @@ def test_whatever_is_asked_stands_in_the_prompt(talker, text, system, place):
         prompt = prompt.removesuffix(last["content"])
     assert prompt == talker(CHAT_TEMPLATE).render(opened)
     assert (opened[0]["role"] == "system") == (system is not None)
-
-
-# --- Thinking -------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

@@ -12,20 +12,16 @@ from dataclasses import dataclass
 
 import pytest
 from helpers_sharing import check_sharing, contexts
-from helpers_tasks import check_lengths, planned, smallest_of, token_at
+from helpers_tasks import planned
 
-from conftest import TOKENIZERS, shared
+from conftest import shared
 from rulerlib.dataset import Dataset
 from rulerlib.errors import ParameterError, RunMismatchError
 from rulerlib.samples import Sample
-from rulerlib.sources.source import POOL
 from rulerlib.store.questions import write
-from rulerlib.tokens import Words
 
 LANGUAGES = ("da", "en")
 TASKS = ("qa_1", "qa_2")
-
-# --- The reader -----------------------------------------------------------------------------
 
 INSTRUCTION = {
     "da": "Besvar spørgsmålet ud fra de givne dokumenter. Skriv kun svaret og ikke andet.\n\n",
@@ -120,103 +116,11 @@ def check(sample: Sample, language: str, tokenizer) -> Reading:
 @pytest.mark.parametrize("language", LANGUAGES)
 @pytest.mark.parametrize("task", TASKS)
 def test_reader_recovers_every_variant(task, language, words):
-    for seed in range(3):
-        for sample in Dataset(task, 1300, language, words, num_samples=18, seed=seed):
-            reading = check(sample, language, words)
-            assert len(sample.depths) == {"qa_1": 1, "qa_2": 2}[task]
-            assert len(reading.documents) >= 4
-            assert 0 < sample.length == sample.length_w_model_temp <= 1300
-
-
-@pytest.mark.parametrize("task", TASKS)
-def test_a_long_prompt_repeats_no_document(task, words):
-    sample = Dataset(task, 220_000, "da", words, num_samples=1)[0]
-    reading = check(sample, "da", words)
-    assert len(reading.documents) > POOL
-    assert sample.length > 219_700
-
-
-# --- Lengths and places ---------------------------------------------------------------------
-
-
-EXACT = [
-    *((task, kind, {}) for task in TASKS for kind in TOKENIZERS),
-    *(
-        (task, kind, knobs)
-        for task, kind in (("qa_1", "bytelevel"), ("qa_2", "nasty"))
-        for knobs in ({"num_documents": 3}, {"context": False})
-    ),
-]
-
-
-@pytest.mark.parametrize(("task", "tokenizer", "knobs"), EXACT, indirect=["tokenizer"], ids=str)
-@pytest.mark.filterwarnings("ignore:The tokenizer")
-def test_lengths_and_places_are_exact(task, tokenizer, knobs):
-    data = Dataset(task, 3500, "da", tokenizer, num_samples=2, knobs=knobs)
-    for sample in data:
-        longest = check_lengths(data, sample)
-        if knobs:
-            continue
-        text = sample.input
-        documents = read(text, "da").documents
-        # The document that was left out may be longer than those that stand here.
-        most = 1.5 * max(tokenizer.count(document.text) for document in documents) + 20
-        assert data.length - most < longest
-        starts = [token_at(tokenizer, text, document.start) for document in documents]
-        assert set(sample.token_positions) <= set(starts)
-        answering = documents[starts.index(sample.token_positions[0])]
-        at = text.index(sample.outputs[0], answering.start)
-        assert sample.token_position_answer == token_at(tokenizer, text, at)
-
-
-class Merging(Words):
-    """Makes one token of a punctuation mark and the newlines after it, as Llama 3 does."""
-
-    name = "merging"
-    _token = re.compile(r" ?\w+| ?[^\w\s]+\n*|\s+")
-
-
-def test_documents_may_end_in_anything(tmp_path):
-    """A budget holds also where an empty line costs more after a letter than after a full stop."""
-    endings = [".", "", " (so)", ' "so"', " 1874", ":", " – æ"]
-    rows = [
-        {
-            "context": f"Town {number}x lies by lake {number}y{endings[number % len(endings)]}",
-            "question": f"By which lake lies town {number}x?",
-            "answers": [f"{number}y"],
-        }
-        for number in range(300)
-    ]
-    path = tmp_path / "rows.json"
-    path.write_text(json.dumps(rows), encoding="utf-8")
-    merging = Merging()
-    for length in range(800, 812, 2):
-        data = Dataset("qa_1", length, "en", merging, 4, knobs={"source": str(path)})
-        for sample in data:
-            text = sample.input
-            counted = merging.count(text + sample.answer_prefix) + data.tokens_to_generate
-            assert length - 30 < sample.length == counted <= length
-            documents = read(text, "en").documents
-            starts = [token_at(merging, text, document.start) for document in documents]
-            assert sample.token_positions[0] in starts
-            target = documents[starts.index(sample.token_positions[0])]
-            assert target.holds(sample.outputs[0])
-        assert not data.whole
-
-
-DEPTHS = [round(step * 100 / 39) for step in range(40)]
-
-
-def test_two_documents_take_two_depths_in_any_order(words):
-    data = Dataset("qa_2", 900, "da", words, num_samples=80)
-    wanted = planned(data, 80)
-    for (first, second), sample in zip(wanted, data, strict=True):
-        assert first != second
-        assert (first < second) == (sample.depths[0] < sample.depths[1])
-    rising = sum(first < second for first, second in wanted)
-    assert 20 < rising < 60
-    assert {depth for pair in wanted for depth in pair} <= set(DEPTHS)
-    assert len(set(map(tuple, wanted))) > 70
+    for sample in Dataset(task, 1300, language, words, num_samples=18):
+        reading = check(sample, language, words)
+        assert len(sample.depths) == {"qa_1": 1, "qa_2": 2}[task]
+        assert len(reading.documents) >= 4
+        assert 0 < sample.length == sample.length_w_model_temp <= 1300
 
 
 @pytest.mark.parametrize("task", TASKS)
@@ -234,9 +138,6 @@ def test_documents_lie_where_the_record_says(task, words):
             assert (target is reading.documents[-1]) == (reached == 100)
             if depth in (0, 100) and task == "qa_1":
                 assert reached == depth
-
-
-# --- Shared contexts ------------------------------------------------------------------------
 
 
 def question_at(sample: Sample) -> int:
@@ -317,27 +218,12 @@ def test_questions_that_cannot_share_are_one_sentence(knobs, said, words):
         Dataset("qa_1", 8192, "en", words, knobs=knobs, queries_per_context=20)[0]
 
 
-# --- Knobs ----------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("count", [2, 5, 12])
 @pytest.mark.parametrize("task", TASKS)
 def test_the_number_of_documents_can_be_chosen(task, count, words):
     data = Dataset(task, 3000, "da", words, num_samples=10, knobs={"num_documents": count})
     for sample in data:
         assert len(check(sample, "da", words).documents) == count
-
-
-@pytest.mark.parametrize("kind", ["words", "bytelevel"])
-def test_too_many_documents_for_a_length_are_told_the_length(kind, request):
-    tokenizer = request.getfixturevalue(kind)
-    knobs = {"num_documents": 10}
-    with pytest.raises(ParameterError, match="at least") as caught:
-        Dataset("qa_1", 1000, "da", tokenizer, knobs=knobs)
-    smallest = smallest_of(caught.value)
-    for sample in Dataset("qa_1", smallest, "da", tokenizer, num_samples=20, knobs=knobs):
-        assert len(read(sample.input, "da").documents) == 10
-        assert sample.length_w_model_temp <= smallest
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
@@ -351,29 +237,6 @@ def test_without_documents(task, language, words):
         assert sample.outputs == full.outputs
         assert sample.depths == sample.token_positions == []
         assert sample.token_position_answer is None
-
-
-@pytest.mark.parametrize(
-    ("task", "knobs", "said"),
-    [
-        ("qa_1", {"hops": 0}, "hops is 0"),
-        ("qa_1", {"num_documents": 0}, "num_documents is 0"),
-        ("qa_2", {"num_documents": 1}, "num_documents is 1"),
-        ("qa_1", {"num_documents": 10**12}, "must be at most 24000, all that there are"),
-        ("qa_1", {"context": "no"}, "context is 'no'"),
-        ("qa_1", {"depth": 101}, "depth is 101"),
-        ("qa_2", {"depth": 50}, "None where an answer needs 2 documents"),
-        ("qa_1", {"source": 7}, "source is 7"),
-        ("qa_1", {"source": "nowhere.json"}, "a file that exists, or a hub name"),
-        ("qa_1", {"sauce": "x"}, "did you mean 'source'"),
-    ],
-)
-def test_bad_knobs_are_named(task, knobs, said):
-    with pytest.raises(ParameterError, match=said):
-        Dataset(task, 2048, "da", "words", knobs=knobs)
-
-
-# --- Sources --------------------------------------------------------------------------------
 
 
 def articles(count: int, each: int = 5) -> dict:
@@ -407,7 +270,7 @@ def written(folder, content) -> str:
     return str(path)
 
 
-@pytest.mark.parametrize("kind", ["words", "bytelevel", "nasty"])
+@pytest.mark.parametrize("kind", ["words", "nasty"])
 @pytest.mark.filterwarnings("ignore:The tokenizer")
 def test_a_source_that_is_too_small_names_the_longest_length(kind, request, tmp_path):
     tokenizer = request.getfixturevalue(kind)

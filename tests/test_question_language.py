@@ -13,7 +13,6 @@ from rulerlib import analysis, languages
 from rulerlib.dataset import Dataset
 from rulerlib.errors import ParameterError
 from rulerlib.runs import Run
-from rulerlib.samples import Prediction
 from rulerlib.store.cell import Cell
 from rulerlib.tasks import TASKS
 
@@ -122,21 +121,3 @@ def test_a_run_in_two_languages_stands_apart_and_is_paired(tmp_path):
     (pair,) = analysis.paired(table, first, second).to_dict("records")
     assert (pair["n"], pair["left_out"], pair["difference"]) == (4, 0, 0)
     assert pair["low"] < 0 < pair["high"]
-
-
-def test_answers_in_two_languages_are_compared_question_by_question():
-    """Two answers in ten differ; keys that are not there have golds in each language."""
-    about = {"model": "m", "language": "da", "task": "niah_single_1", "length": 1024,
-             "knobs": {"present": 0.5}}  # fmt: skip
-
-    def row(index, other):
-        there = index % 2 == 0
-        gold = str(1_000_000 + index) if there else ("none" if other else "findes ikke")
-        said = "?" if other and index < 2 else gold
-        settings = {**about, "question_language": "en"} if other else about
-        return settings, Prediction(index, "", [gold], said, {"facts": {"present": there}})
-
-    table = analysis.scores([row(index, other) for other in (0, 1) for index in range(10)])
-    (pair,) = analysis.paired(table, "m", "m, question language en").to_dict("records")
-    assert (pair["n"], pair["difference"], pair["only_first"]) == (10, pytest.approx(0.2), 2)
-    assert (pair["low"], pair["high"]) == pytest.approx(analysis.newcombe(8, 2, 0, 0))

@@ -52,9 +52,6 @@ def answered(count=120, clusters=40, seed=1, lengths=(2048, 4096)):
     return rows
 
 
-# --- By operation ------------------------------------------------------------------------------
-
-
 def test_by_operation_is_what_a_groupby_gives():
     rows = answered()
     table = reading.by_operation(analysis.scores(rows))
@@ -97,8 +94,6 @@ def test_of_other_tasks_there_are_no_operations():
     assert "operation" in repr(show.figure(None, longest))
 
 
-# --- Operands ----------------------------------------------------------------
-
 TEXT = "Brill drew 2,040 people in April, eight in June, and 1,900 on 5 May."
 
 
@@ -131,9 +126,6 @@ def test_operands_in_words_and_dates_count():
     assert operands_told(own, "Den 14. marts: 2040 + 8") == 1
     assert operands_told(own, "Den 14. maj: 2040 + 18") == pytest.approx(1 / 3)
     assert math.isnan(operands_told(record(operands=()), "2,040"))
-
-
-# --- Baselines ----------------------------------------------------------------------------------
 
 
 def test_the_most_frequent_answer_is_counted_by_someone_else(tmp_path):
@@ -232,9 +224,6 @@ def test_of_given_questions_only_the_passages_are_known(run, tmp_path):
     assert blind.predict_study() == []
     models = [settings["model"] for settings, _ in reading.baselines(other, blind)]
     assert Counter(models) == {"lille": 2}
-
-
-# --- Shown --------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("task", ["drop_1", "drop_3"])

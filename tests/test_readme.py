@@ -83,9 +83,6 @@ def test_every_block_says_its_language():
     assert len(PYTHON) >= 3
 
 
-# --- What is not run, and what is checked of it ----------------------------------------------
-
-
 def dry(target, *settings):
     """What ``make`` would do."""
     done = subprocess.run(
@@ -153,9 +150,6 @@ def collects(words, inside):
     assert done.returncode == 0, done.stdout + done.stderr
     for notebook in (ROOT / "notebooks").glob("*.ipynb"):
         assert notebook.name in done.stdout
-
-
-# --- What is run -----------------------------------------------------------------------------
 
 
 def python(words, inside):
@@ -237,9 +231,6 @@ def test_a_block_of_python(inside, number):
         assert len(depths) == len(positions) >= 1
     written = re.findall(r'"([\w.]+\.(?:csv|parquet))"', code)
     assert all((place / name).stat().st_size for name in written)
-
-
-# --- What stands between the blocks -----------------------------------------------------------
 
 
 def test_the_pictures_are_small_and_have_words(clone):

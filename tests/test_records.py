@@ -30,8 +30,6 @@ pytestmark = pytest.mark.filterwarnings("ignore:The tokenizer")
 LANGUAGES = ("da", "en")
 VARIANTS = ("records", "records_most", "records_user")
 
-# --- The reader -----------------------------------------------------------------------------
-
 WITHIN = {
     "da": r"(ovenfor|fra perioden \S+ til \S+ \(begge dage medregnet\)|fra \w+)",
     "en": r"(above|dated \S+ to \S+, both days included,|from \w+)",
@@ -139,21 +137,19 @@ def tokenizer_of(kind: str) -> tokens.Tokenizer:
     )
 
 
-# --- Gold answers ---------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("kind", ["words", "bytelevel", "llama2"])
-@pytest.mark.parametrize("language", LANGUAGES)
+@pytest.mark.parametrize(
+    ("kind", "language"), [("words", "da"), ("bytelevel", "en"), ("llama2", "da")]
+)
 @pytest.mark.parametrize("task", VARIANTS)
 def test_the_reader_finds_the_answers(task, language, kind):
     tokenizer = tokenizer_of(kind)
-    for length, count in [(1100, 8), (2048, 1), (4096, 6), (16_384, 1), (65_536, 1)]:
+    for length, count in [(1100, 8), (4096, 4), (16_384, 1)]:
         data = Dataset(task, length, language, tokenizer, num_samples=count)
         for sample in data:
             check(data, sample)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=10, deadline=None)
 @given(
     knobs=st.fixed_dictionaries({
         "ask": st.sampled_from(["count", "label", "any"]),
@@ -202,33 +198,7 @@ def test_questions_about_one_context_differ(task, words):
             assert [solve(sample)[0]] == sample.outputs
 
 
-def test_what_cannot_work_is_told():
-    for knobs, told in [
-        ({"ask": "most"}, "ask is 'most'"), ({"skew": 0.5}, "skew is 0.5"),
-        ({"num_labels": 9}, "num_labels is 9"), ({"num_users": 1}, "num_users is 1"),
-    ]:  # fmt: skip
-        with pytest.raises(ParameterError, match=told):
-            Dataset("records", 4096, "da", "words", knobs=knobs)
-    with pytest.raises(ParameterError, match="at most 6 for records: each question about"):
-        Dataset("records", 4096, "da", "words", queries_per_context=7)
-
-
-# --- Scores ---------------------------------------------------------------------------------
-
 SCORING = TASKS["records"].scoring
-
-
-def test_a_constant_answer_has_the_score_of_chance(words):
-    """The baselines: one subject throughout, and the messages divided by the subjects."""
-    data = Dataset("records_most", 3000, "en", words, num_samples=120)
-    right = [sample.outputs == ["sport"] for sample in data]
-    assert sum(right) / len(right) < 0.25
-    data = Dataset("records", 8000, "en", words, num_samples=60)
-    scores = []
-    for sample in data:
-        expected = str(round(solve(sample)[1].total() / 6))
-        scores.append(SCORING.score(f" {expected}", sample.outputs)["closeness"])
-    assert sum(scores) / len(scores) < 0.2
 
 
 # What an answer says, what is right, and the score by the rule that the original publishes: the
@@ -266,3 +236,8 @@ def test_mistakes_have_names(said, right, error):
     assert error not in ("other", "empty") or (
         TASKS["records"].family.explain(prediction, True) == "cut off"
     )
+
+
+def test_each_question_about_a_context_is_asked_once():
+    with pytest.raises(ParameterError, match="at most 6 for records: each question about"):
+        Dataset("records", 4096, "da", "words", queries_per_context=7)

@@ -123,7 +123,7 @@ def test_a_window_loses_what_stands_before_it(task):
 def test_a_chronicle_is_read_back_from_its_prose(passages, language):
     """Among passages on the same subject in other years, and on others."""
     chronicle = Chronicle(languages.load(language), seed=passages, passages=passages)
-    for number in range(60):
+    for number in range(120):
         question = chronicle.question(number)
         others = [*map(chronicle.document, chronicle.related(number)[:4])]
         texts = [*others, *map(chronicle.document, question.targets)]

@@ -8,7 +8,7 @@ import shutil
 import pytest
 from helpers_store import write_records
 
-from rulerlib import analysis, intervals, plots, samples, show
+from rulerlib import analysis, plots, samples, show
 from rulerlib.analysis import labels
 from rulerlib.analysis.report import Report
 from rulerlib.errors import DataError, ParameterError
@@ -318,23 +318,6 @@ def test_one_model_gets_sentences_where_two_are_needed(folder):
     assert "<p>" in shown._repr_html_()
 
 
-def test_where_no_length_has_all_tasks_the_charts_say_so():
-    rows = [
-        ({"model": "m", "language": "da", "task": task, "length": length},
-         Prediction(0, "", ["ABCDE"], "ABCDE"))
-        for task, length in (("vt", 512), ("fwe", 1024))
-    ]  # fmt: skip
-    scores = analysis.scores(rows)
-    lengths = analysis.by_length(scores)
-    assert lengths["average"].isna().all()
-    said = show.figure(plots.models, lengths, threshold=50)
-    assert "no average" in said._repr_html_()
-    summary = analysis.summary(scores)
-    assert "effective" not in summary
-    assert "no average" in show.figure(plots.effective, summary, [512, 1024])._repr_html_()
-    assert "–" in show.table(summary).to_html()
-
-
 def test_the_overview_counts_what_went_wrong(folder):
     path = folder / "a" / "da" / "512" / "pred" / "niah_single_2.jsonl"
     records = list(samples.read(path, Prediction))
@@ -348,26 +331,3 @@ def test_the_overview_counts_what_went_wrong(folder):
     assert (row["n"], row["tasks"], row["answers_cut_off"], row["prompts_cut"]) == (
         40, 2, 2, 1
     )  # fmt: skip
-
-
-def test_shared_contexts_are_said_and_widen_the_interval(tmp_path):
-    rows = []
-    for index in range(100):
-        about = {"model": "m", "language": "da", "task": "niah_single_2", "length": 512}
-        hit = (index // 10) % 3 != 0
-        rows.append((about, Prediction(index, "", ["12"], "12" if hit else "",
-                                       {"context_id": index // 10})))  # fmt: skip
-    scores = analysis.scores(rows)
-    row = analysis.accuracy(scores).iloc[0]
-    wanted = intervals.clustered(
-        [float((i // 10) % 3 != 0) for i in range(100)], [i // 10 for i in range(100)]
-    )
-    assert (row["low"], row["high"]) == pytest.approx((wanted.low, wanted.high))
-    assert row["design_effect"] == pytest.approx(wanted.design_effect)
-    assert row["contexts"] == 10
-    assert analysis.overview(scores)["contexts"].tolist() == [10]
-    alone = analysis.accuracy(
-        analysis.scores([(about, Prediction(r.index, "", r.outputs, r.pred)) for about, r in rows])
-    )
-    assert "design_effect" not in alone
-    assert row["high"] - row["low"] > alone.iloc[0]["high"] - alone.iloc[0]["low"]

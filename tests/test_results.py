@@ -31,9 +31,6 @@ COMMITTED = Tables(ROOT / "book" / "results")
 CELLS, SAMPLES, LONGEST = 6, 4, 2048
 
 
-# --- Those that are committed ----------------------------------------------------------------
-
-
 @pytest.fixture(scope="module")
 def committed():
     if not COMMITTED.there:
@@ -183,9 +180,6 @@ def test_the_committed_numbers_belong_together(committed):
     for cell in table.to_dict("records"):
         key = cell["language"], cell["task"], cell["length"]
         assert wrong[key] == cell["right"].count("0")
-
-
-# --- Made small ------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import ast
-import dataclasses
 import functools
 import json
 import re
@@ -17,12 +15,11 @@ from helpers_model import LILLE, LIMIT, ROOT, TEMPLATE, tiny_model, tree
 pytest.importorskip("torch")
 
 from rulerlib import checkpoints, tokens
-from rulerlib.errors import DataError, ParameterError, RulerError, RunMismatchError
+from rulerlib.errors import ParameterError, RulerError, RunMismatchError
 from rulerlib.models import transformers as engine_module
 from rulerlib.prompts import Decoding, PromptFormat
 from rulerlib.runs import Run
 from rulerlib.samples import Sample, read
-from rulerlib.store.answers import read_predictions, settings_path
 
 PARAMETERS = next(
     cell["source"]
@@ -86,17 +83,6 @@ def refused(make, named, **given):
     assert text.endswith(".")
     assert named in text
     return text
-
-
-# --- Parameters of a notebook ----------------------------------------------------------------
-
-
-def test_the_notebooks_own_parameters_are_a_run(notebook, tmp_path):
-    run = notebook()
-    assert run.tasks == ("niah_single_2",)
-    assert asked(run) == [("niah_single_2", 1024)]
-    assert (run.knobs, run.format, run.decoding) == ({}, PromptFormat(), Decoding())
-    assert list(tree(tmp_path / "runs")) == [], "trying the folder leaves nothing behind"
 
 
 @pytest.mark.skipif(
@@ -163,36 +149,6 @@ def test_a_bad_value_is_named(notebook, name, value, tmp_path):
     assert not (tmp_path / "runs").exists()
 
 
-def test_a_length_that_is_too_small_says_the_smallest_that_works(notebook):
-    text = refused(notebook, "length is 64", length=64)
-    smallest = int(text.split("at least ")[1].split()[0])
-    assert asked(notebook(length=smallest)) == [("niah_single_2", smallest)]
-    refused(notebook, "length", length=smallest - 1)
-
-
-@pytest.mark.parametrize(
-    ("content", "said"),
-    [(b"", "empty"), (b" \n\t", "empty"), (b"abc\x00def", "control"), (b"abc\xff", "UTF-8")],
-)
-def test_a_bad_text_is_named(notebook, tmp_path, content, said):
-    path = tmp_path / "bad.txt"
-    path.write_bytes(content)
-    text = refused(notebook, str(path), texts=str(path))
-    assert said in text
-
-
-def test_ones_own_text_needs_an_essay_haystack(notebook, tmp_path):
-    path = tmp_path / "own.txt"
-    path.write_text("Min egen tekst er her. " * 50, encoding="utf-8")
-    refused(notebook, "texts", texts=str(path), tasks="niah_single_1")
-    run = notebook(texts=str(path))
-    assert "Min egen tekst" in run.dataset(run.cells[0])[0].input
-    assert run.cells != notebook().cells
-
-
-# --- Folders ---------------------------------------------------------------------------------
-
-
 def run(tiny, tmp_path, **more):
     given = {"tasks": "niah_single_2", "model": tiny, "length": 600, "num_samples": 3}
     options = {"engine_options": {"dtype": "float32", "device": "cpu"}}
@@ -233,29 +189,6 @@ def test_checkpoints_of_one_name_have_places_of_their_own(tiny, tmp_path):
     table = analysis.scores(analysis.read_predictions(tmp_path / "runs"))
     named = {f"checkpoint-500, weights {cell.weights}" for cell in (first, second)}
     assert {*table["model"]} == named
-
-
-@pytest.mark.filterwarnings("ignore:.*the haystack repeats its texts")
-def test_a_run_says_how_often_its_haystack_repeats_a_sentence(tiny, tmp_path):
-    """Beside the answers; those that were begun without it go on."""
-    short = tmp_path / "short.txt"
-    short.write_text(" ".join(f"Sten {number} er grå." for number in range(1, 6)), "utf-8")
-    made = run(tiny, tmp_path, tasks="niah_single_1,niah_single_2", texts=str(short), num_samples=2)
-    factor = made.dataset(made.cells[1]).repeats
-    assert factor > 1
-    made.predict()
-    noise, prose = (settings_path(made.answers(cell)) for cell in made.cells)
-    assert "sentence_repeats" not in json.loads(noise.read_text("utf-8"))
-    written = json.loads(prose.read_text("utf-8"))
-    assert written.pop("sentence_repeats") == factor
-    # As an earlier version left it.
-    del written["sha256"], written["num_answers"]
-    prose.write_text(json.dumps(written), "utf-8")
-    more = run(tiny, tmp_path, tasks="niah_single_1,niah_single_2", texts=str(short), num_samples=3)
-    more.predict()
-    assert len(read_predictions(more.answers(more.cells[1]))) == 3
-    now = json.loads(prose.read_text("utf-8"))
-    assert {name: now[name] for name in now if name not in ("sha256", "num_answers")} == written
 
 
 # A few tokens of each answer tell as much as all of them would.
@@ -306,27 +239,6 @@ def test_whatever_changes_an_answer_has_a_place_of_its_own(talker, tmp_path, mon
     assert len(analysis.accuracy(table)) == len(made)
 
 
-# --- A study ---------------------------------------------------------------------------------
-
-STUDY = [{"num_needle_k": 2}, {"haystack": "noise"}, {"task": "niah_multivalue"}]
-
-
-def test_a_study_has_folders_of_its_own(tiny, tmp_path):
-    made = run(tiny, tmp_path, study=STUDY, study_length=700, study_samples=1, family="niah")
-    made.predict()
-    before = set(tree(tmp_path / "runs"))
-    made.predict_study()
-    added = {path.split("/")[:2] == ["studies", "niah"]
-             for path in set(tree(tmp_path / "runs")) - before}  # fmt: skip
-    assert added == {True}
-    rows = list(made.study_predictions())
-    assert [settings_["setting"] for settings_, _ in rows] == [
-        "num_needle_k = 2", "haystack = noise", "task = niah_multivalue",
-    ]  # fmt: skip
-    assert {settings_["study"] for settings_, _ in rows} == {"niah"}
-    assert {settings_["study"] for settings_, _ in made.predictions()} == {None}
-
-
 def test_a_study_has_each_setting_at_each_length_that_it_fits(tiny, tmp_path):
     study = [
         {"group": "keys", "num_needle_k": 2},
@@ -362,32 +274,6 @@ def test_a_study_has_each_setting_at_each_length_that_it_fits(tiny, tmp_path):
         run(tiny, tmp_path, study=[{"group": 5}], family="niah")
 
 
-# --- Texts of the user's own -------------------------------------------------------------------
-
-
-def test_cleaned_texts_have_a_folder_of_their_own(tiny, tmp_path):
-    """U+0085 is white space to Unicode, and three dots to Windows-1252."""
-    path = tmp_path / "own.json"
-    path.write_text('{"text": "%s"}' % ("Min egen tekst\\u0085 Nu. " * 50), encoding="utf-8")
-    made = [
-        run(tiny, tmp_path, tasks="niah_single_2", texts=str(path), clean_texts=clean)
-        for clean in (False, True)
-    ]
-    plain, cleaned = ((each.cells[0], each.dataset(each.cells[0])) for each in made)
-    assert "tekst… Nu" in cleaned[1][0].input
-    assert "tekst Nu" in plain[1][0].input
-    assert plain[0].answers(tmp_path) != cleaned[0].answers(tmp_path)
-    assert plain[1].metadata["texts"] != cleaned[1].metadata["texts"]
-    path.write_text('{"text": "Min \\u0091egen\\u0092 tekst."}', encoding="utf-8")
-    with pytest.raises(DataError, match=r"own\.json: .* U\+0091 .*clean_texts=True"):
-        run(tiny, tmp_path, tasks="niah_single_2", texts=str(path))
-    with pytest.raises(ParameterError, match="clean_texts is 'yes', but must be True or False"):
-        run(tiny, tmp_path, clean_texts="yes")
-
-
-# --- The measure that is reported --------------------------------------------------------------
-
-
 def test_lengths_too_short_for_a_task_are_left_out(tiny, tmp_path):
     made = run(tiny, tmp_path, tasks="niah_single_1,niah_multikey_3", length=1600, num_lengths=4)
     lengths = {task: [size for name, size in asked(made) if name == task] for task in made.tasks}
@@ -395,9 +281,6 @@ def test_lengths_too_short_for_a_task_are_left_out(tiny, tmp_path):
     assert min(lengths["niah_single_1"]) < min(lengths["niah_multikey_3"])
     assert [cell.length for cell in made.cells] == sorted(cell.length for cell in made.cells)
     assert [(row["task"], row["length"]) for row in made.overview()] == asked(made)
-
-
-# --- From end to end -------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("language", ["da", "en"])
@@ -455,37 +338,6 @@ def test_a_chat_model_is_asked_with_its_template(talker, tmp_path):
         assert fed + data.tokens_to_generate == sample.length_w_model_temp <= 700
 
 
-def test_the_example_is_small_and_real(tiny, tmp_path):
-    sample = run(tiny, tmp_path, tasks="niah_multiquery").example()
-    assert sample.length <= 4096
-    assert all(output in sample.input for output in sample.outputs)
-
-
-def test_a_full_folder_is_found_beforehand(notebook, monkeypatch):
-    import os
-
-    def full(descriptor):
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(os, "fsync", full)
-    assert "No space left" in refused(notebook, "output")
-
-
-# --- Shared contexts -------------------------------------------------------------------------
-
-
-def test_queries_per_context_reaches_data_and_folders(notebook):
-    run = notebook(tasks="niah_multikey_2", queries_per_context=4, num_samples=8)
-    [cell] = run.cells
-    assert cell.label == "niah_multikey_2+queries_per_context=4"
-    assert [sample.context_id for sample in run.dataset(cell)] == [0] * 4 + [1] * 4
-    assert run.study_cells
-    assert {cell.queries_per_context for cell in run.study_cells} == {1}
-
-
-# --- Served models, and datasets of others ---------------------------------------------------
-
-
 def nvidia_tree(folder, count=3):
     """Two tasks at two lengths, laid out as NVIDIA's scripts do."""
     for length in (512, 1024):
@@ -535,27 +387,6 @@ def test_nvidias_files_are_run_as_they_are(served, tmp_path):
     assert (last["task"], last["n"], last["generated tokens"]) == ("together", 12, 36)
     assert last["prompt tokens"] > 12
     assert run.example().input.startswith("niah_single_1 512")
-
-
-def test_the_inference_notebook_knows_the_parameters_of_a_run():
-    notebook = json.loads((ROOT / "notebooks" / "inference.ipynb").read_text("utf-8"))
-    (source,) = [
-        "".join(cell["source"]) for cell in notebook["cells"]
-        if "parameters" in cell["metadata"].get("tags", [])
-    ]  # fmt: skip
-    names = {node.targets[0].id for node in ast.parse(source).body}
-    known = {item.name for item in dataclasses.fields(Run)}
-    assert known - names == {
-        "knobs", "family", "study", "study_length", "study_samples", "study_name", "loaded",
-        "format", "decoding",
-    }  # fmt: skip
-    flat = {item.name for item in dataclasses.fields(PromptFormat)}
-    assert names - known == flat | {
-        "temperature", "top_p", "decoding_seed", "samples_per_question", "tokens_to_generate",
-        "paraphrase",
-    }  # fmt: skip
-    with pytest.raises(ParameterError, match="did you mean 'tasks'"):
-        Run.from_notebook({"tasks": "vt", "taks": "vt"})
 
 
 def test_a_notebooks_flat_parameters_become_two_values(notebook):

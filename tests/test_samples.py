@@ -70,9 +70,6 @@ def five(tmp_path):
     return path
 
 
-# --- Round trips ----------------------------------------------------------------------------
-
-
 @pytest.mark.hypothesis
 @pytest.mark.parametrize(
     ("records", "kind"),
@@ -100,16 +97,8 @@ def test_a_file_is_one_record_a_line_with_ruler_s_names(five):
     lines = five.read_text(encoding="utf-8").splitlines()
     assert len(lines) == 5
     first = json.loads(lines[0])
-    ruler = [
-        "index",
-        "input",
-        "outputs",
-        "length",
-        "length_w_model_temp",
-        "answer_prefix",
-        "token_position_answer",
-    ]
-    assert list(first)[:7] == ruler
+    ruler = "index input outputs length length_w_model_temp answer_prefix token_position_answer"
+    assert list(first)[:7] == ruler.split()
     assert "Blåbærgrød" in lines[0], "letters stand as they are"
 
 
@@ -118,26 +107,14 @@ def test_nvidia_s_records_are_read(tmp_path):
     # As prepare.py writes it, and as call_api.py writes its prediction: fields that we lack
     # are left out, fields that it lacks have their defaults.
     record = {
-        "index": 3,
-        "input": "Some special magic numbers ...",
-        "outputs": ["7654321"],
-        "length": 4031,
-        "length_w_model_temp": 4052,
-        "answer_prefix": " The special magic number",
-        "token_position_answer": 812,
-        "max_seq_length": 4096,
-        "model_template": "base",
-    }
+        "index": 3, "input": "Some special magic numbers ...", "outputs": ["7654321"],
+        "length": 4031, "length_w_model_temp": 4052, "answer_prefix": " The special magic number",
+        "token_position_answer": 812, "max_seq_length": 4096, "model_template": "base",
+    }  # fmt: skip
     prediction = {
-        "index": 3,
-        "pred": " 7654321.",
-        "input": "...",
-        "outputs": ["7654321"],
-        "others": {},
-        "truncation": -1,
-        "length": 4031,
-        "time": 2.5,
-    }
+        "index": 3, "pred": " 7654321.", "input": "...", "outputs": ["7654321"], "others": {},
+        "truncation": -1, "length": 4031, "time": 2.5,
+    }  # fmt: skip
     path.write_text(json.dumps(record) + "\n", encoding="utf-8")
     (sample,) = samples.read(path, Sample)
     assert sample.outputs == ["7654321"]
@@ -146,9 +123,6 @@ def test_nvidia_s_records_are_read(tmp_path):
     path.write_text(json.dumps(prediction) + "\n", encoding="utf-8")
     (read,) = samples.read(path, Prediction)
     assert (read.pred, read.truncation, read.length) == (" 7654321.", -1, 4031)
-
-
-# --- Damage ---------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -222,18 +196,12 @@ def test_a_damaged_object_is_named(tmp_path, damage):
         samples.read_object(tmp_path / "x.json")
 
 
-# --- Parts ----------------------------------------------------------------------------------
-
-
 def test_golds_stand_only_where_there_are_any():
     bare = Sample(index=0, input="x", outputs=["a, b"])
     assert "golds" not in bare.to_dict()
     assert replace(bare, golds=[["a", "b"]]).to_dict()["golds"] == [["a", "b"]]
     assert Prediction(0).golds == []
     assert Prediction(0, others={"golds": [["a", "b"]]}).golds == [["a", "b"]]
-
-
-# --- Fields within fields ---------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 
 import pytest
-from helpers_model import some_samples, write_dataset
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 torch = pytest.importorskip("torch")
@@ -15,7 +13,6 @@ torch = pytest.importorskip("torch")
 from rulerlib import models  # noqa: E402
 from rulerlib.models import Request  # noqa: E402
 from rulerlib.models.local import Sampling, drawing_seed  # noqa: E402
-from rulerlib.predict import predict  # noqa: E402
 from rulerlib.prompts import Decoding  # noqa: E402
 
 LIKELY = [0.05, 0.5, 0.0, 0.15, 0.3]
@@ -71,9 +68,6 @@ def test_rows_that_are_greedy_stay_as_they_are():
     assert chosen[1].isfinite().sum() == 1
 
 
-# --- The model inside -----------------------------------------------------------------------------
-
-
 @pytest.fixture(scope="module")
 def lille():
     pytest.importorskip("transformers")
@@ -104,25 +98,3 @@ def test_the_same_seed_says_the_same_in_any_company(lille, decoding, order, repe
     # Shared as answers to one question are, too.
     repeats = [replace(asked[0], repeat=number, group=1) for number in range(4)]
     assert models.in_order(lille, repeats)[repeat].text == alone[0].text
-
-
-@settings(max_examples=3, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(decoding=DECODINGS, left=st.integers(0, 5), torn=st.booleans())
-def test_repeats_that_were_stopped_end_with_the_same_bytes(lille, tmp_path, decoding, left, torn):
-    """A row for each question and answer, in order, each with how it was decoded."""
-    questions = tmp_path / "data" / "vt" / "validation.jsonl"
-    if not questions.exists():
-        write_dataset(questions.parent, some_samples(2))
-    named = f"{decoding.temperature} {decoding.top_p} {decoding.seed}"
-    output = tmp_path / named / "vt.jsonl"
-    decoding = replace(decoding, samples=3, tokens_to_generate=4)
-    whole = predict(questions, lille, output, decoding=decoding).read_bytes()
-    lines = whole.splitlines(keepends=True)
-    output.write_bytes(b"".join(lines[:left]) + (lines[left][:40] if torn else b""))
-    predict(questions, lille, output, decoding=decoding)
-    assert output.read_bytes() == whole
-    rows = [json.loads(line) for line in lines]
-    assert [(row["index"], row["others"]["repeat"]) for row in rows] == [
-        (index, repeat) for index in range(2) for repeat in range(3)
-    ]
-    assert all(row["others"]["decoding"] == decoding.settings() for row in rows)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from dataclasses import replace
 
 import pytest
@@ -91,27 +90,6 @@ def test_two_ways_to_write_a_character_are_one(scoring, pred, gold):
     # Of phrases, of digits with a sign and of single words items have no form.
     items = {"exact_items", "item_recall", "item_precision"}
     assert {value for name, value in values.items() if name not in items} == {1}
-
-
-def test_on_plain_text_ruler_is_scored_as_nvidias_script_does():
-    """It differs by entities, characters with two encodings, dashes, and letters such as \u00df."""
-    rng = random.Random(38)
-    for _ in range(2_000):
-        pred = "".join(rng.choices("aAbB\u00e6\u00c6\u00f8\u00e50123 -&#;.,\n", k=20))
-        refs = [
-            "".join(rng.choices("ab\u00e6\u00f8\u00e501-&", k=rng.randint(1, 2))) for _ in range(3)
-        ]
-        theirs = [reference.lower() in pred.lower() for reference in refs]
-        assert LIST.score(pred, refs)["recall"] == pytest.approx(sum(theirs) / 3), (pred, refs)
-        assert ANY.score(pred, refs)["part_match"] == max(theirs)
-    for pred, reference in [
-        ("&lt;5", "<5"),
-        ("\u22125", "-5"),
-        ("e\u0301", "\u00e9"),
-        ("\u00df", "SS"),
-    ]:
-        assert LIST.score(pred, [reference])["recall"] == 1
-        assert reference.lower() not in pred.lower()
 
 
 def test_a_table_of_scores_knows_the_golds_and_the_language(monkeypatch):

@@ -5,8 +5,6 @@ What a fact says is compared with its values, which no reader sees.
 
 from __future__ import annotations
 
-import copy
-import dataclasses
 import functools
 from typing import Any
 
@@ -15,7 +13,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rulerlib import languages
-from rulerlib.errors import DataError
 from rulerlib.memory.suites import Item, Recipe
 from rulerlib.tasks.episodes import Fact
 from rulerlib.tasks.sentences import Reader
@@ -43,9 +40,6 @@ def items(suite: str, code: str, size: int = 40, probes: int = 1, **knobs: Any) 
 def said(fact: Fact) -> dict[str, str]:
     """Return what a fact says by its values."""
     return {name: fact.value(name) for name in fact.values}
-
-
-# ------------------------------------------------------------- what the suites tell and ask
 
 
 @pytest.mark.parametrize("code", CODES)
@@ -118,8 +112,6 @@ def test_what_is_not_worded_is_not_read(code: str) -> None:
         assert reader(code).fact(item.episode.probes[0].text) is None
 
 
-# ------------------------------------------------------------- every wording
-
 NAMES = st.text("abdeilmorstuæøå", min_size=2, max_size=9).map(str.capitalize)
 
 
@@ -150,21 +142,3 @@ def test_genitives() -> None:
     assert danish.question("Hvor bor Boass lærer?") is None
     asked = english.question("Where does Boas's doctor's teacher live?")
     assert (asked.values["start"], asked.path) == ("Boas", ("doctor", "teacher", "home"))
-
-
-# ------------------------------------------------------------- templates
-
-
-# ------------------------------------------------------------- anything else
-
-
-@pytest.mark.parametrize(
-    ("section", "place"),
-    [("semantic", "genitive"), ("semantic", "notes"), ("episodic", "events"), ("spatial", "ask")],
-)
-def test_damaged_packs(section: str, place: str) -> None:
-    english = languages.load("en")
-    tables = copy.deepcopy(english.templates)
-    del tables[section][place]
-    with pytest.raises(DataError, match=rf"{section}\.toml: cannot be turned around .*{place}"):
-        Reader(dataclasses.replace(english, templates=tables))

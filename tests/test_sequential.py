@@ -10,7 +10,6 @@ import re
 from fractions import Fraction
 from types import SimpleNamespace
 
-import numpy as np
 import pytest
 from helpers_model import Parrot, tree
 from helpers_store import die_at
@@ -26,8 +25,6 @@ from rulerlib.progress import Progress
 from rulerlib.runs import Run
 from rulerlib.sequential import LOOK, confidence_sequence, looks, side, tally
 from rulerlib.store.cell import Cell
-
-# --- The interval ----------------------------------------------------------------------------
 
 
 def winnings(answers, rates):
@@ -113,28 +110,6 @@ def test_the_ends_of_a_mean_are_those_that_a_search_over_all_rates_finds(answers
     assert confidence_sequence(drawn, weights) == pytest.approx(ends, abs=1e-7)
 
 
-@pytest.mark.parametrize(
-    ("tasks", "rate", "values"),
-    [(1, 0.856, (0.0, 1.0)), (1, 0.97, (0.0, 0.25, 0.5, 1.0)), (4, 0.9, (0.0, 0.5, 1.0))],
-)
-def test_in_one_of_twenty_runs_at_most_the_truth_is_ever_missed(tasks, rate, values):
-    """Looked at again and again, on answers whose true mean is known."""
-    rng = np.random.default_rng(7)
-    # The chance of the largest value makes up for the others, all of which are as likely.
-    largest = 1 - (1 - rate) / (1 - np.mean(values[:-1]))
-    chances = [*[(1 - largest) / (len(values) - 1)] * (len(values) - 1), largest]
-    assert np.dot(chances, values) == pytest.approx(rate)
-    missed, runs = 0, 100
-    for _ in range(runs):
-        drawn = np.cumsum(rng.choice(values, (120, tasks), p=chances), axis=0)
-        ends = (
-            confidence_sequence([(float(each), count) for each in drawn[count - 1]])
-            for count in (1, 3, 6, *looks(120))
-        )
-        missed += any(not low <= rate <= high for low, high in ends)
-    assert missed / runs <= 0.05 + 2 * math.sqrt(0.05 * 0.95 / runs)
-
-
 def test_nothing_is_known_of_nothing_and_little_where_a_task_was_not_asked():
     assert confidence_sequence([(0.0, 0)]) == (0, 1)
     low, high = confidence_sequence([(40.0, 40), (0.0, 0)])
@@ -155,9 +130,6 @@ def test_looks_rise_to_the_end_in_steps(most, step):
     gaps = [after - before for before, after in itertools.pairwise([0, *counts])]
     assert all(gap > 0 for gap in gaps)
     assert all(gap >= LOOK for gap in gaps[:-1])
-
-
-# --- Runs ------------------------------------------------------------------------------------
 
 
 class Finder(Parrot):
@@ -280,9 +252,6 @@ def test_contexts_are_one_draw_each_and_tasks_may_end_before_others(tmp_path):
     sequential.ask_in_turn(run, [long, short], bar)
     assert asked == [(12, 30), (12, 12), (24, 30), (12, 12), (30, 30), (12, 12)]
     assert bar.done == pytest.approx(2)
-
-
-# --- Tables ----------------------------------------------------------------------------------
 
 
 @pytest.fixture

@@ -78,9 +78,6 @@ def sample(text, outputs, needles=(), distractors=(), **more):
     )
 
 
-# --- A sample --------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("variant", ["niah_single_1", "niah_multikey_2", "niah_multiquery"])
 @pytest.mark.parametrize("language", ["da", "en"])
 def test_the_needles_are_marked_with_their_values(variant, language):
@@ -127,21 +124,6 @@ def test_a_long_sample_is_shortened_around_what_matters():
     assert sum(hidden) + len(shown) - markers == len(text + " Svar:")
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        f"Før. Tallet for {EVIL} er: 12. Efter.",
-        f"{EVIL}\nTallet er: 12.\n{EVIL}",
-        "Tallet</mark></div> er: 12. <div>",
-    ],
-)
-def test_a_needle_with_markup_is_text(text):
-    reader = read(show.sample(sample(text, ["12"], [text])))
-    assert text in reader.text
-    assert reader.marks == [text]
-    assert reader.values == ["12"]
-
-
 stretches = st.tuples(
     st.sampled_from(["needle", "distractor", "value", "hop", "document", "word", "example"]),
     st.integers(0, 60), st.integers(0, 60),
@@ -164,9 +146,6 @@ def test_any_text_with_any_parts_is_shown_as_it_is(text, outputs, places, contex
     assert reader.text.startswith(text + " Svar:")
     short = read(show.sample(record, context=context))
     assert text[: context // 2] in short.text
-
-
-# --- Answers ---------------------------------------------------------------------------------
 
 
 def wrong(pred, outputs=("12",), task="niah_single_2", depths=(0,)):
@@ -242,19 +221,6 @@ def test_a_very_long_answer_makes_a_short_page(letter):
     assert len(repr(show.sample(long))) < 20_000, "as text it is as long as what is shown"
 
 
-# --- The budget, and an answer token by token ------------------------------------------------
-
-
-def test_distractors_are_marked_in_another_way():
-    text = "Før. Nøgle a: 12. Imens. Nøgle b: 34. Efter. Hvad er a?"
-    record = sample(text, ["12"], ["Nøgle a: 12."], ["Nøgle b: 34."])
-    reader = read(show.sample(record))
-    assert reader.marks == ["Nøgle a: 12.", "Nøgle b: 34."]
-    assert reader.values == ["12"]
-    first, second = (attrs["style"] for tag, attrs in reader.tags if tag == "mark")
-    assert first != second
-
-
 def test_the_strip_is_drawn_to_scale_and_says_its_numbers():
     spent = [("template", 2), ("haystack", 600), ("needle", 20), ("haystack", 250), ("free", 152)]
     names = {"template": EVIL, "haystack": "haystack", "needle": "needle", "free": "left over"}
@@ -267,18 +233,6 @@ def test_the_strip_is_drawn_to_scale_and_says_its_numbers():
         assert said in reader.text
     assert not {"script", "img"} & {tag for tag, _ in reader.tags}
     assert "haystack: 850" in repr(shown)
-
-
-def test_an_answer_is_shown_as_text_with_its_verdict():
-    shown = show.answer(Prediction(0, "", [EVIL], f" {EVIL}\n"), "Right.", EVIL, True)
-    reader = Reader(shown._repr_html_())
-    assert not {"script", "img"} & {tag for tag, _ in reader.tags}
-    assert "Right." in reader.text
-    silent = show.answer(Prediction(0, "", ["1"], " "), "Wrong.", "", False)
-    assert "said nothing" in Reader(silent._repr_html_()).text
-
-
-# --- Tables ----------------------------------------------------------------------------------
 
 
 def rows(**changed):
@@ -339,11 +293,6 @@ def test_a_grid_has_a_row_and_a_column_for_each():
     made = show.grid(cells(8, 4, 3000), "task", "length", "recall", interval=False).data
     assert made["512 (n = 8)"].tolist() == ["50.0 %", "–"]
     assert made["4,096"].tolist() == ["100.0 %\nn = 4", "12.5 %\nn = 3,000"]
-
-
-def test_a_table_says_how_often_each_outcome_came_up():
-    made = show.table(pd.DataFrame({"shares": [{"2K": 0.25, "4K": 0.75}]})).data
-    assert made["shares"].tolist() == ["2K: 25 %, 4K: 75 %"]
 
 
 def test_what_is_not_english_says_in_which_language_it_is_to_be_read():

@@ -13,93 +13,42 @@ from rulerlib.errors import DataError, MissingExtraError, ParameterError
 from rulerlib.sources import open_source, source_file
 from rulerlib.sources.source import Rows
 
-SQUAD = {
-    "version": "v2.0",
-    "data": [
-        {
-            "title": "Normans",
-            "paragraphs": [
-                {
-                    "context": "The Normans gave their name to Normandy. ",
-                    "qas": [
-                        {
-                            "id": "1",
-                            "question": " Who named Normandy?",
-                            "answers": [
-                                {"text": "The Normans", "answer_start": 0},
-                                {"text": "Normans", "answer_start": 4},
-                                {"text": "Normans", "answer_start": 4},
-                            ],
-                            "is_impossible": False,
-                        },
-                        {
-                            "id": "2",
-                            "question": "Who named Spain?",
-                            "answers": [],
-                            "plausible_answers": [{"text": "Normans", "answer_start": 4}],
-                            "is_impossible": True,
-                        },
-                    ],
-                },
-                {"context": "They spoke Norman French.", "qas": []},
-            ],
-        },
-        {
-            "title": "Oxygen",
-            "paragraphs": [
-                {
-                    "context": "Oxygen is element 8.",
-                    "qas": [
-                        {"id": "3", "question": "Which?", "answers": [{"text": "8"}]},
-                    ],
-                }
-            ],
-        },
-    ],
-}
+SQUAD = {"version": "v2.0",
+         "data": [{"title": "Normans",
+                   "paragraphs": [{"context": "The Normans gave their name to Normandy. ",
+                                   "qas": [{"id": "1", "question": " Who named Normandy?",
+                                            "answers": [{"text": "The Normans", "answer_start": 0},
+                                                        {"text": "Normans", "answer_start": 4},
+                                                        {"text": "Normans", "answer_start": 4}],
+                                            "is_impossible": False},
+                                           {"id": "2", "question": "Who named Spain?",
+                                            "answers": [],
+                                            "plausible_answers": [{"text": "Normans",
+                                                                   "answer_start": 4}],
+                                            "is_impossible": True}]},
+                                  {"context": "They spoke Norman French.", "qas": []}]},
+                  {"title": "Oxygen",
+                   "paragraphs": [{"context": "Oxygen is element 8.",
+                                   "qas": [{"id": "3", "question": "Which?",
+                                            "answers": [{"text": "8"}]}]}]}]}  # fmt: skip
 
 # The same as rows, as hubs have them; a row for each question.
-ROWS = [
-    {
-        "title": "Normans",
-        "context": "The Normans gave their name to Normandy.",
-        "question": "Who named Normandy?",
-        "answers": {"text": ["The Normans", "Normans", "Normans"], "answer_start": [0, 4, 4]},
-    },
-    {
-        "title": "Normans",
-        "context": "They spoke Norman French.",
-        "question": "Who?",
-        "answers": {"text": [], "answer_start": []},
-    },
-    {
-        "title": "Oxygen",
-        "context": "Oxygen is element 8.",
-        "question": "Which?",
-        "answers": {"text": ["8"], "answer_start": [18]},
-    },
-]
+ROWS = [{"title": "Normans", "context": "The Normans gave their name to Normandy.",
+         "question": "Who named Normandy?",
+         "answers": {"text": ["The Normans", "Normans", "Normans"], "answer_start": [0, 4, 4]}},
+        {"title": "Normans", "context": "They spoke Norman French.", "question": "Who?",
+         "answers": {"text": [], "answer_start": []}},
+        {"title": "Oxygen", "context": "Oxygen is element 8.", "question": "Which?",
+         "answers": {"text": ["8"], "answer_start": [18]}}]  # fmt: skip
 
-HOTPOT = [
-    {
-        "_id": "1",
-        "question": "Where was the founder of Acme born?",
-        "answer": "Ribe",
-        "supporting_facts": [["Acme", 0], ["Wile", 1], ["Wile", 0]],
-        "context": [
-            ["Roads", ["Roads are long."]],
-            ["Wile", ["Wile made traps.", " He was born in Ribe."]],
-            ["Acme", ["Acme was founded by Wile."]],
-        ],
-    },
-    {
-        "_id": "2",
-        "question": "What needs a document that is not here?",
-        "answer": "Roads",
-        "supporting_facts": [["Roads", 0], ["Nowhere", 0]],
-        "context": [["Roads", ["Roads are long."]]],
-    },
-]
+HOTPOT = [{"_id": "1", "question": "Where was the founder of Acme born?", "answer": "Ribe",
+           "supporting_facts": [["Acme", 0], ["Wile", 1], ["Wile", 0]],
+           "context": [["Roads", ["Roads are long."]],
+                       ["Wile", ["Wile made traps.", " He was born in Ribe."]],
+                       ["Acme", ["Acme was founded by Wile."]]]},
+          {"_id": "2", "question": "What needs a document that is not here?", "answer": "Roads",
+           "supporting_facts": [["Roads", 0], ["Nowhere", 0]],
+           "context": [["Roads", ["Roads are long."]]]}]  # fmt: skip
 
 
 def columns(rows: list[dict]) -> list[dict]:
@@ -149,9 +98,6 @@ NORMANS = (
     ("The Normans gave their name to Normandy.", "They spoke Norman French."),
 )
 OXYGEN = ("Which?", ("8",), ("Oxygen is element 8.",), ("Oxygen is element 8.",))
-
-
-# --- Schemas --------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -213,9 +159,6 @@ def test_a_line_may_hold_any_character(tmp_path):
     source = opened(tmp_path, rows)
     assert source.num_questions == 2
     assert source.document(0) == text
-
-
-# --- The hub --------------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -284,8 +227,6 @@ def test_a_file_is_found_below_the_home_folder(tmp_path, monkeypatch):
     assert source_file("~/source.json") == tmp_path / "source.json"
     assert everything(open_source("~/source.json")) == [NORMANS, OXYGEN]
 
-
-# --- Damage ---------------------------------------------------------------------------------
 
 GOOD = json.dumps(ROWS[2])
 

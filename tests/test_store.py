@@ -6,10 +6,7 @@ import dataclasses
 import json
 import os
 import re
-import shutil
 import tempfile
-from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 from helpers_store import write_records
@@ -21,8 +18,6 @@ from rulerlib.prompts import Decoding, PromptFormat
 from rulerlib.samples import Sample
 from rulerlib.store import files
 from rulerlib.store.cell import LONGEST, Cell, safe_name
-
-# --- Cells ----------------------------------------------------------------------------------
 
 BASE = Cell("lille", "niah_single_2", "da", 4096)
 
@@ -225,8 +220,6 @@ def test_what_cannot_be_part_of_a_name_is_refused(field, value, allowed):
     assert error.value.parameter == field
 
 
-# --- Files ----------------------------------------------------------------------------------
-
 FIVE = [Sample(index=i, input=f"Blåbærgrød {i}\n", outputs=[str(i)]) for i in range(5)]
 
 
@@ -296,27 +289,6 @@ def test_a_name_may_have_a_hundred_characters(letters, cut):
     assert len(cell.label) == 100
     assert cell.label.endswith("+c=1") is not cut
     assert re.search("#[0-9a-f]{8}$", cell.label) or not cut
-
-
-def test_the_disk_of_a_folder_that_is_not_there_yet_is_asked(tmp_path, monkeypatch):
-    asked = []
-
-    def usage(path):
-        asked.append(Path(path).resolve())
-        return SimpleNamespace(free=10**17)
-
-    monkeypatch.setattr(shutil, "disk_usage", usage)
-    monkeypatch.chdir(tmp_path)
-    for folder in (tmp_path, tmp_path / "a" / "b", Path("a/b")):
-        assert files.free(folder) == 10**17
-        files.check_room(folder, 10**17, 7)
-        with pytest.raises(ParameterError) as error:
-            files.check_room(folder, 10**18, 7)
-        assert str(error.value) == (
-            "num_samples is 7, but must be fewer: they need about 1,000,000,000.0 GB, and"
-            f" {folder} has 100,000,000.0 GB free."
-        )
-    assert {*asked} == {tmp_path.resolve()}
 
 
 def test_a_folder_is_tried_before_anything_is_written(tmp_path, monkeypatch):

@@ -6,7 +6,6 @@ import json
 import os
 import random
 import time
-from dataclasses import replace
 
 import pytest
 from helpers_model import PROCESSES, Flock, Knowing, some_samples, write_dataset
@@ -25,11 +24,6 @@ def answer(index, **others):
     return Prediction(index, f"Blåbær {index}?", [str(index)], f"{index}\u2028", others)
 
 
-def plain(record):
-    """Return an answer without the hash of its settings."""
-    return replace(record, others={k: v for k, v in record.others.items() if k != "settings"})
-
-
 ASKED = [question(answer(index)) for index in range(6)]
 
 
@@ -44,9 +38,6 @@ def filled(path, indices, settings=None):
         for index in indices:
             answers.append(answer(index))
     return answers
-
-
-# --- Adding, and resuming --------------------------------------------------------------------
 
 
 def test_answers_are_put_in_order(path):
@@ -114,9 +105,6 @@ def test_other_settings_are_refused(path):
     Answers(path, {"dtype": "float32", "cell": cell}, ASKED)
 
 
-# --- Reading ---------------------------------------------------------------------------------
-
-
 def test_a_file_of_others_is_whole(path):
     """Nobody writes it line by line, so that nothing of it is left out unsaid."""
     write_records(path, [answer(0), answer(1)])
@@ -174,9 +162,6 @@ def test_an_answer_and_how_it_was_made_outlive_a_power_cut(path, monkeypatch):
     assert synced() == [path.name]
 
 
-# --- Two at once -----------------------------------------------------------------------------
-
-
 def insisting(dataset, output, seed):
     """Predict a part of the questions, and all in the end, however often another is at it."""
     rng = random.Random(seed)
@@ -200,9 +185,6 @@ def test_two_processes_at_once_end_with_the_same_bytes(tmp_path):
         process.join(120)
     assert [process.exitcode for process in both] == [0, 0]
     assert output.read_bytes() == whole
-
-
-# --- What the messages say, and what binds nobody ----------------------------------------------
 
 
 def test_answers_without_settings_are_refused(path):
@@ -247,9 +229,6 @@ def test_several_answers_to_a_question_are_put_in_order(path):
     answers.put_in_order()
     lines = [json.loads(line) for line in path.open("rb")]
     assert [(line["index"], line["others"]["repeat"]) for line in lines] == sorted(asked)
-
-
-# --- What is no further evidence ---------------------------------------------------------------
 
 
 @pytest.fixture

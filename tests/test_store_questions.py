@@ -32,9 +32,6 @@ def visible(folder):
     return {name: data for name, data in tree(folder).items() if name != ".validation.jsonl.lock"}
 
 
-# --- Written and reused ----------------------------------------------------------------------
-
-
 def test_samples_and_metadata_are_written(tmp_path):
     path = questions.write(Given(some_samples(5)), tmp_path)
     assert path == tmp_path / "validation.jsonl"
@@ -93,9 +90,6 @@ def test_a_file_of_another_tool_is_left_alone(tmp_path):
         " it: choose another output folder."
     )
     assert questions.metadata(tmp_path / "validation.jsonl") == {}
-
-
-# --- Damage ----------------------------------------------------------------------------------
 
 
 ABOUT = '{"task": "niah_single_2", "seed": 42, "length": 4096, "num_samples": '
@@ -182,9 +176,6 @@ def test_what_the_disk_cannot_hold_is_refused_before_anything_is_written(tmp_pat
     assert list(tmp_path.iterdir()) == []
 
 
-# --- Killed, and going on --------------------------------------------------------------------
-
-
 def die(dataset, folder, step):
     process = PROCESSES.Process(target=writing, args=(dataset, folder, step))
     process.start()
@@ -217,9 +208,6 @@ def test_killed_at_every_step_it_ends_with_the_same_bytes(tmp_path, standing):
     assert step > 12
 
 
-# --- Two writers -----------------------------------------------------------------------------
-
-
 def test_the_second_writer_is_told(tmp_path):
     folder = tmp_path / "data"
     ready = PROCESSES.Event()
@@ -237,9 +225,6 @@ def test_the_second_writer_is_told(tmp_path):
     first.join()
     questions.write(Given(some_samples(20)), folder, 5)
     assert visible(folder) == bytes_of(tmp_path, Given(some_samples(5)))
-
-
-# --- Settings, compared ------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -283,9 +268,6 @@ def test_the_size_on_disk_is_judged_by_the_first_sample():
     first, second = (Sample(index, "ø" * 100, ["1"]) for index in range(2))
     assert questions.size(Costly([first, second]), 7) == 7 * len(first.to_line())
     assert questions.size(Given([]), 5) == 0
-
-
-# --- Files that are there already ---------------------------------------------------------------
 
 
 def put(path, *samples):

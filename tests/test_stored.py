@@ -66,22 +66,6 @@ def test_a_run_is_what_it_was_before_it_was_packed(run, packed, tmp_path):
             assert other.read_bytes() == path.read_bytes()
 
 
-def test_a_run_with_more_samples_asks_only_the_others(packed, tmp_path):
-    unpack(packed, tmp_path / "runs")
-    before = Path(tmp_path / "runs/lille/da/900/pred/vt.jsonl").read_bytes()
-    more = Run("vt", output=str(tmp_path / "runs"), length=900, num_samples=9)
-    engine = Stored(more.loaded_engine, 4)
-    requests = []
-    engine.generate = lambda batch: requests.extend(batch) or iter(())
-    with pytest.raises(RuntimeError, match="left"):
-        replace(more, loaded=engine).predict()
-    # A batch that was half answered is asked as a whole.
-    data = more.dataset(more.cells[0])
-    expected = [data.frame.prompt(data[at].input, data[at].answer_prefix) for at in range(4, 8)]
-    assert [request.prompt for request in requests] == expected
-    assert Path(tmp_path / "runs/lille/da/900/pred/vt.jsonl").read_bytes() == before
-
-
 def test_another_question_is_refused(packed, tmp_path):
     answer({"prompt": "0" * 16})(packed)
     with pytest.raises(DataError, match="sample 0: another question was answered"):

@@ -48,9 +48,6 @@ def check(path, **options):
     return submit.check(path, **{"least": SAMPLES, "drawn": None, **options})
 
 
-# --- An honest one ---------------------------------------------------------------------------
-
-
 def test_an_honest_one_holds_and_the_same_run_gives_the_same_bytes(run, packed, tmp_path):
     assert check(packed) == []
     assert {path.name for path in packed.iterdir()} == {*folder.NAMES}
@@ -105,9 +102,6 @@ def test_several_answers_to_a_question_hold(tmp_path):
     assert {*analysis.accuracy(folder.read(packed).table())["n"]} == {6}
     helpers_submit.lines(lambda all_: all_[:-1])(packed)
     assert any("qa_2, 900, sample 2 is missing" in fault for fault in check(packed))
-
-
-# --- Tampered with ---------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -167,7 +161,7 @@ def test_few_questions_are_made_again_and_other_ones_each_time(copy):
     assert {bool(check(copy, drawn=4)) for _ in range(6)} == {True, False}
 
 
-@settings(max_examples=40)
+@settings(max_examples=20)
 @given(st.sampled_from(folder.NAMES), st.floats(0, 0.9999), st.binary(min_size=1, max_size=3))
 def test_no_damage_goes_unnoticed_or_raises(packed, tmp_path_factory, name, place, damage):
     """Any bytes anywhere: refused, unless the answers that are read are the same."""
@@ -181,9 +175,6 @@ def test_no_damage_goes_unnoticed_or_raises(packed, tmp_path_factory, name, plac
     if not faults and name == folder.ANSWERS:
         assert folder.read(copy) == folder.read(packed)
     shutil.rmtree(copy)
-
-
-# --- Packing ---------------------------------------------------------------------------------
 
 
 def test_what_cannot_be_packed_is_said(run, tmp_path):
@@ -203,9 +194,6 @@ def test_what_cannot_be_packed_is_said(run, tmp_path):
         shutil.copy(answers.parent / name, answers.parent / name.replace("vt", "vt+seed=42"))
     with pytest.raises(DataError, match=r"its settings are those of .*vt\.jsonl"):
         submit.pack(copy, tmp_path / "out")
-
-
-# --- The command, and what stands in the repository ------------------------------------------
 
 
 @pytest.fixture

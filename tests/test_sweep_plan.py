@@ -9,7 +9,7 @@ import helpers_sweep
 import pytest
 from helpers_sweep import planned, settings, write
 
-from rulerlib import languages, models
+from rulerlib import models
 from rulerlib.errors import DataError, ParameterError, RulerError
 from rulerlib.runs import Run
 from rulerlib.store import files
@@ -39,9 +39,6 @@ def begun(folder, **changed):
     sweep = planned(folder, **changed)
     run(sweep, sweep.jobs[0])
     return sweep
-
-
-# --- What is asked ----------------------------------------------------------------------------
 
 
 def test_the_cells_are_those_of_runs(tmp_path):
@@ -111,8 +108,6 @@ def test_the_plans_of_the_page_can_be_read(tmp_path, monkeypatch):
     assert entries["started"].server.command.startswith("vllm serve")
     assert entries["served"].options()["base_url"] == "http://node7:8000/v1"
 
-
-# --- What is refused -----------------------------------------------------------------------------
 
 ONE = {"model": "our/one", "engine": "instant"}
 
@@ -197,19 +192,6 @@ def test_a_sweep_that_was_not_planned_is_named(tmp_path, capsys):
         Sweep.load(tmp_path)
 
 
-# --- Jobs ---------------------------------------------------------------------------------------
-
-
-def test_a_language_from_outside_is_found_from_the_folder_of_a_job(tmp_path, monkeypatch):
-    monkeypatch.chdir(ROOT / "tests" / "outside")
-    monkeypatch.delenv(languages.FOLDERS, raising=False)
-    sweep = planned(tmp_path / "out", languages=["./language"], tasks="niah_single_1")
-    monkeypatch.delenv(languages.FOLDERS)
-    monkeypatch.chdir(tmp_path)
-    again = Sweep.load(sweep.folder)
-    assert not run(again, again.jobs[0]).failures
-
-
 def test_texts_are_found_from_the_folder_of_a_job(tmp_path, monkeypatch):
     """And a task that reads none is asked beside one that does."""
     monkeypatch.chdir(tmp_path)
@@ -239,9 +221,6 @@ def test_a_job_asks_for_what_its_model_needs(tmp_path):
         "name": "one-da-512", "gpus": "1", "cpus": "4", "memory_mb": "16000", "minutes": "90",
         "partition": "",
     }  # fmt: skip
-
-
-# --- A plan that is edited ----------------------------------------------------------------------
 
 
 def test_what_is_new_is_added_and_what_is_gone_is_left(tmp_path, capsys):

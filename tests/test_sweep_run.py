@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import errno
-import itertools
 import json
 import os
-import random
-import signal
 import sys
 import textwrap
 import time
@@ -59,9 +55,6 @@ def whole(tmp_path_factory):
     return answers(folder)
 
 
-# --- What a job does --------------------------------------------------------------------------
-
-
 def test_a_sweep_ends_with_the_bytes_of_runs(tmp_path, whole, capsys):
     plan = write(tmp_path / "plan.yaml", settings(tmp_path))
     assert main(["plan", str(plan)]) == main(["run", str(plan)]) == 0
@@ -104,9 +97,6 @@ def test_what_a_cell_costs_stands_beside_its_answers(tmp_path):
     assert more.cost(first)["asked"] == 3
 
 
-# --- What goes wrong --------------------------------------------------------------------------
-
-
 def test_a_cell_that_fails_does_not_stop_the_others(tmp_path, capsys):
     broken = {"model": "our/one", "engine": "instant", "engine_options": {"fail": "VAR "}}
     plan = write(tmp_path / "plan.yaml", settings(tmp_path, models={"one": broken}))
@@ -126,24 +116,6 @@ def test_a_cell_that_fails_does_not_stop_the_others(tmp_path, capsys):
     mended = {**broken, "engine_options": {}}
     write(tmp_path / "plan.yaml", settings(tmp_path, models={"one": mended}))
     assert main(["plan", str(plan)]) == main(["run", str(plan)]) == main(["status", str(plan)]) == 0
-
-
-def test_a_full_disk_ends_a_job_with_one_sentence(tmp_path, whole, monkeypatch, capsys):
-    sweep = planned(tmp_path)
-    fsync, left = os.fsync, itertools.count(-12)
-
-    def full(descriptor):
-        if next(left) >= 0:
-            raise OSError(errno.ENOSPC, "No space left on device")
-        fsync(descriptor)
-
-    with monkeypatch.context() as patched:
-        patched.setattr(os, "fsync", full)
-        assert main(["run", str(tmp_path), "one-da-512"]) == 1
-        assert "No space left on device" in capsys.readouterr().err
-    assert len(status(sweep).unfinished) > 4
-    assert main(["run", str(tmp_path)]) == 0
-    assert answers(tmp_path) == whole
 
 
 def test_what_is_deleted_or_cut_is_not_done(tmp_path, whole):
@@ -181,9 +153,6 @@ def test_a_model_that_became_another_is_named(tmp_path, monkeypatch):
     assert "our--one+limit=4096+engine=instant/da/512" in failure
 
 
-# --- Kills ---------------------------------------------------------------------------------------
-
-
 def slow(folder, **options):
     """The usual plan, with an engine that takes its time."""
     one = {"model": "our/one", "engine": "instant", "engine_options": options}
@@ -196,41 +165,6 @@ def until(holds, seconds=60):
     while not holds():
         assert time.monotonic() < end
         time.sleep(0.005)
-
-
-def test_killed_at_random_nothing_is_lost(tmp_path, whole):
-    plan = slow(tmp_path, seconds=0.03)
-    main(["plan", str(plan)])
-    rng = random.Random(7)
-    for lines in (1, 4, 9):
-        process = command("run", str(plan))
-
-        def written():
-            return sum(path.read_bytes().count(b"\n") for path in tmp_path.rglob("pred/*.jsonl"))
-
-        until(lambda goal=lines: written() >= goal)
-        time.sleep(rng.uniform(0, 0.05))
-        process.send_signal(signal.SIGKILL)
-        process.communicate(timeout=60)
-        assert process.returncode == -signal.SIGKILL
-        for path, data in answers(tmp_path).items():
-            there = data[: data.rfind(b"\n") + 1].splitlines()
-            assert set(there) <= set(whole[path].splitlines())
-        assert not status(Sweep.load(tmp_path)).running
-    assert main(["run", str(plan)]) == 0
-    assert answers(tmp_path) == whole
-    assert not list(tmp_path.rglob("*.unfinished"))
-
-
-def test_two_processes_at_one_sweep_answer_it_once(tmp_path, whole):
-    plan = slow(tmp_path, seconds=0.02)
-    main(["plan", str(plan)])
-    both = [command("run", str(plan)) for _ in range(2)]
-    said = [process.communicate(timeout=120)[0] for process in both]
-    assert [process.returncode for process in both] == [0, 0], said
-    assert answers(tmp_path) == whole
-    sweep = Sweep.load(tmp_path)
-    assert [sweep.cost(cell)["asked"] for cell in sweep.cells] == [2] * 8
 
 
 def test_a_killed_job_is_taken_over_by_the_one_that_waits(tmp_path, whole):
@@ -254,8 +188,6 @@ def test_a_killed_job_is_taken_over_by_the_one_that_waits(tmp_path, whole):
     assert second.returncode == 0, said
     assert all(sweep.is_done(cell) for cell in sweep.jobs[0].cells)
 
-
-# --- Servers ------------------------------------------------------------------------------------
 
 SERVER = """
     import sys

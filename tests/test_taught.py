@@ -10,10 +10,6 @@ import itertools
 import re
 
 import pytest
-from helpers_episodic import check_conversation, check_events
-from helpers_semantic import reader as semantic_reader
-from helpers_spatial import distances
-from helpers_spatial import reader as spatial_reader
 from helpers_tasks import check_lengths
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -60,41 +56,6 @@ def episode(sample: Sample) -> Episode:
     kind, needs = sample.facts["kind"], taught.needed(sample)
     probe = Probe(question(sample), tuple(sample.outputs), needs, kind, sample.facts)
     return Episode(sample.cluster, taught.facts_of(sample), (probe,))
-
-
-# --- The second implementation ---------------------------------------------------------------
-
-
-def check_semantic(code: str, one: Episode) -> None:
-    read, (probe,) = semantic_reader(code), one.probes
-    assert read.answers(probe.text, read.links(one)) == {probe.golds[0]}
-
-
-def check_spatial(code: str, one: Episode) -> None:
-    read, (probe,) = spatial_reader(code), one.probes
-    graph = read.graph(one)
-    golds = read.golds(probe, graph, distances(graph))
-    assert golds == ({*probe.golds} if probe.kind == "route" else {probe.golds[0]})
-
-
-CHECKS = {
-    "episodic": check_events,
-    "episodic_cross": check_events,
-    "episodic_multi": check_conversation,
-    "semantic": check_semantic,
-    "spatial": check_spatial,
-}
-
-
-@both
-@each_task
-def test_golds_follow_from_the_prompt(task, code):
-    for sample in made(task, code):
-        CHECKS[task](code, episode(sample))
-        assert question(sample) == sample.facts["question"]
-
-
-# --- The order of facts and the length -------------------------------------------------------
 
 
 @settings(max_examples=10)
@@ -151,9 +112,6 @@ def test_what_speaks_of_the_turn_before_it_directly_follows_it(code):
                 assert fact.value("speaker") == whole.facts[fact.number - 1].value("speaker")
     assert followers > 10
     assert not any(fact.follows for fact in made("episodic").maker.episodes.episode(0).facts)
-
-
-# --- One episode for each context ------------------------------------------------------------
 
 
 def test_questions_about_one_episode_share_its_context():
@@ -216,9 +174,6 @@ def test_the_gold_scores_one_and_another_value_nothing(task):
             assert values["em_norm"] == values["f1_words"] == values["part_match"] == 1
         assert scoring.score("noget andet", sample.outputs, sample.golds, "da")["em_norm"] == 0
         assert max(map(data.tokenizer.count, sample.outputs)) < data.tokens_to_generate
-
-
-# --- Mistakes ------------------------------------------------------------------------------------
 
 
 def mistake(sample: Sample, said: str, cut_off: bool = False) -> dict:
@@ -286,9 +241,6 @@ def test_other_mistakes(code):
     said = next(word for word in words if len(word) > 9 and word.isalpha() and word in essays)
     assert mistake(sample, said) == "other"
     assert mistake(sample, sample.facts["town"]) == "halfway"
-
-
-# --- The table of tasks, and bad input -----------------------------------------------------------
 
 
 def test_a_dataset_cites_its_wording():

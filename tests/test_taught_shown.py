@@ -41,9 +41,6 @@ def answered(sample: Sample, said: str) -> tuple[dict, Prediction]:
     return about, Prediction(sample.index, sample.input, sample.outputs, said, others)
 
 
-# --- Figures ---------------------------------------------------------------------------------
-
-
 @both
 def test_a_map_says_what_the_walks_tell(code):
     read = spatial_reader(code)
@@ -70,9 +67,6 @@ def test_figures_of_other_tasks_are_refused():
         plots.places(sample)
 
 
-# --- Tables and memories ---------------------------------------------------------------------
-
-
 def test_means_by_a_fact():
     said = [answered(each, each.outputs[0] if each.index % 3 else "?")
             for each in samples("spatial", "en")]  # fmt: skip
@@ -86,20 +80,6 @@ def test_means_by_a_fact():
     empty = analysis.by_fact(scores, "operation")
     assert empty.empty
     assert empty.attrs["why"] == "Of no question 'operation' is known."
-
-
-@both
-def test_memories_recall_what_is_needed(code):
-    for system, task in (("rag", "episodic"), ("sgc_rss", "semantic"), ("smpd", "spatial")):
-        for sample in samples(task, code)[1:3]:
-            rows = trial.recall(system, sample)
-            assert [row["rank"] for row in rows] == list(range(1, len(rows) + 1))
-            assert rows[0]["needed"] == "yes"
-            facts = {fact.text for fact in taught.facts_of(sample)}
-            needed = {[*taught.facts_of(sample)][each].text for each in taught.needed(sample)}
-            for row in rows:
-                assert (row["text"] in needed) <= (row["needed"] == "yes")
-                assert row["text"] in facts or system == "smpd"
 
 
 def test_settings_and_records_of_a_trial():

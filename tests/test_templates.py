@@ -7,7 +7,6 @@ import datetime
 import pytest
 from helpers_templates import FAMILIES, SPECIAL
 
-from conftest import python
 from rulerlib import tokens
 
 TALKS = {
@@ -101,16 +100,3 @@ def test_a_template_cannot_leave_its_sandbox():
             assert tokens.render_template(escape, talk([("user", "a")])) == ""
         except (jinja2.TemplateError, TypeError):
             continue
-
-
-def test_without_jinja2_a_sentence_says_what_to_install():
-    code = (
-        "import sys\nsys.modules['jinja2'] = None\n"
-        "from rulerlib import errors, prompts, tokens\n"
-        "try:\n    prompts.PromptFormat().frame(tokens.load('lille'))\n"
-        "except errors.MissingExtraError as error:\n    print(error)\n"
-    )
-    pytest.importorskip("tokenizers")
-    assert python(code).stdout == (
-        "A chat template needs the package 'jinja2': pip install 'rulerlib[tokenizer]'\n"
-    )

@@ -14,8 +14,6 @@ from rulerlib import texts
 from rulerlib.errors import DataError, ParameterError
 from rulerlib.texts import checked, digest, read_texts, sentences
 
-# --- Sentences ------------------------------------------------------------------------------
-
 
 @pytest.mark.parametrize(
     ("text", "expected"),
@@ -39,9 +37,6 @@ def test_text_without_full_stops_is_cut_too():
     units = sentences([" ".join(f"ord{i}" for i in range(1000))])
     assert len(units) == 17
     assert all(len(unit.split()) <= 60 for unit in units)
-
-
-# --- The user's own texts -------------------------------------------------------------------
 
 
 def test_a_file_a_folder_and_an_iterable_give_the_same(tmp_path):
@@ -111,8 +106,6 @@ def test_bad_sources_are_named(tmp_path):
         read_texts(["Noget.", 3])
 
 
-# --- JSON -----------------------------------------------------------------------------------
-
 PROSE = st.text(min_size=1).filter(lambda text: text.strip() and not texts.NO_TEXT.search(text))
 
 
@@ -168,9 +161,6 @@ def test_wrong_json_is_named(name, content, said, tmp_path):
     with pytest.raises(DataError) as caught:
         texts_of(tmp_path / name, content)
     assert str(caught.value).startswith(f"{tmp_path / name}{said}")
-
-
-# --- Stray control characters ---------------------------------------------------------------
 
 
 def test_stray_characters_are_read_as_windows_1252_has_them(tmp_path):

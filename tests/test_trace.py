@@ -6,7 +6,6 @@ imports nothing from the task.
 
 from __future__ import annotations
 
-import random
 import re
 from types import CodeType
 
@@ -25,8 +24,6 @@ from rulerlib.tasks import TASKS
 pytestmark = pytest.mark.filterwarnings("ignore:The tokenizer 'nasty'")
 
 TRACES = ("trace", "trace_list")
-
-# --- The reader -----------------------------------------------------------------------------
 
 PROMPT = {
     "da": re.compile(
@@ -97,8 +94,10 @@ def check_list(program: str, query: str, needed: list[str]) -> None:
 
 @pytest.mark.parametrize("task", TRACES)
 @pytest.mark.parametrize("language", ["da", "en"])
-@pytest.mark.parametrize("kind", ["words", "bytelevel", "nasty", "unseen"])
-@pytest.mark.parametrize("length", [1024, 2048, 4096, 16_384, 65_536])
+@pytest.mark.parametrize(
+    ("kind", "length"),
+    [("nasty", 1024), ("bytelevel", 2048), ("unseen", 4096), ("nasty", 4096), ("words", 65_536)],
+)
 def test_python_comes_to_every_answer(task, language, kind, length):
     unseen = kind == "unseen"
     tokenizer = tokens.load(str(shared("tokenizers/llama2"))) if unseen else make_tokenizer(kind)
@@ -108,7 +107,7 @@ def test_python_comes_to_every_answer(task, language, kind, length):
         assert check_lengths(data, sample) > length - data.maker.haystack.longest - 8
 
 
-@settings(max_examples=25)
+@settings(max_examples=10)
 @given(
     task=st.sampled_from(TRACES),
     steps=st.integers(1, 30),
@@ -144,26 +143,6 @@ def test_a_length_more_is_filling_alone(task, words):
         ]
         assert needed[0] == needed[1]
 
-
-@pytest.mark.parametrize("task", TRACES)
-def test_the_last_value_of_the_text_is_a_poor_answer(task, words):
-    data = Dataset(task, 2000, "en", words, num_samples=200)
-    scoring, rng = TASKS[task].scoring, random.Random(1)
-    hits, chance = [], []
-    for sample in data:
-        program, _ = PROMPT["en"].fullmatch(sample.input).groups()
-        numbers = re.findall(r"\d+", program)
-        for given_answers, text in ((hits, numbers[-1]), (chance, rng.choice(numbers))):
-            score = scoring.score(f" {text}", sample.outputs)
-            given_answers.append(score[scoring.primary])
-    assert sum(hits) / len(hits) < 0.06
-    assert sum(chance) / len(chance) < 0.06
-    # Nor is any one number right often.
-    outputs = [sample.outputs[0] for sample in data]
-    assert max(map(outputs.count, outputs)) < 0.2 * len(outputs)
-
-
-# --- Answers --------------------------------------------------------------------------------
 
 STATED = [
     (" 12", 1), ("12.", 1), (" **12**", 1), ("`12`\n", 1), ("12, as f(3) is 7", 1),

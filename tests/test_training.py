@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rulerlib import checkpoints, languages
+from rulerlib import languages
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("tokenizers")
@@ -25,7 +25,6 @@ pytest.importorskip("wordfreq")
 pytest.importorskip("matplotlib")
 pd = pytest.importorskip("pandas")
 
-from safetensors.torch import load_file  # noqa: E402
 from tokenizers import Tokenizer  # noqa: E402
 
 from training import control, curve, evaluate, prose, tokenizer  # noqa: E402
@@ -107,7 +106,7 @@ def test_a_batch_depends_on_the_recipe_and_the_step_alone(recipe, built, source)
     assert not np.array_equal(source.batch(2).targets, source.batch(3).targets)
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=20)
 @given(
     st.integers(0, 2**32),
     st.sampled_from((256, 512, 1024)),
@@ -137,50 +136,6 @@ def test_every_answer_stands_in_its_haystack_and_nothing_else_is_learned(
         assert sorted(re.findall(r" ([\w-]+)(?=[,.])", answer)) == sorted(wanted)
         if one.kind == "value":
             assert answer == " " + ", ".join(reversed(wanted)) + ".</s>"
-
-
-def _asked(source, built, seed, length, task):
-    """Each context of an example with what follows it, and the answers in it as text."""
-    example = source.example(random.Random(seed), length, {task: 1.0})
-    text = built.decode(example.tokens, skip_special_tokens=False)
-    assert built.encode(text, add_special_tokens=False).ids == example.tokens
-    assert len(example.tokens) <= length
-    assert example.answers
-    found = []
-    for one in example.answers:
-        assert one.kind == task
-        assert [right[0] for right in one.right] == example.tokens[one.start : one.end]
-        before = built.decode(example.tokens[: one.start], skip_special_tokens=False)
-        answer = built.decode(example.tokens[one.start : one.end], skip_special_tokens=False)
-        found.append((before, answer.removesuffix("</s>").removesuffix(".").strip()))
-    return found
-
-
-@settings(deadline=None, max_examples=60)
-@given(st.integers(0, 2**32), st.sampled_from((256, 512, 1024)))
-def test_a_chain_that_is_learned_can_be_followed_in_the_text(source, built, seed, length):
-    for before, answer in _asked(source, built, seed, length, "vt"):
-        names = dict(re.findall(r"VAR ([A-Z]{5}) = VAR ([A-Z]{5})\.", before))
-        first = dict(re.findall(r"VAR ([A-Z]{5}) = (\d{5})\.", before))
-        said = re.split(r", | og | and ", answer)
-        asked = re.findall(r"\d{5}", before)[-1]
-        assert first[said[0]] == asked
-        assert [names.get(name) for name in said] == [None, *said[:-1]]
-        # The whole chain: nothing goes on from its end.
-        assert said[-1] not in names.values()
-
-
-def test_a_run_may_start_from_the_weights_of_an_exported_model(tmp_path):
-    recipe = {**read_recipe(), "start": "lille"}
-    recipe["phases"] = [{**recipe["phases"][0], "steps": 0}]
-    model = train(recipe, tmp_path, compiled=False, bfloat16=False)
-    shipped = load_file(Path(checkpoints.folder("lille")) / "model.safetensors")
-    assert {f"model.{name}" for name in model.state_dict()} == set(shipped)
-    for name, weights in model.state_dict().items():
-        assert torch.equal(weights, shipped[f"model.{name}"].float())
-    assert sha256(tmp_path / "tokenizer.json") == sha256(
-        Path(checkpoints.folder("lille")) / "tokenizer.json"
-    )
 
 
 # -- model -----------------------------------------------------------------------------

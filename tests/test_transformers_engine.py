@@ -106,9 +106,6 @@ def fed(monkeypatch):
     return spy
 
 
-# --- The answers -----------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("special", [True, False])
 def test_a_batch_says_what_a_greedy_loop_says(engine, base, special):
     answers = say(engine, PROMPTS, NEW, special=special)
@@ -134,9 +131,6 @@ def test_no_logits_but_those_of_the_last_position(base):
     assert shapes == [(1, 1)] * len(shapes)
     # Each prompt is read by itself, and five tokens are written.
     assert len(shapes) <= 2 + 5
-
-
-# --- Where it stops --------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("form", [int, list])
@@ -179,8 +173,6 @@ def test_sampling_settings_of_a_model_are_not_used(base, tmp_path):
         assert engine.defaults == {name: own[name] for name in own if "_ids" not in name
                                    and name != "suppress_tokens"}  # fmt: skip
 
-
-# --- Shared contexts -------------------------------------------------------------------------
 
 CONTEXT = "The grass is green. The sky is blue.\n" * 12
 QUESTIONS = ["Hvad?", "What is the number for the long and winding road?", "x", "Hvad er tallet?"]
@@ -255,9 +247,6 @@ def test_a_sliding_window_is_read_in_pieces_and_joined(tmp_path, base, kind, mon
         assert answer.text == decode(str(folder), said)
 
 
-# --- Stop strings ----------------------------------------------------------------------------
-
-
 @functools.cache
 def said_freely(folder, prompt):
     """The text of a greedy answer, and what has been said of it after each token."""
@@ -324,9 +313,6 @@ def test_a_stop_string_within_thinking_ends_nothing(base, engine):
     assert found
 
 
-# --- Drawn -----------------------------------------------------------------------------------
-
-
 def drawn(seed=1, temperature=1.5, **more):
     return {"decoding": Decoding(temperature=temperature, seed=seed, **more)}
 
@@ -334,9 +320,6 @@ def drawn(seed=1, temperature=1.5, **more):
 @pytest.mark.parametrize("kind", [{"temperature": 1.5, "top_p": 1e-9}, {"temperature": 1e-6}])
 def test_nothing_but_the_most_likely_is_greedy(engine, kind):
     assert say(engine, PROMPTS, NEW, **drawn(**kind)) == say(engine, PROMPTS, NEW)
-
-
-# --- Too long --------------------------------------------------------------------------------
 
 
 def test_too_long_is_refused_or_cut_in_the_middle(base, fed):
@@ -352,8 +335,6 @@ def test_too_long_is_refused_or_cut_in_the_middle(base, fed):
     half = (LIMIT - 4) // 2
     assert row == ids[:half] + ids[-(LIMIT - 4 - half) :]
 
-
-# --- Too little memory -----------------------------------------------------------------------
 
 SHORTAGES = [
     torch.cuda.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB."),
@@ -417,9 +398,6 @@ def test_a_prompt_too_large_for_the_memory_alone_is_one_sentence(small):
     assert asked == [5, 2, 1]
 
 
-# --- Settings --------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("options", "said"),
     [
@@ -440,12 +418,6 @@ def test_bad_settings_are_named(base, options, said):
         models.load(base, **options)
 
 
-@pytest.mark.parametrize("engine", ["transformer", "vlmm", None, 3])
-def test_an_unknown_engine_is_named(base, engine):
-    with pytest.raises(ParameterError, match=r"engine is .*transformers"):
-        models.load(base, engine)
-
-
 @pytest.mark.parametrize("name", ["model.safetensors", "config.json", "tokenizer.json"])
 def test_a_damaged_file_is_one_sentence(base, tmp_path, name):
     folder = tmp_path / "model"
@@ -459,22 +431,6 @@ def test_a_damaged_file_is_one_sentence(base, tmp_path, name):
     with pytest.raises(ParameterError, match="model is") as error:
         used()
     assert "\n" not in str(error.value)
-
-
-def test_nothing_is_loaded_before_the_first_prompt(base, tmp_path):
-    """Limit, tokenizer, settings and batch size work without the weights."""
-    folder = tmp_path / "model"
-    shutil.copytree(base, folder)
-    (folder / "model.safetensors").write_bytes(b"")
-    engine = Engine(str(folder))
-    assert engine.limit == LIMIT
-    assert engine.tokenizer.count("abc") > 0
-    assert engine.settings["engine"] == "transformers"
-    assert engine.batch_size(100) > 0
-    assert "_model" not in vars(engine)
-
-
-# --- Code from elsewhere ---------------------------------------------------------------------
 
 
 def test_code_of_a_model_does_not_run(base, tmp_path, monkeypatch):
@@ -499,8 +455,6 @@ def test_code_of_a_model_does_not_run(base, tmp_path, monkeypatch):
         say(models.load(str(folder), dtype="float32"), ["x"], 1)
     assert not proof.exists()
 
-
-# --- The model inside ------------------------------------------------------------------------
 
 needs_lille = pytest.mark.skipif(
     not (LILLE / "model.safetensors").exists(), reason="rulerlib/models/lille is not trained yet"

@@ -23,8 +23,6 @@ from rulerlib.samples import Sample
 
 LANGUAGES = ("da", "en")
 
-# --- The reader -----------------------------------------------------------------------------
-
 OPENING = {
     "da": "Følg kæden eller kæderne af variable, der får tildelt en værdi i den følgende "
     "tekst.\n\n",
@@ -123,8 +121,6 @@ def check(data: Dataset, sample: Sample) -> None:
         assert not shown.chains.keys() & reading.chains.keys()
 
 
-# --- Gold answers ---------------------------------------------------------------------------
-
 SETTINGS = [
     {},
     {"haystack": "essay"},
@@ -162,19 +158,6 @@ def test_any_setting_that_fits(chains, hops, length, letters, seed, language):
     assert data[0].length <= length
 
 
-def test_chains_interleave_at_random(words):
-    data = Dataset("vt", 1200, "en", words, num_samples=40, knobs={"num_chains": 2, "num_hops": 1})
-    orders = set()
-    for sample in data:
-        reading = read(parts(sample)[1], "en")
-        names = [match[0] for match in ASSIGNMENT.findall(parts(sample)[1])]
-        orders.add(tuple(name in reading.answers for name in names))
-    assert len(orders) == 6
-
-
-# --- Shared contexts ------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     "knobs", [{"num_chains": 5}, {"num_chains": 3, "num_hops": 2, "haystack": "essay"}], ids=str
 )
@@ -209,26 +192,6 @@ def test_more_questions_than_chains_are_refused(words):
         Dataset("vt", 4096, "da", words, knobs={"num_chains": 3}, queries_per_context=4)
     with pytest.raises(ParameterError, match="must be 1 for vt: each chain is asked for once"):
         Dataset("vt", 4096, "da", words, queries_per_context=2)
-
-
-# --- What cannot work -----------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("knobs", "said"),
-    [
-        ({"haystack": "needle"}, "haystack is 'needle', but must be one of noise, essay"),
-        ({"num_chains": 0}, "num_chains is 0"),
-        ({"few_shot": "yes"}, "few_shot is 'yes', but must be True or False"),
-        ({"num_chains": 100, "num_hops": 99}, r"num_chains \* \(num_hops \+ 1\) is 10000"),
-        ({"num_hop": 3}, "did you mean 'num_hops'"),
-        ({"name_length": 2}, "name_length is 2, but must be .*at least 3 and at most 40"),
-        ({"name_length": 41}, "name_length is 41, but must be .*at least 3 and at most 40"),
-    ],
-)
-def test_bad_knobs_are_named(knobs, said):
-    with pytest.raises(ParameterError, match=said):
-        Dataset("vt", 4096, "da", "words", knobs=knobs)
 
 
 def test_names_that_stand_in_the_text_are_not_drawn(words):

@@ -188,6 +188,11 @@ def look(number: int) -> dict[str, Any]:
     }  # fmt: skip
 
 
+def in_percent(axis: Any, whole: float = 1) -> None:
+    """Write the numbers of an axis in percent of a whole, as texts and tables do."""
+    axis.set_major_formatter(lambda value, _: f"{100 * value / whole:.0f} %")
+
+
 def dots(axes: Axes, places: Any, values: Any, lows: Any, highs: Any) -> None:
     """Draw in each of some rows a dot at its value, and its interval."""
     axes.hlines(places, lows, highs, color=COLOURS[0], linewidth=5, alpha=0.3)
@@ -212,6 +217,7 @@ def stacked(
         colour, hatch = looks[name]
         draw(range(len(shares)), shares[name], color=colour, hatch=hatch, edgecolor="#333333",
              linewidth=0.5, label=name, **{start: before[name]})  # fmt: skip
+    in_percent(axes.xaxis if across else axes.yaxis)
     axes.grid(alpha=0.3, axis="x" if across else "y")
     axes.set_axisbelow(True)
 
@@ -255,6 +261,7 @@ def lines(
     axes.set_xlabel("length (tokens)")
     axes.grid(alpha=0.3)
     axes.set_ylim(-0.03 * whole, 1.03 * whole)
+    in_percent(axes.yaxis, whole)
     if trained is not None and rising[0] <= trained <= rising[-1]:
         axes.axvline(trained, color="#777777", linestyle=":", linewidth=1)
         axes.text(trained, 0.02, " trained length", fontsize=8, color="#555555", va="bottom",

@@ -88,7 +88,8 @@ def heatmap(table: pd.DataFrame, title: str | None = None) -> base.Figure:
     # As thin beside several rows of panels as beside one.
     bar = figure.colorbar(image, ax=drawn, shrink=0.9, aspect=20 * rows)
     bar.solids.set_rasterized(True)
-    bar.set_label("share found (n in each cell)")
+    base.in_percent(bar.ax.yaxis)
+    bar.set_label("found (n in each cell)")
     return base.done(figure, heatmap, heatmap_in_words(table), title)
 
 
@@ -108,8 +109,8 @@ def shade(value: float) -> tuple[str, str]:
 
 
 def _shades() -> Any:
-    # Blue low, yellow high: readable with every kind of colour blindness.
-    return base.pyplot().get_cmap("cividis").with_extremes(bad=UNMEASURED)
+    # Violet low, yellow high: readable with every kind of colour blindness, and nowhere grey.
+    return base.pyplot().get_cmap("viridis").with_extremes(bad=UNMEASURED)
 
 
 def _ink(colour: Sequence[float]) -> str:

@@ -127,7 +127,7 @@ def models(
     parts = base.by_name(averaged, "line")
     tasks = sorted({*averaged["tasks"]})
     number = f"{tasks[0]} to " * (len(tasks) > 1) + base.said_count(tasks[-1], "task")
-    label = f"average over {number}, % (95 % interval)"
+    label = f"average over {number} (95 % interval)"
     figure, (axes,) = base.panels(1, 1, label, (7, 4))
     base.lines(axes, parts, "average", 100, averaged["length"], trained)
     if threshold is not None:
@@ -215,6 +215,7 @@ def study(table: pd.DataFrame, title: str | None = None, trained: int | None = N
         counts = zip(table["setting"], table["n"], strict=True)
         base.name_rows(alone, [f"{name} (n = {n})" for name, n in counts])
         alone.set_xlim(-0.03, 1.03)
+        base.in_percent(alone.xaxis)
         at = f" at {thousands(int(table['length'].iloc[0]))} tokens" if "length" in table else ""
         alone.set_xlabel(f"{what}{at} (bar: 95 % interval)")
     return base.done(figure, study, says, title, alone)

@@ -70,25 +70,18 @@ def effective(
         f"{model} (claims {length})" if length else model
         for model, length in zip(base.labels(table), claims, strict=True)
     ])  # fmt: skip
-    for row, (dot, elsewhere, text) in enumerate(zip(dots, others, table[value], strict=True)):
+    for row, (dot, text) in enumerate(zip(dots, table[value], strict=True)):
         way = 1 if text.startswith("≥") else -1 if dot % 1 else 0
         if way:
             axes.annotate("", (dot + 0.45 * way, row), (dot + 0.05 * way, row),
                           arrowprops={"arrowstyle": "->", "color": base.COLOURS[0]})  # fmt: skip
-        if elsewhere != dot:
-            axes.plot(elsewhere, row, "D", markerfacecolor="none", color=base.COLOURS[1], zorder=3)
     axes.set_xlim(-1.5, len(rising) - 0.3)
     axes.set_xticks(range(-1, len(rising)), _ticks(rising))
     axes.set_xlabel("effective length (tokens)")
-    if dots != others:
-        from matplotlib.lines import Line2D
-
-        marks = [
-            Line2D([], [], marker="o", color=base.COLOURS[0], linestyle="", label=value),
-            Line2D([], [], marker="D", color=base.COLOURS[1], markerfacecolor="none", linestyle="",
-                   label=f"{other}, where it differs"),
-        ]  # fmt: skip
-        figure.legend(handles=marks, fontsize=8, loc="outside lower center", ncols=2)
+    if differing := [row for row, dot in enumerate(dots) if dot != others[row]]:
+        axes.plot([others[row] for row in differing], differing, "D", markerfacecolor="none",
+                  color=base.COLOURS[1], zorder=3, label=f"{other}, where it differs")  # fmt: skip
+        figure.legend(fontsize=8, loc="outside lower center")
     says = effective_in_words(whole, lengths, value, other)
     return base.done(figure, effective, says, title, axes)
 

@@ -127,6 +127,7 @@ def matrix(
             axes.axvline(level, color=colour, linestyle=dashes, linewidth=1, label=words)
         axes.set_title(f"{suite}\n{base.said_n(part)}", fontsize=9)
         axes.set_xlim(-0.03, 1.03)
+        base.in_percent(axes.xaxis)
     words = "exact match, normalized (bar: 95 % interval)"
     _below(figure, [axes for axes, *_ in drawn], words)
     return base.done(figure, matrix, matrix_in_words(table, floors), title)
@@ -253,10 +254,8 @@ def capacity(table: pd.DataFrame, title: str | None = None) -> base.Figure:
                 continue
             # Side by side, so that each bar is seen.
             at = part["facts"] * 1.05 ** (number - (len(parts) - 1) / 2)
-            look, (mean, low, high) = (
-                base.look(number),
-                (part[name] for name in _with_ends(measure)),
-            )
+            mean, low, high = (part[column] for column in _with_ends(measure))
+            look = base.look(number)
             axes.vlines(at, low, high, color=look["color"], linewidth=2, alpha=0.35)
             axes.plot(at, mean, label=name, linewidth=1.2, **look)
         axes.set_xscale("log")
@@ -264,6 +263,7 @@ def capacity(table: pd.DataFrame, title: str | None = None) -> base.Figure:
         axes.set_xticks(counts, [f"{facts:,}" for facts in counts], fontsize=8)
         axes.minorticks_off()
         axes.set_ylim(-0.03, 1.03)
+        base.in_percent(axes.yaxis)
         axes.grid(alpha=0.3)
         axes.set_title(words, fontsize=10)
     _below(figure, drawn, "facts taught (logarithmic)")

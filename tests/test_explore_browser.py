@@ -76,11 +76,11 @@ def test_it_sorts_and_filters_and_the_address_keeps_the_view(reader, tmp_path):
     page.get_by_role("button", name="mean, %").click()
     header = page.locator("th", has_text="mean, %")
     expect(header).to_have_attribute("aria-sort", "descending")
-    assert own.column(7) == ["71.4"] * 6 + ["28.6"] * 4
+    assert own.column(3) == ["71.4"] * 6 + ["28.6"] * 4
     # By keyboard, the focus stays on the column's name.
     page.keyboard.press("Enter")
     expect(header).to_have_attribute("aria-sort", "ascending")
-    assert own.column(7) == ["28.6"] * 4 + ["71.4"] * 6
+    assert own.column(3) == ["28.6"] * 4 + ["71.4"] * 6
     own.choose("model", "poor")
     expect(page.locator("#table tbody tr")).to_have_count(4)
     own.choose("language", "da")
@@ -90,8 +90,8 @@ def test_it_sorts_and_filters_and_the_address_keeps_the_view(reader, tmp_path):
         page.get_by_role("button", name="CSV").click()
     download.value.save_as(tmp_path / "shown.csv")
     first, *rest = (tmp_path / "shown.csv").read_text("utf-8").splitlines()
-    assert first == "model,language,task,length,n,measure,mean,low,high"
-    assert [line.split(",")[3] for line in rest] == ["400", "800"]
+    assert first == "task,length,mean,low,high,n,model,language,measure"
+    assert [line.split(",")[1] for line in rest] == ["400", "800"]
     page.go_back()
     expect(page.locator("#table tbody tr")).to_have_count(4)
     expect(page.locator("select[name=language]")).to_have_value("")
@@ -99,7 +99,7 @@ def test_it_sorts_and_filters_and_the_address_keeps_the_view(reader, tmp_path):
     page.get_by_label("complete models only").check()
     expect(page.locator("#table tbody tr")).to_have_count(6)
     own.choose("measure", "recall")
-    expect(page.locator("#table tbody tr td:nth-child(6)").first).to_have_text("recall")
+    expect(page.locator("#table tbody tr td:nth-child(8)").first).to_have_text("recall")
     # Both charts are there, in words too.
     expect(page.locator("#curve svg")).to_have_attribute(
         "aria-label", re.compile("niah_multiquery")
@@ -109,13 +109,13 @@ def test_it_sorts_and_filters_and_the_address_keeps_the_view(reader, tmp_path):
 
 def test_comparisons_stand_with_their_intervals_either_way_round(reader):
     own = reader("first=good&second=poor")
-    assert own.column(1) == ["da", "da", "en", "en"]
-    assert own.column(7) == ["+42.9"] * 4
+    assert own.column(9) == ["da", "da", "en", "en"]
+    assert own.column(3) == ["+42.9"] * 4
     assert "on the samples that both were asked" in own.page.locator("#table-said").inner_text()
     own.choose("first", "poor")
     own.choose("second", "good")
     expect(own.page.locator("#table-said")).to_contain_text("poor minus good")
-    assert own.column(7) == ["-42.9"] * 4
+    assert own.column(3) == ["-42.9"] * 4
     own.choose("first", "da")
     own.choose("second", "en")
     expect(own.page.locator("#table-said")).to_contain_text("samples that are not the same")
@@ -146,6 +146,12 @@ def test_answers_by_keyboard_alone(reader, address):
     page.get_by_label("wrong only").focus()
     page.keyboard.press("Space")
     expect(page.locator("#samples li")).to_have_count(5)
+    # Of the wrong answers, those in which a text stands.
+    wanted = page.get_by_role("group", name="Wanted").inner_text()
+    page.get_by_label("Answer, wanted or mistake").fill(wanted.upper())
+    expect(page.locator("#samples li")).to_have_count(1)
+    expect(page.locator("#sample")).to_contain_text(wanted)
+    page.keyboard.press("Escape")
     page.keyboard.press("Escape")
     expect(page.locator("#cell")).to_be_hidden()
     page.wait_for_function("location.hash === ''")
@@ -154,6 +160,18 @@ def test_answers_by_keyboard_alone(reader, address):
     # The place that stands in the address is the place that another reader gets.
     other = reader("cell=poor|da|800|niah_single_2&sample=4")
     expect(other.page.locator("#sample h3")).to_contain_text("Sample 4: ✓ right")
+
+
+def test_arrow_keys_lead_through_the_heatmap(reader):
+    page = reader("by=task&model=good&language=da").page
+    cells = page.locator("#heatmap a")
+    cells.first.focus()
+    here = "document.activeElement.getAttribute('data-at')"
+    assert page.evaluate(here) == "0 0"
+    for key, place in (("ArrowRight", "0 1"), ("ArrowDown", "1 1"), ("ArrowRight", "1 1"),
+                       ("ArrowUp", "0 1"), ("ArrowLeft", "0 0")):  # fmt: skip
+        page.keyboard.press(key)
+        assert page.evaluate(here) == place
 
 
 def test_what_a_model_said_is_text_and_parts_are_marked(reader):
@@ -182,6 +200,7 @@ def test_it_fits_a_phone_in_the_dark(reader):
     page = own.page
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
     assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(22, 24, 28)"
+    assert page.locator("#table td:nth-child(3)").first.bounding_box()["x"] < 330, "the score"
     page.locator("#table tbody a").first.click()
     expect(page.locator("#sample h3")).to_contain_text("Sample 0")
     assert page.evaluate("document.querySelector('dialog').scrollWidth") <= 390

@@ -1,14 +1,12 @@
-// A heatmap by length, and accuracy as curves with bands: SVG, in colours that all readers tell apart.
+// A heatmap by length, and accuracy as curves with intervals: SVG, in colours that all readers tell apart.
 
-import { percent, thousands, view } from "./data.js";
+import { percent, thousands, view, worded } from "./data.js";
 import { cellOf } from "./table.js";
 
-// Matplotlib's cividis at eleven places, as the figures of rulerlib.plots; Okabe and Ito's colours.
-const SHADES = ["00224e", "083370", "35456c", "4f576c", "666970", "7d7c78", "948e77", "aea371", "c8b866", "e5cf52", "fee838"];
+// Matplotlib's viridis at eleven places, as the figures of rulerlib.plots; Okabe and Ito's colours.
+const SHADES = ["440154", "482475", "414487", "355f8d", "2a788e", "21918c", "22a884", "44bf70", "7ad151", "bddf26", "fde725"];
+// As many lines as there are colours can be told apart.
 const COLOURS = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#777777"];
-// More bands than these hide each other.
-const BANDED = 6;
-const DASHES = ["", "6 3", "2 3", "8 3 2 3"];
 const MOST = 28;
 
 /** Return a new element of a drawing. */
@@ -47,10 +45,11 @@ const meanOf = (cells) => cells.reduce((sum, row) => sum + row.mean, 0) / cells.
 function said(name, length, cells) {
   const of = cells.length === 1
     ? `${percent(cells[0].low)} to ${percent(cells[0].high)} %, n = ${cells[0].n}` : `mean of ${cells.length} cells`;
-  return `${name}, ${thousands(length)}: ${percent(meanOf(cells))} % (${of})`;
+  return `${worded(name)}, ${thousands(length)}: ${percent(meanOf(cells))} % (${of})`;
 }
 
-function short(name, most) {
+function short(label, most) {
+  const name = worded(label);
   return name.length > most ? `${name.slice(0, most - 9)}…${name.slice(-8)}` : name;
 }
 
@@ -66,7 +65,7 @@ export function heatmap(rows, by) {
   groups.forEach(([name, own], line) => {
     const y = high * (line + 1);
     const title = svg("text", { x: left - 8, y: y + 20, "text-anchor": "end" }, short(name, 24));
-    title.append(svg("title", {}, name));
+    title.append(svg("title", {}, worded(name)));
     drawing.append(title);
     lengths.forEach((length, column) => {
       const x = left + wide * column;
@@ -77,7 +76,7 @@ export function heatmap(rows, by) {
       }
       const [colour, ink] = shade(meanOf(cells));
       const target = cells.length === 1 ? cellOf(cells[0]) : { [by]: name, length };
-      drawing.append(svg("a", { href: view.address(target), "aria-label": said(name, length, cells) },
+      drawing.append(svg("a", { href: view.address(target), "aria-label": said(name, length, cells), "data-at": `${line} ${column}` },
         svg("title", {}, said(name, length, cells)),
         svg("rect", { x, y, width: wide - 2, height: high - 2, fill: colour }),
         svg("text", { x: x + wide / 2, y: y + 20, "text-anchor": "middle", style: `fill: ${ink}` }, percent(meanOf(cells)))));
@@ -91,7 +90,10 @@ export function heatmap(rows, by) {
 
 /** Draw accuracy by length; a point that is one cell has its interval, a mean of several has none. */
 export function curve(rows, by) {
-  const groups = [...grouped(rows, by)].slice(0, COLOURS.length * DASHES.length);
+  const all = [...grouped(rows, by)];
+  const change = ([, own]) => { const means = [...own.values()].map(meanOf); return Math.max(...means) - Math.min(...means); };
+  const most = [...all].sort((a, b) => change(b) - change(a)).slice(0, COLOURS.length);
+  const groups = all.filter((group) => most.includes(group));
   const lengths = [...new Set(rows.map((row) => row.length))].sort((a, b) => a - b);
   const [left, width, height] = [46, 470, 230];
   const [first, last] = [Math.log2(lengths[0]), Math.log2(lengths.at(-1))];
@@ -113,31 +115,38 @@ export function curve(rows, by) {
     drawing.append(svg("text", { x: x(length), y: height + 30, "text-anchor": "middle" }, thousands(length)));
   }
   groups.forEach(([name, own], number) => {
-    const colour = COLOURS[number % COLOURS.length];
-    const dashes = DASHES[Math.floor(number / COLOURS.length)];
+    const colour = COLOURS[number];
     const points = [...own].sort((a, b) => a[0] - b[0]);
-    const single = points.filter(([, cells]) => cells.length === 1).map(([length, [row]]) => [length, row]);
-    const banded = groups.length <= BANDED;
-    const edge = (list, end) => list.map(([length, row]) => `${x(length)},${y(row[end])}`);
-    if (banded && single.length > 1 && single.length === points.length) {
-      drawing.append(svg("polygon", { points: [...edge(single, "low"), ...edge([...single].reverse(), "high")].join(" "), fill: colour, opacity: 0.15 }));
-    } else if (banded) {
-      for (const [length, row] of single) {
-        drawing.append(svg("line", { x1: x(length), x2: x(length), y1: y(row.low), y2: y(row.high), stroke: colour, "stroke-width": 5, opacity: 0.3 }));
-      }
-    }
-    const line = points.map(([length, cells]) => `${x(length)},${y(meanOf(cells))}`);
-    drawing.append(svg("polyline", { points: line.join(" "), fill: "none", stroke: colour, "stroke-width": 2, "stroke-dasharray": dashes }));
+    // Side by side, so that no line and no interval hides another one.
+    const at = (length) => x(length) + 4 * (number - (groups.length - 1) / 2);
+    const line = points.map(([length, cells]) => `${at(length)},${y(meanOf(cells))}`);
+    drawing.append(svg("polyline", { points: line.join(" "), fill: "none", stroke: colour, "stroke-width": 2 }));
     for (const [length, cells] of points) {
-      drawing.append(svg("circle", { cx: x(length), cy: y(meanOf(cells)), r: 4, fill: colour }, svg("title", {}, said(name, length, cells))));
+      const [row] = cells;
+      const ends = cells.length > 1 ? [] : [svg("line", { x1: at(length), x2: at(length), y1: y(row.low), y2: y(row.high), stroke: colour, "stroke-width": 2, opacity: 0.5 })];
+      drawing.append(...ends, svg("circle", { cx: at(length), cy: y(meanOf(cells)), r: 4, fill: colour }, svg("title", {}, said(name, length, cells))));
     }
-    const [at, under] = [left + (number % 2) * (width / 2), below + 20 * Math.floor(number / 2)];
-    drawing.append(svg("line", { x1: at, x2: at + 24, y1: under - 5, y2: under - 5, stroke: colour, "stroke-width": 3, "stroke-dasharray": dashes }),
-      svg("text", { x: at + 30, y: under }, short(name, 26)));
+    const [begin, under] = [left + (number % 2) * (width / 2), below + 20 * Math.floor(number / 2)];
+    drawing.append(svg("line", { x1: begin, x2: begin + 24, y1: under - 5, y2: under - 5, stroke: colour, "stroke-width": 3 }),
+      svg("text", { x: begin + 30, y: under }, short(name, 26)));
   });
   document.getElementById("curve").replaceChildren(drawing);
   const several = rows.length > new Set(rows.map((row) => `${row[by]}\n${row.length}`)).size;
-  const bands = groups.length > BANDED ? `; intervals are drawn for ${BANDED} lines or fewer`
-    : several ? "; means over several cells have no band: choose one model, language or task" : ", with 95 % intervals";
-  document.getElementById("curve-said").textContent = `Mean, in %, by length in tokens${bands}`;
+  const rest = all.length - groups.length;
+  document.getElementById("curve-said").textContent = "Mean, in %, by length in tokens"
+    + (several ? "; means over several cells have no interval: choose one model, language or task" : ", with 95 % intervals")
+    + (rest > 0 ? `; drawn are the ${groups.length} that change most, ${rest} more stand in the table` : "");
 }
+
+/** Let the arrow keys lead from cell to cell of the heatmap, past those that were not measured. */
+document.getElementById("heatmap")?.addEventListener("keydown", (event) => {
+  const step = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] }[event.key];
+  const here = event.target.closest("a")?.dataset.at.split(" ").map(Number);
+  if (!step || !here) return;
+  event.preventDefault();
+  for (let [line, column] = here, left = 2 * MOST; left > 0; left -= 1) {
+    [line, column] = [line + step[0], column + step[1]];
+    const cell = event.currentTarget.querySelector(`[data-at="${line} ${column}"]`);
+    if (cell) { cell.focus(); return; }
+  }
+});

@@ -148,6 +148,9 @@ export function csv(rows, names) {
     .map((line) => line.map(field).join(",")).join("\r\n") + "\r\n";
 }
 
+/** Return a name with what a run changed as it is said: `vt+num_hops=8` is "vt, num hops 8". */
+export const worded = (task) => task.replaceAll("+", ", ").replace(/(?<=, ).*/, (knobs) => knobs.replace(/[_=]/g, " "));
+
 /** Return a length in tokens as it is written: 4096 is 4K. */
 export function thousands(length) {
   if (length % 1024) return String(length);

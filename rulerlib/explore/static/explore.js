@@ -1,7 +1,7 @@
 // The page: what the address says is what is shown, and every control changes the address.
 
 import {
-  ALL, chosen, copyLink, element, homeward, load, pairOf, rowsOf, save, studyOf, thousands, turned, view, withMeasure,
+  ALL, chosen, copyLink, element, homeward, load, pairOf, rowsOf, save, studyOf, thousands, turned, view, withMeasure, worded,
 } from "./data.js";
 import { curve, heatmap } from "./charts.js";
 import { show as showSample } from "./samples.js";
@@ -24,7 +24,7 @@ function options(name, values, all) {
 
 function fill() {
   for (const name of ["model", "language", "task"]) {
-    options(name, shown.names[name].map((each) => [each, each]), "all");
+    options(name, shown.names[name].map((each) => [each, worded(each)]), "all");
   }
   const lengths = [...new Set(rows.map((row) => row.length))].sort((a, b) => a - b);
   options("length", lengths.map((length) => [length, thousands(length)]), "all");
@@ -33,15 +33,16 @@ function fill() {
   options("study", [...studies.map((each) => [each, each]), [ALL, "all, and no study"]], "none");
   control("study").parentElement.hidden = !studies.length;
   const compared = shown.pairs.flatMap(({ first, second }) => [first, second]);
-  options("first", [...new Set(compared)].map((each) => [each, each]), "nothing");
+  options("first", [...new Set(compared)].map((each) => [each, worded(each)]), "nothing");
+  control("first").parentElement.hidden = !compared.length;
 }
 
 /** Offer for the second place of a comparison what the first is compared with. */
 function offer(first) {
   const others = shown.pairs.filter((pair) => first && [pair.first, pair.second].includes(first))
     .map((pair) => (pair.first === first ? pair.second : pair.first));
-  options("second", others.map((each) => [each, each]), first ? "choose" : "nothing");
-  control("second").disabled = !first;
+  options("second", others.map((each) => [each, worded(each)]), first ? "choose" : "nothing");
+  control("second").parentElement.hidden = !first;
 }
 
 /** Return the comparison that the view asks for; null where it asks for none. */
@@ -61,7 +62,7 @@ async function render() {
   }
   control("complete").checked = Boolean(values.get("complete"));
   const under = new URLSearchParams(values);
-  for (const name of ["cell", "sample", "wrong"]) under.delete(name);
+  for (const name of ["cell", "sample", "wrong", "text"]) under.delete(name);
   // What stands under an open cell stays as it is.
   if (drawn !== under.toString()) await draw(values, under.toString());
   await showSample(values, rows, shown);

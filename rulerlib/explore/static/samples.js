@@ -1,6 +1,6 @@
 // The samples of a cell: a list with right and wrong marks, and one of them in full.
 
-import { element, load, percent, view } from "./data.js";
+import { element, load, percent, view, worded } from "./data.js";
 
 const MOST = 300;
 const dialog = document.getElementById("cell");
@@ -25,16 +25,18 @@ export async function show(values, rows, shown) {
   const { settings, samples, chunk } = await load(`answers/${row.number}/cell.json`);
   if (view.read().get("cell") !== key) return;
   const fresh = open?.row.number !== row.number;
-  open = { row, samples, chunk, prompts: shown.prompts };
+  const listed = await matching(samples, row.number, chunk, values);
+  if (view.read().toString() !== values.toString()) return;
+  open = { row, samples, listed, prompts: shown.prompts };
   if (fresh) {
-    at("cell-title").textContent = `${row.task}, ${row.length.toLocaleString("en")} tokens`;
+    at("cell-title").textContent = `${worded(row.task)}, ${row.length.toLocaleString("en")} tokens`;
     at("cell-said").textContent = `${row.model}, ${row.language}: ${row.measure} ${percent(row.mean)} %`
       + ` (${percent(row.low)} to ${percent(row.high)}), n = ${row.n}`;
     at("settings").replaceChildren(...pairs(settings));
   }
   at("wrong").checked = Boolean(values.get("wrong"));
+  if (document.activeElement !== at("text")) at("text").value = values.get("text") ?? "";
   if (!dialog.open) dialog.showModal();
-  const listed = values.get("wrong") ? samples.filter(wrong) : samples;
   const name = values.get("sample") ?? nameOf(listed[0] ?? samples[0]);
   const place = samples.findIndex((sample) => nameOf(sample) === name);
   if (place < 0) throw new Error(`there is no sample ${name}`);
@@ -43,6 +45,15 @@ export async function show(values, rows, shown) {
   const records = await load(`answers/${row.number}/${Math.floor(place / chunk)}.json`);
   if (open?.row !== row || open.place !== place) return;
   detail(records[place % chunk], row);
+}
+
+/** Return the samples that the view asks for: wrong ones, or those with a text in answer, wanted or mistake. */
+async function matching(samples, number, chunk, values) {
+  const text = values.get("text")?.toLowerCase();
+  const files = text ? Array.from({ length: Math.ceil(samples.length / chunk) }, (_, file) => load(`answers/${number}/${file}.json`)) : [];
+  const records = (await Promise.all(files)).flat();
+  const has = ({ answer, gold, error }) => [answer, error, ...gold].join("\n").toLowerCase().includes(text);
+  return samples.filter((sample, place) => (!values.get("wrong") || wrong(sample)) && (!text || has(records[place])));
 }
 
 /** List samples around the one that is shown. */
@@ -61,7 +72,7 @@ function list(listed, current) {
   if (from > 0) lines.unshift(element("li", {}, `${from} before`));
   const rest = listed.length - from - MOST;
   if (rest > 0) lines.push(element("li", {}, `${rest} after`));
-  if (!listed.length) lines.push(element("li", {}, "No wrong answers."));
+  if (!listed.length) lines.push(element("li", {}, "None of the answers."));
   const focused = at("samples").contains(document.activeElement);
   at("samples").replaceChildren(...lines);
   const marked = at("samples").querySelector("[aria-current]");
@@ -140,9 +151,9 @@ function detail(record, row) {
 /** Go to the next wrong sample, or with -1 to the one before. */
 function step(by) {
   if (!open) return;
-  const { samples, place } = open;
+  const { samples, listed, place } = open;
   for (let other = place + by; other >= 0 && other < samples.length; other += by) {
-    if (wrong(samples[other])) {
+    if (wrong(samples[other]) && listed.includes(samples[other])) {
       view.go({ sample: nameOf(samples[other]) });
       return;
     }
@@ -155,10 +166,11 @@ at("close").addEventListener("click", () => dialog.close());
 at("previous").addEventListener("click", () => step(-1));
 at("next").addEventListener("click", () => step(1));
 at("wrong").addEventListener("change", (event) => view.go({ wrong: event.target.checked ? "1" : "", sample: "" }));
+at("text").addEventListener("input", (event) => view.go({ text: event.target.value, sample: "" }, true));
 // Esc closes a dialog by itself; the address follows.
-dialog.addEventListener("close", () => open && view.go({ cell: "", sample: "", wrong: "" }));
+dialog.addEventListener("close", () => open && view.go({ cell: "", sample: "", wrong: "", text: "" }));
 document.addEventListener("keydown", (event) => {
-  if (!dialog.open || event.ctrlKey || event.altKey || event.metaKey) return;
+  if (!dialog.open || event.target === at("text") || event.ctrlKey || event.altKey || event.metaKey) return;
   if (event.key === "n") step(1);
   if (event.key === "p") step(-1);
 });

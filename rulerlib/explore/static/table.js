@@ -1,16 +1,17 @@
 // The table of cells, and that of a comparison.
 
-import { element, percent, thousands, view } from "./data.js";
+import { element, percent, thousands, view, worded } from "./data.js";
 import { grid } from "./grid.js";
 
+// What a phone shows of a row comes first: of what, and how much.
 const COLUMNS = [
-  ["model", "model"], ["language", "language"], ["task", "task"], ["length", "length"],
-  ["n", "n"], ["measure", "measure"], ["mean", "mean, %"], ["low", "95 % interval"],
+  ["task", "task"], ["length", "length"], ["mean", "mean, %"], ["low", "95 % interval"],
+  ["n", "n"], ["model", "model"], ["language", "language"], ["measure", "measure"],
 ];
 const PAIRED = [
-  ["model", "model"], ["language", "language"], ["task", "task"], ["length", "length"], ["n", "n"],
-  ["first", "first, %"], ["second", "second, %"], ["difference", "difference"],
-  ["low", "95 % interval"], ["p_holm", "p (Holm)"],
+  ["task", "task"], ["length", "length"], ["difference", "difference"], ["low", "95 % interval"],
+  ["first", "first, %"], ["second", "second, %"], ["n", "n"], ["p_holm", "p (Holm)"],
+  ["model", "model"], ["language", "language"],
 ];
 const NUMBERS = new Set(["length", "n", "mean", "low", "first", "second", "difference", "p_holm"]);
 
@@ -23,6 +24,7 @@ function text(row, name) {
   const value = row[name];
   if (value === null || value === undefined) return "–";
   if (name === "length") return thousands(value);
+  if (name === "task" || name === "model") return worded(value);
   if (name === "low") return `${percent(value)} to ${percent(row.high)}`;
   if (name === "difference") return `${value > 0 ? "+" : ""}${percent(value)}`;
   if (["mean", "first", "second"].includes(name)) return percent(value);

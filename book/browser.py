@@ -175,7 +175,6 @@ def about(play: Playground) -> dict[str, Any]:
     frame = samples.frame
     generation = json.loads((LILLE / "generation_config.json").read_text(encoding="utf-8"))
     ends = generation["eos_token_id"]
-    columns = {depth_bin(depth, len(ROWS)): column for column, depth in enumerate(ROWS)}
     return {
         "model": play.name,
         "sizes": {name: (LILLE / name).stat().st_size for name in SHIPPED},
@@ -198,7 +197,7 @@ def about(play: Playground) -> dict[str, Any]:
         "texts": text_rules(),
         "lengths": {**LENGTHS, "columns": COLUMNS, "breaks": [*BREAKS]},
         "rows": ROWS,
-        "bins": [columns[depth_bin(depth, len(ROWS))] for depth in range(101)],
+        "bins": bins(),
         "labels": LABELS,
         "parts": TEXTS["parts"],
         "verdicts": TEXTS["verdicts"],
@@ -214,6 +213,18 @@ def about(play: Playground) -> dict[str, Any]:
         "colours": show.COLOURS,
         "shades": [plots.shade(step / (SHADES - 1)) for step in range(SHADES)],
     }
+
+
+def bins() -> list[int]:
+    """Return for each depth where the slider may stand the column of the heatmap that it is in."""
+    columns = {depth_bin(depth, len(ROWS)): column for column, depth in enumerate(ROWS)}
+    return [columns[depth_bin(depth, len(ROWS))] for depth in range(101)]
+
+
+def spans() -> list[str]:
+    """Return what stands over each column of the heatmap: its least and its greatest depth."""
+    place = bins()
+    return [f"{place.index(n)}–{100 - place[::-1].index(n)}" for n in range(len(ROWS))]
 
 
 def text_rules() -> dict[str, Any]:
@@ -316,7 +327,9 @@ def form() -> Iterator[str]:
     yield "</div>"
     yield '<div class="found" data-part="found" hidden><table>'
     yield f"<caption>{LABELS['found']}</caption>"
-    heads = "".join(f'<th scope="col">{depth}<span class="unseen"> %</span></th>' for depth in ROWS)
+    heads = "".join(
+        f'<th scope="col">{ends}<span class="unseen"> %</span></th>' for ends in spans()
+    )
     yield f'<thead><tr><th scope="col">tokens</th>{heads}</tr></thead>'
     yield '<tbody data-part="cells"></tbody>'
     yield "</table></div>"

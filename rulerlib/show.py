@@ -175,7 +175,7 @@ COLOURS = {
     "haystack": "#d6d3d1",
     "needle": "#f59e0b",
     "distractor": "#a78bfa",
-    "question": "#1d4ed8",
+    "question": "#be185d",
     "prefix": "#0e7490",
     "answer": "#86efac",
     "free": "transparent",

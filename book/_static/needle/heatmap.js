@@ -16,7 +16,7 @@ export function heatmap(place, answers, current, { page, say, counted, whereabou
         here.reduce((sum, one) => sum + one[name], 0));
       const button = element("button", [], { type: "button" });
       button.addEventListener("click", () => go(length, column, here.at(-1)));
-      const where = whereabouts({ depth: page.rows[column], length });
+      const where = whereabouts({ depth: here.at(-1)?.setting.depth ?? page.rows[column], length });
       const unseen = (text) => element("span", text, { class: "unseen" });
       if (here.length) {
         const [fill, ink] = page.shades[Math.round(((page.shades.length - 1) * found) / of)];

@@ -55,7 +55,7 @@ niah: .venv/run.stamp
 	mkdir -p runs
 	papermill notebooks/niah.ipynb $(EXECUTED).ipynb -p length $(LENGTH) -p tasks $(TASKS) \
 		$(if $(MODEL),-p model $(MODEL)) $(if $(LANGUAGE),-p language $(LANGUAGE))
-	jupyter nbconvert --log-level WARN --to html --template classic $(EXECUTED).ipynb
+	python -m book.page $(EXECUTED).ipynb
 	@echo "The executed notebook: $(EXECUTED).ipynb; for a browser: $(EXECUTED).html"
 
 # Snakemake pins packages of its own, so it gets an environment of its own; its jobs run in .venv.

@@ -44,6 +44,7 @@ import yaml
 from docutils import nodes
 from docutils.parsers.rst import directives
 from docutils.statemachine import StringList
+from sphinx import addnodes
 from sphinx.application import Sphinx
 from sphinx.ext.autosummary import AutoLink
 from sphinx.util import logging
@@ -70,6 +71,9 @@ LOGGER = logging.getLogger(__name__)
 
 # Characters of a prompt's beginning and end that an example shows.
 SHOWN = 420
+
+# Characters of a value that the reference shows beside its name.
+LONGEST_VALUE = 200
 
 # Under this name what figures show waits until they are there.
 ALTS = "ruler-alts"
@@ -477,6 +481,13 @@ def readable(
     return None
 
 
+def brief(app: Sphinx, domain: str, kind: str, content: nodes.Element) -> None:
+    """Leave out a value that is longer than what is said of it: a table of all tasks, say."""
+    for said in list(content.parent[0].findall(addnodes.desc_annotation)):
+        if len(said.astext()) > LONGEST_VALUE:
+            said.parent.remove(said)
+
+
 def find_target(app: Sphinx, env: Any, node: Any, contnode: Any) -> nodes.Node | None:
     """Return a link from a name to where what it names is described; None where that is nowhere.
 
@@ -540,6 +551,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
     # Jupyter Book sets it whether or not the extension that reads it is loaded.
     app.add_config_value("comments_config", {}, "")
     app.connect("autodoc-process-signature", readable)
+    app.connect("object-description-transform", brief)
     app.connect("missing-reference", find_target)
     app.connect("config-inited", prepare)
     app.connect("config-inited", theme.lay_out)

@@ -498,6 +498,18 @@ class Tables:
         return pd.DataFrame(rows)
 
     @property
+    def parted(self) -> pd.DataFrame:
+        """The cells of ``matchings`` in which the two rules judge some answer otherwise."""
+        from rulerlib import analysis
+
+        rows = self.matchings
+        if rows.empty:
+            return rows
+        counts, by = ["not_whole", "others_too", "recall_differs"], [*analysis.BY, "n"]
+        apart = rows.loc[(rows[counts] > 0).any(axis=1), [*by, "recall", "item_recall", *counts]]
+        return apart if len(apart) else analysis.nothing("Both rules judge every answer alike.")
+
+    @property
     def versions(self) -> pd.DataFrame:
         """What made the tables, less the studies, which are as long as the plan itself."""
         about = self.about

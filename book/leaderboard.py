@@ -95,8 +95,7 @@ def recomputed(table: pd.DataFrame, threshold: float = THRESHOLD) -> pd.DataFram
     DataFrame
         ``model``, ``claimed``, ``printed`` (effective length, as printed), ``longest`` and
         ``unbroken`` (effective length in both readings), ``lengths`` (how many were measured),
-        ``Avg.``, ``wAvg. (inc)``, ``wAvg. (dec)`` with weights 1 to k over the lengths measured,
-        and their ranks, among the rows that were measured at all lengths.
+        ``Avg.``, ``wAvg. (inc)``, ``wAvg. (dec)`` with weights 1 to k over the lengths measured.
     """
     columns = {"claimed": table["claimed_length"], "printed": table["effective_length"]}
     again = pd.DataFrame({"model": names(table), **columns})
@@ -108,7 +107,6 @@ def recomputed(table: pd.DataFrame, threshold: float = THRESHOLD) -> pd.DataFram
     again["lengths"] = [sum(not math.isnan(value) for value in row) for row in rows]
     for weights, name in averages.AVERAGES.items():
         again[name] = [weighted(row, weights) for row in rows]
-        again[f"{name} rank"] = ranks(again[name].where(again["lengths"] == len(LENGTHS)))
     return again
 
 

@@ -24,7 +24,7 @@ v4 = nbformat.v4
 TAUGHT = (
     "niah", "variable_tracking", "common_words", "frequent_words", "qa", "drop", "episodic",
     "semantic", "spatial", "memory", "analysis", "graphwalks", "mrcr", "records", "ladder",
-    "trace", "associations",
+    "trace", "associations", "cache",
 )  # fmt: skip
 
 

@@ -308,7 +308,7 @@ def form() -> Iterator[str]:
     yield '<div class="strip" data-part="strip" aria-hidden="true"></div>'
     yield '<div class="buttons">'
     yield button("ask", loads(megabytes()), TIPS["ask"], "primary")
-    tip = "Ask at longer and longer lengths, until the answer is wrong"
+    tip = "Ask at longer and longer lengths, until the answer is wrong; not for one needle alone"
     yield button("breaks", "Where it breaks", tip)
     yield button("depths", "Try all depths", "Ask at ten depths, at this length")
     yield button("lengths", "All depths and lengths", "Ask at ten depths and four lengths")

@@ -131,8 +131,8 @@ DANISH = {
     ),
     "Ask none of those that wait": "Spørg ikke om dem, der venter",
     "Where it breaks": "Hvor det brister",
-    "Ask at longer and longer lengths, until the answer is wrong": (
-        "Spørg ved større og større længder, indtil svaret er forkert"
+    "Ask at longer and longer lengths, until the answer is wrong; not for one needle alone": (
+        "Spørg ved større og større længder, indtil svaret er forkert; ikke om én nål alene"
     ),
     "Try all depths": "Prøv alle dybder",
     "Ask at ten depths, at this length": "Spørg ved ti dybder, ved denne længde",

@@ -8,7 +8,8 @@ is the notebook with its results.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -26,9 +27,16 @@ PROMPTS = {
 }
 CODE = "code"
 
+# What begins a sentence that stands in the place of a table: there is nothing to show.
+NOTHING = re.compile(r"(No|Nothing|There is one model) ")
+
 
 def lay_out(notebook: Any) -> None:
-    """Fold the code of an executed notebook, and let its page open with two lines on the run."""
+    """Fold the code of an executed notebook, and let its page open with two lines on the run.
+
+    What has nothing to show in this run is left out, with the prose before it.
+    """
+    notebook.cells = list(filled(notebook.cells))
     summaries = [cell for cell in notebook.cells if SUMMARY in cell.source and _shows(cell)]
     for cell in notebook.cells:
         if cell.cell_type != "code":
@@ -44,6 +52,21 @@ def lay_out(notebook: Any) -> None:
         above.metadata["tags"] = ["remove-input"]
         cell.outputs = []
         notebook.cells.insert(1, above)
+
+
+def filled(cells: Iterable[Any]) -> Iterator[Any]:
+    """Yield the cells of a notebook less those whose outputs all say that there is nothing."""
+    parts: list[list[Any]] = []
+    for cell in cells:
+        if cell.cell_type != "code" or not parts:
+            parts.append([])
+        parts[-1].append(cell)
+    for part in parts:
+        code = [cell for cell in part if cell.cell_type == "code"]
+        outputs = [output.get("data", {}) for cell in code for output in cell.outputs]
+        said = [data.get("text/plain", "") for data in outputs]
+        if not said or not all(map(NOTHING.match, said)):
+            yield from part
 
 
 def sharpen(data: dict[str, Any]) -> None:
